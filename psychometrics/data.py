@@ -1,0 +1,140 @@
+"""External data: files that others own, fetched on demand and checked, never shipped."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from .exceptions import DataError
+from .paths import cache_dir, data_dir
+
+MIRROR_VARIABLE = "PSYCHOMETRICS_DATA_MIRROR"
+NLI_LABELS = ("entailment", "neutral", "contradiction")
+
+
+@functools.cache
+def registry() -> dict[str, dict[str, str]]:
+    """Entries of ``data/registry.yml``: repository, commit, path, sha256 and licence by key."""
+    return yaml.safe_load((data_dir() / "registry.yml").read_text(encoding="utf-8"))
+
+
+def fetch(key: str) -> Path:
+    """Local path of an external file, from the mirror if it is there, else downloaded.
+
+    Parameters
+    ----------
+    key : str
+        A key of ``data/registry.yml``.
+
+    Returns
+    -------
+    Path
+        A file whose SHA-256 is the registry's.
+
+    Raises
+    ------
+    DataError
+        The key is unknown, the file cannot be had, or its checksum differs.
+
+    Examples
+    --------
+    >>> fetch("mnli_neutral")  # doctest: +SKIP
+    PosixPath('.../neutral.csv')
+    """
+    if key not in registry():
+        raise DataError(f"data/registry.yml has no entry '{key}'; it has {', '.join(registry())}.")
+    entry = registry()[key]
+    relative = f"{entry['repository']}/{entry['commit']}/{entry['path']}"
+    mirror = os.environ.get(MIRROR_VARIABLE)
+    if mirror and (path := Path(mirror) / relative).is_file():
+        if _sha256(path, path.stat().st_mtime_ns) != entry["sha256"]:
+            raise DataError(f"{path} differs from data/registry.yml ('{key}'): replace that copy.")
+        return path
+    return _download(key, entry, relative)
+
+
+def available(*keys: str) -> bool:
+    """Whether files can be read without a download (in the mirror or already in the cache)."""
+    roots = [cache_dir() / "external", *filter(None, [os.environ.get(MIRROR_VARIABLE)])]
+    return all(
+        any((Path(root) / e["repository"] / e["commit"] / e["path"]).is_file() for root in roots)
+        for e in (registry()[key] for key in keys)
+    )
+
+
+def mnli_sample() -> pd.DataFrame:
+    """The 18,000 labelled MNLI pairs, with the project's fixed split.
+
+    A pair is held out when the SHA-256 of its premise is 0 modulo 10, so that no premise is on
+    both sides and the split depends on nothing but the text.
+
+    Returns
+    -------
+    DataFrame
+        ``premise, hypothesis, label`` (0 entailment, 1 neutral, 2 contradiction), ``genre``,
+        ``held_out``.
+    """
+    frame = pd.concat(
+        [pd.read_csv(fetch(f"mnli_{label}"), dtype={"premise": str}) for label in NLI_LABELS],
+        ignore_index=True,
+    ).dropna(subset=["premise", "hypothesis"])
+    frame["held_out"] = [
+        int(hashlib.sha256(text.strip().encode()).hexdigest(), 16) % 10 == 0
+        for text in frame["premise"]
+    ]
+    return frame[["premise", "hypothesis", "label", "genre", "held_out"]].reset_index(drop=True)
+
+
+def snli_sample() -> pd.DataFrame:
+    """SNLI's dev and test pairs: ``premise, hypothesis, label``, as in :func:`mnli_sample`."""
+    parts = []
+    for split in ("dev", "test"):
+        columns = [
+            fetch(f"snli_{name}_{split}").read_text(encoding="utf-8").splitlines()
+            for name in ("s1", "s2", "labels")
+        ]
+        if len({len(column) for column in columns}) != 1:
+            raise DataError(f"e-SNLI's {split} files differ in length: fetch them again.")
+        parts.append(
+            pd.DataFrame(zip(*columns, strict=True), columns=["premise", "hypothesis", "label"])
+        )
+    frame = pd.concat(parts, ignore_index=True)
+    frame["premise"], frame["hypothesis"] = (
+        frame[name].str.replace(r"\s+([.,!?;:])", r"\1", regex=True).str.strip()
+        for name in ("premise", "hypothesis")
+    )
+    frame["label"] = frame["label"].map(NLI_LABELS.index)
+    return frame
+
+
+def _download(key: str, entry: dict[str, str], relative: str) -> Path:
+    import pooch
+
+    url = (
+        f"https://raw.githubusercontent.com/{entry['repository']}/{entry['commit']}/{entry['path']}"
+    )
+    target = cache_dir() / "external" / relative
+    try:
+        return Path(
+            pooch.retrieve(
+                url.replace(" ", "%20"),
+                known_hash=f"sha256:{entry['sha256']}",
+                fname=target.name,
+                path=target.parent,
+            )
+        )
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"'{key}' could not be downloaded from {url} ({type(error).__name__}); connect to the "
+            f"network, or set {MIRROR_VARIABLE} to a folder that holds {relative}."
+        ) from error
+
+
+@functools.lru_cache(maxsize=64)
+def _sha256(path: Path, _modified: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,42 @@
+"""Where things lie: in a clone at its top level, in an installed package beside the code."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+_ROOT = _PACKAGE.parent if (_PACKAGE.parent / "questionnaires").is_dir() else _PACKAGE / "_shipped"
+
+
+def questionnaires_dir() -> Path:
+    """Folder of the instruments' YAML files."""
+    return _ROOT / "questionnaires"
+
+
+def data_dir() -> Path:
+    """Folder of the figures and adapters that the project ships."""
+    return _ROOT / "data"
+
+
+def notebooks_dir() -> Path:
+    """Folder of the parameterised notebooks."""
+    return _ROOT / "notebooks"
+
+
+def book_dir() -> Path:
+    """Folder of the book's sources."""
+    return _ROOT / "book"
+
+
+def store_dir() -> Path:
+    """Folder of the response store: ``PSYCHOMETRICS_STORE``, else the user's cache."""
+    named = os.environ.get("PSYCHOMETRICS_STORE")
+    return Path(named).expanduser() if named else cache_dir() / "responses"
+
+
+def cache_dir() -> Path:
+    """The user's cache folder for downloads and answers."""
+    import pooch
+
+    return Path(pooch.os_cache("psychometrics"))

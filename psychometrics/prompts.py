@@ -1,0 +1,109 @@
+"""From items to prompts: every template with every term and every intensifier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from .exceptions import ParameterError, QuestionnaireError
+from .questionnaire import Questionnaire
+
+PROMPT_COLUMNS = [
+    "questionnaire",
+    "item_id",
+    "template",
+    "term",
+    "polarity",
+    "intensifier",
+    "level",
+    "weight",
+    "premise",
+    "hypothesis",
+]
+
+
+def prompts(questionnaire: Questionnaire) -> pd.DataFrame:
+    """Expand an instrument into its prompt table.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+
+    Returns
+    -------
+    DataFrame
+        One row per prompt, items and templates in the instrument's order, then source before
+        inverse terms, then intensifiers from least to most: ``questionnaire, item_id, template``
+        (from 1 within the item)``, term, polarity`` (+1 for S+, −1 for S−)``, intensifier, level``
+        (from 1)``, weight, premise, hypothesis``. A template gives T · L rows.
+
+    Raises
+    ------
+    QuestionnaireError
+        No item has a template.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.1.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> prompts(load_questionnaire("challenges")).loc[0, "premise"]
+    'People whom I counted on disappointed me.'
+    """
+    rows = [
+        (
+            questionnaire.id,
+            item.id,
+            number,
+            term,
+            polarity,
+            intensifier,
+            level_number,
+            level.weight,
+            _fill(template.premise, term, intensifier),
+            _fill(template.hypothesis, term, intensifier),
+        )
+        for item in questionnaire.items
+        for number, template in enumerate(item.templates, start=1)
+        for polarity, term in _signed_terms(template.terms or item.terms)
+        for level_number, level in enumerate(questionnaire.levels(item), start=1)
+        for intensifier in level.terms
+    ]
+    if not rows:
+        raise QuestionnaireError(
+            f"{questionnaire.id}: none of its items has a template, so it has no prompts; "
+            f"add templates and terms."
+        )
+    return pd.DataFrame(rows, columns=PROMPT_COLUMNS)
+
+
+def write_prompts(questionnaire: Questionnaire, path: str | Path) -> pd.DataFrame:
+    """Write the prompt table as CSV or Parquet, by the ending of the file's name.
+
+    Raises
+    ------
+    ParameterError
+        The name ends in neither ``.csv`` nor ``.parquet``.
+    """
+    path = Path(path)
+    table = prompts(questionnaire)
+    if path.suffix == ".csv":
+        table.to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        table.to_parquet(path, index=False)
+    else:
+        raise ParameterError(f"{path}: end the file's name in .csv or .parquet.")
+    return table
+
+
+def _signed_terms(terms) -> list[tuple[int, str]]:
+    return [(1, term) for term in terms.source] + [(-1, term) for term in terms.inverse]
+
+
+def _fill(template: str, term: str, intensifier: str) -> str:
+    """Fill the gaps, with a capital where a gap opens the sentence."""
+    text = template.replace("{term}", term).replace("{intensifier}", intensifier)
+    return text[:1].upper() + text[1:]

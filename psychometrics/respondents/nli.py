@@ -1,0 +1,472 @@
+"""Respondents that answer by natural language inference: does the premise entail the hypothesis?
+
+The flow, top to bottom: :func:`load_nli` loads a classifier and finds out which of its outputs
+means what; :meth:`NLIRespondent.answer` turns (premise, hypothesis) pairs into probabilities of
+entailment, neutral and contradiction.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+import torch
+from safetensors import SafetensorError
+from tqdm.auto import tqdm
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    DataCollatorWithPadding,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import logging as transformers_logging
+
+from ..data import NLI_LABELS
+from ..exceptions import RespondentError
+from ..paths import data_dir
+from .sources import Source, digest_text, fetched, read_json
+
+TOKEN_BUDGET = 4096
+"""Tokens per batch, padding included; more gains nothing on a processor."""
+MIN_ACCURACY, MIN_LEAD = 2 / 3, 1 / 4
+"""When labelled pairs decide which output means what: see :func:`labels_from_pairs`."""
+HANDLING = "nli-1"
+"""Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_LOADING_ERRORS = (
+    OSError, ValueError, RuntimeError, KeyError, TypeError, ImportError, AttributeError,
+    SafetensorError,
+)  # fmt: skip
+
+
+class NLIRespondent:
+    """A classifier that answers (premise, hypothesis) pairs; made by ``load_respondent``.
+
+    Attributes
+    ----------
+    identity : dict
+        What :func:`psychometrics.respondents.identify` gives, and the ``device``.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        identity: dict,
+        token_budget: int = TOKEN_BUDGET,
+    ) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.identity = identity
+        self.token_budget = token_budget
+        self._order = self._label_order()
+
+    def answer(self, pairs: Iterable[tuple[str, str]], progress: bool = False) -> np.ndarray:
+        """Probability of entailment, neutral and contradiction for each pair.
+
+        Identical pairs are asked once. Answers do not depend on the order of the pairs; in
+        float32 not on the company they are asked in either, up to rounding (1e-6), while
+        bfloat16 carries about three decimal digits.
+
+        Parameters
+        ----------
+        pairs : iterable of (premise, hypothesis)
+            n pairs of non-empty strings.
+        progress : bool
+            Show a progress bar.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, 3)
+            Columns entailment, neutral, contradiction, each row summing to one; in input order.
+
+        Raises
+        ------
+        RespondentError
+            There are no pairs, one of them is not two non-empty strings, or a single pair does
+            not fit into memory.
+
+        Warns
+        -----
+        UserWarning
+            Pairs are longer than the model reads; their longer side was cut at its end.
+
+        Examples
+        --------
+        >>> respondent.answer([("I feel calm.", "It rarely happens.")]).shape  # doctest: +SKIP
+        (1, 3)
+        """
+        pairs = _checked(pairs)
+        unique = sorted(set(pairs))
+        encoded = self._encode(unique)
+        # Longest first: memory runs out at once or never, and the bar only gets faster.
+        order = sorted(range(len(unique)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
+        probabilities = np.empty((len(unique), 3), dtype=np.float32)
+        label = self.identity["respondent_id"]
+        with tqdm(total=len(unique), desc=label, unit="pair", disable=not progress) as bar:
+            while order:
+                batch, logits = self._forward(encoded, order)
+                probabilities[batch] = logits.softmax(dim=-1).cpu().numpy()[:, self._order]
+                order = order[len(batch) :]
+                bar.update(len(batch))
+        if not np.isfinite(probabilities).all():
+            raise RespondentError(
+                f"{label} gives answers that are not numbers in {self.identity['dtype']}: load it "
+                "with dtype='float32', or check its weights."
+            )
+        row = {pair: i for i, pair in enumerate(unique)}
+        return probabilities[[row[pair] for pair in pairs]]
+
+    def _encode(self, pairs: list[tuple[str, str]]) -> list[dict[str, list[int]]]:
+        """Token ids of each pair, unpadded; a pair that is too long is cut, with a warning."""
+        encoded = self._tokenize(pairs, truncation=False)
+        limit = _token_limit(self.model, self.tokenizer)
+        too_long = [i for i, features in enumerate(encoded) if len(features["input_ids"]) > limit]
+        if too_long:
+            warnings.warn(
+                f"{len(too_long)} of {len(pairs)} pairs are longer than the {limit} tokens that "
+                f"{self.identity['respondent_id']} reads; the longer side of each was cut.",
+                stacklevel=3,
+            )
+            cut = self._tokenize(
+                [pairs[i] for i in too_long], truncation="longest_first", max_length=limit
+            )
+            for i, features in zip(too_long, cut, strict=True):
+                encoded[i] = features
+        return encoded
+
+    def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
+        premises, hypotheses = map(list, zip(*pairs, strict=True))
+        columns = self.tokenizer(premises, hypotheses, padding=False, verbose=False, **options)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _forward(self, encoded: list[dict], order: list[int]) -> tuple[list[int], torch.Tensor]:
+        """Logits (float32) of as many of the first pairs as the token budget and memory allow."""
+        width = len(encoded[order[0]]["input_ids"])
+        while True:
+            batch = order[: max(1, self.token_budget // width)]
+            try:
+                return batch, self._logits([encoded[i] for i in batch])
+            except (MemoryError, RuntimeError) as error:
+                if not _out_of_memory(error):
+                    raise
+                if len(batch) == 1:
+                    raise RespondentError(
+                        f"{self.identity['respondent_id']} does not fit into the memory of "
+                        f"{self.identity['device']} with even one pair of {width} tokens: use a "
+                        "smaller model, another device or shorter prompts."
+                    ) from None
+            # Outside of the except block, where the error no longer holds on to tensors.
+            self.token_budget = width * (len(batch) // 2)
+            if self.model.device.type == "cuda":
+                torch.cuda.empty_cache()
+
+    @torch.inference_mode()
+    def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
+        """Logits of one batch, (n, 3) in the model's own order, float32."""
+        inputs = DataCollatorWithPadding(self.tokenizer)(features)
+        return self.model(**inputs.to(self.model.device)).logits.float()
+
+    def _label_order(self) -> list[int]:
+        """Positions of entailment, neutral, contradiction among the outputs."""
+        name = self.identity["respondent_id"]
+        outputs = self.model.config.id2label
+        if len(outputs) != 3:
+            raise RespondentError(
+                f"{name} has {len(outputs)} output(s), not three: name a model trained to tell "
+                "entailment, neutral and contradiction apart."
+            )
+        order = labels_from_names([outputs.get(i) for i in range(3)], name)
+        if order is None:
+            labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
+            self._order = [0, 1, 2]
+            answers = self.answer(zip(labelled["premise"], labelled["hypothesis"], strict=True))
+            order = labels_from_pairs(answers, labelled["label"], name)
+        return order
+
+
+def load_nli(
+    source: Source, device: str | torch.device | None = None, dtype: str | None = None
+) -> NLIRespondent:
+    """Load an NLI respondent that was found; parameters as in ``load_respondent``.
+
+    Raises
+    ------
+    RespondentError
+        The checkpoint is damaged, is no sequence classifier, has a head that was never trained,
+        or its outputs cannot be told apart.
+    """
+    device = resolve_device(device)
+    dtype = resolve_dtype(dtype, device)
+    who = identity(source, dtype)
+    with _quiet():
+        try:
+            if source.kind == "embedded":
+                from ..population import load_embedded
+
+                model, tokenizer = load_embedded(source.name)
+            else:
+                model, tokenizer = _load_folder(source)
+            model = model.to(device=device, dtype=DTYPES[dtype])
+        except RespondentError:
+            raise
+        except _LOADING_ERRORS as error:
+            reason = str(error).strip().splitlines() or [""]
+            raise RespondentError(
+                f"{source.name} cannot be loaded as a sequence classifier: check or replace its "
+                f"files ({type(error).__name__}: {reason[0][:200]})."
+            ) from error
+    return NLIRespondent(model, tokenizer, who | {"device": str(device)})
+
+
+def identity(source: Source, dtype: str) -> dict:
+    """Who answers, in which version and precision; see ``identify``."""
+    return {
+        "respondent_id": source.name,
+        "source": source.kind,
+        "model": source.model,
+        "revision": source.revision,
+        "mode": "nli",
+        "dtype": dtype,
+        "fingerprint": digest_text(source.digest, dtype, HANDLING),
+    }
+
+
+def labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
+    """Which output means what, read from the outputs' names.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The three outputs' names, in order.
+    model : str
+        What to call the model in an error.
+
+    Returns
+    -------
+    list of int or None
+        Positions of entailment, neutral and contradiction; None where a name is missing or means
+        nothing (``LABEL_0``).
+
+    Raises
+    ------
+    RespondentError
+        The names say that this is another kind of classifier.
+
+    Examples
+    --------
+    >>> labels_from_names(["CONTRADICTION", "neutral", "Entailment"])
+    [2, 1, 0]
+    >>> labels_from_names(["LABEL_0", "LABEL_1", "LABEL_2"]) is None
+    True
+    """
+    plain = [str(name or "").strip().lower() for name in names]
+    if any(re.fullmatch(r"(label|class)?[\s_-]*\d*|none", name) for name in plain):
+        return None
+    stems = [label[:6] for label in NLI_LABELS]  # entail(ed), neutra(l), contra(dictory)
+    found = [[i for i, name in enumerate(plain) if name.startswith(stem)] for stem in stems]
+    if any(len(positions) != 1 for positions in found):
+        raise RespondentError(
+            f"{model} tells {', '.join(map(str, names))} apart, not entailment, neutral and "
+            "contradiction: name an NLI model, or correct id2label in its config.json."
+        )
+    return [positions[0] for positions in found]
+
+
+def labels_from_pairs(
+    answers: np.ndarray, labels: Sequence[str], model: str = "The model"
+) -> list[int]:
+    """Which output means what, found from its answers to plain pairs whose label is known.
+
+    Of the six possible assignments the one with the highest accuracy is taken, if it is right
+    for at least two thirds of the pairs and a quarter of the pairs ahead of the next best.
+    Guessing gets a third right under any assignment.
+
+    Parameters
+    ----------
+    answers : ndarray, shape (n, 3)
+        Probabilities in the model's own order of outputs.
+    labels : sequence of str
+        The n pairs' labels: entailment, neutral or contradiction.
+    model : str
+        What to call the model in an error.
+
+    Returns
+    -------
+    list of int
+        Positions of entailment, neutral and contradiction among the outputs.
+
+    Raises
+    ------
+    RespondentError
+        No assignment is clearly the best.
+
+    Examples
+    --------
+    >>> labels_from_pairs(np.eye(3), ["neutral", "contradiction", "entailment"])
+    [2, 0, 1]
+    """
+    chosen = np.argmax(answers, axis=1)
+    truth = np.array([NLI_LABELS.index(label) for label in labels])
+    accuracy = {
+        order: float((chosen == np.array(order)[truth]).mean())
+        for order in itertools.permutations(range(3))
+    }
+    best, second = sorted(accuracy, key=accuracy.get, reverse=True)[:2]
+    if accuracy[best] < MIN_ACCURACY or accuracy[best] - accuracy[second] < MIN_LEAD:
+        raise RespondentError(
+            f"{model} does not name its outputs, and answers to plain pairs do not show which "
+            f"means entailment (best assignment {accuracy[best]:.0%} right, next "
+            f"{accuracy[second]:.0%}): write the labels into id2label of its config.json, or name "
+            "a trained NLI model."
+        )
+    return list(best)
+
+
+def resolve_device(device: str | torch.device | None) -> torch.device:
+    """The device to compute on: the one asked for, else the GPU if there is one.
+
+    Raises
+    ------
+    RespondentError
+        The device is unknown or not on this machine.
+    """
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+        module = torch.get_device_module(resolved)
+        there = module.is_available() and (resolved.index or 0) < module.device_count()
+    except (RuntimeError, TypeError, AttributeError):
+        there = False
+    if not there:
+        raise RespondentError(f"This machine has no device '{device}': use device='cpu'.")
+    return resolved
+
+
+def resolve_dtype(dtype: str | torch.dtype | None, device: torch.device) -> str:
+    """Precision to compute in: the one asked for, else bfloat16 where the device has it natively.
+
+    A GPU says so by its compute capability (8.0, Ampere, or later); a processor by its
+    instructions: AVX512-BF16 or AMX-BF16 (x86), BF16 (Arm). There it is about twice as fast.
+
+    Raises
+    ------
+    RespondentError
+        It is neither float32 nor bfloat16.
+    """
+    if dtype is not None:
+        name = str(dtype).removeprefix("torch.")
+        if name not in DTYPES:
+            raise RespondentError(f"dtype must be 'float32' or 'bfloat16', got '{dtype}'.")
+        return name
+    if device.type == "cuda":
+        native = torch.cuda.get_device_capability(device) >= (8, 0)
+    elif device.type == "cpu":
+        capable = torch.cpu.get_capabilities()
+        native = any(capable.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    else:
+        native = False
+    return "bfloat16" if native else "float32"
+
+
+def _load_folder(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    folder = fetched(source)
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    written = read_json(source.name, folder / "config.json")
+    if not written.get("id2label") and written.get("label2id"):
+        # transformers ignores label2id alone, and would expect two outputs.
+        config.id2label = {int(i): name for name, i in written["label2id"].items()}
+    model, report = AutoModelForSequenceClassification.from_pretrained(
+        folder,
+        config=config,
+        dtype=torch.float32,
+        use_safetensors=True,
+        trust_remote_code=False,
+        output_loading_info=True,
+    )
+    if missing := sorted(report["missing_keys"]):
+        raise RespondentError(
+            f"{source.name} is not a trained NLI model: its checkpoint lacks {missing[0]}, which "
+            "would be random; name a model with a trained head, or train one with "
+            "`psychometrics train-nli`."
+        )
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    if tokenizer.pad_token_id is None:
+        raise RespondentError(
+            f"{source.name} has a tokenizer without a padding token: set pad_token (often the "
+            "end-of-text token) and save the tokenizer anew."
+        )
+    if len(tokenizer) > model.get_input_embeddings().num_embeddings:
+        raise RespondentError(
+            f"{source.name} has a tokenizer of {len(tokenizer)} tokens and a model of "
+            f"{model.get_input_embeddings().num_embeddings}: save the model's own tokenizer there."
+        )
+    if model.config.pad_token_id is None:  # where decoders look for the last token of a pair
+        model.config.pad_token_id = tokenizer.pad_token_id
+    return model, tokenizer
+
+
+def _checked(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    pairs = [
+        tuple(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else pair
+        for pair in pairs
+    ]
+    if not pairs:
+        raise RespondentError(
+            "There are no prompts to answer: give at least one (premise, hypothesis) pair."
+        )
+    for number, pair in enumerate(pairs, start=1):
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise RespondentError(
+                f"Pair {number} is {pair!r}: it must be a tuple of a premise and a hypothesis."
+            )
+        for part, text in zip(("premise", "hypothesis"), pair, strict=True):
+            if not isinstance(text, str) or not text.strip():
+                raise RespondentError(
+                    f"Pair {number} has the {part} {text!r}: it must be a non-empty string."
+                )
+    return pairs
+
+
+def _token_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Most tokens that a pair may have, for tokenizer and position table alike."""
+    positions = getattr(model.config, "max_position_embeddings", None) or -1
+    if positions < 1:  # relative positions alone, as in XLNet
+        return tokenizer.model_max_length
+    for name, module in model.named_modules():
+        padding = getattr(module, "padding_idx", None)
+        if name.endswith("position_embeddings") and padding is not None:
+            positions -= padding + 1  # RoBERTa and its kin number positions from there on
+            break
+    return min(tokenizer.model_max_length, positions)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return any(text in str(error) for text in ("out of memory", "not enough memory", "can't alloc"))
+
+
+@contextmanager
+def _quiet():
+    """Keep libraries' progress bars and notes to developers out of a notebook while one loads."""
+    verbosity = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # peft calls what transformers retires
+            yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()

@@ -1,0 +1,321 @@
+"""Where a respondent's model comes from: embedded, local folder or hub; and whether it is whole."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import hashlib
+import json
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ..exceptions import PsychometricsError, RespondentError
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "spiece.model",
+    "spm.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
+"""Any one of these holds a tokenizer's vocabulary."""
+SETTINGS_FILES = (
+    "config.json",
+    "adapter_config.json",
+    "recipe.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "merges.txt",
+    *TOKENIZER_FILES,
+)
+"""What, besides the weights, determines a model's answers."""
+_UNSAFE_WEIGHTS = re.compile(r"(pytorch_|tf_|flax_)?model\b.*\.(bin|pt|pth|ckpt|h5|msgpack)")
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model that was found: what it is called, where it lies and which version it is.
+
+    ``folder`` is None for a hub model until :func:`fetched` has put it into the local cache.
+    ``digest`` stands for all of its files.
+    """
+
+    name: str
+    kind: Literal["embedded", "local", "hub"]
+    model: str
+    revision: str
+    digest: str
+    folder: Path | None
+
+
+def find(name_or_path: str | Path) -> Source:
+    """Find a model: an embedded member first, then a local folder, then the hub.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        An embedded member's name, a folder, or a hub id ``owner/model``.
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    RespondentError
+        There is no such model, it is incomplete, or the hub cannot be reached.
+    """
+    from ..population import embedded_path
+
+    name = str(name_or_path).strip()
+    if not name:
+        raise RespondentError(
+            "The respondent's name is empty: name a member, a folder or a hub id."
+        )
+    # A Path is always a folder, so that a folder named like a member can be reached.
+    if isinstance(name_or_path, str) and "/" not in name and (folder := embedded_path(name)):
+        return _embedded(name, folder)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return _local(folder.resolve())
+    if folder.exists():
+        raise RespondentError(f"{name} is a file: name the folder that holds the model.")
+    if isinstance(name_or_path, str) and _HUB_ID.fullmatch(name):
+        return _hub(name)
+    raise RespondentError(_unknown(name))
+
+
+def fetched(source: Source) -> Path:
+    """Folder of a model's files, downloaded from the hub where the local cache lacks them."""
+    if source.folder is not None:
+        return source.folder
+    from huggingface_hub import HfApi, snapshot_download
+
+    with _hub_errors(source.model):
+        files = HfApi().list_repo_files(source.model, revision=source.revision)
+    check_files(source.model, {file for file in files if "/" not in file})
+    with _hub_errors(source.model):
+        folder = snapshot_download(
+            source.model,
+            revision=source.revision,
+            allow_patterns=["*.json", "*.txt", "*.model", "*.safetensors"],
+            ignore_patterns=["*/*"],
+        )
+    check_folder(source.model, Path(folder))
+    return Path(folder)
+
+
+def check_folder(name: str, folder: Path) -> None:
+    """Refuse a folder that lacks what a model needs, or holds it in a form that is not loaded.
+
+    Raises
+    ------
+    RespondentError
+        Config, weights (safetensors) or tokenizer are missing, or remote code would be needed.
+    """
+    check_files(name, {path.name for path in folder.iterdir()})
+    if missing := [path.name for path in weight_files(name, folder) if not path.is_file()]:
+        raise RespondentError(
+            f"{name} lacks the weight file {missing[0]} named in its index: copy the folder anew."
+        )
+    config = read_json(name, folder / "config.json")
+    if "auto_map" in config:
+        from transformers import CONFIG_MAPPING
+
+        if config.get("model_type") not in CONFIG_MAPPING:
+            raise RespondentError(
+                f"{name} needs program code of its own (auto_map in config.json), which is never "
+                "run: choose a model of an architecture that transformers knows."
+            )
+
+
+def check_files(name: str, files: set[str]) -> None:
+    """The part of :func:`check_folder` that the file names alone decide."""
+    if "config.json" not in files:
+        if "adapter_config.json" in files:
+            raise RespondentError(
+                f"{name} holds an adapter, not a whole model: merge it into its base "
+                "(peft's merge_and_unload) and save the result with save_pretrained."
+            )
+        raise RespondentError(
+            f"{name} has no config.json: name a folder written by save_pretrained."
+        )
+    if not files & {"model.safetensors", "model.safetensors.index.json"}:
+        if unsafe := sorted(filter(_UNSAFE_WEIGHTS.fullmatch, files)):
+            raise RespondentError(
+                f"{name} holds its weights only as {unsafe[0]}, which can carry program code or "
+                "needs another library: convert it to model.safetensors (load it where you trust "
+                "it and call save_pretrained)."
+            )
+        raise RespondentError(
+            f"{name} has no weights (model.safetensors): save the model there with save_pretrained."
+        )
+    if not files & set(TOKENIZER_FILES):
+        raise RespondentError(
+            f"{name} has no tokenizer: save its tokenizer there with save_pretrained."
+        )
+
+
+def weight_files(name: str, folder: Path) -> list[Path]:
+    """The safetensors files that hold a model's weights, whole or in shards."""
+    index = folder / "model.safetensors.index.json"
+    if (folder / "model.safetensors").is_file() or not index.is_file():
+        return [folder / "model.safetensors"]
+    shards = read_json(name, index).get("weight_map", {}).values()
+    if not shards or any("/" in str(shard) or "\\" in str(shard) for shard in shards):
+        raise RespondentError(f"{name}, {index.name}: names no files beside it; copy it anew.")
+    return [folder / shard for shard in sorted(set(shards))]
+
+
+def read_json(name: str, path: Path) -> dict:
+    """A JSON object of a model's folder, or a clear error."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RespondentError(
+            f"{name}, {path.name}: not readable as JSON; copy it anew."
+        ) from error
+    if not isinstance(content, dict):
+        raise RespondentError(f"{name}, {path.name}: holds no JSON object; copy it anew.")
+    return content
+
+
+def digest_text(*parts: str) -> str:
+    """SHA-256 of some texts, one a line."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _embedded(name: str, folder: Path) -> Source:
+    from ..population import base_path
+
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        raise RespondentError(f"data/population/{name} has no weights: run `make population`.")
+    base = Path(base_path())
+    if base.is_dir():
+        base_digest = _digest(_settings(base) + weight_files(str(base), base))
+    else:
+        base_digest = str(base)
+    return Source(
+        name=name,
+        kind="embedded",
+        model=name,
+        revision=_sha256(weights),
+        digest=digest_text(_digest(_settings(folder) + weights), base_digest),
+        folder=folder,
+    )
+
+
+def _local(folder: Path) -> Source:
+    check_folder(str(folder), folder)
+    weights = weight_files(str(folder), folder)
+    return Source(
+        name=folder.name,
+        kind="local",
+        model=folder.name,
+        revision=_sha256(weights),
+        digest=_digest(_settings(folder) + weights),
+        folder=folder,
+    )
+
+
+def _hub(model: str) -> Source:
+    from huggingface_hub import HfApi, try_to_load_from_cache
+
+    with _hub_errors(model):
+        cached = try_to_load_from_cache(model, "config.json")
+    folder = Path(cached).parent if isinstance(cached, str) else None
+    if folder is not None:
+        commit = folder.name
+        try:
+            check_folder(model, folder)
+        except RespondentError:
+            folder = None  # a download that was stopped, or files that nobody asked for yet
+    else:
+        with _hub_errors(model):
+            commit = HfApi().model_info(model).sha
+    return Source(
+        name=model,
+        kind="hub",
+        model=model,
+        revision=commit,
+        digest=digest_text(model, commit),
+        folder=folder,
+    )
+
+
+def _unknown(name: str) -> str:
+    from ..population import population
+
+    try:
+        close = difflib.get_close_matches(name, population("embedded"), n=1)
+    except (PsychometricsError, OSError):
+        close = []
+    hint = f" Did you mean '{close[0]}'?" if close else ""
+    return (
+        f"There is no respondent '{name}': it is no embedded member and no folder here, and a "
+        f"hub id is written owner/model.{hint}"
+    )
+
+
+@contextmanager
+def _hub_errors(model: str):
+    """Turn what goes wrong with the hub into one sentence."""
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HFValidationError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+    )
+
+    try:
+        yield
+    except RespondentError:
+        raise
+    except Exception as error:
+        if isinstance(error, GatedRepoError):
+            why = "the hub gives it only to those who accepted its terms: accept them and log in"
+        elif isinstance(error, (RepositoryNotFoundError, HFValidationError)):
+            why = "there is no such folder here and no such model on the hub: check the name"
+        elif isinstance(error, OfflineModeIsEnabled):
+            why = (
+                "there is no such folder here, the local cache of the hub lacks files of it, and "
+                "HF_HUB_OFFLINE forbids a download: check the name, or unset HF_HUB_OFFLINE"
+            )
+        else:
+            why = (
+                "there is no such folder here, the local cache of the hub lacks files of it, and "
+                f"the hub cannot be reached ({type(error).__name__}): check name and network"
+            )
+        raise RespondentError(f"{model}: {why}.") from error
+
+
+def _settings(folder: Path) -> list[Path]:
+    return [folder / file for file in sorted(set(SETTINGS_FILES)) if (folder / file).is_file()]
+
+
+def _digest(paths: list[Path]) -> str:
+    return digest_text(*(f"{path.name}={_sha256([path])}" for path in paths))
+
+
+def _sha256(paths: list[Path]) -> str:
+    """SHA-256 of files one after the other: for a single file, what ``sha256sum`` prints."""
+    stats = [(path, path.stat()) for path in paths]
+    return _sha256_of(tuple((str(path), s.st_size, s.st_mtime_ns) for path, s in stats))
+
+
+@functools.lru_cache(maxsize=1024)
+def _sha256_of(files: tuple[tuple[str, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for path, _size, _modified in files:
+        with open(path, "rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,182 @@
+"""How answers run over the intensifiers, and what normalisation leaves of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from .intervals import bootstrap_mean
+
+
+def trends(shares: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Mean PSS by polarity and intensifier over respondents, with bootstrap intervals.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        PSS per prompt, as :func:`psychometrics.scoring.pss` gives it.
+    seed : int
+        Seed of the bootstrap over the R respondents.
+
+    Returns
+    -------
+    DataFrame
+        ``polarity, intensifier, weight, mean, low, high``, intensifiers from least to most;
+        probabilities that sum to one over the intensifiers of a polarity.
+
+    References
+    ----------
+    Reuben et al. (2024), figure 2.
+    """
+    keys = ["polarity", "level", "weight", "intensifier"]
+    table = shares.groupby([*keys, "respondent_id"], sort=True)["pss"].mean().unstack()
+    low, high = bootstrap_mean(table.to_numpy(), seed=seed)
+    frame = table.mean(axis=1).rename("mean").reset_index().assign(low=low, high=high)
+    return frame.sort_values(["polarity", "level"], ascending=[False, True]).drop(columns="level")
+
+
+def separation(shares: pd.DataFrame) -> pd.DataFrame:
+    """Mean weight given by source terms, by inverse terms, and their difference, per item.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        PSS per prompt, as :func:`psychometrics.scoring.pss` gives it.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire, item_id, source, inverse, separation``, all in units of
+        the weights: the expected weight when an intensifier is drawn from the PSS.
+    """
+    weighted = shares.assign(weighted=shares["pss"] * shares["weight"])
+    keys = ["respondent_id", "questionnaire", "item_id"]
+    per_term = weighted.groupby([*keys, "template", "polarity", "term"])["weighted"].sum()
+    table = per_term.groupby([*keys, "polarity"]).mean().unstack("polarity")
+    table = table.rename(columns={1: "source", -1: "inverse"})[["source", "inverse"]]
+    table.columns.name = None
+    return table.assign(separation=table["source"] - table["inverse"]).reset_index()
+
+
+def variance_shares(scores: np.ndarray) -> np.ndarray:
+    """Shares of the variance of log scores due to terms, to intensifiers, and to their pairing.
+
+    The two-way analysis of variance without replication: around the grand mean, the sum of
+    squares splits into the row means', the column means' and the rest's.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (..., T, L)
+        Positive scores of T terms by L intensifiers.
+
+    Returns
+    -------
+    ndarray, shape (..., 3)
+        Shares of terms, intensifiers and pairing, which sum to one.
+
+    Examples
+    --------
+    >>> variance_shares(np.exp([[0.0, 1.0], [2.0, 3.0]])).round(2)
+    array([0.8, 0.2, 0. ])
+    """
+    logs = np.log(np.maximum(np.asarray(scores, dtype=np.float64), 1e-12))
+    grand = logs.mean(axis=(-2, -1), keepdims=True)
+    rows = logs.mean(axis=-1, keepdims=True) - grand
+    columns = logs.mean(axis=-2, keepdims=True) - grand
+    rest = logs - grand - rows - columns
+    squares = np.stack(
+        [
+            (np.broadcast_to(part, logs.shape) ** 2).sum(axis=(-2, -1))
+            for part in (rows, columns, rest)
+        ],
+        axis=-1,
+    )
+    return squares / squares.sum(axis=-1, keepdims=True)
+
+
+def monotony(shares: pd.DataFrame) -> pd.DataFrame:
+    """Spearman correlation of mean PSS with the intensifiers' weights, per respondent.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        PSS per prompt, as :func:`psychometrics.scoring.pss` gives it.
+
+    Returns
+    -------
+    DataFrame
+        ``source, inverse`` (correlations from -1 to 1), indexed by ``respondent_id``.
+    """
+    keys = ["respondent_id", "polarity"]
+    means = shares.groupby([*keys, "intensifier", "weight"])["pss"].mean().reset_index()
+    ranks = means.assign(
+        pss=means.groupby(keys)["pss"].rank(), weight=means.groupby(keys)["weight"].rank()
+    )
+    table = ranks.groupby(keys)[["pss", "weight"]].corr().xs("pss", level=-1)["weight"].unstack()
+    return table.rename(columns={1: "source", -1: "inverse"})[["source", "inverse"]]
+
+
+def normalisation_steps(
+    shares: pd.DataFrame,
+    respondent_id: str,
+    item_id: str,
+    template: int = 1,
+    temperature: float = 1.0,
+) -> dict[str, pd.DataFrame]:
+    """The term by intensifier tables of one respondent and template, step by step.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        PSS per prompt, as :func:`psychometrics.scoring.pss` gives it.
+    respondent_id, item_id, template : str, str, int
+        Whose answers to what.
+    temperature : float
+        The one that the PSS were computed with.
+
+    Returns
+    -------
+    dict of DataFrame, each of shape (T, L)
+        ``raw`` scores, their shares ``over_terms`` (columns sum to one) and the ``pss`` (rows sum
+        to one); terms as index, source terms first, intensifiers from least to most as columns.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.2 and figure 2.
+    """
+    chosen = shares[
+        (shares["respondent_id"] == respondent_id)
+        & (shares["item_id"] == item_id)
+        & (shares["template"] == template)
+    ]
+    terms, words = chosen["term"].unique(), chosen["intensifier"].unique()
+    raw, pss = (
+        chosen.pivot(index="term", columns="intensifier", values=column).loc[terms, words]
+        for column in ("raw", "pss")
+    )
+    sharpened = raw ** (1 / temperature)
+    return {"raw": raw, "over_terms": sharpened / sharpened.sum(), "pss": pss}
+
+
+def normalisation_effect(shares: pd.DataFrame) -> pd.DataFrame:
+    """Mean variance shares of the log raw scores and of the log PSS, over items and respondents.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        PSS per prompt, as :func:`psychometrics.scoring.pss` gives it.
+
+    Returns
+    -------
+    DataFrame
+        Rows ``raw score`` and ``PSS``, columns ``terms, intensifiers, pairing``, rows sum to one.
+    """
+    split = {"raw score": [], "PSS": []}
+    for _, part in shares.groupby(["questionnaire", "item_id", "template"], sort=False):
+        part = part.sort_values(["respondent_id", "polarity", "term", "level", "intensifier"])
+        shape = (-1, part["term"].nunique(), part["intensifier"].nunique())
+        for label, column in (("raw score", "raw"), ("PSS", "pss")):
+            split[label].append(variance_shares(part[column].to_numpy().reshape(shape)))
+    columns = ["terms", "intensifiers", "pairing"]
+    means = {label: np.concatenate(parts).mean(axis=0) for label, parts in split.items()}
+    return pd.DataFrame(means, index=columns).T
