@@ -1,0 +1,145 @@
+"""Tiny real models, saved locally: random weights, tokenizers trained on a few sentences here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SENTENCES = [
+    "Over the last two weeks, at work and at home, I feel nervous and anxious.",
+    "It very rarely happens to me, but sometimes, frequently or always it does.",
+    "I never feel calm, relaxed or at ease when other people talk about my life.",
+    "My daily life is full of meaning, and I often enjoy what I do.",
+    "Seldom do I have so little interest that the days seem long and empty.",
+]
+ARCHITECTURES = [
+    "bert",
+    "roberta",
+    "distilbert",
+    "albert",
+    "electra",
+    "deberta-v2",
+    "xlnet",
+    "bart",
+]
+_TOKENIZERS = {
+    "bert": "Bert",
+    "distilbert": "DistilBert",
+    "electra": "Electra",
+    "roberta": "Roberta",
+    "bart": "Bart",
+    "albert": "Albert",
+    "deberta-v2": "DebertaV2",
+    "xlnet": "XLNet",
+}
+
+
+@pytest.fixture(scope="session")
+def save_tiny_model() -> Callable[..., Path]:
+    """Function that saves a random model of an architecture, and its tokenizer, to a folder."""
+    return _save_tiny_model
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a tiny BERT with random weights, a tokenizer and NLI label names."""
+    return _save_tiny_model(tmp_path_factory.mktemp("models") / "tiny-bert", "bert")
+
+
+def _save_tiny_model(
+    folder: Path,
+    architecture: str = "bert",
+    labels: tuple[str, ...] = ("entailment", "neutral", "contradiction"),
+    sentences: list[str] = SENTENCES,
+    seed: int = 0,
+    spread: float = 10.0,
+    **settings,
+) -> Path:
+    import torch
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    torch.set_num_threads(1)
+    tokenizer = _tokenizer(architecture, sentences)
+    sizes = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+        "max_position_embeddings": 130,
+    }
+    if architecture == "bart":
+        halves = {"layers": 2, "attention_heads": 4, "ffn_dim": 64}
+        sizes = {f"{half}_{k}": v for half in ("encoder", "decoder") for k, v in halves.items()}
+        sizes |= {"d_model": 32, "max_position_embeddings": 130}
+    elif architecture == "distilbert":
+        sizes = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
+        sizes |= {"max_position_embeddings": 130}
+    elif architecture == "xlnet":
+        sizes = {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64}
+    elif architecture == "albert":
+        sizes |= {"embedding_size": 16}
+    elif architecture == "deberta-v2":  # as in the checkpoints in use
+        sizes |= {
+            "relative_attention": True,
+            "pos_att_type": ["p2c", "c2p"],
+            "position_biased_input": False,
+            "position_buckets": 16,
+            "norm_rel_ebd": "layer_norm",
+            "share_att_key": True,
+        }
+    tokens = ("pad", "bos", "eos", "cls", "sep")
+    ids = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in tokens}
+    config = AutoConfig.for_model(
+        architecture,
+        vocab_size=len(tokenizer),
+        id2label=dict(enumerate(labels)),
+        label2id={label: i for i, label in enumerate(labels)},
+        **{name: value for name, value in ids.items() if value is not None},
+        **(sizes | settings),
+    )
+    torch.manual_seed(seed)
+    model = AutoModelForSequenceClassification.from_config(config)
+    with torch.no_grad():  # fresh weights are so small that all answers would be about 1/3
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(spread)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _tokenizer(architecture: str, sentences: list[str]):
+    """A tokenizer of the architecture's own class, over the sentences' words and letters."""
+    import tokenizers
+    import transformers
+
+    kind = getattr(transformers, _TOKENIZERS[architecture] + "Tokenizer")
+    words = sorted(set(re.findall(r"\w+|[^\w\s]", " ".join(sentences).lower())))
+    letters = sorted(set("abcdefghijklmnopqrstuvwxyz0123456789.,'".join(words)))
+    if architecture in ("bert", "distilbert", "electra"):  # WordPiece
+        special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+        vocab = [*special, *words, *letters, *(f"##{letter}" for letter in letters)]
+        vocab = {token: i for i, token in enumerate(dict.fromkeys(vocab))}
+        return kind(vocab=vocab, model_max_length=128)
+    if architecture in ("roberta", "bart"):  # byte-level BPE
+        special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+        merges = [("Ġ", "t"), ("h", "e"), ("Ġt", "he"), ("i", "n"), ("e", "r")]
+        alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+        vocab = [*special, *alphabet, *map("".join, merges)]
+        vocab = {token: i for i, token in enumerate(vocab)}
+        return kind(vocab=vocab, merges=merges, model_max_length=128)
+    # Unigram, in which a word is marked by the sign before it
+    empty = kind()
+    names = ("unk", "pad", "bos", "eos", "cls", "sep", "mask")
+    scores = {getattr(empty, f"{name}_token"): 0.0 for name in names}
+    scores |= {letter: -9.0 for letter in ["▁", *letters]} | {f"▁{word}": -5.0 for word in words}
+    inputs = ["input_ids", "token_type_ids", "attention_mask"]
+    return kind(
+        vocab=list(scores.items()),
+        do_lower_case=True,
+        model_max_length=128,
+        model_input_names=inputs,
+    )

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import os
+
+import pandas as pd
+import pytest
+
+from psychometrics import data
+from psychometrics.exceptions import DataError
+
+NLI_FILES = [key for key in data.registry() if key.startswith(("mnli_", "snli_"))]
+needs_nli_text = pytest.mark.skipif(
+    not data.available(*NLI_FILES) and os.environ.get("CI") != "true",
+    reason="MNLI and SNLI text is neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
+)
+
+
+def test_every_registry_entry_says_where_what_and_under_which_terms():
+    for key, entry in data.registry().items():
+        assert set(entry) == {"repository", "commit", "path", "sha256", "licence"}, key
+        assert len(entry["commit"]) == 40, key
+        assert len(entry["sha256"]) == 64, key
+
+
+def test_an_unknown_key_names_the_known_ones():
+    with pytest.raises(DataError, match=r"no entry 'mnli'; it has .*mnli_neutral"):
+        data.fetch("mnli")
+
+
+def test_a_mirrored_file_with_other_content_is_refused(tmp_path, monkeypatch):
+    entry = data.registry()["mnli_neutral"]
+    path = tmp_path / entry["repository"] / entry["commit"] / entry["path"]
+    path.parent.mkdir(parents=True)
+    path.write_text("premise,hypothesis\n")
+    monkeypatch.setenv(data.MIRROR_VARIABLE, str(tmp_path))
+    with pytest.raises(DataError, match="differs from data/registry.yml"):
+        data.fetch("mnli_neutral")
+
+
+@needs_nli_text
+def test_the_held_out_pairs_share_no_premise_with_the_rest_and_are_enough():
+    frame = data.mnli_sample()
+    held_out = frame[frame["held_out"]]
+    assert len(held_out) >= 1500
+    assert not set(held_out["premise"].str.strip()) & set(frame.loc[~frame["held_out"], "premise"].str.strip())
+    assert held_out["label"].value_counts(normalize=True).between(0.3, 0.37).all()
+
+
+@needs_nli_text
+def test_snli_lines_belong_together():
+    frame = data.snli_sample()
+    assert len(frame) == 9842 + 9824
+    assert set(frame["label"]) == {0, 1, 2}
+    assert not frame.isna().any(axis=None)
+    # the upstream's order is neutral, entailment, contradiction for its first image
+    assert frame["label"].head(3).tolist() == [1, 0, 2]
+    assert isinstance(frame, pd.DataFrame)

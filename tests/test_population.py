@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from psychometrics import data, load_respondent
+from psychometrics.exceptions import RespondentError
+from psychometrics.paths import data_dir
+from psychometrics.population import (
+    RECIPE,
+    embedded_path,
+    load_embedded,
+    population,
+    population_table,
+)
+from psychometrics.training import nli_accuracy
+
+MEMBERS = population()
+
+
+def test_there_are_at_least_24_members_with_weights_and_every_row_has_them():
+    assert len(MEMBERS) >= 24
+    assert MEMBERS == population_table()["respondent_id"].tolist()
+    assert {path.name for path in (data_dir() / "population").iterdir()} == set(MEMBERS)
+
+
+def test_no_two_members_share_a_recipe_and_the_recipes_vary_in_every_respect():
+    table = population_table()
+    assert not table[RECIPE].duplicated().any()
+    assert set(table["data"]) == {"mnli", "snli", "mnli+snli"}
+    assert set(table["layers"]) >= {3, 4, 5, 6}
+    assert set(table["tuning"]) == {"lora", "frozen"}
+    assert table["genre"].dropna().nunique() == 5
+    assert table["seed"].nunique() == len(table)
+    assert table["share"].nunique() >= 3
+
+
+def test_each_folder_holds_the_recipe_of_its_row():
+    for row in population_table().to_dict("records"):
+        recipe = json.loads((embedded_path(row["respondent_id"]) / "recipe.json").read_text())
+        expected = {k: None if v != v else v for k, v in row.items() if k in RECIPE}
+        assert recipe == expected
+
+
+def test_the_population_is_at_most_64_mb_and_holds_no_pickles():
+    files = [path for path in (data_dir() / "population").rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) <= 64 * 2**20
+    assert {path.suffix for path in files} == {".safetensors", ".json"}
+
+
+def test_the_table_reports_accuracy_with_an_interval_around_it():
+    table = population_table()
+    assert not table[["pairs", "accuracy", "low", "high", "seconds"]].isna().any(axis=None)
+    assert (table["low"] < table["accuracy"]).all()
+    assert (table["accuracy"] < table["high"]).all()
+    full = table[(table["data"] == "mnli+snli") & (table["share"] == 1) & (table["layers"] == 6)]
+    assert (full["accuracy"] > 0.67).all()
+
+
+def test_a_loaded_member_is_a_plain_model_with_label_names():
+    model, tokenizer = load_embedded(MEMBERS[0])
+    assert model.dtype == torch.float32
+    assert not model.training
+    assert list(model.config.id2label.values()) == ["entailment", "neutral", "contradiction"]
+    assert not any("lora" in name for name, _ in model.named_parameters())
+    assert tokenizer("It happens.")["input_ids"]
+
+
+def test_members_answer_differently():
+    pairs = [("People whom I counted on failed me.", f"It {word} happened to me.") for word in ("never", "often")]
+    answers = [load_respondent(name, dtype="float32").answer(pairs) for name in MEMBERS[:4]]
+    for i, one in enumerate(answers):
+        for other in answers[:i]:
+            assert np.abs(one - other).max() > 1e-3
+
+
+@pytest.mark.skipif(
+    not data.available("mnli_entailment", "mnli_neutral", "mnli_contradiction")
+    and os.environ.get("CI") != "true",
+    reason="MNLI text is neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
+)
+@pytest.mark.parametrize("name", [MEMBERS[0], MEMBERS[-1]])
+def test_the_reported_accuracy_is_that_of_the_shipped_weights(name):
+    held_out = data.mnli_sample().query("held_out").head(600)
+    pairs = list(zip(held_out["premise"], held_out["hypothesis"], strict=True))
+    measured = nli_accuracy(load_respondent(name).answer(pairs), held_out["label"])
+    reported = population_table().set_index("respondent_id").loc[name, "accuracy"]
+    assert measured == pytest.approx(reported, abs=0.05)  # 600 of the 1,820 pairs, in bfloat16
+
+
+def test_names_given_by_hand_are_taken_as_they_are():
+    assert population("a/b, ./my model") == ["a/b", "./my model"]
+    with pytest.raises(RespondentError, match="name at least one"):
+        population(" , ")
+
+
+def test_an_unknown_member_is_refused():
+    assert embedded_path("nobody") is None
+    with pytest.raises(RespondentError, match="no 'nobody': see `psychometrics population`"):
+        load_embedded("nobody")

@@ -1,0 +1,734 @@
+"""NLI respondents against plain transformers, on tiny real models of eight architectures."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import shutil
+import threading
+import warnings
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import ARCHITECTURES, SENTENCES
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from psychometrics.exceptions import RespondentError
+from psychometrics.paths import data_dir
+from psychometrics.respondents import identify, load_respondent
+from psychometrics.respondents.nli import (
+    labels_from_names,
+    labels_from_pairs,
+    resolve_device,
+    resolve_dtype,
+)
+
+LABELS = ("entailment", "neutral", "contradiction")
+PAIRS = [
+    ("I feel nervous.", "It always happens to me."),
+    (SENTENCES[0], "It happens."),
+    ("I feel calm.", SENTENCES[1]),
+    ("I feel nervous.", "It always happens to me."),
+    ("My life is full of meaning.", "It seldom does."),
+    (SENTENCES[4], "It very rarely happens to me."),
+    ("Calm!", "Never."),
+    ("I feel at ease, 7 days of 7.", "Frequently."),
+]
+
+
+def plainly(folder: Path, pairs, order=LABELS) -> np.ndarray:
+    """The same by the plainest use of transformers: one pair at a time, no batches, no padding."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    positions = [model.config.label2id[label] for label in order]
+    rows = []
+    with torch.no_grad():
+        for premise, hypothesis in pairs:
+            logits = model(**tokenizer(premise, hypothesis, return_tensors="pt")).logits[0]
+            rows.append(torch.softmax(logits, dim=0)[positions].numpy())
+    return np.array(rows)
+
+
+@pytest.fixture(scope="module")
+def respondent(tiny_model):
+    return load_respondent(tiny_model, device="cpu", dtype="float32")
+
+
+@pytest.fixture
+def copy(tiny_model, tmp_path):
+    """A folder of a whole model, to be spoilt."""
+    return Path(shutil.copytree(tiny_model, tmp_path / "copy"))
+
+
+def edit(path: Path, **changes) -> None:
+    content = json.loads(path.read_text())
+    for key, value in changes.items():
+        content.pop(key, None)
+        if value is not None:
+            content[key] = value
+    path.write_text(json.dumps(content))
+
+
+# Answers
+
+
+@pytest.mark.parametrize(
+    ("architecture", "labels"),
+    list(zip(ARCHITECTURES, itertools.cycle(itertools.permutations(LABELS)), strict=False)),
+)
+def test_answers_equal_plain_transformers_whatever_the_architecture_and_label_order(
+    architecture, labels, save_tiny_model, tmp_path
+):
+    folder = save_tiny_model(tmp_path / architecture, architecture, labels)
+    answers = load_respondent(folder, device="cpu", dtype="float32").answer(PAIRS)
+    assert answers.dtype == np.float32
+    assert answers.shape == (len(PAIRS), 3)
+    expected = plainly(folder, PAIRS)
+    assert np.abs(answers - expected).max() < 1e-5
+    # The test could not tell pairs or outputs apart if they were all much the same.
+    assert np.ptp(expected, axis=0).max() > 0.05
+    assert len(np.unique(expected.round(3), axis=0)) == len(set(PAIRS))
+
+
+@pytest.mark.parametrize("architecture", ["bert", "xlnet", "bart"])
+@pytest.mark.parametrize("budget", [1, 60, 150, 100_000])
+def test_token_budget_changes_the_batches_but_not_the_answers(
+    architecture, budget, save_tiny_model, tmp_path, monkeypatch
+):
+    folder = save_tiny_model(tmp_path / architecture, architecture)
+    respondent = load_respondent(folder, device="cpu", dtype="float32")
+    respondent.token_budget = budget
+    shapes = record_batches(respondent, monkeypatch)
+    assert np.abs(respondent.answer(PAIRS) - plainly(folder, PAIRS)).max() < 1e-5
+    assert all(rows == 1 or rows * width <= budget for rows, width in shapes)
+    widths = [width for _, width in shapes]
+    assert widths == sorted(widths, reverse=True)
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_answers_follow_the_order_of_the_pairs_and_repeat_for_repeated_pairs(respondent, data):
+    rows = data.draw(st.lists(st.integers(0, len(PAIRS) - 1), min_size=1, max_size=25))
+    alone = {row: respondent.answer([PAIRS[row]])[0] for row in set(rows)}
+    answers = respondent.answer([PAIRS[row] for row in rows])
+    assert np.abs(answers - np.array([alone[row] for row in rows])).max() < 1e-6
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.tuples(*[st.text(min_size=1, max_size=30).filter(str.strip)] * 2), min_size=1, max_size=5
+    )
+)
+def test_any_text_gets_probabilities_that_sum_to_one(respondent, pairs):
+    answers = respondent.answer(pairs)
+    assert answers.shape == (len(pairs), 3)
+    assert (answers >= 0).all()
+    assert np.abs(answers.sum(axis=1) - 1).max() < 1e-5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_reordered_pairs_get_the_very_same_bits(tiny_model, dtype):
+    respondent = load_respondent(tiny_model, device="cpu", dtype=dtype)
+    assert (respondent.answer(PAIRS) == respondent.answer(PAIRS[::-1])[::-1]).all()
+
+
+def test_identical_pairs_are_asked_once(tiny_model, monkeypatch):
+    respondent = load_respondent(tiny_model, device="cpu", dtype="float32")
+    shapes = record_batches(respondent, monkeypatch)
+    respondent.answer(PAIRS * 10)
+    assert sum(rows for rows, _ in shapes) == len(set(PAIRS))
+
+
+def test_pairs_may_come_from_a_data_frame_or_a_generator(respondent):
+    frame = pd.DataFrame(PAIRS, columns=["premise", "hypothesis"])
+    expected = respondent.answer(PAIRS)
+    assert (respondent.answer(frame.to_numpy()) == expected).all()
+    assert (respondent.answer(frame.itertuples(index=False)) == expected).all()
+
+
+def test_progress_bar_counts_the_unique_pairs(respondent, capsys):
+    respondent.answer(PAIRS, progress=True)
+    shown = capsys.readouterr().err
+    assert f"{len(set(PAIRS))}/{len(set(PAIRS))}" in shown
+    assert "tiny-bert" in shown
+    respondent.answer(PAIRS)
+    assert capsys.readouterr().err == ""
+
+
+def test_bfloat16_differs_from_float32_by_rounding_only(tiny_model):
+    exact = load_respondent(tiny_model, device="cpu", dtype="float32").answer(PAIRS)
+    rounded = load_respondent(tiny_model, device="cpu", dtype="bfloat16")
+    assert next(rounded.model.parameters()).dtype == torch.bfloat16
+    answers = rounded.answer(PAIRS)
+    assert answers.dtype == np.float32
+    assert np.abs(answers.sum(axis=1) - 1).max() < 1e-6  # the softmax itself is not rounded
+    assert 0 < np.abs(answers - exact).max() < 0.05
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_pairs_that_are_too_long_are_cut_with_one_warning(architecture, save_tiny_model, tmp_path):
+    folder = save_tiny_model(tmp_path / architecture, architecture)
+    # No limit of its own: the position table (130; two of RoBERTa's are not for tokens) decides.
+    edit(folder / "tokenizer_config.json", model_max_length=None)
+    limit = {"bert": 130, "roberta": 128}[architecture]
+    respondent = load_respondent(folder, device="cpu", dtype="float32")
+    long = ("calm " * 300, "It happens.")
+    with pytest.warns(
+        UserWarning, match=f"1 of 2 pairs are longer than the {limit} tokens"
+    ) as all_:
+        answers = respondent.answer([long, PAIRS[0]])
+    assert len(all_) == 1
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    inputs = tokenizer(*long, truncation=True, max_length=limit, return_tensors="pt")
+    assert inputs["input_ids"].shape == (1, limit)
+    with torch.no_grad():
+        expected = model(**inputs).logits.softmax(-1).numpy()
+    assert np.abs(answers[:1] - expected).max() < 1e-5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (respondent.answer([PAIRS[0]]) - answers[1:] < 1e-6).all()
+
+
+# Memory
+
+
+def record_batches(respondent, monkeypatch, most_rows=10**9, error=None) -> list[tuple[int, int]]:
+    """Let the model's real forward pass run, unless there are more rows than fit."""
+    shapes, forward = [], respondent.model.forward
+
+    def limited(**inputs):
+        rows, width = inputs["input_ids"].shape
+        if rows > most_rows:
+            raise error
+        shapes.append((rows, width))
+        return forward(**inputs)
+
+    monkeypatch.setattr(respondent.model, "forward", limited)
+    return shapes
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."),
+        RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes."),
+        MemoryError(),
+    ],
+)
+def test_out_of_memory_halves_the_batch_and_loses_no_answer(tiny_model, monkeypatch, error):
+    respondent = load_respondent(tiny_model, device="cpu", dtype="float32")
+    expected = respondent.answer(PAIRS)
+    shapes = record_batches(respondent, monkeypatch, most_rows=3, error=error)
+    assert np.abs(respondent.answer(PAIRS) - expected).max() < 1e-6
+    assert sum(rows for rows, _ in shapes) == len(set(PAIRS))
+    assert shapes[0][0] == 3  # 7 unique pairs, halved once
+
+
+def test_a_single_pair_that_does_not_fit_is_said_to(tiny_model, monkeypatch):
+    respondent = load_respondent(tiny_model, device="cpu", dtype="float32")
+    record_batches(respondent, monkeypatch, most_rows=0, error=MemoryError())
+    with pytest.raises(RespondentError, match="does not fit into the memory of cpu"):
+        respondent.answer(PAIRS)
+
+
+def test_other_errors_of_the_model_are_not_taken_for_lack_of_memory(tiny_model, monkeypatch):
+    respondent = load_respondent(tiny_model, device="cpu", dtype="float32")
+    record_batches(respondent, monkeypatch, most_rows=0, error=RuntimeError("shapes differ"))
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        respondent.answer(PAIRS)
+
+
+# Which output means what
+
+
+@pytest.mark.parametrize(
+    ("names", "order"),
+    [
+        (["entailment", "neutral", "contradiction"], [0, 1, 2]),
+        (["CONTRADICTION", "NEUTRAL", "ENTAILMENT"], [2, 1, 0]),
+        (["Contradictory", "Entail", " neutral "], [1, 2, 0]),
+        (["LABEL_0", "LABEL_1", "LABEL_2"], None),
+        (["0", "1", "2"], None),
+        (["entailment", "LABEL_1", "contradiction"], None),
+        ([None, "", "class 2"], None),
+    ],
+)
+def test_label_names_are_read_whatever_their_spelling(names, order):
+    assert labels_from_names(names) == order
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["negative", "neutral", "positive"],
+        ["entailment", "not_entailment", "neutral"],
+        ["entailment", "entailment", "neutral"],
+    ],
+)
+def test_names_of_another_kind_of_classifier_are_refused(names):
+    with pytest.raises(RespondentError, match=f"{names[0]}, {names[1]}, {names[2]} apart"):
+        labels_from_names(names)
+
+
+def test_label_pairs_are_balanced_and_distinct():
+    pairs = pd.read_csv(data_dir() / "nli_label_pairs.csv")
+    assert list(pairs.columns) == ["premise", "hypothesis", "label"]
+    assert pairs["label"].value_counts().to_dict() == dict.fromkeys(LABELS, 12)
+    assert not pairs.duplicated(["premise", "hypothesis"]).any()
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_clear_answers_reveal_the_order_and_random_ones_do_not(order):
+    truth = np.repeat([0, 1, 2], 12)
+    labels = [LABELS[i] for i in truth]
+    answers = np.full((36, 3), 0.1)
+    answers[np.arange(36), np.array(order)[truth]] = 0.8
+    answers[[0, 12, 24]] = [[0.1, 0.2, 0.3]]  # a few mistakes do not matter
+    assert labels_from_pairs(answers, labels) == list(order)
+    with pytest.raises(RespondentError, match="write the labels into id2label"):
+        labels_from_pairs(np.random.default_rng(order).random((36, 3)), labels)
+
+
+def test_neutral_and_contradiction_that_cannot_be_told_apart_are_ambiguous():
+    labels = np.repeat(LABELS, 12)
+    answers = np.eye(3)[[0] * 12 + [1, 2] * 12]  # two thirds right, either way round
+    with pytest.raises(RespondentError, match=r"best assignment 67% right, next 67%"):
+        labels_from_pairs(answers, labels)
+
+
+@pytest.fixture(scope="module")
+def nameless(save_tiny_model, tmp_path_factory):
+    """A tiny BERT that learnt the labelled pairs, outputs (contradiction, entailment, neutral)."""
+    pairs = pd.read_csv(data_dir() / "nli_label_pairs.csv")
+    text = [*pairs["premise"], *pairs["hypothesis"]]
+    folder = tmp_path_factory.mktemp("nameless") / "nameless"
+    names = ("LABEL_0", "LABEL_1", "LABEL_2")
+    settings = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    save_tiny_model(folder, "bert", names, sentences=text, spread=3.0, **settings)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder).train()
+    hypotheses = list(pairs["hypothesis"])
+    inputs = tokenizer(list(pairs["premise"]), hypotheses, padding=True, return_tensors="pt")
+    scrambled = {"contradiction": 0, "entailment": 1, "neutral": 2}
+    inputs["labels"] = torch.tensor(pairs["label"].map(scrambled).to_numpy())
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for _ in range(300):
+        loss = model(**inputs).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if loss.item() < 0.1:
+            break
+    model.save_pretrained(folder)
+    return folder
+
+
+def test_outputs_without_names_are_found_from_the_labelled_pairs(nameless):
+    pairs = pd.read_csv(data_dir() / "nli_label_pairs.csv")
+    respondent = load_respondent(nameless, device="cpu", dtype="float32")
+    answers = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
+    assert (np.array(LABELS)[answers.argmax(axis=1)] == pairs["label"]).mean() > 0.9
+    asked = [tuple(row) for row in pairs[["premise", "hypothesis"]].to_numpy()[::6]]
+    expected = plainly(nameless, asked, order=("LABEL_1", "LABEL_2", "LABEL_0"))
+    assert np.abs(answers[::6] - expected).max() < 1e-5
+
+
+def test_an_untrained_model_without_names_is_refused(save_tiny_model, tmp_path):
+    folder = save_tiny_model(tmp_path / "untrained", labels=("LABEL_0", "LABEL_1", "LABEL_2"))
+    with pytest.raises(RespondentError, match="untrained does not name its outputs"):
+        load_respondent(folder, device="cpu")
+
+
+def test_a_config_with_label2id_alone_is_read(copy):
+    expected = plainly(copy, PAIRS)
+    label2id = {"Neutral": 1, "Contradiction": 2, "Entailment": 0}
+    edit(copy / "config.json", id2label=None, label2id=label2id)
+    answers = load_respondent(copy, device="cpu", dtype="float32").answer(PAIRS)
+    assert np.abs(answers - expected).max() < 1e-5
+
+
+# Who answers
+
+
+def test_identity_tells_what_determines_an_answer_and_changes_with_it(copy):
+    before = identify(copy, dtype="float32")
+    assert before["respondent_id"] == before["model"] == "copy"
+    assert (before["source"], before["mode"], before["dtype"]) == ("local", "nli", "float32")
+    loaded = load_respondent(copy, device="cpu", dtype="float32")
+    assert loaded.identity == before | {"device": "cpu"}
+    assert identify(str(copy), dtype="float32") == before
+    assert identify(copy, dtype="bfloat16")["fingerprint"] != before["fingerprint"]
+
+    (copy / "README.md").write_text("nothing to do with answers")
+    assert identify(copy, dtype="float32") == before
+    edit(copy / "tokenizer_config.json", do_lower_case=False)
+    other_tokenizer = identify(copy, dtype="float32")
+    assert other_tokenizer["fingerprint"] != before["fingerprint"]
+    assert other_tokenizer["revision"] == before["revision"]
+    model = AutoModelForSequenceClassification.from_pretrained(copy)
+    with torch.no_grad():
+        model.classifier.bias += 1
+    model.save_pretrained(copy)
+    assert identify(copy, dtype="float32")["revision"] != before["revision"]
+
+
+def test_a_copy_of_a_model_is_the_same_model(tiny_model, copy):
+    original, other = identify(tiny_model), identify(copy)
+    assert original["fingerprint"] == other["fingerprint"]
+    assert original["revision"] == other["revision"]
+
+
+def test_sharded_weights_are_loaded_and_a_lost_shard_is_named(tiny_model, tmp_path):
+    folder = Path(shutil.copytree(tiny_model, tmp_path / "sharded"))
+    (folder / "model.safetensors").unlink()
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_model)
+    model.save_pretrained(folder, max_shard_size="20KB")
+    shards = sorted(folder.glob("model-*.safetensors"))
+    assert len(shards) > 1
+    answers = load_respondent(folder, device="cpu", dtype="float32").answer(PAIRS)
+    assert np.abs(answers - plainly(tiny_model, PAIRS)).max() < 1e-5
+    shards[1].unlink()
+    with pytest.raises(RespondentError, match=f"lacks the weight file {shards[1].name}"):
+        identify(folder)
+
+
+def test_an_embedded_member_is_its_head_on_the_base_encoder(tmp_path, monkeypatch):
+    from safetensors.torch import save_file
+
+    from psychometrics import population, training
+
+    torch.manual_seed(3)
+    model = training.nli_classifier(population.base_path(), layers=3).eval()
+    head = {k: v for k, v in model.state_dict().items() if "pooler" in k or "classifier" in k}
+    folder = tmp_path / "population" / "some-member"
+    folder.mkdir(parents=True)
+    save_file({k: v.half() for k, v in head.items()}, folder / "head.safetensors")
+    (folder / "recipe.json").write_text(json.dumps({"layers": 3, "tuning": "frozen"}))
+    monkeypatch.setattr(population, "data_dir", lambda: tmp_path)
+
+    who = identify("some-member", dtype="float32")
+    assert (who["source"], who["respondent_id"]) == ("embedded", "some-member")
+    respondent = load_respondent("some-member", device="cpu", dtype="float32")
+    assert respondent.identity == who | {"device": "cpu"}
+    tokenizer = AutoTokenizer.from_pretrained(population.base_path())
+    with torch.no_grad():
+        model.load_state_dict({k: v.half().float() for k, v in head.items()}, strict=False)
+        inputs = [tokenizer(*pair, return_tensors="pt") for pair in PAIRS]
+        expected = np.vstack([model(**one).logits.softmax(-1).numpy() for one in inputs])
+    assert np.abs(respondent.answer(PAIRS) - expected).max() < 1e-5
+
+    (folder / "recipe.json").write_text(json.dumps({"layers": 4, "tuning": "frozen"}))
+    assert identify("some-member", dtype="float32")["fingerprint"] != who["fingerprint"]
+    (folder / "head.safetensors").unlink()
+    with pytest.raises(RespondentError, match="data/population/some-member has no weights"):
+        identify("some-member")
+
+
+# The hub, from a local cache and from a server on this machine
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def hub_cache(tmp_path, monkeypatch):
+    """An empty hub cache, offline."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    return tmp_path / "hub"
+
+
+def test_a_hub_id_in_the_local_cache_resolves_to_its_commit_and_answers(hub_cache, tiny_model):
+    repository = hub_cache / "models--acme--tiny"
+    shutil.copytree(tiny_model, repository / "snapshots" / COMMIT)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(COMMIT)
+    who = identify("acme/tiny", dtype="float32")
+    assert (who["source"], who["model"], who["revision"]) == ("hub", "acme/tiny", COMMIT)
+    respondent = load_respondent("acme/tiny", device="cpu", dtype="float32")
+    assert respondent.identity == who | {"device": "cpu"}
+    assert np.abs(respondent.answer(PAIRS) - plainly(tiny_model, PAIRS)).max() < 1e-5
+
+    (repository / "snapshots" / COMMIT / "model.safetensors").unlink()
+    assert identify("acme/tiny", dtype="float32") == who
+    with pytest.raises(RespondentError, match=r"lacks files of it, and HF_HUB_OFFLINE"):
+        load_respondent("acme/tiny")
+
+
+@pytest.fixture
+def hub(hub_cache, tiny_model, tmp_path, monkeypatch):
+    """A hub on this machine that serves one model, acme/tiny; gives the folder it serves."""
+    from huggingface_hub import constants
+
+    folder = Path(shutil.copytree(tiny_model, tmp_path / "served"))
+
+    def reply(path: str):
+        files = [file.name for file in sorted(folder.iterdir())]
+        if path.startswith("/api/models/acme/tiny/tree/"):
+            sizes = [(folder / file).stat().st_size for file in files]
+            rows = zip(files, sizes, strict=True)
+            return [{"type": "file", "path": f, "size": size, "oid": f} for f, size in rows]
+        if path.startswith("/api/models/acme/tiny"):
+            return {"id": "acme/tiny", "sha": COMMIT, "siblings": [{"rfilename": f} for f in files]}
+        if path.startswith(f"/acme/tiny/resolve/{COMMIT}/"):
+            return (folder / path.rsplit("/", 1)[1]).read_bytes()
+        return None
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            found = reply(self.path.split("?")[0])
+            body = found if isinstance(found, bytes) else json.dumps(found or {}).encode()
+            self.send_response(404 if found is None else 200)
+            if found is None:
+                self.send_header("X-Error-Code", "RepoNotFound")
+            self.send_header("X-Repo-Commit", COMMIT)
+            self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()}"')
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    url = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setattr(constants, "ENDPOINT", url)
+    template = url + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    yield folder
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_hub_model_is_identified_before_it_is_downloaded_and_then_answers(
+    hub, hub_cache, monkeypatch
+):
+    who = identify("acme/tiny", dtype="float32")
+    assert who["revision"] == COMMIT
+    assert not list(hub_cache.rglob("*.safetensors"))
+    (hub / "pytorch_model.bin").write_bytes(b"never to be downloaded")
+    respondent = load_respondent("acme/tiny", device="cpu", dtype="float32")
+    assert respondent.identity == who | {"device": "cpu"}
+    assert np.abs(respondent.answer(PAIRS) - plainly(hub, PAIRS)).max() < 1e-5
+    assert not list(hub_cache.rglob("*.bin"))
+
+
+def test_a_hub_model_with_pickle_weights_alone_is_refused_before_a_download(hub, hub_cache):
+    (hub / "model.safetensors").rename(hub / "pytorch_model.bin")
+    with pytest.raises(RespondentError, match=r"acme/tiny holds its weights only as pytorch_model"):
+        load_respondent("acme/tiny")
+    assert not list(hub_cache.rglob("*.bin"))
+
+
+def test_a_name_that_the_hub_does_not_know_is_said_to_be_wrong(hub):
+    with pytest.raises(RespondentError, match=r"acme/typo: .*no such model on the hub: check"):
+        load_respondent("acme/typo")
+
+
+def test_a_hub_id_that_is_not_cached_says_so_offline(hub_cache):
+    with pytest.raises(RespondentError, match=r"^acme/absent: .*HF_HUB_OFFLINE forbids"):
+        load_respondent("acme/absent")
+
+
+def test_a_hub_that_cannot_be_reached_is_said_to_be(hub_cache, monkeypatch):
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(RespondentError, match=r"^acme/absent: .*the hub cannot be reached"):
+        identify("acme/absent")
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([], "no prompts to answer: give at least one"),
+        ([PAIRS[0], ("I feel calm.", "")], "Pair 2 has the hypothesis ''"),
+        ([("  ", "Never.")], "Pair 1 has the premise '  '"),
+        ([("I feel calm.", None)], "Pair 1 has the hypothesis None"),
+        ([("I feel calm.", float("nan"))], "Pair 1 has the hypothesis nan"),
+        (["ab"], "Pair 1 is 'ab'"),
+        ([("one", "two", "three")], r"Pair 1 is \('one', 'two', 'three'\)"),
+        ([7], "Pair 1 is 7"),
+    ],
+)
+def test_pairs_that_are_none_are_named(respondent, pairs, message):
+    with pytest.raises(RespondentError, match=message):
+        respondent.answer(pairs)
+
+
+def without(*patterns):
+    def spoil(folder):
+        for pattern in patterns:
+            for path in list(folder.glob(pattern)):
+                path.unlink()
+
+    return spoil
+
+
+def pickled(folder):
+    without("*.safetensors")(folder)
+    torch.save({}, folder / "pytorch_model.bin")
+
+
+def adapter(folder):
+    without("*.safetensors", "config.json")(folder)
+    (folder / "adapter_config.json").write_text("{}")
+
+
+def config(**changes):
+    return lambda folder: edit(folder / "config.json", **changes)
+
+
+def cut_short(name):
+    def spoil(folder):
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[: len(content) // 2])
+
+    return spoil
+
+
+def headless(folder):
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    weights = {name: w for name, w in weights.items() if not name.startswith("classifier")}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def not_numbers(folder):
+    model = AutoModelForSequenceClassification.from_pretrained(folder)
+    with torch.no_grad():
+        model.classifier.bias[0] = float("nan")
+    model.save_pretrained(folder)
+
+
+def two_outputs(folder):
+    loaded = AutoModelForSequenceClassification.from_pretrained(
+        folder, id2label={0: "entailment", 1: "not_entailment"}, ignore_mismatched_sizes=True
+    )
+    loaded.save_pretrained(folder)
+
+
+def unpadded(folder):
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.pad_token = None
+    tokenizer.save_pretrained(folder)
+
+
+def wider_tokenizer(folder):
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens(["zzz"])
+    tokenizer.save_pretrained(folder)
+
+
+REMOTE = {"AutoConfig": "code.Config", "AutoModelForSequenceClassification": "code.Model"}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (without("model.safetensors"), r"has no weights \(model.safetensors\)"),
+        (without("*token*", "vocab*"), "has no tokenizer"),
+        (without("config.json"), r"has no config.json"),
+        (without("*"), r"has no config.json"),
+        (adapter, "holds an adapter, not a whole model"),
+        (pickled, r"only as pytorch_model.bin.*convert it to model.safetensors"),
+        (cut_short("model.safetensors"), "cannot be loaded as a sequence classifier"),
+        (cut_short("config.json"), "config.json: not readable as JSON"),
+        (cut_short("tokenizer.json"), "cannot be loaded as a sequence classifier"),
+        (config(auto_map=REMOTE, model_type="acme"), r"needs program code of its own"),
+        (config(model_type="acme"), "cannot be loaded as a sequence classifier"),
+        (config(model_type="vit"), "cannot be loaded as a sequence classifier"),
+        (config(hidden_size=64), "cannot be loaded as a sequence classifier"),
+        (config(id2label={"0": "negative", "1": "neutral", "2": "positive"}), "apart, not entail"),
+        (two_outputs, r"has 2 output\(s\), not three"),
+        (headless, r"not a trained NLI model: its checkpoint lacks classifier\.bias"),
+        (unpadded, "tokenizer without a padding token"),
+        (wider_tokenizer, "save the model's own tokenizer there"),
+    ],
+)
+def test_a_folder_that_is_no_whole_nli_model_is_refused_in_one_sentence(copy, spoil, message):
+    spoil(copy)
+    with pytest.raises(RespondentError, match=message) as error:
+        load_respondent(copy, device="cpu")
+    assert "copy" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert str(error.value).endswith(".")
+
+
+def test_remote_code_that_is_not_needed_is_not_run(copy):
+    (copy / "code.py").write_text("raise SystemExit('remote code was run')\n")
+    edit(copy / "config.json", auto_map=REMOTE)
+    answers = load_respondent(copy, device="cpu", dtype="float32").answer(PAIRS)
+    assert np.abs(answers - plainly(copy, PAIRS)).max() < 1e-5
+
+
+def test_answers_that_are_not_numbers_are_refused(copy):
+    not_numbers(copy)
+    with pytest.raises(RespondentError, match="answers that are not numbers"):
+        load_respondent(copy, device="cpu").answer(PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("no-such-model", {}, "There is no respondent 'no-such-model'.*owner/model"),
+        ("", {}, "name is empty"),
+        (Path("no/such"), {}, "There is no respondent 'no/such'"),
+        ("./no/such/folder", {}, "There is no respondent './no/such/folder'"),
+        (Path(__file__), {}, "is a file: name the folder"),
+        ("tiny", {"mode": "telepathy"}, "mode must be one of nli, got 'telepathy'"),
+        ("tiny", {"dtype": "float16"}, "dtype must be 'float32' or 'bfloat16', got 'float16'"),
+        ("tiny", {"device": "cuda:99"}, "no device 'cuda:99'"),
+        ("tiny", {"device": "abacus"}, "no device 'abacus'"),
+    ],
+)
+def test_a_wrong_name_mode_dtype_or_device_is_named(tiny_model, name, options, message):
+    with pytest.raises(RespondentError, match=message):
+        load_respondent(tiny_model if name == "tiny" else name, **options)
+
+
+def test_an_unknown_name_brings_up_the_closest_member(monkeypatch):
+    from psychometrics import population
+
+    monkeypatch.setattr(population, "population", lambda name: ["minilm-both-l6-s1", "other"])
+    with pytest.raises(RespondentError, match="Did you mean 'minilm-both-l6-s1'"):
+        load_respondent("minilm-boht-l6-s1")
+
+
+def test_precision_is_bfloat16_only_where_it_is_native(monkeypatch):
+    cpu = torch.device("cpu")
+    for capable, expected in [
+        ({"avx512_bf16": True}, "bfloat16"),
+        ({"amx_bf16": True}, "bfloat16"),
+        ({"avx2": True, "avx512_bf16": False}, "float32"),
+    ]:
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda capable=capable: capable)
+        assert resolve_dtype(None, cpu) == expected
+        assert resolve_dtype("float32", cpu) == "float32"
+    for version, expected in [((9, 0), "bfloat16"), ((8, 0), "bfloat16"), ((7, 5), "float32")]:
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, v=version: v)
+        assert resolve_dtype(None, torch.device("cuda")) == expected
+    assert resolve_dtype(torch.bfloat16, cpu) == "bfloat16"
+    assert resolve_device("cpu") == cpu

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForSequenceClassification
+
+from psychometrics import data, load_respondent
+from psychometrics.exceptions import DataError, ParameterError
+from psychometrics.training import PAPER_SETTINGS, adapt_encoder, nli_pairs, train_nli
+
+PAIRS = pd.DataFrame(
+    [
+        (premise, hypothesis, label)
+        for label, (premise, hypothesis) in enumerate(
+            [("I feel calm.", "I feel calm."), ("I feel calm.", "It happens."), ("I feel calm.", "I never do.")]
+        )
+        for _ in range(8)
+    ],
+    columns=["premise", "hypothesis", "label"],
+)
+
+
+def changed(trained: Path, base: Path) -> set[str]:
+    """Names of the base's weights that differ after training."""
+    after, before = load_file(trained / "model.safetensors"), load_file(base / "model.safetensors")
+    return {name for name in before if not torch.equal(before[name], after[name])}
+
+
+def test_a_trained_folder_is_a_respondent_that_learned_its_pairs(tiny_model, tmp_path):
+    manifest = train_nli(tiny_model, PAIRS, tmp_path / "out", epochs=30, lr=5e-3, batch_size=8,
+                         progress=False)  # fmt: skip
+    respondent = load_respondent(tmp_path / "out", dtype="float32")
+    answers = respondent.answer(list(zip(PAIRS.premise, PAIRS.hypothesis, strict=True)))
+    assert (np.argmax(answers, axis=1) == PAIRS.label).all()
+    assert manifest["pairs"] == 24
+    assert manifest["steps"] == 90
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text()) == manifest
+
+
+def test_frozen_tuning_leaves_the_encoder_as_it_was(tiny_model, tmp_path):
+    train_nli(tiny_model, PAIRS, tmp_path, tuning="frozen", epochs=1, lr=1e-2, progress=False)
+    names = changed(tmp_path, tiny_model)
+    assert names
+    assert all("pooler" in name or "classifier" in name for name in names)
+
+
+def test_unfrozen_tuning_changes_the_encoder(tiny_model, tmp_path):
+    train_nli(tiny_model, PAIRS, tmp_path, tuning="unfrozen", epochs=1, lr=1e-2, progress=False)
+    assert any("encoder.layer.0" in name for name in changed(tmp_path, tiny_model))
+
+
+def test_lora_saves_an_adapter_only(tiny_model, tmp_path):
+    train_nli(tiny_model, PAIRS, tmp_path, tuning="lora", rank=2, epochs=1, progress=False)
+    weights = load_file(tmp_path / "adapter_model.safetensors")
+    assert not (tmp_path / "model.safetensors").exists()
+    assert {name.split(".")[-2] for name in weights if "lora" in name} == {"lora_A", "lora_B"}
+    assert any("classifier" in name for name in weights)
+
+
+def test_the_same_seed_gives_the_same_model_and_another_seed_another(tiny_model, tmp_path):
+    for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
+        train_nli(tiny_model, PAIRS, tmp_path / folder, epochs=1, seed=seed, progress=False)
+    assert not changed(tmp_path / "a", tmp_path / "b")
+    assert changed(tmp_path / "a", tmp_path / "c")
+
+
+def test_a_stopped_run_goes_on_from_its_last_epoch(tiny_model, tmp_path):
+    whole = train_nli(tiny_model, PAIRS, tmp_path / "whole", epochs=4, lr=1e-3, progress=False)
+
+    class Stopped(Exception):
+        pass
+
+    from transformers import TrainerCallback
+
+    from psychometrics import training
+
+    class StopAfterTwoEpochs(TrainerCallback):
+        def on_epoch_begin(self, args, state, control, **kwargs):
+            if state.epoch >= 2:
+                raise Stopped
+
+    class StoppingTrainer(training.Trainer):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, callbacks=[StopAfterTwoEpochs()], **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training._train, "__kwdefaults__", {"optimizer": None, "trainer": StoppingTrainer})
+        with pytest.raises(Stopped):
+            train_nli(tiny_model, PAIRS, tmp_path / "twice", epochs=4, lr=1e-3, progress=False)
+    assert not (tmp_path / "twice" / "manifest.json").exists()
+    resumed = train_nli(tiny_model, PAIRS, tmp_path / "twice", epochs=4, lr=1e-3, progress=False)
+    assert resumed["steps"] == whole["steps"]
+    assert not changed(tmp_path / "twice", tmp_path / "whole")
+
+
+def test_fewer_layers_make_a_shallower_model(tiny_model, tmp_path):
+    train_nli(tiny_model, PAIRS, tmp_path, layers=1, epochs=1, progress=False)
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    assert model.config.num_hidden_layers == 1
+    assert len(model.base_model.encoder.layer) == 1
+
+
+def test_more_layers_than_there_are_is_refused(tiny_model, tmp_path):
+    with pytest.raises(ParameterError, match="layers must lie between 1 and 2, got 9"):
+        train_nli(tiny_model, PAIRS, tmp_path, layers=9, progress=False)
+
+
+def test_an_unknown_tuning_is_refused_before_anything_is_loaded(tmp_path):
+    with pytest.raises(ParameterError, match="unfrozen, frozen or lora, got 'melted'"):
+        train_nli("nowhere", PAIRS, tmp_path, tuning="melted")
+
+
+def test_an_adapted_encoder_can_be_trained_on(tiny_model, tmp_path):
+    sentences = ["I feel calm at home.", "It happens very rarely.", "My daily life is empty."] * 8
+    adapt_encoder(tiny_model, sentences, tmp_path / "adapted", epochs=2, lr=1e-2, rank=2, progress=False)
+    train_nli(tiny_model, PAIRS, tmp_path / "from", tuning="lora", rank=2, epochs=1, lr=0.0,
+              adapter=tmp_path / "adapted", progress=False)  # fmt: skip
+    before = load_file(tmp_path / "adapted" / "adapter_model.safetensors")
+    after = load_file(tmp_path / "from" / "adapter_model.safetensors")
+    assert max(v.abs().max() for k, v in before.items() if "lora_B" in k) > 0
+    for name, weight in before.items():  # nothing was learned at rate zero, so all is as adapted
+        torch.testing.assert_close(after[name], weight)
+
+
+def test_an_adapter_of_another_depth_is_refused(tiny_model, tmp_path):
+    adapt_encoder(tiny_model, ["I feel calm."] * 4, tmp_path / "deep", epochs=1, rank=2, progress=False)
+    with pytest.raises(ParameterError, match="another architecture or depth"):
+        train_nli(tiny_model, PAIRS, tmp_path / "shallow", tuning="lora", rank=2, layers=1,
+                  adapter=tmp_path / "deep", progress=False)  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_local_files_of_pairs_are_read_with_labels_by_name(tmp_path, suffix):
+    frame = PAIRS.assign(label=[data.NLI_LABELS[i].upper() for i in PAIRS.label])
+    path = tmp_path / f"pairs{suffix}"
+    {
+        ".csv": lambda: frame.to_csv(path, index=False),
+        ".tsv": lambda: frame.to_csv(path, index=False, sep="\t"),
+        ".jsonl": lambda: frame.to_json(path, orient="records", lines=True),
+        ".parquet": lambda: frame.to_parquet(path),
+    }[suffix]()
+    assert nli_pairs(str(path))["label"].tolist() == PAIRS["label"].tolist()
+    assert len(nli_pairs([str(path), str(path)])) == 2 * len(PAIRS)
+
+
+def test_bad_pairs_are_refused_with_the_mend(tmp_path):
+    with pytest.raises(DataError, match="lack the column.*label: add"):
+        nli_pairs(PAIRS.drop(columns="label"))
+    with pytest.raises(DataError, match="found maybe"):
+        nli_pairs(PAIRS.assign(label="maybe"))
+    with pytest.raises(DataError, match="no labelled pairs"):
+        nli_pairs(PAIRS.head(0))
+    with pytest.raises(DataError, match=r"missing\.csv does not exist"):
+        nli_pairs(str(tmp_path / "missing.csv"))
+
+
+def test_the_papers_settings_are_those_of_section_5():
+    assert PAPER_SETTINGS == {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
