@@ -190,6 +190,43 @@ def build_book(progress: bool = True) -> Path:
     return book / "_build" / "html" / "index.html"
 
 
+def draw_result(questionnaire: str = "gad7", seed: int = 1) -> Path:
+    """Draw the picture of the README and the landing page from the embedded population's answers.
+
+    Parameters
+    ----------
+    questionnaire : str
+        Whose answers to draw.
+    seed : int
+        Of the bootstrap.
+
+    Returns
+    -------
+    Path
+        The picture.
+    """
+    import matplotlib.pyplot as plt
+
+    from . import figures
+    from .administer import ask
+    from .intervals import scale_intervals
+    from .questionnaire import load_questionnaire
+    from .scoring import item_scores, pss
+    from .trends import trends
+
+    instrument = load_questionnaire(questionnaire)
+    answers = ask(instrument, "embedded")
+    curves = trends(pss(answers), seed=seed)
+    scores = scale_intervals(item_scores(answers), instrument, seed=seed)
+    figures.style()
+    figure, axes = plt.subplots(1, 2, figsize=(12, 4.8))
+    figures.overview(curves, scores, f"{instrument.short_title}, mean item score", axes)
+    path = book_dir() / "_static" / "result.png"
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+    return path
+
+
 def parse_parameters(pairs: list[str]) -> dict[str, object]:
     """``["item=3", "score=contrast"]`` as a dict; values are numbers where they look like one.
 

@@ -80,7 +80,7 @@ def intensifier_trends(
     Parameters
     ----------
     curves : DataFrame
-        As :func:`psychometrics.scoring.trends` gives it: ``polarity, intensifier, mean, low,
+        As :func:`psychometrics.trends.trends` gives it: ``polarity, intensifier, mean, low,
         high``, intensifiers in order.
     ax : Axes, optional
         Where to draw; the current axes if not given.
@@ -133,6 +133,33 @@ def score_profile(scores: pd.DataFrame, ax: Axes | None = None, label: str = "sc
     ax.set_yticks(y, scores["respondent_id"], fontsize=7)
     ax.set(xlabel=label, ylabel="respondent")
     return ax
+
+
+def overview(
+    curves: pd.DataFrame, scores: pd.DataFrame, label: str, axes: tuple[Axes, Axes]
+) -> tuple[Axes, Axes]:
+    """The project in one picture: trends over the intensifiers, and a population's scores.
+
+    Parameters
+    ----------
+    curves : DataFrame
+        As :func:`psychometrics.trends.trends` gives it.
+    scores : DataFrame
+        As :func:`psychometrics.intervals.scale_intervals` gives it.
+    label : str
+        Name of the score.
+    axes : pair of Axes
+        Where to draw.
+
+    Returns
+    -------
+    pair of Axes
+    """
+    intensifier_trends(curves, ax=axes[0])
+    score_profile(scores, ax=axes[1], label=label)
+    axes[0].set_title("answers over the intensifiers")
+    axes[1].set_title("scores of a population")
+    return axes
 
 
 def score_scatter(

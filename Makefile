@@ -1,0 +1,35 @@
+# The commands of the README. `make book` and `make test` need Python 3.11 to 3.13 and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
+export TOKENIZERS_PARALLELISM := false
+
+.PHONY: book test lint population picture clean
+
+book: $(VENV)/installed  ## execute the notebooks and build the HTML
+	$(BIN)/psychometrics book
+
+test: $(VENV)/installed  ## run the linter and the tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed  ## mend what the linter and formatter can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+population: $(VENV)/installed  ## train the embedded respondents that are not there yet
+	$(BIN)/psychometrics population --build
+
+picture: $(VENV)/installed  ## draw the README's picture anew
+	$(BIN)/python -c "from psychometrics.book import draw_result; print(draw_result())"
+
+clean:  ## remove all that was made here, the answers too
+	rm -rf $(VENV) .store runs book/_build book/chapters book/execution.md
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[book,test]'
+	touch $@
