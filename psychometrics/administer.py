@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from .exceptions import ParameterError, RespondentError
 from .paths import store_dir

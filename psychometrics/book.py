@@ -181,13 +181,14 @@ def build_book(progress: bool = True) -> Path:
         run_notebook(name, output=chapters / f"{name}.ipynb", progress=progress)
         seconds[name] = time.perf_counter() - began
     (book / "execution.md").write_text(_execution_page(seconds), encoding="utf-8")
-    command = [sys.executable, "-m", "jupyter_book.cli.main", "build", str(book)]
-    result = subprocess.run(
-        [*command, "--warningiserror", "--keep-going", "--quiet"], check=False, cwd=book.parent
-    )
-    if result.returncode:
+    start = "from jupyter_book.cli.main import main; main()"
+    options = ["--warningiserror", "--keep-going", "--quiet"]
+    command = [sys.executable, "-c", start, "build", str(book), *options]
+    result = subprocess.run(command, check=False, cwd=book.parent)
+    page = book / "_build" / "html" / "index.html"
+    if result.returncode or not page.is_file():
         raise PsychometricsError("The book was not built: mend what is named above.")
-    return book / "_build" / "html" / "index.html"
+    return page
 
 
 def draw_result(questionnaire: str = "gad7", seed: int = 1) -> Path:

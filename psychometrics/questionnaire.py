@@ -128,7 +128,7 @@ class Questionnaire(_Part):
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
     title: Text
     short_title: Text
-    construct: Text
+    measures: Text
     language: Text
     citation: Text
     source: Text
@@ -178,7 +178,7 @@ def load_questionnaire(name_or_path: str | Path) -> Questionnaire:
 
     Examples
     --------
-    >>> load_questionnaire("gad7").construct
+    >>> load_questionnaire("gad7").measures
     'anxiety'
     """
     path = _find(name_or_path)

@@ -29,7 +29,7 @@ def trends(shares: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     Reuben et al. (2024), figure 2.
     """
     keys = ["polarity", "level", "weight", "intensifier"]
-    table = shares.groupby([*keys, "respondent_id"], sort=True)["pss"].mean().unstack()
+    table = shares.groupby([*keys, "respondent_id"], sort=False)["pss"].mean().unstack()
     low, high = bootstrap_mean(table.to_numpy(), seed=seed)
     frame = table.mean(axis=1).rename("mean").reset_index().assign(low=low, high=high)
     return frame.sort_values(["polarity", "level"], ascending=[False, True]).drop(columns="level")

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import torch
 from safetensors import SafetensorError
-from tqdm.auto import tqdm
+from tqdm import tqdm
 from transformers import (
     AutoConfig,
     AutoModelForSequenceClassification,
