@@ -293,20 +293,17 @@ def _mistakes(questionnaire: Questionnaire) -> list[str]:
     ids = [item.id for item in questionnaire.items]
     for repeated in _repeated(ids):
         found.append(f"items: the id '{repeated}' occurs more than once; rename one")
+    found += _level_mistakes("intensifiers", questionnaire.intensifiers or ())
     for number, item in enumerate(questionnaire.items, start=1):
         place = f"item {number} ({item.id})"
         levels = questionnaire.levels(item)
         if item.templates and not levels:
             found.append(f"{place}: has templates, but there are no intensifiers; add them")
-        words = [word for level in levels for word in level.terms]
-        for repeated in _repeated(words):
-            found.append(f"{place}: the intensifier '{repeated}' is in two places; keep one")
-        if [level.weight for level in levels] != sorted({level.weight for level in levels}):
-            found.append(f"{place}: intensifier weights must rise from level to level")
+        found += _level_mistakes(place, item.intensifiers or ())
         for at, template in enumerate(item.templates, start=1):
             if not (template.terms or item.terms):
                 found.append(
-                    f"{place}, template {at}: has no terms; give the item source and inverse"
+                    f"{place}, template {at}: has no terms; give the item source and inverse terms"
                 )
     scale_ids = [scale.id for scale in questionnaire.scales]
     for repeated in _repeated(scale_ids):
@@ -322,6 +319,15 @@ def _mistakes(questionnaire: Questionnaire) -> list[str]:
     for norm in questionnaire.norms:
         if norm.scale not in scale_ids:
             found.append(f"norms: there is no scale '{norm.scale}'; correct it")
+    return found
+
+
+def _level_mistakes(place: str, levels: tuple[Level, ...]) -> list[str]:
+    words = [word for level in levels for word in level.terms]
+    found = [f"{place}: '{word}' is in two places; keep one" for word in _repeated(words)]
+    weights = [level.weight for level in levels]
+    if weights != sorted(set(weights)):
+        found.append(f"{place}: the weights must rise from level to level, got {weights}")
     return found
 
 

@@ -33,7 +33,7 @@ def test_a_mirrored_file_with_other_content_is_refused(tmp_path, monkeypatch):
     path.parent.mkdir(parents=True)
     path.write_text("premise,hypothesis\n")
     monkeypatch.setenv(data.MIRROR_VARIABLE, str(tmp_path))
-    with pytest.raises(DataError, match="differs from data/registry.yml"):
+    with pytest.raises(DataError, match=r"differs from data/registry\.yml"):
         data.fetch("mnli_neutral")
 
 
@@ -42,7 +42,9 @@ def test_the_held_out_pairs_share_no_premise_with_the_rest_and_are_enough():
     frame = data.mnli_sample()
     held_out = frame[frame["held_out"]]
     assert len(held_out) >= 1500
-    assert not set(held_out["premise"].str.strip()) & set(frame.loc[~frame["held_out"], "premise"].str.strip())
+    assert not set(held_out["premise"].str.strip()) & set(
+        frame.loc[~frame["held_out"], "premise"].str.strip()
+    )
     assert held_out["label"].value_counts(normalize=True).between(0.3, 0.37).all()
 
 

@@ -41,7 +41,10 @@ def test_trends_draw_each_polarity_with_its_interval(ax):
     assert inverse.get_ydata().tolist() == [0.7, 0.3]
     assert source.get_linestyle() != inverse.get_linestyle()
     segments = ax.containers[0].lines[2][0].get_segments()
-    assert [s[:, 1].tolist() for s in segments] == [pytest.approx([0.3, 0.5]), pytest.approx([0.5, 0.9])]
+    assert [s[:, 1].tolist() for s in segments] == [
+        pytest.approx([0.3, 0.5]),
+        pytest.approx([0.5, 0.9]),
+    ]
 
 
 def test_profile_runs_from_lowest_to_highest_with_intervals(ax):

@@ -24,7 +24,7 @@ MEMBERS = population()
 
 def test_there_are_at_least_24_members_with_weights_and_every_row_has_them():
     assert len(MEMBERS) >= 24
-    assert MEMBERS == population_table()["respondent_id"].tolist()
+    assert population_table()["respondent_id"].tolist() == MEMBERS
     assert {path.name for path in (data_dir() / "population").iterdir()} == set(MEMBERS)
 
 
@@ -71,7 +71,10 @@ def test_a_loaded_member_is_a_plain_model_with_label_names():
 
 
 def test_members_answer_differently():
-    pairs = [("People whom I counted on failed me.", f"It {word} happened to me.") for word in ("never", "often")]
+    pairs = [
+        ("People whom I counted on failed me.", f"It {word} happened to me.")
+        for word in ("never", "often")
+    ]
     answers = [load_respondent(name, dtype="float32").answer(pairs) for name in MEMBERS[:4]]
     for i, one in enumerate(answers):
         for other in answers[:i]:

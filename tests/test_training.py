@@ -18,7 +18,11 @@ PAIRS = pd.DataFrame(
     [
         (premise, hypothesis, label)
         for label, (premise, hypothesis) in enumerate(
-            [("I feel calm.", "I feel calm."), ("I feel calm.", "It happens."), ("I feel calm.", "I never do.")]
+            [
+                ("I feel calm.", "I feel calm."),
+                ("I feel calm.", "It happens."),
+                ("I feel calm.", "I never do."),
+            ]
         )
         for _ in range(8)
     ],
@@ -90,7 +94,9 @@ def test_a_stopped_run_goes_on_from_its_last_epoch(tiny_model, tmp_path):
             super().__init__(*args, callbacks=[StopAfterTwoEpochs()], **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training._train, "__kwdefaults__", {"optimizer": None, "trainer": StoppingTrainer})
+        patch.setattr(
+            training._train, "__kwdefaults__", {"optimizer": None, "trainer": StoppingTrainer}
+        )
         with pytest.raises(Stopped):
             train_nli(tiny_model, PAIRS, tmp_path / "twice", epochs=4, lr=1e-3, progress=False)
     assert not (tmp_path / "twice" / "manifest.json").exists()
@@ -118,7 +124,9 @@ def test_an_unknown_tuning_is_refused_before_anything_is_loaded(tmp_path):
 
 def test_an_adapted_encoder_can_be_trained_on(tiny_model, tmp_path):
     sentences = ["I feel calm at home.", "It happens very rarely.", "My daily life is empty."] * 8
-    adapt_encoder(tiny_model, sentences, tmp_path / "adapted", epochs=2, lr=1e-2, rank=2, progress=False)
+    adapt_encoder(
+        tiny_model, sentences, tmp_path / "adapted", epochs=2, lr=1e-2, rank=2, progress=False
+    )
     train_nli(tiny_model, PAIRS, tmp_path / "from", tuning="lora", rank=2, epochs=1, lr=0.0,
               adapter=tmp_path / "adapted", progress=False)  # fmt: skip
     before = load_file(tmp_path / "adapted" / "adapter_model.safetensors")
@@ -129,7 +137,9 @@ def test_an_adapted_encoder_can_be_trained_on(tiny_model, tmp_path):
 
 
 def test_an_adapter_of_another_depth_is_refused(tiny_model, tmp_path):
-    adapt_encoder(tiny_model, ["I feel calm."] * 4, tmp_path / "deep", epochs=1, rank=2, progress=False)
+    adapt_encoder(
+        tiny_model, ["I feel calm."] * 4, tmp_path / "deep", epochs=1, rank=2, progress=False
+    )
     with pytest.raises(ParameterError, match="another architecture or depth"):
         train_nli(tiny_model, PAIRS, tmp_path / "shallow", tuning="lora", rank=2, layers=1,
                   adapter=tmp_path / "deep", progress=False)  # fmt: skip
@@ -150,7 +160,7 @@ def test_local_files_of_pairs_are_read_with_labels_by_name(tmp_path, suffix):
 
 
 def test_bad_pairs_are_refused_with_the_mend(tmp_path):
-    with pytest.raises(DataError, match="lack the column.*label: add"):
+    with pytest.raises(DataError, match=r"lack the column.*label: add"):
         nli_pairs(PAIRS.drop(columns="label"))
     with pytest.raises(DataError, match="found maybe"):
         nli_pairs(PAIRS.assign(label="maybe"))

@@ -13,7 +13,9 @@ from psychometrics.trends import monotony, separation, trends, variance_shares
 
 def shares(source: list[float], inverse: list[float], respondent: str = "a") -> pd.DataFrame:
     """PSS rows of one item with one term a side and four intensifiers of weights -2, -1, 1, 2."""
-    words = list(zip(["never", "rarely", "often", "always"], [1, 2, 3, 4], [-2, -1, 1, 2], strict=True))
+    words = list(
+        zip(["never", "rarely", "often", "always"], [1, 2, 3, 4], [-2, -1, 1, 2], strict=True)
+    )
     return pd.DataFrame(
         [
             {

@@ -1,0 +1,96 @@
+"""The command: what it prints, and how it fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import psychometrics as pm
+from psychometrics.cli import app
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path):
+    """Function that runs the command in this process and gives what it printed."""
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
+
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return run
+
+
+def test_check_prints_the_counts(command):
+    shown = command("check", "soc13")
+    assert "13 items, 4 scales, 1248 prompts" in shown
+    assert "terms per template: 3.00 source, 3.00 inverse" in shown
+
+
+def test_prompts_are_printed_or_written(command, tmp_path):
+    assert command("prompts", "gad7").startswith("questionnaire,item_id,template,term,polarity,")
+    path = tmp_path / "prompts.parquet"
+    assert "672 prompts" in command("prompts", "gad7", "-o", path)
+    pd.testing.assert_frame_equal(pd.read_parquet(path), pm.prompts(pm.load_questionnaire("gad7")))
+
+
+def test_ask_fills_the_store_that_scores_reads(command, tiny_model, tmp_path):
+    shown = command("ask", "gad7", "challenges", "--respondents", tiny_model)
+    assert "1 respondent(s), 864 answers" in shown
+    assert len(list((tmp_path / "store").rglob("*.parquet"))) == 2
+    lines = command("scores", "gad7", "--respondents", tiny_model).splitlines()
+    assert lines[0] == "respondent_id,questionnaire,scale,score"
+    assert lines[1].startswith(f"{tiny_model.name},gad7,gad7,")
+    items = command("scores", "gad7", "--respondents", tiny_model, "--items").splitlines()
+    assert len(items) == 1 + 7
+
+
+def test_an_own_questionnaire_is_scored_by_path(command, tiny_model, tmp_path):
+    text = (pm.paths.questionnaires_dir() / "gad7.yaml").read_text()
+    path = tmp_path / "mine.yaml"
+    path.write_text(text.replace("id: gad7\n", "id: mine\n", 1))
+    assert ",mine,gad7," in command("scores", path, "--respondents", tiny_model)
+
+
+def test_train_nli_makes_a_respondent(command, tiny_model, tmp_path):
+    rows = [["I feel calm.", "I feel calm.", "entailment"], ["I feel calm.", "It is.", "neutral"]]
+    pairs = pd.DataFrame(rows * 8, columns=["premise", "hypothesis", "label"])
+    pairs.to_csv(tmp_path / "pairs.csv", index=False)
+    output = tmp_path / "trained"
+    data = tmp_path / "pairs.csv"
+    shown = command("train-nli", tiny_model, output, "--data", data, "--epochs", "1", "--lr", "0")
+    assert "trained on 16 pairs" in shown
+    assert pm.load_respondent(output).answer([("I feel calm.", "It is.")]).shape == (1, 3)
+
+
+def test_population_prints_the_table(command):
+    assert command("population").startswith("respondent_id,data,share,genre,layers")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["check", "gda7"], "did you mean 'gad7'?"),
+        (["scores", "gad7", "--respondents", "./nowhere"], "nowhere"),
+        (["scores", "gad7", "--temperature", "0"], "temperature must be a positive number"),
+        (["run", "02-assessment", "-p", "sore=contrast"], "did you mean 'score'?"),
+        (["run", "02-assessment", "-p", "score"], "name=value"),
+        (["train-nli", "minilm", "out", "--paper", "--lr", "1"], "--paper sets lr itself"),
+    ],
+)
+def test_mistakes_end_in_one_sentence_without_a_traceback(arguments, said, tmp_path):
+    code = "from psychometrics.cli import main; main()"
+    run = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert run.returncode == 1
+    last = run.stderr.strip().splitlines()[-1]
+    assert last.startswith("psychometrics: ")
+    assert said in last
+    assert "Traceback" not in run.stderr

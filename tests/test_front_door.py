@@ -1,0 +1,113 @@
+"""What users rely on: names, dependencies, files, and that pages and notebooks are as promised."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+import psychometrics as pm
+from psychometrics.paths import book_dir, data_dir, notebooks_dir
+
+ROOT = book_dir().parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+REQUIREMENTS = [*PROJECT["dependencies"]]
+for extra in PROJECT["optional-dependencies"].values():
+    REQUIREMENTS += extra
+
+
+def test_the_front_door_has_its_names_and_they_are_functions():
+    names = {
+        "load_questionnaire", "prompts", "load_respondent", "population", "ask", "two_way",
+        "item_scores", "scale_scores",
+    }  # fmt: skip
+    assert names <= set(pm.__all__)
+    for name in names:
+        assert callable(getattr(pm, name)), name
+
+
+def test_functions_keep_their_names_when_submodules_are_imported():
+    code = (
+        "import psychometrics.prompts, psychometrics.population, psychometrics as pm\n"
+        "from psychometrics.prompts import write_prompts\n"
+        "assert callable(pm.prompts) and callable(pm.population)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_the_package_does_not_import_torch():
+    code = "import sys, psychometrics; assert not {'torch', 'transformers'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_versions_agree():
+    assert pm.__version__ == PROJECT["version"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == PROJECT["version"]
+
+
+def test_the_conda_environment_names_the_same_dependencies():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    (pip,) = [part["pip"] for part in environment if isinstance(part, dict)]
+    assert pip[0] == "-c constraints.txt"
+    assert pip[-1] == "-e ."
+    assert sorted(pip[1:-1]) == sorted(REQUIREMENTS)
+    assert f"python{PROJECT['requires-python']}" in environment
+
+
+def test_every_dependency_is_pinned_to_a_version_that_pyproject_allows():
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = dict(line.lower().split("==") for line in lines if line and not line.startswith("#"))
+    for requirement in map(Requirement, REQUIREMENTS):
+        name = requirement.name.lower()
+        exact = str(requirement.specifier).startswith("==")
+        assert exact or pins[name] in requirement.specifier, name
+
+
+def test_notebooks_are_without_outputs_and_have_one_parameters_cell():
+    notebooks = sorted(notebooks_dir().glob("*.ipynb"))
+    assert len(notebooks) >= 2
+    for path in notebooks:
+        cells = json.loads(path.read_text())["cells"]
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        assert not any(cell["outputs"] or cell["execution_count"] for cell in code), path.name
+        tagged = [cell for cell in code if "parameters" in cell["metadata"].get("tags", [])]
+        assert tagged == code[:1], path.name
+        for line in "".join(tagged[0]["source"]).splitlines():
+            assert "#" in line, f"{path.name}: explain the parameter in {line!r}"
+
+
+def test_every_notebook_is_a_chapter_and_every_citation_has_an_entry():
+    contents = (book_dir() / "_toc.yml").read_text()
+    for path in notebooks_dir().glob("*.ipynb"):
+        assert f"chapters/{path.stem}" in contents
+    entries = set(re.findall(r"^@\w+{(\w+),", (book_dir() / "references.bib").read_text(), re.M))
+    for name in pm.questionnaire.questionnaire_names():
+        instrument = pm.load_questionnaire(name)
+        assert {instrument.citation, *(norm.citation for norm in instrument.norms)} <= entries
+
+
+def test_every_data_file_is_described():
+    told = (data_dir() / "README.md").read_text()
+    for path in data_dir().iterdir():
+        assert path.name == "README.md" or path.name in told, path.name
+
+
+def test_the_readme_names_files_that_exist():
+    told = (ROOT / "README.md").read_text()
+    for name in re.findall(r"\]\((?!http)([^)]+)\)", told):
+        assert (ROOT / name).exists(), name
+    for name in re.findall(r"^\| (`.*?`) \|", told, re.M):
+        for part in re.findall(r"`([^`]+)`", name):
+            assert (ROOT / part).exists(), part
+
+
+@pytest.mark.parametrize("command", ["book", "test", "population", "lint", "clean", "picture"])
+def test_make_knows_the_commands(command):
+    assert re.search(rf"^{command}:", (ROOT / "Makefile").read_text(), re.M)

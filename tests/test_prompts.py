@@ -1,0 +1,148 @@
+"""Prompt tables, and the quality of the shipped instruments' prompts."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from psychometrics.exceptions import ParameterError, QuestionnaireError
+from psychometrics.prompts import PROMPT_COLUMNS, prompts, write_prompts
+from psychometrics.questionnaire import Questionnaire, counts, load_questionnaire
+
+TRANSLATED = ("gad7", "phq9", "soc13")
+INTENSIFIERS = {
+    "never": -4, "very rarely": -3, "rarely": -2, "seldom": -2,
+    "often": 2, "frequently": 2, "very frequently": 3, "always": 4,
+}  # fmt: skip
+
+
+@pytest.fixture
+def small() -> Questionnaire:
+    """Two templates, two terms, two levels of which one has two words."""
+    return Questionnaire.model_validate(
+        yaml.safe_load("""
+            {id: small, title: T, short_title: S, measures: m, language: en, citation: c,
+             source: s, licence: l, wording: paraphrase,
+             intensifiers: [{weight: -1, terms: [never]}, {weight: 1, terms: [often, always]}],
+             scales: [{id: small, title: S, items: all}],
+             items: [{id: a, text: A, terms: {source: [sad], inverse: [glad]},
+                      templates: [{premise: "I am {term}.", hypothesis: "It is {intensifier} so."},
+                                  {premise: "{term} I am.", hypothesis: "{intensifier}."}]},
+                     {id: b, text: B}]}
+        """)
+    )
+
+
+def test_prompts_are_every_template_term_and_intensifier_in_order(small):
+    table = prompts(small)
+    assert list(table.columns) == PROMPT_COLUMNS
+    assert table["premise"].tolist() == (
+        ["I am sad."] * 3 + ["I am glad."] * 3 + ["Sad I am."] * 3 + ["Glad I am."] * 3
+    )
+    assert table["hypothesis"].tolist()[:3] == [
+        "It is never so.",
+        "It is often so.",
+        "It is always so.",
+    ]
+    assert table["hypothesis"].tolist()[6] == "Never."
+    assert table["polarity"].tolist()[:6] == [1, 1, 1, -1, -1, -1]
+    assert table["level"].tolist()[:3] == [1, 2, 2]
+    assert table["weight"].tolist()[:3] == [-1.0, 1.0, 1.0]
+    assert table["template"].tolist() == [1] * 6 + [2] * 6
+
+
+def test_a_questionnaire_without_templates_has_no_prompts(small):
+    bare = small.model_copy(update={"items": small.items[1:]})
+    with pytest.raises(QuestionnaireError, match="none of its items has a template"):
+        prompts(bare)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_written_prompts_read_back_the_same(tmp_path, ending):
+    path = tmp_path / f"prompts.{ending}"
+    table = write_prompts(load_questionnaire("gad7"), path)
+    read = pd.read_csv(path) if ending == "csv" else pd.read_parquet(path)
+    pd.testing.assert_frame_equal(read, table, check_dtype=False)
+
+
+def test_prompts_are_written_to_known_formats_only(tmp_path):
+    with pytest.raises(ParameterError, match=r"\.csv or \.parquet"):
+        write_prompts(load_questionnaire("gad7"), tmp_path / "prompts.xls")
+
+
+def test_the_three_instruments_reach_the_papers_counts():
+    table = pd.concat([counts(load_questionnaire(name)) for name in TRANSLATED])
+    assert len(table) == 29
+    assert table["prompts"].sum() >= 1408
+    assert (table[["source", "inverse"]] >= 2).all(axis=None)
+    assert table["source"].mean() >= 2.86
+    assert table["inverse"].mean() >= 3.0
+
+
+@pytest.mark.parametrize("name", TRANSLATED)
+def test_every_item_is_asked_with_the_eight_frequency_words(name):
+    table = prompts(load_questionnaire(name))
+    for _, part in table.groupby(["item_id", "template", "term"]):
+        assert dict(zip(part["intensifier"], part["weight"], strict=True)) == INTENSIFIERS
+
+
+@pytest.mark.parametrize("name", TRANSLATED)
+def test_no_two_prompts_are_the_same_and_all_are_sentences(name):
+    table = prompts(load_questionnaire(name))
+    assert not table.duplicated(["premise", "hypothesis"]).any()
+    for column in ("premise", "hypothesis"):
+        assert table[column].map(lambda text: bool(re.fullmatch(r"[A-Z][^{}]*\.", text))).all()
+        assert not table[column].map(lambda text: bool(re.search(r"\s\s|\b(\w+) \1\b", text))).any()
+
+
+@pytest.mark.parametrize("name", TRANSLATED)
+def test_templates_say_nothing_of_frequency_themselves(name):
+    words = {"never", "rarely", "seldom", "often", "frequently", "always", "sometimes", "usually"}
+    for item in load_questionnaire(name).items:
+        for template in item.templates:
+            said = set(re.findall(r"[a-z]+", f"{template.premise} {template.hypothesis}".lower()))
+            # "as people sometimes do" belongs to SOC-13's tenth item, and to no answer of it.
+            assert not said & words or item.id == "soc13_10", (item.id, said & words)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    from sentence_transformers import SentenceTransformer
+
+    from psychometrics.population import base_path
+
+    return SentenceTransformer(base_path(), device="cpu")
+
+
+def _similarity(encoder, table: pd.DataFrame, texts: dict[str, str]) -> pd.Series:
+    """Mean cosine similarity of each item's text with its prompts."""
+    pairs = (table["premise"] + " " + table["hypothesis"]).tolist()
+    options = {"normalize_embeddings": True, "show_progress_bar": False}
+    answers = encoder.encode(pairs, **options)
+    items = dict(zip(texts, encoder.encode(list(texts.values()), **options), strict=True))
+    values = [items[item] @ answer for item, answer in zip(table["item_id"], answers, strict=True)]
+    return pd.Series(np.array(values), index=table["item_id"]).groupby(level=0).mean()
+
+
+@pytest.mark.parametrize("name", TRANSLATED)
+def test_prompts_keep_their_items_meaning(encoder, name):
+    instrument = load_questionnaire(name)
+    texts = {item.id: item.text for item in instrument.items}
+    similarity = _similarity(encoder, prompts(instrument), texts)
+    assert (similarity >= 0.5).all(), similarity[similarity < 0.5]
+
+
+def test_soc13_prompts_keep_the_meaning_of_the_original_wording(encoder):
+    wording = os.environ.get("PSYCHOMETRICS_WORDING")
+    if not wording:
+        pytest.skip("PSYCHOMETRICS_WORDING names no file with SOC-13's own wording")
+    instrument = load_questionnaire("soc13")
+    original = pd.read_csv(wording)["wording"]
+    texts = dict(zip([item.id for item in instrument.items], original, strict=True))
+    similarity = _similarity(encoder, prompts(instrument), texts)
+    assert (similarity >= 0.5).all(), similarity[similarity < 0.5]
