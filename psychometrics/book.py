@@ -13,8 +13,6 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-import yaml
-
 from .exceptions import ParameterError, PsychometricsError
 from .paths import book_dir, notebooks_dir
 
@@ -248,9 +246,17 @@ def parse_parameters(pairs: list[str]) -> dict[str, object]:
             raise ParameterError(f"Write a parameter as name=value, got '{pair}'.")
         if name in parameters:
             raise ParameterError(f"The parameter {name} is given twice: keep one.")
-        parsed = yaml.safe_load(value) if value else ""
-        parameters[name] = parsed if isinstance(parsed, int | float | bool) else value
+        parameters[name] = _number_or_text(value)
     return parameters
+
+
+def _number_or_text(value: str) -> object:
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
 
 
 def _injected_names() -> list[str]:

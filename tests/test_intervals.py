@@ -38,7 +38,12 @@ def test_scale_score_is_the_mean_of_keyed_items_and_lies_in_its_interval():
     rng = np.random.default_rng(0)
     items = pd.DataFrame(
         [
-            {"respondent_id": r, "item_id": item.id, "score": rng.normal()}
+            {
+                "respondent_id": r,
+                "questionnaire": "soc13",
+                "item_id": item.id,
+                "score": rng.normal(),
+            }
             for r in ("a", "b")
             for item in soc.items
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import itertools
 import json
 import shutil
@@ -405,7 +406,9 @@ def test_sharded_weights_are_loaded_and_a_lost_shard_is_named(tiny_model, tmp_pa
 def test_an_embedded_member_is_its_head_on_the_base_encoder(tmp_path, monkeypatch):
     from safetensors.torch import save_file
 
-    from psychometrics import population, training
+    from psychometrics import training
+
+    population = importlib.import_module("psychometrics.population")
 
     torch.manual_seed(3)
     model = training.nli_classifier(population.base_path(), layers=3).eval()
@@ -710,8 +713,7 @@ def test_a_wrong_name_mode_dtype_or_device_is_named(tiny_model, name, options, m
 
 
 def test_an_unknown_name_brings_up_the_closest_member(monkeypatch):
-    from psychometrics import population
-
+    population = importlib.import_module("psychometrics.population")
     monkeypatch.setattr(population, "population", lambda name: ["minilm-both-l6-s1", "other"])
     with pytest.raises(RespondentError, match="Did you mean 'minilm-both-l6-s1'"):
         load_respondent("minilm-boht-l6-s1")
