@@ -17,10 +17,9 @@ from .prompts import prompts
 from .questionnaire import Questionnaire, load_questionnaire
 from .respondents import identify, load_respondent
 from .responses import (
-    ANSWER_COLUMNS,
-    PROBABILITIES,
     answer_keys,
     answers_path,
+    probabilities_of,
     prompts_digest,
     read_answers,
     read_manifest,
@@ -53,8 +52,8 @@ def ask(
         names, folders and hub ids separated by commas. Loaded respondents are taken as they are.
     store : str or Path, optional
         Folder of the response store; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
-    mode : {"nli"}
-        How respondents answer.
+    mode : str
+        How respondents answer, as in :func:`psychometrics.load_respondent`.
     dtype : {"float32", "bfloat16"}, optional
         Precision of respondents that are loaded here; by default what suits the machine.
     progress : bool
@@ -65,7 +64,7 @@ def ask(
     DataFrame
         One row per respondent and prompt, respondents in the order given, then prompts in their
         table's order: ``respondent_id, mode``, the prompt table's columns, and float32
-        ``entailment, neutral, contradiction``.
+        ``entailment, neutral, contradiction``, or ``probability`` in the modes that give one.
 
     Raises
     ------
@@ -96,15 +95,12 @@ def _answered(table, identity, respondent, store, bar):
     """The prompt table with one respondent's answers, from the store or asked now."""
     mode, name = identity["mode"], identity["respondent_id"]
     path = answers_path(store, name, table["questionnaire"].iloc[0], mode)
-    known = read_answers(path)
+    known = read_answers(path, mode)
+    columns = probabilities_of(mode)
     keys = answer_keys(identity["fingerprint"], table)
-    new = {
-        key: pair
-        for key, pair in zip(
-            keys, zip(table["premise"], table["hypothesis"], strict=True), strict=True
-        )
-        if key not in known.index
-    }
+    asked = ["premise", "hypothesis"] if mode == "nli" else ["premise", "hypothesis", "intensifier"]
+    rows = zip(keys, table[asked].itertuples(index=False, name=None), strict=True)
+    new = {key: prompt for key, prompt in rows if key not in known.index}
     missing = list(new)
     bar.update(len(table) - len(missing))
     for start in range(0, len(missing), CHUNK):
@@ -113,12 +109,9 @@ def _answered(table, identity, respondent, store, bar):
         chunk = missing[start : start + CHUNK]
         began = time.perf_counter()
         values = respondent.answer([new[key] for key in chunk])
-        rows = pd.DataFrame(
-            [new[key] for key in chunk],
-            columns=ANSWER_COLUMNS[:2],
-            index=pd.Index(chunk, name="key"),
-        )
-        rows[PROBABILITIES] = values
+        rows = pd.DataFrame(values, columns=columns, index=pd.Index(chunk, name="key"))
+        rows.insert(0, "premise", [new[key][0] for key in chunk])
+        rows.insert(1, "hypothesis", [new[key][1] for key in chunk])
         known = pd.concat([known, rows]) if len(known) else rows
         seconds = time.perf_counter() - began
         write_answers(path, known, _manifest(path, table, respondent.identity, known, seconds))
@@ -126,7 +119,7 @@ def _answered(table, identity, respondent, store, bar):
     answers = table.copy()
     answers.insert(0, "respondent_id", name)
     answers.insert(1, "mode", mode)
-    answers[PROBABILITIES] = known.loc[keys, PROBABILITIES].to_numpy(dtype="float32")
+    answers[columns] = known.loc[keys, columns].to_numpy(dtype="float32")
     return answers, respondent
 
 

@@ -89,21 +89,30 @@ def run_notebook(
 
 def check_parameters(
     *,
-    questionnaire: str,
     respondents: str,
     score: str,
     temperature: float,
     dtype: str,
     seed: int,
+    questionnaire: str | None = None,
     item: int | None = None,
     respondent: str | None = None,
+    n_resamples: int | None = None,
+    models: int | None = None,
+    epochs: int | None = None,
+    lr: float | None = None,
+    **texts: str,
 ) -> None:
     """Check a notebook's parameters, before any model loads.
 
     Parameters
     ----------
-    questionnaire, respondents, score, temperature, dtype, seed, item, respondent
-        What a notebook's parameters cell holds; the last two where the notebook has them.
+    respondents, score, temperature, dtype, seed
+        What every notebook on questionnaires has.
+    questionnaire, item, respondent, n_resamples, models, epochs, lr
+        What some of them have.
+    **texts
+        Others that hold a text, such as a model's name.
 
     Raises
     ------
@@ -124,20 +133,26 @@ def check_parameters(
     from .questionnaire import load_questionnaire
 
     given = {name: value for name, value in locals().items() if value is not None}
+    given |= given.pop("texts")
     for name in _injected_names():
         if name not in given:
             raise ParameterError(_unknown("parameter", name, list(given)))
     _one_of("score", score, _SCORES)
     _one_of("dtype", dtype, _DTYPES)
-    if not _is_number(temperature) or not 0 < temperature < float("inf"):
-        raise ParameterError(f"temperature must be a positive number, got {temperature!r}.")
+    for name in ("temperature", "lr"):
+        value = given.get(name, 1)
+        if not _is_number(value) or not 0 < value < float("inf"):
+            raise ParameterError(f"{name} must be a positive number, got {value!r}.")
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise ParameterError(f"seed must be a whole number from 0, got {seed!r}.")
-    for name in ("questionnaire", "respondents", "respondent"):
-        if name in given and not isinstance(given[name], str):
+    for name in ("n_resamples", "models", "epochs"):
+        if name in given and (not isinstance(given[name], int) or given[name] < 1):
+            raise ParameterError(f"{name} must be a whole number from 1, got {given[name]!r}.")
+    for name in ("questionnaire", "respondents", "respondent", *texts):
+        if name in given and (not isinstance(given[name], str) or not given[name]):
             raise ParameterError(f"{name} must be text, got {given[name]!r}.")
-    instrument = load_questionnaire(questionnaire)
-    if item is not None:
+    instrument = load_questionnaire(questionnaire) if questionnaire is not None else None
+    if item is not None and instrument is not None:
         last = len(instrument.items)
         if not isinstance(item, int) or isinstance(item, bool) or not 1 <= item <= last:
             raise ParameterError(f"item must be a whole number from 1 to {last}, got {item!r}.")

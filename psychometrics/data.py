@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import functools
 import hashlib
 import os
@@ -110,6 +111,38 @@ def snli_sample() -> pd.DataFrame:
     )
     frame["label"] = frame["label"].map(NLI_LABELS.index)
     return frame
+
+
+def cola(part: str) -> pd.DataFrame:
+    """A part of CoLA, sentences marked as acceptable or not by linguists.
+
+    Parameters
+    ----------
+    part : {"train", "in_domain", "out_of_domain"}
+        The training set or one of the two development sets.
+
+    Returns
+    -------
+    DataFrame
+        ``sentence`` and ``acceptable`` (0 or 1).
+
+    Raises
+    ------
+    DataError
+        The file cannot be had.
+
+    References
+    ----------
+    Warstadt et al. (2019).
+    """
+    frame = pd.read_csv(
+        fetch(f"cola_{part}"),
+        sep="\t",
+        header=None,
+        names=["source", "acceptable", "mark", "sentence"],
+        quoting=csv.QUOTE_NONE,
+    )
+    return frame[["sentence", "acceptable"]]
 
 
 def _download(key: str, entry: dict[str, str], relative: str) -> Path:

@@ -190,3 +190,163 @@ def score_scatter(
                     fontsize=7)  # fmt: skip
     ax.set(xlabel=x, ylabel=y)
     return ax
+
+
+def item_ranges(
+    values: pd.DataFrame, column: str, ax: Axes | None = None, bar: float | None = None
+) -> Axes:
+    """Mean and range of a column over the prompts of each item.
+
+    Parameters
+    ----------
+    values : DataFrame
+        One row per prompt: ``item_id`` and the column.
+    column : str
+        What to draw.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+    bar : float, optional
+        Where to draw a dotted line.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = ax or plt.gca()
+    table = values.groupby("item_id", sort=False)[column].agg(["mean", "min", "max"])[::-1]
+    y = np.arange(len(table))
+    ax.hlines(y, table["min"], table["max"], color="#9AA5B1")
+    ax.plot(table["mean"], y, "o", color=SOURCE, markersize=5)
+    if bar is not None:
+        ax.axvline(bar, color="grey", linewidth=1, linestyle=":", zorder=0)
+    ax.set_yticks(y, table.index, fontsize=8)
+    ax.set(xlabel=column, ylabel="item")
+    return ax
+
+
+def silhouette_map(silhouettes: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Silhouettes of I items by R respondents, the least accurate respondents first.
+
+    Parameters
+    ----------
+    silhouettes : DataFrame
+        As :func:`psychometrics.validity.silhouette` gives it.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+
+    Returns
+    -------
+    Axes
+    """
+    from .population import population_table
+
+    ax = ax or plt.gca()
+    table = silhouettes.pivot(index="item_id", columns="respondent_id", values="silhouette")
+    accuracy = population_table().set_index("respondent_id")["accuracy"]
+    order = accuracy.reindex(silhouettes["respondent_id"].unique()).sort_values().index
+    sns.heatmap(
+        table.loc[silhouettes["item_id"].unique(), order],
+        ax=ax, cmap="cividis", vmin=-1, vmax=1, xticklabels=True, yticklabels=True,
+        cbar_kws={"label": "silhouette coefficient"},
+    )  # fmt: skip
+    ax.tick_params(labelsize=7)
+    ax.set(xlabel="respondent, from the least to the most accurate", ylabel="item")
+    return ax
+
+
+def specification_curve(
+    worlds: pd.DataFrame,
+    ax: Axes | None = None,
+    reference: float | None = None,
+    chosen: dict[str, object] | None = None,
+) -> Axes:
+    """Correlations under every specification, sorted, with one of them marked.
+
+    Parameters
+    ----------
+    worlds : DataFrame
+        Rows of one pair, as :func:`psychometrics.validity.multiverse` gives them.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+    reference : float, optional
+        A published value.
+    chosen : dict, optional
+        The specification to mark.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = ax or plt.gca()
+    ordered = worlds.sort_values("r").reset_index(drop=True)
+    ax.plot(ordered.index + 1, ordered["r"], ".", color=SOURCE, markersize=4)
+    if chosen is not None:
+        marked = ordered[(ordered[list(chosen)] == pd.Series(chosen)).all(axis=1)]
+        ax.plot(marked.index + 1, marked["r"], "o", color=INVERSE, markersize=8, zorder=3)
+    if reference is not None:
+        ax.axhline(reference, color="black", linewidth=1, linestyle="--", zorder=0)
+    ax.axhline(0, color="grey", linewidth=1, linestyle=":", zorder=0)
+    ax.set(xlabel="specification, from the lowest", ylabel="Pearson's r", ylim=(-1.03, 1.03))
+    return ax
+
+
+ARM_STYLES = {
+    "depressive": ("#0072B2", "-"),
+    "coherence": ("#009E73", "--"),
+    "negative": ("#D55E00", "-."),
+    "neutral": ("#666666", ":"),
+}
+
+
+def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Change of a scale's score since epoch 0, by arm, with single respondents as thin lines.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Rows of one scale, as :func:`psychometrics.interventions.trajectories` gives them.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = ax or plt.gca()
+    for arm, part in scores.groupby("arm", sort=False):
+        colour, line = ARM_STYLES.get(arm, ("#CC79A7", "-"))
+        wide = part.pivot(index="epoch", columns="respondent_id", values="score")
+        change = wide - wide.iloc[0]
+        ax.plot(change.index, change, color=colour, linewidth=0.5, alpha=0.5)
+        ax.plot(change.index, change.mean(axis=1), color=colour, linestyle=line, marker="o",
+                markersize=4, label=arm)  # fmt: skip
+    ax.axhline(0, color="grey", linewidth=1, zorder=0)
+    ax.set(xlabel="epoch of adaptation", ylabel="change of mean item score")
+    ax.legend(frameon=False)
+    return ax
+
+
+def attribution_pairs(before: pd.DataFrame, after: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Token attributions of one prompt before and after, joined by lines.
+
+    Parameters
+    ----------
+    before, after : DataFrame
+        As :func:`psychometrics.interventions.attributions` gives them, of the same tokens.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = ax or plt.gca()
+    y = np.arange(len(before))[::-1]
+    ax.hlines(y, before["attribution"], after["attribution"], color="#9AA5B1", zorder=1)
+    ax.scatter(before["attribution"], y, color=SOURCE, marker="o", label="before", zorder=2)
+    ax.scatter(after["attribution"], y, color=INVERSE, marker="s", label="after", zorder=2)
+    ax.axvline(0, color="grey", linewidth=1, zorder=0)
+    ax.set_yticks(y, before["token"])
+    ax.set(xlabel="contribution to log P(entailment)", ylabel="token")
+    ax.legend(frameon=False)
+    return ax

@@ -22,7 +22,11 @@ import pyarrow as pa
 from .exceptions import StoreError
 
 PROBABILITIES = ["entailment", "neutral", "contradiction"]
-ANSWER_COLUMNS = ["premise", "hypothesis", *PROBABILITIES]
+
+
+def probabilities_of(mode: str) -> list[str]:
+    """Columns that hold an answer in a mode: three of NLI, one of the other modes."""
+    return PROBABILITIES if mode == "nli" else ["probability"]
 
 
 def answers_path(store: str | Path, respondent_id: str, questionnaire: str, mode: str) -> Path:
@@ -45,7 +49,7 @@ def answer_keys(fingerprint: str, prompts: pd.DataFrame) -> list[str]:
     return [_digest([fingerprint, *pair]) for pair in pairs]
 
 
-def read_answers(path: Path) -> pd.DataFrame:
+def read_answers(path: Path, mode: str = "nli") -> pd.DataFrame:
     """Answers kept in a file of the store, indexed by key; none if there is no file.
 
     A file that cannot be read is set aside under another name, with a warning.
@@ -53,19 +57,20 @@ def read_answers(path: Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Index ``key``, columns ``premise, hypothesis, entailment, neutral, contradiction``.
+        Index ``key``, columns ``premise, hypothesis`` and those of the answer.
 
     Raises
     ------
     StoreError
         The file may not be opened.
     """
-    empty = pd.DataFrame(columns=ANSWER_COLUMNS, index=pd.Index([], name="key", dtype=str))
+    columns = ["premise", "hypothesis", *probabilities_of(mode)]
+    empty = pd.DataFrame(columns=columns, index=pd.Index([], name="key", dtype=str))
     if not path.exists():
         return empty
     try:
         answers = pd.read_parquet(path)
-        if answers.index.name == "key" and list(answers.columns) == ANSWER_COLUMNS:
+        if answers.index.name == "key" and list(answers.columns) == columns:
             return answers
     except (pa.ArrowException, ValueError):
         pass

@@ -73,7 +73,8 @@ def raw_scores(responses: pd.DataFrame, score: str = "entailment") -> np.ndarray
         As :func:`psychometrics.ask` gives them.
     score : {"entailment", "contrast"}
         P(entailment) among three, or P(entailment) / (P(entailment) + P(contradiction)), which
-        leaves neutral out.
+        leaves neutral out. Responses in other modes than NLI have one probability, which is
+        their score.
 
     Returns
     -------
@@ -87,6 +88,8 @@ def raw_scores(responses: pd.DataFrame, score: str = "entailment") -> np.ndarray
     """
     if score not in SCORES:
         raise ParameterError(f"score must be one of {', '.join(SCORES)}, got '{score}'.")
+    if "probability" in responses:
+        return responses["probability"].to_numpy(dtype=np.float64)
     entailment = responses["entailment"].to_numpy(dtype=np.float64)
     if score == "entailment":
         return entailment

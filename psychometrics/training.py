@@ -18,6 +18,7 @@ import pandas as pd
 import torch
 from datasets import Dataset
 from peft import LoraConfig, get_peft_model, load_peft_weights
+from safetensors.torch import save_file
 from transformers import (
     AutoConfig,
     AutoModelForMaskedLM,
@@ -171,7 +172,7 @@ def adapt_encoder(
     sentences : sequence of str
         The text.
     output : str or Path
-        Folder for the adapter and ``manifest.json``.
+        Folder for the adapter, the masked-LM head (``head.safetensors``) and ``manifest.json``.
     epochs, batch_size, rank, layers, max_length, seed, progress
         As in :func:`train_nli`.
     lr, head_lr : float
@@ -207,20 +208,21 @@ def adapt_encoder(
         base, config=config, attn_implementation="eager", use_safetensors=True
     )
     model = get_peft_model(model, _lora(rank, None, targets=_encoder_linears(model)))
-    head = [
-        parameter
+    head = {
+        name.removeprefix("base_model.model."): parameter
         for name, parameter in model.named_parameters()
-        if ".cls.predictions.transform." in name or ".lm_head." in name
-    ]
-    for parameter in head:
+        if ".cls.predictions." in name or ".lm_head." in name
+    }
+    for parameter in head.values():
         parameter.requires_grad_(True)
     adapted = [
         parameter
         for parameter in model.parameters()
-        if parameter.requires_grad and not any(parameter is other for other in head)
+        if parameter.requires_grad and not any(parameter is other for other in head.values())
     ]
     optimizer = torch.optim.AdamW(
-        [{"params": adapted, "lr": lr}, {"params": head, "lr": head_lr}], weight_decay=0.01
+        [{"params": adapted, "lr": lr}, {"params": list(head.values()), "lr": head_lr}],
+        weight_decay=0.01,
     )
     dataset = Dataset.from_dict({"text": list(sentences)}).map(
         lambda rows: tokenizer(
@@ -238,6 +240,73 @@ def adapt_encoder(
         epochs=epochs, lr=lr, batch_size=batch_size, seed=seed, progress=progress,
     )  # fmt: skip
     manifest |= {"base": str(base), "sentences": len(sentences), "rank": rank, "layers": layers}
+    save_file(
+        {name: parameter.detach().clone() for name, parameter in head.items()},
+        Path(output) / "head.safetensors",
+    )
+    return _save(model, tokenizer, manifest, output)
+
+
+def train_acceptability(
+    base: str | Path,
+    sentences: pd.DataFrame,
+    output: str | Path,
+    *,
+    epochs: float = 3.0,
+    lr: float = 5e-4,
+    batch_size: int = 32,
+    rank: int = 16,
+    seed: int = 0,
+    progress: bool = True,
+) -> dict:
+    """Train an acceptability classifier on an encoder, by low-rank adapters and a head.
+
+    Parameters
+    ----------
+    base : str or Path
+        Encoder: a hub id or a local folder.
+    sentences : DataFrame
+        ``sentence`` and ``acceptable`` (0 or 1), as :func:`psychometrics.data.cola` gives them.
+    output, epochs, lr, batch_size, rank, seed, progress
+        As in :func:`train_nli`.
+
+    Returns
+    -------
+    dict
+        The manifest.
+
+    References
+    ----------
+    Warstadt et al. (2019) for the task; Hu et al. (2022) for LoRA.
+
+    Examples
+    --------
+    >>> from psychometrics.data import cola
+    >>> train_acceptability("bert-base-uncased", cola("train"), "runs/cola")  # doctest: +SKIP
+    """
+    set_seed(seed)
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    config = AutoConfig.from_pretrained(
+        base, num_labels=2, id2label={0: "unacceptable", 1: "acceptable"},
+        label2id={"unacceptable": 0, "acceptable": 1},
+    )  # fmt: skip
+    _shape(config, None, dropout=0.0)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        base, config=config, attn_implementation="eager", use_safetensors=True
+    )
+    model = get_peft_model(model, _lora(rank, "SEQ_CLS"))
+    dataset = Dataset.from_dict(
+        {"text": sentences["sentence"].tolist(), "label": sentences["acceptable"].tolist()}
+    ).map(
+        lambda rows: tokenizer(rows["text"], truncation=True, max_length=128),
+        batched=True,
+        remove_columns=["text"],
+    )
+    manifest = _train(
+        model, dataset, DataCollatorWithPadding(tokenizer), output,
+        epochs=epochs, lr=lr, batch_size=batch_size, seed=seed, progress=progress,
+    )  # fmt: skip
+    manifest |= {"base": str(base), "sentences": len(sentences), "rank": rank, "seed": seed}
     return _save(model, tokenizer, manifest, output)
 
 

@@ -170,6 +170,6 @@ def test_bad_requests_end_before_any_question(tmp_path, tiny_model):
         pm.ask("gad7", [tiny_model, tiny_model], tmp_path)
     with pytest.raises(QuestionnaireError, match="No questionnaire 'gda7'"):
         pm.ask("gda7", tiny_model, tmp_path)
-    with pytest.raises(RespondentError, match="mode must be one of nli"):
+    with pytest.raises(RespondentError, match="mode must be one of nli, mlm"):
         pm.ask("gad7", tiny_model, tmp_path, mode="telepathy")
     assert not list(tmp_path.iterdir())

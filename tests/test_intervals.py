@@ -65,6 +65,7 @@ def test_subscale_uses_its_own_items_only():
         [
             {
                 "respondent_id": "a",
+                "questionnaire": "soc13",
                 "item_id": item.id,
                 "score": item.keying * (1.0 if item.id in subscale.items else 99.0),
             }

@@ -701,7 +701,7 @@ def test_answers_that_are_not_numbers_are_refused(copy):
         (Path("no/such"), {}, "There is no respondent 'no/such'"),
         ("./no/such/folder", {}, "There is no respondent './no/such/folder'"),
         (Path(__file__), {}, "is a file: name the folder"),
-        ("tiny", {"mode": "telepathy"}, "mode must be one of nli, got 'telepathy'"),
+        ("tiny", {"mode": "telepathy"}, "mode must be one of nli, mlm.*got 'telepathy'"),
         ("tiny", {"dtype": "float16"}, "dtype must be 'float32' or 'bfloat16', got 'float16'"),
         ("tiny", {"device": "cuda:99"}, "no device 'cuda:99'"),
         ("tiny", {"device": "abacus"}, "no device 'abacus'"),

@@ -14,7 +14,7 @@ import pytest
 
 from psychometrics.exceptions import StoreError
 from psychometrics.responses import (
-    ANSWER_COLUMNS,
+    PROBABILITIES,
     answer_keys,
     answers_path,
     read_answers,
@@ -26,7 +26,7 @@ from psychometrics.responses import (
 @pytest.fixture
 def answers() -> pd.DataFrame:
     rows = [["I am sad.", "It is so.", 0.5, 0.25, 0.25], ["I am glad.", "It is so.", 0.1, 0.2, 0.7]]
-    frame = pd.DataFrame(rows, columns=ANSWER_COLUMNS)
+    frame = pd.DataFrame(rows, columns=["premise", "hypothesis", *PROBABILITIES])
     frame.index = pd.Index(answer_keys("f", frame), name="key")
     return frame
 

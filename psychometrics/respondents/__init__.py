@@ -11,9 +11,10 @@ from .sources import find
 if TYPE_CHECKING:
     import torch
 
+    from .lm import LMRespondent
     from .nli import NLIRespondent
 
-MODES = ("nli",)
+MODES = ("nli", "mlm", "causal", "causal_geometric", "causal_harmonic", "nsp", "acceptability")
 
 
 def load_respondent(
@@ -21,7 +22,7 @@ def load_respondent(
     mode: str = "nli",
     device: str | torch.device | None = None,
     dtype: str | None = None,
-) -> NLIRespondent:
+) -> NLIRespondent | LMRespondent:
     """Load a model that answers prompts.
 
     Parameters
@@ -29,8 +30,11 @@ def load_respondent(
     name_or_path : str or Path
         Looked for in this order: a member of the embedded population, a local folder written by
         ``save_pretrained``, a hub id such as ``"owner/model"``.
-    mode : {"nli"}
-        How it answers.
+    mode : str
+        How it answers: ``"nli"`` by entailment; ``"mlm"``, ``"causal"`` (also
+        ``"causal_geometric"``, ``"causal_harmonic"``), ``"nsp"`` and ``"acceptability"`` by the
+        probability that a language model gives to the prompt; see
+        :mod:`psychometrics.respondents.lm`.
     device : str or torch.device, optional
         Where it computes; by default the GPU if there is one, else the processor.
     dtype : {"float32", "bfloat16"}, optional
@@ -39,8 +43,10 @@ def load_respondent(
 
     Returns
     -------
-    NLIRespondent
-        Has ``.answer(pairs, progress=False)`` and ``.identity``.
+    NLIRespondent or LMRespondent
+        Has ``.identity`` and ``.answer(prompts, progress=False)``. In mode ``nli`` prompts are
+        pairs of premise and hypothesis, and answers have three columns; in the others prompts
+        are triples of premise, hypothesis and intensifier, and answers have one.
 
     Raises
     ------
@@ -55,6 +61,10 @@ def load_respondent(
     array([[0.01, 0.04, 0.95]], dtype=float32)
     """
     _check_mode(mode)
+    if mode != "nli":
+        from .lm import load_lm
+
+        return load_lm(find(name_or_path), mode, device, dtype)
     from .nli import load_nli
 
     return load_nli(find(name_or_path), device, dtype)
@@ -88,7 +98,12 @@ def identify(name_or_path: str | Path, mode: str = "nli", dtype: str | None = No
     _check_mode(mode)
     from .nli import identity, resolve_device, resolve_dtype
 
-    return identity(find(name_or_path), resolve_dtype(dtype, resolve_device(None)))
+    dtype = resolve_dtype(dtype, resolve_device(None))
+    if mode != "nli":
+        from .lm import identity as lm_identity
+
+        return lm_identity(find(name_or_path), mode, dtype)
+    return identity(find(name_or_path), dtype)
 
 
 def _check_mode(mode: str) -> None:

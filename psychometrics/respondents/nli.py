@@ -206,7 +206,7 @@ def load_nli(
     device = resolve_device(device)
     dtype = resolve_dtype(dtype, device)
     who = identity(source, dtype)
-    with _quiet():
+    with quietly():
         try:
             if source.kind == "embedded":
                 from ..population import load_embedded
@@ -456,7 +456,7 @@ def _out_of_memory(error: Exception) -> bool:
 
 
 @contextmanager
-def _quiet():
+def quietly():
     """Keep libraries' progress bars and notes to developers out of a notebook while one loads."""
     verbosity = transformers_logging.get_verbosity()
     bars = transformers_logging.is_progress_bar_enabled()

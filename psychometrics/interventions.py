@@ -1,0 +1,496 @@
+"""Interventions: change a respondent by domain adaptation and see which scores move."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from .data import available, fetch, mnli_sample
+from .exceptions import DataError, ParameterError, RespondentError
+from .paths import data_dir, store_dir
+from .prompts import prompts
+from .questionnaire import Questionnaire
+from .responses import PROBABILITIES, _replace, prompts_digest
+from .scoring import scale_scores
+
+if TYPE_CHECKING:
+    from .respondents.nli import NLIRespondent
+
+ARMS = ("depressive", "coherence", "negative", "neutral")
+"""Texts written for this project, in ``data/texts``."""
+HATE_SPEECH = 1003
+"""Negative sentences of the paper's control."""
+HELD_OUT_PAIRS = 600
+"""MNLI pairs that show what an intervention costs in inference."""
+
+
+def intervention_texts(arm: str, seed: int = 0) -> list[str]:
+    """Sentences of an arm.
+
+    Parameters
+    ----------
+    arm : str
+        One of ``ARMS``, or ``"hate_speech"``: 1,003 sentences of the hate-speech data that VADER
+        finds negative (compound score of -0.05 or less, its authors' threshold), which belong to
+        others and are offensive.
+    seed : int
+        Of the choice of hate-speech sentences.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    DataError
+        There is no such arm, or the hate-speech data cannot be had.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.3.5; Hutto and Gilbert (2014) for VADER.
+
+    Examples
+    --------
+    >>> len(intervention_texts("neutral")) >= 200
+    True
+    """
+    if arm in ARMS:
+        return pd.read_csv(data_dir() / "texts" / f"{arm}.csv")["text"].tolist()
+    if arm != "hate_speech":
+        raise DataError(f"There is no arm '{arm}': name one of {', '.join(ARMS)}, hate_speech.")
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+    analyser = SentimentIntensityAnalyzer()
+    tweets = pd.read_csv(fetch("hate_speech"))["tweet"].sample(frac=1, random_state=seed)
+    negative = (text for text in tweets if analyser.polarity_scores(text)["compound"] <= -0.05)
+    return [text for text, _ in zip(negative, range(HATE_SPEECH), strict=False)]
+
+
+def adapt(
+    respondent: NLIRespondent,
+    sentences: Sequence[str],
+    after_epoch: Callable[[int], None],
+    *,
+    masked_lm: str = "embedded",
+    epochs: int = 20,
+    lr: float = 2e-5,
+    batch_size: int = 8,
+    seed: int = 0,
+) -> None:
+    """Train a respondent's encoder on text by masked language modelling, its NLI head untouched.
+
+    Parameters
+    ----------
+    respondent : NLIRespondent
+        In float32; its encoder is changed in place.
+    sentences : sequence of str
+        The text.
+    after_epoch : callable
+        Called with the number of the epoch after each.
+    masked_lm : str
+        Where the masked-LM head comes from, as in :func:`psychometrics.heads.load_masked_lm`; of
+        the same architecture as the respondent. It is trained along.
+    epochs, lr, batch_size
+        The paper's settings by default; the learning rate stays constant.
+    seed : int
+        Of the order of sentences and of the masks.
+
+    Raises
+    ------
+    RespondentError
+        The head is of another architecture, or the respondent is not in float32.
+
+    References
+    ----------
+    Reuben et al. (2024), sections 3.3.5 and 4 (criterion validity).
+    """
+    import torch
+    from transformers import DataCollatorForLanguageModeling
+
+    from .heads import load_masked_lm
+
+    if respondent.identity["dtype"] != "float32":
+        raise RespondentError(
+            f"{respondent.identity['respondent_id']} is in {respondent.identity['dtype']}: "
+            f"load it with dtype='float32' to train it."
+        )
+    model, tokenizer = load_masked_lm(masked_lm)
+    if model.config.model_type != respondent.model.config.model_type:
+        raise RespondentError(
+            f"The masked-LM head is of {model.config.model_type}, "
+            f"{respondent.identity['respondent_id']} of {respondent.model.config.model_type}: "
+            f"name a masked language model of the same architecture."
+        )
+    encoder = respondent.model.base_model
+    setattr(model, model.base_model_prefix, encoder)
+    model.tie_weights()
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    features = [tokenizer(text, truncation=True, max_length=128) for text in sentences]
+    collator = DataCollatorForLanguageModeling(tokenizer)
+    optimizer = torch.optim.AdamW(
+        [p for p in model.parameters() if p.requires_grad], lr=lr, weight_decay=0.01
+    )
+    device = respondent.model.device
+    model.to(device)
+    for epoch in range(1, epochs + 1):
+        model.train()
+        order = torch.randperm(len(features), generator=generator).tolist()
+        for start in range(0, len(order), batch_size):
+            batch = collator([features[i] for i in order[start : start + batch_size]]).to(device)
+            labels = batch.pop("labels")
+            masked = labels != -100
+            if not masked.any():
+                continue
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                hidden = encoder(**batch).last_hidden_state[masked]
+                logits = _head(model)(hidden)
+            loss = torch.nn.functional.cross_entropy(logits.float(), labels[masked])
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        model.eval()
+        respondent.model.eval()
+        after_epoch(epoch)
+
+
+def trajectories(
+    respondents: Sequence[str],
+    questionnaires: Sequence[Questionnaire],
+    arms: Sequence[str] = ARMS,
+    *,
+    epochs: int = 20,
+    measure_at: Iterable[int] | None = None,
+    lr: float = 2e-5,
+    batch_size: int = 8,
+    masked_lm: str = "embedded",
+    seed: int = 0,
+    store: str | Path | None = None,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Adapt each respondent to each arm's text, and measure all scales along the way.
+
+    Parameters
+    ----------
+    respondents : sequence of str
+        Names, folders or hub ids; each starts every arm as it is.
+    questionnaires : sequence of Questionnaire
+    arms : sequence of str
+        As in :func:`intervention_texts`.
+    epochs, lr, batch_size, masked_lm, seed
+        As in :func:`adapt`.
+    measure_at : iterable of int, optional
+        Epochs after which to measure, besides 0; by default all.
+    store : str or Path, optional
+        Where measurements are kept; what is there is not measured again. A stopped run repeats
+        its training, which is deterministic and cheap, and goes on measuring where it was.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, arm, epoch, questionnaire, scale, score``, and one row per epoch with
+        questionnaire and scale ``nli_accuracy`` where held-out MNLI pairs are at hand.
+
+    Raises
+    ------
+    ParameterError
+        There is nothing to measure.
+    """
+    from tqdm import tqdm
+
+    from .respondents import load_respondent
+
+    wanted = sorted({0, *(measure_at if measure_at is not None else range(1, epochs + 1))})
+    if not respondents or not arms or epochs < 1 or wanted[-1] > epochs:
+        raise ParameterError(
+            "Name at least one respondent, one arm and one epoch, and measure within the epochs."
+        )
+    table = pd.concat([prompts(questionnaire) for questionnaire in questionnaires])
+    folder = Path(store) if store is not None else store_dir() / "interventions"
+    parts = []
+    with tqdm(total=len(respondents) * len(arms), unit="run", disable=not progress) as bar:
+        for name in respondents:
+            for arm in arms:
+                sentences = intervention_texts(arm, seed)
+                settings = {
+                    "arm": arm, "sentences": sentences, "lr": lr, "batch_size": batch_size,
+                    "masked_lm": masked_lm, "seed": seed, "prompts": prompts_digest(table),
+                    "handling": "interventions-1",
+                }  # fmt: skip
+                load = _loader(load_respondent, name)
+                path = folder / _file_name(name, settings)
+                known = _known(path)
+                missing = [epoch for epoch in wanted if epoch not in known]
+                if missing:
+                    known = _run(load(), table, questionnaires, settings, missing, known, path)
+                for epoch in wanted:
+                    rows = pd.DataFrame(known[epoch])
+                    parts.append(rows.assign(arm=arm, epoch=epoch))
+                bar.update()
+    columns = ["respondent_id", "arm", "epoch", "questionnaire", "scale", "score"]
+    return pd.concat(parts, ignore_index=True)[columns]
+
+
+def before_after(scores: pd.DataFrame) -> pd.DataFrame:
+    """Paired comparison of the last with the first measurement, per arm and scale.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As :func:`trajectories` gives it.
+
+    Returns
+    -------
+    DataFrame
+        ``arm, scale, n, t0, t1`` (means)``, change`` with its 95 % interval ``low, high``, ``t, p,
+        p_holm`` over all rows, and ``dz``, the mean change over the standard deviation of changes.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than two respondents.
+
+    References
+    ----------
+    Reuben et al. (2024), table 3; Cohen (1988) for dz; Holm (1979). Computed by scipy.
+    """
+    from scipy.stats import ttest_rel
+    from statsmodels.stats.multitest import multipletests
+
+    rows = []
+    for (arm, scale), part in scores.groupby(["arm", "scale"], sort=False):
+        wide = part.pivot(index="respondent_id", columns="epoch", values="score")
+        first, last = wide[wide.columns.min()], wide[wide.columns.max()]
+        change = last - first
+        if len(change) < 2:
+            raise ParameterError("A paired test needs at least two respondents: name more.")
+        test = ttest_rel(last, first)
+        low, high = test.confidence_interval()
+        spread = change.std()
+        rows.append(
+            {
+                "arm": arm, "scale": scale, "n": len(change), "t0": first.mean(),
+                "t1": last.mean(), "change": change.mean(), "low": low, "high": high,
+                "t": test.statistic, "p": test.pvalue,
+                "dz": change.mean() / spread if spread > 0 else np.nan,
+            }
+        )  # fmt: skip
+    frame = pd.DataFrame(rows)
+    frame.insert(
+        frame.columns.get_loc("p") + 1, "p_holm", multipletests(frame["p"], method="holm")[1]
+    )
+    return frame
+
+
+def attributions(
+    respondent: NLIRespondent, premise: str, hypothesis: str, steps: int = 32
+) -> pd.DataFrame:
+    """How much each token contributes to the log probability of entailment.
+
+    Parameters
+    ----------
+    respondent : NLIRespondent
+        In float32.
+    premise, hypothesis : str
+        The prompt.
+    steps : int
+        Of the integral.
+
+    Returns
+    -------
+    DataFrame
+        ``token, attribution`` in the order of the tokens, special tokens left out. Attributions
+        of all tokens sum to the difference from a prompt of padding (to within the integral's
+        error).
+
+    References
+    ----------
+    Sundararajan, Taly and Yan (2017), integrated gradients; computed by captum.
+    """
+    from captum.attr import LayerIntegratedGradients
+
+    model, tokenizer = respondent.model, respondent.tokenizer
+    inputs = tokenizer(premise, hypothesis, return_tensors="pt").to(model.device)
+    ids = inputs.pop("input_ids")
+    special = np.isin(ids[0].cpu(), [*set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}])
+    baseline = ids.clone()
+    baseline[0, ~special] = tokenizer.pad_token_id
+    entailment = respondent._order[0]
+
+    def target(tokens):
+        repeated = {key: value.expand(len(tokens), -1) for key, value in inputs.items()}
+        return model(input_ids=tokens, **repeated).logits.log_softmax(dim=-1)[:, entailment]
+
+    method = LayerIntegratedGradients(target, model.get_input_embeddings())
+    values = method.attribute(ids, baselines=baseline, n_steps=steps, internal_batch_size=steps)
+    values = values.sum(dim=-1)[0].detach().cpu().numpy()
+    tokens = tokenizer.convert_ids_to_tokens(ids[0].tolist())
+    frame = pd.DataFrame({"token": tokens, "attribution": values})
+    return frame[~special].reset_index(drop=True)
+
+
+def replies(
+    generator: str,
+    sentences: Sequence[str],
+    prompt: str = "I think I have a panic attack, can you help me?",
+    *,
+    epochs: int = 3,
+    lr: float = 2e-5,
+    batch_size: int = 8,
+    tokens: int = 60,
+    seed: int = 0,
+) -> dict[str, str]:
+    """What a causal model says to a prompt before and after adaptation to text.
+
+    Parameters
+    ----------
+    generator : str
+        A causal model that fits into memory: a folder or a hub id.
+    sentences : sequence of str
+        The text.
+    prompt : str
+        By default the paper's; put into the model's chat template if it has one.
+    epochs, lr, batch_size, seed
+        Of the adaptation, by causal language modelling of all weights.
+    tokens : int
+        The longest reply.
+
+    Returns
+    -------
+    dict
+        ``before`` and ``after``: greedy replies.
+
+    References
+    ----------
+    Reuben et al. (2024), section 4 (criterion validity).
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    torch.manual_seed(seed)
+    tokenizer = AutoTokenizer.from_pretrained(generator)
+    model = AutoModelForCausalLM.from_pretrained(generator, use_safetensors=True).float()
+    if tokenizer.chat_template:
+        text = tokenizer.apply_chat_template(
+            [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
+        )
+    else:
+        text = prompt
+    inputs = tokenizer(text, return_tensors="pt")
+
+    def reply() -> str:
+        model.eval()
+        with torch.inference_mode():
+            ids = model.generate(**inputs, max_new_tokens=tokens, do_sample=False)
+        return tokenizer.decode(ids[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+
+    said = {"before": reply()}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    model.train()
+    for _ in range(epochs):
+        for start in range(0, len(sentences), batch_size):
+            batch = tokenizer(
+                list(sentences[start : start + batch_size]), padding=True, truncation=True,
+                max_length=128, return_tensors="pt",
+            )  # fmt: skip
+            labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
+            model(**batch, labels=labels).loss.backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+    return said | {"after": reply()}
+
+
+def _run(respondent, table, questionnaires, settings, missing, known, path) -> dict[int, list]:
+    """Measure where needed, adapting in between; every measurement is saved at once."""
+
+    def measure(epoch: int) -> None:
+        if epoch in missing:
+            known[epoch] = _measured(respondent, table, questionnaires)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            content = json.dumps({str(number): rows for number, rows in known.items()})
+            _replace(path, lambda temporary: temporary.write_text(content))
+
+    measure(0)
+    if max(missing) > 0:
+        adapt(
+            respondent,
+            settings["sentences"],
+            measure,
+            epochs=max(missing),
+            **{key: settings[key] for key in ("masked_lm", "lr", "batch_size", "seed")},
+        )
+    return known
+
+
+def _measured(respondent, table, questionnaires) -> list[dict]:
+    from .respondents.nli import NLIRespondent, resolve_dtype
+
+    # The scores need no more precision than when the questionnaires are asked otherwise.
+    dtype = resolve_dtype(None, respondent.model.device)
+    import torch
+
+    asked = NLIRespondent(
+        copy.deepcopy(respondent.model).to(getattr(torch, dtype)),
+        respondent.tokenizer,
+        respondent.identity | {"dtype": dtype},
+    )
+    answers = table.assign(respondent_id=respondent.identity["respondent_id"])
+    answers[PROBABILITIES] = asked.answer(
+        list(zip(table["premise"], table["hypothesis"], strict=True))
+    )
+    rows = scale_scores(answers, questionnaires=questionnaires).to_dict("records")
+    if available("mnli_entailment", "mnli_neutral", "mnli_contradiction"):
+        pairs = mnli_sample().query("held_out").sample(HELD_OUT_PAIRS, random_state=0)
+        found = asked.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
+        rows.append(
+            {
+                "respondent_id": respondent.identity["respondent_id"],
+                "questionnaire": "nli_accuracy",
+                "scale": "nli_accuracy",
+                "score": float((found.argmax(axis=1) == pairs["label"].to_numpy()).mean()),
+            }
+        )
+    return rows
+
+
+def _head(model):
+    """The masked-LM head: hidden states in, logits over the vocabulary out."""
+    for name in ("cls", "lm_head", "predictions"):
+        if hasattr(model, name):
+            return getattr(model, name)
+    raise RespondentError(
+        f"The masked-LM head of {model.config.model_type} is not known: name a BERT, RoBERTa or "
+        f"ALBERT model."
+    )
+
+
+def _loader(load_respondent, name: str):
+    return lambda: load_respondent(name, dtype="float32")
+
+
+def _file_name(name: str, settings: dict) -> str:
+    from .respondents import identify
+    from .responses import _digest
+
+    fingerprint = identify(name, dtype="float32")["fingerprint"]
+    return f"{_digest([fingerprint, settings])}.json"
+
+
+def _known(path: Path) -> dict[int, list]:
+    if not path.is_file():
+        return {}
+    try:
+        return {int(epoch): rows for epoch, rows in json.loads(path.read_text()).items()}
+    except ValueError:
+        return {}

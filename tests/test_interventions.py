@@ -1,0 +1,248 @@
+"""Interventions: texts, adaptation of real small models, and paired tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pingouin
+import pytest
+import torch
+
+import psychometrics as pm
+from psychometrics import interventions
+from psychometrics.data import available
+from psychometrics.exceptions import DataError, ParameterError, RespondentError
+from psychometrics.interventions import (
+    ARMS,
+    HATE_SPEECH,
+    adapt,
+    attributions,
+    before_after,
+    intervention_texts,
+    trajectories,
+)
+from psychometrics.paths import data_dir
+
+LEAST = {"depressive": 200, "coherence": 280, "neutral": 200, "negative": 200}
+
+
+@pytest.fixture(scope="module")
+def embeddings() -> dict[str, np.ndarray]:
+    from sentence_transformers import SentenceTransformer
+
+    from psychometrics.population import base_path
+
+    model = SentenceTransformer(base_path(), device="cpu")
+    return {
+        arm: model.encode(
+            intervention_texts(arm), normalize_embeddings=True, show_progress_bar=False
+        )
+        for arm in ARMS
+    }
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_texts_are_many_different_and_no_near_duplicates(arm, embeddings):
+    table = pd.read_csv(data_dir() / "texts" / f"{arm}.csv")
+    assert list(table.columns) == ["topic", "text"]
+    assert len(table) >= LEAST[arm]
+    assert not table["text"].str.lower().duplicated().any()
+    similar = embeddings[arm] @ embeddings[arm].T
+    np.fill_diagonal(similar, 0)
+    assert similar.max() < 0.85
+    openings = table["text"].str.lower().str.split().str[:2].str.join(" ")
+    assert openings.value_counts(normalize=True).max() < 0.06
+    words = table["text"].str.split().str.len()
+    assert words.between(5, 40).all()
+    assert words.std() > 3
+
+
+def test_coherence_texts_cover_the_three_subscales():
+    topics = pd.read_csv(data_dir() / "texts" / "coherence.csv")["topic"].value_counts()
+    assert set(topics.index) == {"comprehensibility", "manageability", "meaningfulness"}
+    assert topics.min() >= 90
+
+
+def test_sentiment_of_the_control_texts_is_as_they_say():
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+    score = SentimentIntensityAnalyzer().polarity_scores
+    mean = {arm: np.mean([score(t)["compound"] for t in intervention_texts(arm)]) for arm in ARMS}
+    assert mean["negative"] < -0.4
+    assert abs(mean["neutral"]) < 0.15
+
+
+@pytest.mark.skipif(not available("hate_speech"), reason="the hate-speech data are not at hand")
+def test_hate_speech_control_has_the_papers_number_of_negative_sentences():
+    texts = intervention_texts("hate_speech", seed=1)
+    assert len(texts) == HATE_SPEECH == len(set(texts))
+    assert texts == intervention_texts("hate_speech", seed=1)
+
+
+def test_an_unknown_arm_is_named():
+    with pytest.raises(DataError, match="no arm 'happy'"):
+        intervention_texts("happy")
+
+
+@pytest.fixture(scope="module")
+def tiny_pair(tmp_path_factory, save_tiny_model):
+    """A tiny NLI model and a tiny masked LM of the same shape, saved."""
+    from transformers import AutoConfig, BertForMaskedLM
+
+    folder = tmp_path_factory.mktemp("pair")
+    nli = save_tiny_model(folder / "nli", "bert")
+    torch.manual_seed(0)
+    BertForMaskedLM(AutoConfig.from_pretrained(nli)).save_pretrained(folder / "mlm")
+    for file in nli.glob("*token*"):
+        (folder / "mlm" / file.name).write_bytes(file.read_bytes())
+    for file in nli.glob("vocab*"):
+        (folder / "mlm" / file.name).write_bytes(file.read_bytes())
+    return nli, folder / "mlm"
+
+
+SENTENCES = ["I feel nervous and anxious at home.", "It very rarely happens to me at work."] * 4
+
+
+def test_adaptation_changes_the_encoder_and_leaves_the_nli_head_alone(tiny_pair):
+    nli, masked_lm = tiny_pair
+    respondent = pm.load_respondent(nli, dtype="float32", device="cpu")
+    before = {name: value.clone() for name, value in respondent.model.state_dict().items()}
+    seen = []
+    adapt(respondent, SENTENCES, seen.append, masked_lm=str(masked_lm), epochs=3, lr=1e-3)
+    after = respondent.model.state_dict()
+    assert seen == [1, 2, 3]
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert any("attention" in name for name in changed)
+    assert not {name for name in changed if name.startswith("classifier")}
+
+
+def test_adaptation_lowers_the_masked_loss_on_its_own_text(tiny_pair):
+    from psychometrics.heads import load_masked_lm, masked_perplexity
+
+    nli, masked_lm = tiny_pair
+    respondent = pm.load_respondent(nli, dtype="float32", device="cpu")
+    model, tokenizer = load_masked_lm(str(masked_lm))
+    before = masked_perplexity(model, tokenizer, SENTENCES * 4)
+    kept = {}
+    original = interventions._head
+
+    def keep(model):
+        kept["model"] = model
+        return original(model)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(interventions, "_head", keep)
+        adapt(
+            respondent, SENTENCES * 4, lambda epoch: None,
+            masked_lm=str(masked_lm), epochs=15, lr=3e-3,
+        )  # fmt: skip
+    assert masked_perplexity(kept["model"], tokenizer, SENTENCES * 4) < 0.7 * before
+
+
+def test_adaptation_is_the_same_for_the_same_seed(tiny_pair):
+    nli, masked_lm = tiny_pair
+    pairs = [("I feel calm.", "It happens.")]
+
+    def answers(seed: int) -> np.ndarray:
+        respondent = pm.load_respondent(nli, dtype="float32", device="cpu")
+        adapt(
+            respondent, SENTENCES, lambda epoch: None,
+            masked_lm=str(masked_lm), epochs=2, lr=1e-2, seed=seed,
+        )  # fmt: skip
+        return respondent.answer(pairs)
+
+    np.testing.assert_array_equal(answers(1), answers(1))
+    assert not np.array_equal(answers(1), answers(2))
+
+
+def test_heads_of_another_architecture_and_half_precision_are_refused(
+    tiny_pair, tmp_path, save_tiny_model
+):
+    nli, masked_lm = tiny_pair
+    half = pm.load_respondent(nli, dtype="bfloat16", device="cpu")
+    with pytest.raises(RespondentError, match="load it with dtype='float32'"):
+        adapt(half, SENTENCES, print, masked_lm=str(masked_lm))
+    other = save_tiny_model(tmp_path / "electra", "electra")
+    respondent = pm.load_respondent(other, dtype="float32", device="cpu")
+    with pytest.raises(RespondentError, match="same architecture"):
+        adapt(respondent, SENTENCES, print, masked_lm=str(masked_lm))
+
+
+def test_a_stopped_study_goes_on_and_measures_nothing_twice(tiny_pair, tmp_path, monkeypatch):
+    nli, masked_lm = tiny_pair
+    settings = {
+        "questionnaires": [pm.load_questionnaire("gad7")], "arms": ["neutral"], "epochs": 3,
+        "lr": 1e-3, "masked_lm": str(masked_lm), "progress": False,
+    }  # fmt: skip
+    monkeypatch.setattr(interventions, "available", lambda *keys: False)
+    whole = trajectories([str(nli)], store=tmp_path / "whole", **settings)
+    assert whole["epoch"].tolist() == [0, 1, 2, 3]
+
+    measured = []
+    original = interventions._measured
+
+    def stopping(respondent, table, questionnaires):
+        measured.append(1)
+        if len(measured) == 3:
+            raise KeyboardInterrupt
+        return original(respondent, table, questionnaires)
+
+    monkeypatch.setattr(interventions, "_measured", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        trajectories([str(nli)], store=tmp_path / "parts", **settings)
+    resumed = trajectories([str(nli)], store=tmp_path / "parts", **settings)
+    assert len(measured) == 3 + 2, "epochs 0 and 1 were there, 2 and 3 were measured"
+    pd.testing.assert_frame_equal(resumed, whole)
+    trajectories([str(nli)], store=tmp_path / "parts", **settings)
+    assert len(measured) == 5
+
+
+def test_impossible_studies_are_refused():
+    with pytest.raises(ParameterError, match="at least one respondent"):
+        trajectories([], [pm.load_questionnaire("gad7")])
+    with pytest.raises(ParameterError, match="measure within the epochs"):
+        trajectories(["a"], [pm.load_questionnaire("gad7")], epochs=2, measure_at=[3])
+
+
+def test_before_after_is_the_paired_t_test_of_last_against_first():
+    rng = np.random.default_rng(0)
+    rows = [
+        {"respondent_id": f"r{n}", "arm": arm, "epoch": epoch, "scale": scale,
+         "score": rng.normal() + epoch * shift}
+        for n in range(7) for arm, shift in (("up", 1.0), ("none", 0.0))
+        for scale in ("gad7", "soc13") for epoch in (0, 1, 2)
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows)
+    found = before_after(frame)
+    for row in found.itertuples():
+        part = frame[(frame["arm"] == row.arm) & (frame["scale"] == row.scale)]
+        wide = part.pivot(index="respondent_id", columns="epoch", values="score")
+        expected = pingouin.ttest(wide[2], wide[0], paired=True).iloc[0]
+        assert row.t == pytest.approx(expected["T"])
+        assert row.p == pytest.approx(expected.iloc[3])
+        change = wide[2] - wide[0]
+        assert row.change == pytest.approx(change.mean())
+        assert row.dz == pytest.approx(row.t / np.sqrt(7))
+        half = expected["dof"] * 0 + change.std() / np.sqrt(7) * 2.446912  # t(0.975, 6)
+        assert row.high == pytest.approx(change.mean() + half, rel=1e-5)
+    assert (found["p_holm"] >= found["p"]).all()
+    with pytest.raises(ParameterError, match="at least two respondents"):
+        before_after(frame[frame["respondent_id"] == "r0"])
+
+
+def test_attributions_sum_to_the_difference_from_padding(tiny_model):
+    respondent = pm.load_respondent(tiny_model, dtype="float32", device="cpu")
+    premise, hypothesis = "I feel nervous.", "It rarely happens to me."
+    found = attributions(respondent, premise, hypothesis, steps=128)
+    tokenizer = respondent.tokenizer
+    inputs = tokenizer(premise, hypothesis, return_tensors="pt")
+    kept = torch.isin(
+        inputs["input_ids"], torch.tensor([tokenizer.cls_token_id, tokenizer.sep_token_id])
+    )
+    padded = inputs["input_ids"].masked_fill(~kept, tokenizer.pad_token_id)
+    rest = {key: value for key, value in inputs.items() if key != "input_ids"}
+    with torch.no_grad():
+        whole = respondent.model(**inputs).logits.log_softmax(-1)[0, 0]
+        empty = respondent.model(input_ids=padded, **rest).logits.log_softmax(-1)[0, 0]
+    assert found["attribution"].sum() == pytest.approx(float(whole - empty), abs=0.02)
+    assert "".join(found["token"]).replace("##", "").startswith("ifeel")

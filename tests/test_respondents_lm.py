@@ -1,0 +1,159 @@
+"""Other response modes, against the definitions computed one prompt at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    AutoConfig,
+    AutoTokenizer,
+    BertForMaskedLM,
+    BertForNextSentencePrediction,
+    GPT2Config,
+    GPT2LMHeadModel,
+)
+
+import psychometrics as pm
+from psychometrics.exceptions import RespondentError
+from psychometrics.respondents.lm import causal_probability
+
+PROMPTS = [
+    ("I feel nervous.", "It never happens to me.", "never"),
+    ("I feel calm at home.", "It very rarely happens to me.", "very rarely"),
+    ("I feel calm at home.", "It frequently happens to me.", "frequently"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, save_tiny_model):
+    """A folder of tiny models that share a tokenizer: mlm, nsp, causal."""
+    root = tmp_path_factory.mktemp("modes")
+    nli = save_tiny_model(root / "nli", "bert")
+    tokenizer = AutoTokenizer.from_pretrained(nli)
+    config = AutoConfig.from_pretrained(nli)
+    torch.manual_seed(0)
+    gpt = GPT2Config(
+        vocab_size=len(tokenizer), n_embd=16, n_layer=2, n_head=2, n_positions=64,
+        bos_token_id=tokenizer.cls_token_id, eos_token_id=tokenizer.sep_token_id,
+    )  # fmt: skip
+    models = {
+        "mlm": BertForMaskedLM(config),
+        "nsp": BertForNextSentencePrediction(config),
+        "causal": GPT2LMHeadModel(gpt),
+    }
+    for name, model in models.items():
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=0.3)
+        model.save_pretrained(root / name)
+        tokenizer.save_pretrained(root / name)
+    return root
+
+
+def _load(folder, mode: str, name: str | None = None):
+    return pm.load_respondent(folder / (name or mode), mode=mode, dtype="float32", device="cpu")
+
+
+def test_masked_probability_is_chained_from_left_to_right(folder):
+    respondent = _load(folder, "mlm")
+    found = respondent.answer(PROMPTS)[:, 0]
+    tokenizer, model = respondent.tokenizer, respondent.model
+    for (premise, hypothesis, intensifier), value in zip(PROMPTS, found, strict=True):
+        words = tokenizer(intensifier, add_special_tokens=False)["input_ids"]
+        before, after = hypothesis.split(intensifier)
+        start = tokenizer(f"{premise} {before}", add_special_tokens=False)["input_ids"]
+        end = tokenizer(after, add_special_tokens=False)["input_ids"]
+        expected = 1.0
+        for place, token in enumerate(words):
+            filled = [*words[:place], *[tokenizer.mask_token_id] * (len(words) - place)]
+            ids = [tokenizer.cls_token_id, *start, *filled, *end, tokenizer.sep_token_id]
+            with torch.no_grad():
+                logits = model(torch.tensor([ids])).logits[0, 1 + len(start) + place]
+            expected *= float(logits.softmax(-1)[token])
+        assert value == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["causal", "causal_geometric", "causal_harmonic"])
+def test_causal_probability_puts_the_tokens_together_as_it_says(folder, mode):
+    respondent = _load(folder, mode, "causal")
+    found = respondent.answer(PROMPTS)[:, 0]
+    tokenizer, model = respondent.tokenizer, respondent.model
+    for (premise, hypothesis, intensifier), value in zip(PROMPTS, found, strict=True):
+        before = hypothesis.split(intensifier)[0]
+        start = tokenizer(f"{premise} {before}", add_special_tokens=False)["input_ids"]
+        words = tokenizer(intensifier, add_special_tokens=False)["input_ids"]
+        ids = [tokenizer.cls_token_id, *start, *words]
+        with torch.no_grad():
+            logs = model(torch.tensor([ids])).logits[0].log_softmax(-1)
+        place = len(ids) - len(words)
+        p = np.array([float(logs[place + i - 1, token].exp()) for i, token in enumerate(words)])
+        expected = {
+            "causal": p.prod(),
+            "causal_geometric": p.prod() ** (1 / len(p)),
+            "causal_harmonic": len(p) / (1 / p).sum(),
+        }[mode]
+        assert value == pytest.approx(expected, rel=1e-4)
+
+
+def test_next_sentence_probability_is_the_first_output(folder):
+    respondent = _load(folder, "nsp")
+    for prompt, value in zip(PROMPTS, respondent.answer(PROMPTS)[:, 0], strict=True):
+        inputs = respondent.tokenizer(*prompt[:2], return_tensors="pt")
+        with torch.no_grad():
+            expected = respondent.model(**inputs).logits.softmax(-1)[0, 0]
+        assert value == pytest.approx(float(expected), rel=1e-4)
+
+
+def test_acceptability_is_the_second_output(tmp_path, save_tiny_model):
+    folder = save_tiny_model(tmp_path / "cola", "bert", labels=("unacceptable", "acceptable"))
+    respondent = pm.load_respondent(folder, mode="acceptability", dtype="float32", device="cpu")
+    for prompt, value in zip(PROMPTS, respondent.answer(PROMPTS)[:, 0], strict=True):
+        inputs = respondent.tokenizer(" ".join(prompt[:2]), return_tensors="pt")
+        with torch.no_grad():
+            expected = respondent.model(**inputs).logits.softmax(-1)[0, 1]
+        assert value == pytest.approx(float(expected), rel=1e-4)
+
+
+def test_order_and_repetition_of_prompts_do_not_matter(folder):
+    respondent = _load(folder, "mlm")
+    once = respondent.answer(PROMPTS)
+    again = respondent.answer([PROMPTS[2], PROMPTS[0], PROMPTS[2]])
+    np.testing.assert_allclose(again, once[[2, 0, 2]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["mlm", "causal_harmonic", "nsp"])
+def test_questionnaires_are_asked_and_scored_in_other_modes(folder, tmp_path, mode):
+    name = folder / mode.split("_")[0]
+    answers = pm.ask("gad7", [name], tmp_path, mode=mode, dtype="float32", progress=False)
+    assert len(answers) == 672
+    assert answers["probability"].between(0, 1).all()
+    again = pm.ask("gad7", [name], tmp_path, mode=mode, dtype="float32", progress=False)
+    assert answers.equals(again)
+    scores = pm.scale_scores(answers)
+    assert scores["score"].abs().max() <= 0.5
+
+
+def test_a_model_without_the_head_is_refused(folder, tiny_model):
+    with pytest.raises(RespondentError, match="no trained head for mode 'mlm'"):
+        pm.load_respondent(tiny_model, mode="mlm")
+    with pytest.raises(RespondentError, match="cannot answer in mode 'nsp'"):
+        pm.load_respondent(folder / "causal", mode="nsp")
+    with pytest.raises(RespondentError, match="has not two outputs"):
+        pm.load_respondent(tiny_model, mode="acceptability")
+    with pytest.raises(RespondentError, match="embedded members answer in modes nli and mlm"):
+        pm.load_respondent("minilm-mnli-l6-s2", mode="nsp")
+
+
+def test_bad_prompts_are_named(folder):
+    respondent = _load(folder, "mlm")
+    with pytest.raises(RespondentError, match="'always' does not occur in"):
+        respondent.answer([("I feel calm.", "It never happens.", "always")])
+    with pytest.raises(RespondentError, match="no prompts"):
+        respondent.answer([])
+
+
+def test_an_intensifier_that_opens_the_text_has_a_probability_too(folder):
+    respondent = _load(folder, "causal")
+    prompt = ("Never.", "", "never")
+    value = causal_probability(respondent.model, respondent.tokenizer, [prompt])
+    assert 0 < value[0] < 1
