@@ -19,8 +19,9 @@ lint: $(VENV)/installed  ## mend what the linter and formatter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-population: $(VENV)/installed  ## train the embedded respondents that are not there yet
+population: $(VENV)/installed  ## train the embedded respondents and heads that are not there yet
 	$(BIN)/psychometrics population --build
+	$(BIN)/python -c "from psychometrics.heads import build_heads; print(build_heads())"
 
 picture: $(VENV)/installed  ## draw the README's picture anew
 	$(BIN)/python -c "from psychometrics.book import draw_result; print(draw_result())"

@@ -260,7 +260,7 @@ def _build_masked_lm(work: Path, progress: bool) -> None:
     held_out = set(pairs.loc[pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel())
     rest = pairs.loc[~pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel()
     sentences = sorted(set(rest) - held_out)
-    manifest = adapt_encoder(base_path(), sentences, work, progress=progress)
+    manifest = adapt_encoder(base_path(), sentences, work, epochs=2, progress=progress)
     folder = _pack(work, "mlm")
     model, tokenizer = load_masked_lm()
     figures = {

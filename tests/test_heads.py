@@ -1,0 +1,96 @@
+"""The embedded masked-LM and acceptability heads: whole, small, and as good as they say."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from psychometrics import data
+from psychometrics.exceptions import RespondentError
+from psychometrics.heads import (
+    acceptability,
+    head_table,
+    load_acceptability,
+    load_masked_lm,
+    masked_perplexity,
+)
+from psychometrics.paths import data_dir
+
+CI = os.environ.get("CI") == "true"
+
+
+def test_both_heads_are_there_and_small():
+    assert set(head_table()) == {"cola", "mlm"}
+    files = [path for path in (data_dir() / "heads").rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 8 * 2**20
+    assert {path.suffix for path in files} == {".safetensors", ".json"}
+
+
+def test_the_masked_lm_completes_sensibly():
+    model, tokenizer = load_masked_lm()
+    inputs = tokenizer("The capital of France is [MASK].", return_tensors="pt")
+    place = inputs["input_ids"][0].tolist().index(tokenizer.mask_token_id)
+    logits = model(**inputs).logits[0, place]
+    words = tokenizer.convert_ids_to_tokens(logits.topk(20).indices.tolist())
+    assert any(word.isalpha() for word in words)
+    inputs = tokenizer("She did not want to [MASK] home alone.", return_tensors="pt")
+    place = inputs["input_ids"][0].tolist().index(tokenizer.mask_token_id)
+    words = tokenizer.convert_ids_to_tokens(model(**inputs).logits[0, place].topk(10).indices)
+    assert {"go", "be", "come", "stay", "live", "leave", "get", "return"} & set(words)
+
+
+def test_perplexity_is_the_vocabularys_size_for_a_uniform_model():
+    model, tokenizer = load_masked_lm()
+    uniform = model.cls.predictions
+    uniform.decoder.weight = type(uniform.decoder.weight)(uniform.decoder.weight.detach() * 0)
+    for name, parameter in uniform.named_parameters():
+        if name.endswith("bias"):
+            parameter.data.zero_()
+    sentences = ["I feel calm at home and at work, and it happens often."] * 8
+    found = masked_perplexity(model, tokenizer, sentences)
+    assert found == pytest.approx(model.config.vocab_size, rel=1e-3)
+
+
+@pytest.mark.skipif(
+    not data.available("mnli_entailment", "mnli_neutral", "mnli_contradiction") and not CI,
+    reason="MNLI text is neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
+)
+def test_the_reported_perplexity_is_that_of_the_shipped_head():
+    pairs = data.mnli_sample()
+    held_out = set(pairs.loc[pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel())
+    model, tokenizer = load_masked_lm()
+    recipe = head_table()["mlm"]
+    assert len(held_out) == recipe["held_out_sentences"]
+    found = masked_perplexity(model, tokenizer, sorted(held_out))
+    assert found == pytest.approx(recipe["perplexity"], rel=0.01)
+
+
+@pytest.mark.skipif(
+    not data.available("cola_out_of_domain") and not CI,
+    reason="CoLA is neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
+)
+def test_the_reported_agreement_with_linguists_is_that_of_the_shipped_head():
+    from sklearn.metrics import matthews_corrcoef
+
+    judged = data.cola("out_of_domain")
+    chosen = acceptability(judged["sentence"].tolist()) > 0.5
+    found = matthews_corrcoef(judged["acceptable"], chosen)
+    assert found == pytest.approx(head_table()["cola"]["matthews_out_of_domain"], abs=0.005)
+
+
+def test_acceptability_tells_a_sentence_from_a_jumble():
+    good = ["The children played in the garden.", "She gave him a book yesterday."]
+    bad = ["Garden the in played children the.", "Book she yesterday him gave a him to."]
+    values = acceptability([*good, *bad, good[0]])
+    assert values[:2].min() > values[2:4].max()
+    assert values[4] == values[0]
+
+
+def test_models_without_the_head_are_refused(tiny_model):
+    with pytest.raises(RespondentError, match="no trained masked-LM head"):
+        load_masked_lm(str(tiny_model))
+    with pytest.raises(RespondentError, match="3 outputs, not two"):
+        load_acceptability(str(tiny_model))
+    assert np.isfinite(head_table()["mlm"]["perplexity"])
