@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ HATE_SPEECH = 1003
 """Negative sentences of the paper's control."""
 HELD_OUT_PAIRS = 600
 """MNLI pairs that show what an intervention costs in inference."""
+CHECKPOINT_SECONDS = 60
+"""Training that a stopped run may lose."""
 
 
 def intervention_texts(arm: str, seed: int = 0) -> list[str]:
@@ -82,6 +85,7 @@ def adapt(
     lr: float = 2e-5,
     batch_size: int = 8,
     seed: int = 0,
+    checkpoint: Path | None = None,
 ) -> None:
     """Train a respondent's encoder on text by masked language modelling, its NLI head untouched.
 
@@ -100,6 +104,9 @@ def adapt(
         The paper's settings by default; the learning rate stays constant.
     seed : int
         Of the order of sentences and of the masks.
+    checkpoint : Path, optional
+        File in which the state is kept from time to time; a stopped run goes on from it, to the
+        same end as one that was not stopped, and calls ``after_epoch`` for the later epochs only.
 
     Raises
     ------
@@ -139,7 +146,9 @@ def adapt(
     )
     device = respondent.model.device
     model.to(device)
-    for epoch in range(1, epochs + 1):
+    done = _resume(checkpoint, model, optimizer, generator)
+    saved = time.monotonic()
+    for epoch in range(done + 1, epochs + 1):
         model.train()
         order = torch.randperm(len(features), generator=generator).tolist()
         for start in range(0, len(order), batch_size):
@@ -159,6 +168,11 @@ def adapt(
         model.eval()
         respondent.model.eval()
         after_epoch(epoch)
+        if checkpoint and time.monotonic() - saved > CHECKPOINT_SECONDS:
+            _keep(checkpoint, model, optimizer, generator, epoch)
+            saved = time.monotonic()
+    if checkpoint:
+        checkpoint.unlink(missing_ok=True)
 
 
 def trajectories(
@@ -189,8 +203,8 @@ def trajectories(
     measure_at : iterable of int, optional
         Epochs after which to measure, besides 0; by default all.
     store : str or Path, optional
-        Where measurements are kept; what is there is not measured again. A stopped run repeats
-        its training, which is deterministic and cheap, and goes on measuring where it was.
+        Where measurements and unfinished training are kept: a stopped study goes on where it was
+        and measures nothing twice.
     progress : bool
         Show a progress bar.
 
@@ -263,8 +277,8 @@ def before_after(scores: pd.DataFrame) -> pd.DataFrame:
     ----------
     Reuben et al. (2024), table 3; Cohen (1988) for dz; Holm (1979). Computed by scipy.
     """
+    import pingouin
     from scipy.stats import ttest_rel
-    from statsmodels.stats.multitest import multipletests
 
     rows = []
     for (arm, scale), part in scores.groupby(["arm", "scale"], sort=False):
@@ -285,9 +299,8 @@ def before_after(scores: pd.DataFrame) -> pd.DataFrame:
             }
         )  # fmt: skip
     frame = pd.DataFrame(rows)
-    frame.insert(
-        frame.columns.get_loc("p") + 1, "p_holm", multipletests(frame["p"], method="holm")[1]
-    )
+    _, adjusted = pingouin.multicomp(frame["p"].to_numpy(), method="holm")
+    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjusted)
     return frame
 
 
@@ -423,14 +436,64 @@ def _run(respondent, table, questionnaires, settings, missing, known, path) -> d
 
     measure(0)
     if max(missing) > 0:
+        checkpoint = path.with_suffix(".safetensors")
+        if _epoch(checkpoint) >= min(epoch for epoch in missing if epoch):
+            checkpoint.unlink()  # it is past an epoch that is to be measured now
         adapt(
             respondent,
             settings["sentences"],
             measure,
             epochs=max(missing),
+            checkpoint=checkpoint,
             **{key: settings[key] for key in ("masked_lm", "lr", "batch_size", "seed")},
         )
     return known
+
+
+def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
+    """Everything that the next epoch depends on, in one file of tensors."""
+    import torch
+    from safetensors.torch import save_file
+
+    tensors = {f"model.{name}": p.detach() for name, p in model.named_parameters()}
+    for number, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{key}": value for key, value in state.items()}
+    tensors |= {"order": generator.get_state(), "random": torch.get_rng_state()}
+    tensors["epoch"] = torch.tensor(epoch)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(path, lambda temporary: save_file(tensors, temporary))
+
+
+def _resume(path: Path | None, model, optimizer, generator) -> int:
+    """Take up a kept state; gives the number of epochs that it has behind it."""
+    import torch
+    from safetensors.torch import load_file
+
+    if path is None or not path.is_file():
+        return 0
+    tensors = load_file(path)
+    model.load_state_dict(
+        {name[6:]: value for name, value in tensors.items() if name.startswith("model.")},
+        strict=False,  # tied weights are kept once
+    )
+    content, states = optimizer.state_dict(), {}
+    for name, value in tensors.items():
+        if name.startswith("optimizer."):
+            _, number, key = name.split(".")
+            states.setdefault(int(number), {})[key] = value
+    optimizer.load_state_dict(content | {"state": states})
+    generator.set_state(tensors["order"])
+    torch.set_rng_state(tensors["random"])
+    return int(tensors["epoch"])
+
+
+def _epoch(path: Path) -> int:
+    from safetensors import safe_open
+
+    if not path.is_file():
+        return 0
+    with safe_open(path, framework="pt") as file:
+        return int(file.get_tensor("epoch"))
 
 
 def _measured(respondent, table, questionnaires) -> list[dict]:

@@ -37,7 +37,7 @@ def alpha(items: pd.DataFrame, level: float = 0.95) -> pd.Series:
     Examples
     --------
     >>> alpha(pd.DataFrame({"a": [1, 2, 3, 4], "b": [2, 2, 4, 4]})).round(3)["alpha"]
-    np.float64(0.914)
+    np.float64(0.941)
     """
     import pingouin
 

@@ -162,8 +162,8 @@ def normal_scores(values: pd.DataFrame | pd.Series) -> pd.DataFrame | pd.Series:
     """
     from scipy.stats import norm
 
-    ranks = values.rank()
-    return ranks.apply(lambda rank: norm.ppf(rank / (len(values) + 1)))
+    shares = values.rank() / (len(values) + 1)
+    return shares.copy().mask(shares.notna(), norm.ppf(shares))
 
 
 def correlations(
@@ -206,7 +206,7 @@ def correlations(
     Reuben et al. (2024), section 4 (construct validity); Spearman (1904) for attenuation;
     Phipson and Smyth (2010) for p values that are never zero; Holm (1979).
     """
-    from statsmodels.stats.multitest import multipletests
+    import pingouin
 
     if len(scores) < 4:
         raise ParameterError(f"At least 4 respondents are needed, got {len(scores)}.")
@@ -225,9 +225,8 @@ def correlations(
             row["corrected"] = pearson[0] / np.sqrt(product) if product else np.nan
         rows.append(row)
     frame = pd.DataFrame(rows)
-    frame.insert(
-        frame.columns.get_loc("p") + 1, "p_holm", multipletests(frame["p"], method="holm")[1]
-    )
+    _, adjusted = pingouin.multicomp(frame["p"].to_numpy(), method="holm")
+    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjusted)
     return frame
 
 

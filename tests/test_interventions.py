@@ -168,7 +168,11 @@ def test_heads_of_another_architecture_and_half_precision_are_refused(
         adapt(respondent, SENTENCES, print, masked_lm=str(masked_lm))
 
 
-def test_a_stopped_study_goes_on_and_measures_nothing_twice(tiny_pair, tmp_path, monkeypatch):
+@pytest.mark.parametrize("seconds", [60, -1], ids=["without a checkpoint", "from a checkpoint"])
+def test_a_stopped_study_goes_on_and_measures_nothing_twice(
+    tiny_pair, tmp_path, monkeypatch, seconds
+):
+    monkeypatch.setattr(interventions, "CHECKPOINT_SECONDS", seconds)
     nli, masked_lm = tiny_pair
     settings = {
         "questionnaires": [pm.load_questionnaire("gad7")], "arms": ["neutral"], "epochs": 3,
@@ -190,7 +194,9 @@ def test_a_stopped_study_goes_on_and_measures_nothing_twice(tiny_pair, tmp_path,
     monkeypatch.setattr(interventions, "_measured", stopping)
     with pytest.raises(KeyboardInterrupt):
         trajectories([str(nli)], store=tmp_path / "parts", **settings)
+    assert bool(list((tmp_path / "parts").glob("*.safetensors"))) == (seconds < 0)
     resumed = trajectories([str(nli)], store=tmp_path / "parts", **settings)
+    assert not list((tmp_path / "parts").glob("*.safetensors")), "done: nothing is left over"
     assert len(measured) == 3 + 2, "epochs 0 and 1 were there, 2 and 3 were measured"
     pd.testing.assert_frame_equal(resumed, whole)
     trajectories([str(nli)], store=tmp_path / "parts", **settings)
