@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book test lint population picture clean
+.PHONY: book test lint population study picture clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -22,6 +22,9 @@ lint: $(VENV)/installed  ## mend what the linter and formatter can
 population: $(VENV)/installed  ## train the embedded respondents and heads that are not there yet
 	$(BIN)/psychometrics population --build
 	$(BIN)/python -c "from psychometrics.heads import build_heads; print(build_heads())"
+
+study: $(VENV)/installed  ## measure the intervention study that comes with the project anew
+	$(BIN)/python -c "from psychometrics.interventions import build_study; build_study()"
 
 picture: $(VENV)/installed  ## draw the README's picture anew
 	$(BIN)/python -c "from psychometrics.book import draw_result; print(draw_result())"

@@ -80,18 +80,18 @@ def ask(
     """
     store = Path(store).expanduser() if store is not None else store_dir()
     tables = [prompts(questionnaire) for questionnaire in _loaded(questionnaires)]
-    who = _known(respondents, mode, dtype)
+    who = identified(respondents, mode, dtype)
     total = len(who) * sum(map(len, tables))
     parts = []
     with tqdm(total=total, desc="asking", unit="prompt", disable=not progress) as bar:
         for identity, respondent in who:
             for table in tables:
-                answers, respondent = _answered(table, identity, respondent, store, bar)
+                answers, respondent = answered(table, identity, respondent, store, bar)
                 parts.append(answers)
     return pd.concat(parts, ignore_index=True)
 
 
-def _answered(table, identity, respondent, store, bar):
+def answered(table, identity, respondent, store, bar):
     """The prompt table with one respondent's answers, from the store or asked now."""
     mode, name = identity["mode"], identity["respondent_id"]
     path = answers_path(store, name, table["questionnaire"].iloc[0], mode)
@@ -152,7 +152,7 @@ def _loaded(questionnaires) -> list[Questionnaire]:
     return loaded
 
 
-def _known(respondents, mode: str, dtype: str | None) -> list[tuple[dict, object]]:
+def identified(respondents, mode: str, dtype: str | None) -> list[tuple[dict, object]]:
     """Each respondent with its identity; weights are not loaded yet."""
     if isinstance(respondents, str):
         respondents = population(respondents)

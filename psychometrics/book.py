@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -99,6 +100,7 @@ def check_parameters(
     respondent: str | None = None,
     n_resamples: int | None = None,
     models: int | None = None,
+    live: int | None = None,
     epochs: int | None = None,
     lr: float | None = None,
     **texts: str,
@@ -109,7 +111,7 @@ def check_parameters(
     ----------
     respondents, score, temperature, dtype, seed
         What every notebook on questionnaires has.
-    questionnaire, item, respondent, n_resamples, models, epochs, lr
+    questionnaire, item, respondent, n_resamples, models, live, epochs, lr
         What some of them have.
     **texts
         Others that hold a text, such as a model's name.
@@ -134,9 +136,7 @@ def check_parameters(
 
     given = {name: value for name, value in locals().items() if value is not None}
     given |= given.pop("texts")
-    for name in _injected_names():
-        if name not in given:
-            raise ParameterError(_unknown("parameter", name, list(given)))
+    refuse_unknown(given)
     _one_of("score", score, _SCORES)
     _one_of("dtype", dtype, _DTYPES)
     for name in ("temperature", "lr"):
@@ -148,6 +148,8 @@ def check_parameters(
     for name in ("n_resamples", "models", "epochs"):
         if name in given and (not isinstance(given[name], int) or given[name] < 1):
             raise ParameterError(f"{name} must be a whole number from 1, got {given[name]!r}.")
+    if live is not None and (not isinstance(live, int) or not 0 <= live <= (models or live)):
+        raise ParameterError(f"live must be a whole number from 0 to models, got {live!r}.")
     for name in ("questionnaire", "respondents", "respondent", *texts):
         if name in given and (not isinstance(given[name], str) or not given[name]):
             raise ParameterError(f"{name} must be text, got {given[name]!r}.")
@@ -165,6 +167,25 @@ def check_parameters(
 
     for name in names:
         identify(name)
+
+
+def refuse_unknown(known: Iterable[str]) -> None:
+    """Stop if plain papermill was given a name that the notebook's parameters cell does not have.
+
+    Parameters
+    ----------
+    known : iterable of str
+        The notebook's parameters.
+
+    Raises
+    ------
+    ParameterError
+        There is another one, which papermill itself would merely warn of.
+    """
+    known = list(known)
+    for name in _injected_names():
+        if name not in known:
+            raise ParameterError(_unknown("parameter", name, known))
 
 
 def build_book(progress: bool = True) -> Path:

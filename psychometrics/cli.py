@@ -21,6 +21,9 @@ app = typer.Typer(
 Instrument = Annotated[
     str, typer.Argument(metavar="QUESTIONNAIRE", help="A shipped instrument or a YAML file.")
 ]
+Inventory = Annotated[
+    str, typer.Argument(metavar="INVENTORY", help="One that `inventories` lists, or a file.")
+]
 Respondents = Annotated[
     str,
     typer.Option(help='"embedded", or names, folders and hub ids separated by commas.'),
@@ -132,6 +135,50 @@ def scores(
 
 
 @app.command()
+def inventories() -> None:
+    """List the inventories of self-report: scales, items and ranges."""
+    from .inventories import overview
+
+    overview().to_csv(sys.stdout, index=False)
+
+
+@app.command()
+def chat(
+    inventory: Inventory,
+    model: Annotated[str, typer.Argument(help="The endpoint's name for the model.")],
+    role: Annotated[str, typer.Option(help="A role's name, or a description.")] = "default",
+    wording: Annotated[str, typer.Option(help="v1 to v5.")] = "v1",
+    runs: Annotated[int, typer.Option(help="How often the whole inventory is asked.")] = 10,
+    store: Store = None,
+    items: Annotated[bool, typer.Option("--items", help="Answers, not scale scores.")] = False,
+) -> None:
+    """Put an inventory to a chat model at OPENAI_BASE_URL and print its scores as CSV."""
+    from .chat import ask_chat
+    from .inventories import load_inventory
+
+    loaded = load_inventory(inventory)
+    answers = ask_chat(
+        loaded, model, role=role, wording=wording, runs=runs, store=store, progress=True
+    )
+    _print_answers(answers, loaded, items)
+
+
+@app.command(name="fill-in")
+def fill_in(
+    inventory: Inventory,
+    name: Annotated[str, typer.Option(help="What you want to be called.")] = "me",
+    path: Annotated[Path | None, typer.Option(help="File of the answers.")] = None,
+    items: Annotated[bool, typer.Option("--items", help="Answers, not scale scores.")] = False,
+) -> None:
+    """Answer an inventory yourself; one may go back, stop and go on later."""
+    from .inventories import load_inventory
+    from .persons import ask_person
+
+    loaded = load_inventory(inventory)
+    _print_answers(ask_person(loaded, name, path), loaded, items)
+
+
+@app.command()
 def population(
     build: Annotated[
         bool, typer.Option("--build", help="Train the members not there yet.")
@@ -207,6 +254,20 @@ def train_nli(
         **(PAPER_SETTINGS | chosen),
     )
     typer.echo(f"{output}: trained on {manifest['pairs']} pairs in {manifest['seconds']:.0f} s")
+
+
+def _print_answers(answers, inventory, items: bool) -> None:
+    if not items and inventory.categories:
+        from .categories import category_scores, option_probabilities
+
+        table = category_scores(option_probabilities(answers), inventory)
+    elif not items:
+        from .norms import inventory_scores
+
+        table = inventory_scores(answers, inventory)
+    else:
+        table = answers
+    table.to_csv(sys.stdout, index=False)
 
 
 def main() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +33,9 @@ HATE_SPEECH = 1003
 """Negative sentences of the paper's control."""
 HELD_OUT_PAIRS = 600
 """MNLI pairs that show what an intervention costs in inference."""
+MEASURED = (2, 5, 10, 20)
+"""Epochs after which the shipped study was measured, besides 0."""
+SHIPPED = "interventions.csv"
 CHECKPOINT_SECONDS = 60
 """Training that a stopped run may lose."""
 
@@ -92,7 +99,8 @@ def adapt(
     Parameters
     ----------
     respondent : NLIRespondent
-        In float32; its encoder is changed in place.
+        In float32; its encoder is changed in place, but for the word embeddings: they cost half of
+        the time, and the masked-LM head's output is tied to them.
     sentences : sequence of str
         The text.
     after_epoch : callable
@@ -121,6 +129,7 @@ def adapt(
     from transformers import DataCollatorForLanguageModeling
 
     from .heads import load_masked_lm
+    from .respondents.nli import resolve_dtype
 
     if respondent.identity["dtype"] != "float32":
         raise RespondentError(
@@ -137,15 +146,17 @@ def adapt(
     encoder = respondent.model.base_model
     setattr(model, model.base_model_prefix, encoder)
     model.tie_weights()
+    model.requires_grad_(True)  # merged adapters come frozen
+    encoder.get_input_embeddings().weight.requires_grad_(False)
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     features = [tokenizer(text, truncation=True, max_length=128) for text in sentences]
     collator = DataCollatorForLanguageModeling(tokenizer)
-    optimizer = torch.optim.AdamW(
-        [p for p in model.parameters() if p.requires_grad], lr=lr, weight_decay=0.01
-    )
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=lr, weight_decay=0.01, fused=True)
     device = respondent.model.device
     model.to(device)
+    low = resolve_dtype(None, device) == "bfloat16"
     done = _resume(checkpoint, model, optimizer, generator)
     saved = time.monotonic()
     for epoch in range(done + 1, epochs + 1):
@@ -157,12 +168,12 @@ def adapt(
             masked = labels != -100
             if not masked.any():
                 continue
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            with torch.autocast(device.type, torch.bfloat16, enabled=low):
                 hidden = encoder(**batch).last_hidden_state[masked]
                 logits = _head(model)(hidden)
             loss = torch.nn.functional.cross_entropy(logits.float(), labels[masked])
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            torch.nn.utils.clip_grad_norm_(trained, 1.0)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         model.eval()
@@ -187,6 +198,7 @@ def trajectories(
     masked_lm: str = "embedded",
     seed: int = 0,
     store: str | Path | None = None,
+    shipped: bool = True,
     progress: bool = True,
 ) -> pd.DataFrame:
     """Adapt each respondent to each arm's text, and measure all scales along the way.
@@ -205,6 +217,8 @@ def trajectories(
     store : str or Path, optional
         Where measurements and unfinished training are kept: a stopped study goes on where it was
         and measures nothing twice.
+    shipped : bool
+        Whether measurements that come with the project count as being in the store.
     progress : bool
         Show a progress bar.
 
@@ -219,39 +233,69 @@ def trajectories(
     ParameterError
         There is nothing to measure.
     """
-    from tqdm import tqdm
-
-    from .respondents import load_respondent
-
     wanted = sorted({0, *(measure_at if measure_at is not None else range(1, epochs + 1))})
     if not respondents or not arms or epochs < 1 or wanted[-1] > epochs:
         raise ParameterError(
             "Name at least one respondent, one arm and one epoch, and measure within the epochs."
         )
-    table = pd.concat([prompts(questionnaire) for questionnaire in questionnaires])
-    folder = Path(store) if store is not None else store_dir() / "interventions"
+    before, runs = _runs(
+        respondents, questionnaires, arms, Path(store) if store else store_dir() / "interventions",
+        {"lr": lr, "batch_size": batch_size, "masked_lm": masked_lm, "seed": seed},
+    )  # fmt: skip
+    known = _shipped() if shipped else {}
+    work = [(name, questionnaires, None, [0], path) for name, path in before.items()]
+    _all(work, known, "before", progress)
+    later = [epoch for epoch in wanted if epoch]
+    work = [
+        (name, questionnaires, settings, later, path)
+        for (name, _), (path, settings) in runs.items()
+    ]
+    _all(work, known, "adapting", progress)
     parts = []
-    with tqdm(total=len(respondents) * len(arms), unit="run", disable=not progress) as bar:
-        for name in respondents:
-            for arm in arms:
-                sentences = intervention_texts(arm, seed)
-                settings = {
-                    "arm": arm, "sentences": sentences, "lr": lr, "batch_size": batch_size,
-                    "masked_lm": masked_lm, "seed": seed, "prompts": prompts_digest(table),
-                    "handling": "interventions-1",
-                }  # fmt: skip
-                load = _loader(load_respondent, name)
-                path = folder / _file_name(name, settings)
-                known = _known(path)
-                missing = [epoch for epoch in wanted if epoch not in known]
-                if missing:
-                    known = _run(load(), table, questionnaires, settings, missing, known, path)
-                for epoch in wanted:
-                    rows = pd.DataFrame(known[epoch])
-                    parts.append(rows.assign(arm=arm, epoch=epoch))
-                bar.update()
+    for (name, arm), (path, _) in runs.items():
+        measured = _known(before[name], known) | _known(path, known)
+        parts += [pd.DataFrame(measured[epoch]).assign(arm=arm, epoch=epoch) for epoch in wanted]
     columns = ["respondent_id", "arm", "epoch", "questionnaire", "scale", "score"]
     return pd.concat(parts, ignore_index=True)[columns]
+
+
+def build_study(models: int = 7, progress: bool = True) -> pd.DataFrame:
+    """Measure the study that comes with the project and keep it in ``data/interventions.csv``.
+
+    Parameters
+    ----------
+    models : int
+        How many embedded respondents, the most accurate first; the paper's seven.
+    progress : bool
+        Show progress bars.
+
+    Returns
+    -------
+    DataFrame
+        What was kept: ``run`` (digest of all that determines it), then as :func:`trajectories`.
+    """
+    from .population import population_table
+    from .questionnaire import load_questionnaire
+
+    table = population_table().sort_values("accuracy", ascending=False)
+    names = table["respondent_id"].head(models).tolist()
+    questionnaires = [load_questionnaire(name) for name in ("gad7", "phq9", "soc13")]
+    settings = {"lr": 2e-5, "batch_size": 8, "masked_lm": "embedded", "seed": 1}
+    trajectories(
+        names, questionnaires, measure_at=MEASURED, shipped=False, progress=progress, **settings
+    )
+    before, runs = _runs(names, questionnaires, ARMS, store_dir() / "interventions", settings)
+    paths = [(None, path) for path in before.values()]
+    paths += [(arm, path) for (_, arm), (path, _) in runs.items()]
+    frame = pd.concat(
+        pd.DataFrame(rows).assign(run=path.stem, arm=arm, epoch=epoch)
+        for arm, path in paths
+        for epoch, rows in sorted(_known(path, {}).items())
+    )
+    columns = ["run", "respondent_id", "arm", "epoch", "questionnaire", "scale", "score"]
+    frame = frame[columns].reset_index(drop=True)
+    frame.to_csv(data_dir() / SHIPPED, index=False, float_format="%.6f")
+    return frame
 
 
 def before_after(scores: pd.DataFrame) -> pd.DataFrame:
@@ -424,8 +468,59 @@ def replies(
     return said | {"after": reply()}
 
 
-def _run(respondent, table, questionnaires, settings, missing, known, path) -> dict[int, list]:
-    """Measure where needed, adapting in between; every measurement is saved at once."""
+def _runs(respondents, questionnaires, arms, folder: Path, training: dict) -> tuple[dict, dict]:
+    """Where each respondent's first measurement and each of its runs is kept, with its settings."""
+    from .heads import head_table
+    from .respondents.sources import find
+
+    common = {
+        "prompts": prompts_digest(pd.concat([prompts(q) for q in questionnaires])),
+        "handling": "interventions-2",
+    }
+    before = {name: folder / _file_name(name, common) for name in respondents}
+    masked_lm = training["masked_lm"]
+    head = str(head_table().get("mlm")) if masked_lm == "embedded" else find(masked_lm).digest
+    runs = {}
+    for name in respondents:
+        for arm in arms:
+            settings = {"arm": arm, "sentences": intervention_texts(arm, training["seed"])}
+            settings |= training
+            path = folder / _file_name(name, common | settings | {"head": head})
+            runs[name, arm] = path, settings
+    return before, runs
+
+
+def _all(work: list[tuple], shipped: dict, what: str, progress: bool) -> None:
+    """Do what is not in the store yet, as many runs at a time as there are processor cores.
+
+    Small models leave a second core idle; a GPU is kept busy by one run.
+    """
+    import torch
+    from tqdm import tqdm
+
+    todo = [item for item in work if set(item[3]) - set(_known(item[4], shipped))]
+    workers = 1 if torch.cuda.is_available() else min(len(todo), os.cpu_count() or 1)
+    with tqdm(total=len(todo), desc=what, unit="run", disable=not progress) as bar:
+        if workers <= 1:
+            for item in todo:
+                _run(*item)
+                bar.update()
+            return
+        spawn = get_context("spawn")
+        with ProcessPoolExecutor(workers, spawn, torch.set_num_threads, (1,)) as pool:
+            for done in as_completed([pool.submit(_run, *item) for item in todo]):
+                done.result()
+                bar.update()
+
+
+def _run(name, questionnaires, settings, wanted, path) -> None:
+    """Measure one respondent where needed, adapting in between; every measurement is saved."""
+    from .respondents import load_respondent
+
+    table = pd.concat([prompts(questionnaire) for questionnaire in questionnaires])
+    known = _known(path, {})
+    missing = sorted(set(wanted) - set(known))
+    respondent = load_respondent(name, dtype="float32")
 
     def measure(epoch: int) -> None:
         if epoch in missing:
@@ -434,20 +529,20 @@ def _run(respondent, table, questionnaires, settings, missing, known, path) -> d
             content = json.dumps({str(number): rows for number, rows in known.items()})
             _replace(path, lambda temporary: temporary.write_text(content))
 
-    measure(0)
-    if max(missing) > 0:
-        checkpoint = path.with_suffix(".safetensors")
-        if _epoch(checkpoint) >= min(epoch for epoch in missing if epoch):
-            checkpoint.unlink()  # it is past an epoch that is to be measured now
-        adapt(
-            respondent,
-            settings["sentences"],
-            measure,
-            epochs=max(missing),
-            checkpoint=checkpoint,
-            **{key: settings[key] for key in ("masked_lm", "lr", "batch_size", "seed")},
-        )
-    return known
+    if settings is None:
+        measure(0)
+        return
+    checkpoint = path.with_suffix(".safetensors")
+    if _epoch(checkpoint) >= missing[0]:
+        checkpoint.unlink()  # it is past an epoch that is to be measured now
+    adapt(
+        respondent,
+        settings["sentences"],
+        measure,
+        epochs=missing[-1],
+        checkpoint=checkpoint,
+        **{key: settings[key] for key in ("masked_lm", "lr", "batch_size", "seed")},
+    )
 
 
 def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
@@ -538,10 +633,6 @@ def _head(model):
     )
 
 
-def _loader(load_respondent, name: str):
-    return lambda: load_respondent(name, dtype="float32")
-
-
 def _file_name(name: str, settings: dict) -> str:
     from .respondents import identify
     from .responses import _digest
@@ -550,10 +641,22 @@ def _file_name(name: str, settings: dict) -> str:
     return f"{_digest([fingerprint, settings])}.json"
 
 
-def _known(path: Path) -> dict[int, list]:
+def _known(path: Path, shipped: dict) -> dict[int, list]:
+    """Measurements by epoch, from the store and from what comes with the project."""
+    known = shipped.get(path.stem, {})
+    if path.is_file():
+        with contextlib.suppress(ValueError):  # cut short: it is measured anew
+            kept = json.loads(path.read_text())
+            known = known | {int(epoch): rows for epoch, rows in kept.items()}
+    return known
+
+
+def _shipped() -> dict[str, dict[int, list]]:
+    path = data_dir() / SHIPPED
     if not path.is_file():
         return {}
-    try:
-        return {int(epoch): rows for epoch, rows in json.loads(path.read_text()).items()}
-    except ValueError:
-        return {}
+    known: dict[str, dict[int, list]] = {}
+    for (run, epoch), rows in pd.read_csv(path).groupby(["run", "epoch"], sort=False):
+        rows = rows[["respondent_id", "questionnaire", "scale", "score"]]
+        known.setdefault(run, {})[int(epoch)] = rows.to_dict("records")
+    return known

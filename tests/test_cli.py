@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 
@@ -94,3 +95,38 @@ def test_mistakes_end_in_one_sentence_without_a_traceback(arguments, said, tmp_p
     assert last.startswith("psychometrics: ")
     assert said in last
     assert "Traceback" not in run.stderr
+
+
+def test_inventories_are_listed(command):
+    lines = command("inventories").splitlines()
+    assert lines[0] == "inventory,scale,items,reversed,low,high,mode,groups"
+    assert any(line.startswith("bfi,Extraversion,8,3,1.0,5.0,mean,1") for line in lines)
+
+
+def test_chat_prints_the_scores_of_a_model_behind_an_endpoint(command, monkeypatch):
+    from psychometrics.endpoint import simulated_endpoint
+    from psychometrics.inventories import load_inventory
+    from psychometrics.norms import inventory_scores
+    from psychometrics.persons import draw_traits
+
+    inventory = load_inventory("ipip20")
+    traits = draw_traits(inventory, 1, seed=1)
+    with simulated_endpoint(inventory, traits) as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none needed")
+        answers = command("chat", "ipip20", traits.index[0], "--runs", "2", "--items")
+        scores = command("chat", "ipip20", traits.index[0], "--runs", "2")
+    answers = pd.read_csv(io.StringIO(answers))
+    assert len(answers) == 40
+    assert set(answers["status"]) == {"ok"}
+    expected = inventory_scores(answers, inventory)["score"].tolist()
+    assert pd.read_csv(io.StringIO(scores))["score"].tolist() == pytest.approx(expected)
+
+
+def test_fill_in_asks_a_person_and_goes_on_later(command, tmp_path):
+    path = str(tmp_path / "me.csv")
+    arguments = ["fill-in", "ipip20", "--path", path, "--items"]
+    CliRunner().invoke(app, arguments, input="5\n" * 12 + "q\n")
+    shown = CliRunner().invoke(app, arguments, input="4\n" * 8 + "\n").stdout
+    assert shown.count(",5.0,ok") == 12
+    assert shown.count(",4.0,ok") == 8

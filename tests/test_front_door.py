@@ -108,6 +108,8 @@ def test_the_readme_names_files_that_exist():
             assert (ROOT / part).exists(), part
 
 
-@pytest.mark.parametrize("command", ["book", "test", "population", "lint", "clean", "picture"])
+@pytest.mark.parametrize(
+    "command", ["book", "test", "population", "lint", "clean", "picture", "study"]
+)
 def test_make_knows_the_commands(command):
     assert re.search(rf"^{command}:", (ROOT / "Makefile").read_text(), re.M)

@@ -116,6 +116,17 @@ def test_adaptation_changes_the_encoder_and_leaves_the_nli_head_alone(tiny_pair)
     assert not {name for name in changed if name.startswith("classifier")}
 
 
+def test_an_embedded_respondent_is_adapted_with_the_embedded_head():
+    name = pm.population()[0]
+    respondent = pm.load_respondent(name, dtype="float32", device="cpu")
+    before = {name: value.clone() for name, value in respondent.model.state_dict().items()}
+    adapt(respondent, SENTENCES, lambda epoch: None, epochs=1, lr=1e-3)
+    after = respondent.model.state_dict()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert any("attention" in name for name in changed)
+    assert not {name for name in changed if name.startswith("classifier")}
+
+
 def test_adaptation_lowers_the_masked_loss_on_its_own_text(tiny_pair):
     from psychometrics.heads import load_masked_lm, masked_perplexity
 

@@ -1,0 +1,594 @@
+"""Item response theory by marginal maximum likelihood: fits, curves, abilities, fit statistics.
+
+The probability that a respondent of ability theta solves item i is
+
+    P = c + (1 - c) / (1 + exp(-a (theta - b))),
+
+with discrimination a, difficulty b and guessing c; abilities are standard normal in the
+population. The library mirt keeps a between 0.1 and 5 and b between -6 and 6, without a word on
+which items sit at such a limit; items of language models often do (many have a negative slope).
+So the binary models are fitted here, with limits that are wide and reported, and the tests hold
+them to mirt's where no limit is reached. Graded responses are left to mirt.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from .exceptions import ParameterError
+
+MODELS = ("rasch", "1pl", "2pl", "3pl")
+SLOPE_LIMIT = 8.0
+GUESSING_LIMITS = (0.001, 0.6)
+
+
+def fit(answers: pd.DataFrame, model: str = "rasch", nodes: int = 61) -> pd.DataFrame:
+    """Item parameters by marginal maximum likelihood.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers; missing ones are left out of the likelihood.
+    model : {"rasch", "1pl", "2pl", "3pl"}
+        ``rasch`` fixes every discrimination at 1, ``1pl`` estimates one for all items, ``2pl`` one
+        each (which may be negative), ``3pl`` guessing as well.
+    nodes : int
+        Gauss-Hermite points over the abilities.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by item: ``discrimination, difficulty, intercept`` (minus their product),
+        ``guessing, at_limit``. Difficulty is missing where the discrimination is zero. An item
+        that everyone solved has difficulty minus infinity, one that no one solved plus infinity,
+        and no discrimination beyond what the model fixes: the likelihood grows without end as it
+        moves out. ``at_limit`` marks parameters held at ``SLOPE_LIMIT`` or ``GUESSING_LIMITS``.
+
+    Raises
+    ------
+    ParameterError
+        The model is unknown, an answer is neither 0 nor 1, or fewer than two items have variance.
+
+    References
+    ----------
+    Bock and Aitkin (1981); Laverghetta et al. (2021), section 5.2 and equation 1.
+
+    Examples
+    --------
+    >>> x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [1, 0, 0, 0], "all": [1, 1, 1, 1]})
+    >>> fit(x)["difficulty"].round(2).tolist()
+    [-1.32, 1.32, -inf]
+    """
+    from scipy.optimize import minimize
+
+    if model not in MODELS:
+        raise ParameterError(f"model='{model}' is unknown; it is one of {', '.join(MODELS)}.")
+    answers = _binary(answers)
+    share = answers.mean()
+    finite = answers.columns[(share > 0) & (share < 1)]
+    if len(finite) < 2:
+        raise ParameterError(f"{model} needs two items with variance or more, here {len(finite)}.")
+    x, observed = _filled(answers[finite])
+    theta, weights = _grid(nodes)
+    n = len(finite)
+    start = np.log(share[finite] / (1 - share[finite])).to_numpy() * 1.2
+    blocks, bounds = [start], [(-40.0, 40.0)] * n
+    if model in ("2pl", "3pl"):
+        blocks.append(_first_slopes(x))
+        bounds += [(-SLOPE_LIMIT, SLOPE_LIMIT)] * n
+    if model == "1pl":
+        blocks.append(np.ones(1))
+        bounds += [(0.0, SLOPE_LIMIT)]
+    if model == "3pl":
+        blocks.append(np.full(n, _logit(0.1)))
+        bounds += [tuple(map(_logit, GUESSING_LIMITS))] * n
+
+    def loss(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        intercept, slope, guess = _unpack(vector, n, model)
+        return _loss(intercept, slope, guess, x, observed, theta, weights, model)
+
+    result = minimize(
+        loss, np.concatenate(blocks), jac=True, method="L-BFGS-B", bounds=bounds,
+        options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
+    )  # fmt: skip
+    intercept, slope, guess = _unpack(result.x, n, model)
+    if slope.sum() < 0:  # ability counts what most items measure, not its reverse
+        slope = -slope
+    flat = np.abs(slope) < 1e-9
+    where = np.where(flat, np.nan, -intercept / np.where(flat, 1, slope))
+    frame = pd.DataFrame(
+        {
+            "discrimination": slope,
+            "difficulty": where,
+            "intercept": intercept,
+            "guessing": guess,
+        },
+        index=finite,
+    )
+    low, high = GUESSING_LIMITS
+    frame["at_limit"] = (np.abs(slope) > SLOPE_LIMIT - 1e-6) | (
+        (model == "3pl") & ((guess > high - 1e-4) | (guess < low + 1e-5))
+    )
+    frame = frame.reindex(answers.columns)
+    frame["at_limit"] = frame["at_limit"].eq(True)
+    frame.loc[share == 1, "difficulty"], frame.loc[share == 0, "difficulty"] = -np.inf, np.inf
+    frame.loc[share == 1, "intercept"], frame.loc[share == 0, "intercept"] = np.inf, -np.inf
+    fixed = model in ("rasch", "1pl")
+    frame["discrimination"] = frame["discrimination"].fillna(slope[0] if fixed else np.nan)
+    frame["guessing"] = frame["guessing"].fillna(0.0)
+    return frame
+
+
+def fit_conditional(answers: pd.DataFrame) -> pd.Series:
+    """Rasch difficulties by conditional maximum likelihood: nothing is assumed of the abilities.
+
+    Given how many items a respondent solved, which ones they were no longer depends on ability.
+    The likelihood of that choice holds the items' difficulties alone.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers without gaps.
+
+    Returns
+    -------
+    Series, shape (I,)
+        Difficulties in logits, centred on zero over the finite ones; infinite for items that
+        everyone or no one solved.
+
+    Raises
+    ------
+    ParameterError
+        An answer is neither 0 nor 1, or fewer than two items have variance.
+
+    References
+    ----------
+    Andersen (1970).
+
+    Examples
+    --------
+    >>> x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [0, 0, 0, 1]})
+    >>> fit_conditional(x).round(3).tolist()  # half the log of 3 to 1, on either side
+    [-0.549, 0.549]
+    """
+    from scipy.optimize import minimize
+
+    answers = _binary(answers)
+    if answers.isna().any(axis=None):
+        raise ParameterError("conditional maximum likelihood needs answers without gaps.")
+    share = answers.mean()
+    finite = answers.columns[(share > 0) & (share < 1)]
+    if len(finite) < 2:
+        raise ParameterError(f"Rasch needs two items with variance or more, here {len(finite)}.")
+    x = answers[finite].to_numpy(dtype=float)
+    n = len(finite)
+    counts = np.bincount(x.sum(axis=1).astype(int), minlength=n + 1)[1:n]
+    solved = x.sum(axis=0) - (x.sum(axis=1) == n).sum()
+    scores = np.arange(1, n)
+
+    def loss(easiness: np.ndarray) -> tuple[float, np.ndarray]:
+        factors = np.exp(easiness)
+        whole = _symmetric(factors)
+        without = np.array([_symmetric(np.delete(factors, i)) for i in range(n)])
+        expected = factors * (counts * without[:, scores - 1] / whole[scores]).sum(axis=1)
+        value = counts @ np.log(whole[scores]) - solved @ easiness
+        # The level of the difficulties is free: a weak pull holds it at zero.
+        return value + easiness.mean() ** 2, expected - solved + 2 * easiness.mean() / n
+
+    start = np.log(share[finite] / (1 - share[finite])).to_numpy()
+    found = minimize(
+        loss, start - start.mean(), jac=True, method="L-BFGS-B",
+        options={"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-8},
+    ).x  # fmt: skip
+    result = pd.Series(found.mean() - found, index=finite).reindex(answers.columns)
+    result[share == 1], result[share == 0] = -np.inf, np.inf
+    return result
+
+
+def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
+    """Probability of solving each item at given abilities: the item characteristic curves.
+
+    Parameters
+    ----------
+    theta : ndarray, shape (n,)
+        Abilities, in standard deviations of the population.
+    parameters : DataFrame
+        As :func:`fit` gives them, I items.
+
+    Returns
+    -------
+    ndarray, shape (n, I)
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"discrimination": [2.0], "difficulty": [0.5], "guessing": [0.2]})
+    >>> probability(np.array([0.5]), one).round(2)
+    array([[0.6]])
+    """
+    from scipy.special import expit
+
+    slope, intercept, guess = _columns(parameters)
+    solved = expit(slope * np.asarray(theta, float)[:, None] + intercept)
+    return guess + (1 - guess) * solved
+
+
+def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
+    """Fisher information of each item about ability; its sum is one over the squared error.
+
+    Parameters
+    ----------
+    theta : ndarray, shape (n,)
+        Abilities.
+    parameters : DataFrame
+        As :func:`fit` gives them, I items.
+
+    Returns
+    -------
+    ndarray, shape (n, I)
+
+    References
+    ----------
+    Baker and Kim (2004), chapter 3.
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"discrimination": [2.0], "difficulty": [0.0], "guessing": [0.0]})
+    >>> information(np.array([0.0]), one)
+    array([[1.]])
+    """
+    slope, _, guess = _columns(parameters)
+    p = probability(theta, parameters)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = slope**2 * (1 - p) / p * ((p - guess) / (1 - guess)) ** 2
+    return np.nan_to_num(value, nan=0.0, posinf=0.0)
+
+
+def abilities(answers: pd.DataFrame, parameters: pd.DataFrame, nodes: int = 61) -> pd.DataFrame:
+    """Expected abilities given the answers (EAP), with their posterior standard deviations.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers.
+    parameters : DataFrame
+        As :func:`fit` gives them for the same items.
+    nodes : int
+        Gauss-Hermite points.
+
+    Returns
+    -------
+    DataFrame
+        Indexed like ``answers``: ``theta, se``.
+    """
+    posterior, theta, _ = _posterior(answers, parameters, nodes)
+    mean = posterior @ theta
+    spread = np.sqrt(np.maximum(posterior @ theta**2 - mean**2, 0))
+    return pd.DataFrame({"theta": mean, "se": spread}, index=answers.index)
+
+
+def log_likelihood(answers: pd.DataFrame, parameters: pd.DataFrame, nodes: int = 61) -> float:
+    """Marginal log likelihood of all answers (an item that everyone solved adds nothing)."""
+    return float(_posterior(answers, parameters, nodes)[2].sum())
+
+
+def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataFrame:
+    """Fits of nested models side by side.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers.
+    models : sequence of str
+        Which models, from the least to the most flexible.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by model: ``parameters, log_likelihood, aic, bic``; ``p`` of the likelihood-ratio
+        test against the model above (approximate where a parameter sits at a limit, as the
+        guessing of 3pl easily does), ``at_limit`` items.
+    """
+    from scipy.stats import chi2
+
+    answers = _binary(answers)
+    n = int(((answers.mean() > 0) & (answers.mean() < 1)).sum())
+    count = {"rasch": n, "1pl": n + 1, "2pl": 2 * n, "3pl": 3 * n}
+    rows, before = {}, None
+    for model in models:
+        parameters = fit(answers, model)
+        value, free = log_likelihood(answers, parameters), count[model]
+        row = {
+            "parameters": free,
+            "log_likelihood": value,
+            "aic": 2 * free - 2 * value,
+            "bic": np.log(len(answers)) * free - 2 * value,
+            "p": chi2.sf(max(2 * (value - before[0]), 0), free - before[1]) if before else np.nan,
+            "at_limit": int(parameters["at_limit"].sum()),
+        }
+        rows[model], before = row, (value, free)
+    return pd.DataFrame(rows).T.astype({"parameters": int, "at_limit": int})
+
+
+def item_fit(
+    answers: pd.DataFrame, parameters: pd.DataFrame, simulations: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """Infit and outfit mean squares of the items, with what the model itself would give.
+
+    Residuals are taken at the abilities' expectations, which are pulled towards the mean; so the
+    mean squares are compared with those of data simulated from the fitted model and treated alike,
+    rather than with 1.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers without gaps.
+    parameters : DataFrame
+        As :func:`fit` gives them.
+    simulations : int
+        Data sets drawn from the model; with fewer than about 40 I no item can pass the correction
+        for multiple tests.
+    seed : int
+        Their seed.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by item: ``infit, outfit``, ``infit_low, infit_high, outfit_low, outfit_high``
+        (2.5 and 97.5 percentiles of the simulations), ``p`` (two-sided, of infit), ``p_fdr``.
+
+    References
+    ----------
+    Wright and Masters (1982), chapter 5.
+    """
+    from scipy.stats import false_discovery_control
+
+    rng = np.random.default_rng(seed)
+    observed = _mean_squares(answers, parameters, axis=0)
+    drawn = [
+        _mean_squares(simulate(len(answers), parameters, rng), parameters, axis=0)
+        for _ in range(simulations)
+    ]
+    frame = pd.DataFrame({"infit": observed[0], "outfit": observed[1]}, index=parameters.index)
+    for place, name in enumerate(("infit", "outfit")):
+        values = np.array([pair[place] for pair in drawn])
+        frame[f"{name}_low"], frame[f"{name}_high"] = np.nanquantile(values, [0.025, 0.975], axis=0)
+    infit = np.array([pair[0] for pair in drawn])
+    above = (1 + (infit >= observed[0]).sum(axis=0)) / (1 + simulations)
+    below = (1 + (infit <= observed[0]).sum(axis=0)) / (1 + simulations)
+    frame["p"] = np.where(
+        np.isfinite(observed[0]), np.minimum(1, 2 * np.minimum(above, below)), np.nan
+    )
+    known = frame["p"].notna()
+    frame["p_fdr"] = np.nan
+    frame.loc[known, "p_fdr"] = false_discovery_control(frame.loc[known, "p"])
+    return frame
+
+
+def person_fit(
+    answers: pd.DataFrame, parameters: pd.DataFrame, simulations: int = 20, seed: int = 0
+) -> pd.DataFrame:
+    """How well each respondent's pattern suits their ability: standardised likelihood and outfit.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers without gaps.
+    parameters : DataFrame
+        As :func:`fit` gives them.
+    simulations : int
+        Data sets drawn from the model, each as large as the observed one, to judge ``lz`` by: at
+        estimated abilities it is not standard normal.
+    seed : int
+        Their seed.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by respondent: ``theta``, ``lz`` (low: easy items missed, hard ones solved),
+        ``outfit``, ``p`` (share of simulated respondents with an ``lz`` as low).
+
+    References
+    ----------
+    Drasgow, Levine and Williams (1985).
+    """
+    rng = np.random.default_rng(seed)
+    theta = abilities(answers, parameters)["theta"]
+    lz = _lz(answers, parameters, theta.to_numpy())
+    drawn = []
+    for _ in range(simulations):
+        fake = simulate(len(answers), parameters, rng)
+        drawn.append(_lz(fake, parameters, abilities(fake, parameters)["theta"].to_numpy()))
+    null = np.sort(np.concatenate(drawn))
+    p = (1 + np.searchsorted(null, lz + 1e-12)) / (1 + len(null))
+    outfit = _mean_squares(answers, parameters, axis=1)[1]
+    return pd.DataFrame({"theta": theta, "lz": lz, "outfit": outfit, "p": p}, index=answers.index)
+
+
+def simulate(respondents: int, parameters: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """0/1 answers of respondents with standard normal abilities, shape (R, I)."""
+    p = probability(rng.standard_normal(respondents), parameters)
+    return pd.DataFrame((rng.random(p.shape) < p).astype(np.int8), columns=parameters.index)
+
+
+def graded(answers: pd.DataFrame) -> pd.DataFrame:
+    """Samejima's graded response model for answers on more than two levels, by mirt.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        Levels 0, 1, 2, ... of every item; each item must use all of its levels.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by item: ``discrimination`` and ``b1, b2, ...``, the abilities at which the next
+        level or a higher one becomes more likely than not; ``at_limit`` where mirt holds the
+        discrimination at 0.1 or 5.
+
+    References
+    ----------
+    Samejima (1969).
+    """
+    import mirt
+
+    answers = pd.DataFrame(answers)
+    values = answers.to_numpy()
+    levels = int(values.max()) + 1
+    if levels < 3 or any(set(np.unique(column)) != set(range(levels)) for column in values.T):
+        raise ParameterError(
+            f"the graded model needs every level from 0 to {levels - 1} used in every item, and "
+            "three levels or more: merge levels that no one chose."
+        )
+    result = mirt.fit_mirt(
+        values.astype(int), model="GRM", n_categories=levels, compute_standard_errors=False
+    )
+    found = result.model.parameters
+    slopes = np.asarray(found["discrimination"]).ravel()
+    steps = np.asarray(found["thresholds"])
+    frame = pd.DataFrame({"discrimination": slopes}, index=answers.columns)
+    for level in range(levels - 1):
+        frame[f"b{level + 1}"] = steps[:, level]
+    frame["at_limit"] = (slopes < 0.1 + 1e-6) | (slopes > 5 - 1e-6)
+    return frame
+
+
+def _binary(answers: pd.DataFrame) -> pd.DataFrame:
+    frame = pd.DataFrame(answers)
+    values = frame.to_numpy(dtype=float)
+    if not frame.size or not np.isin(values[~np.isnan(values)], (0, 1)).all():
+        raise ParameterError(
+            "answers must be a table of 0 and 1 (or missing), respondents as rows."
+        )
+    return frame
+
+
+def _filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    values = answers.to_numpy(dtype=float)
+    observed = ~np.isnan(values)
+    return np.where(observed, values, 0.0), observed.astype(float)
+
+
+def _grid(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    theta, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    return theta, weights / weights.sum()
+
+
+def _logit(p: float) -> float:
+    return float(np.log(p / (1 - p)))
+
+
+def _first_slopes(x: np.ndarray) -> np.ndarray:
+    """Signs from the first principal component, to start in the right basin."""
+    centred = x - x.mean(axis=0)
+    first = np.linalg.svd(centred / centred.std(axis=0), full_matrices=False)[2][0]
+    first = first * np.sign(first.sum() or 1)
+    return np.clip(3 * first, -1.5, 1.5)
+
+
+def _unpack(vector: np.ndarray, n: int, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    from scipy.special import expit
+
+    intercept, slope, guess = vector[:n], np.ones(n), np.zeros(n)
+    if model == "1pl":
+        slope = np.full(n, vector[n])
+    elif model in ("2pl", "3pl"):
+        slope = vector[n : 2 * n]
+    if model == "3pl":
+        guess = expit(vector[2 * n :])
+    return intercept, slope, guess
+
+
+def _loss(intercept, slope, guess, x, observed, theta, weights, model):
+    """Minus the marginal log likelihood and its gradient, exact by Fisher's identity."""
+    from scipy.special import expit, logsumexp
+
+    solved = expit(theta[:, None] * slope + intercept)
+    p = np.clip(guess + (1 - guess) * solved, 1e-12, 1 - 1e-12)
+    joint = x @ np.log(p).T + (observed - x) @ np.log1p(-p).T + np.log(weights)
+    total = logsumexp(joint, axis=1)
+    posterior = np.exp(joint - total[:, None])
+    # Expected numbers of answers, and of right ones, at every node.
+    residual = (posterior.T @ x - (posterior.T @ observed) * p) / (p * (1 - p))
+    through = residual * (1 - guess) * solved * (1 - solved)
+    gradient = [through.sum(axis=0)]
+    by_slope = (through * theta[:, None]).sum(axis=0)
+    if model == "1pl":
+        gradient.append([by_slope.sum()])
+    elif model in ("2pl", "3pl"):
+        gradient.append(by_slope)
+    if model == "3pl":
+        gradient.append((residual * (1 - solved)).sum(axis=0) * guess * (1 - guess))
+    return -total.sum(), -np.concatenate(gradient)
+
+
+def _symmetric(factors: np.ndarray) -> np.ndarray:
+    """Elementary symmetric functions of order 0 to n: sums of products over all choices."""
+    result = np.zeros(len(factors) + 1)
+    result[0] = 1.0
+    for factor in factors:
+        result[1:] = result[1:] + factor * result[:-1]
+    return result
+
+
+def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Slopes, intercepts and guessing; the intercept may be left to follow from the difficulty."""
+    slope = parameters["discrimination"].fillna(1.0).to_numpy(float)
+    if "intercept" in parameters:
+        intercept = parameters["intercept"].to_numpy(float)
+    else:
+        intercept = -slope * parameters["difficulty"].to_numpy(float)
+    return slope, intercept, parameters["guessing"].to_numpy(float)
+
+
+def _extreme(parameters: pd.DataFrame) -> np.ndarray:
+    """Items that everyone or no one solved: they tell nothing of ability."""
+    return np.isinf(_columns(parameters)[1])
+
+
+def _posterior(
+    answers: pd.DataFrame, parameters: pd.DataFrame, nodes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    from scipy.special import logsumexp
+
+    x, observed = _filled(_binary(answers))
+    theta, weights = _grid(nodes)
+    p = np.clip(probability(theta, parameters), 1e-12, 1 - 1e-12)
+    extreme = _extreme(parameters)
+    x, observed, p = x[:, ~extreme], observed[:, ~extreme], p[:, ~extreme]
+    joint = x @ np.log(p).T + (observed - x) @ np.log1p(-p).T + np.log(weights)
+    total = logsumexp(joint, axis=1)
+    return np.exp(joint - total[:, None]), theta, total
+
+
+def _residuals(
+    answers: pd.DataFrame, parameters: pd.DataFrame, theta: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Squared residuals and variances, missing for items without a finite difficulty."""
+    p = probability(theta, parameters)
+    p[:, _extreme(parameters)] = np.nan
+    return (answers.to_numpy(dtype=float) - p) ** 2, p * (1 - p)
+
+
+def _mean_squares(
+    answers: pd.DataFrame, parameters: pd.DataFrame, axis: int
+) -> tuple[np.ndarray, np.ndarray]:
+    theta = abilities(answers, parameters)["theta"].to_numpy()
+    squares, variances = _residuals(answers, parameters, theta)
+    keep = np.isfinite(variances).any(axis=axis)
+    infit, outfit = np.full(keep.shape, np.nan), np.full(keep.shape, np.nan)
+    chosen = np.s_[:, keep] if axis == 0 else np.s_[keep]
+    squares, variances = squares[chosen], variances[chosen]
+    infit[keep] = np.nansum(squares, axis=axis) / np.nansum(variances, axis=axis)
+    outfit[keep] = np.nanmean(squares / variances, axis=axis)
+    return infit, outfit
+
+
+def _lz(answers: pd.DataFrame, parameters: pd.DataFrame, theta: np.ndarray) -> np.ndarray:
+    p = np.clip(probability(theta, parameters), 1e-9, 1 - 1e-9)
+    keep = ~_extreme(parameters)
+    p, x = p[:, keep], answers.to_numpy(dtype=float)[:, keep]
+    odds = np.log(p / (1 - p))
+    value = (x * np.log(p) + (1 - x) * np.log(1 - p)).sum(axis=1)
+    expected = (p * np.log(p) + (1 - p) * np.log(1 - p)).sum(axis=1)
+    return (value - expected) / np.sqrt((p * (1 - p) * odds**2).sum(axis=1))

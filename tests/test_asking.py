@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+from psychometrics import asking, asking_figures
+from psychometrics.agreement import response_styles
+from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.inventories import load_inventory
+from psychometrics.norms import inventory_scores
+from psychometrics.persons import draw_traits, simulate_graded
+
+mpl.use("Agg")
+MINI = load_inventory("ipip20")
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    traits = draw_traits(MINI, 400, seed=2)
+    answers = simulate_graded(MINI, traits=traits, seed=2)
+    return traits, answers, inventory_scores(answers, MINI)
+
+
+def test_recovery_is_the_correlation_and_meets_the_root_of_alpha(simulated):
+    traits, answers, scores = simulated
+    table = asking.recovery(scores, traits).set_index("scale")
+    mine = scores[scores["scale"] == "neuroticism"].set_index("respondent_id")["score"]
+    r = np.corrcoef(mine.loc[traits.index], traits["neuroticism"])[0, 1]
+    assert table.loc["neuroticism", "r"] == pytest.approx(r)
+    half = 1.959964 / np.sqrt(400 - 3)
+    assert table.loc["neuroticism", "low"] == pytest.approx(np.tanh(np.arctanh(r) - half))
+    ceiling = asking.ceiling(answers, MINI).set_index("scale")
+    assert np.allclose(ceiling["ceiling"] ** 2, ceiling["alpha"])
+    assert (table["r"] - ceiling["ceiling"]).abs().max() < 0.05
+    with pytest.raises(ParameterError, match="4 are the least"):
+        asking.recovery(scores[scores["respondent_id"].isin(traits.index[:3])], traits)
+
+
+def test_ways_differ_in_nothing_but_the_way(tiny_model, tmp_path):
+    ways = {"one": {}, "same": {}, "other": {"hypothesis": "It is {label}."}}
+    table = asking.nli_ways(MINI, [tiny_model], ways, choose="expected", store=tmp_path)
+    one, same, other = (table[table["way"] == w]["value"].to_numpy() for w in ways)
+    assert (one == same).all()
+    assert (one != other).any()
+
+
+def test_role_shifts_are_means_of_differences_with_student_intervals():
+    rows = [("default", "a", 3.0), ("default", "b", 2.0), ("hero", "a", 4.0), ("hero", "b", 2.5)]
+    scores = pd.DataFrame(rows, columns=["role", "respondent_id", "score"])
+    scores = scores.assign(scale="x", title="X")
+    table = asking.role_shifts(scores)
+    assert table["shift"].tolist() == [0.75]
+    # differences 1 and 0.5: sd 0.35355, t(0.975, 1) = 12.7062, half width 12.7062 * 0.25
+    assert table["low"].iloc[0] == pytest.approx(0.75 - 12.7062 * 0.25, abs=1e-3)
+    with pytest.raises(ParameterError, match="no role 'none'"):
+        asking.role_shifts(scores, "none")
+
+
+def test_the_papers_shifts_are_differences_of_its_table_8():
+    table = asking.published_role_shifts().set_index(["role", "scale"])["shift"]
+    assert table["psychopath", "agreeableness"] == pytest.approx(1.9 - 4.4)
+    assert table["psychopath", "intellect"] == pytest.approx(3.7 - 4.2)
+    assert len(table) == 20
+
+
+def test_a_null_model_is_saved_once_and_hangs_on_its_seed(tmp_path):
+    first = asking.null_model(tmp_path, 1)
+    stamp = (first / "model.safetensors").stat().st_mtime_ns
+    assert asking.null_model(tmp_path, 1) == first
+    assert (first / "model.safetensors").stat().st_mtime_ns == stamp
+    other = asking.null_model(tmp_path, 2)
+    assert (other / "model.safetensors").read_bytes() != (first / "model.safetensors").read_bytes()
+    again = asking.null_model(tmp_path / "again", 1)
+    assert (again / "model.safetensors").read_bytes() == (first / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"labels": "roman"}, "labels must be one of"),
+        ({"instrument": "two_axes"}, "no reverse-keyed items"),
+        ({"compass": "ipip20"}, "two categories"),
+        ({"people": 3}, "people must be a whole number from 4"),
+        ({"runs": 1}, "runs must be a whole number from 2"),
+        ({"members": 0}, "members"),
+        ({"seed": -1}, "seed"),
+        ({"chat_model": ""}, "chat_model must be text"),
+        ({"instrument": "ipip20", "role": "clown"}, "no role 'clown'"),
+        ({"instrument": "ipip20", "wording": "v7"}, "no wording 'v7'"),
+    ],
+)
+def test_wrong_parameters_of_the_chapter_stop_with_one_sentence(wrong, message):
+    with pytest.raises(ParameterError, match=message):
+        asking.check_parameters(**wrong)
+
+
+def test_a_chat_model_without_an_endpoint_stops_the_chapter(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(ParameterError, match="set OPENAI_BASE_URL"):
+        asking.check_parameters(chat_model="gpt")
+
+
+def test_unknown_models_stop_the_chapter_before_any_loads():
+    for wrong in ({"respondents": "nobody"}, {"language_model": "nobody"}):
+        with pytest.raises(RespondentError, match="no respondent 'nobody'"):
+            asking.check_parameters(**wrong)
+
+
+def test_the_most_accurate_members_come_first_and_strangers_stay():
+    from psychometrics.population import population_table
+
+    table = population_table().set_index("respondent_id")["accuracy"]
+    best = asking.best_members(list(table.index), 3)
+    assert table[best].min() >= table.drop(best).max()
+    assert asking.best_members([*table.index, "my/model"], 2)[0] == "my/model"
+
+
+def test_figures_show_what_they_are_given(simulated):
+    import matplotlib.pyplot as plt
+
+    traits, answers, scores = simulated
+    fig, axes = plt.subplots(1, 4)
+    asking_figures.recovery_scatter(scores, traits, "neuroticism", ax=axes[0])
+    assert len(axes[0].collections[0].get_offsets()) == 400
+    assert axes[0].get_ylabel() == "Neuroticism score"
+    shares = pd.DataFrame({"option": [1, 2, 1, 2], "asked": list("aabb"),
+                           "probability": [0.9, 0.1, 0.5, 0.5]})  # fmt: skip
+    asking_figures.share_bars(shares, "option", "asked", ax=axes[1])
+    assert [bar.get_height() for bar in axes[1].patches] == [0.9, 0.1, 0.5, 0.5]
+    shifts = pd.DataFrame({"role": ["hero", "liar"], "scale": "x", "title": "X"})
+    shifts = shifts.assign(shift=[1.0, -1.0], low=[0.5, -2.0], high=[1.5, 0.0])
+    asking_figures.role_dots(shifts, shifts, ax=axes[2])
+    assert [t.get_text() for t in axes[2].get_legend().get_texts()] == ["hero", "liar"]
+    styles = response_styles(answers.assign(way="one"), MINI, by=["way"])
+    asking_figures.style_dots(styles, "way", ax=axes[3])
+    assert len(axes[3].lines[0].get_xdata()) == 400
+    plt.close(fig)

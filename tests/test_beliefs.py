@@ -1,0 +1,618 @@
+"""HONEST, the published table, groups, intervals, agreement and annotation."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from psychometrics import belief_data, belief_figures, data
+from psychometrics.annotation import (
+    annotation_agreement,
+    completed,
+    lexicon_errors,
+    read_annotations,
+    sheets,
+)
+from psychometrics.belief_data import (
+    SUBSETS,
+    check_chapter,
+    completions,
+    lexicon,
+    published_categories,
+    published_hits,
+    published_limits,
+    published_models,
+    published_similarity,
+    published_templates,
+    score_published,
+    templates,
+    text_at_hand,
+)
+from psychometrics.belief_figures import side_by_side, veil
+from psychometrics.beliefs import (
+    agreement,
+    breakdown,
+    compare_table1,
+    curves,
+    gap_counts,
+    group_gaps,
+    honest_at,
+    honest_intervals,
+    honest_to,
+    mean_similarity,
+    pair_similarity,
+    rank_stability,
+    table1,
+)
+from psychometrics.exceptions import DataError, ParameterError, RespondentError
+from psychometrics.hurtfulness import (
+    SCORINGS,
+    combine_parts,
+    fold,
+    hit_parts,
+    hurt_categories,
+    hurtful,
+    matched_words,
+    missed,
+)
+
+KEYS = [key for key in data.registry() if key.startswith(("fairbelief_", "honest_", "hurtlex"))]
+needs_text = pytest.mark.skipif(
+    not data.available(*KEYS) and os.environ.get("CI") != "true",
+    reason="the published completions are neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
+)
+PAPER = published_models()
+MODELS = PAPER["respondent_id"].tolist()
+GROUPS = published_templates()
+WORDS = ["rat", "thief", "pédant", "👮", "gag reel"]
+
+
+def _table(hits):
+    return table1(hits, GROUPS["subset"], MODELS)
+
+
+def test_honest_at_k_is_the_share_of_templates_by_hand():
+    # Templates of two completions each: first rank 2 of 4 hurtful, second rank 1 of 4.
+    rows = [["a thief", "a baker"], ["rat", "thief!"], ["rate", "ratty"], ["the cook", "an aunt"]]
+    hits = hurtful(rows, WORDS)
+    assert hits.tolist() == [[True, False], [True, True], [False, False], [False, False]]
+    assert honest_at(hits).tolist() == [0.5, 0.25]
+    assert honest_to(hits).tolist() == [0.5, 0.375]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("rat", True),
+        ("what a rat.", True),
+        ('"rat"', True),
+        ("rat-like", True),
+        ("rat's", True),
+        ("love\nrat\tdog", True),
+        ("rats", False),
+        ("Rat", False),
+        ("pedant", True),
+        ("pédant", True),
+        ("pe\u0301dant", True),
+        ("gag reel", False),  # of a lemma of two words neither is the lemma
+        ("", False),
+        ("...", False),
+        ("🙂", False),
+        ("half a pair \ud83d of a rat", True),
+        ("a\x01rat", False),  # the separator inside a completion is no blank
+    ],
+)
+def test_a_completion_is_hurtful_if_a_word_of_it_is_a_lemma(text, expected):
+    assert hurtful([[text, "fine"]], WORDS).tolist() == [[expected, False]]
+
+
+def test_stripping_leaves_letters_of_other_scripts_and_removes_what_is_no_letter():
+    assert fold("naïve") == "naive"
+    assert fold("Ｆｕｌｌ") == "Full"
+    assert fold("приве́т") == "привет"
+    assert fold("��") == fold("👮🏽") == fold("❤️") == ""
+    assert fold("”") == "”", "quotation marks are not stripped to nothing"
+
+
+def test_empty_words_count_only_in_the_scorings_that_retrace_the_paper():
+    rows = [["fine, thanks", "so 🙂 kind"], ["good people", "�� a rat"]]
+    assert hurtful(rows, WORDS).tolist() == [[False, False], [False, True]]
+    assert hurtful(rows, WORDS, "words").tolist() == [[False, True], [False, True]]
+    without = [word for word in WORDS if word != "👮"]
+    assert hurtful(rows, without, "words").tolist() == [[False, False], [False, True]]
+
+
+def test_a_rank_whose_first_completion_has_no_blank_is_scored_whole_as_published():
+    rows = [["kind", "so kind"], ["a rat", "a rat"], ["rat", "rat"], ["rat.", "rat."]]
+    assert hurtful(rows, WORDS, "words")[:, 0].tolist() == [False, True, True, True]
+    assert hurtful(rows, WORDS, "published").tolist() == [
+        [False, False],
+        [False, True],
+        [True, True],
+        [False, True],
+    ]
+    parts = hit_parts(rows, WORDS)
+    for scoring in SCORINGS:
+        assert (combine_parts(parts, scoring) == hurtful(rows, WORDS, scoring)).all()
+
+
+@given(st.lists(st.text(max_size=12), min_size=1, max_size=6), st.sampled_from(["rat", "thief"]))
+def test_adding_a_lemma_makes_any_completion_hurtful(texts, lemma):
+    assert hurtful([[f"{text} {lemma} {text}" for text in texts]], WORDS).all()
+
+
+@given(st.lists(st.text(max_size=12), min_size=1, max_size=6))
+def test_a_row_is_scored_as_its_completions_one_by_one(texts):
+    alone = [hurtful([[text]], WORDS)[0, 0] for text in texts]
+    assert hurtful([texts], WORDS)[0].tolist() == alone
+
+
+def test_categories_are_kept_apart_and_their_union_is_the_score():
+    words = pd.DataFrame(
+        {"lemma": ["rat", "rat", "thief", "👮"], "category": ["an", "svp", "re", "re"]}
+    )
+    rows = [["a rat and a thief", "thief"], ["fine", "🙂"]]
+    names, hits = hurt_categories(rows, words)
+    assert names == ["an", "re", "svp"]
+    assert hits[:, 0].tolist() == [[True, False], [True, True], [True, False]]
+    assert (hits.any(axis=0) == hurtful(rows, words["lemma"])).all()
+    assert matched_words(rows, words["lemma"]) == {"rat": 1, "thief": 2}
+
+
+def test_near_misses_are_told_apart_and_are_not_hurtful():
+    rows = [["a Rat", "rats"], ["one gag reel", "a rat, a Thief"], ["gag a reel", "as is"]]
+    found = missed(rows, WORDS)
+    assert found["capital"].tolist() == [[True, False], [False, False], [False, False]]
+    assert found["plural"].tolist() == [[False, True], [False, False], [False, False]]
+    assert found["phrase"].tolist() == [[False, False], [True, False], [False, False]]
+    for hits in found.values():
+        assert not (hits & hurtful(rows, WORDS)).any()
+
+
+def test_table_1_pools_ranks_of_both_subsets_by_hand():
+    hits = np.array([[[1, 0], [1, 0], [0, 0]], [[0, 0], [0, 0], [1, 1]]], dtype=bool)
+    # Model a: subset one gives 1, 0, subset two 0, 0; model b: 0, 0 and 1, 1.
+    table = table1(hits, ["one", "one", "two"], ["a", "b"])
+    assert table["mean"].tolist() == [0.25, 0.5]
+    assert table["sd"].tolist() == pytest.approx([0.5, np.sqrt(1 / 3)])
+    assert table["q50"].tolist() == [0, 0.5]
+    assert table["q75"].tolist() == [0.25, 1]
+    assert table["rank"].tolist() == [2, 1]
+
+
+def test_the_shipped_figures_give_table_1_within_0_002_in_every_row():
+    compared = compare_table1(_table(published_hits()), PAPER)
+    assert len(compared) == 21 * 8
+    means = compared[compared["statistic"] == "mean"]
+    assert means["difference"].abs().max() <= 0.002
+    numbers = compared[compared["statistic"] != "rank"]
+    assert len(numbers) == 147
+    # The paper's three decimals are cut, so that a difference is from 0 to 0.001.
+    assert numbers["difference"].between(-1e-6, 0.001).all()
+    assert numbers["same"].all()
+
+
+def test_the_ranks_are_the_papers():
+    ranks = compare_table1(_table(published_hits()), PAPER).query("statistic == 'rank'")
+    assert (ranks["here"] == ranks["paper"]).all()
+
+
+def test_without_empty_words_the_two_models_called_most_hurtful_are_not():
+    plain = _table(published_hits("lexicon")).set_index("respondent_id")
+    paper = published_models().set_index("respondent_id")
+    for name in ("vicuna-7b", "vicuna-13b"):
+        assert paper.loc[name, "rank"] <= 2
+        assert plain.loc[name, "rank"] > 6
+        assert plain.loc[name, "mean"] < paper.loc[name, "mean"] / 3
+    assert plain.loc["gpt2", "mean"] == pytest.approx(paper.loc["gpt2", "mean"], abs=0.002)
+
+
+@needs_text
+def test_scoring_the_published_text_gives_the_shipped_figures_within_five_seconds():
+    times = []
+    for _ in range(2):  # the first run fills the cache of checksums and of the disk
+        began = time.process_time()
+        parts = score_published()
+        times.append(time.process_time() - began)
+    assert min(times) < 5
+    for scoring in SCORINGS:
+        assert (combine_parts(parts, scoring) == published_hits(scoring)).all()
+    assert compare_table1(_table(combine_parts(parts, "published")), PAPER)["same"].all()
+
+
+@needs_text
+def test_sifting_takes_out_everyday_words_and_nothing_else():
+    words = lexicon()["lemma"]
+    assert set(belief_data.EVERYDAY) <= set(words)
+    sifted = hurtful(completions("gpt2", "queer"), words[~words.isin(belief_data.EVERYDAY)])
+    place = MODELS.index("gpt2")
+    assert (published_hits("sifted")[place, 810:] == sifted).all()
+    assert (published_hits("lexicon")[place, 810:] & sifted == sifted).all()
+    assert sifted.sum() < published_hits("lexicon")[place, 810:].sum()
+
+
+@needs_text
+def test_the_shipped_templates_and_categories_follow_from_the_text():
+    words = lexicon()
+    assert sorted(words["category"].unique()) == sorted(belief_data.CATEGORIES)
+    groups = [templates(subset) for subset in SUBSETS]
+    assert [len(frame) for frame in groups] == [810, 705]
+    columns = ["type", "group", "gender", "age"]
+    again = pd.concat(groups, ignore_index=True)[columns]
+    pd.testing.assert_frame_equal(again, GROUPS[columns])
+    names, hits = hurt_categories(completions("bert", "queer"), words)
+    counts = published_categories().query("respondent_id == 'bert' and subset == 'queer'")
+    shipped = counts.groupby(["category", "k"], observed=True)["n"].sum()
+    for name, part in zip(names, hits.sum(axis=1), strict=True):
+        expected = {(name, k + 1): n for k, n in enumerate(part) if n}
+        assert shipped[shipped.index.get_level_values(0) == name].to_dict() == expected
+
+
+@needs_text
+def test_the_completions_are_those_of_the_templates_in_their_order():
+    for subset in SUBSETS:
+        with data.fetch(f"fairbelief_{subset}_bert").open(encoding="utf-8") as lines:
+            asked = [json.loads(line)[2].lower() for line in lines]
+        ours = templates(subset)["template"].str.lower().str.replace("[m]", "[mask]")
+        assert asked == [text.removesuffix(".") + "." for text in ours]
+
+
+def test_groups_are_balanced_as_the_identities_are():
+    binary = GROUPS[GROUPS["subset"] == "binary"]
+    assert binary["group"].value_counts().to_dict() == {"female": 405, "male": 405}
+    assert set(binary["gender"]) == {"female", "male", "other"}
+    assert set(binary["age"]) == {"young", "old", "other"}
+    assert binary.groupby("identity").size().isin([15, 30]).all()
+
+
+def test_curves_count_what_they_average():
+    hits = np.array([[[1, 0], [1, 0], [0, 1]]], dtype=bool)
+    groups = pd.DataFrame({"gender": ["f", "f", "m"]})
+    frame = curves(hits, groups, "gender", ["a"]).set_index(["gender", "k"])
+    assert frame["honest"].to_dict() == {("f", 1): 1, ("f", 2): 0, ("m", 1): 0, ("m", 2): 1}
+    assert frame["templates"].to_dict() == {("f", 1): 2, ("f", 2): 2, ("m", 1): 1, ("m", 2): 1}
+
+
+def test_hurtful_completions_of_all_groups_add_up_to_those_of_all_templates():
+    hits = published_hits("lexicon")
+    frame = curves(hits, GROUPS, ["subset", "gender", "age"], MODELS)
+    total = (frame["honest"] * frame["templates"]).groupby(frame["respondent_id"]).sum()
+    assert total[MODELS].to_numpy() == pytest.approx(hits.sum(axis=(1, 2)))
+
+
+def test_intervals_hold_the_mean_and_shrink_to_it_where_identities_do_not_differ():
+    hits = published_hits("lexicon")
+    table = honest_intervals(hits, GROUPS, MODELS, seed=1, n_resamples=300)
+    assert table["mean"].to_numpy() == pytest.approx(_table(hits)["mean"].to_numpy())
+    assert ((table["low"] < table["mean"]) & (table["mean"] < table["high"])).all()
+    assert (table["rank_low"] <= table["rank"]).all()
+    assert (table["rank"] <= table["rank_high"]).all()
+    same = np.ones((2, 1515, 3), bool)
+    same[1] = False
+    flat = honest_intervals(same, GROUPS, ["a", "b"], n_resamples=50)
+    assert flat[["low", "high"]].to_numpy().tolist() == [[1, 1], [0, 0]]
+    assert flat["rank_kept"].tolist() == [1, 1]
+    assert rank_stability(same, GROUPS, n_resamples=20)["tau"] == pytest.approx(1)
+
+
+def test_a_cluster_interval_has_the_width_that_theory_gives():
+    rng = np.random.default_rng(3)
+    groups = pd.DataFrame({"subset": "one", "identity": np.repeat(np.arange(200), 5)})
+    levels = np.repeat(rng.random(200) < 0.3, 5)
+    hits = np.repeat(levels[None, :, None], 4, axis=2)  # all templates of an identity alike
+    table = honest_intervals(hits, groups, ["a"], seed=1)
+    p = levels.mean()
+    expected = 2 * 1.96 * np.sqrt(p * (1 - p) / 200)
+    assert table["high"][0] - table["low"][0] == pytest.approx(expected, rel=0.1)
+
+
+def test_gaps_are_differences_of_group_means_and_change_sign_with_the_order():
+    hits, pair = published_hits("lexicon"), ("female", "male")
+    gaps = group_gaps(hits, GROUPS, MODELS, "gender", pair, n_resamples=100)
+    rows = {name: (GROUPS["gender"] == name).to_numpy() for name in pair}
+    expected = hits[:, rows["female"]].mean(axis=(1, 2)) - hits[:, rows["male"]].mean(axis=(1, 2))
+    assert gaps["gap"].to_numpy() == pytest.approx(expected)
+    turned = group_gaps(hits, GROUPS, MODELS, "gender", pair[::-1], n_resamples=100)
+    assert turned["gap"].to_numpy() == pytest.approx(-expected)
+    with pytest.raises(ParameterError, match="No template has gender 'robot'"):
+        group_gaps(hits, GROUPS, MODELS, "gender", ("female", "robot"))
+
+
+def test_gaps_are_counted_by_their_intervals():
+    gaps = pd.DataFrame(
+        {"pair": "p", "gap": [0.1, 0.2, -0.1], "low": [0.05, -0.1, -0.2], "high": [0.2, 0.4, -0.05]}
+    )
+    row = gap_counts(gaps, "pair").loc["p"]
+    assert row[["higher", "clearly higher", "clearly lower"]].tolist() == [2, 1, 1]
+    assert row["mean gap"] == pytest.approx(0.2 / 3)
+
+
+def test_the_breakdown_averages_the_curves_by_each_axis():
+    curve = curves(published_hits("lexicon"), GROUPS, "subset", MODELS)
+    table = breakdown(curve, PAPER)["HONEST"]
+    for axis in ("family", "scale", "subset"):
+        weights = {"family": 7, "scale": 3, "subset": 2}[axis]
+        assert len(table[axis]) == weights
+        assert table[axis].mean() == pytest.approx(curve["honest"].mean())
+    assert table["rank", "1"] == pytest.approx(curve.loc[curve["k"] == 1, "honest"].mean())
+    sizes = np.array([1, 4, 15, 30, 50])
+    assert (table["rank"].to_numpy() @ sizes) / 100 == pytest.approx(curve["honest"].mean())
+
+
+def test_similarity_is_averaged_over_templates_and_families_are_kept_apart():
+    models = pd.DataFrame({"respondent_id": list("abc"), "family": ["X", "X", "Y"]})
+    pairs = pd.DataFrame(
+        [("a", "b", "f", 1, 2, 0.5), ("a", "b", "m", 1, 1, 0.2), ("a", "c", "f", 1, 2, 0.1)],
+        columns=["first", "second", "gender", "k", "templates", "similarity"],
+    )
+    frame = mean_similarity(pairs, models, "family").set_index("family")["similarity"]
+    assert frame["X"] == pytest.approx((2 * 0.5 + 0.2) / 3)
+    assert frame["between families"] == pytest.approx(0.1)
+    by_gender = mean_similarity(pairs, models, "gender").set_index("gender")["similarity"]
+    assert by_gender.to_dict() == pytest.approx({"f": 0.3, "m": 0.2})
+
+
+def test_similarity_of_pairs_is_their_dot_product():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(2, 3, 4, 5))
+    vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
+    cube = pair_similarity(vectors)
+    assert cube.shape == (2, 3, 3, 4)
+    assert cube[1, 0, 2, 3] == pytest.approx(vectors[1, 0, 3] @ vectors[1, 2, 3])
+    assert np.allclose(np.einsum("kiit->kit", cube), 1)
+
+
+def test_agreement_is_one_for_the_same_completion_and_lower_for_another():
+    rows = {"a": [["nurse", "pilot"]], "b": [["nurse", "volcano"]]}
+    cube = agreement(["The woman is a [M]."], rows, [1, 2])
+    assert cube[0, 0, 1, 0] == pytest.approx(1, abs=1e-5)
+    assert cube[1, 0, 1, 0] < 0.95
+
+
+def test_the_shipped_similarities_hold_every_pair_once():
+    frame = published_similarity()
+    pairs = frame[["first", "second"]].drop_duplicates()
+    assert len(pairs) == 21 * 20 / 2
+    assert not frame.duplicated(["first", "second", "subset", "gender", "age", "k"]).any()
+    assert frame["similarity"].between(-1, 1.0001).all()
+    assert set(frame["k"]) == set(belief_data.SIMILARITY_RANKS)
+
+
+def test_male_identities_get_the_least_similar_completions_and_agreement_falls_with_rank():
+    # The paper's Figures 4 and 5 read the other way round; its script saves the distance.
+    pairs = published_similarity().query("subset == 'binary'")
+    by_gender = mean_similarity(pairs, PAPER, "gender").groupby("gender", observed=True)
+    assert by_gender["similarity"].mean().idxmin() == "male"
+    between = mean_similarity(pairs, PAPER, "family").query("family == 'between families'")
+    heights = between.set_index("k")["similarity"]
+    assert heights[1] > heights[20] > heights[100] - 0.01
+
+
+@needs_text
+def test_the_shipped_limits_follow_from_the_text():
+    rows = [row for subset in SUBSETS for row in completions("gpt2", subset)]
+    shipped = published_limits().query("respondent_id == 'gpt2'").set_index(["kind", "word"])
+    counts = matched_words(rows, belief_data.EVERYDAY)
+    assert shipped.loc["everyday", "completions"].to_dict() == {
+        word: counts[word] for word in belief_data.EVERYDAY
+    }
+    for kind, hits in missed(rows, lexicon()["lemma"]).items():
+        assert shipped.loc[(kind, ""), "completions"] == hits.sum()
+
+
+def test_a_sample_of_completed_sentences_is_seeded_and_holds_hits_alone():
+    rows = [["a0", "a1"], ["b0", "b1"], ["c0", "c1"]]
+    hits = np.array([[True, False], [True, True], [False, False]])
+    whole = completed(["x [M].", "y [M].", "z [M]."], rows, hits)
+    assert sorted(whole) == ["x a0.", "y b0.", "y b1."]
+    assert completed(["x [M].", "y [M].", "z [M]."], rows, hits, n=2) == whole[:2]
+
+
+def test_errors_of_a_lexicon_are_told_apart():
+    rows = [["we do", "a rat"], ["a Rat", "two rats"], ["gag reel", "kind"]]
+    found = lexicon_errors(["I [M]"] * 3, rows, ["do", "rat", "gag reel"], ["do"])
+    assert list(found.values()) == [["I we do"], ["I a Rat"], ["I two rats"], ["I gag reel"]]
+
+
+QUERIES = [f"Template {i} is [M]." for i in range(30)]
+ROWS = {"a": [[f"a{i}-{k}" for k in range(12)] for i in range(30)]}
+ROWS["b"] = [[text.replace("a", "b") for text in row] for row in ROWS["a"]]
+
+
+def test_sheets_are_even_seeded_and_hold_the_top_completions():
+    names = ["ada", "ben", "cy"]
+    frame = sheets(QUERIES, ROWS, names, instances=18, shared=3, top=10, seed=4)
+    per = frame.groupby("annotator")["instance"].nunique()
+    assert per.to_dict() == {"ada": 8, "ben": 8, "cy": 8}
+    seen = frame.groupby("instance")["annotator"].nunique()
+    assert (seen == 3).sum() == 3
+    assert (seen == 1).sum() == 15
+    assert len(frame) == 24 * 2 * 10
+    row = frame.iloc[7]
+    assert row["completion"] == f"{row['respondent_id']}{row['instance']}-{row['rank'] - 1}"
+    pd.testing.assert_frame_equal(frame, sheets(QUERIES, ROWS, names, 18, 3, 10, 4))
+    assert not frame.equals(sheets(QUERIES, ROWS, names, 18, 3, 10, 5))
+    with pytest.raises(ParameterError, match="at most the 30 templates"):
+        sheets(QUERIES, ROWS, names, instances=31)
+    with pytest.raises(ParameterError, match="each only once"):
+        sheets(QUERIES, ROWS, ["ada", "ada"], instances=3)
+
+
+def _filled(tmp_path, choices):
+    """One sheet a person, labelled in turn from the choices, saved and read back."""
+    frame = sheets(QUERIES, ROWS, list(choices), instances=5, shared=5, top=2)
+    paths = []
+    for name, labels in choices.items():
+        own = frame[frame["annotator"] == name]
+        paths.append(tmp_path / f"{name}.csv")
+        own.assign(label=[labels[i % len(labels)] for i in range(len(own))]).to_csv(
+            paths[-1], index=False
+        )
+    return paths
+
+
+def test_annotations_read_back_agree_as_computed_by_hand(tmp_path):
+    paths = _filled(tmp_path, {"ada": ["s", "n"], "ben": ["s", "n"], "cy": ["s", "s"]})
+    result = annotation_agreement(read_annotations(paths, ["s", "n"])).set_index("annotators")
+    # 20 completions; ada and ben agree on all, cy with each of them on half.
+    assert result.loc["ada, ben", "agreement"] == 1
+    assert result.loc["ada, ben", "kappa"] == pytest.approx(1)
+    assert result.loc["ada, cy", "agreement"] == 0.5
+    assert result.loc["ada, cy", "kappa"] == pytest.approx(0)
+    together = result.loc["ada, ben, cy"]
+    assert together["agreement"] == pytest.approx(2 / 3)
+    # Fleiss: observed (1 + 1/3) / 2 = 2/3; labels s 2/3 and n 1/3, so by chance 5/9.
+    assert together["kappa"] == pytest.approx((2 / 3 - 5 / 9) / (1 - 5 / 9))
+
+
+def test_a_faulty_sheet_is_refused_with_its_place(tmp_path):
+    (path,) = _filled(tmp_path, {"ada": ["s", "?"]})
+    with pytest.raises(ParameterError, match=r"ada\.csv, row 3: the label must be one of s, n"):
+        read_annotations([path], ["s", "n"])
+    with pytest.raises(ParameterError, match="twice"):
+        read_annotations([path, path], ["s", "?"])
+    with pytest.raises(ParameterError, match="two or more annotators"):
+        annotation_agreement(read_annotations([path], ["s", "?"]))
+
+
+def test_own_templates_and_own_lexicon_are_files_in_any_language(tmp_path):
+    own = tmp_path / "vorlagen.tsv"
+    own.write_text("template\tGruppe\nDie Frau ist [M].\tFrau\nDer Mann ist [M].\tMann\n")
+    frame = templates(own)
+    assert list(frame.columns) == ["template", "Gruppe"]
+    words = tmp_path / "woerter.csv"
+    words.write_text("lemma,category\ndämlich,cds\n")
+    hits = hurtful([["dämlich", "klug"], ["klug", "Dämlich"]], lexicon(words)["lemma"])
+    assert curves(hits[None], frame, "Gruppe", ["m"])["honest"].tolist() == [1, 0, 0, 0]
+    own.write_text("template\nDie Frau ist.\n")
+    with pytest.raises(ParameterError, match=r"template 1: write \[M\] exactly once"):
+        templates(own)
+    words.write_text("word,category\nx,y\n")
+    with pytest.raises(ParameterError, match="has no column 'lemma'"):
+        lexicon(words)
+
+
+def test_the_projects_own_lexicon_has_plain_single_lemmas_once():
+    frame = lexicon("own")
+    assert frame["category"].nunique() > 5
+    assert not frame["lemma"].duplicated().any()
+    assert frame["lemma"].str.fullmatch("[a-z]+").all()
+
+
+def test_without_the_mirror_the_text_is_not_at_hand(monkeypatch, tmp_path):
+    monkeypatch.delenv("PSYCHOMETRICS_DATA_MIRROR", raising=False)
+    monkeypatch.setattr(data, "cache_dir", lambda: tmp_path)
+    assert not text_at_hand()
+    assert not text_at_hand("none")
+    with pytest.raises(ParameterError, match="text must be one of auto, fetch, none"):
+        text_at_hand("maybe")
+
+
+@needs_text
+def test_the_text_can_be_left_aside_where_it_is_at_hand():
+    assert text_at_hand()
+    assert text_at_hand("fetch")
+    assert not text_at_hand("none")
+
+
+CHAPTER = {
+    "scoring": "published", "text": "auto", "models": "a/hub-id", "kind": "auto",
+    "live_templates": "own", "live_lexicon": "auto", "group": "gender",
+    "k": 20, "n_resamples": 10, "seed": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"scoring": "honest"}, ParameterError, "scoring must be one of published, words"),
+        ({"text": "yes"}, ParameterError, "text must be one of auto, fetch, none"),
+        ({"kind": "diffusion"}, ParameterError, "kind must be one of auto, masked"),
+        ({"group": "colour"}, ParameterError, "group must be a column of the templates .identity"),
+        ({"k": 0}, ParameterError, "k must be a whole number from 1, got 0"),
+        ({"seed": -1}, ParameterError, "seed must be a whole number from 0"),
+        ({"models": " , "}, ParameterError, "Name at least one model"),
+        ({"models": "nobody"}, RespondentError, "no folder here"),
+        ({"live_templates": "no.csv"}, DataError, "cannot be read"),
+        ({"live_lexicon": "no.csv"}, DataError, "cannot be read"),
+    ],
+)
+def test_a_wrong_parameter_of_the_chapter_is_refused_in_one_sentence(wrong, error, message):
+    with pytest.raises(error, match=message):
+        check_chapter(**CHAPTER | wrong)
+
+
+def test_the_projects_own_templates_treat_all_groups_alike():
+    frame = templates("own")
+    bare = [
+        text.lower().replace(identity, "PERSON")
+        for text, identity in zip(frame["template"], frame["identity"], strict=True)
+    ]
+    assert pd.Series(bare).value_counts().tolist() == [10] * 5
+    assert not frame["template"].duplicated().any()
+    assert frame["gender"].value_counts()["woman"] == frame["gender"].value_counts()["man"]
+
+
+def test_wrong_input_is_refused_in_one_sentence():
+    with pytest.raises(ParameterError, match="same number of completions"):
+        hurtful([["a"], ["b", "c"]], WORDS)
+    with pytest.raises(ParameterError, match="same number of completions"):
+        hurtful([], WORDS)
+    with pytest.raises(ParameterError, match="scoring must be one of published, words, lexicon"):
+        hurtful([["a"]], WORDS, "honest")
+    with pytest.raises(ParameterError, match="subset must be one of binary, queer"):
+        completions("bert", "ternary")
+
+
+def test_a_veil_hides_its_content_until_asked_and_escapes_it():
+    shown = veil(pd.DataFrame({"completion": ["<script>rat</script>"]}), "Look")
+    assert "rat" not in repr(shown)
+    assert "<details" in shown.data
+    assert " open" not in shown.data.split("<summary>")[0]
+    assert "blur" in shown.data
+    assert "<script>" not in shown.data
+    assert "src=" not in shown.data
+    assert "http" not in shown.data
+
+
+def test_the_table_beside_the_papers_shows_both_and_the_difference():
+    compared = compare_table1(_table(published_hits()), PAPER)
+    shown = side_by_side(compared, ["mean", "rank"]).to_html()
+    assert shown.count("<tr>") == 2 + 21
+    assert ">0.257<" in shown, "the paper's"
+    assert ">0.258<" in shown, "ours"
+    assert ">+0.0009<" in shown, "the difference"
+
+
+def test_every_figure_has_labelled_axes_and_draws_every_model():
+    models = published_models()
+    hits = published_hits("lexicon")
+    _, axes = plt.subplots(2, 4)
+    belief_figures.honest_curves(curves(hits, GROUPS, "subset", MODELS), models, "subset", axes)
+    assert [len(ax.lines) for ax in axes.ravel()] == [6] * 7 + [0]
+    assert axes[1, 0].get_xlabel() == "rank k"
+    assert axes[0, 0].get_ylabel() == "HONEST (share)"
+    table = honest_intervals(hits, GROUPS, MODELS, n_resamples=20)
+    gaps = group_gaps(hits, GROUPS, MODELS, "gender", ("female", "male"), n_resamples=20)
+    both = pd.DataFrame({"one": table["mean"], "two": table["mean"]}).set_axis(MODELS)
+    similar = published_similarity().groupby(["subset", "k"], observed=True)["similarity"].mean()
+    for ax in (
+        belief_figures.rank_intervals(table, plt.figure().gca()),
+        belief_figures.gap_intervals(gaps, plt.figure().gca()),
+        belief_figures.scoring_dumbbells(both, plt.figure().gca()),
+        belief_figures.category_heatmap(pd.DataFrame(0.1, MODELS, list("ab")), plt.figure().gca()),
+    ):
+        assert ax.get_xlabel()
+        assert ax.get_ylabel() == "model"
+        assert len(ax.get_yticklabels()) == 21
+    ax = belief_figures.similarity_curves(similar.reset_index(), "subset", plt.figure().gca())
+    assert len(ax.lines) == 2
+    plt.close("all")

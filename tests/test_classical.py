@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import pearsonr, spearmanr
+from sklearn.metrics import silhouette_score
+from statsmodels.stats.contingency_tables import StratifiedTable
+
+from psychometrics import classical
+from psychometrics.exceptions import ParameterError
+
+
+def table(rows: list[str], columns: str = "abcdefgh") -> pd.DataFrame:
+    return pd.DataFrame(
+        [[int(c) for c in row] for row in rows], columns=list(columns[: len(rows[0])])
+    )
+
+
+SMALL = table(["1110", "1100", "1000", "1011", "0000"])
+
+
+def test_difficulty_is_the_share_who_solved_it_and_leaves_gaps_out():
+    assert classical.difficulty(SMALL).tolist() == [0.8, 0.4, 0.4, 0.2]
+    assert classical.difficulty(pd.DataFrame({"a": [1, None, 0, 1]})).tolist() == [2 / 3]
+
+
+def test_item_rest_is_the_correlation_with_the_sum_of_the_others():
+    found = classical.item_rest(SMALL)
+    # By hand for the first item: (1,1,1,1,0) with (2,1,0,2,0).
+    assert found["a"] == pytest.approx(pearsonr([1, 1, 1, 1, 0], [2, 1, 0, 2, 0])[0])
+    assert found["d"] == pytest.approx(pearsonr([0, 0, 0, 1, 0], [3, 2, 1, 2, 0])[0])
+
+
+def test_item_rest_is_missing_without_variance():
+    assert np.isnan(classical.item_rest(table(["101", "100", "101"]))["a"])
+
+
+def test_mean_inter_item_is_the_mean_phi_and_skips_items_without_variance():
+    two = table(["11", "10", "00", "00"])
+    phi = (1 * 2 - 1 * 0) / np.sqrt(2 * 2 * 1 * 3)  # 2 by 2 table: 1, 1, 0, 2
+    assert classical.mean_inter_item(two) == pytest.approx(phi)
+    assert classical.mean_inter_item(two.assign(c=1)) == pytest.approx(phi)
+    assert np.isnan(classical.mean_inter_item(table(["11", "11"])))
+
+
+def test_null_spearman_is_scipys_spearman_of_the_same_guesses():
+    shares = np.array([0.1, 0.4, 0.4, 0.9, 0.7])
+    null = classical.null_spearman(shares, people=7, draws=50, seed=3)
+    counts = np.random.default_rng(3).binomial(7, 0.5, size=(50, 5))
+    assert null == pytest.approx([spearmanr(shares, row).statistic for row in counts])
+
+
+def test_null_p_values_are_uniform_when_only_chance_is_at_work():
+    shares = np.linspace(0.1, 0.9, 15)
+    null = classical.null_spearman(shares, draws=4000, seed=1)
+    fresh = classical.null_spearman(shares, draws=1000, seed=2)
+    p = np.array([classical.null_p_value(value, null) for value in fresh])
+    assert (p < 0.05).mean() == pytest.approx(0.05, abs=0.021)  # three Monte Carlo errors
+    assert (p < 0.5).mean() == pytest.approx(0.5, abs=0.048)
+
+
+def test_constant_items_are_far_from_all_or_from_themselves_or_gone():
+    x = table(["110", "100", "101", "110"])
+    assert classical.distances(x).loc["a"].tolist() == [0, 1, 1]
+    assert classical.distances(x, "self").loc["a"].tolist() == [1, 1, 1]
+    assert classical.distances(x, "drop").columns.tolist() == ["b", "c"]
+    assert classical.distances(x).loc["b", "c"] == pytest.approx(
+        1 - pearsonr([1, 0, 0, 1], [0, 0, 1, 0])[0]
+    )
+    with pytest.raises(ParameterError, match="constant='no' is unknown"):
+        classical.distances(x, "no")
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    arrays(np.float64, (8, 3), elements=st.integers(0, 1000).map(lambda v: v / 7)),
+    st.lists(st.integers(0, 3), min_size=8, max_size=8),
+)
+def test_silhouette_is_scikit_learns(points, labels):
+    matrix = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
+    if 1 < len(set(labels)) < 8:
+        expected = silhouette_score(matrix, labels, metric="precomputed")
+        assert classical.silhouette(matrix, labels) == pytest.approx(expected)
+
+
+def blocks() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    common = rng.integers(0, 2, (300, 3))
+    flips = rng.random((300, 9)) < 0.1
+    return pd.DataFrame(np.repeat(common, 3, axis=1) ^ flips, columns=list("abcdefghi")).astype(int)
+
+
+@pytest.mark.parametrize("method", classical.METHODS)
+def test_clusters_find_the_blocks_that_were_planted(method):
+    found = classical.cluster_items(blocks(), restarts=20, seed=1, method=method)
+    assert found["labels"].iloc[0] == (0, 0, 0, 1, 1, 1, 2, 2, 2)
+    assert found["k"].iloc[0] == 3
+    assert found["silhouette"].is_monotonic_decreasing
+    assert found["hits"].sum() == 20 * 6  # k from 2 to 7
+
+
+def test_fasterpam_reaches_the_least_cost_that_trying_all_medoids_finds():
+    from itertools import combinations
+
+    x = blocks().iloc[:40]
+    matrix = classical.distances(x).to_numpy()
+    found = classical.cluster_items(x, restarts=30)
+    for k in (2, 3, 4):
+        least = min(matrix[list(m)].min(axis=0).sum() for m in combinations(range(9), k))
+        assert found.loc[found["k"] == k, "cost"].min() == pytest.approx(least)
+
+
+def test_clusters_refuse_what_is_not_a_distance():
+    with pytest.raises(ParameterError, match="alternating"):
+        classical.cluster_items(blocks(), constant="self")
+    with pytest.raises(ParameterError, match="4 items or more"):
+        classical.cluster_items(blocks()[["a", "b", "c"]])
+
+
+def test_agreement_is_the_correlation_of_pairs_and_is_certain_only_where_it_can_be():
+    r, p = classical.agreement((0, 0, 1, 1), (0, 0, 0, 1), draws=500)
+    # Pairs ab, ac, ad, bc, bd, cd: together 1,0,0,0,0,1 and 1,1,0,1,0,0.
+    assert r == pytest.approx(pearsonr([1, 0, 0, 0, 0, 1], [1, 1, 0, 1, 0, 0])[0])
+    assert p > 0.5
+    labels = (0,) * 5 + (1,) * 5 + (2,) * 5
+    assert classical.agreement(labels, labels, draws=999)[1] == pytest.approx(0.001)
+    assert np.isnan(classical.agreement((0, 1, 2), (0, 0, 1))[0])
+
+
+def test_agreement_p_values_are_not_too_small_under_chance():
+    rng = np.random.default_rng(5)
+    p = [
+        classical.agreement(rng.integers(0, 3, 12), rng.integers(0, 3, 12), draws=300, seed=s)[1]
+        for s in range(200)
+    ]
+    assert np.mean(np.array(p) < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def test_matrix_agreement_sees_the_same_structure_and_only_that():
+    matrix = classical.inter_item(blocks())
+    r, p, items = classical.matrix_agreement(matrix, matrix.round(1), draws=200)
+    assert (r > 0.9, p < 0.02, items) == (True, True, 9)
+    other = classical.inter_item(pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 9)),
+                                              columns=matrix.columns))  # fmt: skip
+    assert classical.matrix_agreement(matrix, other, draws=200)[1] > 0.05
+
+
+def groups(shift: float = 0.0, n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rasch answers of two groups of equal ability; the first item is harder for the second."""
+    rng = np.random.default_rng(seed)
+    where = np.linspace(-1, 1, 12)
+    parts = []
+    for move in (0.0, shift):
+        logits = rng.standard_normal((n, 1)) - where - move * (np.arange(12) == 0)
+        parts.append(pd.DataFrame((rng.random((n, 12)) < 1 / (1 + np.exp(-logits))).astype(int)))
+    return tuple(parts)
+
+
+def test_mantel_haenszel_is_statsmodels_on_the_same_strata():
+    reference, focal = groups(0.8, n=150)
+    found = classical.mantel_haenszel(reference, focal)
+    item = 3
+    total = {"r": reference.sum(axis=1), "f": focal.sum(axis=1)}
+    strata = [
+        [[((x[item] == v) & (total[name] == s)).sum() for v in (1, 0)] for name, x in
+         (("r", reference), ("f", focal))]
+        for s in range(13)
+    ]  # fmt: skip
+    strata = [np.array(t, float) for t in strata if min(np.sum(t, axis=1)) > 0]
+    known = StratifiedTable(strata)
+    row = found.loc[item]
+    assert row["odds_ratio"] == pytest.approx(known.oddsratio_pooled)
+    assert row["se"] == pytest.approx(2.35 * known.logodds_pooled_se)
+    test = known.test_null_odds(correction=True)
+    assert row["chi2"] == pytest.approx(test.statistic)
+    assert row["p"] == pytest.approx(test.pvalue)
+
+
+def test_mantel_haenszel_by_hand_on_one_stratum():
+    # Items b and c make every sum 2, so that all match: a is solved by 3 of 4 and by 1 of 4.
+    reference = table(["110", "110", "110", "011"], "abc")
+    focal = table(["110", "011", "011", "011"], "abc")
+    row = classical.mantel_haenszel(reference, focal).loc["a"]
+    assert row["odds_ratio"] == pytest.approx(3 * 3 / (1 * 1))
+    assert row["delta"] == pytest.approx(-2.35 * np.log(9))
+    # (|3 - 2| - 0.5)^2 over 4*4*4*4 / (64*7)
+    assert row["chi2"] == pytest.approx(0.25 / (256 / 448))
+    assert row["ets"] == "A"  # large, but not significant
+
+
+def test_both_methods_find_the_planted_item_and_leave_the_others_alone():
+    reference, focal = groups(1.2)
+    mh, logistic = (
+        classical.mantel_haenszel(reference, focal), classical.logistic_dif(reference, focal)
+    )  # fmt: skip
+    assert mh.loc[0, "ets"] == "C"
+    assert mh.loc[0, "delta"] == pytest.approx(-2.35 * 1.2, abs=0.8)  # the planted log odds ratio
+    assert mh["p_holm"].lt(0.05).tolist() == [True] + [False] * 11
+    assert logistic.loc[0, "group"] < -0.5
+    assert logistic["p_holm"].lt(0.05).tolist() == [True] + [False] * 11
+
+
+def test_false_alarms_of_both_methods_stay_at_their_level():
+    found = [groups(0.0, n=150, seed=s) for s in range(12)]
+    mh = np.concatenate([classical.mantel_haenszel(*pair)["p"] for pair in found])
+    logistic = np.concatenate([classical.logistic_dif(*pair)["p_uniform"] for pair in found])
+    for p in (mh, logistic):
+        assert np.mean(p < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / len(p))
+
+
+def test_logistic_dif_agrees_with_statsmodels():
+    import statsmodels.api as sm
+
+    reference, focal = groups(0.7, n=120)
+    both = pd.concat([reference, focal], ignore_index=True)
+    group = np.r_[np.zeros(120), np.ones(120)]
+    score = both.sum(axis=1).to_numpy(float)
+    score = (score - score.mean()) / score.std()
+    fit = sm.Logit(both[2], np.c_[np.ones(240), score, group]).fit(disp=0)
+    plain = sm.Logit(both[2], np.c_[np.ones(240), score]).fit(disp=0)
+    row = classical.logistic_dif(reference, focal).loc[2]
+    assert row["group"] == pytest.approx(fit.params.iloc[2], abs=1e-6)
+    from scipy.stats import chi2
+
+    assert row["p_uniform"] == pytest.approx(chi2.sf(2 * (fit.llf - plain.llf), 1), abs=1e-6)
+
+
+def test_dif_is_missing_or_infinite_where_it_must_be():
+    reference = table(["111", "110", "100", "101"], "abc")
+    focal = table(["011", "010", "000", "001"], "abc").assign(c=[1, 0, 1, 1])
+    mh = classical.mantel_haenszel(reference, focal, strata=1)
+    assert (mh.loc["a", "odds_ratio"], mh.loc["a", "delta"]) == (np.inf, -np.inf)
+    same = table(["11", "10"], "ab")
+    assert np.isnan(classical.mantel_haenszel(same, same).loc["a", "p"])
+    assert np.isnan(classical.logistic_dif(same, same).loc["a", "p"])
+
+
+def test_dif_wants_the_same_items_and_no_gaps():
+    x = table(["11", "10"], "ab")
+    for function in (classical.mantel_haenszel, classical.logistic_dif):
+        with pytest.raises(ParameterError, match="same items"):
+            function(x, x.rename(columns={"a": "z"}))
+    with pytest.raises(ParameterError, match="gaps"):
+        classical.mantel_haenszel(x, x.astype(float).where(x == 1))
+
+
+def test_corrections_are_by_hand():
+    found = classical.adjust(pd.DataFrame({"p": [0.01, np.nan, 0.04, 0.03]}))
+    assert found["p_holm"].tolist() == pytest.approx([0.03, np.nan, 0.06, 0.06], nan_ok=True)
+    assert found["p_fdr"].tolist() == pytest.approx([0.03, np.nan, 0.04, 0.04], nan_ok=True)
+
+
+def test_an_empty_table_is_refused():
+    with pytest.raises(ParameterError, match="empty"):
+        classical.difficulty(pd.DataFrame())

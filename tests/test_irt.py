@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from psychometrics import irt
+from psychometrics.exceptions import ParameterError
+
+
+def truth(n: int = 12, seed: int = 0, guessing: float = 0.0, slopes: bool = True) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "discrimination": rng.uniform(0.7, 1.8, n) if slopes else np.ones(n),
+            "difficulty": rng.normal(0, 1, n),
+            "guessing": guessing,
+        }
+    )
+
+
+def drawn(parameters: pd.DataFrame, respondents: int = 1500, seed: int = 1) -> pd.DataFrame:
+    return irt.simulate(respondents, parameters, np.random.default_rng(seed))
+
+
+def test_two_symmetric_items_have_the_difficulty_that_integration_gives():
+    # One of four solves the second item, three the first; independent given ability.
+    x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [1, 0, 0, 0]})
+    found = irt.fit(x)["difficulty"]
+
+    def minus(b: float) -> float:
+        def pattern(first: int, second: int) -> float:
+            def density(t: float) -> float:
+                p, q = 1 / (1 + np.exp(-(t + b))), 1 / (1 + np.exp(-(t - b)))
+                return norm.pdf(t) * (p if first else 1 - p) * (q if second else 1 - q)
+
+            return quad(density, -8, 8)[0]
+
+        return -(np.log(pattern(1, 1)) + 2 * np.log(pattern(1, 0)) + np.log(pattern(0, 0)))
+
+    from scipy.optimize import minimize_scalar
+
+    expected = minimize_scalar(minus, bounds=(0, 4), method="bounded").x
+    assert found["easy"] == pytest.approx(-expected, abs=1e-3)
+    assert found["hard"] == pytest.approx(expected, abs=1e-3)
+
+
+def test_items_without_variance_are_at_infinity_and_change_nothing_else():
+    x = drawn(truth(5), 200)
+    plain, more = irt.fit(x), irt.fit(x.assign(all=1, none=0))
+    assert more["difficulty"].iloc[:5].to_numpy() == pytest.approx(plain["difficulty"], abs=1e-6)
+    assert more.loc["all", "difficulty"] == -np.inf
+    assert more.loc["none", "difficulty"] == np.inf
+    assert irt.probability(np.array([-3.0, 3.0]), more).T[-2:].tolist() == [[1, 1], [0, 0]]
+    assert irt.log_likelihood(x.assign(all=1, none=0), more) == pytest.approx(
+        irt.log_likelihood(x, plain), abs=1e-6
+    )
+    assert (irt.information(np.array([0.0]), more)[0, -2:] == 0).all()
+
+
+def test_conditional_difficulties_are_those_of_the_pairwise_odds_for_two_items():
+    x = pd.DataFrame({"a": [1] * 7 + [0] * 2 + [1, 0], "b": [0] * 7 + [1] * 2 + [1, 0]})
+    found = irt.fit_conditional(x)  # 7 against 2 among those who solved one of two
+    assert found["b"] - found["a"] == pytest.approx(np.log(7 / 2), abs=1e-5)
+    more = irt.fit_conditional(x.assign(all=1, none=0))
+    assert more.tolist() == pytest.approx([*found, -np.inf, np.inf], abs=1e-5)
+
+
+def test_conditional_and_marginal_difficulties_agree_where_abilities_are_normal():
+    x = drawn(truth(9, slopes=False), 3000)
+    marginal = irt.fit(x)["difficulty"]
+    gap = irt.fit_conditional(x) - (marginal - marginal.mean())
+    assert np.abs(gap).max() < 0.05
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("rasch", "1PL"), ("2pl", "2PL")])
+def test_fits_are_mirts_where_mirts_limits_are_not_reached(ours, theirs):
+    import mirt
+
+    x = drawn(truth())
+    known = mirt.fit_mirt(
+        x.to_numpy().astype(int), model=theirs, n_quadpts=61, tol=1e-6,
+        compute_standard_errors=False,
+    ).model.parameters  # fmt: skip
+    found = irt.fit(x, ours)
+    assert found["difficulty"].to_numpy() == pytest.approx(known["difficulty"].ravel(), abs=1e-3)
+    assert found["discrimination"].to_numpy() == pytest.approx(
+        known["discrimination"].ravel(), abs=1e-3
+    )
+
+
+def test_2pl_recovers_slopes_of_either_sign():
+    parameters = truth(10)
+    parameters.loc[[2, 7], "discrimination"] *= -1
+    found = irt.fit(drawn(parameters, 4000), "2pl")
+    assert (
+        np.sign(found["discrimination"]).tolist() == np.sign(parameters["discrimination"]).tolist()
+    )
+    assert np.abs(found["discrimination"] - parameters["discrimination"]).max() < 0.35
+    theta = np.linspace(-2, 2, 17)
+    gap = irt.probability(theta, found) - irt.probability(theta, parameters)
+    assert np.abs(gap).max() < 0.05  # about three standard errors of a share of 1,000
+
+
+def test_3pl_recovers_curves_with_guessing():
+    parameters = truth(12, guessing=0.25).assign(discrimination=1.6)
+    found = irt.fit(drawn(parameters, 5000), "3pl")
+    theta = np.linspace(-1.5, 2, 15)
+    gap = irt.probability(theta, found) - irt.probability(theta, parameters)
+    assert np.abs(gap).max() < 0.08
+    assert found["guessing"].median() == pytest.approx(0.25, abs=0.08)
+
+
+def test_missing_answers_are_left_out_rather_than_wrong():
+    parameters = truth(8, slopes=False)
+    x = drawn(parameters, 3000).astype(float)
+    gaps = x.mask(np.random.default_rng(2).random(x.shape) < 0.3)
+    assert np.abs(irt.fit(gaps)["difficulty"] - parameters["difficulty"]).max() < 0.2
+
+
+def test_information_is_the_expected_curvature():
+    parameters = truth(4, guessing=0.2)
+    theta, step = np.array([-1.0, 0.3, 1.2]), 1e-4
+    p = irt.probability(theta, parameters)
+    slope = (
+        irt.probability(theta + step, parameters) - irt.probability(theta - step, parameters)
+    ) / (2 * step)
+    assert irt.information(theta, parameters) == pytest.approx(slope**2 / (p * (1 - p)), rel=1e-5)
+
+
+def test_abilities_follow_the_true_ones_and_know_their_error():
+    rng = np.random.default_rng(3)
+    parameters = truth(30)
+    theta = rng.standard_normal(800)
+    p = irt.probability(theta, parameters)
+    found = irt.abilities(pd.DataFrame((rng.random(p.shape) < p).astype(int)), parameters)
+    inside = np.abs(found["theta"] - theta) < 1.96 * found["se"]
+    assert inside.mean() == pytest.approx(0.95, abs=3 * np.sqrt(0.95 * 0.05 / 800))
+
+
+def test_the_likelihood_ratio_keeps_a_true_model_and_drops_a_false_one():
+    right = irt.compare(drawn(truth(8, slopes=False), 600), ("1pl", "2pl"))
+    wrong = irt.compare(drawn(truth(8).assign(discrimination=[0.4, 2.5] * 4), 600), ("1pl", "2pl"))
+    assert right.loc["2pl", "p"] > 0.01 > wrong.loc["2pl", "p"]
+    assert right["parameters"].tolist() == [9, 16]
+    row = right.loc["1pl"]
+    assert row["aic"] == pytest.approx(18 - 2 * row["log_likelihood"])
+    assert row["bic"] == pytest.approx(9 * np.log(600) - 2 * row["log_likelihood"])
+
+
+def test_item_fit_names_the_item_that_is_noise():
+    x = drawn(truth(10, slopes=False), 500)
+    x[4] = np.random.default_rng(9).integers(0, 2, 500)
+    found = irt.item_fit(x, irt.fit(x, "1pl"), simulations=600)
+    assert found["infit"].idxmax() == 4
+    assert found.loc[4, "p_fdr"] < 0.05
+    assert (found.drop(index=4)["infit"] < 1.1).all()
+
+
+def test_person_fit_names_those_who_answer_backwards():
+    parameters = truth(20, slopes=False).assign(difficulty=np.linspace(-2, 2, 20))
+    x = drawn(parameters, 200)
+    x.iloc[:5] = (np.linspace(-2, 2, 20) > 0).astype(int)  # only the hard ones solved
+    found = irt.person_fit(x, parameters, simulations=10)
+    assert (found["p"].iloc[:5] < 0.01).all()
+    assert (found["p"].iloc[5:] < 0.05).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 195)
+    assert (found["outfit"].iloc[:5] > 2).all()
+
+
+def test_graded_recovers_slopes_and_thresholds():
+    rng = np.random.default_rng(4)
+    theta = rng.standard_normal(2500)
+    slopes, steps = np.array([1.0, 1.5, 2.0, 0.8]), np.array([-1.0, 0.2, 1.1])
+    above = 1 / (1 + np.exp(-slopes[None, :, None] * (theta[:, None, None] - steps)))
+    x = pd.DataFrame((rng.random((2500, 4, 1)) < above).sum(axis=2), columns=list("abcd"))
+    found = irt.graded(x)
+    assert np.abs(found["discrimination"] - slopes).max() < 0.25
+    assert np.abs(found[["b1", "b2", "b3"]] - steps).max(axis=None) < 0.25
+    assert not found["at_limit"].any()
+
+
+def test_graded_wants_every_level_used():
+    with pytest.raises(ParameterError, match="every level from 0 to 3"):
+        irt.graded(pd.DataFrame({"a": [0, 1, 2, 3], "b": [0, 1, 1, 3]}))
+
+
+def test_errors_say_what_is_wrong():
+    x = drawn(truth(3), 20)
+    with pytest.raises(ParameterError, match="'4pl' is unknown"):
+        irt.fit(x, "4pl")
+    with pytest.raises(ParameterError, match="0 and 1"):
+        irt.fit(x + 1)
+    with pytest.raises(ParameterError, match="two items with variance"):
+        irt.fit(pd.DataFrame({"a": [1, 0], "b": [1, 1]}))

@@ -1,0 +1,483 @@
+"""Scores of inventories and their comparison with norms, against other implementations."""
+
+import os
+
+import numpy as np
+import pandas as pd
+import pingouin
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
+
+from psychometrics.data import available
+from psychometrics.exceptions import ParameterError, PsychometricsError
+from psychometrics.inventories import load_inventory, psychobench_keys, upstream_differences
+from psychometrics.norms import (
+    as_one_respondent,
+    bsri_conclusions,
+    bsri_own_median,
+    cabin_dimensions,
+    check_chapter,
+    compare_means,
+    compare_norms,
+    corrected,
+    inventory_scores,
+    norm_table,
+    published_against,
+    published_against_norms,
+    published_claims,
+    published_conclusions,
+    published_tables,
+    score_summary,
+    significance_counts,
+)
+
+MINI = load_inventory("ipip20")
+
+
+def answers_of(inventory, values, respondent="a", run=1, **more):
+    ids = [item.id for item in inventory.items]
+    return pd.DataFrame(
+        {
+            "respondent_id": respondent, "inventory": inventory.id, "mode": "human", "run": run,
+            "item_id": ids, "value": np.asarray(values, dtype=float), "status": "ok", **more,
+        }
+    )  # fmt: skip
+
+
+def score_of(answers, inventory, scale, **options):
+    table = inventory_scores(answers, inventory, **options).set_index("scale")
+    return table.loc[scale, "score"]
+
+
+def test_reversed_items_are_turned_round_by_hand():
+    # Mini-IPIP extraversion: items 1 and 11 as they are, 6 and 16 reversed
+    values = np.full(20, 3.0)
+    values[[0, 5, 10, 15]] = [5, 2, 4, 1]
+    assert score_of(answers_of(MINI, values), MINI, "extraversion") == (5 + 4 + 4 + 5) / 4
+
+
+def test_sums_are_sums_and_fillers_do_not_count():
+    test = load_inventory("lot-r", texts=False)
+    # scored: 1, 4, 10 as they are and 3, 7, 9 reversed (0 to 4); 2, 5, 6 and 8 are fillers
+    values = [4, 0, 1, 3, 0, 0, 0, 0, 2, 4]
+    assert score_of(answers_of(test, values), test, "overall") == 4 + 3 + 3 + 4 + 2 + 4
+    values = [4, 4, 1, 3, 4, 4, 0, 4, 2, 4]
+    assert score_of(answers_of(test, values), test, "overall") == 20
+
+
+def test_a_missing_answer_gives_no_score_unless_asked():
+    answers = answers_of(MINI, np.full(20, 4.0))
+    answers.loc[0, ["value", "status"]] = [np.nan, "refused"]
+    assert np.isnan(score_of(answers, MINI, "extraversion"))
+    assert score_of(answers, MINI, "agreeableness") == 3.0
+    # 4 and the reversed 2, 2 are left
+    assert score_of(answers, MINI, "extraversion", least_answered=0.75) == pytest.approx(8 / 3)
+    assert np.isnan(score_of(answers, MINI, "extraversion", least_answered=0.76))
+
+
+def test_a_row_that_is_not_there_is_a_missing_answer():
+    answers = answers_of(MINI, np.full(20, 4.0)).iloc[1:]
+    table = inventory_scores(answers, MINI).set_index("scale")
+    assert np.isnan(table.loc["extraversion", "score"])
+    assert table.loc["extraversion", ["answered", "items"]].tolist() == [3, 4]
+
+
+def test_a_value_without_status_ok_is_not_used():
+    answers = answers_of(MINI, np.full(20, 4.0))
+    answers.loc[0, "status"] = "out_of_range"
+    assert np.isnan(score_of(answers, MINI, "extraversion"))
+
+
+def test_a_prorated_sum_is_scaled_up():
+    gse = load_inventory("gse", texts=False)
+    answers = answers_of(gse, [3.0] * 10)
+    answers.loc[[0, 1], "status"] = "missing"
+    assert score_of(answers, gse, "overall", least_answered=0.8) == 30
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"value": 6.0}, "outside 1 to 5"),
+        ({"item_id": "ipip20_99"}, "no item 'ipip20_99'"),
+        ({"item_id": "ipip20_2"}, "twice in run 1"),
+        ({"inventory": "other"}, "answers are to 'other'"),
+    ],
+)
+def test_impossible_answers_stop_with_a_sentence(change, message):
+    answers = answers_of(MINI, np.full(20, 4.0))
+    for column, value in change.items():
+        answers.loc[0, column] = value
+    with pytest.raises(ParameterError, match=message):
+        inventory_scores(answers, MINI)
+
+
+def test_other_factors_are_carried_along():
+    both = pd.concat(
+        [answers_of(MINI, np.full(20, v), role=r) for v, r in ((5.0, "hero"), (1.0, "liar"))]
+    )
+    with pytest.raises(ParameterError, match="in `by`"):
+        inventory_scores(both, MINI)
+    table = inventory_scores(both, MINI, by=["role"])
+    assert set(table["role"]) == {"hero", "liar"}
+    assert (table["score"].between(1, 5)).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 5), min_size=20, max_size=20))
+def test_turning_every_answer_round_turns_every_score_round(values):
+    values = np.array(values, dtype=float)
+    first = inventory_scores(answers_of(MINI, values), MINI)["score"]
+    second = inventory_scores(answers_of(MINI, 6 - values), MINI)["score"]
+    np.testing.assert_allclose(first + second, 6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_scores_of_the_thirteen_stay_within_their_span(data):
+    name = data.draw(st.sampled_from(sorted(psychobench_keys())))
+    inventory = load_inventory(name, texts=False)
+    low, high = inventory.options[0].value, inventory.options[-1].value
+    values = data.draw(
+        st.lists(
+            st.integers(int(low), int(high)),
+            min_size=len(inventory.items),
+            max_size=len(inventory.items),
+        )
+    )
+    table = inventory_scores(answers_of(inventory, values), inventory)
+    for row in table.itertuples():
+        least, most = inventory.span(inventory.scale(row.scale))
+        assert least - 1e-9 <= row.score <= most + 1e-9
+
+
+def test_a_summary_is_that_of_numpy():
+    rng = np.random.default_rng(1)
+    runs = pd.concat([answers_of(MINI, rng.integers(1, 6, 20), run=r) for r in range(1, 6)])
+    scores = inventory_scores(runs, MINI)
+    row = score_summary(scores).query("scale == 'openness' or scale == 'intellect'").iloc[0]
+    values = scores.loc[scores["scale"] == row["scale"], "score"].to_numpy()
+    assert [row["mean"], row["sd"], row["n"]] == pytest.approx(
+        [np.mean(values), np.std(values, ddof=1), 5]
+    )
+
+
+def samples(seed, n1=10, n2=80, sd1=1.0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(0.4, sd1, n1), rng.normal(0.0, 1.0, n2)
+
+
+def summary_test(x, y, **options):
+    return compare_means(
+        x.mean(), x.std(ddof=1), len(x), y.mean(), y.std(ddof=1), len(y), **options
+    ).iloc[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_variances_give_students_test_of_pingouin(seed):
+    x, y = samples(seed)
+    ours, theirs = summary_test(x, y), pingouin.ttest(x, y, correction=False).iloc[0]
+    assert ours["test"] == "student"
+    assert ours["t"] == pytest.approx(theirs["T"])
+    assert ours["p"] == pytest.approx(theirs["p_val"])
+    assert abs(ours["g"]) == pytest.approx(abs(pingouin.compute_effsize(x, y, eftype="hedges")))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_unequal_variances_give_welchs_test_and_interval_of_statsmodels(seed):
+    x, y = samples(seed, sd1=0.1)
+    ours = summary_test(x, y)
+    means = CompareMeans(DescrStatsW(x), DescrStatsW(y))
+    t, p, df = means.ttest_ind(usevar="unequal")
+    assert ours["test"] == "welch"
+    assert [ours["t"], ours["p"], ours["df"]] == pytest.approx([t, p, df])
+    assert [ours["low"], ours["high"]] == pytest.approx(means.tconfint_diff(usevar="unequal"))
+
+
+def test_the_variance_test_is_that_of_the_f_table():
+    # upper 2.5 % point of F(9, 9) is 4.03
+    row = compare_means(0, np.sqrt(4.026), 10, 0, 1, 10).iloc[0]
+    assert row["f"] == pytest.approx(4.026)
+    assert row["f_p"] == pytest.approx(0.05, abs=1e-4)
+    assert compare_means(0, 1, 10, 0, np.sqrt(4.026), 10)["f_p"].item() == pytest.approx(row["f_p"])
+
+
+def test_a_single_score_is_compared_as_crawford_and_howell_do():
+    # t = (60 - 50) / (10 * sqrt(1 + 1/15)) = 0.9682, df = 14
+    row = compare_means(60, np.nan, 1, 50, 10, 15).iloc[0]
+    assert row["test"] == "single"
+    assert [row["t"], row["df"], row["delta"]] == pytest.approx(
+        [10 / (10 * np.sqrt(16 / 15)), 14, 1]
+    )
+    assert row["p"] == pytest.approx(2 * stats.t.sf(row["t"], 14))
+    assert np.isnan(row["f"])
+    assert np.isnan(row["g"])
+
+
+def test_runs_that_never_differ_get_welchs_test_and_no_f():
+    row = compare_means(24.0, 0.0, 10, 14.7, 4.0, 1288).iloc[0]
+    assert row["test"] == "welch"
+    assert np.isnan(row["f"])
+    assert row["t"] == pytest.approx(9.3 / (4 / np.sqrt(1288)))
+    assert np.isnan(compare_means(1, 0, 10, 1, 0, 10)["p"].item())
+
+
+def test_the_interval_of_delta_covers_as_often_as_it_says():
+    rng = np.random.default_rng(3)
+    k, n1, n2, true = 4000, 10, 40, 0.8
+    x = rng.normal(true, 0.4, (k, n1))
+    y = rng.normal(0, 1, (k, n2))
+    table = compare_means(
+        x.mean(1), x.std(1, ddof=1), n1, y.mean(1), y.std(1, ddof=1), n2, coverage=0.95
+    )
+    covered = ((table["delta_low"] < true) & (table["delta_high"] > true)).mean()
+    assert 0.93 < covered < 0.97
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.floats(-5, 5), st.floats(0.1, 3), st.integers(2, 50),
+    st.floats(-5, 5), st.floats(0.1, 3), st.integers(2, 500),
+)  # fmt: skip
+def test_the_interval_excludes_zero_exactly_where_the_test_is_significant(m1, s1, n1, m2, s2, n2):
+    row = compare_means(m1, s1, n1, m2, s2, n2, coverage=0.99).iloc[0]
+    if abs(row["p"] - 0.01) > 1e-6:
+        assert (row["p"] < 0.01) == (row["low"] > 0 or row["high"] < 0)
+    other = compare_means(m2, s2, n2, m1, s1, n1, coverage=0.99).iloc[0]
+    assert other["p"] == pytest.approx(row["p"])
+    assert other["t"] == pytest.approx(-row["t"])
+
+
+@pytest.mark.parametrize("bad", [{"sd": -1}, {"n": 0}, {"norm_n": 1}, {"norm_sd": -1}])
+def test_impossible_figures_stop(bad):
+    figures = {"mean": 1, "sd": 1, "n": 5, "norm_mean": 0, "norm_sd": 1, "norm_n": 9} | bad
+    with pytest.raises(ParameterError, match="negative"):
+        compare_means(**figures)
+
+
+def test_holm_and_benjamini_hochberg_by_hand_and_within_families():
+    table = pd.DataFrame({"respondent_id": ["a"] * 3 + ["b"], "p": [0.01, 0.03, 0.04, 0.04]})
+    holm = corrected(table, level=0.05)
+    assert holm["p_corrected"].tolist() == pytest.approx([0.03, 0.06, 0.06, 0.04])
+    assert holm["significant_corrected"].tolist() == [True, False, False, True]
+    bh = corrected(table, level=0.05, correction="fdr_bh")
+    assert bh["p_corrected"].tolist() == pytest.approx([0.03, 0.04, 0.04, 0.04])
+    together = corrected(table, level=0.05, family=())
+    assert together["p_corrected"].tolist() == pytest.approx([0.04, 0.09, 0.09, 0.09])
+    with pytest.raises(ParameterError, match="holm"):
+        corrected(table, correction="sidak?")
+
+
+def test_raw_answers_and_their_summary_give_the_same_comparison():
+    rng = np.random.default_rng(2)
+    gse = load_inventory("gse", texts=False)
+    runs = pd.concat([answers_of(gse, rng.integers(2, 5, 10), run=r) for r in range(1, 11)])
+    scores = inventory_scores(runs, gse)
+    raw = compare_norms(scores)
+    again = compare_norms(score_summary(scores))
+    assert raw["p"].item() == again["p"].item()
+    values = scores["score"]
+    _, p = stats.ttest_ind_from_stats(
+        values.mean(),
+        values.std(),
+        10,
+        29.55,
+        5.32,
+        19120,
+        equal_var=raw["test"].item() == "student",
+    )
+    assert raw["p"].item() == pytest.approx(p)
+
+
+def test_norms_that_are_not_there_are_said():
+    with pytest.raises(ParameterError, match="norm"):
+        compare_norms(inventory_scores(answers_of(MINI, np.full(20, 3.0)), MINI))
+
+
+def test_the_paper_compares_with_workers_and_the_whole_sample_only():
+    assert len(norm_table()) == 83
+    assert len(norm_table(paper=True)) == 76
+    assert set(norm_table(["bsri"], paper=True)["group"]) == {"Workers (Women)", "Workers (Men)"}
+
+
+def test_bsri_conclusions_follow_the_two_cuts():
+    bsri = load_inventory("bsri", texts=False)
+    runs = []
+    for run, (m, f) in enumerate([(1, 1), (7, 1), (1, 7), (7, 7)], start=1):
+        values = np.r_[np.full(20, m), np.full(20, f), np.full(20, 4)]
+        runs.append(answers_of(bsri, values, run=run))
+    table = bsri_conclusions(inventory_scores(pd.concat(runs), bsri))
+    assert table["conclusion"].tolist() == [
+        "undifferentiated", "masculine", "feminine", "androgynous"
+    ]  # fmt: skip
+    same = bsri_conclusions(inventory_scores(pd.concat(runs), bsri), masculine=7, feminine=7)
+    assert set(same["conclusion"]) == {"undifferentiated"}
+
+
+def test_a_missing_bsri_score_has_no_conclusion():
+    bsri = load_inventory("bsri", texts=False)
+    answers = answers_of(bsri, np.full(60, 7.0)).iloc[1:]
+    assert bsri_conclusions(inventory_scores(answers, bsri))["conclusion"].isna().all()
+
+
+def test_own_medians_call_a_very_masculine_and_unfeminine_respondent_feminine():
+    # as the psychopath of Table 11: masculine 6.3, feminine 1.7, and yet 'feminine' 8 times
+    bsri = load_inventory("bsri", texts=False)
+    values = np.r_[np.full(15, 7), np.full(5, 4), np.full(14, 1), np.full(6, 3), np.full(20, 4)]
+    answers = answers_of(bsri, values)
+    scores = inventory_scores(answers, bsri).set_index("scale")["score"]
+    assert scores.round(2).to_dict() == {"masculine": 6.25, "feminine": 1.6}
+    assert bsri_own_median(answers)["conclusion"].item() == "feminine"
+    assert bsri_conclusions(inventory_scores(answers, bsri))["conclusion"].item() == "masculine"
+
+
+def test_cabin_dimensions_reproduce_the_papers_within_rounding():
+    table = published_tables()
+    models = table[(table["study"] == "models") & (table["inventory"] == "cabin")]
+    ours = cabin_dimensions(models[models["table"] == 7])
+    both = ours.merge(models[models["table"] == 2], on=["respondent_id", "scale"])
+    assert len(both) == 48
+    assert (both["mean_x"] - both["mean_y"]).abs().max() < 0.1  # two roundings of 0.05
+    counts = ours.drop_duplicates("scale").groupby("model")["interests"].sum()
+    assert counts.to_dict() == {"riasec": 41, "setpoint": 41}
+
+
+def test_a_lacking_interest_is_named():
+    table = published_tables().query("study == 'models' and table == 7 and scale != 'law'")
+    with pytest.raises(ParameterError, match="'law'"):
+        cabin_dimensions(table)
+
+
+def test_dimension_scores_are_means_of_their_interests():
+    cabin = load_inventory("cabin", texts=False)
+    answers = answers_of(cabin, np.random.default_rng(4).integers(1, 6, 164))
+    scores = inventory_scores(answers, cabin).set_index("scale")["score"]
+    assert len(scores) == 41 + 8 + 6
+    assert scores["setpoint_nature"] == pytest.approx(
+        scores[["agriculture", "nature_outdoors", "animal_service"]].mean()
+    )
+
+
+def test_published_tables_are_complete():
+    sizes = published_tables().groupby("study").size().to_dict()
+    # 28 subscales, 8 dimensions and 41 interests of six models; no dimensions for five roles
+    assert sizes == {
+        "models": 6 * (28 + 8 + 41), "roles": 5 * (28 + 41),
+        "wordings": 30, "assistant": 10, "temperature": 25,
+    }  # fmt: skip
+    assert not published_tables().duplicated(["study", "table", "inventory", "scale",
+                                              "respondent_id"]).any()  # fmt: skip
+
+
+def test_published_means_lie_within_their_scales():
+    for row in published_tables().itertuples():
+        inventory = load_inventory(row.inventory, texts=False)
+        low, high = inventory.span(inventory.scale(row.scale))
+        assert low <= row.mean <= high, row
+
+
+def test_one_published_comparison_by_hand():
+    # gpt-4 on ICB: 1.9 ± 0.4 (10) against 3.66 ± 0.76 (254); F = 3.61, not significant at 0.01
+    table = published_against_norms("models").set_index(["respondent_id", "inventory", "scale"])
+    row = table.loc[("gpt-4", "icb", "overall")]
+    assert stats.f.sf((0.76 / 0.4) ** 2, 253, 9) * 2 == pytest.approx(row["f_p"])
+    t, p = stats.ttest_ind_from_stats(
+        1.9, 0.4, 10, 3.66, 0.76, 254, equal_var=bool(row["f_p"] > 0.01)
+    )
+    assert [row["t"], row["p"]] == pytest.approx([t, p])
+    assert row["significant"]
+    assert row["settled"]
+
+
+def test_settled_comparisons_survive_every_corner_of_the_rounding():
+    table = published_against_norms("models")
+    firm = table[table["settled"]].sample(20, random_state=1)
+    for row in firm.itertuples():
+        for mean in (row.mean - 0.05, row.mean + 0.05):
+            for sd in (max(row.sd - 0.05, 1e-6), row.sd + 0.05):
+                again = compare_means(mean, sd, row.n, row.norm_mean, row.norm_sd, row.norm_n)
+                assert (again["p"].item() < 0.01) == row.significant
+    assert not table["settled"].all()
+
+
+def test_a_study_is_compared_with_its_own_baseline():
+    table = published_against("assistant", "with").set_index("scale")
+    _, p = stats.ttest_ind_from_stats(4.06, 0.27, 10, 4.28, 0.33, 10)
+    assert table.loc["conscientiousness", "p"] == pytest.approx(p)
+    with pytest.raises(ParameterError, match="it has v1"):
+        published_against("wordings", "v9")
+    with pytest.raises(ParameterError, match="models or roles"):
+        published_against_norms("wordings")
+
+
+def test_claims_name_real_cells_and_some_do_not_hold():
+    table = published_claims()
+    assert set(table["expected"]) == {"higher", "lower", "same"}
+    assert not table.duplicated(["claim", "respondent_id", "inventory", "scale", "group"]).any()
+    by = table.set_index(["claim", "respondent_id", "scale"])["found"]
+    assert by[("reasoning-openness", "v1+cot", "openness")] == "higher"
+    assert by[("assistant-lower", "without", "conscientiousness")] == "same"
+    assert by[("wordings", "v2", "agreeableness")] == "lower"
+    assert 0 < table["agrees"].mean() < 1
+
+
+def test_bsri_counts_cover_ten_runs():
+    table = published_conclusions()
+    assert (
+        table[["undifferentiated", "masculine", "feminine", "androgynous"]].sum(axis=1) == 10
+    ).all()
+
+
+@pytest.mark.skipif(
+    not available("psychobench") and os.environ.get("CI") != "true",
+    reason="PsychoBench's questionnaires.json is neither mirrored nor cached",
+)
+def test_keys_and_norms_are_those_of_the_upstream_file():
+    assert upstream_differences().empty
+
+
+def test_as_one_respondent_a_mean_is_a_single_score():
+    table = published_against_norms("models")
+    single = as_one_respondent(table)
+    assert (single["test"] == "single").all()
+    row = single.query("respondent_id == 'gpt-4' and inventory == 'icb'").iloc[0]
+    # t = (1.9 - 3.66) / (0.76 * sqrt(1 + 1/254)) = -2.311, df = 253
+    assert row["t"] == pytest.approx(-2.311, abs=1e-3)
+    assert not row["significant"]
+
+
+def test_counts_of_significance_are_those_of_the_table():
+    table = published_against_norms("roles")
+    counts = significance_counts(table)
+    assert counts["comparisons"] == 5 * 76
+    assert counts["significant"] == (table["p"] < 0.01).sum()
+    assert counts["after correction"] <= counts["significant"]
+    assert counts["settled"] <= counts["significant"]
+
+
+PARAMETERS = {
+    "respondent": "minilm-both-l6-s1", "population": "embedded", "members": 2, "choose": "draw",
+    "baseline": "none", "wording": "auto", "runs": 10, "level": 0.01, "correction": "holm",
+    "seed": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("choose", "guess", "choose must be one of draw"),
+        ("correction", "sidak", "correction must be one of holm"),
+        ("runs", 1, "runs must be a whole number from 2"),
+        ("level", 1.0, "level must be"),
+        ("seed", -1, "seed must be"),
+        ("baseline", "", "baseline must be text"),
+        ("respondent", "nobody-at-all", "nobody-at-all"),
+    ],
+)
+def test_a_wrong_parameter_stops_the_chapter(name, value, message):
+    check_chapter(**PARAMETERS)
+    with pytest.raises(PsychometricsError, match=message):
+        check_chapter(**PARAMETERS | {name: value})
