@@ -259,13 +259,13 @@ def trajectories(
     return pd.concat(parts, ignore_index=True)[columns]
 
 
-def build_study(models: int = 7, progress: bool = True) -> pd.DataFrame:
+def build_study(models: int = 5, progress: bool = True) -> pd.DataFrame:
     """Measure the study that comes with the project and keep it in ``data/interventions.csv``.
 
     Parameters
     ----------
     models : int
-        How many embedded respondents, the most accurate first; the paper's seven.
+        How many embedded respondents, the most accurate first (the paper has seven).
     progress : bool
         Show progress bars.
 
@@ -346,6 +346,38 @@ def before_after(scores: pd.DataFrame) -> pd.DataFrame:
     _, adjusted = pingouin.multicomp(frame["p"].to_numpy(), method="holm")
     frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjusted)
     return frame
+
+
+def relative_to(scores: pd.DataFrame, control: str) -> pd.DataFrame:
+    """Scores of each arm less those of a control arm at the same epoch.
+
+    What training does whatever the text cancels; :func:`before_after` of the result tests what is
+    left.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As :func:`trajectories` gives it.
+    control : str
+        The arm to subtract.
+
+    Returns
+    -------
+    DataFrame
+        The other arms' rows, with differences as ``score``.
+
+    Raises
+    ------
+    ParameterError
+        There is no such arm.
+    """
+    keys = ["respondent_id", "epoch", "scale"]
+    if control not in set(scores["arm"]):
+        raise ParameterError(f"There is no arm '{control}' to compare with: name one of the arms.")
+    base = scores[scores["arm"] == control].set_index(keys)["score"]
+    rest = scores[scores["arm"] != control].set_index(keys)
+    rest["score"] = rest["score"] - base.reindex(rest.index)
+    return rest.reset_index()[scores.columns]
 
 
 def attributions(

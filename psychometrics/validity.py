@@ -58,10 +58,12 @@ def content(
     from sentence_transformers import SentenceTransformer
 
     from .population import base_path
+    from .respondents.nli import quietly
 
     table = prompts(questionnaire)
     texts, wording = item_texts(questionnaire)
-    model = SentenceTransformer(base_path() if encoder == "embedded" else encoder)
+    with quietly():
+        model = SentenceTransformer(base_path() if encoder == "embedded" else encoder)
     options = {"normalize_embeddings": True, "show_progress_bar": False}
     items = dict(zip(texts, model.encode(list(texts.values()), **options), strict=True))
     answers = model.encode((table["premise"] + " " + table["hypothesis"]).tolist(), **options)

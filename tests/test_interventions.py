@@ -221,6 +221,18 @@ def test_impossible_studies_are_refused():
         trajectories(["a"], [pm.load_questionnaire("gad7")], epochs=2, measure_at=[3])
 
 
+def test_scores_relative_to_a_control_hold_what_the_text_does():
+    rows = [("a", "neutral", 0, 1.0), ("a", "neutral", 5, 3.0),
+            ("a", "sad", 0, 1.0), ("a", "sad", 5, 3.5)]  # fmt: skip
+    scores = pd.DataFrame(rows, columns=["respondent_id", "arm", "epoch", "score"])
+    scores["scale"] = "s"
+    found = interventions.relative_to(scores, "neutral")
+    assert found["arm"].tolist() == ["sad", "sad"]
+    assert found["score"].tolist() == [0.0, 0.5]
+    with pytest.raises(ParameterError, match="no arm 'calm'"):
+        interventions.relative_to(scores, "calm")
+
+
 def test_before_after_is_the_paired_t_test_of_last_against_first():
     rng = np.random.default_rng(0)
     rows = [

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import ARCHITECTURES, SENTENCES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -30,6 +29,7 @@ from psychometrics.respondents.nli import (
     resolve_device,
     resolve_dtype,
 )
+from tests.conftest import ARCHITECTURES, SENTENCES
 
 LABELS = ("entailment", "neutral", "contradiction")
 PAIRS = [
