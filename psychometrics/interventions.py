@@ -259,13 +259,13 @@ def trajectories(
     return pd.concat(parts, ignore_index=True)[columns]
 
 
-def build_study(models: int = 5, progress: bool = True) -> pd.DataFrame:
+def build_study(models: int = 7, progress: bool = True) -> pd.DataFrame:
     """Measure the study that comes with the project and keep it in ``data/interventions.csv``.
 
     Parameters
     ----------
     models : int
-        How many embedded respondents, the most accurate first (the paper has seven).
+        How many embedded respondents, the most accurate first; the paper has seven.
     progress : bool
         Show progress bars.
 
