@@ -206,8 +206,11 @@ def masked_perplexity(
                 continue
             labels = inputs["input_ids"][chosen]
             inputs["input_ids"] = inputs["input_ids"].masked_fill(chosen, tokenizer.mask_token_id)
-            logits = model(**inputs).logits[chosen].float()
-            loss = torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
+            if hasattr(model, "cls"):  # BERT's head, put on the chosen tokens alone
+                logits = model.cls(model.base_model(**inputs).last_hidden_state[chosen])
+            else:
+                logits = model(**inputs).logits[chosen]
+            loss = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="sum")
             total, count = total + float(loss), count + len(labels)
     return float(np.exp(total / count))
 
