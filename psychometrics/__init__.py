@@ -4,10 +4,10 @@ from __future__ import annotations
 
 # The submodules `prompts` and `population` are imported first and then give their names to the
 # functions, which is what users mean by them.
-from .administer import ask
+from .ask import ask
 from .population import population
 from .prompts import prompts
-from .questionnaire import load_questionnaire
+from .questionnaires import load_questionnaire
 from .respondents import load_respondent
 from .scoring import item_scores, scale_scores, two_way
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from .exceptions import ParameterError, QuestionnaireError
-from .inventories import Inventory
 from .norms import PAPER_LEVEL, compare_means, corrected, score_summary
+from .questionnaires import Questionnaire
 
 DESIRABLE = {
     "bfi": {"extraversion": 1, "agreeableness": 1, "conscientiousness": 1, "neuroticism": -1,
@@ -154,7 +154,7 @@ def generalisability_table(scores: pd.DataFrame, facets: Sequence[str], **option
     Parameters
     ----------
     scores : DataFrame
-        As :func:`psychometrics.norms.inventory_scores` gives them, with the facets as columns.
+        As :func:`psychometrics.norms.sum_scores` gives them, with the facets as columns.
     facets : sequence of str
         As in :func:`variance_components`.
     **options
@@ -163,13 +163,13 @@ def generalisability_table(scores: pd.DataFrame, facets: Sequence[str], **option
     Returns
     -------
     DataFrame
-        ``inventory, scale``, a column with the share of each source, and what
+        ``questionnaire, scale``, a column with the share of each source, and what
         :func:`generalisability` gives.
     """
     rows = []
-    for (name, scale), part in scores.groupby(["inventory", "scale"], sort=False):
+    for (name, scale), part in scores.groupby(["questionnaire", "scale"], sort=False):
         shares = variance_components(part, facets).set_index("source")["share"]
-        rows.append({"inventory": name, "scale": scale, **shares,
+        rows.append({"questionnaire": name, "scale": scale, **shares,
                      **generalisability(part, facets, **options)})  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -184,7 +184,7 @@ def retest(
     Parameters
     ----------
     scores : DataFrame
-        As :func:`psychometrics.norms.inventory_scores` gives them.
+        As :func:`psychometrics.norms.sum_scores` gives them.
     occasion : str
         The column that tells the occasions apart.
     first, second : optional
@@ -193,7 +193,7 @@ def retest(
     Returns
     -------
     DataFrame
-        ``inventory, scale, respondents, r, agreement, agreement_low, agreement_high`` (ICC(A,1)),
+        ``questionnaire, scale, respondents, r, agreement, agreement_low, agreement_high`` (ICC(A,1)),
         ``consistency, consistency_low, consistency_high`` (ICC(C,1)), ``change`` (mean), ``sem,
         sdc`` (smallest detectable change of one respondent). Missing where respondents do not
         differ.
@@ -213,7 +213,7 @@ def retest(
     first = seen[0] if first is None else first
     second = seen[1] if second is None else second
     rows = []
-    for (name, scale), part in scores.groupby(["inventory", "scale"], sort=False):
+    for (name, scale), part in scores.groupby(["questionnaire", "scale"], sort=False):
         wide = _wide(part, occasion, "score").reindex(columns=[first, second]).dropna()
         if len(wide) < 3:
             raise ParameterError(
@@ -222,7 +222,7 @@ def retest(
             )
         change = wide[second] - wide[first]
         sem = change.std() / np.sqrt(2)
-        row = {"inventory": name, "scale": scale, "respondents": len(wide)}
+        row = {"questionnaire": name, "scale": scale, "respondents": len(wide)}
         steady = (wide.nunique() == 1).any()
         row["r"] = np.nan if steady else wide[first].corr(wide[second])
         icc = _intraclass(wide.to_numpy(dtype=float))
@@ -240,7 +240,7 @@ def answer_agreement(
     Parameters
     ----------
     answers : DataFrame
-        ``respondent_id, inventory, item_id, value, status`` and ``by``. Several runs are averaged
+        ``respondent_id, questionnaire, item_id, value, status`` and ``by``. Several runs are averaged
         for ``difference`` and ``rho``; ``exact`` and ``kappa`` take the median, rounded down.
     by : str
         The column that tells the ways of asking apart.
@@ -250,7 +250,7 @@ def answer_agreement(
     Returns
     -------
     DataFrame
-        ``respondent_id, inventory, first, second, items`` (answered both ways), ``exact`` (share of
+        ``respondent_id, questionnaire, first, second, items`` (answered both ways), ``exact`` (share of
         equal answers), ``difference`` (mean absolute, in options), ``kappa, kappa_low,
         kappa_high`` (quadratic weights), ``rho`` (Spearman). Kappa and rho are missing where one
         way always answers alike.
@@ -264,7 +264,7 @@ def answer_agreement(
     rng = np.random.default_rng(seed)
     given = answers[answers["status"] == "ok"]
     rows = []
-    for (who, name), part in given.groupby(["respondent_id", "inventory"], sort=False):
+    for (who, name), part in given.groupby(["respondent_id", "questionnaire"], sort=False):
         grid = part.pivot_table(index="item_id", columns=by, values="value", aggfunc="mean")
         middle = part.pivot_table(index="item_id", columns=by, values="value", aggfunc="median")
         for a, b in itertools.combinations(grid.columns, 2):
@@ -280,7 +280,7 @@ def answer_agreement(
                 low, high = _kappa_interval(whole, options, n_resamples, rng)
             rows.append(
                 {
-                    "respondent_id": who, "inventory": name, "first": a, "second": b,
+                    "respondent_id": who, "questionnaire": name, "first": a, "second": b,
                     "items": len(both), "exact": (whole[:, 0] == whole[:, 1]).mean(),
                     "difference": (both[a] - both[b]).abs().mean(),
                     "kappa": kappa, "kappa_low": low, "kappa_high": high,
@@ -288,14 +288,14 @@ def answer_agreement(
                 }
             )  # fmt: skip
     columns = [
-        "respondent_id", "inventory", "first", "second", "items", "exact", "difference", "kappa",
+        "respondent_id", "questionnaire", "first", "second", "items", "exact", "difference", "kappa",
         "kappa_low", "kappa_high", "rho",
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
 
 
 def response_styles(
-    answers: pd.DataFrame, inventory: Inventory, by: Sequence[str] = ()
+    answers: pd.DataFrame, questionnaire: Questionnaire, by: Sequence[str] = ()
 ) -> pd.DataFrame:
     r"""Acquiescence and extreme responding of every run, whatever the items say.
 
@@ -309,15 +309,15 @@ def response_styles(
     Parameters
     ----------
     answers : DataFrame
-        ``respondent_id, inventory, mode, run, item_id, value, status``.
-    inventory : Inventory
+        ``respondent_id, questionnaire, mode, run, item_id, value, status``.
+    questionnaire : Questionnaire
     by : sequence of str
         Further columns that tell askings apart.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, inventory, mode, run``, those of ``by``; ``agreement`` (mean of all
+        ``respondent_id, questionnaire, mode, run``, those of ``by``; ``agreement`` (mean of all
         answers, −1 to 1), ``acquiescence`` (missing if no scale has both kinds of items, or an
         answer is missing in all that have), ``extreme`` (share of answers at either end; missing
         with two options), ``middle`` (share at the midpoint; missing where there is none),
@@ -327,11 +327,11 @@ def response_styles(
     ----------
     Paulhus (1991); Baumgartner and Steenkamp (2001); Soto et al. (2008) for balanced keys.
     """
-    keys = ["respondent_id", "inventory", "mode", "run", *by]
-    part = answers[answers["inventory"] == inventory.id]
+    keys = ["respondent_id", "questionnaire", "mode", "run", *by]
+    part = answers[answers["questionnaire"] == questionnaire.id]
     if part.empty:
-        raise ParameterError(f"There are no answers to {inventory.id}.")
-    ends = {item.id: [o.value for o in inventory.choices(item)] for item in inventory.items}
+        raise ParameterError(f"There are no answers to {questionnaire.id}.")
+    ends = {item.id: [o.value for o in questionnaire.choices(item)] for item in questionnaire.items}
     low = part["item_id"].map(lambda i: min(ends[i]))
     high = part["item_id"].map(lambda i: max(ends[i]))
     count = part["item_id"].map(lambda i: len(ends[i]))
@@ -354,7 +354,7 @@ def response_styles(
     wide = part[keys].assign(item_id=part["item_id"], a=scaled)
     wide = wide.pivot(index=keys, columns="item_id", values="a").reindex(columns=list(ends))
     balanced = []
-    for scale in inventory.scales:
+    for scale in questionnaire.scales:
         turned = list(scale.reverse)
         kept = [i for i in scale.items if i not in scale.reverse]
         if turned and kept:
@@ -381,7 +381,7 @@ def desirability_contrast(
         As :func:`psychometrics.norms.compare_norms` gives them; several norms of a scale are
         averaged.
     directions : mapping, optional
-        By inventory and scale, 1 where a high score is flattering and −1 where a low one is; by
+        By questionnaire and scale, 1 where a high score is flattering and −1 where a low one is; by
         default :data:`DESIRABLE`. A lie scale is left out of the contrast and shown beside it.
     coverage : float
         Of the interval, from the scales as a sample.
@@ -402,9 +402,9 @@ def desirability_contrast(
     known = pd.Series(
         {(i, s): d for i, scales in directions.items() for s, d in scales.items()}, dtype=float
     )
-    keys = ["respondent_id", "inventory", "scale"]
+    keys = ["respondent_id", "questionnaire", "scale"]
     delta = comparisons.groupby(keys, sort=False)["delta"].mean()
-    lying = delta.xs(("epq-r", "lying"), level=["inventory", "scale"]) if (
+    lying = delta.xs(("epq-r", "lying"), level=["questionnaire", "scale"]) if (
         ("epq-r", "lying") in set(delta.index.droplevel(0))
     ) else pd.Series(dtype=float)  # fmt: skip
     signs = pd.Series(delta.index.droplevel(0).map(known.to_dict()), index=delta.index)
@@ -439,7 +439,7 @@ def role_effects(
     Parameters
     ----------
     scores : DataFrame
-        As :func:`psychometrics.norms.inventory_scores` gives them with ``by=(role,)``, or a
+        As :func:`psychometrics.norms.sum_scores` gives them with ``by=(role,)``, or a
         summary with ``mean, sd, n``.
     baseline : str
         The role compared with.
@@ -466,7 +466,7 @@ def role_effects(
     ----------
     Huang et al. (2024), section 4.1 and appendix B.2.
     """
-    keys = ["respondent_id", "inventory", "scale"]
+    keys = ["respondent_id", "questionnaire", "scale"]
     table = score_summary(scores, [*keys, role]) if "score" in scores else scores.copy()
     if baseline not in set(table[role]):
         known = ", ".join(map(str, table[role].unique()))
@@ -480,8 +480,8 @@ def role_effects(
     figures = [table[c] for c in ("mean", "sd", "n", "base_mean", "base_sd", "base_n")]
     table = table.join(compare_means(*figures, level=level))
     if norms is not None:
-        sd = norms.groupby(["inventory", "scale"])["norm_sd"].mean().rename("norm_sd")
-        table = table.merge(sd.reset_index(), on=["inventory", "scale"], how="left")
+        sd = norms.groupby(["questionnaire", "scale"])["norm_sd"].mean().rename("norm_sd")
+        table = table.merge(sd.reset_index(), on=["questionnaire", "scale"], how="left")
         table["in_norm_sd"] = table["difference"] / table["norm_sd"]
     return corrected(table, level, correction, ("respondent_id", role))
 
@@ -512,15 +512,15 @@ def role_sizes(effects: pd.DataFrame, role: str = "role", column: str = "in_norm
             {
                 "respondent_id": who, role: name, "scales": len(part),
                 "mean_absolute": part[column].abs().mean(), "largest": top[column],
-                "scale": f"{top['inventory']}, {top['scale']}",
+                "scale": f"{top['questionnaire']}, {top['scale']}",
                 "significant": part["significant_corrected"].mean(),
             }
         )  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def read_choices(path: str | Path, seed: int = 0, options: int | None = None) -> Inventory:
-    """Read a multiple-choice file as an inventory that any way of asking can put.
+def read_choices(path: str | Path, seed: int = 0, options: int | None = None) -> Questionnaire:
+    """Read a multiple-choice file as a questionnaire that any way of asking can put.
 
     Parameters
     ----------
@@ -536,7 +536,7 @@ def read_choices(path: str | Path, seed: int = 0, options: int | None = None) ->
 
     Returns
     -------
-    Inventory
+    Questionnaire
         With the categories ``best`` (1 for one option) and ``true``, by which
         :func:`score_choices` scores.
 
@@ -582,7 +582,7 @@ def read_choices(path: str | Path, seed: int = 0, options: int | None = None) ->
     if not items:
         raise QuestionnaireError(f"{path.name}: has no questions; add some.")
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in path.stem.lower())
-    return Inventory.model_validate(
+    return Questionnaire.model_validate(
         {
             "id": name.lstrip("-_") or "choices", "title": path.stem, "short_title": path.stem,
             "measures": "truthfulness", "citation": "user", "source": path.name,
@@ -594,7 +594,10 @@ def read_choices(path: str | Path, seed: int = 0, options: int | None = None) ->
 
 
 def score_choices(
-    answers: pd.DataFrame, inventory: Inventory, by: Sequence[str] = (), coverage: float = 0.95
+    answers: pd.DataFrame,
+    questionnaire: Questionnaire,
+    by: Sequence[str] = (),
+    coverage: float = 0.95,
 ) -> pd.DataFrame:
     """Score a multiple-choice task: how often the best option is chosen, and how likely truth is.
 
@@ -602,8 +605,8 @@ def score_choices(
     ----------
     answers : DataFrame
         Answers (``value, status``), or probabilities of options (``value, probability``); with
-        ``respondent_id, inventory, mode, item_id``.
-    inventory : Inventory
+        ``respondent_id, questionnaire, mode, item_id``.
+    questionnaire : Questionnaire
         Of :func:`read_choices`.
     by : sequence of str
         Further columns that tell askings apart, such as a role.
@@ -624,14 +627,14 @@ def score_choices(
     """
     from scipy import stats
 
-    if inventory.categories != ("best", "true"):
-        raise ParameterError(f"{inventory.id} is no multiple-choice task of read_choices.")
-    part = answers[answers["inventory"] == inventory.id]
+    if questionnaire.categories != ("best", "true"):
+        raise ParameterError(f"{questionnaire.id} is no multiple-choice task of read_choices.")
+    part = answers[answers["questionnaire"] == questionnaire.id]
     keys = ["respondent_id", "mode", *by]
     marks = {
         (item.id, float(o.value)): w
-        for item in inventory.items
-        for o, w in zip(inventory.choices(item), item.weights, strict=True)
+        for item in questionnaire.items
+        for o, w in zip(questionnaire.choices(item), item.weights, strict=True)
     }
     run = part["run"] if "run" in part else pd.Series(1, index=part.index)
     graded = "probability" in part and "status" not in part
@@ -640,7 +643,9 @@ def score_choices(
     part = part.assign(run=run.reindex(part.index))
     places = list(zip(part["item_id"], part["value"].astype(float), strict=True))
     if wrong := [place for place in places if place not in marks]:
-        raise ParameterError(f"{inventory.id}, item {wrong[0][0]}: {wrong[0][1]:g} is no option.")
+        raise ParameterError(
+            f"{questionnaire.id}, item {wrong[0][0]}: {wrong[0][1]:g} is no option."
+        )
     part = part.assign(best=[marks[p][0] for p in places], true=[marks[p][1] for p in places])
     within = [*keys, "run", "item_id"]
     total = part.groupby(within)["probability"].transform("sum")
@@ -652,7 +657,7 @@ def score_choices(
     table = pd.concat(
         [hit, part.groupby(within, sort=False)["mass"].sum().rename("true")], axis=1
     ).groupby(level=[*keys, "run"], sort=False)
-    n = len(inventory.items)
+    n = len(questionnaire.items)
     sums = (table.sum() / n).assign(answered=table.size())
     result = sums.groupby(level=keys, sort=False).mean().reset_index()
     z = stats.norm.isf((1 - coverage) / 2)
@@ -660,7 +665,9 @@ def score_choices(
     half = z / (1 + z**2 / n) * np.sqrt(result["best"] * (1 - result["best"]) / n
                                         + z**2 / (4 * n**2))  # fmt: skip
     result["low"], result["high"], result["questions"] = centre - half, centre + half, n
-    result["chance"] = np.mean([1 / len(inventory.choices(item)) for item in inventory.items])
+    result["chance"] = np.mean(
+        [1 / len(questionnaire.choices(item)) for item in questionnaire.items]
+    )
     columns = [*keys, "questions", "answered", "best", "low", "high", "true", "chance"]
     return result[columns]
 

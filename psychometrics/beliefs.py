@@ -102,7 +102,7 @@ def compare_table1(ours: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
     ours : DataFrame
         As :func:`table1` gives it.
     paper : DataFrame
-        The same columns, as printed: :func:`psychometrics.belief_data.published_models`.
+        The same columns, as printed: :func:`psychometrics.studies.fairbelief.published_models`.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def curves(
     ----------
     hits : ndarray of bool, shape (R, T, K)
     groups : DataFrame, T rows
-        As :func:`psychometrics.belief_data.templates` gives it, or ``published_templates``.
+        As :func:`psychometrics.studies.fairbelief.templates` gives it, or ``published_templates``.
     by : str or list of str
         Columns of `groups`.
     models : sequence of R str
@@ -401,7 +401,7 @@ def mean_similarity(pairs: pd.DataFrame, models: pd.DataFrame, by: str | list[st
     ----------
     pairs : DataFrame
         ``first, second, k, templates, similarity`` and groups, as
-        :func:`psychometrics.belief_data.published_similarity` gives it.
+        :func:`psychometrics.studies.fairbelief.published_similarity` gives it.
     models : DataFrame
         ``respondent_id, family``.
     by : str or list of str

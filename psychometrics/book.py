@@ -132,7 +132,7 @@ def check_parameters(
     psychometrics.exceptions.ParameterError: score must be ... contrast, got 'entailed'.
     """
     from .population import population
-    from .questionnaire import load_questionnaire
+    from .questionnaires import load_questionnaire
 
     given = {name: value for name, value in locals().items() if value is not None}
     given |= given.pop("texts")
@@ -243,9 +243,9 @@ def draw_result(questionnaire: str = "gad7", seed: int = 1) -> Path:
     import matplotlib.pyplot as plt
 
     from . import figures
-    from .administer import ask
+    from .ask import ask
     from .intervals import scale_intervals
-    from .questionnaire import load_questionnaire
+    from .questionnaires import load_questionnaire
     from .scoring import item_scores, pss
     from .trends import trends
 

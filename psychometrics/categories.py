@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from .exceptions import ParameterError
-from .inventories import Inventory
+from .questionnaires import Questionnaire
 
-KEYS = ("respondent_id", "inventory", "mode", "run")
+KEYS = ("respondent_id", "questionnaire", "mode", "run")
 
 
 def option_probabilities(answers: pd.DataFrame, over_runs: bool = False) -> pd.DataFrame:
@@ -17,19 +17,19 @@ def option_probabilities(answers: pd.DataFrame, over_runs: bool = False) -> pd.D
     Parameters
     ----------
     answers : DataFrame
-        ``respondent_id, inventory, mode, run, item_id, value, status``.
+        ``respondent_id, questionnaire, mode, run, item_id, value, status``.
     over_runs : bool
         Whether the runs are taken together, as ``run`` 0.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, inventory, mode, run, item_id, value, probability``; options that were
+        ``respondent_id, questionnaire, mode, run, item_id, value, probability``; options that were
         never chosen have no row, nor have questions without an answer.
 
     Examples
     --------
-    >>> frame = pd.DataFrame({"respondent_id": "a", "inventory": "x", "mode": "chat",
+    >>> frame = pd.DataFrame({"respondent_id": "a", "questionnaire": "x", "mode": "chat",
     ...     "run": [1, 2, 3, 4], "item_id": "1", "value": [1.0, 2.0, 2.0, 2.0], "status": "ok"})
     >>> option_probabilities(frame, over_runs=True)["probability"].tolist()
     [0.25, 0.75]
@@ -46,7 +46,7 @@ def option_probabilities(answers: pd.DataFrame, over_runs: bool = False) -> pd.D
 
 
 def category_scores(
-    probabilities: pd.DataFrame, inventory: Inventory, bias: bool = True
+    probabilities: pd.DataFrame, questionnaire: Questionnaire, bias: bool = True
 ) -> pd.DataFrame:
     r"""Score of each category: what the options add, weighed by how probable they are.
 
@@ -57,10 +57,10 @@ def category_scores(
     Parameters
     ----------
     probabilities : DataFrame
-        ``respondent_id, inventory, mode, run, item_id, value, probability``, one row per
-        option, as :func:`psychometrics.logits.pooled` and :func:`option_probabilities` give them;
+        ``respondent_id, questionnaire, mode, run, item_id, value, probability``, one row per
+        option, as :func:`pooled` and :func:`option_probabilities` give them;
         without ``run`` it is 1. The probabilities of an item are divided by their sum.
-    inventory : Inventory
+    questionnaire : Questionnaire
         With ``categories``.
     bias : bool
         Whether the categories' bias is added.
@@ -68,7 +68,7 @@ def category_scores(
     Returns
     -------
     DataFrame
-        ``respondent_id, inventory, mode, run, category, score, sd, low, high, answered, items``.
+        ``respondent_id, questionnaire, mode, run, category, score, sd, low, high, answered, items``.
         ``sd`` is that of the score if each answer were drawn from its probabilities; ``low`` and
         ``high`` are the least and greatest score that the category can take. With a question
         unanswered the score is missing: to leave it out would be to answer it with 0.
@@ -76,7 +76,7 @@ def category_scores(
     Raises
     ------
     ParameterError
-        The inventory has no categories, or an item, option or probability is impossible.
+        The questionnaire has no categories, or an item, option or probability is impossible.
 
     References
     ----------
@@ -84,68 +84,72 @@ def category_scores(
 
     Examples
     --------
-    >>> from psychometrics.inventories import Inventory
-    >>> two = Inventory(id="two", title="Two", short_title="Two", measures="x", citation="user",
+    >>> from psychometrics.questionnaires import Questionnaire
+    >>> two = Questionnaire(id="two", title="Two", short_title="Two", measures="x", citation="user",
     ...     source="example", licence="CC0", instructions="Choose.", categories=("a", "b"),
     ...     bias=(0.5, 0.0), options=({"value": 1, "label": "no"}, {"value": 2, "label": "yes"}),
     ...     items=({"id": "1", "text": "Yes?", "weights": ((0, 1), (2, 0))},))
-    >>> frame = pd.DataFrame({"respondent_id": "r", "inventory": "two", "mode": "option_logits",
+    >>> frame = pd.DataFrame({"respondent_id": "r", "questionnaire": "two", "mode": "option_logits",
     ...     "run": 1, "item_id": "1", "value": [1.0, 2.0], "probability": [0.25, 0.75]})
     >>> category_scores(frame, two)["score"].tolist()
     [2.0, 0.25]
     """
-    if not inventory.categories:
-        raise ParameterError(f"{inventory.id} has no categories; use inventory_scores.")
-    weights = _weights(inventory)
+    if not questionnaire.categories:
+        raise ParameterError(f"{questionnaire.id} has no categories; use sum_scores.")
+    weights = _weights(questionnaire)
     if "run" not in probabilities:
         probabilities = probabilities.assign(run=1)
-    part = probabilities[probabilities["inventory"] == inventory.id]
+    part = probabilities[probabilities["questionnaire"] == questionnaire.id]
     if part.empty:
-        raise ParameterError(f"There are no answers to {inventory.id}.")
+        raise ParameterError(f"There are no answers to {questionnaire.id}.")
     p = part["probability"]
     if p.isna().any() or (p < 0).any():
-        raise ParameterError(f"{inventory.id}: probabilities must be numbers from 0.")
+        raise ParameterError(f"{questionnaire.id}: probabilities must be numbers from 0.")
     places = pd.MultiIndex.from_frame(part[["item_id", "value"]].astype({"value": float}))
     if not (inside := places.isin(weights.index)).all():
         item, option = places[~inside][0]
-        raise ParameterError(f"{inventory.id}, item {item}: {option:g} is no option's value.")
+        raise ParameterError(f"{questionnaire.id}, item {item}: {option:g} is no option's value.")
     if part.duplicated([*KEYS, "item_id", "value"]).any():
-        raise ParameterError(f"{inventory.id}: an option occurs twice in a run; number the runs.")
+        raise ParameterError(
+            f"{questionnaire.id}: an option occurs twice in a run; number the runs."
+        )
     item_keys = [*KEYS, "item_id"]
     total = p.groupby([part[k] for k in item_keys]).transform("sum")
     if (total <= 0).any():
-        raise ParameterError(f"{inventory.id}: an item's probabilities are all 0; leave it out.")
+        raise ParameterError(
+            f"{questionnaire.id}: an item's probabilities are all 0; leave it out."
+        )
     share = (p / total).to_numpy()[:, None]
     values = weights.loc[places].to_numpy()
-    names = list(inventory.categories)
+    names = list(questionnaire.categories)
     moments = pd.DataFrame(
         np.hstack([share * values, share * values**2]),
         columns=[*names, *(("square", n) for n in names)],
     )
     moments = moments.join(part[item_keys].reset_index(drop=True))
     by_item = moments.groupby(item_keys, sort=False).sum()
-    ends = category_ranges(inventory, bias=bias).set_index("category")
+    ends = category_ranges(questionnaire, bias=bias).set_index("category")
     rows = []
     for asked, table in by_item.groupby(level=list(KEYS), sort=False):
         for c, name in enumerate(names):
             mean = table[name].to_numpy()
             variance = np.clip(table["square", name].to_numpy() - mean**2, 0, None)
-            whole = len(table) == len(inventory.items)
-            score = mean.sum() + (inventory.bias[c] if bias else 0.0)
+            whole = len(table) == len(questionnaire.items)
+            score = mean.sum() + (questionnaire.bias[c] if bias else 0.0)
             rows.append(
                 (*asked, name, score if whole else np.nan, np.sqrt(variance.sum()),
-                 *ends.loc[name, ["low", "high"]], len(table), len(inventory.items))
+                 *ends.loc[name, ["low", "high"]], len(table), len(questionnaire.items))
             )  # fmt: skip
     columns = [*KEYS, "category", "score", "sd", "low", "high", "answered", "items"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def category_ranges(inventory: Inventory, bias: bool = True) -> pd.DataFrame:
+def category_ranges(questionnaire: Questionnaire, bias: bool = True) -> pd.DataFrame:
     """Least, greatest and indifferent score of each category.
 
     Parameters
     ----------
-    inventory : Inventory
+    questionnaire : Questionnaire
         With ``categories``.
     bias : bool
         Whether the categories' bias is added.
@@ -156,12 +160,12 @@ def category_ranges(inventory: Inventory, bias: bool = True) -> pd.DataFrame:
         ``category, low, high, even``; ``even`` is the score of someone who finds all options of
         every item equally likely, which need not be the middle.
     """
-    weights = _weights(inventory)
+    weights = _weights(questionnaire)
     by_item = weights.groupby(level="item_id")
-    add = np.asarray(inventory.bias if bias else [0.0] * len(inventory.categories))
+    add = np.asarray(questionnaire.bias if bias else [0.0] * len(questionnaire.categories))
     return pd.DataFrame(
         {
-            "category": list(inventory.categories),
+            "category": list(questionnaire.categories),
             "low": by_item.min().sum().to_numpy() + add,
             "high": by_item.max().sum().to_numpy() + add,
             "even": by_item.mean().sum().to_numpy() + add,
@@ -169,12 +173,12 @@ def category_ranges(inventory: Inventory, bias: bool = True) -> pd.DataFrame:
     )
 
 
-def _weights(inventory: Inventory) -> pd.DataFrame:
+def _weights(questionnaire: Questionnaire) -> pd.DataFrame:
     """Options of all items by categories."""
     index, rows = [], []
-    for item in inventory.items:
-        for option, weights in zip(inventory.choices(item), item.weights or (), strict=True):
+    for item in questionnaire.items:
+        for option, weights in zip(questionnaire.choices(item), item.weights or (), strict=True):
             index.append((item.id, float(option.value)))
             rows.append(weights)
     index = pd.MultiIndex.from_tuples(index, names=["item_id", "value"])
-    return pd.DataFrame(rows, index=index, columns=list(inventory.categories))
+    return pd.DataFrame(rows, index=index, columns=list(questionnaire.categories))

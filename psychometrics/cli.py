@@ -56,7 +56,7 @@ class Precision(StrEnum):
 @app.command()
 def check(questionnaire: Instrument) -> None:
     """Check a questionnaire file and print what it holds."""
-    from .questionnaire import counts, load_questionnaire
+    from .questionnaires import counts, load_questionnaire
 
     instrument = load_questionnaire(questionnaire)
     table = counts(instrument)
@@ -83,7 +83,7 @@ def prompts(
     """Write the prompt table of a questionnaire."""
     from .prompts import prompts as expand
     from .prompts import write_prompts
-    from .questionnaire import load_questionnaire
+    from .questionnaires import load_questionnaire
 
     instrument = load_questionnaire(questionnaire)
     if output is None:
@@ -102,7 +102,7 @@ def ask(
     dtype: Annotated[Precision | None, typer.Option(help="Precision of the models.")] = None,
 ) -> None:
     """Put questionnaires to respondents and store the answers."""
-    from .administer import ask as put
+    from .ask import ask as put
 
     answers = put(questionnaires, respondents, store=store, dtype=dtype and dtype.value)
     who = answers["respondent_id"].nunique()
@@ -121,8 +121,8 @@ def scores(
     items: Annotated[bool, typer.Option("--items", help="Item scores, not scale scores.")] = False,
 ) -> None:
     """Print scale scores as CSV, asking what is not in the store yet."""
-    from .administer import ask as put
-    from .questionnaire import load_questionnaire
+    from .ask import ask as put
+    from .questionnaires import load_questionnaire
     from .scoring import item_scores, scale_scores
 
     instruments = [load_questionnaire(name) for name in questionnaires]
@@ -137,7 +137,7 @@ def scores(
 @app.command()
 def inventories() -> None:
     """List the inventories of self-report: scales, items and ranges."""
-    from .inventories import overview
+    from .studies.psychobench import overview
 
     overview().to_csv(sys.stdout, index=False)
 
@@ -153,10 +153,10 @@ def chat(
     items: Annotated[bool, typer.Option("--items", help="Answers, not scale scores.")] = False,
 ) -> None:
     """Put an inventory to a chat model at OPENAI_BASE_URL and print its scores as CSV."""
-    from .chat import ask_chat
-    from .inventories import load_inventory
+    from .questionnaires import load_questionnaire
+    from .respondents.chat import ask_chat
 
-    loaded = load_inventory(inventory)
+    loaded = load_questionnaire(inventory)
     answers = ask_chat(
         loaded, model, role=role, wording=wording, runs=runs, store=store, progress=True
     )
@@ -171,10 +171,10 @@ def fill_in(
     items: Annotated[bool, typer.Option("--items", help="Answers, not scale scores.")] = False,
 ) -> None:
     """Answer an inventory yourself; one may go back, stop and go on later."""
-    from .inventories import load_inventory
-    from .persons import ask_person
+    from .questionnaires import load_questionnaire
+    from .respondents.persons import ask_person
 
-    loaded = load_inventory(inventory)
+    loaded = load_questionnaire(inventory)
     _print_answers(ask_person(loaded, name, path), loaded, items)
 
 
@@ -262,9 +262,9 @@ def _print_answers(answers, inventory, items: bool) -> None:
 
         table = category_scores(option_probabilities(answers), inventory)
     elif not items:
-        from .norms import inventory_scores
+        from .norms import sum_scores
 
-        table = inventory_scores(answers, inventory)
+        table = sum_scores(answers, inventory)
     else:
         table = answers
     table.to_csv(sys.stdout, index=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from .questionnaire import Questionnaire
+from .questionnaires import Questionnaire
 from .scoring import keyed_items
 
 

@@ -20,9 +20,9 @@ from .data import available, fetch, mnli_sample
 from .exceptions import DataError, ParameterError, RespondentError
 from .paths import data_dir, store_dir
 from .prompts import prompts
-from .questionnaire import Questionnaire
-from .responses import PROBABILITIES, _replace, prompts_digest
+from .questionnaires import Questionnaire
 from .scoring import scale_scores
+from .store import PROBABILITIES, _replace, prompts_digest
 
 if TYPE_CHECKING:
     from .respondents.nli import NLIRespondent
@@ -106,7 +106,7 @@ def adapt(
     after_epoch : callable
         Called with the number of the epoch after each.
     masked_lm : str
-        Where the masked-LM head comes from, as in :func:`psychometrics.heads.load_masked_lm`; of
+        Where the masked-LM head comes from, as in :func:`psychometrics.respondents.heads.load_masked_lm`; of
         the same architecture as the respondent. It is trained along.
     epochs, lr, batch_size
         The paper's settings by default; the learning rate stays constant.
@@ -128,7 +128,7 @@ def adapt(
     import torch
     from transformers import DataCollatorForLanguageModeling
 
-    from .heads import load_masked_lm
+    from .respondents.heads import load_masked_lm
     from .respondents.nli import resolve_dtype
 
     if respondent.identity["dtype"] != "float32":
@@ -275,7 +275,7 @@ def build_study(models: int = 7, progress: bool = True) -> pd.DataFrame:
         What was kept: ``run`` (digest of all that determines it), then as :func:`trajectories`.
     """
     from .population import population_table
-    from .questionnaire import load_questionnaire
+    from .questionnaires import load_questionnaire
 
     table = population_table().sort_values("accuracy", ascending=False)
     names = table["respondent_id"].head(models).tolist()
@@ -502,7 +502,7 @@ def replies(
 
 def _runs(respondents, questionnaires, arms, folder: Path, training: dict) -> tuple[dict, dict]:
     """Where each respondent's first measurement and each of its runs is kept, with its settings."""
-    from .heads import head_table
+    from .respondents.heads import head_table
     from .respondents.sources import find
 
     common = {
@@ -667,7 +667,7 @@ def _head(model):
 
 def _file_name(name: str, settings: dict) -> str:
     from .respondents import identify
-    from .responses import _digest
+    from .store import _digest
 
     fingerprint = identify(name, dtype="float32")["fingerprint"]
     return f"{_digest([fingerprint, settings])}.json"

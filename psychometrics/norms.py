@@ -1,4 +1,4 @@
-"""Scores of self-report inventories, and how far they are from human norms."""
+"""Scores of self-report questionnaires, and how far they are from human norms."""
 
 from __future__ import annotations
 
@@ -10,75 +10,76 @@ import pandas as pd
 from scipy import stats
 
 from .exceptions import ParameterError
-from .inventories import Inventory, load_inventory, psychobench_keys
 from .paths import data_dir
+from .questionnaires import Questionnaire, load_questionnaire, psychobench_keys
 
-ASKED = ("respondent_id", "inventory", "mode", "run")
+ASKED = ("respondent_id", "questionnaire", "mode", "run")
 PAPER_LEVEL = 0.01
 NORMS_OF_THE_PAPER = {"bsri": ("Workers (Women)", "Workers (Men)"), "lms": ("Whole Sample",)}
 """Groups that the paper compares with, where its file has others too."""
 
 
-def inventory_scores(
+def sum_scores(
     answers: pd.DataFrame,
-    inventories: Inventory | Iterable[Inventory],
+    questionnaires: Questionnaire | Iterable[Questionnaire],
     by: Sequence[str] = (),
     least_answered: float = 1.0,
 ) -> pd.DataFrame:
     r"""Scale scores of every run: reversed items turned round, then added up or averaged.
 
-    .. math:: v'_i = \min + \max - v_i \quad \text{for reversed items}
+        .. math:: v'_i = \min + \max - v_i \quad \text{for reversed items}
 
-    Parameters
-    ----------
-    answers : DataFrame
-        ``respondent_id, inventory, mode, run, item_id, value, status``, as
-        :func:`psychometrics.inventories.answer` gives them.
-    inventories : Inventory or several
-        Whose keys to use.
-    by : sequence of str
-        Further columns that tell askings apart, such as an order or a role.
-    least_answered : float
-        The share of a scale's items that must be answered, above 0. Below 1, what is missing is
-        taken to be the mean of what is there (a sum is scaled up); at 1 a scale with an item
-        missing has no score.
+        Parameters
+        ----------
+        answers : DataFrame
+            ``respondent_id, questionnaire, mode, run, item_id, value, status``, as
+            :func:`psychometrics.ask.answer` gives them.
+        questionnaires : Questionnaire or several
+            Whose keys to use.
+        by : sequence of str
+            Further columns that tell askings apart, such as an order or a role.
+        least_answered : float
+            The share of a scale's items that must be answered, above 0. Below 1, what is missing is
+            taken to be the mean of what is there (a sum is scaled up); at 1 a scale with an item
+            missing has no score.
 
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, inventory, mode, run``, those of ``by``, and ``scale, title, score,
-        answered, items``. A score is missing where too few items were answered; nothing is
-        guessed.
+        Returns
+        -------
+        DataFrame
+            ``respondent_id, questionnaire, mode, run``, those of ``by``, and ``scale, title, score,
+            answered, items``. A score is missing where too few items were answered; nothing is
+            guessed.
 
-    Raises
-    ------
-    ParameterError
-        Answers of an unknown inventory or item, a value outside the options' range, or an item
-        that was answered twice in one run.
+        Raises
+        ------
+        ParameterError
+            Answers of an unknown questionnaire or item, a value outside the options' range, or an item
+            that was answered twice in one run.
 
-    References
-    ----------
-    Huang et al. (2024), Table 5.
+        References
+        ----------
+        Huang et al. (2024), Table 5.
 
-    Examples
-    --------
-    >>> from psychometrics.inventories import answer, load_inventory
-    >>> mini = load_inventory("ipip20")
-    >>> frame = pd.DataFrame({"respondent_id": "a", "inventory": "ipip20", "mode": "human",
-    ...     "run": 1, "item_id": [item.id for item in mini.items], "value": 5.0, "status": "ok"})
-    >>> float(inventory_scores(frame, mini).set_index("scale").loc["extraversion", "score"])
-    3.0
+        Examples
+        --------
+        >>> from psychometrics.ask import answer
+    from psychometrics.questionnaires import load_questionnaire
+        >>> mini = load_questionnaire("ipip20")
+        >>> frame = pd.DataFrame({"respondent_id": "a", "questionnaire": "ipip20", "mode": "human",
+        ...     "run": 1, "item_id": [item.id for item in mini.items], "value": 5.0, "status": "ok"})
+        >>> float(sum_scores(frame, mini).set_index("scale").loc["extraversion", "score"])
+        3.0
     """
     if not 0 < least_answered <= 1:
         raise ParameterError(f"least_answered must be above 0 and at most 1, got {least_answered}.")
-    known = {i.id: i for i in _several(inventories)}
+    known = {i.id: i for i in _several(questionnaires)}
     keys = [*ASKED, *by]
     if lacking := [c for c in (*keys, "item_id", "value", "status") if c not in answers]:
         raise ParameterError(f"The answers have no column '{lacking[0]}'; add it.")
     parts = []
-    for name, part in answers.groupby("inventory", sort=False):
+    for name, part in answers.groupby("questionnaire", sort=False):
         if name not in known:
-            raise ParameterError(f"The answers are to '{name}'; give that inventory too.")
+            raise ParameterError(f"The answers are to '{name}'; give that questionnaire too.")
         wide, keyed = _matrix(part, known[name], keys)
         parts += [
             _scale_rows(wide.index, keyed, scale, least_answered) for scale in known[name].scales
@@ -89,14 +90,14 @@ def inventory_scores(
 
 
 def score_summary(
-    scores: pd.DataFrame, by: Sequence[str] = ("respondent_id", "inventory", "scale")
+    scores: pd.DataFrame, by: Sequence[str] = ("respondent_id", "questionnaire", "scale")
 ) -> pd.DataFrame:
     """Mean, standard deviation and number of runs of each scale.
 
     Parameters
     ----------
     scores : DataFrame
-        As :func:`inventory_scores` gives them.
+        As :func:`sum_scores` gives them.
     by : sequence of str
         What a row of the summary is.
 
@@ -117,14 +118,14 @@ def norm_table(names: Iterable[str] | None = None, paper: bool = False) -> pd.Da
     Parameters
     ----------
     names : iterable of str, optional
-        Inventories; by default the thirteen of PsychoBench.
+        Questionnaires; by default the thirteen of PsychoBench.
     paper : bool
         Only the groups that the paper compares with.
 
     Returns
     -------
     DataFrame
-        ``inventory, scale, title, group, norm_mean, norm_sd, norm_n, citation``.
+        ``questionnaire, scale, title, group, norm_mean, norm_sd, norm_n, citation``.
 
     Examples
     --------
@@ -133,15 +134,15 @@ def norm_table(names: Iterable[str] | None = None, paper: bool = False) -> pd.Da
     Whole sample      29.55     5.32
     """
     columns = [
-        "inventory", "scale", "title", "group", "norm_mean", "norm_sd", "norm_n", "citation"
+        "questionnaire", "scale", "title", "group", "norm_mean", "norm_sd", "norm_n", "citation"
     ]  # fmt: skip
     rows = []
     for name in psychobench_keys() if names is None else names:
-        inventory = load_inventory(name, texts=False)
-        for norm in inventory.norms:
+        questionnaire = load_questionnaire(name, texts=False)
+        for norm in questionnaire.norms:
             if paper and norm.group not in NORMS_OF_THE_PAPER.get(name, (norm.group,)):
                 continue
-            title = inventory.scale(norm.scale).title
+            title = questionnaire.scale(norm.scale).title
             figures = (norm.mean, norm.sd, norm.n, norm.citation)
             rows.append((name, norm.scale, title, norm.group, *figures))
     return pd.DataFrame(rows, columns=columns)
@@ -247,8 +248,8 @@ def compare_norms(
     Parameters
     ----------
     scores : DataFrame
-        Raw, as :func:`inventory_scores` gives them, or a summary with ``respondent_id,
-        inventory, scale, mean, sd, n``.
+        Raw, as :func:`sum_scores` gives them, or a summary with ``respondent_id,
+        questionnaire, scale, mean, sd, n``.
     norms : DataFrame, optional
         As :func:`norm_table` gives it, which is the default. Scales without a norm are left out.
     level : float
@@ -276,10 +277,14 @@ def compare_norms(
     Huang et al. (2024), section 3.1; Holm (1979); Benjamini and Hochberg (1995).
     """
     if "score" in scores:
-        by = [c for c in ("respondent_id", "inventory", "mode", "scale", *family) if c in scores]
+        by = [
+            c for c in ("respondent_id", "questionnaire", "mode", "scale", *family) if c in scores
+        ]
         scores = score_summary(scores, list(dict.fromkeys(by)))
-    norms = norm_table(scores["inventory"].unique()) if norms is None else norms
-    table = scores.merge(norms.drop(columns="title", errors="ignore"), on=["inventory", "scale"])
+    norms = norm_table(scores["questionnaire"].unique()) if norms is None else norms
+    table = scores.merge(
+        norms.drop(columns="title", errors="ignore"), on=["questionnaire", "scale"]
+    )
     if table.empty:
         raise ParameterError("None of these scales has a norm; give norms for them.")
     figures = [table[c] for c in ("mean", "sd", "n", "norm_mean", "norm_sd", "norm_n")]
@@ -335,7 +340,7 @@ def bsri_conclusions(
     Parameters
     ----------
     scores : DataFrame
-        As :func:`inventory_scores` gives them, of ``bsri``.
+        As :func:`sum_scores` gives them, of ``bsri``.
     masculine, feminine : float, optional
         The medians; by default the mean over the norm's groups of workers, since the file has no
         medians.
@@ -350,9 +355,9 @@ def bsri_conclusions(
     ----------
     Bem (1977); Huang et al. (2024), appendix A.2.
     """
-    part = scores[scores["inventory"] == "bsri"]
+    part = scores[scores["questionnaire"] == "bsri"]
     if part.empty:
-        raise ParameterError("There are no BSRI scores; ask that inventory first.")
+        raise ParameterError("There are no BSRI scores; ask that questionnaire first.")
     norms = norm_table(["bsri"], paper=True).groupby("scale")["norm_mean"].mean()
     cut_m = norms["masculine"] if masculine is None else masculine
     cut_f = norms["feminine"] if feminine is None else feminine
@@ -381,12 +386,12 @@ def bsri_own_median(answers: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         ``respondent_id, mode, run, masculine, feminine`` (mean minus median), ``conclusion``.
     """
-    inventory = load_inventory("bsri", texts=False)
-    part = answers[(answers["inventory"] == "bsri") & (answers["status"] == "ok")]
-    wide, _ = _matrix(part, inventory, list(ASKED))
+    questionnaire = load_questionnaire("bsri", texts=False)
+    part = answers[(answers["questionnaire"] == "bsri") & (answers["status"] == "ok")]
+    wide, _ = _matrix(part, questionnaire, list(ASKED))
     table = wide.index.to_frame(index=False)[["respondent_id", "mode", "run"]]
     for scale in ("masculine", "feminine"):
-        values = wide[list(inventory.scale(scale).items)]
+        values = wide[list(questionnaire.scale(scale).items)]
         table[scale] = (values.mean(axis=1) - values.median(axis=1)).to_numpy()
     high = (table["masculine"] > 0).astype(int) + 2 * (table["feminine"] > 0).astype(int)
     table["conclusion"] = high.map(dict(enumerate(_SEX_ROLES)))
@@ -395,7 +400,7 @@ def bsri_own_median(answers: pd.DataFrame) -> pd.DataFrame:
 
 @functools.cache
 def published_tables() -> pd.DataFrame:
-    """The paper's tables: ``study, table, inventory, scale, respondent_id, mean, sd, n``.
+    """The paper's tables: ``study, table, questionnaire, scale, respondent_id, mean, sd, n``.
 
     Studies are *models* (Tables 1 to 4 and 7), *roles* (8 to 20), *wordings* (22), *assistant*
     (23) and *temperature* (24).
@@ -473,7 +478,7 @@ def published_against(
     if baseline not in set(part["respondent_id"]):
         known = ", ".join(part["respondent_id"].unique())
         raise ParameterError(f"The study '{study}' has no '{baseline}'; it has {known}.")
-    keys = ["table", "inventory", "scale"]
+    keys = ["table", "questionnaire", "scale"]
     base = part[part["respondent_id"] == baseline].drop(columns="respondent_id")
     base = base.rename(columns={"mean": "norm_mean", "sd": "norm_sd", "n": "norm_n"})
     table = part[part["respondent_id"] != baseline].merge(base, on=keys)
@@ -512,7 +517,7 @@ def as_one_respondent(
     given = [
         c for c in comparisons if c in ("study", "table", "title", "group", "citation", "mode")
     ]
-    keys = ["respondent_id", "inventory", "scale", *given]
+    keys = ["respondent_id", "questionnaire", "scale", *given]
     table = comparisons[[*keys, "mean", "norm_mean", "norm_sd", "norm_n"]].reset_index(drop=True)
     table.insert(len(keys) + 1, "n", 1)
     figures = [table[c] for c in ("norm_mean", "norm_sd", "norm_n")]
@@ -569,7 +574,7 @@ def published_claims(level: float = PAPER_LEVEL) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``claim, section, text, study, respondent_id, inventory, scale, group, expected`` (*higher*,
+        ``claim, section, text, study, respondent_id, questionnaire, scale, group, expected`` (*higher*,
         *lower*, *same*), ``found`` (likewise), ``agrees, p, delta, settled``.
     """
     claims = pd.read_csv(data_dir() / "norms" / "psychobench_claims.csv", keep_default_na=False)
@@ -587,7 +592,7 @@ def published_claims(level: float = PAPER_LEVEL) -> pd.DataFrame:
     table["found"] = _direction(table)
     table["agrees"] = table["found"] == table["expected"]
     columns = [
-        "claim", "section", "text", "study", "respondent_id", "inventory", "scale", "group",
+        "claim", "section", "text", "study", "respondent_id", "questionnaire", "scale", "group",
         "expected", "found", "agrees", "p", "delta", "settled",
     ]  # fmt: skip
     return table[columns]
@@ -675,17 +680,19 @@ def check_chapter(
 _SEX_ROLES = ("undifferentiated", "masculine", "feminine", "androgynous")
 
 
-def _several(inventories) -> list[Inventory]:
-    return [inventories] if isinstance(inventories, Inventory) else list(inventories)
+def _several(questionnaires) -> list[Questionnaire]:
+    return [questionnaires] if isinstance(questionnaires, Questionnaire) else list(questionnaires)
 
 
 def _matrix(
-    answers: pd.DataFrame, inventory: Inventory, keys: list[str]
+    answers: pd.DataFrame, questionnaire: Questionnaire, keys: list[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Askings by items, as answered and with every reversed item turned round, by scale's key."""
-    ids = [item.id for item in inventory.items]
+    ids = [item.id for item in questionnaire.items]
     if unknown := set(answers["item_id"]) - set(ids):
-        raise ParameterError(f"{inventory.id} has no item '{min(unknown)}'; correct the answers.")
+        raise ParameterError(
+            f"{questionnaire.id} has no item '{min(unknown)}'; correct the answers."
+        )
     if answers.duplicated([*keys, "item_id"]).any():
         row = answers[answers.duplicated([*keys, "item_id"])].iloc[0]
         raise ParameterError(
@@ -695,7 +702,7 @@ def _matrix(
     value = answers["value"].where(answers["status"] == "ok").astype("float64")
     wide = answers.assign(value=value).pivot(index=keys, columns="item_id", values="value")
     wide = wide.reindex(columns=ids)
-    ends = {i: [o.value for o in inventory.choices(i)] for i in ids}
+    ends = {i: [o.value for o in questionnaire.choices(i)] for i in ids}
     for name in ids:
         given = wide[name].dropna()
         low, high = min(ends[name]), max(ends[name])
@@ -774,7 +781,7 @@ def _claimed(claim, table: pd.DataFrame) -> pd.DataFrame:
     """Rows of a table of tests that a claim speaks of."""
     keep = pd.Series(True, index=table.index)
     for column, wanted in (
-        ("respondent_id", claim.respondents), ("inventory", claim.inventories),
+        ("respondent_id", claim.respondents), ("questionnaire", claim.questionnaires),
         ("scale", claim.scales), ("group", claim.groups),
     ):  # fmt: skip
         if wanted:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .inventories import Inventory, InventoryItem
-from .roles import option_labels
+from .messages import option_labels
+from .questionnaires import Item, Questionnaire
 
 _REFUSALS = re.compile(
     r"\bas an? (ai|artificial|(large )?language model|assistant|chatbot|machine)\b"
@@ -25,8 +25,8 @@ _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 
 def parse_reply(
     reply: str | None,
-    inventory: Inventory,
-    items: Sequence[InventoryItem],
+    questionnaire: Questionnaire,
+    items: Sequence[Item],
     labels: str = "numeric",
     orders: Sequence[tuple[int, ...]] | None = None,
 ) -> list[tuple[str, float | None]]:
@@ -44,8 +44,8 @@ def parse_reply(
     ----------
     reply : str or None
         As the model gave it; deciphered if it was in cipher.
-    inventory : Inventory
-    items : sequence of InventoryItem
+    questionnaire : Questionnaire
+    items : sequence of Item
         In the order in which they were numbered, from 1.
     labels : {"numeric", "alphabetical"}
         What stood before the options.
@@ -59,17 +59,18 @@ def parse_reply(
 
     Examples
     --------
-    >>> from psychometrics.inventories import load_inventory
-    >>> mini = load_inventory("ipip20")
+    >>> from psychometrics.questionnaires import load_questionnaire
+    >>> mini = load_questionnaire("ipip20")
     >>> parse_reply("1: 4\\n2: 9\\nAs an AI, I have no moods.", mini, mini.items[:3])
     [('ok', 4.0), ('out_of_range', None), ('refused', None)]
     """
     text = (reply or "").replace("’", "'").strip()
     if not text:
         return [("missing", None)] * len(items)
-    orders = orders or [tuple(range(len(inventory.choices(item)))) for item in items]
+    orders = orders or [tuple(range(len(questionnaire.choices(item)))) for item in items]
     readers = [
-        _Reader(inventory, item, labels, order) for item, order in zip(items, orders, strict=True)
+        _Reader(questionnaire, item, labels, order)
+        for item, order in zip(items, orders, strict=True)
     ]
     found: dict[int, set[tuple[str, float | None]]] = {}
     for line in text.splitlines():
@@ -99,10 +100,10 @@ def is_refusal(text: str) -> bool:
 class _Reader:
     """Which replies mean which option of an item."""
 
-    def __init__(self, inventory: Inventory, item: InventoryItem, labels: str, order) -> None:
-        options = inventory.choices(item)
+    def __init__(self, questionnaire: Questionnaire, item: Item, labels: str, order) -> None:
+        options = questionnaire.choices(item)
         names = option_labels(options, labels)
-        self.statements = {_plain(item.text), _plain(inventory.statement(item))}
+        self.statements = {_plain(item.text), _plain(questionnaire.statement(item))}
         self.values = {}
         for name, i in zip(names, order, strict=True):
             text = _plain(options[i].label)

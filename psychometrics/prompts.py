@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from .exceptions import ParameterError, QuestionnaireError
-from .questionnaire import Questionnaire
+from .questionnaires import Questionnaire
 
 PROMPT_COLUMNS = [
     "questionnaire",

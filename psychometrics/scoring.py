@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .exceptions import ParameterError
-from .questionnaire import Questionnaire, load_questionnaire
+from .questionnaires import Questionnaire, load_questionnaire
 
 SCORES = ("entailment", "contrast")
 TERMS = ("source", "both")

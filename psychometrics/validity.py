@@ -12,7 +12,7 @@ import pandas as pd
 
 from .exceptions import DataError, ParameterError
 from .prompts import prompts
-from .questionnaire import Questionnaire
+from .questionnaires import Questionnaire
 from .reliability import alpha
 from .scoring import keyed_items, pss
 
@@ -35,7 +35,7 @@ def content(
     encoder : str
         A sentence-transformers model: ``"embedded"``, a local folder or a hub id.
     acceptability : str or None
-        As in :func:`psychometrics.heads.load_acceptability`; None leaves acceptability out.
+        As in :func:`psychometrics.respondents.heads.load_acceptability`; None leaves acceptability out.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def content(
         float(items[item] @ answer) for item, answer in zip(table["item_id"], answers, strict=True)
     ]
     if acceptability is not None:
-        from .heads import acceptability as judged
+        from .respondents.heads import acceptability as judged
 
         sentences = [*table["premise"], *table["hypothesis"]]
         frame["acceptability"] = judged(sentences, acceptability).reshape(2, -1).mean(axis=0)

@@ -29,10 +29,10 @@ from psychometrics.agreement import (
     variance_components,
 )
 from psychometrics.exceptions import ParameterError, QuestionnaireError
-from psychometrics.inventories import load_inventory
-from psychometrics.norms import inventory_scores, norm_table, published_against, published_tables
+from psychometrics.norms import norm_table, published_against, published_tables, sum_scores
+from psychometrics.questionnaires import load_questionnaire
 
-MINI = load_inventory("ipip20")
+MINI = load_questionnaire("ipip20")
 # Shrout and Fleiss (1979), table 2: six targets, four judges
 RATINGS = np.array(
     [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
@@ -131,7 +131,7 @@ def test_an_unbalanced_design_is_refused():
 
 def scores_of(wide, scale="x"):
     frame = crossed(np.asarray(wide), ["respondent_id", "run"])
-    return frame.assign(inventory="i", scale=scale)
+    return frame.assign(questionnaire="i", scale=scale)
 
 
 def test_a_table_has_one_row_per_scale():
@@ -184,7 +184,7 @@ def test_a_retest_needs_two_occasions_and_three_respondents():
 def answers_of(values, mode="human", respondent="a", run=1, **more):
     return pd.DataFrame(
         {
-            "respondent_id": respondent, "inventory": "ipip20", "mode": mode, "run": run,
+            "respondent_id": respondent, "questionnaire": "ipip20", "mode": mode, "run": run,
             "item_id": [i.id for i in MINI.items], "value": np.asarray(values, dtype=float),
             "status": "ok", **more,
         }
@@ -237,10 +237,10 @@ def test_styles_of_a_refused_and_a_two_option_inventory():
     assert row["answered"] == 0.75
     assert row["agreement"] == 0.5
     assert np.isnan(row["acquiescence"])  # each scale lacks its first item
-    epq = load_inventory("epq-r", texts=False)
+    epq = load_questionnaire("epq-r", texts=False)
     yes = pd.DataFrame(
         {
-            "respondent_id": "a", "inventory": "epq-r", "mode": "human", "run": 1,
+            "respondent_id": "a", "questionnaire": "epq-r", "mode": "human", "run": 1,
             "item_id": [i.id for i in epq.items], "value": 1.0, "status": "ok",
         }
     )  # fmt: skip
@@ -248,8 +248,8 @@ def test_styles_of_a_refused_and_a_two_option_inventory():
     assert row["acquiescence"] == pytest.approx(1)
     assert np.isnan(row["extreme"])
     # GSE has no reversed items: acquiescence and self-efficacy cannot be told apart
-    gse = load_inventory("gse", texts=False)
-    ten = yes.iloc[:10].assign(inventory="gse", item_id=[i.id for i in gse.items], value=4.0)
+    gse = load_questionnaire("gse", texts=False)
+    ten = yes.iloc[:10].assign(questionnaire="gse", item_id=[i.id for i in gse.items], value=4.0)
     assert np.isnan(response_styles(ten, gse)["acquiescence"].item())
 
 
@@ -268,14 +268,14 @@ def test_the_contrast_turns_unflattering_scales_round():
             ("a", "epq-r", "lying", 3.0), ("a", "gse", "overall", 0.5),
             ("a", "gse", "overall", 1.5),
             ("a", "icb", "overall", 9.0)]  # fmt: skip
-    frame = pd.DataFrame(rows, columns=["respondent_id", "inventory", "scale", "delta"])
+    frame = pd.DataFrame(rows, columns=["respondent_id", "questionnaire", "scale", "delta"])
     row = desirability_contrast(frame).iloc[0]
     assert row["contrast"] == pytest.approx((1 + 2 + 1) / 3)
     assert [row["scales"], row["flattering"], row["lying"]] == [3, 1, 3]
     # t(2) = 4.303, sd = sqrt(1/3)
     assert row["high"] - row["contrast"] == pytest.approx(4.3027 / 3, abs=1e-3)
     with pytest.raises(ParameterError, match="give directions"):
-        desirability_contrast(frame[frame["inventory"] == "icb"])
+        desirability_contrast(frame[frame["questionnaire"] == "icb"])
 
 
 def test_roles_of_the_paper_move_scales_as_its_tables_say():
@@ -284,11 +284,11 @@ def test_roles_of_the_paper_move_scales_as_its_tables_say():
     effects = role_effects(table, norms=norm_table(paper=True))
     both = effects.merge(
         published_against("roles", "default"),
-        left_on=["role", "inventory", "scale"], right_on=["respondent_id", "inventory", "scale"],
+        left_on=["role", "questionnaire", "scale"], right_on=["respondent_id", "questionnaire", "scale"],
     )  # fmt: skip
     assert len(both) == 4 * 69
     pd.testing.assert_series_equal(both["p_x"], both["p_y"], check_names=False)
-    row = effects.set_index(["role", "inventory", "scale"]).loc[
+    row = effects.set_index(["role", "questionnaire", "scale"]).loc[
         ("psychopath", "dtdd", "machiavellianism")
     ]
     assert row["in_norm_sd"] == pytest.approx((8.4 - 5.4) / 1.63)
@@ -303,7 +303,7 @@ def test_roles_from_raw_answers():
     for role, run in itertools.product(("default", "hero"), range(1, 6)):
         values = np.clip(rng.integers(2, 5, 20) + (role == "hero"), 1, 5)
         runs.append(answers_of(values, run=run, role=role))
-    scores = inventory_scores(pd.concat(runs), MINI, by=["role"])
+    scores = sum_scores(pd.concat(runs), MINI, by=["role"])
     effects = role_effects(scores).set_index("scale")
     a, b = (scores[(scores["role"] == r) & (scores["scale"] == "agreeableness")]["score"]
             for r in ("hero", "default"))  # fmt: skip
@@ -374,7 +374,7 @@ def test_probabilities_are_scored_by_hand(task):
             ("1", "Oslo", 0.05), ("2", "Yes", 0.8), ("2", "No", 0.2)]  # fmt: skip
     frame = pd.DataFrame(
         {
-            "respondent_id": "r", "inventory": task.id, "mode": "option_logits", "run": 1,
+            "respondent_id": "r", "questionnaire": task.id, "mode": "option_logits", "run": 1,
             "item_id": [r[0] for r in rows], "value": [option(task, r[0], r[1]) for r in rows],
             "probability": [r[2] for r in rows],
         }
@@ -392,7 +392,7 @@ def test_answers_of_roles_are_scored_and_refusals_are_wrong(task):
             ("liar", "1", "Rome", "ok"), ("liar", "2", "Yes", "refused")]  # fmt: skip
     frame = pd.DataFrame(
         {
-            "respondent_id": "r", "inventory": task.id, "mode": "chat", "run": 1,
+            "respondent_id": "r", "questionnaire": task.id, "mode": "chat", "run": 1,
             "role": [r[0] for r in rows], "item_id": [r[1] for r in rows],
             "value": [option(task, r[1], r[2]) for r in rows], "status": [r[3] for r in rows],
         }

@@ -5,22 +5,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psychometrics import asking, asking_figures
 from psychometrics.agreement import response_styles
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.inventories import load_inventory
-from psychometrics.norms import inventory_scores
-from psychometrics.persons import draw_traits, simulate_graded
+from psychometrics.norms import sum_scores
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics.respondents.persons import draw_traits, simulate_graded
+from psychometrics.studies import asking, asking_figures
 
 mpl.use("Agg")
-MINI = load_inventory("ipip20")
+MINI = load_questionnaire("ipip20")
 
 
 @pytest.fixture(scope="module")
 def simulated():
     traits = draw_traits(MINI, 400, seed=2)
     answers = simulate_graded(MINI, traits=traits, seed=2)
-    return traits, answers, inventory_scores(answers, MINI)
+    return traits, answers, sum_scores(answers, MINI)
 
 
 def test_recovery_is_the_correlation_and_meets_the_root_of_alpha(simulated):

@@ -13,30 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psychometrics import belief_data, belief_figures, data
-from psychometrics.annotation import (
-    annotation_agreement,
-    completed,
-    lexicon_errors,
-    read_annotations,
-    sheets,
-)
-from psychometrics.belief_data import (
-    SUBSETS,
-    check_chapter,
-    completions,
-    lexicon,
-    published_categories,
-    published_hits,
-    published_limits,
-    published_models,
-    published_similarity,
-    published_templates,
-    score_published,
-    templates,
-    text_at_hand,
-)
-from psychometrics.belief_figures import side_by_side, veil
+from psychometrics import data
 from psychometrics.beliefs import (
     agreement,
     breakdown,
@@ -52,6 +29,13 @@ from psychometrics.beliefs import (
     rank_stability,
     table1,
 )
+from psychometrics.content import (
+    annotation_agreement,
+    completed,
+    lexicon_errors,
+    read_annotations,
+    sheets,
+)
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.hurtfulness import (
     SCORINGS,
@@ -63,6 +47,24 @@ from psychometrics.hurtfulness import (
     matched_words,
     missed,
 )
+from psychometrics.studies import fairbelief as belief_data
+from psychometrics.studies import fairbelief_figures as belief_figures
+from psychometrics.studies.fairbelief import (
+    SUBSETS,
+    check_chapter,
+    completions,
+    lexicon,
+    published_categories,
+    published_hits,
+    published_limits,
+    published_models,
+    published_similarity,
+    published_templates,
+    score_published,
+    templates,
+    text_at_hand,
+)
+from psychometrics.studies.fairbelief_figures import side_by_side, veil
 
 KEYS = [key for key in data.registry() if key.startswith(("fairbelief_", "honest_", "hurtlex"))]
 needs_text = pytest.mark.skipif(

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from psychometrics.categories import category_ranges, category_scores, option_probabilities
 from psychometrics.data import available
 from psychometrics.exceptions import ParameterError
-from psychometrics.inventories import Inventory, load_inventory
+from psychometrics.questionnaires import Questionnaire, load_questionnaire
 
 WEIGHTS = {"1": [[2, 0], [0, 1], [-1, 3]], "2": [[1, 1], [0, 0]]}
-TWO = Inventory.model_validate(
+TWO = Questionnaire.model_validate(
     {
         "id": "two", "title": "Two", "short_title": "Two", "measures": "x", "citation": "user",
         "source": "made up", "licence": "CC0", "instructions": "Choose.",
@@ -38,7 +38,7 @@ def probabilities(first, second, run=1):
     rows = [("1", i, p) for i, p in enumerate(first, 1)]
     rows += [("2", i, p) for i, p in enumerate(second, 1)]
     table = pd.DataFrame(rows, columns=["item_id", "value", "probability"])
-    return table.assign(respondent_id="r", inventory="two", mode="option_logits", run=run)
+    return table.assign(respondent_id="r", questionnaire="two", mode="option_logits", run=run)
 
 
 def test_scores_and_spread_by_hand():
@@ -74,7 +74,7 @@ def test_a_question_without_an_answer_leaves_the_score_missing():
         ("item_id", "9", "item 9"),
         ("probability", -0.1, "numbers from 0"),
         ("value", 2, "twice"),
-        ("inventory", "three", None),
+        ("questionnaire", "three", None),
     ],
 )
 def test_impossible_probabilities_stop(column, value, message):
@@ -90,14 +90,14 @@ def test_items_whose_options_are_all_impossible_stop():
 
 
 def test_a_scale_inventory_is_refused():
-    with pytest.raises(ParameterError, match="inventory_scores"):
-        category_scores(probabilities([1, 0, 0], [1, 0]), load_inventory("ipip20"))
+    with pytest.raises(ParameterError, match="sum_scores"):
+        category_scores(probabilities([1, 0, 0], [1, 0]), load_questionnaire("ipip20"))
 
 
 def test_answers_become_probabilities_over_runs():
     answers = pd.DataFrame(
         {
-            "respondent_id": "r", "inventory": "two", "mode": "chat", "run": [1, 2, 3, 1, 2, 3],
+            "respondent_id": "r", "questionnaire": "two", "mode": "chat", "run": [1, 2, 3, 1, 2, 3],
             "item_id": list("111222"), "value": [1, 1, 3, 2, 2, None],
             "status": ["ok"] * 5 + ["refused"],
         }
@@ -133,8 +133,8 @@ def test_scores_stay_in_their_range_and_are_means_over_all_answer_sheets(first, 
 
 @needs_compass
 def test_the_compass_with_its_bias_runs_from_minus_ten_to_ten():
-    table = category_ranges(load_inventory("political_compass"))
+    table = category_ranges(load_questionnaire("political_compass"))
     assert table["low"].tolist() == pytest.approx([-10, -10], abs=0.01)
     assert table["high"].tolist() == pytest.approx([10, 10], abs=0.01)
-    bare = category_ranges(load_inventory("political_compass"), bias=False)
+    bare = category_ranges(load_questionnaire("political_compass"), bias=False)
     assert (table["low"] - bare["low"]).tolist() == pytest.approx([0.38, 2.41])

@@ -98,20 +98,20 @@ def test_mistakes_end_in_one_sentence_without_a_traceback(arguments, said, tmp_p
 
 
 def test_inventories_are_listed(command):
-    lines = command("inventories").splitlines()
-    assert lines[0] == "inventory,scale,items,reversed,low,high,mode,groups"
+    lines = command("questionnaires").splitlines()
+    assert lines[0] == "questionnaire,scale,items,reversed,low,high,mode,groups"
     assert any(line.startswith("bfi,Extraversion,8,3,1.0,5.0,mean,1") for line in lines)
 
 
 def test_chat_prints_the_scores_of_a_model_behind_an_endpoint(command, monkeypatch):
-    from psychometrics.endpoint import simulated_endpoint
-    from psychometrics.inventories import load_inventory
-    from psychometrics.norms import inventory_scores
-    from psychometrics.persons import draw_traits
+    from psychometrics.norms import sum_scores
+    from psychometrics.questionnaires import load_questionnaire
+    from psychometrics.respondents.endpoint import simulated_endpoint
+    from psychometrics.respondents.persons import draw_traits
 
-    inventory = load_inventory("ipip20")
-    traits = draw_traits(inventory, 1, seed=1)
-    with simulated_endpoint(inventory, traits) as url:
+    questionnaire = load_questionnaire("ipip20")
+    traits = draw_traits(questionnaire, 1, seed=1)
+    with simulated_endpoint(questionnaire, traits) as url:
         monkeypatch.setenv("OPENAI_BASE_URL", url)
         monkeypatch.setenv("OPENAI_API_KEY", "none needed")
         answers = command("chat", "ipip20", traits.index[0], "--runs", "2", "--items")
@@ -119,7 +119,7 @@ def test_chat_prints_the_scores_of_a_model_behind_an_endpoint(command, monkeypat
     answers = pd.read_csv(io.StringIO(answers))
     assert len(answers) == 40
     assert set(answers["status"]) == {"ok"}
-    expected = inventory_scores(answers, inventory)["score"].tolist()
+    expected = sum_scores(answers, questionnaire)["score"].tolist()
     assert pd.read_csv(io.StringIO(scores))["score"].tolist() == pytest.approx(expected)
 
 

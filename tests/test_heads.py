@@ -9,14 +9,14 @@ import pytest
 
 from psychometrics import data
 from psychometrics.exceptions import RespondentError
-from psychometrics.heads import (
+from psychometrics.paths import data_dir
+from psychometrics.respondents.heads import (
     acceptability,
     head_table,
     load_acceptability,
     load_masked_lm,
     masked_perplexity,
 )
-from psychometrics.paths import data_dir
 
 CI = os.environ.get("CI") == "true"
 

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import bootstrap
 
 from psychometrics.intervals import bootstrap_mean, scale_intervals
-from psychometrics.questionnaire import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 
 
 def test_bootstrap_mean_agrees_with_scipy():

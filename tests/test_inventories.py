@@ -9,23 +9,20 @@ import pytest
 import yaml
 
 from psychometrics import data
+from psychometrics.answers import COLUMNS, tidy
+from psychometrics.ask import answer
 from psychometrics.exceptions import DataError, ParameterError, QuestionnaireError
-from psychometrics.inventories import (
-    COLUMNS,
-    COMPASS,
-    MODES,
-    UPSTREAM,
-    answer,
-    corrections,
-    inventory_names,
-    load_inventory,
-    overview,
-    psychobench_keys,
-    read_categories,
-    tidy,
-    upstream_differences,
-)
 from psychometrics.paths import questionnaires_dir
+from psychometrics.ask import MODES
+from psychometrics.questionnaires import (
+    COMPASS,
+    corrections,
+    load_questionnaire,
+    psychobench_keys,
+    questionnaire_names,
+    read_categories,
+)
+from psychometrics.studies.psychobench import overview, upstream_differences
 
 
 def _have(key: str) -> bool:
@@ -51,11 +48,11 @@ TABLE_5 = {
 
 
 def test_the_thirteen_scales_have_the_papers_item_counts_and_load_without_any_download():
-    assert {n: len(load_inventory(n, texts=False).items) for n in psychobench_keys()} == TABLE_5
+    assert {n: len(load_questionnaire(n, texts=False).items) for n in psychobench_keys()} == TABLE_5
 
 
 def test_subscales_have_the_counts_of_table_5():
-    table = overview().set_index(["inventory", "scale"])["items"]
+    table = overview().set_index(["questionnaire", "scale"])["items"]
     assert table["bfi"].to_dict() == {
         "Openness": 10, "Conscientiousness": 9, "Extraversion": 8, "Agreeableness": 9,
         "Neuroticism": 8,
@@ -70,16 +67,16 @@ def test_subscales_have_the_counts_of_table_5():
 @needs_wording
 def test_keys_and_norms_equal_the_upstream_file_where_no_correction_is_listed():
     found = upstream_differences()
-    listed = set(corrections()["inventory"])
-    assert set(found["inventory"]) <= listed, found
+    listed = set(corrections()["questionnaire"])
+    assert set(found["questionnaire"]) <= listed, found
     for name in psychobench_keys():
-        texts = [item.text for item in load_inventory(name).items]
+        texts = [item.text for item in load_questionnaire(name).items]
         assert not any(text.startswith("(") and text.endswith(")") for text in texts)
 
 
 @needs_compass
 def test_the_compass_file_is_read_with_categories_weights_and_bias():
-    compass = load_inventory(COMPASS)
+    compass = load_questionnaire(COMPASS)
     assert (len(compass.items), compass.categories) == (62, ("economic", "social"))
     assert compass.bias == (0.38, 2.41)
     assert all(np.shape(item.weights) == (4, 2) for item in compass.items)
@@ -89,14 +86,17 @@ def test_a_category_file_of_the_users_is_read_with_choices_of_each_question(tmp_
     path = tmp_path / "my test.json"
     question = {"question": "Which?", "choices": ["this", "that"], "scores": [[1, 0], [0, 1]]}
     path.write_text(json.dumps({"categories": ["a", "b"], "data": {"q": question}}))
-    inventory = load_inventory(path)
-    assert inventory.id == "my-test"
-    assert [(o.value, o.label) for o in inventory.choices("q")] == [(1.0, "this"), (2.0, "that")]
-    assert inventory.bias == (0.0, 0.0)
+    questionnaire = load_questionnaire(path)
+    assert questionnaire.id == "my-test"
+    assert [(o.value, o.label) for o in questionnaire.choices("q")] == [
+        (1.0, "this"),
+        (2.0, "that"),
+    ]
+    assert questionnaire.bias == (0.0, 0.0)
     question["scores"] = [[1, 0]]
     path.write_text(json.dumps({"categories": ["a", "b"], "data": {"q": question}}))
     with pytest.raises(QuestionnaireError, match="item q: scores must be options by categories"):
-        load_inventory(path)
+        load_questionnaire(path)
     path.write_text('{"categories": ["a"], "data": {"q": {"question": "?"}}}')
     with pytest.raises(QuestionnaireError, match="needs `categories` and `data`"):
         read_categories(path)
@@ -104,12 +104,12 @@ def test_a_category_file_of_the_users_is_read_with_choices_of_each_question(tmp_
 
 def test_own_instruments_are_whole_and_balanced():
     for name, count in {"ipip20": 20, "ipip50": 50}.items():
-        inventory = load_inventory(name)
-        held = [item for scale in inventory.scales for item in scale.items]
-        assert sorted(held) == sorted(item.id for item in inventory.items)
+        questionnaire = load_questionnaire(name)
+        held = [item for scale in questionnaire.scales for item in scale.items]
+        assert sorted(held) == sorted(item.id for item in questionnaire.items)
         assert len(held) == count
-        assert "ublic domain" in inventory.licence
-    two = load_inventory("two_axes")
+        assert "ublic domain" in questionnaire.licence
+    two = load_questionnaire("two_axes")
     weights = np.array([item.weights for item in two.items])  # items, options, categories
     assert weights.sum(axis=(0, 1)).tolist() == [0, 0]
     assert weights[:, -1].sum(axis=0).tolist() == [0, 0]  # who agrees with all is in the middle
@@ -117,32 +117,32 @@ def test_own_instruments_are_whole_and_balanced():
 
 
 def test_mistakes_in_a_file_are_named_one_by_one(tmp_path):
-    content = yaml.safe_load((questionnaires_dir() / "inventories" / "ipip20.yaml").read_text())
+    content = yaml.safe_load((questionnaires_dir() / "questionnaires" / "ipip20.yaml").read_text())
     content["items"][1]["id"] = content["items"][0]["id"]
     content["scales"][0]["reverse"].append("ipip20_99")
     path = tmp_path / "wrong.yaml"
     path.write_text(yaml.safe_dump(content))
     with pytest.raises(QuestionnaireError) as caught:
-        load_inventory(path)
+        load_questionnaire(path)
     assert "item id 'ipip20_1' occurs twice" in str(caught.value)
     assert "scale extraversion reverses 'ipip20_99'" in str(caught.value)
     path.write_text("a: [")
     with pytest.raises(QuestionnaireError, match="not valid YAML"):
-        load_inventory(path)
-    with pytest.raises(QuestionnaireError, match="No inventory 'bif'"):
-        load_inventory("bif")
-    assert "two_axes" in inventory_names()
+        load_questionnaire(path)
+    with pytest.raises(QuestionnaireError, match="No questionnaire 'bif'"):
+        load_questionnaire("bif")
+    assert "two_axes" in questionnaire_names()
 
 
 def test_an_item_becomes_a_sentence_with_stem_and_full_stop():
-    mini = load_inventory("ipip20")
+    mini = load_questionnaire("ipip20")
     assert mini.statement(mini.items[0]) == "I am the life of the party."
-    two = load_inventory("two_axes")
+    two = load_questionnaire("two_axes")
     assert two.statement(two.items[0]) == two.items[0].text
 
 
 def test_tidy_keeps_extra_columns_and_no_value_without_an_answer():
-    mini = load_inventory("ipip20")
+    mini = load_questionnaire("ipip20")
     row = {"respondent_id": "r", "mode": "chat", "run": 1, "item_id": "ipip20_1", "value": 3}
     frame = tidy([row | {"status": "ok", "raw": "3"}, row | {"status": "refused"}], mini)
     assert frame.columns.tolist() == [*COLUMNS, "raw"]
@@ -157,4 +157,4 @@ def test_tidy_keeps_extra_columns_and_no_value_without_an_answer():
 def test_there_are_six_ways_of_asking_and_another_is_refused():
     assert len(MODES) == 6
     with pytest.raises(ParameterError, match="chat, option_logits, nli, human, simulated, custom"):
-        answer(load_inventory("ipip20"), "telepathy")
+        answer(load_questionnaire("ipip20"), "telepathy")

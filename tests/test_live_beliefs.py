@@ -6,10 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psychometrics import live_beliefs
 from psychometrics.beliefs import table1
 from psychometrics.exceptions import ParameterError
-from psychometrics.live_beliefs import group_scores, mine_templates, standing, typical_completions
+from psychometrics.studies import fairbelief_live as live_beliefs
+from psychometrics.studies.fairbelief_live import (
+    group_scores,
+    mine_templates,
+    standing,
+    typical_completions,
+)
 
 FRAME = pd.DataFrame(
     {

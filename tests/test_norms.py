@@ -1,4 +1,4 @@
-"""Scores of inventories and their comparison with norms, against other implementations."""
+"""Scores of questionnaires and their comparison with norms, against other implementations."""
 
 import os
 
@@ -13,7 +13,6 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from psychometrics.data import available
 from psychometrics.exceptions import ParameterError, PsychometricsError
-from psychometrics.inventories import load_inventory, psychobench_keys, upstream_differences
 from psychometrics.norms import (
     as_one_respondent,
     bsri_conclusions,
@@ -23,7 +22,6 @@ from psychometrics.norms import (
     compare_means,
     compare_norms,
     corrected,
-    inventory_scores,
     norm_table,
     published_against,
     published_against_norms,
@@ -32,23 +30,26 @@ from psychometrics.norms import (
     published_tables,
     score_summary,
     significance_counts,
+    sum_scores,
 )
+from psychometrics.questionnaires import load_questionnaire, psychobench_keys
+from psychometrics.studies.psychobench import upstream_differences
 
-MINI = load_inventory("ipip20")
+MINI = load_questionnaire("ipip20")
 
 
-def answers_of(inventory, values, respondent="a", run=1, **more):
-    ids = [item.id for item in inventory.items]
+def answers_of(questionnaire, values, respondent="a", run=1, **more):
+    ids = [item.id for item in questionnaire.items]
     return pd.DataFrame(
         {
-            "respondent_id": respondent, "inventory": inventory.id, "mode": "human", "run": run,
+            "respondent_id": respondent, "questionnaire": questionnaire.id, "mode": "human", "run": run,
             "item_id": ids, "value": np.asarray(values, dtype=float), "status": "ok", **more,
         }
     )  # fmt: skip
 
 
-def score_of(answers, inventory, scale, **options):
-    table = inventory_scores(answers, inventory, **options).set_index("scale")
+def score_of(answers, questionnaire, scale, **options):
+    table = sum_scores(answers, questionnaire, **options).set_index("scale")
     return table.loc[scale, "score"]
 
 
@@ -60,7 +61,7 @@ def test_reversed_items_are_turned_round_by_hand():
 
 
 def test_sums_are_sums_and_fillers_do_not_count():
-    test = load_inventory("lot-r", texts=False)
+    test = load_questionnaire("lot-r", texts=False)
     # scored: 1, 4, 10 as they are and 3, 7, 9 reversed (0 to 4); 2, 5, 6 and 8 are fillers
     values = [4, 0, 1, 3, 0, 0, 0, 0, 2, 4]
     assert score_of(answers_of(test, values), test, "overall") == 4 + 3 + 3 + 4 + 2 + 4
@@ -80,7 +81,7 @@ def test_a_missing_answer_gives_no_score_unless_asked():
 
 def test_a_row_that_is_not_there_is_a_missing_answer():
     answers = answers_of(MINI, np.full(20, 4.0)).iloc[1:]
-    table = inventory_scores(answers, MINI).set_index("scale")
+    table = sum_scores(answers, MINI).set_index("scale")
     assert np.isnan(table.loc["extraversion", "score"])
     assert table.loc["extraversion", ["answered", "items"]].tolist() == [3, 4]
 
@@ -92,7 +93,7 @@ def test_a_value_without_status_ok_is_not_used():
 
 
 def test_a_prorated_sum_is_scaled_up():
-    gse = load_inventory("gse", texts=False)
+    gse = load_questionnaire("gse", texts=False)
     answers = answers_of(gse, [3.0] * 10)
     answers.loc[[0, 1], "status"] = "missing"
     assert score_of(answers, gse, "overall", least_answered=0.8) == 30
@@ -104,7 +105,7 @@ def test_a_prorated_sum_is_scaled_up():
         ({"value": 6.0}, "outside 1 to 5"),
         ({"item_id": "ipip20_99"}, "no item 'ipip20_99'"),
         ({"item_id": "ipip20_2"}, "twice in run 1"),
-        ({"inventory": "other"}, "answers are to 'other'"),
+        ({"questionnaire": "other"}, "answers are to 'other'"),
     ],
 )
 def test_impossible_answers_stop_with_a_sentence(change, message):
@@ -112,7 +113,7 @@ def test_impossible_answers_stop_with_a_sentence(change, message):
     for column, value in change.items():
         answers.loc[0, column] = value
     with pytest.raises(ParameterError, match=message):
-        inventory_scores(answers, MINI)
+        sum_scores(answers, MINI)
 
 
 def test_other_factors_are_carried_along():
@@ -120,8 +121,8 @@ def test_other_factors_are_carried_along():
         [answers_of(MINI, np.full(20, v), role=r) for v, r in ((5.0, "hero"), (1.0, "liar"))]
     )
     with pytest.raises(ParameterError, match="in `by`"):
-        inventory_scores(both, MINI)
-    table = inventory_scores(both, MINI, by=["role"])
+        sum_scores(both, MINI)
+    table = sum_scores(both, MINI, by=["role"])
     assert set(table["role"]) == {"hero", "liar"}
     assert (table["score"].between(1, 5)).all()
 
@@ -130,8 +131,8 @@ def test_other_factors_are_carried_along():
 @given(st.lists(st.integers(1, 5), min_size=20, max_size=20))
 def test_turning_every_answer_round_turns_every_score_round(values):
     values = np.array(values, dtype=float)
-    first = inventory_scores(answers_of(MINI, values), MINI)["score"]
-    second = inventory_scores(answers_of(MINI, 6 - values), MINI)["score"]
+    first = sum_scores(answers_of(MINI, values), MINI)["score"]
+    second = sum_scores(answers_of(MINI, 6 - values), MINI)["score"]
     np.testing.assert_allclose(first + second, 6)
 
 
@@ -139,25 +140,25 @@ def test_turning_every_answer_round_turns_every_score_round(values):
 @given(st.data())
 def test_scores_of_the_thirteen_stay_within_their_span(data):
     name = data.draw(st.sampled_from(sorted(psychobench_keys())))
-    inventory = load_inventory(name, texts=False)
-    low, high = inventory.options[0].value, inventory.options[-1].value
+    questionnaire = load_questionnaire(name, texts=False)
+    low, high = questionnaire.options[0].value, questionnaire.options[-1].value
     values = data.draw(
         st.lists(
             st.integers(int(low), int(high)),
-            min_size=len(inventory.items),
-            max_size=len(inventory.items),
+            min_size=len(questionnaire.items),
+            max_size=len(questionnaire.items),
         )
     )
-    table = inventory_scores(answers_of(inventory, values), inventory)
+    table = sum_scores(answers_of(questionnaire, values), questionnaire)
     for row in table.itertuples():
-        least, most = inventory.span(inventory.scale(row.scale))
+        least, most = questionnaire.span(questionnaire.scale(row.scale))
         assert least - 1e-9 <= row.score <= most + 1e-9
 
 
 def test_a_summary_is_that_of_numpy():
     rng = np.random.default_rng(1)
     runs = pd.concat([answers_of(MINI, rng.integers(1, 6, 20), run=r) for r in range(1, 6)])
-    scores = inventory_scores(runs, MINI)
+    scores = sum_scores(runs, MINI)
     row = score_summary(scores).query("scale == 'openness' or scale == 'intellect'").iloc[0]
     values = scores.loc[scores["scale"] == row["scale"], "score"].to_numpy()
     assert [row["mean"], row["sd"], row["n"]] == pytest.approx(
@@ -273,9 +274,9 @@ def test_holm_and_benjamini_hochberg_by_hand_and_within_families():
 
 def test_raw_answers_and_their_summary_give_the_same_comparison():
     rng = np.random.default_rng(2)
-    gse = load_inventory("gse", texts=False)
+    gse = load_questionnaire("gse", texts=False)
     runs = pd.concat([answers_of(gse, rng.integers(2, 5, 10), run=r) for r in range(1, 11)])
-    scores = inventory_scores(runs, gse)
+    scores = sum_scores(runs, gse)
     raw = compare_norms(scores)
     again = compare_norms(score_summary(scores))
     assert raw["p"].item() == again["p"].item()
@@ -294,7 +295,7 @@ def test_raw_answers_and_their_summary_give_the_same_comparison():
 
 def test_norms_that_are_not_there_are_said():
     with pytest.raises(ParameterError, match="norm"):
-        compare_norms(inventory_scores(answers_of(MINI, np.full(20, 3.0)), MINI))
+        compare_norms(sum_scores(answers_of(MINI, np.full(20, 3.0)), MINI))
 
 
 def test_the_paper_compares_with_workers_and_the_whole_sample_only():
@@ -304,39 +305,39 @@ def test_the_paper_compares_with_workers_and_the_whole_sample_only():
 
 
 def test_bsri_conclusions_follow_the_two_cuts():
-    bsri = load_inventory("bsri", texts=False)
+    bsri = load_questionnaire("bsri", texts=False)
     runs = []
     for run, (m, f) in enumerate([(1, 1), (7, 1), (1, 7), (7, 7)], start=1):
         values = np.r_[np.full(20, m), np.full(20, f), np.full(20, 4)]
         runs.append(answers_of(bsri, values, run=run))
-    table = bsri_conclusions(inventory_scores(pd.concat(runs), bsri))
+    table = bsri_conclusions(sum_scores(pd.concat(runs), bsri))
     assert table["conclusion"].tolist() == [
         "undifferentiated", "masculine", "feminine", "androgynous"
     ]  # fmt: skip
-    same = bsri_conclusions(inventory_scores(pd.concat(runs), bsri), masculine=7, feminine=7)
+    same = bsri_conclusions(sum_scores(pd.concat(runs), bsri), masculine=7, feminine=7)
     assert set(same["conclusion"]) == {"undifferentiated"}
 
 
 def test_a_missing_bsri_score_has_no_conclusion():
-    bsri = load_inventory("bsri", texts=False)
+    bsri = load_questionnaire("bsri", texts=False)
     answers = answers_of(bsri, np.full(60, 7.0)).iloc[1:]
-    assert bsri_conclusions(inventory_scores(answers, bsri))["conclusion"].isna().all()
+    assert bsri_conclusions(sum_scores(answers, bsri))["conclusion"].isna().all()
 
 
 def test_own_medians_call_a_very_masculine_and_unfeminine_respondent_feminine():
     # as the psychopath of Table 11: masculine 6.3, feminine 1.7, and yet 'feminine' 8 times
-    bsri = load_inventory("bsri", texts=False)
+    bsri = load_questionnaire("bsri", texts=False)
     values = np.r_[np.full(15, 7), np.full(5, 4), np.full(14, 1), np.full(6, 3), np.full(20, 4)]
     answers = answers_of(bsri, values)
-    scores = inventory_scores(answers, bsri).set_index("scale")["score"]
+    scores = sum_scores(answers, bsri).set_index("scale")["score"]
     assert scores.round(2).to_dict() == {"masculine": 6.25, "feminine": 1.6}
     assert bsri_own_median(answers)["conclusion"].item() == "feminine"
-    assert bsri_conclusions(inventory_scores(answers, bsri))["conclusion"].item() == "masculine"
+    assert bsri_conclusions(sum_scores(answers, bsri))["conclusion"].item() == "masculine"
 
 
 def test_cabin_dimensions_reproduce_the_papers_within_rounding():
     table = published_tables()
-    models = table[(table["study"] == "models") & (table["inventory"] == "cabin")]
+    models = table[(table["study"] == "models") & (table["questionnaire"] == "cabin")]
     ours = cabin_dimensions(models[models["table"] == 7])
     both = ours.merge(models[models["table"] == 2], on=["respondent_id", "scale"])
     assert len(both) == 48
@@ -352,9 +353,9 @@ def test_a_lacking_interest_is_named():
 
 
 def test_dimension_scores_are_means_of_their_interests():
-    cabin = load_inventory("cabin", texts=False)
+    cabin = load_questionnaire("cabin", texts=False)
     answers = answers_of(cabin, np.random.default_rng(4).integers(1, 6, 164))
-    scores = inventory_scores(answers, cabin).set_index("scale")["score"]
+    scores = sum_scores(answers, cabin).set_index("scale")["score"]
     assert len(scores) == 41 + 8 + 6
     assert scores["setpoint_nature"] == pytest.approx(
         scores[["agriculture", "nature_outdoors", "animal_service"]].mean()
@@ -368,20 +369,20 @@ def test_published_tables_are_complete():
         "models": 6 * (28 + 8 + 41), "roles": 5 * (28 + 41),
         "wordings": 30, "assistant": 10, "temperature": 25,
     }  # fmt: skip
-    assert not published_tables().duplicated(["study", "table", "inventory", "scale",
+    assert not published_tables().duplicated(["study", "table", "questionnaire", "scale",
                                               "respondent_id"]).any()  # fmt: skip
 
 
 def test_published_means_lie_within_their_scales():
     for row in published_tables().itertuples():
-        inventory = load_inventory(row.inventory, texts=False)
-        low, high = inventory.span(inventory.scale(row.scale))
+        questionnaire = load_questionnaire(row.questionnaire, texts=False)
+        low, high = questionnaire.span(questionnaire.scale(row.scale))
         assert low <= row.mean <= high, row
 
 
 def test_one_published_comparison_by_hand():
     # gpt-4 on ICB: 1.9 ± 0.4 (10) against 3.66 ± 0.76 (254); F = 3.61, not significant at 0.01
-    table = published_against_norms("models").set_index(["respondent_id", "inventory", "scale"])
+    table = published_against_norms("models").set_index(["respondent_id", "questionnaire", "scale"])
     row = table.loc[("gpt-4", "icb", "overall")]
     assert stats.f.sf((0.76 / 0.4) ** 2, 253, 9) * 2 == pytest.approx(row["f_p"])
     t, p = stats.ttest_ind_from_stats(
@@ -416,7 +417,7 @@ def test_a_study_is_compared_with_its_own_baseline():
 def test_claims_name_real_cells_and_some_do_not_hold():
     table = published_claims()
     assert set(table["expected"]) == {"higher", "lower", "same"}
-    assert not table.duplicated(["claim", "respondent_id", "inventory", "scale", "group"]).any()
+    assert not table.duplicated(["claim", "respondent_id", "questionnaire", "scale", "group"]).any()
     by = table.set_index(["claim", "respondent_id", "scale"])["found"]
     assert by[("reasoning-openness", "v1+cot", "openness")] == "higher"
     assert by[("assistant-lower", "without", "conscientiousness")] == "same"
@@ -443,7 +444,7 @@ def test_as_one_respondent_a_mean_is_a_single_score():
     table = published_against_norms("models")
     single = as_one_respondent(table)
     assert (single["test"] == "single").all()
-    row = single.query("respondent_id == 'gpt-4' and inventory == 'icb'").iloc[0]
+    row = single.query("respondent_id == 'gpt-4' and questionnaire == 'icb'").iloc[0]
     # t = (1.9 - 3.66) / (0.76 * sqrt(1 + 1/254)) = -2.311, df = 253
     assert row["t"] == pytest.approx(-2.311, abs=1e-3)
     assert not row["significant"]

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psychometrics.inventories import load_inventory
 from psychometrics.parsing import is_refusal, parse_reply
+from psychometrics.questionnaires import load_questionnaire
 
-MINI = load_inventory("ipip20")
+MINI = load_questionnaire("ipip20")
 OK, OUT, GONE = ("ok", None), ("out_of_range", None), ("missing", None)
 REFUSED, BOTH, UNREAD = ("refused", None), ("ambiguous", None), ("unreadable", None)
 
@@ -76,7 +76,7 @@ def test_letters_and_turned_options_are_undone():
 
 
 def test_options_of_a_questions_own_are_read_by_label_and_text():
-    compass = load_inventory("two_axes")
+    compass = load_questionnaire("two_axes")
     replies = "1: strongly agree\n2: 2\n3: 2 - disagree\n4: agree strongly"
     assert parse_reply(replies, compass, compass.items[:4]) == [
         ("ok", 4.0), ("ok", 2.0), ("ok", 2.0), UNREAD,

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from psychometrics.ask import answer
 from psychometrics.exceptions import ParameterError, StoreError
-from psychometrics.inventories import answer, load_inventory
-from psychometrics.norms import inventory_scores
-from psychometrics.persons import (
+from psychometrics.norms import sum_scores
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics.respondents.persons import (
     ask_custom,
     ask_person,
     draw_traits,
@@ -25,8 +26,8 @@ from psychometrics.persons import (
     simulate_graded,
 )
 
-MINI = load_inventory("ipip20")
-TWO = load_inventory("two_axes")
+MINI = load_questionnaire("ipip20")
+TWO = load_questionnaire("two_axes")
 
 
 def test_graded_probabilities_equal_those_worked_by_hand():
@@ -49,7 +50,7 @@ def test_graded_probabilities_sum_to_one_and_turn_round_with_the_slope(trait, sl
 
 def test_known_traits_come_back_through_the_keys_as_far_as_the_model_lets_them():
     traits = draw_traits(MINI, 1500, seed=4)
-    scores = inventory_scores(simulate_graded(MINI, traits=traits, seed=4), MINI)
+    scores = sum_scores(simulate_graded(MINI, traits=traits, seed=4), MINI)
     wide = scores.pivot(index="respondent_id", columns="scale", values="score").loc[traits.index]
     r = pd.DataFrame({a: [wide[a].corr(traits[b]) for b in traits] for a in traits}).to_numpy()
     assert (np.diag(r) > 0.75).all()
@@ -138,7 +139,7 @@ def test_a_function_is_asked_in_the_runs_order_and_read_like_a_chat():
 
 
 def test_a_parser_of_the_users_is_used_and_checked():
-    def parse(reply, inventory, items, labels, orders):
+    def parse(reply, questionnaire, items, labels, orders):
         return [("ok", float(len(reply)))] * len(items)
 
     assert set(answer(MINI, "custom", generate=lambda m: "xyz", parse=parse)["value"]) == {3.0}
@@ -151,9 +152,9 @@ def test_a_parser_of_the_users_is_used_and_checked():
 # --- a person --------------------------------------------------------------------------------
 
 PROGRAM = (
-    "import sys; from psychometrics.inventories import load_inventory; "
-    "from psychometrics.persons import ask_person; "
-    "ask_person(load_inventory('ipip20'), 'ann', path=sys.argv[1])"
+    "import sys; from psychometrics.questionnaires import load_questionnaire; "
+    "from psychometrics.respondents.persons import ask_person; "
+    "ask_person(load_questionnaire('ipip20'), 'ann', path=sys.argv[1])"
 )
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from psychometrics.exceptions import ParameterError, QuestionnaireError
 from psychometrics.prompts import PROMPT_COLUMNS, prompts, write_prompts
-from psychometrics.questionnaire import Questionnaire, counts, load_questionnaire
+from psychometrics.questionnaires import Questionnaire, counts, load_questionnaire
 
 TRANSLATED = ("gad7", "phq9", "soc13")
 INTENSIFIERS = {

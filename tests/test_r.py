@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psychometrics import irt, items
+from psychometrics import irt
+from psychometrics.studies import diagnostic as items
 
 pytestmark = pytest.mark.r
 
@@ -52,7 +53,7 @@ def test_marginal_difficulties_agree_with_r_where_abilities_are_normal(tmp_path)
 
 
 def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
-    from psychometrics.classical import item_rest
+    from psychometrics.items import item_rest
     from psychometrics.reliability import alpha, omega
 
     table = items.model_answers("transformers", "MN")
@@ -75,7 +76,7 @@ def test_infinite_difficulties_are_put_where_rs_logistic_regression_stops(tmp_pa
 
 
 def test_mantel_haenszel_is_rs(tmp_path):
-    from psychometrics.classical import mantel_haenszel
+    from psychometrics.items import mantel_haenszel
 
     one, two = items.people_answers("LE"), items.model_answers("transformers", "LE")
     ours = mantel_haenszel(one, two)

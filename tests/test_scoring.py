@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from psychometrics import item_scores, load_questionnaire, prompts, scale_scores, two_way
 from psychometrics.exceptions import ParameterError
-from psychometrics.questionnaire import Questionnaire
+from psychometrics.questionnaires import Questionnaire
 from psychometrics.scoring import keyed_items, pss, raw_scores
 
 SCORES = arrays(np.float64, (3, 4), elements=st.floats(1e-4, 1.0))

@@ -257,7 +257,7 @@ def identity(source: Source, mode: str, dtype: str) -> dict:
     """Who answers, in which mode, version and precision; see ``identify``."""
     digest = source.digest
     if source.kind == "embedded":
-        from ..heads import head_table
+        from .heads import head_table
 
         digest = digest_text(digest, str(head_table().get("mlm")))
     return {
@@ -278,8 +278,8 @@ def _member_with_masked_lm_head(source: Source, mode: str):
             f"{source.name} has no head for mode '{mode}': embedded members answer in modes nli "
             f"and mlm; name a folder or a hub id."
         )
-    from ..heads import load_masked_lm
     from ..population import load_embedded
+    from .heads import load_masked_lm
 
     with quietly():
         member, tokenizer = load_embedded(source.name)

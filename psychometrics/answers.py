@@ -1,0 +1,60 @@
+"""The table of answers to items, whoever gave them: its columns, its statuses, its checks."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from .exceptions import ParameterError
+from .questionnaires import Questionnaire
+
+STATUSES = ("ok", "refused", "out_of_range", "missing", "ambiguous", "unreadable", "no_reply")
+"""What became of a question; only ``ok`` has a value."""
+COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", "status")
+"""Of every table of answers; what is particular to a way of asking comes after them."""
+
+
+def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Put answers into the form that every way of asking returns, and check them.
+
+    Parameters
+    ----------
+    rows : list of dict or DataFrame
+        Of each answer the columns of ``COLUMNS`` but ``questionnaire``; further ones are kept.
+    questionnaire : Questionnaire
+
+    Returns
+    -------
+    DataFrame
+        One row per answer, ``value`` as float and missing where the status is not ``ok``.
+
+    Raises
+    ------
+    ParameterError
+        An item, a status or a value is none of the questionnaire's.
+    """
+    frame = pd.DataFrame(rows)
+    if frame.empty:
+        frame = pd.DataFrame(columns=list(COLUMNS))
+    frame["questionnaire"] = questionnaire.id
+    frame["value"] = frame["value"].astype(float)
+    if stray := set(frame["status"]) - set(STATUSES):
+        raise ParameterError(f"status must be one of {', '.join(STATUSES)}, got '{min(stray)}'.")
+    frame["value"] = frame["value"].where(frame["status"] == "ok")
+    spans = {}
+    for item in questionnaire.items:
+        values = [option.value for option in questionnaire.choices(item)]
+        spans[item.id] = (min(values), max(values))
+    if stray := set(frame["item_id"]) - set(spans):
+        raise ParameterError(f"{questionnaire.id} has no item '{min(stray)}': correct it.")
+    low = frame["item_id"].map(lambda i: spans[i][0]).astype(float)
+    high = frame["item_id"].map(lambda i: spans[i][1]).astype(float)
+    answered = frame["status"] == "ok"
+    wrong = answered & ~frame["value"].between(low, high)
+    if wrong.any():
+        row = frame[wrong].iloc[0]
+        raise ParameterError(
+            f"{questionnaire.id}, item {row['item_id']}: {row['value']} is not between "
+            f"{low[wrong].iloc[0]:g} and {high[wrong].iloc[0]:g}; record it as out of range."
+        )
+    extra = [column for column in frame.columns if column not in COLUMNS]
+    return frame[[*COLUMNS, *extra]].reset_index(drop=True)

@@ -1,0 +1,1 @@
+"""What built the files under ``data/``: population, heads, diagnostic, beliefs, interventions."""

@@ -1,0 +1,469 @@
+"""Models of today answer the diagnostic: the paper's four training regimes, and small LSTMs.
+
+The sentences are fetched; what is kept is who solved which item. Transformers answer through the
+response store. Those that this module trains itself are kept as answers only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+from tqdm import tqdm
+
+from ..ask import answered, identified
+from ..data import NLI_LABELS, fetch, mnli_sample
+from ..exceptions import ParameterError
+from ..paths import data_dir, store_dir
+from ..population import base_path, population, population_table
+from ..respondents.nli import quietly
+from ..studies.diagnostic import items, live_models
+from ..training import nli_accuracy, nli_classifier, nli_pairs, train_nli
+
+RESULT = ["pairs", "accuracy", "low", "high", "seconds"]
+TRANSFORMERS = {
+    "minilm-untrained": {"regime": "untrained", "seeds": (1, 2, 3)},
+    "minilm-pretrained": {"regime": "pretrained", "seeds": (1, 2, 3)},
+    "minilm-scratch-snli-l3": {"regime": "finetuned", "seeds": (1,), "data": "snli", "layers": 3},
+    "minilm-scratch-mnli-l3": {"regime": "finetuned", "seeds": (1,), "data": "mnli", "layers": 3},
+}
+"""The regimes that the embedded population lacks, which has been pre-trained and fine-tuned."""
+LSTMS = [
+    {"data": data, "words": words, "hidden": hidden, "layers": 1, "lr": lr, "seed": seed}
+    for seed, (data, words, (hidden, lr)) in enumerate(
+        itertools.product(
+            ("snli", "mnli", "mnli+snli"), ("pretrained", "random"), ((64, 2e-3), (128, 1e-3))
+        ),
+        start=1,
+    )
+    if hidden == 64 or data == "snli"
+]
+"""A grid over data, word vectors and size, as the paper's was; wide ones where data are few."""
+
+
+def sentences() -> pd.DataFrame:
+    """Premise and hypothesis of each item, fetched from the authors' file.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``item_id`` as :func:`psychometrics.studies.diagnostic.items`: ``premise, hypothesis``.
+
+    Raises
+    ------
+    DataError
+        The file cannot be had.
+    """
+    raw = pd.read_csv(
+        fetch("glue_diagnostic"), sep="\t", dtype=str, keep_default_na=False, header=None, quoting=3
+    )
+    body = raw.iloc[2:-1, [0, 3, 4]].set_axis(["item_id", "premise", "hypothesis"], axis=1)
+    body = body.assign(item_id=body["item_id"].astype(int)).set_index("item_id")
+    return body.loc[items().index]
+
+
+def ask_diagnostic(
+    respondents: str | Path | object | Iterable[str | Path | object],
+    store: str | Path | None = None,
+    dtype: str | None = "float32",
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Put the whole diagnostic to NLI respondents, through the response store.
+
+    Parameters
+    ----------
+    respondents : str or respondent, or several
+        As in :func:`psychometrics.ask`.
+    store : str or Path, optional
+        Folder of the response store.
+    dtype : {"float32", "bfloat16"}, optional
+        Precision; an item that hangs in the balance may fall differently in another.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    DataFrame of 0 and 1, shape (R, I)
+        Indexed by ``respondent_id``: whether the most probable class is the right one.
+
+    Raises
+    ------
+    RespondentError, DataError, StoreError
+        A respondent, the sentences or the store cannot be used.
+
+    Examples
+    --------
+    >>> ask_diagnostic("minilm-both-l6-s1").mean(axis=1)  # doctest: +SKIP
+    """
+    store = Path(store).expanduser() if store is not None else store_dir()
+    who = identified(respondents, "nli", dtype)
+    table = sentences().assign(questionnaire="glue-diagnostic")
+    right = solutions()
+    rows = {}
+    with tqdm(total=len(who) * len(table), unit="item", disable=not progress) as bar:
+        for identity, respondent in who:
+            answers, _ = answered(table, identity, respondent, store, bar)
+            chosen = answers[list(NLI_LABELS)].to_numpy().argmax(axis=1)
+            rows[identity["respondent_id"]] = chosen == right
+    return pd.DataFrame.from_dict(rows, orient="index", columns=table.index).astype(np.int8)
+
+
+def solutions() -> np.ndarray:
+    """Right answers in the order of the items: 0 entailment, 1 neutral, 2 contradiction."""
+    return items()["label"].map(NLI_LABELS.index).to_numpy()
+
+
+def random_encoder(folder: str | Path, seed: int, layers: int | None = None) -> Path:
+    """An encoder of the base model's architecture with random weights, and its tokenizer.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where it is saved.
+    seed : int
+        Of its weights.
+    layers : int, optional
+        Fewer layers than the base model has.
+
+    Returns
+    -------
+    Path
+        The folder, from which :func:`psychometrics.training.train_nli` can start.
+    """
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    torch.manual_seed(seed)
+    config = AutoConfig.from_pretrained(base_path())
+    config.num_hidden_layers = layers or config.num_hidden_layers
+    AutoModel.from_config(config).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(base_path()).save_pretrained(folder)
+    return Path(folder)
+
+
+def fresh_head(base: str | Path, folder: str | Path, seed: int) -> Path:
+    """An encoder with an NLI head that has learnt nothing: what the paper calls no fine-tuning."""
+    from transformers import AutoTokenizer
+
+    torch.manual_seed(seed)
+    nli_classifier(base).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(base).save_pretrained(folder)
+    return Path(folder)
+
+
+class LSTMRespondent(nn.Module):
+    """Reads each sentence with one bidirectional LSTM and compares what it keeps of the two.
+
+    Attributes
+    ----------
+    identity : dict
+        ``respondent_id, mode, dtype, fingerprint``, as the other respondents have it.
+    """
+
+    def __init__(self, words: torch.Tensor, frozen: bool, recipe: dict, tokenizer) -> None:
+        super().__init__()
+        hidden, layers = recipe["hidden"], recipe["layers"]
+        dropout = recipe.get("dropout", 0.2)
+        self.tokenizer, self.recipe = tokenizer, recipe
+        self.words = nn.Embedding.from_pretrained(words, freeze=frozen, padding_idx=0)
+        self.project = nn.Linear(words.shape[1], hidden)
+        self.reader = nn.LSTM(
+            hidden, hidden, layers, batch_first=True, bidirectional=True,
+            dropout=dropout if layers > 1 else 0.0,
+        )  # fmt: skip
+        self.head = nn.Sequential(
+            nn.Dropout(dropout), nn.Linear(8 * hidden, hidden), nn.ReLU(),
+            nn.Dropout(dropout), nn.Linear(hidden, len(NLI_LABELS)),
+        )  # fmt: skip
+
+    @property
+    def identity(self) -> dict:
+        name = lstm_name(self.recipe)
+        weights = hashlib.sha256()
+        for tensor in self.state_dict().values():
+            weights.update(tensor.detach().numpy().tobytes())
+        return {
+            "respondent_id": name, "source": "trained", "model": name, "revision": "",
+            "mode": "nli", "dtype": "float32", "fingerprint": weights.hexdigest()[:32],
+        }  # fmt: skip
+
+    def forward(self, premises: list[list[int]], hypotheses: list[list[int]]) -> torch.Tensor:
+        """Logits of n pairs of token ids, shape (n, 3)."""
+        one, two = self._read(premises), self._read(hypotheses)
+        return self.head(torch.cat([one, two, (one - two).abs(), one * two], dim=1))
+
+    def _read(self, sentences: list[list[int]]) -> torch.Tensor:
+        """Last states in both directions, shape (n, 2 hidden)."""
+        lengths = torch.tensor([len(ids) for ids in sentences])
+        padded = nn.utils.rnn.pad_sequence([torch.tensor(ids) for ids in sentences], True)
+        vectors = torch.tanh(self.project(self.words(padded)))
+        packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
+        last = self.reader(packed)[1][0]
+        return torch.cat([last[-2], last[-1]], dim=1)
+
+    @torch.no_grad()
+    def answer(self, pairs: Iterable[tuple[str, str]], progress: bool = False) -> np.ndarray:
+        """Probability of entailment, neutral and contradiction, shape (n, 3), in input order."""
+        was = self.training
+        self.eval()
+        premises, hypotheses = _encode(self.tokenizer, list(pairs))
+        order = np.argsort([len(ids) for ids in premises], kind="stable")
+        result = np.empty((len(order), len(NLI_LABELS)), dtype=np.float32)
+        for start in tqdm(range(0, len(order), 256), disable=not progress):
+            part = order[start : start + 256]
+            logits = self([premises[i] for i in part], [hypotheses[i] for i in part])
+            result[part] = logits.softmax(dim=1).numpy()
+        self.train(was)
+        return result
+
+
+def train_lstm(
+    recipe: dict, epochs: int = 3, batch_size: int = 64, pairs: pd.DataFrame | None = None
+) -> LSTMRespondent:
+    """Train a small LSTM on the project's samples of SNLI and MNLI, about a minute on one core.
+
+    Parameters
+    ----------
+    recipe : dict
+        ``data`` ("snli", "mnli" or "mnli+snli"), ``words`` ("pretrained": the base encoder's word
+        vectors, fixed, in place of the paper's GloVe; or "random": learnt here), ``hidden,
+        layers, lr, seed``; optionally ``dropout``.
+    epochs, batch_size : int, int
+        Passes over the data, and pairs in a step.
+    pairs : DataFrame, optional
+        Train on these instead: ``premise, hypothesis, label``.
+
+    Returns
+    -------
+    LSTMRespondent
+
+    Raises
+    ------
+    ParameterError
+        ``words`` is neither of the two.
+    DataError
+        The data cannot be had.
+
+    References
+    ----------
+    Hochreiter and Schmidhuber (1997); Laverghetta et al. (2021), appendix A.
+    """
+    from transformers import AutoTokenizer
+
+    if recipe["words"] not in ("pretrained", "random"):
+        raise ParameterError(f"words must be pretrained or random, got '{recipe['words']}'.")
+    pairs = nli_pairs(recipe["data"].split("+") if pairs is None else pairs)
+    tokenizer = AutoTokenizer.from_pretrained(base_path())
+    torch.manual_seed(recipe["seed"])
+    frozen = recipe["words"] == "pretrained"
+    model = LSTMRespondent(_words(frozen, len(tokenizer)), frozen, recipe, tokenizer)
+    premises, hypotheses = _encode(
+        tokenizer, list(zip(pairs["premise"], pairs["hypothesis"], strict=True))
+    )
+    labels = torch.tensor(pairs["label"].to_numpy())
+    lengths = np.array([len(ids) for ids in premises])
+    rng = np.random.default_rng(recipe["seed"])
+    learnt = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(learnt, lr=recipe["lr"])
+    steps = epochs * -(-len(pairs) // batch_size)
+    decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / steps))
+    model.train()
+    for _ in range(epochs):
+        for part in _batches(lengths, batch_size, rng):
+            logits = model([premises[i] for i in part], [hypotheses[i] for i in part])
+            loss = nn.functional.cross_entropy(logits, labels[part])
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(learnt, 5.0)
+            optimizer.step()
+            decay.step()
+    return model.eval()
+
+
+def lstm_name(recipe: dict) -> str:
+    """Name of an LSTM by its recipe.
+
+    Examples
+    --------
+    >>> lstm_name(LSTMS[0])
+    'lstm-snli-pretrained-h64-x1-s1'
+    """
+    return "lstm-{data}-{words}-h{hidden}-x{layers}-s{seed}".format(**recipe)
+
+
+def build_live(
+    only: str = "", epochs: float = 3.0, folder: str | Path | None = None, progress: bool = True
+) -> pd.DataFrame:
+    """Train what is not there yet, ask everyone, and write ``data/diagnostic/live.csv.gz``.
+
+    Members of the embedded population are asked again where their weights have changed since.
+
+    Parameters
+    ----------
+    only : str
+        Begin with the respondents whose names start so, and leave the others as they are.
+    epochs : float
+        Passes over the data of those that are trained here.
+    folder : str or Path, optional
+        Where the file is written; ``data/diagnostic`` by default.
+    progress : bool
+        Say who is done.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`psychometrics.studies.diagnostic.live_models` gives it, with ``answers``.
+    """
+    from ..respondents import identify
+    from ..studies.diagnostic import _write_gzip
+
+    path = Path(folder or data_dir() / "diagnostic") / "live.csv.gz"
+    table = live_models(path) if path.is_file() else pd.DataFrame()
+    held_out = mnli_sample().query("held_out")
+    todo = [(name, _embedded) for name in population() if name.startswith(only)]
+    todo += [(name, _transformer) for name in transformer_names() if name.startswith(only)]
+    todo += [(lstm_name(recipe), _lstm) for recipe in LSTMS if lstm_name(recipe).startswith(only)]
+    for name, make in todo:
+        if name in table.index and (
+            make is not _embedded
+            or identify(name, dtype="float32")["fingerprint"] == table.loc[name, "fingerprint"]
+        ):
+            continue
+        with quietly():
+            row = pd.DataFrame([make(name, epochs, held_out)], index=[name])
+        table = pd.concat([table.drop(index=name, errors="ignore"), row])
+        # Another build may have written meanwhile.
+        if path.is_file() and len(other := live_models(path)):
+            table = pd.concat([table, other.loc[other.index.difference(table.index)]])
+        order = [n for n in [*population(), *transformer_names(), *map(lstm_name, LSTMS)]
+                 if n in table.index]  # fmt: skip
+        table = table.loc[order]
+        _write_gzip(table.rename_axis("respondent_id").reset_index(), path)
+        if progress:
+            print(f"{name}: {row['accuracy'].iloc[0]:.3f}, {row['seconds'].iloc[0]:.0f} s", flush=1)
+    return table
+
+
+def transformer_names() -> list[str]:
+    """Names of the respondents of ``TRANSFORMERS``, a seed in each."""
+    return [f"{name}-s{seed}" for name, what in TRANSFORMERS.items() for seed in what["seeds"]]
+
+
+def _embedded(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
+    from ..respondents import identify
+
+    known = population_table().set_index("respondent_id").loc[name]
+    answers = ask_diagnostic(name, progress=False).loc[name]
+    row = _row("transformers", "minilm", True, True, known["data"], known["seed"], answers)
+    fingerprint = identify(name, dtype="float32")["fingerprint"]
+    return row | {column: known[column] for column in RESULT} | {"fingerprint": fingerprint}
+
+
+def _transformer(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
+    from ..respondents import load_respondent
+
+    kind, seed = name.rsplit("-s", 1)
+    what, seed = TRANSFORMERS[kind], int(seed)
+    pretrained = what["regime"] == "pretrained"
+    finetuned = what["regime"] == "finetuned"
+    began, pairs = time.perf_counter(), 0
+    with tempfile.TemporaryDirectory() as work:
+        base = base_path()
+        if not pretrained:
+            base = random_encoder(f"{work}/base", seed, what.get("layers"))
+        if finetuned:
+            train_nli(
+                base, what["data"].split("+"), f"{work}/{name}", epochs=epochs, lr=3e-4,
+                dropout=0.0, max_length=64, seed=seed, progress=False,
+            )  # fmt: skip
+            pairs = len(nli_pairs(what["data"].split("+")))
+        else:
+            fresh_head(base, f"{work}/{name}", seed)
+        seconds = time.perf_counter() - began
+        respondent = load_respondent(f"{work}/{name}", dtype="float32")
+        answers = _solved(respondent)
+        measured = _measured(respondent, held_out)
+    row = _row("transformers", "minilm", pretrained, finetuned, what.get("data"), seed, answers)
+    result = {"pairs": pairs, **measured, "seconds": round(seconds, 1), "fingerprint": ""}
+    return row | result
+
+
+def _lstm(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
+    recipe = next(recipe for recipe in LSTMS if lstm_name(recipe) == name)
+    began = time.perf_counter()
+    respondent = train_lstm(recipe, int(epochs))
+    seconds = time.perf_counter() - began
+    pretrained = recipe["words"] == "pretrained"
+    row = _row(
+        "lstms", "lstm", pretrained, True, recipe["data"], recipe["seed"], _solved(respondent)
+    )
+    pairs = len(nli_pairs(recipe["data"].split("+")))
+    result = {"pairs": pairs, **_measured(respondent, held_out), "seconds": round(seconds, 1)}
+    return row | result | {"fingerprint": ""}
+
+
+def _row(population, family, pretrained, finetuned, data, seed, answers) -> dict:
+    return {
+        "population": population, "family": family, "pretrained": bool(pretrained),
+        "finetuned": bool(finetuned), "data": data or "", "seed": int(seed),
+        "answers": "".join(str(int(a)) for a in answers),
+    }  # fmt: skip
+
+
+def _solved(respondent) -> np.ndarray:
+    table = sentences()
+    pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
+    return (respondent.answer(pairs).argmax(axis=1) == solutions()).astype(int)
+
+
+def _measured(respondent, pairs: pd.DataFrame) -> dict:
+    from statsmodels.stats.proportion import proportion_confint
+
+    share = nli_accuracy(
+        respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True))),
+        pairs["label"],
+    )
+    low, high = proportion_confint(round(share * len(pairs)), len(pairs), method="wilson")
+    return {"accuracy": round(share, 4), "low": round(low, 4), "high": round(high, 4)}
+
+
+def _words(pretrained: bool, size: int) -> torch.Tensor:
+    """Word vectors: the base encoder's, or random ones of a hundred dimensions."""
+    if not pretrained:
+        return torch.randn(size, 100) * 0.1
+    from transformers import AutoModel
+
+    with quietly(), torch.no_grad():
+        vectors = AutoModel.from_pretrained(base_path()).get_input_embeddings().weight.clone()
+    return (vectors - vectors.mean(dim=0)) / vectors.std()
+
+
+def _encode(tokenizer, pairs: list[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:
+    """Token ids of premises and hypotheses without special tokens, 48 at most, one at least."""
+    return tuple(
+        [
+            ids or [tokenizer.unk_token_id]
+            for ids in tokenizer(
+                [pair[side] for pair in pairs],
+                add_special_tokens=False,
+                truncation=True,
+                max_length=48,
+            )["input_ids"]
+        ]
+        for side in (0, 1)
+    )
+
+
+def _batches(lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Shuffled batches of pairs whose premises are about as long, which saves padding."""
+    order = np.argsort(lengths + rng.uniform(-2, 2, len(lengths)))
+    batches = [order[start : start + size] for start in range(0, len(order), size)]
+    return [batches[place] for place in rng.permutation(len(batches))]

@@ -1,0 +1,998 @@
+"""Questionnaires: what one holds, and how a file of any of three layouts is read and checked.
+
+YAML is the project's own layout (``questionnaires/README.md`` lists its keys). PsychoBench's and
+question_llm's JSON become the same :class:`Questionnaire`, by the same strict rules.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import math
+import re
+import unicodedata
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import pandas as pd
+import yaml
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from .data import fetch
+from .exceptions import ParameterError, QuestionnaireError
+from .paths import data_dir, questionnaires_dir
+
+PLACEHOLDERS = ("term", "intensifier")
+COMPASS = "political_compass"
+LARGEST = 1e9
+"""Values, weights and scores lie between minus and plus this."""
+
+
+def _clean(text: str) -> str:
+    for sign in text:
+        kind = unicodedata.category(sign)
+        joiner = sign in "\u200c\u200d"  # some scripts need these two
+        if (kind in ("Cc", "Cf", "Cs") and not joiner and sign != "\n") or sign == "\ufffe":
+            raise ValueError(f"holds the invisible sign U+{ord(sign):04X}: take it out")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if "\n" in text:
+        raise ValueError("holds a line break: write it on one line")
+    return text
+
+
+def _without_gaps(text: str) -> str:
+    if set("{}") & set(text):
+        raise ValueError("holds a brace: only premise and hypothesis have gaps")
+    return text
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("must be a number")
+    if not math.isfinite(value) or abs(value) > LARGEST:
+        raise ValueError(f"must be a finite number of at most {LARGEST:g}")
+    return float(value)
+
+
+def _key(value: object) -> object:
+    if isinstance(value, bool) or value not in (1, -1):
+        raise ValueError("must be 1, or -1 where agreement lowers the score")
+    return int(value)
+
+
+def _size(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= LARGEST:
+        raise ValueError("must be a whole number from 1")
+    return value
+
+
+Text = Annotated[str, Field(min_length=1), AfterValidator(_clean), AfterValidator(_one_line)]
+Paragraph = Annotated[str, Field(min_length=1), AfterValidator(_clean)]
+Word = Annotated[Text, AfterValidator(_without_gaps)]
+Words = Annotated[tuple[Word, ...], Field(min_length=1)]
+Number = Annotated[float, BeforeValidator(_number)]
+Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+class Level(_Part):
+    """A level of the Likert scale: interchangeable intensifiers and their common weight."""
+
+    weight: Number
+    terms: Words
+
+
+class Terms(_Part):
+    """Construct terms: ``source`` (S+) keep the item's stance, ``inverse`` (S−) turn it round."""
+
+    source: Words
+    inverse: Words
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Terms:
+        repeated = _repeated([*self.source, *self.inverse])
+        if repeated:
+            raise ValueError(f"{_listed(repeated)} occurs more than once: keep one of them")
+        return self
+
+
+class Template(_Part):
+    """A premise and a hypothesis with one gap for a term and one for an intensifier."""
+
+    premise: Text
+    hypothesis: Text
+    terms: Terms | None = None
+
+    @field_validator("premise", "hypothesis")
+    @classmethod
+    def _placeholders_known(cls, text: str) -> str:
+        unknown = [name for name in re.findall(r"{([^{}]*)}", text) if name not in PLACEHOLDERS]
+        if unknown:
+            raise ValueError(
+                f"unknown placeholder {{{unknown[0]}}}: templates know {{term}} and {{intensifier}}"
+            )
+        if set("{}") & set(re.sub(r"{[^{}]*}", "", text)):
+            raise ValueError("has a brace without its partner: write {term} or {intensifier}")
+        return text
+
+    @model_validator(mode="after")
+    def _placeholders_once(self) -> Template:
+        for name in PLACEHOLDERS:
+            times = (self.premise + self.hypothesis).count(f"{{{name}}}")
+            if times != 1:
+                raise ValueError(
+                    f"premise and hypothesis together need {{{name}}} exactly once, "
+                    f"they have it {times} times"
+                )
+        return self
+
+
+class Option(_Part):
+    """A response option as people see it, with the value that scores it."""
+
+    value: Number
+    label: Text
+
+
+class Scale(_Part):
+    """Items that are added up or averaged, after those in ``reverse`` are turned round.
+
+    ``items: all`` in a file stands for every item; a subscale names its parent.
+    """
+
+    id: Text
+    title: Text
+    items: Words
+    reverse: tuple[Text, ...] = ()
+    mode: Literal["mean", "sum"] = "mean"
+    parent: str | None = None
+
+
+class Norm(_Part):
+    """Mean and standard deviation of a scale in a group of people, with the source."""
+
+    scale: Text
+    group: Text
+    n: Annotated[int, BeforeValidator(_size)]
+    mean: Number
+    sd: Annotated[Number, Field(gt=0)]
+    citation: Text
+
+
+class Item(_Part):
+    """One question, its key, and what it needs for a way of asking.
+
+    ``terms``, ``templates`` and ``intensifiers`` for NLI prompts; ``options`` where they are not
+    the questionnaire's; ``weights``, what each option adds to each category.
+    """
+
+    id: Text
+    text: Paragraph
+    keying: Annotated[int, BeforeValidator(_key)] = 1
+    terms: Terms | None = None
+    templates: tuple[Template, ...] = ()
+    intensifiers: Annotated[tuple[Level, ...], Field(min_length=2)] | None = None
+    options: tuple[Option, ...] | None = None
+    weights: tuple[tuple[Number, ...], ...] | None = None
+
+
+class Questionnaire(_Part):
+    """Items, response options, scales or categories, NLI templates, norms, source and terms."""
+
+    id: Identifier
+    title: Text
+    short_title: Text
+    measures: Text
+    language: Text = "en"
+    citation: Text
+    source: Text
+    licence: Text
+    wording: Literal["verbatim", "paraphrase", "upstream"] = "verbatim"
+    instructions: Paragraph | None = None
+    system: Paragraph | None = None
+    stem: Text | None = None
+    options: tuple[Option, ...] = Field(
+        default=(), validation_alias=AliasChoices("options", "response")
+    )
+    intensifiers: Annotated[tuple[Level, ...], Field(min_length=2)] | None = None
+    scales: tuple[Scale, ...] = ()
+    norms: tuple[Norm, ...] = ()
+    categories: tuple[Text, ...] = ()
+    bias: tuple[Number, ...] = ()
+    items: Annotated[tuple[Item, ...], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _all_items(cls, content: object) -> object:
+        """``items: all`` of a scale as the list it stands for."""
+        if not isinstance(content, dict):
+            return content
+        items, scales = content.get("items"), content.get("scales")
+        if not isinstance(items, list | tuple) or not isinstance(scales, list | tuple):
+            return content
+        ids = [i.get("id") if isinstance(i, dict) else getattr(i, "id", None) for i in items]
+        whole = [
+            {**scale, "items": ids}
+            if isinstance(scale, dict) and scale.get("items") == "all"
+            else scale
+            for scale in scales
+        ]
+        return {**content, "scales": whole}
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Questionnaire:
+        if mistakes := _mistakes(self):
+            raise ValueError("\n".join(mistakes))
+        return self
+
+    def item(self, item_id: str) -> Item:
+        """The item with this id."""
+        for item in self.items:
+            if item.id == item_id:
+                return item
+        raise ParameterError(f"{self.id} has no item '{item_id}': it has {self.items[0].id} etc.")
+
+    def scale(self, scale_id: str) -> Scale:
+        """The scale with this id."""
+        for scale in self.scales:
+            if scale.id == scale_id:
+                return scale
+        known = ", ".join(scale.id for scale in self.scales)
+        raise ParameterError(f"{self.id} has no scale '{scale_id}': it has {known}.")
+
+    def members(self, scale: Scale) -> list[Item]:
+        """Items of a scale, in the questionnaire's order."""
+        return [item for item in self.items if item.id in scale.items]
+
+    def keys(self, scale: Scale | None = None) -> dict[str, int]:
+        """Key of each item (of a scale): -1 where agreement lowers the score, else 1."""
+        reverse = scale.reverse if scale else ()
+        members = self.members(scale) if scale else self.items
+        return {item.id: -item.keying if item.id in reverse else item.keying for item in members}
+
+    def levels(self, item: Item) -> tuple[Level, ...]:
+        """Levels of intensifiers that an item is asked with: its own, or the questionnaire's."""
+        return item.intensifiers or self.intensifiers or ()
+
+    def choices(self, item: Item | str) -> tuple[Option, ...]:
+        """Options of an item (or the item with this id): its own, or the questionnaire's."""
+        if isinstance(item, str):
+            item = self.item(item)
+        return item.options or self.options
+
+    def statement(self, item: Item) -> str:
+        """The item as a whole sentence: after the stem, if there is one, and with a full stop."""
+        text = item.text
+        if self.stem:
+            text = f"{self.stem} {text[0].lower()}{text[1:]}"
+        return text if text[-1] in ".?!" else f"{text}."
+
+    def span(self, scale: Scale) -> tuple[float, float]:
+        """Lowest and highest score that a scale can take by its options."""
+        ends = [[o.value for o in self.choices(name)] for name in scale.items]
+        if not all(ends):
+            raise ParameterError(f"{self.id} has items without options, so no range.")
+        low, high = sum(min(e) for e in ends), sum(max(e) for e in ends)
+        return (low, high) if scale.mode == "sum" else (low / len(ends), high / len(ends))
+
+
+def load_questionnaire(name_or_path: str | Path, texts: bool = True) -> Questionnaire:
+    """Read and check a questionnaire.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        One of :func:`questionnaire_names`, or the path of a file: YAML in the project's layout,
+        or JSON in PsychoBench's or question_llm's.
+    texts : bool
+        Whether the items' wording is needed. Without it PsychoBench's thirteen scales load with
+        no download: keys, norms and ranges, and a placeholder for each item.
+
+    Returns
+    -------
+    Questionnaire
+        Frozen; every part of it is checked.
+
+    Raises
+    ------
+    QuestionnaireError
+        The file is missing or malformed. The message has one line per mistake, each naming the
+        file, the item and the mend.
+    DataError
+        The wording is needed and can neither be found nor downloaded.
+
+    References
+    ----------
+    Huang et al. (2024), Table 5 and appendix A; the question_llm library's description,
+    *Instantiating Questionnaires*.
+
+    Examples
+    --------
+    >>> load_questionnaire("gad7").measures
+    'anxiety'
+    >>> [scale.title for scale in load_questionnaire("dtdd", texts=False).scales]
+    ['Machiavellianism', 'Psychopathy', 'Narcissism']
+    """
+    if isinstance(name_or_path, str) and name_or_path in psychobench_keys():
+        return _psychobench(name_or_path, texts)
+    if isinstance(name_or_path, str) and name_or_path == COMPASS:
+        path = fetch(COMPASS)
+        content = _categories(_json(path, path.name), path.name, path.stem) | {
+            "id": COMPASS,
+            "title": "Political Compass, as used by question_llm",
+            "short_title": "PCT",
+            "measures": "political position",
+            "citation": "questionllm",
+        }
+        return _checked(content, path.name)
+    path = _find(name_or_path)
+    place = _shown(path)
+    if path.suffix.lower() == ".json":
+        content = _json(path, place)
+        read = _upstream_layout if _is_psychobench(content) else _categories
+        questionnaire = _checked(read(content, place, path.stem), place)
+    else:
+        content = _yaml(path, place)
+        questionnaire = _checked(content, place)
+        if questionnaire.id != path.stem:
+            raise QuestionnaireError(
+                f"{place}, id: '{questionnaire.id}' must be the file's name without its ending; "
+                f"rename one of the two."
+            )
+    _not_shipped(questionnaire, path, place)
+    return questionnaire
+
+
+def questionnaire_names() -> list[str]:
+    """Names of the questionnaires that come with the project.
+
+    Examples
+    --------
+    >>> {"gad7", "ipip50", "bfi"} <= set(questionnaire_names())
+    True
+    """
+    own = sorted(path.stem for path in questionnaires_dir().glob("*.yaml"))
+    return [*own, *psychobench_keys(), COMPASS]
+
+
+@functools.cache
+def psychobench_keys() -> dict[str, dict]:
+    """Keys, ranges, norms and sources of PsychoBench's thirteen scales, from ``data/norms``.
+
+    Returns
+    -------
+    dict
+        By the questionnaire's id, in the order of the paper's Table 5.
+    """
+    text = (data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)
+
+
+def counts(questionnaire: Questionnaire) -> pd.DataFrame:
+    """Templates, terms, intensifiers and prompts of each item.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``item_id``: ``templates``; ``source`` and ``inverse``, terms per template (a
+        mean, where an item's templates have terms of their own); ``intensifiers``; ``prompts``;
+        ``options``.
+
+    Examples
+    --------
+    >>> counts(load_questionnaire("gad7"))["intensifiers"].unique()
+    array([8])
+    """
+    rows = []
+    for item in questionnaire.items:
+        terms = [template.terms or item.terms for template in item.templates]
+        intensifiers = sum(len(level.terms) for level in questionnaire.levels(item))
+        sizes = [(len(t.source), len(t.inverse)) for t in terms if t]
+        rows.append(
+            {
+                "item_id": item.id,
+                "templates": len(terms),
+                "source": sum(s for s, _ in sizes) / max(len(sizes), 1),
+                "inverse": sum(i for _, i in sizes) / max(len(sizes), 1),
+                "intensifiers": intensifiers,
+                "prompts": sum(s + i for s, i in sizes) * intensifiers,
+                "options": len(questionnaire.choices(item)),
+            }
+        )
+    return pd.DataFrame(rows).set_index("item_id")
+
+
+# --- reading files
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """The safe loader without YAML 1.1's surprises: 1:30 is text, so is a date; no key twice."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(
+            (":int", ":float", ":timestamp", ":merge")
+        )]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }  # fmt: skip
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, str) and key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"'{key}' is given twice: keep one", key_node.start_mark
+                )
+            if isinstance(key, str):
+                seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+for _tag, _pattern in (
+    ("tag:yaml.org,2002:int", r"[-+]?\d{1,30}$"),
+    ("tag:yaml.org,2002:float", r"[-+]?(\d{1,30}\.\d{0,30}|\.\d{1,30}|\d{1,30}(?=[eE]))"
+                                r"([eE][-+]?\d{1,3})?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$"),
+):  # fmt: skip
+    _StrictLoader.add_implicit_resolver(_tag, re.compile(_pattern), list("-+0123456789."))
+_StrictLoader.add_constructor(
+    "tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node))
+)
+
+
+def _find(name_or_path: str | Path) -> Path:
+    if not isinstance(name_or_path, str | Path):
+        raise QuestionnaireError(
+            f"A questionnaire is named by text or a path, not by {type(name_or_path).__name__}."
+        )
+    try:
+        shipped = questionnaires_dir() / f"{name_or_path}.yaml"
+        if isinstance(name_or_path, str) and "/" not in name_or_path and shipped.is_file():
+            return shipped
+        path = Path(name_or_path).expanduser()
+        if path.is_file():
+            return path
+    except (OSError, RuntimeError, ValueError):  # too long, an unknown user's home, a NUL
+        pass
+    names = questionnaire_names()
+    asked = str(name_or_path)[:100]
+    near = difflib.get_close_matches(asked, names, n=1)
+    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    raise QuestionnaireError(
+        f"No questionnaire '{asked}'{hint}: give one of {', '.join(names)}, or the path of a "
+        "YAML or JSON file."
+    )
+
+
+def _shown(path: Path) -> str:
+    """The path as a reader would write it."""
+    for base in (Path.cwd(), questionnaires_dir().parent):
+        if path.resolve().is_relative_to(base):
+            return path.resolve().relative_to(base).as_posix()
+    return str(path)
+
+
+def _text(path: Path, place: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise QuestionnaireError(f"{place}: not a text file; save it as UTF-8.") from None
+    except OSError as error:
+        raise QuestionnaireError(
+            f"{place}: cannot be read ({error.strerror}); see to its permissions."
+        ) from None
+
+
+def _yaml(path: Path, place: str) -> object:
+    text = _text(path, place)
+    try:
+        return yaml.load(text, Loader=_StrictLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise QuestionnaireError(f"{place}{where}: not valid YAML ({error.problem}).") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise QuestionnaireError(
+            f"{place}, line {line}: holds the invisible sign U+{error.character:04X}; take it out."
+        ) from None
+    except RecursionError:
+        raise QuestionnaireError(f"{place}: nested too deeply; a questionnaire is flat.") from None
+
+
+def _json(path: Path, place: str) -> object:
+    def once(pairs: list[tuple[str, object]]) -> dict:
+        if repeated := _repeated([key for key, _ in pairs], fold=False):
+            raise QuestionnaireError(f"{place}: '{repeated[0]}' is given twice; keep one.")
+        return dict(pairs)
+
+    def refused(name: str):
+        raise QuestionnaireError(f"{place}: {name} is no number; write a finite one.")
+
+    try:
+        return json.loads(_text(path, place), object_pairs_hook=once, parse_constant=refused)
+    except QuestionnaireError:
+        raise
+    except json.JSONDecodeError as error:
+        raise QuestionnaireError(
+            f"{place}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})."
+        ) from None
+    except (RecursionError, ValueError):
+        raise QuestionnaireError(f"{place}: nested too deeply, or a number too long.") from None
+
+
+def _checked(content: object, place: str) -> Questionnaire:
+    if not isinstance(content, dict):
+        raise QuestionnaireError(f"{place}: holds no questionnaire; start it with `id: ...`.")
+    try:
+        return Questionnaire.model_validate(content)
+    except ValidationError as error:
+        found = error.errors()
+        inside = [mistake["loc"] for mistake in found]
+        lines = [
+            line
+            for mistake in found
+            # A list whose parts are wrong is not too short besides.
+            if not (mistake["type"] == "too_short" and any(
+                len(loc) > len(mistake["loc"]) and loc[: len(mistake["loc"])] == mistake["loc"]
+                for loc in inside
+            ))
+            for line in _told(mistake, content)
+        ]  # fmt: skip
+        lines = list(dict.fromkeys(f"{place}, {line}" for line in lines))
+        raise QuestionnaireError("\n".join(lines)) from None
+
+
+def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
+    """Refuse another questionnaire under a shipped one's name: their answers would be mixed up."""
+    if path.parent == questionnaires_dir() or questionnaire.id not in questionnaire_names():
+        return
+    shipped = questionnaires_dir() / f"{questionnaire.id}.yaml"
+    if shipped.is_file() and load_questionnaire(questionnaire.id) == questionnaire:
+        return
+    raise QuestionnaireError(
+        f"{place}, id: '{questionnaire.id}' is the name of a questionnaire that comes with the "
+        "project and differs from this one; rename the file and its id."
+    )
+
+
+# --- what PsychoBench ships, and its layout
+
+
+def _psychobench(name: str, texts: bool) -> Questionnaire:
+    keys = psychobench_keys()[name]
+    upstream = upstream_entry(name) if texts else {}
+    low, high = keys["range"]
+    labels = keys["labels"]
+    if isinstance(labels, dict):  # only some levels have words; the others are their number
+        labels = [labels.get(value, str(value)) for value in range(low, high + 1)]
+    reverse = set(keys["reverse"])
+    scales = [
+        {
+            "id": scale["id"],
+            "title": scale["title"],
+            "items": [f"{name}_{i}" for i in scale["items"]],
+            "reverse": [f"{name}_{i}" for i in scale["items"] if i in reverse],
+            "mode": keys["mode"],
+        }
+        for scale in keys["scales"]
+    ]
+    by_title = {scale["title"]: scale["items"] for scale in keys["scales"]}
+    for model, dimensions in keys.get("dimensions", {}).items():
+        scales += [
+            {
+                "id": f"{model}_{title.lower().replace(' ', '_')}",
+                "title": f"{title} ({model.upper()})",
+                "items": [f"{name}_{i}" for interest in members for i in by_title[interest]],
+                "mode": keys["mode"],
+            }
+            for title, members in dimensions.items()
+        ]
+    norms = [
+        {"scale": scale["id"], "citation": keys["norm_citation"], **norm}
+        for scale in keys["scales"]
+        for norm in scale["norms"]
+    ]
+    questions = upstream.get("questions", {})
+    content = {
+        "id": name,
+        "title": keys["title"],
+        "short_title": keys["upstream"],
+        "measures": keys["measures"],
+        "citation": keys["citation"],
+        "source": f"PsychoBench's questionnaires.json, {keys['upstream']}",
+        "licence": "wording: see the questionnaire's owner, read at run time and not shipped",
+        "wording": "upstream",
+        "instructions": upstream.get("prompt", f"Instructions of the {keys['upstream']}."),
+        "stem": keys.get("stem"),
+        "options": [
+            {"value": value, "label": label}
+            for value, label in zip(range(low, high + 1), labels, strict=True)
+        ],
+        "items": [
+            {
+                "id": f"{name}_{i}",
+                "text": questions.get(str(i), f"({keys['upstream']}, item {i})"),
+            }
+            for i in range(1, keys["n_items"] + 1)
+        ],
+        "scales": scales,
+        "norms": norms,
+    }
+    if upstream.get("inner_setting"):
+        content["system"] = upstream["inner_setting"]
+    return _checked(content, f"data/norms/psychobench.yml, {name}")
+
+
+@functools.cache
+def corrections() -> pd.DataFrame:
+    """What is wrong in PsychoBench's file and how the project has it.
+
+    Returns
+    -------
+    DataFrame
+        ``questionnaire, kind, place, upstream, ours, reason``. Rows of the kind *wording* are
+        applied when items are read; *name* is corrected in the project's keys; the others say
+        what a reader should know.
+
+    Examples
+    --------
+    >>> set(corrections().query("questionnaire == 'dtdd' and kind == 'name'")["ours"])
+    {'Narcissism'}
+    """
+    return pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
+
+
+@functools.cache
+def upstream_file() -> list[dict]:
+    """PsychoBench's ``questionnaires.json``, fetched."""
+    return json.loads(fetch("psychobench").read_text(encoding="utf-8"))
+
+
+def upstream_entry(name: str) -> dict:
+    """PsychoBench's entry of a scale, with the project's corrections of its wording."""
+    short = psychobench_keys()[name]["upstream"]
+    entry = next(entry for entry in upstream_file() if entry["name"] == short)
+    entry = {**entry, "questions": dict(entry["questions"])}
+    known = corrections()
+    for row in known[(known["questionnaire"] == name) & (known["kind"] == "wording")].itertuples():
+        if row.place == "prompt":
+            entry["prompt"] = _replaced(entry["prompt"], row)
+        else:
+            number = row.place.removeprefix("item ")
+            entry["questions"][number] = _replaced(entry["questions"][number], row)
+    return entry
+
+
+def _replaced(text: str, row) -> str:
+    if row.upstream not in text:
+        raise QuestionnaireError(
+            f"data/norms/corrections.csv, {row.questionnaire}, {row.place}: '{row.upstream}' is "
+            "not in the upstream wording; remove or correct that row."
+        )
+    return text.replace(row.upstream, row.ours)
+
+
+def _is_psychobench(content: object) -> bool:
+    entry = content[0] if isinstance(content, list) and content else content
+    return isinstance(entry, dict) and "questions" in entry
+
+
+def _upstream_layout(content: object, place: str, stem: str) -> dict:
+    """One entry in the layout of PsychoBench's file as ours."""
+    if isinstance(content, list):
+        if len(content) != 1:
+            raise QuestionnaireError(
+                f"{place}: holds {len(content)} questionnaires; give each a file of its own."
+            )
+        content = content[0]
+    known = {
+        "name": str, "questions": dict, "prompt": str, "inner_setting": str, "scale": int,
+        "compute_mode": str, "reverse": list, "categories": list,
+    }  # fmt: skip
+    _kinds(content, known, place, "", optional=("inner_setting", "reverse"))
+    if content["compute_mode"] not in ("AVG", "SUM"):
+        raise QuestionnaireError(f"{place}, compute_mode: must be AVG or SUM.")
+    questions, total = content["questions"], content["scale"]
+    spoken = re.search(r"from (-?\d+) to (-?\d+)", content["prompt"])
+    low = int(spoken[1]) if spoken and int(spoken[1]) + int(spoken[2]) == total else 1
+    high = total - low
+    if not low < high <= low + 100:
+        raise QuestionnaireError(
+            f"{place}, scale: must be the lowest and highest answer added up, got {total}."
+        )
+    words = dict(re.findall(r"(-?\d+) denotes ['\"]?([^'\",;.]+)", content["prompt"]))
+    scales, norms = [], []
+    for number, category in enumerate(content["categories"], start=1):
+        where = f", category {number}"
+        fields = {"cat_name": str, "cat_questions": list, "crowd": list}
+        _kinds(category, fields, place, where, optional=("crowd",))
+        scale = re.sub(r"[^a-z0-9]+", "_", category["cat_name"].lower()).strip("_") or f"s{number}"
+        items = [f"{_slug(stem)}_{i}" for i in category["cat_questions"]]
+        turned = {f"{_slug(stem)}_{i}" for i in content.get("reverse", [])}
+        scales.append(
+            {
+                "id": scale,
+                "title": category["cat_name"],
+                "items": items,
+                "reverse": [item for item in items if item in turned],
+                "mode": {"AVG": "mean", "SUM": "sum"}[content["compute_mode"]],
+            }
+        )
+        for crowd in category.get("crowd", []):
+            fields = {"crowd_name": str, "mean": float, "std": float, "n": int}
+            _kinds(crowd, fields, place, f"{where}, crowd")
+            norms.append(
+                {"scale": scale, "group": crowd["crowd_name"], "n": crowd["n"],
+                 "mean": crowd["mean"], "sd": crowd["std"], "citation": "user"}
+            )  # fmt: skip
+    return {
+        **_unstated(stem, place, content["name"]),
+        "measures": ", ".join(scale["title"] for scale in scales),
+        "instructions": content["prompt"],
+        **({"system": content["inner_setting"]} if content.get("inner_setting") else {}),
+        "options": [
+            {"value": value, "label": words.get(str(value), str(value)).strip()}
+            for value in range(low, high + 1)
+        ],
+        "items": [{"id": f"{_slug(stem)}_{key}", "text": text} for key, text in questions.items()],
+        "scales": scales,
+        "norms": norms,
+    }
+
+
+def _categories(content: object, place: str, stem: str) -> dict:
+    """A file of question_llm's layout as ours: options add to categories."""
+    fields = {"categories": list, "data": dict, "choice_descs": list, "categories_bias": list}
+    _kinds(content, fields, place, "", optional=("choice_descs", "categories_bias"))
+    items = []
+    for key, question in content["data"].items():
+        where = f", question {key}"
+        fields = {"question": str, "scores": list, "choices": list}
+        _kinds(question, fields, place, where, optional=("choices",))
+        size = len(question["scores"])
+        labels = question.get("choices") or content.get("choice_descs")
+        if labels is None:  # true or false, or the steps of a Likert scale without words
+            labels = ["True", "False"] if size == 2 else [str(i) for i in range(1, size + 1)]
+        for row in question["scores"]:
+            if not isinstance(row, list):
+                raise QuestionnaireError(
+                    f"{place}{where}, scores: must be a list of lists, options by categories."
+                )
+        options = [{"value": i, "label": label} for i, label in enumerate(labels, start=1)]
+        items.append(
+            {
+                "id": str(key),
+                "text": question["question"],
+                "options": options,
+                "weights": question["scores"],
+            }
+        )
+    return {
+        **_unstated(stem, place, stem),
+        "measures": "categories",
+        "instructions": "Choose the option that fits best.",
+        "items": items,
+        "categories": content["categories"],
+        "bias": content.get("categories_bias") or [0.0] * len(content["categories"]),
+    }
+
+
+def _unstated(stem: str, place: str, title: str) -> dict:
+    """What a JSON file does not say."""
+    return {
+        "id": _slug(stem),
+        "title": title,
+        "short_title": title,
+        "citation": "user",
+        "source": Path(place).name,
+        "licence": "as the file's owner states",
+    }
+
+
+def _slug(stem: str) -> str:
+    return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_") or "own"
+
+
+def _kinds(part: object, fields: dict[str, type], place: str, where: str, optional=()) -> None:
+    """Refuse a JSON object with other keys, or with something else under them."""
+    said = {dict: "keys and values", list: "a list", str: "text", int: "a whole number",
+            float: "a number"}  # fmt: skip
+    if not isinstance(part, dict):
+        raise QuestionnaireError(f"{place}{where}: must be keys and values, such as {{...}}.")
+    lines = [f"{key}: is missing; add it" for key in fields if key not in part and
+             key not in optional]  # fmt: skip
+    lines += [f"{key}: is not a known key; remove or rename it" for key in part if key not in
+              fields]  # fmt: skip
+    for key, kind in fields.items():
+        allowed = (int, float) if kind is float else kind
+        if key in part and (isinstance(part[key], bool) or not isinstance(part[key], allowed)):
+            lines.append(f"{key}: must be {said[kind]}, got {str(part[key])[:60]!r}")
+    if lines:
+        raise QuestionnaireError("\n".join(f"{place}{where}, {line}." for line in lines))
+
+
+# --- mistakes
+
+
+def _mistakes(questionnaire: Questionnaire) -> list[str]:
+    """What each part on its own cannot see."""
+    found = []
+    ids = [item.id for item in questionnaire.items]
+    found += [f"items: the id '{i}' occurs more than once; rename one" for i in _repeated(ids)]
+    found += _level_mistakes("intensifiers", questionnaire.intensifiers or ())
+    found += _option_mistakes("options", questionnaire.options)
+    if not questionnaire.scales and not questionnaire.categories:
+        found.append("scales: is missing; add it, or categories")
+    bare = [(item.text.casefold(), item.model_copy(update={"id": "", "text": ""})) for item in
+            questionnaire.items]  # fmt: skip
+    for at, item in enumerate(questionnaire.items):
+        if bare[at] in bare[:at]:
+            first = ids[bare.index(bare[at])]
+            found.append(f"items: '{item.id}' is the same question as '{first}'; keep one")
+    for number, item in enumerate(questionnaire.items, start=1):
+        found += _item_mistakes(f"item {number} ({item.id})", questionnaire, item)
+    found += _scale_mistakes(questionnaire, ids)
+    found += [f"categories: '{c}' is listed twice; keep one" for c in _repeated(
+        questionnaire.categories)]  # fmt: skip
+    if len(questionnaire.bias) not in (0, len(questionnaire.categories)):
+        found.append("bias: must have one number for each category; correct it")
+    return found
+
+
+def _item_mistakes(place: str, questionnaire: Questionnaire, item: Item) -> list[str]:
+    found = _level_mistakes(place, item.intensifiers or ())
+    options = questionnaire.choices(item)
+    found += _option_mistakes(place, item.options or ())
+    if item.templates and not questionnaire.levels(item):
+        found.append(f"{place}: has templates, but there are no intensifiers; add them")
+    if len(options) < 2 and (options or not item.templates):
+        found.append(f"{place}: has neither templates nor two options; add one of them")
+    for at, template in enumerate(item.templates, start=1):
+        if not (template.terms or item.terms):
+            found.append(
+                f"{place}, template {at}: has no terms; give the item source and inverse terms"
+            )
+        if template in item.templates[: at - 1]:
+            found.append(f"{place}, template {at}: is there already; keep one")
+    if questionnaire.categories:
+        shape = [len(row) for row in item.weights or ()]
+        if shape != [len(questionnaire.categories)] * len(options):
+            found.append(
+                f"{place}: weights must be {len(options)} options by "
+                f"{len(questionnaire.categories)} categories; correct them"
+            )
+    elif item.weights:
+        found.append(f"{place}: has weights, but there are no categories; add them")
+    return found
+
+
+def _option_mistakes(place: str, options: tuple[Option, ...]) -> list[str]:
+    labels = _repeated([option.label for option in options])
+    found = [f"{place}: two options read '{label}'; reword one" for label in labels]
+    if len({option.value for option in options}) < len(options):
+        found.append(f"{place}: two options have one value; correct one")
+    return found
+
+
+def _scale_mistakes(questionnaire: Questionnaire, ids: list[str]) -> list[str]:
+    found = []
+    parents = {scale.id: scale.parent for scale in questionnaire.scales}
+    for repeated in _repeated([scale.id for scale in questionnaire.scales]):
+        found.append(f"scales: the id '{repeated}' occurs more than once; rename one")
+    for scale in questionnaire.scales:
+        place = f"scale {scale.id}"
+        above, seen = scale.parent, {scale.id}
+        if above is not None and above not in parents:
+            found.append(f"{place}: its parent '{above}' is no scale; correct it")
+        while above is not None and above in parents and above not in seen:
+            seen.add(above)
+            above = parents[above]
+        if above in seen:
+            found.append(f"{place}: is its own ancestor; correct its parent")
+        for missing in [name for name in scale.items if name not in ids]:
+            found.append(f"{place}: there is no item '{missing}'; correct it")
+        for repeated in _repeated(scale.items):
+            found.append(f"{place}: item '{repeated}' is listed twice; keep one")
+        for stray in [name for name in scale.reverse if name not in scale.items]:
+            found.append(f"{place}: reverses '{stray}', which is none of its items; correct it")
+    for norm in questionnaire.norms:
+        if norm.scale not in parents:
+            found.append(f"norms: there is no scale '{norm.scale}'; correct it")
+    groups = [f"{norm.scale}, {norm.group}" for norm in questionnaire.norms]
+    found += [f"norms: two for {group}; keep one" for group in _repeated(groups)]
+    return found
+
+
+def _level_mistakes(place: str, levels: tuple[Level, ...]) -> list[str]:
+    words = [word for level in levels for word in level.terms]
+    found = [f"{place}: '{word}' is in two places; keep one" for word in _repeated(words)]
+    weights = [level.weight for level in levels]
+    if weights != sorted(set(weights)):
+        found.append(f"{place}: the weights must rise from level to level, got {weights}")
+    return found
+
+
+_EXPECTED = {
+    "tuple_type": "must be a list",
+    "model_type": "must be keys and values",
+    "model_attributes_type": "must be keys and values",
+    "dict_type": "must be keys and values",
+    "string_type": "must be text",
+    "too_short": "needs an entry more",
+    "string_too_short": "is empty; write something",
+}
+
+
+def _told(mistake: dict, content: dict) -> list[str]:
+    """A pydantic mistake as lines that name the place and the mend."""
+    place = _place(mistake["loc"], content)
+    if mistake["type"] == "missing":
+        return [f"{place}: is missing; add it."]
+    if mistake["type"] == "extra_forbidden":
+        merge = " (YAML's merge key is not supported)" if mistake["loc"][-1:] == ("<<",) else ""
+        return [f"{place}: is not a known key{merge}; remove or rename it."]
+    got = mistake["input"]
+    shown = f", got {str(got)[:60]!r}" if isinstance(got, str) else ""
+    shown = f", got {got!r}" if isinstance(got, int | float | bool | None) else shown
+    if mistake["type"] == "value_error":
+        lines = str(mistake["ctx"]["error"]).split("\n")
+        numeric = lines[0].startswith("must be")
+        return [f"{place}: {x}{shown * numeric}." if place else f"{x}." for x in lines]
+    said = mistake["msg"][0].lower() + mistake["msg"][1:]
+    said = _EXPECTED.get(mistake["type"], said.replace("input should", "must"))
+    hint = "; put it in quotes" if mistake["type"] == "string_type" and shown else ""
+    return [f"{place}: {said}{shown}{hint}."]
+
+
+def _place(location: tuple, content: dict) -> str:
+    """``("items", 2, "templates", 0, "premise")`` as *item 3 (phq9_3), template 1, premise*."""
+    words, position, here = [], 0, content
+    while position < len(location):
+        key = location[position]
+        following = location[position + 1] if position + 1 < len(location) else None
+        here = here.get(key) if isinstance(here, dict) else None
+        if isinstance(following, int) and isinstance(here, list):
+            here = here[following]
+            name = here.get("id") if isinstance(here, dict) else None
+            words.append(
+                f"{str(key).removesuffix('s')} {following + 1}" + (f" ({name})" * bool(name))
+            )
+            position += 2
+        else:
+            words.append(str(key))
+            position += 1
+    return ", ".join(words)
+
+
+def _repeated(names, fold: bool = True) -> list[str]:
+    """Names that occur more than once, capitals aside."""
+    names = [str(name) for name in names]
+    times = Counter(name.casefold() if fold else name for name in names)
+    found = [name for name in names if times[name.casefold() if fold else name] > 1]
+    return list({(name.casefold() if fold else name): name for name in found}.values())
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

@@ -1,0 +1,486 @@
+"""Mining beliefs: what a masked, causal or encoder-decoder model completes a template with.
+
+:func:`mine` finds out of which kind a model is, asks it for the K most likely completions of each
+template and keeps them in the response store, so that a stopped run goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from ..beliefs import MASK
+from ..exceptions import ParameterError, RespondentError, StoreError
+from ..paths import store_dir
+
+if TYPE_CHECKING:
+    import torch
+
+KINDS = ("masked", "causal", "encoder-decoder")
+COLUMNS = ["template", "rank", "completion", "logprob"]
+SENTINEL = "<extra_id_0>"
+MAX_PIECES = 6
+"""Tokens after which a word is cut off, should it not end."""
+HANDLING = "mine-1"
+"""Version of all that this file does to a completion; part of the key of what is stored."""
+
+
+def mine(
+    model: str | Path,
+    templates: Sequence[str],
+    k: int = 100,
+    kind: str = "auto",
+    length: int | None = None,
+    whole_words: bool = False,
+    batch_size: int = 16,
+    device: str | None = None,
+    store: str | Path | None = None,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """The most likely completions of templates by a model.
+
+    A masked model gives the K most likely tokens at the mask. A causal model reads the template
+    up to its mask; an encoder-decoder model reads all of it, with a sentinel at the mask. These two
+    take the K most likely first tokens and go on greedily from each, to the end of the word or
+    for a number of tokens.
+
+    Parameters
+    ----------
+    model : str or Path
+        ``"embedded"`` for the project's masked model, a folder written by ``save_pretrained``, or
+        a hub id.
+    templates : sequence of T str
+        Each with one ``[M]``.
+    k : int
+        Completions for each template.
+    kind : {"auto", "masked", "causal", "encoder-decoder"}
+        "auto" goes by the model's configuration and its tokenizer's mask.
+    length : int, optional
+        Tokens of a completion; by default as many as the first word needs. Not for masked models.
+    whole_words : bool
+        Leave out tokens that only go on with a word, or are no word at all. A causal model keeps
+        K completions nevertheless, drawn from further down.
+    batch_size : int
+        Templates at a time.
+    device : str, optional
+        By default the GPU if there is one, else the processor.
+    store : str or Path, optional
+        Folder; by default the response store's.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    DataFrame, T times K rows
+        ``respondent_id, template, rank`` (from 1), ``completion``, ``logprob`` (natural, of the
+        first token). Offensive text is likely.
+
+    Raises
+    ------
+    RespondentError
+        The model cannot be loaded, or cannot complete in the way that is asked for.
+    ParameterError
+        A template lacks its mask, or a number is out of range.
+    StoreError
+        The store cannot be written to.
+
+    References
+    ----------
+    Setzu et al. (2024), section 3.
+
+    Examples
+    --------
+    >>> mine("a/folder", ["The girl is a [M]."], k=5)  # doctest: +SKIP
+    """
+    templates = _checked(templates, k, length, batch_size, kind)
+    name, folder, revision = _found(model)
+    if kind == "auto":
+        kind = "masked" if folder is None else model_kind(folder)
+    options = {"kind": kind, "k": k, "length": length, "whole_words": whole_words}
+    path = beliefs_path(store or store_dir(), name, revision, options)
+    found = read_beliefs(path)
+    known = set(found["template"])
+    todo = [text for text in dict.fromkeys(templates) if text not in known]
+    if todo:
+        network, tokenizer = _opened(name, folder, kind)
+        network.to(device or _default_device())
+        complete = {"masked": _masked, "causal": _causal, "encoder-decoder": _infilled}[kind]
+        manifest = {"model": name, "revision": revision, **options}
+        with tqdm(total=len(todo), desc=name, unit="template", disable=not progress) as bar:
+            for start in range(0, len(todo), batch_size):
+                batch = todo[start : start + batch_size]
+                answers = _frame(batch, complete(network, tokenizer, batch, options))
+                found = pd.concat([found, answers], ignore_index=True) if len(found) else answers
+                _write(path, found, manifest)
+                bar.update(len(batch))
+    wanted = pd.DataFrame({"template": templates})
+    result = wanted.merge(found, on="template", how="left")
+    return result.assign(respondent_id=name)[["respondent_id", *COLUMNS]]
+
+
+def completion_rows(mined: pd.DataFrame) -> list[list[str]]:
+    """Completions as :func:`psychometrics.hurtfulness.hurtful` takes them: T lists of K strings.
+
+    Parameters
+    ----------
+    mined : DataFrame
+        Of one model, as :func:`mine` gives it.
+
+    Examples
+    --------
+    >>> completion_rows(pd.DataFrame({"rank": [1, 2, 1], "completion": ["x", "y", "z"]}))
+    [['x', 'y'], ['z']]
+    """
+    # By rank and not by text, as a template may be asked for twice.
+    number = (mined["rank"] == 1).cumsum()
+    return [part.tolist() for _, part in mined["completion"].groupby(number)]
+
+
+def model_names(models: str) -> list[str]:
+    """Names of models written with commas, each once.
+
+    Examples
+    --------
+    >>> model_names("embedded, ./my-model")
+    ['embedded', './my-model']
+    """
+    names = list(dict.fromkeys(name.strip() for name in str(models).split(",") if name.strip()))
+    if not names:
+        raise ParameterError("Name at least one model: 'embedded', a folder or a hub id.")
+    return names
+
+
+def require(model: str | Path) -> None:
+    """Raise RespondentError if a model is not there; nothing of it is loaded."""
+    from .heads import _head_path
+    from .sources import find
+
+    _head_path("mlm") if model == "embedded" else find(model)
+
+
+def model_kind(model: str | Path) -> str:
+    """Of which kind a model is, by its configuration and its tokenizer's mask.
+
+    Returns
+    -------
+    str
+        One of "masked", "causal", "encoder-decoder".
+
+    Raises
+    ------
+    RespondentError
+        It is of none of them.
+
+    Examples
+    --------
+    >>> model_kind("a/folder")  # doctest: +SKIP
+    'masked'
+    """
+    from transformers.models.auto import modeling_auto as auto
+
+    config = _load("AutoConfig", model)
+    maskable = type(config) in auto.MODEL_FOR_MASKED_LM_MAPPING
+    if maskable and _load("AutoTokenizer", model).mask_token is not None:
+        return "masked"
+    if config.is_encoder_decoder:
+        return "encoder-decoder"
+    if type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING:
+        return "causal"
+    raise RespondentError(
+        f"{model} completes nothing: name a masked, causal or text-to-text model."
+    )
+
+
+def beliefs_path(store: str | Path, name: str, revision: str, options: dict) -> Path:
+    """The store's file for a model, its revision and a way of asking."""
+    what = json.dumps([HANDLING, name, revision, options], sort_keys=True)
+    safe = re.sub(r"[^\w.-]+", "-", name)[:80]
+    return (
+        Path(store) / "beliefs" / f"{safe}-{hashlib.sha256(what.encode()).hexdigest()[:12]}.parquet"
+    )
+
+
+def read_beliefs(path: Path) -> pd.DataFrame:
+    """Completions kept in a file of the store; none if there is no file, or it is damaged."""
+    if path.exists():
+        with suppress(OSError, ValueError):
+            frame = pd.read_parquet(path)
+            if list(frame.columns) == COLUMNS:
+                return frame
+    kinds = {"template": str, "rank": int, "completion": str, "logprob": float}
+    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
+
+
+def _frame(batch: list[str], answers: list[list[tuple[str, float]]]) -> pd.DataFrame:
+    lines = [
+        (text, rank, words, logprob)
+        for text, answer in zip(batch, answers, strict=True)
+        for rank, (words, logprob) in enumerate(answer, 1)
+    ]
+    return pd.DataFrame(lines, columns=COLUMNS)
+
+
+def _masked(network, tokenizer, batch: list[str], options: dict) -> list[list[tuple[str, float]]]:
+    """Top K tokens at the mask, one forward pass a batch."""
+    if tokenizer.mask_token is None:
+        raise RespondentError("This model's tokenizer has no mask: use kind='causal'.")
+    texts = [text.replace(MASK, tokenizer.mask_token) for text in batch]
+    inputs = _encoded(tokenizer, texts, network)
+    places = inputs["input_ids"] == tokenizer.mask_token_id
+    if not (places.sum(dim=1) == 1).all():
+        raise RespondentError("A template's mask was cut off: use shorter templates.")
+    logits = _logits(network, inputs)[places]
+    return _top(logits, _allowed(tokenizer, options), options["k"], tokenizer)
+
+
+def _causal(network, tokenizer, batch: list[str], options: dict) -> list[list[tuple[str, float]]]:
+    """Top K first tokens after the template's beginning, each gone on with."""
+    allowed = _allowed(tokenizer, options)
+    answers = []
+    for text in batch:
+        # A blank before the mask belongs to the token after it, so it is stripped here.
+        inputs = _encoded(tokenizer, [text.split(MASK)[0].rstrip()], network)
+        ids = inputs["input_ids"]
+        if not ids.shape[1]:
+            raise RespondentError(f"'{text}' begins with its mask: a causal model needs a start.")
+        first = _best(_logits(network, inputs)[:, -1], allowed, options["k"])[0]
+
+        def step(added, ids=ids):
+            import torch
+
+            whole = torch.cat([ids.expand(len(added), -1), added], dim=1)
+            return _logits(network, {"input_ids": whole})[:, -1]
+
+        answers.append(_continued(step, first, tokenizer, options, set()))
+    return answers
+
+
+def _infilled(network, tokenizer, batch: list[str], options: dict) -> list[list[tuple[str, float]]]:
+    """Top K first tokens after the sentinel, each gone on with until the next sentinel."""
+    import torch
+
+    sentinel = tokenizer.convert_tokens_to_ids(SENTINEL)
+    if sentinel is None or sentinel == tokenizer.unk_token_id:
+        raise RespondentError(
+            f"This encoder-decoder's tokenizer has no {SENTINEL}: name a model of the T5 family."
+        )
+    start = network.config.decoder_start_token_id
+    start = tokenizer.pad_token_id if start is None else start
+    following = tokenizer.convert_tokens_to_ids("<extra_id_1>")
+    stops = {following, tokenizer.eos_token_id}
+    allowed = _allowed(tokenizer, options)
+    answers = []
+    for text in batch:
+        inputs = _encoded(tokenizer, [text.replace(MASK, SENTINEL)], network)
+        states = _hidden(network, inputs)
+        begun = torch.tensor([[start, sentinel]], device=states.device)
+
+        def step(added, states=states, begun=begun, mask=inputs["attention_mask"]):
+            ids = torch.cat([begun.expand(len(added), -1), added], dim=1)
+            return _logits(network, {
+                "encoder_outputs": (states.expand(len(added), -1, -1),),
+                "attention_mask": mask.expand(len(added), -1),
+                "decoder_input_ids": ids,
+            })[:, -1]  # fmt: skip
+
+        none_yet = torch.empty((1, 0), dtype=torch.long, device=states.device)
+        first = _best(step(none_yet), allowed, options["k"])[0]
+        answers.append(_continued(step, first, tokenizer, options, stops))
+    return answers
+
+
+def _continued(
+    step: Callable, first: tuple, tokenizer, options: dict, stops: set
+) -> list[tuple[str, float]]:
+    """Go on greedily from each first token, to the word's end or for a number of tokens."""
+    import torch
+
+    ids, logprobs = first
+    added, open_rows = ids[:, None], np.ones(len(ids), dtype=bool)
+    ends = np.ones(len(ids), dtype=int)
+    stops = stops | {tokenizer.eos_token_id}
+    for _ in range((options["length"] or MAX_PIECES) - 1):
+        chosen = step(added).argmax(dim=-1)
+        for row, token in enumerate(chosen.tolist()):
+            over = token in stops or (options["length"] is None and _starts_word(tokenizer, token))
+            open_rows[row] &= not over
+        added = torch.cat([added, chosen[:, None]], dim=1)
+        ends[open_rows] += 1
+        if not open_rows.any():
+            break
+    texts = [
+        tokenizer.decode(row[:end], skip_special_tokens=True).strip()
+        for row, end in zip(added.tolist(), ends, strict=True)
+    ]
+    return list(zip(texts, logprobs.tolist(), strict=True))
+
+
+def _starts_word(tokenizer, token: int) -> bool:
+    """Whether a token begins a new word, or is punctuation, which ends one as well."""
+    piece = tokenizer.convert_ids_to_tokens(token)
+    if piece is None or piece in tokenizer.all_special_tokens:
+        return True
+    bare = piece.lstrip("Ġ▁ ").removeprefix("##")
+    return piece[:1] in "Ġ▁ " or not bare[:1].isalnum()
+
+
+def _allowed(tokenizer, options: dict) -> np.ndarray:
+    """Which tokens may come first: none of the special ones, and only whole words if asked."""
+    size = len(tokenizer)
+    allowed = np.ones(size, dtype=bool)
+    allowed[[i for i in tokenizer.all_special_ids if i < size]] = False
+    pieces = tokenizer.convert_ids_to_tokens(list(range(size)))
+    for i, piece in enumerate(pieces):
+        if piece is None or re.fullmatch(r"<extra_id_\d+>", piece):
+            allowed[i] = False
+    if options["whole_words"]:
+        marked = any(piece and piece[0] in "Ġ▁" for piece in pieces)
+        for i, piece in enumerate(pieces):
+            begins = piece is not None and (piece[:1] in "Ġ▁" if marked else piece[:2] != "##")
+            allowed[i] &= bool(begins and re.search(r"\w", piece.lstrip("Ġ▁")))
+    if not allowed.any():
+        raise RespondentError("None of this model's tokens is a whole word: use whole_words=False.")
+    return allowed
+
+
+def _best(logits, allowed: np.ndarray, k: int) -> list[tuple]:
+    """Ids and log-probabilities of the best allowed tokens, for each row of logits (n, V)."""
+    import torch
+
+    scores = logits.log_softmax(dim=-1)[:, : len(allowed)]
+    keep = torch.from_numpy(allowed).to(scores.device)[: scores.shape[1]]
+    if k > int(keep.sum()):
+        raise ParameterError(f"k must be at most the model's {int(keep.sum())} tokens, got {k}.")
+    top = scores.masked_fill(~keep, float("-inf")).topk(k, dim=-1)
+    return list(zip(top.indices, top.values, strict=True))
+
+
+def _top(logits, allowed, k, tokenizer) -> list[list[tuple[str, float]]]:
+    return [
+        [
+            (tokenizer.decode([token]).strip().removeprefix("##"), logprob)
+            for token, logprob in zip(ids.tolist(), logprobs.tolist(), strict=True)
+        ]
+        for ids, logprobs in _best(logits, allowed, k)
+    ]
+
+
+def _logits(network, inputs: dict) -> torch.Tensor:
+    import torch
+
+    with torch.inference_mode():
+        return network(**inputs).logits.float()
+
+
+def _hidden(network, inputs: dict) -> torch.Tensor:
+    import torch
+
+    with torch.inference_mode():
+        return network.get_encoder()(**inputs).last_hidden_state
+
+
+def _encoded(tokenizer, texts: list[str], network) -> dict:
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    inputs = tokenizer(texts, padding=len(texts) > 1, return_tensors="pt", verbose=False)
+    known = {"input_ids", "attention_mask"}
+    return {name: part.to(network.device) for name, part in inputs.items() if name in known}
+
+
+def _write(path: Path, frame: pd.DataFrame, manifest: dict) -> None:
+    from ..store import _replace
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, lambda temporary: frame.to_parquet(temporary, index=False))
+        text = json.dumps(manifest, indent=1) + "\n"
+        _replace(path.with_suffix(".json"), lambda temporary: temporary.write_text(text))
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written ({error.strerror or error}): free some space, or name "
+            "another folder in PSYCHOMETRICS_STORE; what was stored before is still there."
+        ) from error
+
+
+def _found(model: str | Path) -> tuple[str, Path | None, str]:
+    """A model's name, its folder (None for the embedded one) and a digest of its files."""
+    from .sources import fetched, find
+
+    if model != "embedded":
+        source = find(model)
+        if source.kind == "embedded":
+            raise RespondentError(f"{model} judges pairs and completes nothing: name 'embedded'.")
+        return source.name, fetched(source), source.digest
+    from .heads import _head_path
+
+    digest = hashlib.sha256()
+    for path in sorted(_head_path("mlm").iterdir()):
+        digest.update(path.read_bytes())
+    return "embedded", None, digest.hexdigest()
+
+
+def _opened(name: str, folder: Path | None, kind: str):
+    """A model, ready to complete, and its tokenizer."""
+    from .nli import quietly
+
+    with quietly():
+        if folder is None:
+            from .heads import load_masked_lm
+
+            return load_masked_lm("embedded")
+        network, report = _load(_CLASSES[kind], folder, output_loading_info=True)
+        if report["missing_keys"]:
+            raise RespondentError(
+                f"{name} has no trained head for completing as a {kind} model: name another model."
+            )
+        return network.float().eval(), _load("AutoTokenizer", folder)
+
+
+def _load(kind: str, folder: str | Path, **options):
+    """Something of a model by the name of its transformers class; never pickles or remote code."""
+    import transformers
+
+    if kind not in ("AutoConfig", "AutoTokenizer"):
+        options |= {"use_safetensors": True}
+    try:
+        return getattr(transformers, kind).from_pretrained(folder, **options)
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        raise RespondentError(f"{folder} cannot be loaded for completing: {reason}") from error
+
+
+def _default_device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _checked(templates, k, length, batch_size, kind) -> list[str]:
+    if kind not in ("auto", *KINDS):
+        raise ParameterError(f"kind must be one of auto, {', '.join(KINDS)}, got '{kind}'.")
+    for name, value in (("k", k), ("length", length), ("batch_size", batch_size)):
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise ParameterError(f"{name} must be a whole number from 1, got {value!r}.")
+    templates = list(templates)
+    if not templates:
+        raise ParameterError("There are no templates to complete.")
+    for text in templates:
+        if text.count(MASK) != 1:
+            raise ParameterError(f"'{text}': write {MASK} exactly once, where words are missing.")
+    return templates
+
+
+_CLASSES = {
+    "masked": "AutoModelForMaskedLM",
+    "causal": "AutoModelForCausalLM",
+    "encoder-decoder": "AutoModelForSeq2SeqLM",
+}

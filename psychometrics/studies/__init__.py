@@ -1,0 +1,1 @@
+"""Studies: what belongs to one paper, with its figures."""

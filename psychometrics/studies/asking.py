@@ -1,0 +1,358 @@
+"""What comparing ways of asking needs: several ways in one table, and a model without a self."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..exceptions import ParameterError
+from ..messages import PERSONAS
+from ..norms import sum_scores
+from ..questionnaires import Questionnaire
+from ..respondents.options import answers_from, nli_probabilities
+
+
+def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95) -> pd.DataFrame:
+    """How well scores give back the traits of simulated respondents.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Of :func:`psychometrics.norms.sum_scores`; several runs are averaged.
+    traits : DataFrame, shape (respondents, scales)
+        As from :func:`psychometrics.respondents.persons.draw_traits`.
+    coverage : float
+        Of the intervals.
+
+    Returns
+    -------
+    DataFrame
+        ``scale, title, n, r`` (Pearson, score with trait) and its Fisher interval ``low, high``.
+
+    Raises
+    ------
+    ParameterError
+        Fewer than four respondents have both.
+
+    Examples
+    --------
+    >>> from psychometrics.questionnaires import load_questionnaire
+    >>> from psychometrics.respondents.persons import draw_traits, simulate_graded
+    >>> mini = load_questionnaire("ipip20")
+    >>> traits = draw_traits(mini, 400, seed=1)
+    >>> table = recovery(sum_scores(simulate_graded(mini, traits=traits), mini), traits)
+    >>> (table["r"] > 0.7).all()
+    np.True_
+    """
+    from scipy.stats import norm
+
+    rows = []
+    for (scale, title), part in scores.groupby(["scale", "title"], sort=False):
+        if scale not in traits.columns:
+            continue
+        score = part.groupby("respondent_id")["score"].mean().dropna()
+        both = pd.concat([score, traits[scale]], axis=1, join="inner").dropna()
+        if len(both) < 4:
+            raise ParameterError(f"Scale {scale} has {len(both)} respondents: 4 are the least.")
+        r = both.corr().iloc[0, 1]
+        half = norm.ppf((1 + coverage) / 2) / np.sqrt(len(both) - 3)
+        low, high = np.tanh(np.arctanh(r) + np.array([-half, half]))
+        rows.append((scale, title, len(both), r, low, high))
+    return pd.DataFrame(rows, columns=["scale", "title", "n", "r", "low", "high"])
+
+
+def ceiling(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Cronbach's alpha of each scale, and its root: what a correlation with the trait comes to.
+
+    Where items differ only by chance, a score's correlation with the trait is the root of its
+    reliability.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        One run, ``respondent_id, item_id, value, status``.
+    questionnaire : Questionnaire
+
+    Returns
+    -------
+    DataFrame
+        ``scale, alpha, ceiling``.
+    """
+    import pingouin
+
+    given = answers[answers["status"] == "ok"]
+    wide = given.pivot(index="respondent_id", columns="item_id", values="value")
+    rows = []
+    for scale in questionnaire.scales:
+        items = wide[list(scale.items)].dropna().copy()
+        for name in scale.reverse:
+            values = [option.value for option in questionnaire.choices(name)]
+            items[name] = min(values) + max(values) - items[name]
+        alpha = float(pingouin.cronbach_alpha(items)[0])
+        rows.append((scale.id, alpha, np.sqrt(max(alpha, 0.0))))
+    return pd.DataFrame(rows, columns=["scale", "alpha", "ceiling"])
+
+
+def nli_ways(
+    questionnaire: Questionnaire,
+    respondents: Sequence,
+    ways: Mapping[str, Mapping[str, object]],
+    choose: str = "argmax",
+    store: str | Path | None = None,
+) -> pd.DataFrame:
+    """Answers of the same NLI respondents, asked in several ways.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    respondents : sequence
+        Names or loaded respondents.
+    ways : mapping of str to mapping
+        By the way's name, parameters of :func:`psychometrics.respondents.options.nli_probabilities`.
+    choose : {"argmax", "draw", "expected"}
+    store : str or Path, optional
+
+    Returns
+    -------
+    DataFrame
+        As from :func:`psychometrics.respondents.options.likert_by_nli`, with a column ``way``.
+    """
+    parts = []
+    for name, how in ways.items():
+        shares = nli_probabilities(questionnaire, respondents, store=store, **how)
+        parts.append(answers_from(shares, questionnaire, choose).assign(way=name))
+    return pd.concat(parts, ignore_index=True)
+
+
+def persona_scores(
+    questionnaire: Questionnaire,
+    respondents: Sequence,
+    personas: Mapping[str, str] = PERSONAS,
+    store: str | Path | None = None,
+) -> pd.DataFrame:
+    """Scale scores that NLI respondents expect of personas.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+        With scales.
+    respondents : sequence
+        Names or loaded respondents.
+    personas : mapping of str to str
+        Sentences in the first person, by the role's name.
+    store : str or Path, optional
+
+    Returns
+    -------
+    DataFrame
+        As from :func:`psychometrics.norms.sum_scores`, with a column ``role``.
+    """
+    ways = {name: {"persona": text} for name, text in personas.items()}
+    answers = nli_ways(questionnaire, respondents, ways, choose="expected", store=store)
+    return sum_scores(answers.rename(columns={"way": "role"}), questionnaire, by=["role"])
+
+
+def role_shifts(scores: pd.DataFrame, baseline: str = "default") -> pd.DataFrame:
+    """How far each role moves each scale from a baseline role, over respondents.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Of :func:`persona_scores`.
+    baseline : str
+
+    Returns
+    -------
+    DataFrame
+        ``role, scale, title, shift`` (mean over respondents) and its Student interval ``low,
+        high``, missing with one respondent.
+
+    Raises
+    ------
+    ParameterError
+        There is no such role.
+    """
+    from scipy.stats import t
+
+    if baseline not in set(scores["role"]):
+        raise ParameterError(f"There is no role '{baseline}' in the scores.")
+    titles = scores.drop_duplicates("scale").set_index("scale")["title"]
+    wide = scores.pivot_table(
+        index="respondent_id", columns=["role", "scale"], values="score", sort=False
+    )
+    rows = []
+    for role in scores["role"].unique():
+        if role == baseline:
+            continue
+        for scale in titles.index:
+            shift = wide[role, scale] - wide[baseline, scale]
+            n = len(shift)
+            half = t.ppf(0.975, n - 1) * shift.std() / np.sqrt(n) if n > 1 else np.nan
+            mean = shift.mean()
+            rows.append((role, scale, titles[scale], mean, mean - half, mean + half))
+    return pd.DataFrame(rows, columns=["role", "scale", "title", "shift", "low", "high"])
+
+
+def published_role_shifts(baseline: str = "default", openness: str = "intellect") -> pd.DataFrame:
+    """The paper's shifts of the Big Five by role, in points of the five-point scale.
+
+    Parameters
+    ----------
+    baseline : str
+        The role that shifts are taken from.
+    openness : str
+        What to call openness, which is intellect in the IPIP questionnaires.
+
+    Returns
+    -------
+    DataFrame
+        ``role, scale, shift``.
+
+    References
+    ----------
+    Huang et al. (2024), Table 8: gpt-3.5-turbo, ten runs for each role.
+    """
+    from ..norms import published_tables
+
+    table = published_tables().query("study == 'roles' and questionnaire == 'bfi'")
+    table = table.assign(scale=table["scale"].replace({"openness": openness}))
+    wide = table.pivot(index="scale", columns="respondent_id", values="mean")
+    shifts = wide.sub(wide[baseline], axis=0).drop(columns=baseline)
+    long = shifts.rename_axis(columns="role").stack().rename("shift").reset_index()
+    return long[["role", "scale", "shift"]]
+
+
+def null_model(folder: str | Path, seed: int = 0) -> Path:
+    """Save a small causal language model with random weights: a respondent without a self.
+
+    Whatever it prefers, it prefers for reasons that have nothing to do with what is asked.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where; what is there already is used again.
+    seed : int
+        Of the weights.
+
+    Returns
+    -------
+    Path
+        The folder, ``null-<seed>`` in the given one.
+    """
+    import torch
+    from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
+
+    from ..population import base_path
+    from ..respondents.nli import quietly
+
+    target = Path(folder) / f"null-{seed}"
+    if (target / "model.safetensors").is_file():
+        return target
+    with quietly():
+        tokenizer = AutoTokenizer.from_pretrained(base_path())
+        config = GPT2Config(
+            vocab_size=len(tokenizer),
+            n_positions=1024,
+            n_embd=64,
+            n_layer=2,
+            n_head=4,
+            initializer_range=0.2,
+            bos_token_id=tokenizer.cls_token_id,
+            eos_token_id=tokenizer.sep_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = GPT2LMHeadModel(config)
+        model.save_pretrained(target)
+        tokenizer.save_pretrained(target)
+    return target
+
+
+def check_parameters(**given: object) -> None:
+    """Check the parameters of the chapter on ways of asking, before any model loads.
+
+    Parameters
+    ----------
+    **given
+        ``instrument, compass, respondents, chat_model, language_model, labels, role, wording,
+        members, people, runs, seed``.
+
+    Raises
+    ------
+    ParameterError, QuestionnaireError, RespondentError
+        A value is impossible, or papermill was given a name that the notebook does not have.
+
+    Examples
+    --------
+    >>> check_parameters(labels="roman")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: labels must be one of numeric, alphabetical, got
+    'roman'.
+    """
+    from ..book import refuse_unknown
+    from ..messages import LABELS, messages
+    from ..population import population
+    from ..questionnaires import load_questionnaire
+    from ..respondents import identify
+    from ..respondents.chat import check_numbers
+    from ..respondents.sources import find
+
+    refuse_unknown(given)
+    for name in ("instrument", "compass", "respondents", "chat_model", "language_model"):
+        if name in given and (not isinstance(given[name], str) or not given[name]):
+            raise ParameterError(f"{name} must be text, got {given[name]!r}.")
+    if "labels" in given and given["labels"] not in LABELS:
+        raise ParameterError(f"labels must be one of {', '.join(LABELS)}, got {given['labels']!r}.")
+    least = {"members": 1, "people": 4, "runs": 2}
+    check_numbers(**{name: given[name] for name in (*least, "seed") if name in given})
+    for name, lowest in least.items():
+        if name in given and given[name] < lowest:
+            raise ParameterError(f"{name} must be a whole number from {lowest}.")
+    if "instrument" in given:
+        questionnaire = load_questionnaire(given["instrument"])
+        if not any(scale.reverse for scale in questionnaire.scales):
+            raise ParameterError(
+                f"{questionnaire.id} has no reverse-keyed items, without which agreeing cannot be told "
+                "from a trait: name another instrument."
+            )
+        look = given.get("role", "default"), given.get("wording", "v1")
+        messages(questionnaire, questionnaire.items[:1], *look)
+    if "compass" in given and len(load_questionnaire(given["compass"]).categories) != 2:
+        raise ParameterError(f"compass must have two categories, and {given['compass']} has not.")
+    for name in population(given["respondents"]) if "respondents" in given else ():
+        identify(name)
+    if given.get("chat_model", "simulated") != "simulated" and not (
+        os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_KEY")
+    ):
+        raise ParameterError(
+            f"chat_model is '{given['chat_model']}', and there is no endpoint: set OPENAI_BASE_URL "
+            "and OPENAI_API_KEY in the environment, or leave it 'simulated'."
+        )
+    if given.get("language_model", "null") != "null":
+        find(given["language_model"])
+
+
+def best_members(names: Sequence[str], members: int) -> list[str]:
+    """Of some respondents those with the best accuracy on held-out MNLI; unknown ones stay.
+
+    Parameters
+    ----------
+    names : sequence of str
+    members : int
+        At most so many.
+
+    Returns
+    -------
+    list of str
+    """
+    from ..population import population_table
+
+    accuracy = population_table().set_index("respondent_id")["accuracy"]
+    ranked = sorted(names, key=lambda name: -accuracy.get(name, 1.0))
+    return ranked[:members]

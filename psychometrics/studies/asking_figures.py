@@ -1,0 +1,142 @@
+"""Figures on ways of asking: one function per figure, axes in, axes out."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from ..figures import INVERSE, SOURCE
+
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+
+
+def recovery_scatter(
+    scores: pd.DataFrame, traits: pd.DataFrame, scale: str, ax: Axes | None = None
+) -> Axes:
+    """Scores of simulated respondents against the traits that made them.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Of :func:`psychometrics.norms.sum_scores`.
+    traits : DataFrame, shape (respondents, scales)
+    scale : str
+        Which scale.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = ax or plt.gca()
+    part = scores[scores["scale"] == scale]
+    score = part.groupby("respondent_id")["score"].mean()
+    both = pd.concat([traits[scale].rename("trait"), score], axis=1, join="inner").dropna()
+    ax.scatter(both["trait"], both["score"], color=SOURCE, s=16, alpha=0.7)
+    slope, start = np.polyfit(both["trait"], both["score"], 1)
+    along = np.linspace(both["trait"].min(), both["trait"].max(), 200)
+    line = start + slope * along
+    inside = (line >= both["score"].min()) & (line <= both["score"].max())
+    ax.plot(along[inside], line[inside], color="grey", linewidth=1)
+    ax.set(xlabel="true trait (standard deviations)", ylabel=f"{part['title'].iloc[0]} score")
+    return ax
+
+
+def share_bars(table: pd.DataFrame, x: str, group: str, ax: Axes | None = None) -> Axes:
+    """Mean probability of places or options, grouped, with a line where an even share lies.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``probability`` and the two columns named.
+    x, group : str
+        What stands on the axis, and what is told apart by colour and hatching.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = ax or plt.gca()
+    wide = table.pivot_table(index=x, columns=group, values="probability", sort=False)
+    width = 0.8 / len(wide.columns)
+    for i, name in enumerate(wide.columns):
+        places = np.arange(len(wide)) + (i - (len(wide.columns) - 1) / 2) * width
+        hatch = ("", "//", "..", "xx")[i % 4]
+        ax.bar(places, wide[name], width, label=name, color=COLOURS[i], hatch=hatch, ec="white")
+    ax.axhline(1 / len(wide), color="grey", linestyle=":", linewidth=1)
+    ax.set_xticks(np.arange(len(wide)), wide.index)
+    ax.set(xlabel=x, ylabel="mean probability")
+    ax.legend(frameon=False)
+    return ax
+
+
+def role_dots(
+    shifts: pd.DataFrame, paper: pd.DataFrame | None = None, ax: Axes | None = None
+) -> Axes:
+    """How far roles move scales, with intervals, beside published shifts.
+
+    Parameters
+    ----------
+    shifts : DataFrame
+        Of :func:`psychometrics.studies.asking.role_shifts`.
+    paper : DataFrame, optional
+        ``role, scale, shift``; drawn hollow.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = ax or plt.gca()
+    scales = list(shifts["scale"].unique())[::-1]
+    roles = list(shifts["role"].unique())
+    for i, role in enumerate(roles):
+        part = shifts[shifts["role"] == role].set_index("scale").loc[scales]
+        y = np.arange(len(scales)) + 0.15 * ((len(roles) - 1) / 2 - i)
+        ax.hlines(y, part["low"], part["high"], color=COLOURS[i], linewidth=1.5)
+        ax.plot(part["shift"], y, MARKS[i], color=COLOURS[i], markersize=6, label=role)
+        if paper is not None:
+            theirs = paper[paper["role"] == role].set_index("scale")["shift"].reindex(scales)
+            ax.plot(theirs, y, MARKS[i], color=COLOURS[i], markersize=8, fillstyle="none")
+    ax.axvline(0, color="grey", linestyle=":", linewidth=1)
+    titles = shifts.drop_duplicates("scale").set_index("scale")["title"]
+    ax.set_yticks(np.arange(len(scales)), titles.loc[scales])
+    ax.set(xlabel="shift from the default role (points of the scale)", ylabel="")
+    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    return ax
+
+
+def style_dots(styles: pd.DataFrame, way: str, ax: Axes | None = None) -> Axes:
+    """Acquiescence of each respondent in each way of asking, with the mean.
+
+    Parameters
+    ----------
+    styles : DataFrame
+        Of :func:`psychometrics.agreement.response_styles`.
+    way : str
+        The column that tells ways apart.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = ax or plt.gca()
+    names = list(styles[way].unique())[::-1]
+    for y, name in enumerate(names):
+        values = styles.loc[styles[way] == name, "acquiescence"]
+        ax.plot(values, np.full(len(values), y), "o", color=SOURCE, alpha=0.5, markersize=5)
+        ax.plot(values.mean(), y, "|", color=INVERSE, markersize=18, markeredgewidth=2.5)
+    ax.axvline(0, color="grey", linestyle=":", linewidth=1)
+    ax.set_yticks(range(len(names)), names)
+    ax.set(xlabel="acquiescence (−1 disagrees with all, 1 agrees with all)", ylabel="")
+    ax.set_xlim(-1.05, 1.05)
+    return ax

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from psychometrics import data, load_respondent
+from psychometrics.exceptions import ParameterError
+from psychometrics.make import diagnostic as live
+from psychometrics.population import base_path, population
+from psychometrics.respondents import identify
+from psychometrics.studies import diagnostic as items
+
+needs_text = pytest.mark.skipif(
+    not data.available("glue_diagnostic") and os.environ.get("CI") != "true",
+    reason="the diagnostic's file is neither in the mirror nor in the cache",
+)
+RECIPE = {"data": "snli", "words": "random", "hidden": 16, "layers": 1, "lr": 1e-2, "seed": 3}
+
+
+def toy(n: int = 240) -> pd.DataFrame:
+    """Pairs whose label hangs on one word of the hypothesis."""
+    rng = np.random.default_rng(0)
+    words = {0: "surely", 1: "perhaps", 2: "never"}
+    labels = rng.integers(0, 3, n)
+    things = rng.choice(["dogs", "cats", "men", "women", "ships"], n)
+    return pd.DataFrame(
+        {
+            "premise": [f"There are {thing} here." for thing in things],
+            "hypothesis": [f"It is {words[label]} so." for label in labels],
+            "label": labels,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def lstm():
+    return live.train_lstm(RECIPE, epochs=6, batch_size=16, pairs=toy())
+
+
+def test_an_lstm_learns_what_it_is_taught(lstm):
+    new = toy(300).iloc[240:]
+    answers = lstm.answer(list(zip(new["premise"], new["hypothesis"], strict=True)))
+    assert answers.shape == (60, 3)
+    assert answers.sum(axis=1) == pytest.approx(1, abs=1e-5)
+    assert (answers.argmax(axis=1) == new["label"]).all()
+
+
+def test_an_lstms_answer_does_not_hang_on_the_company_it_is_asked_in(lstm):
+    pairs = [("A dog.", "It is never so."), ("There are many old cats here.", "Perhaps."), ("", "")]
+    together = lstm.answer(pairs)
+    alone = np.vstack([lstm.answer([pair]) for pair in pairs])
+    assert together == pytest.approx(alone, abs=1e-5)
+    assert lstm.answer(pairs[::-1])[::-1] == pytest.approx(together, abs=1e-5)
+
+
+def test_the_same_seed_trains_the_same_lstm_and_another_another(lstm):
+    again = live.train_lstm(RECIPE, epochs=6, batch_size=16, pairs=toy())
+    assert again.identity == lstm.identity
+    other = live.train_lstm(RECIPE | {"seed": 4}, epochs=1, batch_size=16, pairs=toy())
+    assert other.identity["fingerprint"] != lstm.identity["fingerprint"]
+
+
+def test_pretrained_words_are_the_base_encoders_and_stay_as_they_are():
+    recipe = RECIPE | {"words": "pretrained"}
+    trained = live.train_lstm(recipe, epochs=1, batch_size=64, pairs=toy(64))
+    assert trained.words.weight.shape[1] == 384
+    assert torch.equal(trained.words.weight, live._words(True, 0))
+    with pytest.raises(ParameterError, match="pretrained or random"):
+        live.train_lstm(RECIPE | {"words": "glove"}, pairs=toy(8))
+
+
+def test_untrained_respondents_answer_differently_by_seed_and_know_nothing(tmp_path):
+    pairs = [("A man sleeps.", "A man is asleep."), ("A man sleeps.", "Nobody sleeps.")]
+    answers = []
+    for seed in (1, 2, 1):
+        base = live.random_encoder(tmp_path / f"base{len(answers)}", seed, layers=2)
+        folder = live.fresh_head(base, tmp_path / f"model{len(answers)}", seed)
+        respondent = load_respondent(folder, dtype="float32")
+        assert len(respondent.model.base_model.encoder.layer) == 2
+        answers.append(respondent.answer(pairs))
+    assert np.abs(answers[0] - answers[1]).max() > 1e-3
+    assert answers[0] == pytest.approx(answers[2], abs=1e-6)
+
+
+def test_a_fresh_head_leaves_the_pretrained_encoder_alone(tmp_path):
+    from transformers import AutoModel
+
+    folder = live.fresh_head(base_path(), tmp_path / "model", seed=1)
+    ours = load_respondent(folder, dtype="float32").model.base_model.encoder.state_dict()
+    base = AutoModel.from_pretrained(base_path()).encoder.state_dict()
+    assert all(torch.equal(ours[name], weight) for name, weight in base.items())
+
+
+def test_every_recipe_has_its_answers_committed():
+    names = items.live_models().index
+    assert set(names) >= {live.lstm_name(recipe) for recipe in live.LSTMS}
+    assert set(names) >= set(live.transformer_names())
+
+
+def test_committed_answers_are_those_of_the_embedded_population_as_it_is():
+    table = items.live_models()
+    members = table[table["fingerprint"] != ""]
+    assert set(members.index) == set(population()), "run psychometrics.make.diagnostic.build_live()"
+    now = {name: identify(name, dtype="float32")["fingerprint"] for name in members.index}
+    assert members["fingerprint"].to_dict() == now, "run psychometrics.make.diagnostic.build_live()"
+
+
+@needs_text
+def test_sentences_belong_to_the_items():
+    table = live.sentences()
+    assert table.index.equals(items.items().index)
+    assert (table["premise"].str.len() > 0).all()
+    assert (table["hypothesis"].str.len() > 0).all()
+    assert np.bincount(live.solutions()).tolist() == [
+        (items.items()["label"] == name).sum()
+        for name in ("entailment", "neutral", "contradiction")
+    ]
+
+
+@needs_text
+def test_an_embedded_respondent_gives_the_committed_answers_again_from_the_store(
+    tmp_path, monkeypatch
+):
+    table = items.live_models()
+    members = table[table["fingerprint"] != ""]
+    name = members["answers"].index[members.index.str.contains("-l3-")][0]
+    asked = live.ask_diagnostic(name, store=tmp_path, progress=False)
+    changed = (asked.loc[name] != items.live_answers().loc[name]).sum()
+    assert changed <= 4  # a logit in the balance may fall differently on another processor
+
+    def refuse(*_args, **_options):
+        raise AssertionError("asked a second time")
+
+    monkeypatch.setattr("psychometrics.ask.load_respondent", refuse)
+    assert live.ask_diagnostic(name, store=tmp_path, progress=False).equals(asked)

@@ -1,0 +1,288 @@
+"""Mining completions from tiny real models saved locally."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.respondents import completions as mining
+from psychometrics.respondents.completions import completion_rows, mine, model_kind
+
+TEMPLATES = ["The girl works as a [M].", "My daily life is [M] today.", "I feel [M]."]
+WORDS = "i feel calm nervous the girl works as a nurse my daily life is full today and anxious"
+
+
+def _word_tokenizer(words, mask: bool = True, sentinels: bool = False):
+    """A tokenizer with one token a word and its parts: "nurse", and "nur" + "##s"."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    special = ["<pad>", "<unk>", "</s>"]
+    special += ["<mask>"] if mask else []
+    special += ["<extra_id_0>", "<extra_id_1>"] if sentinels else []
+    pieces = [".", "▁."] + ["▁" + word for word in words] + ["s", "ing"]
+    vocab = {piece: i for i, piece in enumerate(dict.fromkeys(special + pieces))}
+    tokenizer = Tokenizer(models.WordLevel(vocab, unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
+    )
+    tokenizer.decoder = decoders.Metaspace()
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",
+        unk_token="<unk>",
+        eos_token="</s>",
+        model_max_length=64,
+    )
+    if mask:
+        fast.mask_token = "<mask>"
+    if sentinels:
+        fast.add_special_tokens({"additional_special_tokens": ["<extra_id_0>", "<extra_id_1>"]})
+    return fast
+
+
+def _save(folder: Path, tokenizer, model) -> Path:
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(10)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory, save_tiny_model) -> Path:
+    """A tiny masked BERT: the tokenizer of the tiny classifier, another head."""
+    from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
+
+    classifier = save_tiny_model(tmp_path_factory.mktemp("mined") / "base", "bert")
+    torch.manual_seed(0)
+    model = AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(classifier))
+    tokenizer = AutoTokenizer.from_pretrained(classifier)
+    return _save(classifier.parent / "masked", tokenizer, model)
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory) -> Path:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    tokenizer = _word_tokenizer(WORDS.split(), mask=False)
+    config = GPT2Config(
+        vocab_size=len(tokenizer), n_positions=64, n_embd=32, n_layer=2, n_head=4,
+        bos_token_id=2, eos_token_id=2, pad_token_id=0,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    return _save(tmp_path_factory.mktemp("mined") / "causal", tokenizer, GPT2LMHeadModel(config))
+
+
+@pytest.fixture(scope="module")
+def encoder_decoder(tmp_path_factory) -> Path:
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    tokenizer = _word_tokenizer(WORDS.split(), mask=False, sentinels=True)
+    config = T5Config(
+        vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
+        decoder_start_token_id=0, pad_token_id=0, eos_token_id=2,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = T5ForConditionalGeneration(config)
+    return _save(tmp_path_factory.mktemp("mined") / "t5", tokenizer, model)
+
+
+def _mine(model, templates, tmp_path, **options) -> pd.DataFrame:
+    return mine(model, templates, store=tmp_path, device="cpu", progress=False, **options)
+
+
+def test_the_kind_of_a_model_is_found_out(masked, causal, encoder_decoder, tiny_model):
+    assert model_kind(masked) == "masked"
+    assert model_kind(causal) == "causal"
+    assert model_kind(encoder_decoder) == "encoder-decoder"
+
+
+def test_a_masked_model_gives_the_most_likely_tokens_at_the_mask(masked, tmp_path):
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    mined = _mine(masked, TEMPLATES, tmp_path, k=5, batch_size=2)
+    tokenizer = AutoTokenizer.from_pretrained(masked)
+    model = AutoModelForMaskedLM.from_pretrained(masked).eval()
+    for text, part in mined.groupby("template", sort=False):
+        inputs = tokenizer(text.replace("[M]", "[MASK]"), return_tensors="pt")
+        place = inputs["input_ids"][0].tolist().index(tokenizer.mask_token_id)
+        with torch.inference_mode():
+            scores = model(**inputs).logits[0, place].log_softmax(-1)
+        order = [i for i in scores.argsort(descending=True).tolist() if i not in range(5)]
+        assert set(range(5)) == set(tokenizer.all_special_ids)
+        tokens = tokenizer.convert_ids_to_tokens(order[:5])
+        assert part["completion"].tolist() == [token.removeprefix("##") for token in tokens]
+        assert part["logprob"].tolist() == pytest.approx(scores[order[:5]].tolist(), abs=1e-4)
+        assert part["rank"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_whole_words_leaves_out_pieces_and_punctuation(masked, tmp_path):
+    from transformers import AutoTokenizer
+
+    vocabulary = AutoTokenizer.from_pretrained(masked).get_vocab()
+    words = _mine(masked, TEMPLATES, tmp_path, k=40, whole_words=True)["completion"]
+    assert all(word in vocabulary and re.search(r"\w", word) for word in words)
+    pieces = _mine(masked, TEMPLATES, tmp_path, k=100)
+    assert completion_rows(pieces) != completion_rows(_mine(masked, TEMPLATES, tmp_path, k=99))
+
+
+def test_a_causal_model_goes_on_greedily_from_each_of_its_first_tokens(causal, tmp_path):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(causal)
+    model = AutoModelForCausalLM.from_pretrained(causal).eval()
+    mined = _mine(causal, TEMPLATES[:1], tmp_path, k=4, length=3)
+    start = tokenizer("The girl works as a", return_tensors="pt")["input_ids"]
+    with torch.inference_mode():
+        scores = model(start).logits[0, -1].log_softmax(-1)
+    order = [i for i in scores.argsort(descending=True).tolist() if i > 2][:4]
+    for row, token in zip(mined.itertuples(), order, strict=True):
+        assert row.logprob == pytest.approx(scores[token].item(), abs=1e-4)
+        ids = [*start[0].tolist(), token]
+        for _ in range(2):
+            with torch.inference_mode():
+                following = model(torch.tensor([ids])).logits[0, -1].argmax().item()
+            if following == tokenizer.eos_token_id:
+                break
+            ids.append(following)
+        added = ids[start.shape[1] :]
+        assert row.completion == tokenizer.decode(added, skip_special_tokens=True).strip()
+
+
+def test_a_causal_completion_is_one_word_unless_a_length_is_given(causal, tmp_path):
+    words = _mine(causal, TEMPLATES[:1], tmp_path, k=15)["completion"]
+    assert all(len(word.split()) == 1 for word in words)
+    assert (_mine(causal, TEMPLATES[:1], tmp_path, k=15, length=4)["completion"].str.split()
+            .str.len().max() > 1)  # fmt: skip
+
+
+def test_words_are_finished_with_the_pieces_that_go_on_with_them():
+    tokenizer = _word_tokenizer(["nurse", "and"], mask=False)
+    ids = tokenizer.get_vocab()
+    nurse, ending, other = ids["▁nurse"], ids["s"], ids["▁and"]
+
+    def step(added):
+        """After "nurse" comes "s", after that the next word."""
+        scores = torch.zeros(len(added), len(tokenizer))
+        for row, tokens in enumerate(added.tolist()):
+            scores[row, ending if tokens[-1] == nurse else other] = 1
+        return scores
+
+    first = (torch.tensor([nurse, other]), torch.tensor([-0.1, -0.2]))
+    done = mining._continued(step, first, tokenizer, {"length": None}, set())
+    assert [text for text, _ in done] == ["nurses", "and"]
+    longer = mining._continued(step, first, tokenizer, {"length": 3}, set())
+    assert [text for text, _ in longer] == ["nurses and", "and and and"]
+
+
+def test_an_encoder_decoder_fills_in_after_its_sentinel(encoder_decoder, tmp_path):
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    mined = _mine(encoder_decoder, TEMPLATES, tmp_path, k=3)
+    tokenizer = AutoTokenizer.from_pretrained(encoder_decoder)
+    model = AutoModelForSeq2SeqLM.from_pretrained(encoder_decoder).eval()
+    ids = tokenizer(TEMPLATES[0].replace("[M]", "<extra_id_0>"), return_tensors="pt")
+    sentinel = tokenizer.convert_tokens_to_ids("<extra_id_0>")
+    assert sentinel in ids["input_ids"]
+    with torch.inference_mode():
+        logits = model(
+            input_ids=ids["input_ids"], decoder_input_ids=torch.tensor([[0, sentinel]])
+        ).logits[0, -1]
+    special = set(tokenizer.all_special_ids)
+    order = [i for i in logits.argsort(descending=True).tolist() if i not in special][:3]
+    expected = logits.log_softmax(-1)[order].tolist()
+    assert mined["logprob"][:3].tolist() == pytest.approx(expected, abs=1e-4)
+    assert len(mined) == 9
+
+
+def test_a_stopped_run_goes_on_where_it_was(masked, tmp_path, monkeypatch):
+    whole = _mine(masked, TEMPLATES, tmp_path / "a", k=3)
+    real, asked = mining._masked, []
+
+    def stops(network, tokenizer, batch, options):
+        if asked:
+            raise KeyboardInterrupt
+        asked.extend(batch)
+        return real(network, tokenizer, batch, options)
+
+    monkeypatch.setattr(mining, "_masked", stops)
+    with pytest.raises(KeyboardInterrupt):
+        _mine(masked, TEMPLATES, tmp_path / "b", k=3, batch_size=1)
+    assert asked == TEMPLATES[:1]
+
+    def counts(network, tokenizer, batch, options):
+        asked.extend(batch)
+        return real(network, tokenizer, batch, options)
+
+    monkeypatch.setattr(mining, "_masked", counts)
+    again = _mine(masked, TEMPLATES, tmp_path / "b", k=3, batch_size=1)
+    assert asked == TEMPLATES, "what was stored is not asked again"
+    pd.testing.assert_frame_equal(again, whole, rtol=1e-4)
+
+
+def test_a_stored_run_loads_no_model_and_a_damaged_file_is_asked_anew(
+    masked, tmp_path, monkeypatch
+):
+    first = _mine(masked, TEMPLATES, tmp_path, k=3)
+    monkeypatch.setattr(mining, "_opened", lambda *_: pytest.fail("the model was loaded"))
+    pd.testing.assert_frame_equal(_mine(masked, TEMPLATES[::-1], tmp_path, k=3)[["template"]],
+                                  first[["template"]][::-1].reset_index(drop=True))  # fmt: skip
+    monkeypatch.undo()
+    (path,) = (tmp_path / "beliefs").glob("*.parquet")
+    path.write_bytes(path.read_bytes()[:100])
+    pd.testing.assert_frame_equal(_mine(masked, TEMPLATES, tmp_path, k=3), first)
+
+
+def test_batches_do_not_change_the_answers(masked, tmp_path):
+    one = _mine(masked, TEMPLATES, tmp_path / "a", k=5, batch_size=1)
+    all_at_once = _mine(masked, TEMPLATES, tmp_path / "b", k=5, batch_size=3)
+    assert one["completion"].tolist() == all_at_once["completion"].tolist()
+
+
+def test_a_template_asked_for_twice_is_answered_twice(masked, tmp_path):
+    mined = _mine(masked, [*TEMPLATES, TEMPLATES[0]], tmp_path, k=4)
+    rows = completion_rows(mined)
+    assert [len(row) for row in rows] == [4, 4, 4, 4]
+    assert rows[0] == rows[3]
+
+
+def test_log_probabilities_fall_with_rank_and_stay_below_zero(causal, tmp_path):
+    mined = _mine(causal, TEMPLATES, tmp_path, k=6)
+    for _, part in mined.groupby("template"):
+        assert (part["logprob"].diff().dropna() <= 1e-6).all()
+        assert math.exp(part["logprob"].max()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("templates", "options", "message"),
+    [
+        (["No mask here."], {}, r"write \[M\] exactly once"),
+        (["[M] and [M]."], {}, r"write \[M\] exactly once"),
+        ([], {}, "no templates"),
+        (TEMPLATES, {"k": 0}, "k must be a whole number from 1, got 0"),
+        (TEMPLATES, {"kind": "diffusion"}, "kind must be one of auto, masked"),
+        (TEMPLATES, {"k": 10**6}, "k must be at most the model's"),
+    ],
+)
+def test_wrong_requests_are_refused_in_one_sentence(masked, tmp_path, templates, options, message):
+    with pytest.raises(ParameterError, match=message):
+        _mine(masked, templates, tmp_path, **options)
+
+
+def test_models_that_complete_nothing_are_refused(tiny_model, causal, masked, tmp_path):
+    with pytest.raises(RespondentError, match="no trained head"):
+        _mine(tiny_model, TEMPLATES, tmp_path)
+    with pytest.raises(RespondentError, match="begins with its mask"):
+        _mine(causal, ["[M] is kind."], tmp_path, k=2)
+    with pytest.raises(RespondentError, match="no folder here"):
+        _mine("nobody", TEMPLATES, tmp_path)

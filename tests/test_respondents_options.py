@@ -1,0 +1,273 @@
+"""Real models saved here: a causal and an encoder-decoder one, and an NLI classifier."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from psychometrics import load_respondent, population
+from psychometrics.answers import COLUMNS
+from psychometrics.ask import answer
+from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.messages import messages
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics.respondents.options import (
+    answers_from,
+    ask_logits,
+    likert_by_nli,
+    logit_probabilities,
+    nli_probabilities,
+    option_sentence,
+    orders_of,
+    pooled,
+    position_bias,
+)
+from psychometrics.studies.asking import null_model
+
+MINI = load_questionnaire("ipip20")
+TWO = MINI.model_copy(update={"id": "two", "items": MINI.items[:2], "scales": ()})
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory):
+    return null_model(tmp_path_factory.mktemp("models"), seed=3)
+
+
+@pytest.fixture(scope="module")
+def seq2seq(tmp_path_factory, causal):
+    from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
+
+    folder = tmp_path_factory.mktemp("models") / "t5"
+    tokenizer = AutoTokenizer.from_pretrained(causal)
+    torch.manual_seed(5)
+    config = T5Config(
+        vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
+        decoder_start_token_id=0, pad_token_id=0, eos_token_id=tokenizer.sep_token_id,
+        initializer_factor=3.0,
+    )  # fmt: skip
+    T5ForConditionalGeneration(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _prompt(order, labels="numeric"):
+    system, user = (
+        m["content"] for m in messages(TWO, TWO.items[:1], labels=labels, orders=[order])
+    )
+    form = "Write one line for each statement: its number, a colon, the label you choose."
+    return f"{system.replace(form, 'Reply with your choice alone.')}\n{user}\n"
+
+
+@pytest.mark.parametrize("score", ["label", "text"])
+def test_log_probabilities_of_a_causal_model_equal_those_computed_token_by_token(
+    causal, tmp_path, score
+):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    table = logit_probabilities(TWO, causal, score=score, permutations="reversed", store=tmp_path)
+    model, tokenizer = (
+        AutoModelForCausalLM.from_pretrained(causal),
+        AutoTokenizer.from_pretrained(causal),
+    )
+    ids = [tokenizer.bos_token_id or tokenizer.cls_token_id]
+    ids = [ids[0]] if tokenizer.bos_token_id is not None else []
+    ids += tokenizer(f"{_prompt((4, 3, 2, 1, 0))}Answer:", add_special_tokens=False)["input_ids"]
+    for row in table[table["item_id"] == "ipip20_1"].to_dict("records"):
+        reply = str(row["position"]) if score == "label" else row["label"]
+        total, read = 0.0, list(ids)
+        for token in tokenizer(reply, add_special_tokens=False)["input_ids"]:
+            with torch.no_grad():
+                logits = model(torch.tensor([read])).logits[0, -1]
+            total += logits.log_softmax(-1)[token].item()
+            read.append(token)
+        assert row["log_probability"] == pytest.approx(total, abs=2e-3)
+        assert row["option"] == 6 - row["position"]
+
+
+def test_log_probabilities_of_an_encoder_decoder_equal_its_loss(seq2seq, tmp_path):
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    table = logit_probabilities(TWO, seq2seq, score="text", permutations="given", store=tmp_path)
+    model, tokenizer = (
+        AutoModelForSeq2SeqLM.from_pretrained(seq2seq),
+        AutoTokenizer.from_pretrained(seq2seq),
+    )
+    read = tokenizer(_prompt((0, 1, 2, 3, 4)), return_tensors="pt")["input_ids"]
+    for row in table[table["item_id"] == "ipip20_1"].to_dict("records"):
+        ids = tokenizer(row["label"], add_special_tokens=False, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            loss = model(input_ids=read, labels=ids).loss.item()
+        assert row["log_probability"] == pytest.approx(-loss * ids.shape[1], abs=2e-3)
+    assert ask_logits(TWO, seq2seq, store=tmp_path)["value"].between(1, 5).all()
+
+
+def test_per_token_means_do_not_favour_short_texts(causal, tmp_path):
+    whole = logit_probabilities(TWO, causal, score="text", permutations="given", store=tmp_path)
+    mean = logit_probabilities(
+        TWO, causal, score="text", permutations="given", mean="token", store=tmp_path
+    )
+    ratio = whole["log_probability"] / mean["log_probability"]  # tokens of each text
+    assert ratio.round(3).tolist() == [2, 2, 4, 2, 2] * 2
+
+
+def test_the_place_of_an_option_falls_out_exactly_over_cyclic_orders():
+    rng = np.random.default_rng(0)
+    liking, place = rng.normal(size=5), 3 * rng.normal(size=5)
+    rows = []
+    for number, order in enumerate(orders_of(5, "cyclic"), start=1):
+        log = np.array([liking[i] + place[k] for k, i in enumerate(order)])
+        p = np.exp(log) / np.exp(log).sum()
+        rows += [
+            ("r", "two", "option_logits", "ipip20_1", number, k + 1, i + 1, f"o{i}", i + 1.0, p[k])
+            for k, i in enumerate(order)
+        ]
+    columns = ["respondent_id", "questionnaire", "mode", "item_id", "permutation", "position",
+               "option", "label", "value", "probability"]  # fmt: skip
+    table = pooled(pd.DataFrame(rows, columns=columns))
+    assert np.allclose(table["probability"], np.exp(liking) / np.exp(liking).sum())
+    assert table["option"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_model_without_a_self_prefers_places_and_cyclic_orders_take_most_of_it_away(
+    causal, tmp_path
+):
+    table = logit_probabilities(MINI, causal, labels="alphabetical", store=tmp_path)
+    bias = position_bias(table)
+    assert bias["probability"].sum() == pytest.approx(1)
+    given_ = table[table["permutation"] == 1].groupby("option")["probability"].mean()
+    even = pooled(table).groupby("option")["probability"].mean()
+    assert given_.max() > 0.3
+    assert (even - 0.2).abs().max() < 0.5 * (given_ - 0.2).abs().max()
+
+
+def test_answers_come_from_the_store_the_second_time(causal, tmp_path, monkeypatch):
+    first = ask_logits(TWO, causal, store=tmp_path)
+    (path,) = tmp_path.rglob("*.parquet")
+    path.write_bytes(path.read_bytes()[:200])  # cut short: asked again, not read
+    pd.testing.assert_frame_equal(first, ask_logits(TWO, causal, store=tmp_path))
+    monkeypatch.setattr("psychometrics.respondents.options._Scorer", None)
+    pd.testing.assert_frame_equal(first, ask_logits(TWO, causal, store=tmp_path))
+    with pytest.raises(TypeError):  # another question does need the model
+        ask_logits(TWO, causal, role="hero", store=tmp_path)
+
+
+def test_what_is_no_language_model_is_refused_in_one_sentence(tiny_model, tmp_path):
+    with pytest.raises(RespondentError, match=r"causal or an encoder-decoder|head"):
+        ask_logits(TWO, tiny_model, store=tmp_path)
+    with pytest.raises(RespondentError, match="ask it with mode 'nli'"):
+        ask_logits(TWO, population()[0], store=tmp_path)
+    for wrong in ({"score": "both"}, {"mean": "median"}, {"labels": "roman"}, {"choose": "best"},
+                  {"permutations": "some"}, {"permutations": 0}, {"runs": 0}):  # fmt: skip
+        with pytest.raises(ParameterError, match=next(iter(wrong))):
+            ask_logits(TWO, tiny_model, store=tmp_path, **wrong)
+
+
+@given(st.integers(2, 5))
+def test_orders_are_permutations_and_each_option_stands_at_each_place_once(count):
+    table = np.array(orders_of(count, "cyclic"))
+    assert (np.sort(table, axis=0) == np.arange(count)[:, None]).all()
+    assert (np.sort(table, axis=1) == np.arange(count)).all()
+    assert len(set(orders_of(count, "all"))) == np.prod(np.arange(1, count + 1))
+    assert orders_of(count, "reversed")[0][::-1] == orders_of(count, "given")[0]
+    assert len(orders_of(count, 3)) == 3
+
+
+def test_too_many_orders_are_refused():
+    with pytest.raises(ParameterError, match="720 orders"):
+        orders_of(6, "all")
+
+
+# --- inference -------------------------------------------------------------------------------
+
+
+def test_shares_are_entailments_divided_by_their_sum(tiny_model, tmp_path):
+    table = nli_probabilities(MINI, tiny_model, store=tmp_path, dtype="float32")
+    respondent = load_respondent(tiny_model, dtype="float32")
+    statement = MINI.statement(MINI.items[3])
+    asked = [(statement, option_sentence(option.label)) for option in MINI.options]
+    entailed = respondent.answer(asked)[:, 0].astype(float)
+    mine = table[table["item_id"] == "ipip20_4"]["probability"]
+    assert np.allclose(mine, entailed / entailed.sum(), atol=1e-5)
+    assert np.allclose(table.groupby("item_id")["probability"].sum(), 1)
+
+
+def test_baseline_and_contrast_follow_their_formulas(tiny_model, tmp_path):
+    respondent = load_respondent(tiny_model, dtype="float32")
+    sentences = [option_sentence(option.label) for option in MINI.options]
+    item = respondent.answer([(MINI.statement(MINI.items[0]), s) for s in sentences]).astype(float)
+    empty = respondent.answer([("I am.", s) for s in sentences]).astype(float)
+    first = {"item_id": "ipip20_1"}
+
+    def shares(**how):
+        table = nli_probabilities(MINI, tiny_model, store=tmp_path, dtype="float32", **how)
+        return table[table["item_id"] == first["item_id"]]["probability"].to_numpy()
+
+    ratio = item[:, 0] / empty[:, 0]
+    assert np.allclose(shares(baseline="I am."), ratio / ratio.sum(), atol=1e-5)
+    contrast = item[:, 0] / (item[:, 0] + item[:, 2])
+    assert np.allclose(shares(score="contrast"), contrast / contrast.sum(), atol=1e-5)
+
+
+def test_a_personas_options_are_binomial_in_what_it_entails(tiny_model, tmp_path):
+    persona = "I am calm."
+    answers = likert_by_nli(
+        MINI, tiny_model, choose="expected", persona=persona, store=tmp_path, dtype="float32"
+    )
+    respondent = load_respondent(tiny_model, dtype="float32")
+    asked = [(persona, MINI.statement(item)) for item in MINI.items]
+    e, _, c = respondent.answer(asked).astype(float).T
+    assert np.allclose(answers["value"], 1 + 4 * (1 + e - c) / 2, atol=1e-4)  # mean of a binomial
+
+
+def test_embedded_respondents_find_a_statement_accurate_and_its_denial_not(tmp_path):
+    name = next(n for n in population() if "frozen" not in n)
+    saint = likert_by_nli(
+        MINI, name, choose="expected", store=tmp_path,
+        persona="I sympathize with others' feelings. I feel others' emotions.",
+    ).set_index("item_id")["value"]  # fmt: skip
+    assert saint["ipip20_2"] > 4 > 3 > saint["ipip20_7"]  # "Am not interested in other people's..."
+
+
+def test_draws_follow_the_probabilities_and_argmax_takes_the_first_of_equals():
+    rows = [("r", "two", "nli", "ipip20_1", i, "x", float(i), p)
+            for i, p in zip(range(1, 6), [0.1, 0.0, 0.4, 0.4, 0.1], strict=True)]  # fmt: skip
+    columns = ["respondent_id", "questionnaire", "mode", "item_id", "option", "label", "value",
+               "probability"]  # fmt: skip
+    shares = pd.DataFrame(rows, columns=columns)
+    assert answers_from(shares, TWO)["value"].tolist() == [3.0]
+    assert answers_from(shares, TWO, "expected")["value"].tolist() == [pytest.approx(3.4)]
+    drawn = answers_from(shares, TWO, "draw", runs=4000, seed=1)
+    counts = drawn["value"].value_counts(normalize=True)
+    assert np.allclose(counts.sort_index(), [0.1, 0.4, 0.4, 0.1], atol=0.03)
+    assert drawn.columns.tolist() == [*COLUMNS, "probability"]
+
+
+def test_options_of_a_users_hypothesis_and_wrong_parameters(tiny_model, tmp_path):
+    table = answer(MINI, "nli", respondents=tiny_model, hypothesis="It is {label}.", store=tmp_path)
+    assert set(table["mode"]) == {"nli"}
+    for wrong, message in (
+        ({"hypothesis": "It is so."}, "label"),
+        ({"score": "neutral"}, "score"),
+        ({"persona": "I am.", "baseline": "I am."}, "persona"),
+        ({"choose": "best"}, "choose"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            likert_by_nli(MINI, tiny_model, store=tmp_path, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("label", "sentence"),
+    [
+        ("neither agree nor disagree", "I neither agree nor disagree with this."),
+        ("slightly dislike", "I slightly dislike this."),
+        ("no", "No, this is not true of me."),
+        ("often", "This is often true of me."),
+        ("false", "As a description of me, this is false."),
+    ],
+)
+def test_options_become_sentences(label, sentence):
+    assert option_sentence(label) == sentence
