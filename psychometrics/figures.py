@@ -154,7 +154,7 @@ def intensifier_trends(
 
 def forest(
     table: pd.DataFrame,
-    labels: str,
+    labels: str | Sequence[str],
     value: str,
     low: str | None = None,
     high: str | None = None,
@@ -170,14 +170,17 @@ def forest(
     ----------
     table : DataFrame
         One row per point.
-    labels, value : str
-        Columns of the rows' names and of what is drawn.
+    labels : str or sequence of str
+        The rows' names, or the column that holds them; equal names share a row.
+    value : str
+        Column of what is drawn.
     low, high : str, optional
         Columns of the interval's ends.
     group : str, optional
         Column whose groups get a colour, a marker and a place of their own in each row.
     filled : str, optional
-        Column that says which points are filled; the others are hollow.
+        Column that says which points are filled; by default those whose interval leaves the
+        reference out. The others are hollow.
     ax : Axes, optional
         Where to draw; the current axes if not given.
     xlabel : str
@@ -197,7 +200,14 @@ def forest(
     'difference (SD)'
     """
     ax = ax or plt.gca()
-    names = list(dict.fromkeys(table[labels]))
+    table = table.assign(_label=table[labels] if isinstance(labels, str) else list(labels))
+    if filled is not None:
+        table["_filled"] = table[filled].astype(bool)
+    elif low is not None and reference is not None:
+        table["_filled"] = (table[low] > reference) | (table[high] < reference)
+    else:
+        table["_filled"] = True
+    names = list(dict.fromkeys(table["_label"]))
     groups = list(dict.fromkeys(table[group])) if group else [None]
     place = {name: len(names) - 1 - i for i, name in enumerate(names)}
     step = min(0.16, 0.8 / len(groups))
@@ -206,11 +216,11 @@ def forest(
     for i, name in enumerate(groups):
         part = table if name is None else table[table[group] == name]
         colour, marker = PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)]
-        y = part[labels].map(place).to_numpy() + step * ((len(groups) - 1) / 2 - i)
+        y = part["_label"].map(place).to_numpy() + step * ((len(groups) - 1) / 2 - i)
         if low is not None:
             ax.hlines(y, part[low], part[high], color=colour if group else GREY, linewidth=1.5,
                       alpha=0.6 if group else 1, zorder=2)  # fmt: skip
-        face = colour if filled is None else np.where(part[filled], colour, "white")
+        face = np.where(part["_filled"], colour, "white")
         ax.scatter(part[value], y, c=face, edgecolors=colour, marker=marker, s=28, zorder=3)
         if group:
             ax.scatter([], [], color=colour, marker=marker, label=name)
@@ -289,7 +299,9 @@ def scatter(
     return ax
 
 
-def lines(frame: pd.DataFrame, x: str, y: str, by: str, ax: Axes | None = None, **looks) -> Axes:
+def lines(
+    frame: pd.DataFrame, x: str, y: str, by: str, ax: Axes | None = None, markers: bool = False
+) -> Axes:
     """A line for each group.
 
     Parameters
@@ -299,8 +311,8 @@ def lines(frame: pd.DataFrame, x: str, y: str, by: str, ax: Axes | None = None, 
         Columns of the two axes and of the groups.
     ax : Axes, optional
         Where to draw; the current axes if not given.
-    **looks
-        Of the lines, such as ``marker="o"``.
+    markers : bool
+        Whether the points are marked.
 
     Returns
     -------
@@ -315,8 +327,9 @@ def lines(frame: pd.DataFrame, x: str, y: str, by: str, ax: Axes | None = None, 
     ax = ax or plt.gca()
     for i, (name, part) in enumerate(frame.groupby(by, sort=False, observed=True)):
         part = part.sort_values(x)
-        look = {"color": PALETTE[i % len(PALETTE)], "linestyle": LINES[i % len(LINES)]} | looks
-        ax.plot(part[x], part[y], label=name, linewidth=1.4, **look)
+        ax.plot(part[x], part[y], label=name, linewidth=1.4, color=PALETTE[i % len(PALETTE)],
+                linestyle=LINES[i % len(LINES)], markersize=4,
+                marker=MARKERS[i % len(MARKERS)] if markers else None)  # fmt: skip
     ax.set(xlabel=x, ylabel=y)
     ax.legend(frameon=False, fontsize=8)
     return ax
