@@ -249,7 +249,8 @@ def pairs(table: pd.DataFrame, ax: Axes | None = None, xlabel: str = "") -> Axes
 
     Examples
     --------
-    >>> len(pairs(pd.DataFrame({"before": [1, 2], "after": [2, 2]})).collections)
+    >>> table = pd.DataFrame({"before": [1, 2], "after": [2, 2]})
+    >>> len(pairs(table, plt.figure().gca()).collections)
     3
     """
     ax = ax or plt.gca()
@@ -321,7 +322,7 @@ def lines(
     Examples
     --------
     >>> frame = pd.DataFrame({"rank": [1, 2, 1, 2], "share": [0, 1, 1, 0], "who": list("aabb")})
-    >>> len(lines(frame, "rank", "share", "who").lines)
+    >>> len(lines(frame, "rank", "share", "who", plt.figure().gca()).lines)
     2
     """
     ax = ax or plt.gca()
