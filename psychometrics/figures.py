@@ -1,20 +1,34 @@
-"""Figures of the book: one function per figure, axes in, axes out."""
+"""Figures: one style, one palette, and the kinds of figure that more than one chapter draws.
+
+Every function takes a frame and the axes to draw on (the current ones if none are given), and
+gives the axes back.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
-SOURCE, INVERSE = "#0072B2", "#D55E00"  # Okabe and Ito's blue and vermilion
-POLARITY = {1: ("source terms S+", SOURCE, "o", "-"), -1: ("inverse terms S−", INVERSE, "s", "--")}
+from . import irt
+from .exceptions import ParameterError
+
+# Okabe and Ito's colours, which the colour-blind tell apart; the first two stand for a pair.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LINES = ("-", "--", "-.", ":")
+GREY = "#9AA5B1"
+SOURCE, INVERSE = PALETTE[:2]
 
 
 def style() -> None:
     """One look for all figures: plain axes, readable at the book's width, safe in print."""
-    sns.set_theme(context="notebook", style="ticks", palette="colorblind", font_scale=0.95)
+    sns.set_theme(context="notebook", style="ticks", palette=PALETTE, font_scale=0.95)
     plt.rcParams |= {
         "figure.dpi": 110,
         "savefig.bbox": "tight",
@@ -24,12 +38,52 @@ def style() -> None:
     }
 
 
+def heatmap(
+    matrix: pd.DataFrame,
+    ax: Axes | None = None,
+    label: str = "",
+    signed: bool = False,
+    **kwargs,
+) -> Axes:
+    """A frame as coloured cells.
+
+    Parameters
+    ----------
+    matrix : DataFrame
+        Its index and columns name rows and columns.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+    label : str
+        Name of the quantity, with its unit.
+    signed : bool
+        Whether 0 is the middle of a scale from -1 to 1.
+    **kwargs
+        Passed on to :func:`seaborn.heatmap`, such as ``annot`` and ``fmt``.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> heatmap(pd.DataFrame([[0.1, 0.9]]), label="share").get_xlabel()
+    ''
+    """
+    ax = ax or plt.gca()
+    colours = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1} if signed else {"cmap": "cividis"}
+    look = {"annot_kws": {"size": 8}, "linewidths": 0.5, "cbar_kws": {"label": label}} | colours
+    sns.heatmap(matrix, ax=ax, **(look | kwargs))
+    ax.tick_params(axis="y", rotation=0)
+    ax.tick_params(axis="x", rotation=35)
+    plt.setp(ax.get_xticklabels(), ha="right")
+    return ax
+
+
 def term_heatmap(
     matrix: pd.DataFrame,
     polarity: pd.Series,
     ax: Axes | None = None,
     label: str = "P(entailment)",
-    **kwargs,
 ) -> Axes:
     """Heatmap of T terms by L intensifiers, source terms above the line, inverse terms below.
 
@@ -43,32 +97,22 @@ def term_heatmap(
         Where to draw; the current axes if not given.
     label : str
         Name of the quantity, with its unit.
-    **kwargs
-        Passed on to :func:`seaborn.heatmap`.
 
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> shares = pd.DataFrame({"rarely": [0.2, 0.8]}, index=["sad", "glad"])
+    >>> term_heatmap(shares, pd.Series({"sad": 1, "glad": -1})).get_ylabel()
+    'construct term'
     """
-    ax = ax or plt.gca()
     order = polarity.sort_values(ascending=False, kind="stable").index
-    sns.heatmap(
-        matrix.loc[order],
-        ax=ax,
-        cmap="cividis",
-        annot=True,
-        fmt=".2f",
-        annot_kws={"size": 8},
-        linewidths=0.5,
-        cbar_kws={"label": label},
-        **kwargs,
-    )
+    ax = heatmap(matrix.loc[order], ax, label, annot=True, fmt=".2f")
     ax.axhline((polarity > 0).sum(), color="white", linewidth=4)
     ax.set(xlabel="intensifier, from least to most", ylabel="construct term")
     ax.set_yticks(ax.get_yticks(), [f"{t}  ({'+' if polarity[t] > 0 else '−'})" for t in order])
-    ax.tick_params(axis="y", rotation=0)
-    ax.tick_params(axis="x", rotation=35)
-    plt.setp(ax.get_xticklabels(), ha="right")
     return ax
 
 
@@ -93,12 +137,13 @@ def intensifier_trends(
     """
     ax = ax or plt.gca()
     names = list(dict.fromkeys(curves["intensifier"]))
-    for polarity, (label, colour, marker, line) in POLARITY.items():
+    looks = {1: "source terms S+", -1: "inverse terms S−"}
+    for i, (polarity, label) in enumerate(looks.items()):
         part = curves[curves["polarity"] == polarity].set_index("intensifier").loc[names]
         x = np.arange(len(names)) + 0.06 * polarity
         error = np.abs(part[["low", "high"]].to_numpy().T - part["mean"].to_numpy())
-        ax.errorbar(x, part["mean"], yerr=error, label=label, color=colour, marker=marker,
-                    linestyle=line, capsize=2)  # fmt: skip
+        ax.errorbar(x, part["mean"], yerr=error, label=label, color=PALETTE[i],
+                    marker=MARKERS[i], linestyle=LINES[i], capsize=2)  # fmt: skip
     height = 1 / len(names) if reference is None else reference
     ax.axhline(height, color="grey", linewidth=1, linestyle=":", zorder=0)
     ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
@@ -107,8 +152,192 @@ def intensifier_trends(
     return ax
 
 
-def score_profile(scores: pd.DataFrame, ax: Axes | None = None, label: str = "scale score") -> Axes:
-    """Respondents' scores as points with intervals, from lowest to highest.
+def forest(
+    table: pd.DataFrame,
+    labels: str | Sequence[str],
+    value: str,
+    low: str | None = None,
+    high: str | None = None,
+    group: str | None = None,
+    filled: str | None = None,
+    ax: Axes | None = None,
+    xlabel: str = "",
+    reference: float | None = 0.0,
+) -> Axes:
+    """Points with intervals, the first row on top; groups side by side.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per point.
+    labels : str or sequence of str
+        The rows' names, or the column that holds them; equal names share a row.
+    value : str
+        Column of what is drawn.
+    low, high : str, optional
+        Columns of the interval's ends.
+    group : str, optional
+        Column whose groups get a colour, a marker and a place of their own in each row.
+    filled : str, optional
+        Column that says which points are filled; by default those whose interval leaves the
+        reference out. The others are hollow.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+    xlabel : str
+        Name of the value, with its unit.
+    reference : float, optional
+        Where the line stands; None draws none.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> effects = pd.DataFrame({"scale": ["a", "b"], "d": [0.1, -0.4], "lo": [-0.2, -0.7],
+    ...                         "hi": [0.4, -0.1]})
+    >>> forest(effects, "scale", "d", "lo", "hi", xlabel="difference (SD)").get_xlabel()
+    'difference (SD)'
+    """
+    ax = ax or plt.gca()
+    table = table.assign(_label=table[labels] if isinstance(labels, str) else list(labels))
+    if filled is not None:
+        table["_filled"] = table[filled].astype(bool)
+    elif low is not None and reference is not None:
+        table["_filled"] = (table[low] > reference) | (table[high] < reference)
+    else:
+        table["_filled"] = True
+    names = list(dict.fromkeys(table["_label"]))
+    groups = list(dict.fromkeys(table[group])) if group else [None]
+    place = {name: len(names) - 1 - i for i, name in enumerate(names)}
+    step = min(0.16, 0.8 / len(groups))
+    if reference is not None:
+        ax.axvline(reference, color="grey", linewidth=1, linestyle=":", zorder=0)
+    for i, name in enumerate(groups):
+        part = table if name is None else table[table[group] == name]
+        colour, marker = PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)]
+        y = part["_label"].map(place).to_numpy() + step * ((len(groups) - 1) / 2 - i)
+        if low is not None:
+            ax.hlines(y, part[low], part[high], color=colour if group else GREY, linewidth=1.5,
+                      alpha=0.6 if group else 1, zorder=2)  # fmt: skip
+        face = np.where(part["_filled"], colour, "white")
+        ax.scatter(part[value], y, c=face, edgecolors=colour, marker=marker, s=28, zorder=3)
+        if group:
+            ax.scatter([], [], color=colour, marker=marker, label=name)
+    ax.set_yticks(list(place.values()), list(place), fontsize=8 if len(names) < 25 else 7)
+    ax.set(xlabel=xlabel, ylim=(-0.7, len(names) - 0.3))
+    if len(groups) > 1:
+        ax.legend(frameon=False, fontsize=8)
+    return ax
+
+
+def pairs(table: pd.DataFrame, ax: Axes | None = None, xlabel: str = "") -> Axes:
+    """Two values of each row, joined by a line, the first row on top.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Two columns, named as they are to be read; the index names the rows.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+    xlabel : str
+        Name of the value, with its unit.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"before": [1, 2], "after": [2, 2]})
+    >>> len(pairs(table, plt.figure().gca()).collections)
+    3
+    """
+    ax = ax or plt.gca()
+    y = np.arange(len(table))[::-1]
+    first, second = table.columns
+    ax.hlines(y, table[first], table[second], color=GREY, linewidth=2, zorder=1)
+    for i, name in enumerate((first, second)):
+        ax.scatter(table[name], y, color=PALETTE[i], marker=MARKERS[i], s=28, label=name, zorder=2)
+    ax.set_yticks(y, table.index, fontsize=8)
+    ax.set(xlabel=xlabel)
+    ax.legend(frameon=False)
+    return ax
+
+
+def scatter(
+    scores: pd.DataFrame, x: str, y: str, ax: Axes | None = None, annotate: int = 0
+) -> Axes:
+    """Two columns over R respondents, the most extreme ones named.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        One row per respondent, indexed by ``respondent_id``.
+    x, y : str
+        Columns to draw.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+    annotate : int
+        How many respondents to name, those farthest from the centre.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> scatter(pd.DataFrame({"a": [1, 2], "b": [2, 1]}), "a", "b").get_ylabel()
+    'b'
+    """
+    ax = ax or plt.gca()
+    ax.scatter(scores[x], scores[y], color=SOURCE, s=28)
+    centred = (scores[[x, y]] - scores[[x, y]].mean()) / scores[[x, y]].std()
+    for name in centred.pow(2).sum(axis=1).nlargest(annotate).index:
+        ax.annotate(name, scores.loc[name, [x, y]], xytext=(4, 4), textcoords="offset points",
+                    fontsize=7)  # fmt: skip
+    ax.set(xlabel=x, ylabel=y)
+    return ax
+
+
+def lines(
+    frame: pd.DataFrame, x: str, y: str, by: str, ax: Axes | None = None, markers: bool = False
+) -> Axes:
+    """A line for each group.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    x, y, by : str
+        Columns of the two axes and of the groups.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+    markers : bool
+        Whether the points are marked.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"rank": [1, 2, 1, 2], "share": [0, 1, 1, 0], "who": list("aabb")})
+    >>> len(lines(frame, "rank", "share", "who", plt.figure().gca()).lines)
+    2
+    """
+    ax = ax or plt.gca()
+    for i, (name, part) in enumerate(frame.groupby(by, sort=False, observed=True)):
+        part = part.sort_values(x)
+        ax.plot(part[x], part[y], label=name, linewidth=1.4, color=PALETTE[i % len(PALETTE)],
+                linestyle=LINES[i % len(LINES)], markersize=4,
+                marker=MARKERS[i % len(MARKERS)] if markers else None)  # fmt: skip
+    ax.set(xlabel=x, ylabel=y)
+    ax.legend(frameon=False, fontsize=8)
+    return ax
+
+
+def profile(scores: pd.DataFrame, ax: Axes | None = None, label: str = "scale score") -> Axes:
+    """Respondents' scores as points with intervals, from lowest to highest, and their mean.
 
     Parameters
     ----------
@@ -123,15 +352,11 @@ def score_profile(scores: pd.DataFrame, ax: Axes | None = None, label: str = "sc
     -------
     Axes
     """
-    ax = ax or plt.gca()
-    scores = scores.sort_values("score")
-    y = np.arange(len(scores))
-    error = np.abs(scores[["low", "high"]].to_numpy().T - scores["score"].to_numpy())
-    ax.errorbar(scores["score"], y, xerr=error, fmt="o", color=SOURCE, ecolor="#9AA5B1",
-                markersize=4, capsize=0)  # fmt: skip
-    ax.axvline(scores["score"].mean(), color="grey", linewidth=1, linestyle=":", zorder=0)
-    ax.set_yticks(y, scores["respondent_id"], fontsize=7)
-    ax.set(xlabel=label, ylabel="respondent")
+    ordered = scores.sort_values("score", ascending=False)
+    mean = scores["score"].mean()
+    ax = forest(ordered, "respondent_id", "score", "low", "high", ax=ax, xlabel=label,
+                reference=mean)  # fmt: skip
+    ax.set_ylabel("respondent")
     return ax
 
 
@@ -156,102 +381,10 @@ def overview(
     pair of Axes
     """
     intensifier_trends(curves, ax=axes[0])
-    score_profile(scores, ax=axes[1], label=label)
+    profile(scores, ax=axes[1], label=label)
     axes[0].set_title("answers over the intensifiers")
     axes[1].set_title("scores of a population")
     return axes
-
-
-def score_scatter(
-    scores: pd.DataFrame, x: str, y: str, ax: Axes | None = None, annotate: int = 0
-) -> Axes:
-    """Scatter of two columns over R respondents, the most extreme ones named.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        One row per respondent, indexed by ``respondent_id``.
-    x, y : str
-        Columns to draw.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    annotate : int
-        How many respondents to name, those farthest from the centre.
-
-    Returns
-    -------
-    Axes
-    """
-    ax = ax or plt.gca()
-    ax.scatter(scores[x], scores[y], color=SOURCE, s=28)
-    centred = (scores[[x, y]] - scores[[x, y]].mean()) / scores[[x, y]].std()
-    for name in centred.pow(2).sum(axis=1).nlargest(annotate).index:
-        ax.annotate(name, scores.loc[name, [x, y]], xytext=(4, 4), textcoords="offset points",
-                    fontsize=7)  # fmt: skip
-    ax.set(xlabel=x, ylabel=y)
-    return ax
-
-
-def item_ranges(
-    values: pd.DataFrame, column: str, ax: Axes | None = None, bar: float | None = None
-) -> Axes:
-    """Mean and range of a column over the prompts of each item.
-
-    Parameters
-    ----------
-    values : DataFrame
-        One row per prompt: ``item_id`` and the column.
-    column : str
-        What to draw.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    bar : float, optional
-        Where to draw a dotted line.
-
-    Returns
-    -------
-    Axes
-    """
-    ax = ax or plt.gca()
-    table = values.groupby("item_id", sort=False)[column].agg(["mean", "min", "max"])[::-1]
-    y = np.arange(len(table))
-    ax.hlines(y, table["min"], table["max"], color="#9AA5B1")
-    ax.plot(table["mean"], y, "o", color=SOURCE, markersize=5)
-    if bar is not None:
-        ax.axvline(bar, color="grey", linewidth=1, linestyle=":", zorder=0)
-    ax.set_yticks(y, table.index, fontsize=8)
-    ax.set(xlabel=column, ylabel="item")
-    return ax
-
-
-def silhouette_map(silhouettes: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Silhouettes of I items by R respondents, the least accurate respondents first.
-
-    Parameters
-    ----------
-    silhouettes : DataFrame
-        As :func:`psychometrics.validity.silhouette` gives it.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-
-    Returns
-    -------
-    Axes
-    """
-    from .population import population_table
-
-    ax = ax or plt.gca()
-    table = silhouettes.pivot(index="item_id", columns="respondent_id", values="silhouette")
-    accuracy = population_table().set_index("respondent_id")["accuracy"]
-    order = accuracy.reindex(silhouettes["respondent_id"].unique()).sort_values().index
-    sns.heatmap(
-        table.loc[silhouettes["item_id"].unique(), order],
-        ax=ax, cmap="cividis", vmin=-1, vmax=1, xticklabels=True, yticklabels=True,
-        cbar_kws={"label": "silhouette coefficient"},
-    )  # fmt: skip
-    ax.tick_params(labelsize=7)
-    ax.set(xlabel="respondent, from the least to the most accurate", ylabel="item")
-    return ax
 
 
 def specification_curve(
@@ -290,14 +423,6 @@ def specification_curve(
     return ax
 
 
-ARM_STYLES = {
-    "depressive": ("#0072B2", "-"),
-    "coherence": ("#009E73", "--"),
-    "negative": ("#D55E00", "-."),
-    "neutral": ("#666666", ":"),
-}
-
-
 def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Change of a scale's score since epoch 0, by arm, with single respondents as thin lines.
 
@@ -313,8 +438,8 @@ def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Axes
     """
     ax = ax or plt.gca()
-    for arm, part in scores.groupby("arm", sort=False):
-        colour, line = ARM_STYLES.get(arm, ("#CC79A7", "-"))
+    for i, (arm, part) in enumerate(scores.groupby("arm", sort=False)):
+        colour, line = PALETTE[i % len(PALETTE)], LINES[i % len(LINES)]
         wide = part.pivot(index="epoch", columns="respondent_id", values="score")
         change = wide - wide.iloc[0]
         ax.plot(change.index, change, color=colour, linewidth=0.5, alpha=0.5)
@@ -326,27 +451,177 @@ def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def attribution_pairs(before: pd.DataFrame, after: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Token attributions of one prompt before and after, joined by lines.
+def radar(
+    profiles: Mapping[str, Sequence[float]],
+    labels: Sequence[str],
+    span: tuple[float, float],
+    ax: Axes | None = None,
+    band: tuple[Sequence[float], Sequence[float]] | None = None,
+) -> Axes:
+    """Profiles on K spokes, all with one span; a band for people.
+
+    The area of a radar depends on the order of its spokes and means nothing; only the distances
+    along each spoke can be read.
 
     Parameters
     ----------
-    before, after : DataFrame
-        As :func:`psychometrics.interventions.attributions` gives them, of the same tokens.
+    profiles : mapping of str to sequence of K numbers
+        Lines, by name.
+    labels : sequence of K str
+        Names of the spokes.
+    span : pair of float
+        Centre and rim.
+    ax : Axes, optional
+        Polar axes.
+    band : pair of sequences of K numbers, optional
+        Lower and upper edge of the shaded band.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ParameterError
+        The axes are not polar, or a profile has another length than the labels.
+    """
+    ax = ax or plt.subplot(projection="polar")
+    if ax.name != "polar":
+        raise ParameterError("A radar needs polar axes: plt.subplots(subplot_kw={'polar': True}).")
+    angles = np.linspace(0, 2 * np.pi, len(labels), endpoint=False)
+    closed = np.r_[angles, angles[0]]
+    ax.set_theta_offset(np.pi / 2)
+    ax.set_theta_direction(-1)
+    if band is not None:
+        low, high = (np.resize(np.asarray(edge, float), len(labels) + 1) for edge in band)
+        ax.fill_between(closed, low, high, color="#BBBBBB", alpha=0.5, label="people, mean ± 1 SD",
+                        linewidth=0)  # fmt: skip
+    for i, (name, values) in enumerate(profiles.items()):
+        if len(values) != len(labels):
+            raise ParameterError(f"'{name}' has {len(values)} values for {len(labels)} spokes.")
+        values = np.resize(np.asarray(values, float), len(labels) + 1)  # back to the start
+        ax.plot(closed, values, color=PALETTE[i % 8], marker=MARKERS[i % 8], markersize=4,
+                linewidth=1.5, label=name, linestyle=LINES[i % 4])  # fmt: skip
+    ax.set_ylim(*span)
+    ax.set_xticks(angles, labels, fontsize=8)
+    ax.tick_params(axis="x", pad=12)
+    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.tick_params(axis="y", labelsize=7)
+    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.2, 1.1))
+    return ax
+
+
+def compass(
+    scores: pd.DataFrame,
+    x: str = "economic",
+    y: str = "social",
+    ax: Axes | None = None,
+    label: str = "respondent_id",
+    ends: Mapping[str, tuple[str, str]] | None = None,
+) -> Axes:
+    """Respondents on two categories, with the spread of each if its answers were drawn.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As :func:`psychometrics.categories.category_scores` gives them.
+    x, y : str
+        The two categories.
     ax : Axes, optional
         Where to draw; the current axes if not given.
+    label : str
+        The column that names a point; points of one name share colour and marker.
+    ends : mapping, optional
+        What either end of a category is called, such as ``{"economic": ("left", "right")}``.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ParameterError
+        A category is not among the scores.
+    """
+    ax = ax or plt.gca()
+    known = list(scores["category"].unique())
+    for name in (x, y):
+        if name not in known:
+            raise ParameterError(f"There is no category '{name}'; there are {', '.join(known)}.")
+    keys = [c for c in ("respondent_id", "questionnaire", "mode", "run", label) if c in scores]
+    keys = list(dict.fromkeys(keys))
+    wide = scores.pivot(index=keys, columns="category", values=["score", "sd"]).reset_index()
+    ax.axhline(0, color="grey", linewidth=1, zorder=0)
+    ax.axvline(0, color="grey", linewidth=1, zorder=0)
+    for i, (name, part) in enumerate(wide.groupby(label, sort=False)):
+        colour = PALETTE[i % 8]
+        ax.errorbar(part["score", x], part["score", y], xerr=part["sd", x], yerr=part["sd", y],
+                    fmt=MARKERS[i % 8], color=colour, ecolor=colour, elinewidth=0.8, alpha=0.8,
+                    markersize=6, label=name)  # fmt: skip
+    limits = scores.groupby("category")[["low", "high"]].first()
+    ends = ends or {}
+    names = {n: f"{ends[n][0]}  ←  {n}  →  {ends[n][1]}" if n in ends else n for n in (x, y)}
+    ax.set(xlim=tuple(limits.loc[x]), ylim=tuple(limits.loc[y]), xlabel=names[x], ylabel=names[y])
+    ax.set_aspect("equal" if np.ptp(limits.loc[x]) == np.ptp(limits.loc[y]) else "auto")
+    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return ax
+
+
+def characteristic_curves(
+    parameters: pd.DataFrame, ax: Axes | None = None, limit: float = 4.0
+) -> Axes:
+    """Item characteristic curves; falling ones, where ability lowers the chance, in vermilion."""
+    ax = ax or plt.gca()
+    theta = np.linspace(-limit, limit, 161)
+    curves = irt.probability(theta, parameters)
+    for place, slope in enumerate(parameters["discrimination"].fillna(1)):
+        falling = slope < 0
+        ax.plot(theta, curves[:, place], color=INVERSE if falling else SOURCE,
+                linestyle="--" if falling else "-", linewidth=1.2, alpha=0.85)  # fmt: skip
+    ax.set(ylim=(0, 1), xlabel="ability (SD of the population)", ylabel="probability of solving it")
+    return ax
+
+
+def wright_map(
+    theta: pd.Series,
+    difficulties: pd.Series,
+    ax: Axes | None = None,
+    limit: float = 4.0,
+    labels: dict | None = None,
+) -> Axes:
+    """Abilities of respondents to the left, difficulties of items to the right, on one scale.
+
+    Parameters
+    ----------
+    theta : Series, shape (R,)
+        Abilities.
+    difficulties : Series, shape (I,)
+        On the same scale, infinite ones drawn as triangles at the edge.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+    limit : float
+        Edge of the scale, in logits.
+    labels : dict, optional
+        Names of the items, by index.
 
     Returns
     -------
     Axes
     """
     ax = ax or plt.gca()
-    y = np.arange(len(before))[::-1]
-    ax.hlines(y, before["attribution"], after["attribution"], color="#9AA5B1", zorder=1)
-    ax.scatter(before["attribution"], y, color=SOURCE, marker="o", label="before", zorder=2)
-    ax.scatter(after["attribution"], y, color=INVERSE, marker="s", label="after", zorder=2)
-    ax.axvline(0, color="grey", linewidth=1, zorder=0)
-    ax.set_yticks(y, before["token"])
-    ax.set(xlabel="contribution to log P(entailment)", ylabel="token")
-    ax.legend(frameon=False)
+    bins = np.linspace(-limit, limit, 33)
+    counts, edges = np.histogram(theta.clip(-limit, limit), bins=bins)
+    ax.barh(edges[:-1], -counts / counts.max(), height=np.diff(edges), align="edge",
+            color=GREY, edgecolor="white", linewidth=0.3)  # fmt: skip
+    ordered = difficulties.sort_values().clip(-limit, limit)
+    columns = 0.1 + 0.18 * (np.arange(len(ordered)) % 5)
+    inside = ordered.abs() < limit
+    ax.scatter(columns[inside], ordered[inside], color=SOURCE, s=14)
+    ax.scatter(columns[~inside], ordered[~inside], color=INVERSE, s=26, marker="^")
+    for x, (item, y) in zip(columns, ordered.items(), strict=True):
+        ax.annotate((labels or {}).get(item, str(item)), (x, y), xytext=(4, -3),
+                    textcoords="offset points", fontsize=7)  # fmt: skip
+    ax.axvline(0, color="black", linewidth=1)
+    ax.set(xlim=(-1.05, 1.05), ylim=(-limit - 0.3, limit + 0.3), ylabel="logits")
+    ax.set_xticks([-0.5, 0.5], ["respondents", "items"])
     return ax

@@ -1,4 +1,4 @@
-"""Figures on ways of asking: one function per figure, axes in, axes out."""
+"""Figures on ways of asking."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ..figures import INVERSE, SOURCE
-
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+from ..figures import INVERSE, PALETTE, SOURCE
 
 
 def recovery_scatter(
@@ -68,48 +65,11 @@ def share_bars(table: pd.DataFrame, x: str, group: str, ax: Axes | None = None) 
     for i, name in enumerate(wide.columns):
         places = np.arange(len(wide)) + (i - (len(wide.columns) - 1) / 2) * width
         hatch = ("", "//", "..", "xx")[i % 4]
-        ax.bar(places, wide[name], width, label=name, color=COLOURS[i], hatch=hatch, ec="white")
+        ax.bar(places, wide[name], width, label=name, color=PALETTE[i % 8], hatch=hatch, ec="white")
     ax.axhline(1 / len(wide), color="grey", linestyle=":", linewidth=1)
     ax.set_xticks(np.arange(len(wide)), wide.index)
     ax.set(xlabel=x, ylabel="mean probability")
     ax.legend(frameon=False)
-    return ax
-
-
-def role_dots(
-    shifts: pd.DataFrame, paper: pd.DataFrame | None = None, ax: Axes | None = None
-) -> Axes:
-    """How far roles move scales, with intervals, beside published shifts.
-
-    Parameters
-    ----------
-    shifts : DataFrame
-        Of :func:`psychometrics.studies.asking.role_shifts`.
-    paper : DataFrame, optional
-        ``role, scale, shift``; drawn hollow.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-
-    Returns
-    -------
-    Axes
-    """
-    ax = ax or plt.gca()
-    scales = list(shifts["scale"].unique())[::-1]
-    roles = list(shifts["role"].unique())
-    for i, role in enumerate(roles):
-        part = shifts[shifts["role"] == role].set_index("scale").loc[scales]
-        y = np.arange(len(scales)) + 0.15 * ((len(roles) - 1) / 2 - i)
-        ax.hlines(y, part["low"], part["high"], color=COLOURS[i], linewidth=1.5)
-        ax.plot(part["shift"], y, MARKS[i], color=COLOURS[i], markersize=6, label=role)
-        if paper is not None:
-            theirs = paper[paper["role"] == role].set_index("scale")["shift"].reindex(scales)
-            ax.plot(theirs, y, MARKS[i], color=COLOURS[i], markersize=8, fillstyle="none")
-    ax.axvline(0, color="grey", linestyle=":", linewidth=1)
-    titles = shifts.drop_duplicates("scale").set_index("scale")["title"]
-    ax.set_yticks(np.arange(len(scales)), titles.loc[scales])
-    ax.set(xlabel="shift from the default role (points of the scale)", ylabel="")
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return ax
 
 

@@ -1,22 +1,17 @@
-"""Figures of self-report: profiles against norms, forests, tiles and the two-axis compass."""
+"""Figures of self-report: profiles against norms, tiles and bars."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
-from matplotlib.ticker import MaxNLocator
 
-from ..exceptions import ParameterError
-from ..figures import INVERSE, SOURCE
+from ..figures import INVERSE, PALETTE, SOURCE, forest
 from ..questionnaires import load_questionnaire
-
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#666666", "#E69F00")
-MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 def norm_profile(
@@ -39,26 +34,17 @@ def norm_profile(
     Axes
     """
     ax = ax or plt.gca()
-    ax.axvspan(-1.96, 1.96, color="#F0F0F0", zorder=0)
-    ax.axvspan(-1, 1, color="#DDDDDD", zorder=0)
-    ax.axvline(0, color="grey", linewidth=1, zorder=1)
-    names = list(comparisons["respondent_id"].unique())
-    for i, name in enumerate(names):
-        part = comparisons[comparisons["respondent_id"] == name].reset_index(drop=True)
-        y = len(part) - 1 - np.arange(len(part)) + (len(names) - 1) / 2 * 0.16 - i * 0.16
-        colour, marker = PALETTE[i % 6], MARKERS[i % 6]
-        error = np.abs(part[["delta_low", "delta_high"]].to_numpy().T - part["delta"].to_numpy())
-        ax.errorbar(part["delta"], y, xerr=error, fmt="none", ecolor=colour, alpha=0.5, zorder=2)
-        face = np.where(part["significant_corrected"], colour, "white")
-        ax.scatter(part["delta"], y, marker=marker, c=face, edgecolors=colour, s=30, zorder=3)
-        ax.scatter([], [], marker=marker, color=colour, label=name)
+    ax.axvspan(-1.96, 1.96, color="#F0F0F0", zorder=-2)
+    ax.axvspan(-1, 1, color="#DDDDDD", zorder=-1)
+    names = comparisons["respondent_id"].unique()
     rows = comparisons[comparisons["respondent_id"] == names[0]]
     labels = scale_labels(rows) if labels is None else labels
-    ax.set_yticks(np.arange(len(rows))[::-1], labels, fontsize=8)
-    ax.set(xlabel="difference from the norm, in its standard deviations", ylim=(-0.7, len(rows)))
-    if len(names) > 1:
-        ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return ax
+    table = comparisons.assign(label=np.tile(labels, len(names)))
+    return forest(
+        table, "label", "delta", "delta_low", "delta_high", group="respondent_id",
+        filled="significant_corrected", ax=ax,
+        xlabel="difference from the norm, in its standard deviations",
+    )  # fmt: skip
 
 
 def scale_labels(table: pd.DataFrame) -> list[str]:
@@ -88,110 +74,6 @@ def scale_labels(table: pd.DataFrame) -> list[str]:
         who = "" if who in ("", "whole sample") else f" ({who})"
         labels.append(f"{short}, {scale.replace('_', ' ')}{who}")
     return labels
-
-
-def radar(
-    profiles: Mapping[str, Sequence[float]],
-    labels: Sequence[str],
-    span: tuple[float, float],
-    ax: Axes | None = None,
-    band: tuple[Sequence[float], Sequence[float]] | None = None,
-) -> Axes:
-    """Profiles on K spokes, all with one span; a band for people.
-
-    The area of a radar depends on the order of its spokes and means nothing; only the distances
-    along each spoke can be read.
-
-    Parameters
-    ----------
-    profiles : mapping of str to sequence of K numbers
-        Lines, by name.
-    labels : sequence of K str
-        Names of the spokes.
-    span : pair of float
-        Centre and rim.
-    ax : Axes, optional
-        Polar axes.
-    band : pair of sequences of K numbers, optional
-        Lower and upper edge of the shaded band.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    ParameterError
-        The axes are not polar, or a profile has another length than the labels.
-    """
-    ax = ax or plt.subplot(projection="polar")
-    if ax.name != "polar":
-        raise ParameterError("A radar needs polar axes: plt.subplots(subplot_kw={'polar': True}).")
-    angles = np.linspace(0, 2 * np.pi, len(labels), endpoint=False)
-    closed = np.r_[angles, angles[0]]
-    ax.set_theta_offset(np.pi / 2)
-    ax.set_theta_direction(-1)
-    if band is not None:
-        low, high = (np.resize(np.asarray(edge, float), len(labels) + 1) for edge in band)
-        ax.fill_between(closed, low, high, color="#BBBBBB", alpha=0.5, label="people, mean ± 1 SD",
-                        linewidth=0)  # fmt: skip
-    for i, (name, values) in enumerate(profiles.items()):
-        if len(values) != len(labels):
-            raise ParameterError(f"'{name}' has {len(values)} values for {len(labels)} spokes.")
-        values = np.resize(np.asarray(values, float), len(labels) + 1)  # back to the start
-        ax.plot(closed, values, color=PALETTE[i % 6], marker=MARKERS[i % 6], markersize=4,
-                linewidth=1.5, label=name, linestyle=("-", "--", "-.", ":")[i % 4])  # fmt: skip
-    ax.set_ylim(*span)
-    ax.set_xticks(angles, labels, fontsize=8)
-    ax.tick_params(axis="x", pad=12)
-    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.tick_params(axis="y", labelsize=7)
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.2, 1.1))
-    return ax
-
-
-def forest(
-    table: pd.DataFrame,
-    value: str,
-    low: str,
-    high: str,
-    labels: Sequence[str],
-    ax: Axes | None = None,
-    xlabel: str = "effect",
-    reference: float = 0.0,
-) -> Axes:
-    """Effects as points with intervals, first row on top; filled where the reference is left out.
-
-    Parameters
-    ----------
-    table : DataFrame
-        One row per effect.
-    value, low, high : str
-        Columns of the effect and its interval.
-    labels : sequence of str
-        One per row.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    xlabel : str
-        Name of the effect, with its unit.
-    reference : float
-        Where the line stands.
-
-    Returns
-    -------
-    Axes
-    """
-    ax = ax or plt.gca()
-    y = np.arange(len(table))[::-1]
-    x = table[value].to_numpy()
-    error = np.abs(table[[low, high]].to_numpy().T - x)
-    outside = (table[low] > reference) | (table[high] < reference)
-    ax.axvline(reference, color="grey", linewidth=1, zorder=0)
-    ax.errorbar(x, y, xerr=error, fmt="none", ecolor="#9AA5B1", zorder=1)
-    ax.scatter(x, y, c=np.where(outside, SOURCE, "white"), edgecolors=SOURCE, s=30, zorder=2)
-    ax.set_yticks(y, labels, fontsize=8)
-    ax.set(xlabel=xlabel, ylim=(-0.7, len(table) - 0.3))
-    return ax
 
 
 def difference_tiles(
@@ -241,62 +123,6 @@ def difference_tiles(
     return ax
 
 
-def compass(
-    scores: pd.DataFrame,
-    x: str = "economic",
-    y: str = "social",
-    ax: Axes | None = None,
-    label: str = "respondent_id",
-    ends: Mapping[str, tuple[str, str]] | None = None,
-) -> Axes:
-    """Respondents on two categories, with the spread of each if its answers were drawn.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        As :func:`psychometrics.categories.category_scores` gives them.
-    x, y : str
-        The two categories.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    label : str
-        The column that names a point; points of one name share colour and marker.
-    ends : mapping, optional
-        What either end of a category is called, such as ``{"economic": ("left", "right")}``.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    ParameterError
-        A category is not among the scores.
-    """
-    ax = ax or plt.gca()
-    known = list(scores["category"].unique())
-    for name in (x, y):
-        if name not in known:
-            raise ParameterError(f"There is no category '{name}'; there are {', '.join(known)}.")
-    keys = [c for c in ("respondent_id", "questionnaire", "mode", "run", label) if c in scores]
-    keys = list(dict.fromkeys(keys))
-    wide = scores.pivot(index=keys, columns="category", values=["score", "sd"]).reset_index()
-    ax.axhline(0, color="grey", linewidth=1, zorder=0)
-    ax.axvline(0, color="grey", linewidth=1, zorder=0)
-    for i, (name, part) in enumerate(wide.groupby(label, sort=False)):
-        colour = PALETTE[i % 6]
-        ax.errorbar(part["score", x], part["score", y], xerr=part["sd", x], yerr=part["sd", y],
-                    fmt=MARKERS[i % 6], color=colour, ecolor=colour, elinewidth=0.8, alpha=0.8,
-                    markersize=6, label=name)  # fmt: skip
-    limits = scores.groupby("category")[["low", "high"]].first()
-    ends = ends or {}
-    names = {n: f"{ends[n][0]}  ←  {n}  →  {ends[n][1]}" if n in ends else n for n in (x, y)}
-    ax.set(xlim=tuple(limits.loc[x]), ylim=tuple(limits.loc[y]), xlabel=names[x], ylabel=names[y])
-    ax.set_aspect("equal" if np.ptp(limits.loc[x]) == np.ptp(limits.loc[y]) else "auto")
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return ax
-
-
 def variance_bars(
     table: pd.DataFrame, sources: Sequence[str], ax: Axes | None = None, label: str = "scale"
 ) -> Axes:
@@ -323,7 +149,7 @@ def variance_bars(
     hatches = ("", "//", "..", "xx", "\\\\", "++", "--")
     for i, source in enumerate(sources):
         width = table[source].fillna(0).to_numpy()
-        ax.barh(y, width, left=left, color=PALETTE[i % 6], hatch=hatches[i % 7], edgecolor="white",
+        ax.barh(y, width, left=left, color=PALETTE[i % 8], hatch=hatches[i % 7], edgecolor="white",
                 label=source.replace("_id", ""), height=0.7)  # fmt: skip
         left += width
     ax.set_yticks(y, table[label], fontsize=8)
