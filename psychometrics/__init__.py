@@ -1,25 +1,59 @@
-"""The psychometrics of language models: questionnaires, respondents, answers, scores."""
+"""The psychometrics of language models: questionnaire, prompts, respondent, answers, scores, evidence.
+
+What is used most stands here by name; every room of the package is an attribute (``pm.irt``). Both
+load on first use, so that importing the package costs next to nothing.
+"""
 
 from __future__ import annotations
 
-# The submodules `prompts` and `population` are imported first and then give their names to the
-# functions, which is what users mean by them.
-from .ask import ask
-from .population import population
-from .prompts import prompts
-from .questionnaires import load_questionnaire
-from .respondents import load_respondent
-from .scoring import item_scores, scale_scores, two_way
+import importlib
+import sys
+import types
 
 __version__ = "0.1.0"
-__all__ = [
-    "__version__",
-    "ask",
-    "item_scores",
-    "load_questionnaire",
-    "load_respondent",
-    "population",
-    "prompts",
-    "scale_scores",
-    "two_way",
-]
+
+_DOOR = {
+    "ask": "ask",
+    "check_parameters": "parameters",
+    "item_scores": "scoring",
+    "load_questionnaire": "questionnaires",
+    "load_respondent": "respondents",
+    "population": "population",
+    "prompts": "prompts",
+    "scale_scores": "scoring",
+    "two_way": "scoring",
+}
+"""Names of the front door, and the room each comes from."""
+_ROOMS = (
+    "answers", "beliefs", "book", "content", "data", "exceptions", "figures", "interventions",
+    "intervals", "irt", "items", "messages", "norms", "paths", "questionnaires", "reliability",
+    "respondents", "scoring", "store", "studies", "styles", "training", "trends", "validity",
+)  # fmt: skip
+
+__all__ = ["__version__", *_DOOR, *_ROOMS]  # noqa: PLE0604
+
+
+class _Package(types.ModuleType):
+    """The package, on which a function keeps its name when the room of that name is imported."""
+
+    def __getattr__(self, name: str) -> object:
+        if name in _DOOR:
+            value = getattr(importlib.import_module(f".{_DOOR[name]}", __name__), name)
+        elif name in _ROOMS:
+            value = importlib.import_module(f".{name}", __name__)
+        else:
+            raise AttributeError(f"psychometrics has no '{name}'; it has {', '.join(__all__)}.")
+        types.ModuleType.__setattr__(self, name, value)
+        return value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # An import of psychometrics.ask would otherwise put the module in the function's place.
+        if isinstance(value, types.ModuleType) and name in _DOOR:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *__all__})
+
+
+sys.modules[__name__].__class__ = _Package

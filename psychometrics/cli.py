@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+import psychometrics as pm
+
 from .exceptions import ParameterError, PsychometricsError
 
 app = typer.Typer(
@@ -18,17 +20,27 @@ app = typer.Typer(
     help="Put questionnaires to language models, score the answers, build the book.",
 )
 
-Instrument = Annotated[
-    str, typer.Argument(metavar="QUESTIONNAIRE", help="A shipped instrument or a YAML file.")
+QuestionnaireName = Annotated[
+    str,
+    typer.Argument(metavar="QUESTIONNAIRE", help="One that `questionnaires` lists, or a file."),
 ]
-Inventory = Annotated[
-    str, typer.Argument(metavar="INVENTORY", help="One that `inventories` lists, or a file.")
+Questionnaires = Annotated[
+    list[str],
+    typer.Argument(metavar="QUESTIONNAIRE...", help="What `questionnaires` lists, or files."),
 ]
 Respondents = Annotated[
     str,
-    typer.Option(help='"embedded", or names, folders and hub ids separated by commas.'),
+    typer.Option(
+        help='"embedded", or names, folders and hub ids with commas; for chat the names of models '
+        "at OPENAI_BASE_URL, for simulated a number."
+    ),
 ]
-Store = Annotated[Path | None, typer.Option(help="Folder of the response store.")]
+Store = Annotated[str | None, typer.Option(help="Folder or URL of the store of answers.")]
+Mode = Annotated[str, typer.Option(help="How it is asked: nli, mlm, options, chat, ...")]
+Conditions = Annotated[
+    list[str] | None,
+    typer.Option("--condition", "-c", help="name=value of the mode, such as role=hero."),
+]
 
 
 class Tuning(StrEnum):
@@ -53,18 +65,19 @@ class Precision(StrEnum):
     bfloat16 = "bfloat16"
 
 
-@app.command()
-def check(questionnaire: Instrument) -> None:
-    """Check a questionnaire file and print what it holds."""
-    from .questionnaires import counts, load_questionnaire
+Dtype = Annotated[Precision | None, typer.Option(help="Precision of the models.")]
 
-    instrument = load_questionnaire(questionnaire)
-    table = counts(instrument)
+
+@app.command()
+def check(questionnaire: QuestionnaireName) -> None:
+    """Check a questionnaire's file and print what it holds."""
+    questionnaire = pm.load_questionnaire(questionnaire, texts=False)
+    table = pm.questionnaires.counts(questionnaire)
     asked = table[table["prompts"] > 0]
-    typer.echo(f"{instrument.short_title}: {instrument.title}")
+    typer.echo(f"{questionnaire.short_title}: {questionnaire.title}")
     typer.echo(table.to_string(float_format="{:.2f}".format))
     typer.echo(
-        f"{len(table)} items, {len(instrument.scales)} scales, {table['prompts'].sum()} prompts"
+        f"{len(table)} items, {len(questionnaire.scales)} scales, {table['prompts'].sum()} prompts"
     )
     if len(asked):
         typer.echo(
@@ -75,120 +88,86 @@ def check(questionnaire: Instrument) -> None:
 
 @app.command()
 def prompts(
-    questionnaire: Instrument,
+    questionnaire: QuestionnaireName,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file; else printed.")
     ] = None,
 ) -> None:
     """Write the prompt table of a questionnaire."""
-    from .prompts import prompts as expand
-    from .prompts import write_prompts
-    from .questionnaires import load_questionnaire
-
-    instrument = load_questionnaire(questionnaire)
+    questionnaire = pm.load_questionnaire(questionnaire)
     if output is None:
-        expand(instrument).to_csv(sys.stdout, index=False)
+        pm.prompts(questionnaire).to_csv(sys.stdout, index=False)
     else:
-        typer.echo(f"{output}: {len(write_prompts(instrument, output))} prompts")
+        from .prompts import write_prompts
+
+        typer.echo(f"{output}: {len(write_prompts(questionnaire, output))} prompts")
+
+
+@app.command()
+def questionnaires() -> None:
+    """List the questionnaires that come with the project: scales, items, ways to ask, norms."""
+    pm.questionnaires.overview().to_csv(sys.stdout, index=False)
 
 
 @app.command()
 def ask(
-    questionnaires: Annotated[
-        list[str], typer.Argument(metavar="QUESTIONNAIRE...", help="Instruments or YAML files.")
-    ],
+    questionnaires: Questionnaires,
     respondents: Respondents = "embedded",
+    mode: Mode = "nli",
+    condition: Conditions = None,
     store: Store = None,
-    dtype: Annotated[Precision | None, typer.Option(help="Precision of the models.")] = None,
+    dtype: Dtype = None,
 ) -> None:
     """Put questionnaires to respondents and store the answers."""
-    from .ask import ask as put
-
-    answers = put(questionnaires, respondents, store=store, dtype=dtype and dtype.value)
+    answers = _asked(questionnaires, respondents, mode, condition, store, dtype)
     who = answers["respondent_id"].nunique()
     typer.echo(f"{who} respondent(s), {len(answers)} answers in the store")
+    _exit(answers)
 
 
 @app.command()
 def scores(
-    questionnaires: Annotated[
-        list[str], typer.Argument(metavar="QUESTIONNAIRE...", help="Instruments or YAML files.")
-    ],
+    questionnaires: Questionnaires,
     respondents: Respondents = "embedded",
+    mode: Mode = "nli",
+    condition: Conditions = None,
     store: Store = None,
-    score: Annotated[Score, typer.Option(help="Definition of the raw score.")] = Score.entailment,
-    temperature: Annotated[float, typer.Option(help="Of the two-way normalisation.")] = 1.0,
-    items: Annotated[bool, typer.Option("--items", help="Item scores, not scale scores.")] = False,
+    dtype: Dtype = None,
+    score: Annotated[
+        Score | None, typer.Option(help="Definition of the raw score of prompts.")
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Of the two-way normalisation of prompts.")
+    ] = None,
+    items: Annotated[bool, typer.Option("--items", help="Scores of items, not scales.")] = False,
 ) -> None:
-    """Print scale scores as CSV, asking what is not in the store yet."""
-    from .ask import ask as put
-    from .questionnaires import load_questionnaire
-    from .scoring import item_scores, scale_scores
-
-    instruments = [load_questionnaire(name) for name in questionnaires]
-    answers = put(instruments, respondents, store=store)
-    if items:
-        table = item_scores(answers, score.value, temperature)
-    else:
-        table = scale_scores(answers, score.value, temperature, questionnaires=instruments)
-    table.to_csv(sys.stdout, index=False, float_format="%.6f")
-
-
-@app.command()
-def inventories() -> None:
-    """List the inventories of self-report: scales, items and ranges."""
-    from .studies.psychobench import overview
-
-    overview().to_csv(sys.stdout, index=False)
-
-
-@app.command()
-def chat(
-    inventory: Inventory,
-    model: Annotated[str, typer.Argument(help="The endpoint's name for the model.")],
-    role: Annotated[str, typer.Option(help="A role's name, or a description.")] = "default",
-    wording: Annotated[str, typer.Option(help="v1 to v5.")] = "v1",
-    runs: Annotated[int, typer.Option(help="How often the whole inventory is asked.")] = 10,
-    store: Store = None,
-    items: Annotated[bool, typer.Option("--items", help="Answers, not scale scores.")] = False,
-) -> None:
-    """Put an inventory to a chat model at OPENAI_BASE_URL and print its scores as CSV."""
-    from .questionnaires import load_questionnaire
-    from .respondents.chat import ask_chat
-
-    loaded = load_questionnaire(inventory)
-    answers = ask_chat(
-        loaded, model, role=role, wording=wording, runs=runs, store=store, progress=True
-    )
-    _print_answers(answers, loaded, items)
+    """Print scores as CSV, asking what is not in the store yet."""
+    loaded = [pm.load_questionnaire(name) for name in questionnaires]
+    answers = _asked(loaded, respondents, mode, condition, store, dtype)
+    how = {"score": score and score.value, "temperature": temperature}
+    _print_scores(answers, loaded, items, {k: v for k, v in how.items() if v is not None})
+    _exit(answers)
 
 
 @app.command(name="fill-in")
 def fill_in(
-    inventory: Inventory,
+    questionnaire: QuestionnaireName,
     name: Annotated[str, typer.Option(help="What you want to be called.")] = "me",
-    path: Annotated[Path | None, typer.Option(help="File of the answers.")] = None,
+    store: Store = None,
     items: Annotated[bool, typer.Option("--items", help="Answers, not scale scores.")] = False,
 ) -> None:
-    """Answer an inventory yourself; one may go back, stop and go on later."""
-    from .questionnaires import load_questionnaire
-    from .respondents.persons import ask_person
-
-    loaded = load_questionnaire(inventory)
-    _print_answers(ask_person(loaded, name, path), loaded, items)
+    """Answer a questionnaire yourself; one may go back, stop and go on later."""
+    loaded = [pm.load_questionnaire(questionnaire)]
+    answers = pm.ask(loaded, [name], store=store, mode="human", progress=False)
+    _print_scores(answers, loaded, items, {})
 
 
 @app.command()
-def population(
-    build: Annotated[
-        bool, typer.Option("--build", help="Train the members not there yet.")
-    ] = False,
-) -> None:
-    """Print the table of the embedded population, or build it."""
-    from .population import build_population, population_table
+def population() -> None:
+    """Print the table of the embedded population."""
+    from .population import population_table
 
-    table = build_population() if build else population_table()
-    table.to_csv(sys.stdout, index=False)
+    population_table().to_csv(sys.stdout, index=False)
 
 
 @app.command()
@@ -202,17 +181,14 @@ def run(
     ] = None,
 ) -> None:
     """Execute a notebook with other parameters."""
-    from .book import parse_parameters, run_notebook
-
-    typer.echo(f"{run_notebook(notebook, parse_parameters(parameter or []), output)}")
+    values = pm.book.parse_parameters(parameter or [])
+    typer.echo(f"{pm.book.run_notebook(notebook, values, output)}")
 
 
 @app.command()
 def book() -> None:
     """Execute all notebooks and build the book."""
-    from .book import build_book
-
-    typer.echo(f"open {build_book()}")
+    typer.echo(f"open {pm.book.build_book()}")
 
 
 @app.command(name="train-nli")
@@ -239,35 +215,47 @@ def train_nli(
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if paper and chosen:
         raise ParameterError(f"--paper sets {', '.join(chosen)} itself: leave one of them out.")
-    from .population import base_path
-    from .training import PAPER_SETTINGS
-    from .training import train_nli as train
-
-    manifest = train(
-        base_path() if base == "minilm" else base,
+    manifest = pm.training.train_nli(
+        base,
         data or ["mnli"],
         output,
         batch_size=batch_size,
         rank=rank,
         layers=layers,
         seed=seed,
-        **(PAPER_SETTINGS | chosen),
+        **(pm.training.PAPER_SETTINGS | chosen),
     )
     typer.echo(f"{output}: trained on {manifest['pairs']} pairs in {manifest['seconds']:.0f} s")
 
 
-def _print_answers(answers, inventory, items: bool) -> None:
-    if not items and inventory.categories:
-        from .categories import category_scores, option_probabilities
+def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype):
+    conditions = pm.book.parse_parameters(condition or [])
+    if mode == "simulated" and respondents.isdecimal():
+        respondents = int(respondents)
+    return pm.ask(
+        questionnaires,
+        respondents,
+        store=store,
+        mode=mode,
+        dtype=dtype and dtype.value,
+        **conditions,
+    )
 
-        table = category_scores(option_probabilities(answers), inventory)
-    elif not items:
-        from .norms import sum_scores
 
-        table = sum_scores(answers, inventory)
+def _print_scores(answers, questionnaires, items: bool, how: dict) -> None:
+    if items:
+        table = pm.item_scores(answers, **how) if "term" in answers else answers
+    elif any(questionnaire.categories for questionnaire in questionnaires):
+        table = pm.scoring.category_scores(answers, questionnaires)
     else:
-        table = answers
-    table.to_csv(sys.stdout, index=False)
+        table = pm.scale_scores(answers, questionnaires=questionnaires, **how)
+    table.to_csv(sys.stdout, index=False, float_format="%.6f")
+
+
+def _exit(answers) -> None:
+    """Status 1 where a respondent failed; who and why was said before."""
+    if answers.attrs["summary"]["failed"]:
+        raise typer.Exit(1)
 
 
 def main() -> None:

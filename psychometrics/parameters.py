@@ -1,0 +1,350 @@
+"""Parameters of the notebooks: one model for each chapter, checked before anything is computed."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import math
+import os
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+
+from .exceptions import ParameterError, PsychometricsError
+from .messages import LABELS, messages
+from .population import population
+from .questionnaires import load_questionnaire
+from .respondents import identify
+from .respondents.completions import KINDS, model_names, require
+from .studies import diagnostic, fairbelief
+
+
+def check_parameters(notebook: str, values: dict[str, object] | None = None) -> None:
+    """Check the parameters of a notebook; its second cell.
+
+    Parameters
+    ----------
+    notebook : str
+        Its name, such as ``"02-assessment"``.
+    values : dict, optional
+        Values by name; by default those of the notebook that is running. Names that are left out
+        are not looked at.
+
+    Raises
+    ------
+    ParameterError
+        A value is impossible (every one is named), or there is no such parameter.
+    QuestionnaireError, RespondentError, DataError
+        A questionnaire, a respondent or a file is not there.
+
+    Examples
+    --------
+    >>> check_parameters("02-assessment", {"score": "entailed"})
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: score must be one of entailment, contrast, got ...
+    """
+    if notebook not in CHAPTERS:
+        raise ParameterError(unknown("notebook", notebook, list(CHAPTERS)))
+    chapter = CHAPTERS[notebook]
+    if values is None:
+        values = _running(chapter)
+    for name in values:
+        if name not in chapter.model_fields:
+            raise ParameterError(unknown("parameter", name, list(chapter.model_fields)))
+    try:
+        chapter.model_validate(values)
+    except ValidationError as error:
+        reasons = [mistake.get("ctx", {}).get("error") for mistake in error.errors()]
+        for reason in reasons:
+            if isinstance(reason, PsychometricsError):
+                raise reason from None
+        said = [
+            f"{mistake['loc'][0]} {reason}, got {mistake['input']!r}."
+            if mistake["loc"]
+            else str(reason)
+            for mistake, reason in zip(error.errors(), reasons, strict=True)
+        ]
+        raise ParameterError("\n".join(said)) from None
+
+
+def unknown(kind: str, name: str, known: list[str]) -> str:
+    """A sentence that there is no such thing, with what comes nearest."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    return f"There is no {kind} '{name}'{hint}: it must be one of {', '.join(known)}."
+
+
+def _running(chapter: type[BaseModel]) -> dict[str, object]:
+    """Values in the running notebook, and names that papermill was given beside them."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    if shell is None:
+        raise ParameterError("No notebook is running: give the values.")
+    space = shell.user_ns
+    injected = [cell for cell in space.get("In", []) if cell.startswith("# Parameters\n")]
+    nodes = ast.parse(injected[-1]).body if injected else []
+    given = [node.targets[0].id for node in nodes if isinstance(node, ast.Assign)]
+    names = [name for name in (*chapter.model_fields, *given) if name in space]
+    return {name: space[name] for name in names}
+
+
+# --- kinds of values; each error begins after the parameter's name
+
+
+def _whole(least: int):
+    def check(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"must be a whole number from {least}")
+        return value
+
+    return Annotated[int, BeforeValidator(check)]
+
+
+def _one_of(*known: str):
+    def check(value: object) -> str:
+        if value not in known:
+            raise ValueError(f"must be one of {', '.join(known)}")
+        return value
+
+    return Annotated[str, BeforeValidator(check)]
+
+
+def _positive(value: object) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value < math.inf:
+        raise ValueError("must be a positive number")
+    return float(value)
+
+
+def _share(value: object) -> float:
+    if not isinstance(value, float) or not 0 < value < 1:
+        raise ValueError("must be a number between 0 and 1")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("must be text")
+    return value
+
+
+def _respondents(value: object) -> str:
+    for name in population(_text(value)):
+        identify(name)
+    return value
+
+
+def _questionnaire(value: object) -> str:
+    load_questionnaire(_text(value))
+    return value
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+Positive = Annotated[float, BeforeValidator(_positive)]
+Share = Annotated[float, BeforeValidator(_share)]
+Respondents = Annotated[str, BeforeValidator(_respondents)]
+QuestionnaireName = Annotated[str, BeforeValidator(_questionnaire)]
+Precision = _one_of("auto", "float32", "bfloat16")
+Score = _one_of("entailment", "contrast")
+Seed = _whole(0)
+
+
+class _Chapter(BaseModel):
+    """Every parameter has a default, so that a part of them can be checked."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    seed: Seed = 1
+
+
+class _Scored(_Chapter):
+    respondents: Respondents | None = None
+    score: Score = "entailment"
+    temperature: Positive = 1.0
+    dtype: Precision = "auto"
+
+
+class _PromptDesign(_Scored):
+    """Chapter 1."""
+
+    questionnaire: QuestionnaireName | None = None
+    item: _whole(1) = 1
+
+    @model_validator(mode="after")
+    def _item_has_prompts(self) -> _PromptDesign:
+        if self.questionnaire is None:
+            return self
+        items = load_questionnaire(self.questionnaire).items
+        if self.item > len(items):
+            raise ParameterError(
+                f"item must be a whole number from 1 to {len(items)}, got {self.item}."
+            )
+        if not items[self.item - 1].templates:
+            raise ParameterError(
+                f"item {self.item} of {self.questionnaire} has no template: name another."
+            )
+        return self
+
+
+class _Assessment(_PromptDesign):
+    """Chapter 2."""
+
+    respondent: Text = "first"
+
+    @model_validator(mode="after")
+    def _respondent_is_one_of_them(self) -> _Assessment:
+        names = ["first", *(population(self.respondents) if self.respondents else [])]
+        if self.respondent not in names:
+            raise ParameterError(unknown("respondent", self.respondent, names))
+        return self
+
+
+class _Validity(_Scored):
+    """Chapter 3."""
+
+    encoder: Text = "embedded"
+    acceptability_model: Text = "embedded"
+    n_resamples: _whole(1) = 2000
+
+
+class _Interventions(_Scored):
+    """Chapter 4."""
+
+    models: _whole(1) = 7
+    live: _whole(0) = 1
+    arms: Text = "neutral"
+    epochs: _whole(1) = 20
+    measure_at: Text = "all"
+    lr: Positive = 2e-5
+    masked_lm: Text = "embedded"
+    generator: Text = "none"
+
+    @model_validator(mode="after")
+    def _live_are_some_of_them(self) -> _Interventions:
+        if self.live > self.models:
+            raise ParameterError(
+                f"live must be a whole number from 0 to models, got {self.live}."
+            )
+        return self
+
+
+class _Items(_Chapter):
+    """Chapter 5."""
+
+    category: _one_of(*diagnostic.CATEGORIES) = "MN"
+    respondents: Text = "committed"
+    draws: _whole(100) = 10_000
+    restarts: _whole(1) = 100
+    subset_draws: _whole(1) = 40
+    simulations: _whole(20) = 400
+
+    @model_validator(mode="after")
+    def _respondents_are_there(self) -> _Items:
+        if self.respondents != "committed":
+            _respondents(self.respondents)
+        return self
+
+
+class _Beliefs(_Chapter):
+    """Chapter 6."""
+
+    scoring: _one_of("published", "words", "lexicon", "sifted") = "published"
+    text: _one_of("auto", "fetch", "none") = "auto"
+    models: Text | None = None
+    kind: _one_of("auto", *KINDS) = "auto"
+    live_templates: Text = "own"
+    live_lexicon: Text = "auto"
+    group: Text = "gender"
+    k: _whole(1) = 20
+    n_resamples: _whole(1) = 2000
+
+    @model_validator(mode="after")
+    def _files_are_there(self) -> _Beliefs:
+        columns = fairbelief.templates(self.live_templates).columns.drop("template")
+        if self.group not in columns:
+            raise ParameterError(
+                f"group must be a column of the templates ({', '.join(columns)}), got "
+                f"'{self.group}'."
+            )
+        if self.live_lexicon != "auto":
+            fairbelief.lexicon(self.live_lexicon)
+        for name in model_names(self.models) if self.models else ():
+            require(name)
+        return self
+
+
+class _SelfReport(_Chapter):
+    """Chapter 7."""
+
+    respondent: Text | None = None
+    population: Text | None = None
+    members: _whole(2) = 5
+    choose: _one_of("draw", "argmax", "expected") = "draw"
+    baseline: Text = "none"
+    wording: _one_of("auto", "none") = "auto"
+    runs: _whole(2) = 10
+    level: Share = 0.01
+    correction: _one_of("holm", "fdr_bh", "bonferroni", "none") = "holm"
+
+    @model_validator(mode="after")
+    def _respondents_are_there(self) -> _SelfReport:
+        names = population(self.population)[: self.members] if self.population else []
+        for name in [self.respondent, *names] if self.respondent else names:
+            identify(name)
+        return self
+
+
+class _WaysOfAsking(_Chapter):
+    """Chapter 8."""
+
+    questionnaire: QuestionnaireName | None = None
+    compass: QuestionnaireName | None = None
+    respondents: Respondents | None = None
+    members: _whole(1) = 6
+    chat_model: Text = "simulated"
+    language_model: Text = "null"
+    labels: _one_of(*LABELS) = "alphabetical"
+    role: Text = "default"
+    wording: Text = "v1"
+    people: _whole(4) = 200
+    runs: _whole(2) = 10
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> _WaysOfAsking:
+        if self.questionnaire:
+            questionnaire = load_questionnaire(self.questionnaire)
+            if not any(scale.reverse for scale in questionnaire.scales):
+                raise ParameterError(
+                    f"{questionnaire.id} has no reverse-keyed items, without which agreeing cannot "
+                    "be told from a trait: name another questionnaire."
+                )
+            messages(questionnaire, questionnaire.items[:1], self.role, self.wording)
+        if self.compass and len(load_questionnaire(self.compass).categories) != 2:
+            raise ParameterError(
+                f"compass must have two categories, and {self.compass} has not."
+            )
+        if self.chat_model != "simulated" and not (
+            os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_KEY")
+        ):
+            raise ParameterError(
+                f"chat_model is '{self.chat_model}', and there is no endpoint: set "
+                "OPENAI_BASE_URL and OPENAI_API_KEY in the environment, or leave it 'simulated'."
+            )
+        if self.language_model != "null":
+            require(self.language_model)
+        return self
+
+
+CHAPTERS: dict[str, type[_Chapter]] = {
+    "01-prompt-design": _PromptDesign,
+    "02-assessment": _Assessment,
+    "03-validity": _Validity,
+    "04-interventions": _Interventions,
+    "05-items": _Items,
+    "06-beliefs": _Beliefs,
+    "07-self-report": _SelfReport,
+    "08-ways-of-asking": _WaysOfAsking,
+}
+"""The model of each notebook's parameters, by its name."""
