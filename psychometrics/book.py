@@ -56,8 +56,10 @@ def run_notebook(
 
     Examples
     --------
-    >>> run_notebook("02-assessment", {"questionnaire": "phq9"})  # doctest: +SKIP
-    PosixPath('runs/02-assessment.ipynb')
+    >>> run_notebook("02-assessment", {"questionaire": "phq9"})
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: 02-assessment: There is no parameter 'questionaire' ...
     """
     import papermill
     from papermill.exceptions import PapermillExecutionError
@@ -70,7 +72,13 @@ def run_notebook(
         if parameter not in known:
             raise ParameterError(f"{name}: {unknown('parameter', parameter, known)}")
     output = Path(output) if output is not None else RUNS / f"{name}.ipynb"
-    output.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.touch()
+    except OSError as error:
+        raise ParameterError(
+            f"{output} cannot be written ({error.strerror}): name a file in a folder of yours."
+        ) from None
     try:
         papermill.execute_notebook(
             str(source),
