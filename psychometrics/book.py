@@ -74,7 +74,7 @@ def run_notebook(
     output = Path(output) if output is not None else RUNS / f"{name}.ipynb"
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.touch()
+        output.open("a").close()
     except OSError as error:
         raise ParameterError(
             f"{output} cannot be written ({error.strerror}): name a file in a folder of yours."
