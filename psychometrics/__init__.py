@@ -1,4 +1,4 @@
-"""The psychometrics of language models: questionnaire, prompts, respondent, answers, scores, evidence.
+"""The psychometrics of language models: questionnaire, respondent, answers, scores, evidence.
 
 What is used most stands here by name; every room of the package is an attribute (``pm.irt``). Both
 load on first use, so that importing the package costs next to nothing.
@@ -30,7 +30,7 @@ _ROOMS = (
     "respondents", "scoring", "store", "studies", "styles", "training", "trends", "validity",
 )  # fmt: skip
 
-__all__ = ["__version__", *_DOOR, *_ROOMS]  # noqa: PLE0604
+__all__ = ["__version__", *_DOOR, *_ROOMS]
 
 
 class _Package(types.ModuleType):

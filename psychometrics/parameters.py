@@ -224,9 +224,7 @@ class _Interventions(_Scored):
     @model_validator(mode="after")
     def _live_are_some_of_them(self) -> _Interventions:
         if self.live > self.models:
-            raise ParameterError(
-                f"live must be a whole number from 0 to models, got {self.live}."
-            )
+            raise ParameterError(f"live must be a whole number from 0 to models, got {self.live}.")
         return self
 
 
@@ -322,9 +320,7 @@ class _WaysOfAsking(_Chapter):
                 )
             messages(questionnaire, questionnaire.items[:1], self.role, self.wording)
         if self.compass and len(load_questionnaire(self.compass).categories) != 2:
-            raise ParameterError(
-                f"compass must have two categories, and {self.compass} has not."
-            )
+            raise ParameterError(f"compass must have two categories, and {self.compass} has not.")
         if self.chat_model != "simulated" and not (
             os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_KEY")
         ):
