@@ -8,7 +8,8 @@ with discrimination a, difficulty b and guessing c; abilities are standard norma
 population. The library mirt keeps a between 0.1 and 5 and b between -6 and 6, without a word on
 which items sit at such a limit; items of language models often do (many have a negative slope).
 So the binary models are fitted here, with limits that are wide and reported, and the tests hold
-them to mirt's where no limit is reached. Graded responses are left to mirt.
+them to mirt's where no limit is reached; girth's conditional fit stops within 5 logits of zero and
+at a tolerance of 1e-3. Graded responses are left to mirt, whose limits are out of the way there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ GUESSING_LIMITS = (0.001, 0.6)
 
 
 def fit(answers: pd.DataFrame, model: str = "rasch", nodes: int = 61) -> pd.DataFrame:
-    """Item parameters by marginal maximum likelihood.
+    r"""Item parameters by marginal maximum likelihood.
+
+    .. math:: \max_{a, b, c} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
+       (1 - P_i(\theta))^{1 - x_{ri}} \phi(\theta) \, d\theta
 
     Parameters
     ----------
@@ -121,10 +125,14 @@ def fit(answers: pd.DataFrame, model: str = "rasch", nodes: int = 61) -> pd.Data
 
 
 def fit_conditional(answers: pd.DataFrame) -> pd.Series:
-    """Rasch difficulties by conditional maximum likelihood: nothing is assumed of the abilities.
+    r"""Rasch difficulties by conditional maximum likelihood: nothing is assumed of the abilities.
 
     Given how many items a respondent solved, which ones they were no longer depends on ability.
-    The likelihood of that choice holds the items' difficulties alone.
+    The likelihood of that choice holds the items' difficulties alone:
+
+    .. math:: P(x \mid s) = \frac{\exp(-\sum_i x_i b_i)}{\gamma_s(e^{-b})},
+
+    with the elementary symmetric function of order s below the line.
 
     Parameters
     ----------
@@ -187,7 +195,9 @@ def fit_conditional(answers: pd.DataFrame) -> pd.Series:
 
 
 def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
-    """Probability of solving each item at given abilities: the item characteristic curves.
+    r"""Probability of solving each item at given abilities: the item characteristic curves.
+
+    .. math:: P_i(\theta) = c_i + \frac{1 - c_i}{1 + e^{-a_i (\theta - b_i)}}
 
     Parameters
     ----------
@@ -199,6 +209,10 @@ def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
     Returns
     -------
     ndarray, shape (n, I)
+
+    References
+    ----------
+    Baker and Kim (2004), chapter 1; Laverghetta et al. (2021), equation 1.
 
     Examples
     --------
@@ -214,7 +228,10 @@ def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
 
 
 def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
-    """Fisher information of each item about ability; its sum is one over the squared error.
+    r"""Fisher information of each item about ability; its sum is one over the squared error.
+
+    .. math:: I_i(\theta) = a_i^2 \, \frac{1 - P_i}{P_i}
+       \left(\frac{P_i - c_i}{1 - c_i}\right)^2
 
     Parameters
     ----------
@@ -245,7 +262,9 @@ def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
 
 
 def abilities(answers: pd.DataFrame, parameters: pd.DataFrame, nodes: int = 61) -> pd.DataFrame:
-    """Expected abilities given the answers (EAP), with their posterior standard deviations.
+    r"""Expected abilities given the answers (EAP), with their posterior standard deviations.
+
+    .. math:: \hat\theta_r = \int \theta \, p(\theta \mid x_r) \, d\theta
 
     Parameters
     ----------
@@ -260,16 +279,21 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame, nodes: int = 61) 
     -------
     DataFrame
         Indexed like ``answers``: ``theta, se``.
+
+    References
+    ----------
+    Bock and Mislevy (1982).
+
+    Examples
+    --------
+    >>> two = pd.DataFrame({"discrimination": 1.0, "difficulty": [-1.0, 1.0], "guessing": 0.0})
+    >>> abilities(pd.DataFrame([[0, 0], [1, 1]]), two)["theta"].round(2).tolist()
+    [-0.74, 0.74]
     """
     posterior, theta, _ = _posterior(answers, parameters, nodes)
     mean = posterior @ theta
     spread = np.sqrt(np.maximum(posterior @ theta**2 - mean**2, 0))
     return pd.DataFrame({"theta": mean, "se": spread}, index=answers.index)
-
-
-def log_likelihood(answers: pd.DataFrame, parameters: pd.DataFrame, nodes: int = 61) -> float:
-    """Marginal log likelihood of all answers (an item that everyone solved adds nothing)."""
-    return float(_posterior(answers, parameters, nodes)[2].sum())
 
 
 def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataFrame:
@@ -288,6 +312,16 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataF
         Indexed by model: ``parameters, log_likelihood, aic, bic``; ``p`` of the likelihood-ratio
         test against the model above (approximate where a parameter sits at a limit, as the
         guessing of 3pl easily does), ``at_limit`` items.
+
+    References
+    ----------
+    Akaike (1974); Schwarz (1978).
+
+    Examples
+    --------
+    >>> x = pd.DataFrame({"a": [1, 1, 1, 0], "b": [1, 0, 0, 0], "c": [0, 1, 0, 1]})
+    >>> compare(x, ("rasch", "1pl"))["parameters"].tolist()
+    [3, 4]
     """
     from scipy.stats import chi2
 
@@ -297,7 +331,7 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataF
     rows, before = {}, None
     for model in models:
         parameters = fit(answers, model)
-        value, free = log_likelihood(answers, parameters), count[model]
+        value, free = float(_posterior(answers, parameters)[2].sum()), count[model]
         row = {
             "parameters": free,
             "log_likelihood": value,
@@ -313,7 +347,11 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataF
 def item_fit(
     answers: pd.DataFrame, parameters: pd.DataFrame, simulations: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
-    """Infit and outfit mean squares of the items, with what the model itself would give.
+    r"""Infit and outfit mean squares of the items, with what the model itself would give.
+
+    .. math::
+       \mathrm{outfit}_i = \frac{1}{R} \sum_r \frac{(x_{ri} - P_{ri})^2}{P_{ri} (1 - P_{ri})}, \qquad
+       \mathrm{infit}_i = \frac{\sum_r (x_{ri} - P_{ri})^2}{\sum_r P_{ri} (1 - P_{ri})}
 
     Residuals are taken at the abilities' expectations, which are pulled towards the mean; so the
     mean squares are compared with those of data simulated from the fitted model and treated alike,
@@ -340,13 +378,19 @@ def item_fit(
     References
     ----------
     Wright and Masters (1982), chapter 5.
+
+    Examples
+    --------
+    >>> x = pd.DataFrame({"a": [1, 1, 1, 0, 1], "b": [1, 0, 0, 0, 1], "c": [0, 1, 0, 1, 0]})
+    >>> item_fit(x, fit(x), simulations=20)["infit"].idxmax()  # goes against the others
+    'c'
     """
     from scipy.stats import false_discovery_control
 
     rng = np.random.default_rng(seed)
     observed = _mean_squares(answers, parameters, axis=0)
     drawn = [
-        _mean_squares(simulate(len(answers), parameters, rng), parameters, axis=0)
+        _mean_squares(_simulate(len(answers), parameters, rng), parameters, axis=0)
         for _ in range(simulations)
     ]
     frame = pd.DataFrame({"infit": observed[0], "outfit": observed[1]}, index=parameters.index)
@@ -368,7 +412,9 @@ def item_fit(
 def person_fit(
     answers: pd.DataFrame, parameters: pd.DataFrame, simulations: int = 20, seed: int = 0
 ) -> pd.DataFrame:
-    """How well each respondent's pattern suits their ability: standardised likelihood and outfit.
+    r"""How well each respondent's pattern suits their ability: standardised likelihood and outfit.
+
+    .. math:: l_z = \frac{l(\theta) - E\, l(\theta)}{\sqrt{\mathrm{Var}\, l(\theta)}}
 
     Parameters
     ----------
@@ -391,13 +437,19 @@ def person_fit(
     References
     ----------
     Drasgow, Levine and Williams (1985).
+
+    Examples
+    --------
+    >>> items = pd.DataFrame({"discrimination": 1.0, "difficulty": [-2.0, 0, 2], "guessing": 0.0})
+    >>> person_fit(pd.DataFrame([[1, 1, 0], [0, 0, 1]]), items)["lz"].round(1).tolist()
+    [0.7, -3.7]
     """
     rng = np.random.default_rng(seed)
     theta = abilities(answers, parameters)["theta"]
     lz = _lz(answers, parameters, theta.to_numpy())
     drawn = []
     for _ in range(simulations):
-        fake = simulate(len(answers), parameters, rng)
+        fake = _simulate(len(answers), parameters, rng)
         drawn.append(_lz(fake, parameters, abilities(fake, parameters)["theta"].to_numpy()))
     null = np.sort(np.concatenate(drawn))
     p = (1 + np.searchsorted(null, lz + 1e-12)) / (1 + len(null))
@@ -405,14 +457,10 @@ def person_fit(
     return pd.DataFrame({"theta": theta, "lz": lz, "outfit": outfit, "p": p}, index=answers.index)
 
 
-def simulate(respondents: int, parameters: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """0/1 answers of respondents with standard normal abilities, shape (R, I)."""
-    p = probability(rng.standard_normal(respondents), parameters)
-    return pd.DataFrame((rng.random(p.shape) < p).astype(np.int8), columns=parameters.index)
-
-
 def graded(answers: pd.DataFrame) -> pd.DataFrame:
-    """Samejima's graded response model for answers on more than two levels, by mirt.
+    r"""Samejima's graded response model for answers on more than two levels, by mirt.
+
+    .. math:: P(x_i \ge k \mid \theta) = \frac{1}{1 + e^{-a_i (\theta - b_{ik})}}
 
     Parameters
     ----------
@@ -429,11 +477,20 @@ def graded(answers: pd.DataFrame) -> pd.DataFrame:
     References
     ----------
     Samejima (1969).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> above = rng.normal(size=(300, 1, 1)) + rng.normal(size=(300, 3, 1)) > np.array([-0.5, 0.5])
+    >>> graded(pd.DataFrame(above.sum(axis=2), columns=list("abc"))).columns.tolist()
+    ['discrimination', 'b1', 'b2', 'at_limit']
     """
-    import mirt
+    import mirt  # costs a second, and no other function needs it
 
     answers = pd.DataFrame(answers)
-    values = answers.to_numpy()
+    values = _numbers(answers)
+    if not values.size or np.isnan(values).any():
+        raise ParameterError("the graded model needs a table of levels without gaps.")
     levels = int(values.max()) + 1
     if levels < 3 or any(set(np.unique(column)) != set(range(levels)) for column in values.T):
         raise ParameterError(
@@ -453,14 +510,27 @@ def graded(answers: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
+def _simulate(respondents: int, parameters: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """0/1 answers of respondents with standard normal abilities, shape (R, I)."""
+    p = probability(rng.standard_normal(respondents), parameters)
+    return pd.DataFrame((rng.random(p.shape) < p).astype(np.int8), columns=parameters.index)
+
+
 def _binary(answers: pd.DataFrame) -> pd.DataFrame:
     frame = pd.DataFrame(answers)
-    values = frame.to_numpy(dtype=float)
+    values = _numbers(frame)
     if not frame.size or not np.isin(values[~np.isnan(values)], (0, 1)).all():
         raise ParameterError(
             "answers must be a table of 0 and 1 (or missing), respondents as rows."
         )
     return frame
+
+
+def _numbers(answers: pd.DataFrame) -> np.ndarray:
+    try:
+        return answers.to_numpy(dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"answers must be numbers: {error}.") from error
 
 
 def _filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -533,6 +603,9 @@ def _symmetric(factors: np.ndarray) -> np.ndarray:
 
 def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Slopes, intercepts and guessing; the intercept may be left to follow from the difficulty."""
+    needed = {"discrimination", "guessing", *(() if "intercept" in parameters else ["difficulty"])}
+    if missing := sorted(needed - set(parameters)):
+        raise ParameterError(f"the table of parameters lacks {', '.join(missing)}: see irt.fit().")
     slope = parameters["discrimination"].fillna(1.0).to_numpy(float)
     if "intercept" in parameters:
         intercept = parameters["intercept"].to_numpy(float)
@@ -547,11 +620,13 @@ def _extreme(parameters: pd.DataFrame) -> np.ndarray:
 
 
 def _posterior(
-    answers: pd.DataFrame, parameters: pd.DataFrame, nodes: int
+    answers: pd.DataFrame, parameters: pd.DataFrame, nodes: int = 61
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     from scipy.special import logsumexp
 
     x, observed = _filled(_binary(answers))
+    if x.shape[1] != len(parameters):
+        raise ParameterError(f"{x.shape[1]} items answered, but parameters for {len(parameters)}.")
     theta, weights = _grid(nodes)
     p = np.clip(probability(theta, parameters), 1e-12, 1 - 1e-12)
     extreme = _extreme(parameters)

@@ -22,7 +22,10 @@ def truth(n: int = 12, seed: int = 0, guessing: float = 0.0, slopes: bool = True
 
 
 def drawn(parameters: pd.DataFrame, respondents: int = 1500, seed: int = 1) -> pd.DataFrame:
-    return irt.simulate(respondents, parameters, np.random.default_rng(seed))
+    """0/1 answers of respondents with standard normal abilities, shape (R, I)."""
+    rng = np.random.default_rng(seed)
+    p = irt.probability(rng.standard_normal(respondents), parameters)
+    return pd.DataFrame((rng.random(p.shape) < p).astype(np.int8), columns=parameters.index)
 
 
 def test_two_symmetric_items_have_the_difficulty_that_integration_gives():
@@ -54,9 +57,8 @@ def test_items_without_variance_are_at_infinity_and_change_nothing_else():
     assert more.loc["all", "difficulty"] == -np.inf
     assert more.loc["none", "difficulty"] == np.inf
     assert irt.probability(np.array([-3.0, 3.0]), more).T[-2:].tolist() == [[1, 1], [0, 0]]
-    assert irt.log_likelihood(x.assign(all=1, none=0), more) == pytest.approx(
-        irt.log_likelihood(x, plain), abs=1e-6
-    )
+    likelihoods = [irt.compare(t, ["rasch"])["log_likelihood"] for t in (x, x.assign(all=1))]
+    assert likelihoods[0].to_numpy() == pytest.approx(likelihoods[1].to_numpy(), abs=1e-6)
     assert (irt.information(np.array([0.0]), more)[0, -2:] == 0).all()
 
 
@@ -194,3 +196,16 @@ def test_errors_say_what_is_wrong():
         irt.fit(x + 1)
     with pytest.raises(ParameterError, match="two items with variance"):
         irt.fit(pd.DataFrame({"a": [1, 0], "b": [1, 1]}))
+
+
+def test_tables_that_cannot_be_used_are_refused_in_a_sentence():
+    x = drawn(truth(3), 20)
+    fitted = irt.fit(x)
+    with pytest.raises(ParameterError, match="answers must be numbers"):
+        irt.fit(pd.DataFrame({"a": ["yes", "no"], "b": ["no", "yes"]}))
+    with pytest.raises(ParameterError, match="lacks guessing"):
+        irt.probability(np.zeros(1), fitted.drop(columns="guessing"))
+    with pytest.raises(ParameterError, match="2 items answered, but parameters for 3"):
+        irt.abilities(x[[0, 1]], fitted)
+    with pytest.raises(ParameterError, match="without gaps"):
+        irt.graded(x.astype(float).replace(1, np.nan))

@@ -65,14 +65,14 @@ def test_null_p_values_are_uniform_when_only_chance_is_at_work():
 
 def test_constant_items_are_far_from_all_or_from_themselves_or_gone():
     x = table(["110", "100", "101", "110"])
-    assert classical.distances(x).loc["a"].tolist() == [0, 1, 1]
-    assert classical.distances(x, "self").loc["a"].tolist() == [1, 1, 1]
-    assert classical.distances(x, "drop").columns.tolist() == ["b", "c"]
-    assert classical.distances(x).loc["b", "c"] == pytest.approx(
+    assert classical._distances(x, "uncorrelated").loc["a"].tolist() == [0, 1, 1]
+    assert classical._distances(x, "self").loc["a"].tolist() == [1, 1, 1]
+    assert classical._distances(x, "drop").columns.tolist() == ["b", "c"]
+    assert classical._distances(x, "uncorrelated").loc["b", "c"] == pytest.approx(
         1 - pearsonr([1, 0, 0, 1], [0, 0, 1, 0])[0]
     )
     with pytest.raises(ParameterError, match="constant='no' is unknown"):
-        classical.distances(x, "no")
+        classical.cluster_items(x, constant="no")
 
 
 @settings(deadline=None, max_examples=25)
@@ -84,7 +84,7 @@ def test_silhouette_is_scikit_learns(points, labels):
     matrix = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
     if 1 < len(set(labels)) < 8:
         expected = silhouette_score(matrix, labels, metric="precomputed")
-        assert classical.silhouette(matrix, labels) == pytest.approx(expected)
+        assert classical._silhouette(matrix, labels) == pytest.approx(expected)
 
 
 def blocks() -> pd.DataFrame:
@@ -107,7 +107,7 @@ def test_fasterpam_reaches_the_least_cost_that_trying_all_medoids_finds():
     from itertools import combinations
 
     x = blocks().iloc[:40]
-    matrix = classical.distances(x).to_numpy()
+    matrix = classical._distances(x, "uncorrelated").to_numpy()
     found = classical.cluster_items(x, restarts=30)
     for k in (2, 3, 4):
         least = min(matrix[list(m)].min(axis=0).sum() for m in combinations(range(9), k))
@@ -121,32 +121,35 @@ def test_clusters_refuse_what_is_not_a_distance():
         classical.cluster_items(blocks()[["a", "b", "c"]])
 
 
-def test_agreement_is_the_correlation_of_pairs_and_is_certain_only_where_it_can_be():
-    r, p = classical.agreement((0, 0, 1, 1), (0, 0, 0, 1), draws=500)
+def test_agreement_of_partitions_is_the_correlation_of_pairs_and_is_certain_only_where_it_can_be():
+    r, p = classical.partition_agreement((0, 0, 1, 1), (0, 0, 0, 1), draws=500)
     # Pairs ab, ac, ad, bc, bd, cd: together 1,0,0,0,0,1 and 1,1,0,1,0,0.
     assert r == pytest.approx(pearsonr([1, 0, 0, 0, 0, 1], [1, 1, 0, 1, 0, 0])[0])
     assert p > 0.5
     labels = (0,) * 5 + (1,) * 5 + (2,) * 5
-    assert classical.agreement(labels, labels, draws=999)[1] == pytest.approx(0.001)
-    assert np.isnan(classical.agreement((0, 1, 2), (0, 0, 1))[0])
+    assert classical.partition_agreement(labels, labels, draws=999)[1] == pytest.approx(0.001)
+    assert np.isnan(classical.partition_agreement((0, 1, 2), (0, 0, 1))[0])
 
 
-def test_agreement_p_values_are_not_too_small_under_chance():
+def test_agreement_of_partitions_p_values_are_not_too_small_under_chance():
     rng = np.random.default_rng(5)
     p = [
-        classical.agreement(rng.integers(0, 3, 12), rng.integers(0, 3, 12), draws=300, seed=s)[1]
+        classical.partition_agreement(
+            rng.integers(0, 3, 12), rng.integers(0, 3, 12), draws=300, seed=s
+        )[1]
         for s in range(200)
     ]
     assert np.mean(np.array(p) < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
 
 
-def test_matrix_agreement_sees_the_same_structure_and_only_that():
-    matrix = classical.inter_item(blocks())
-    r, p, items = classical.matrix_agreement(matrix, matrix.round(1), draws=200)
+def test_mantels_test_sees_the_same_structure_and_only_that():
+    matrix = blocks().corr()
+    r, p, items = classical.mantel_test(matrix, matrix.round(1), draws=200)
     assert (r > 0.9, p < 0.02, items) == (True, True, 9)
-    other = classical.inter_item(pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 9)),
-                                              columns=matrix.columns))  # fmt: skip
-    assert classical.matrix_agreement(matrix, other, draws=200)[1] > 0.05
+    other = pd.DataFrame(
+        np.random.default_rng(1).integers(0, 2, (60, 9)), columns=matrix.columns
+    ).corr()
+    assert classical.mantel_test(matrix, other, draws=200)[1] > 0.05
 
 
 def groups(shift: float = 0.0, n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -244,8 +247,10 @@ def test_dif_wants_the_same_items_and_no_gaps():
     for function in (classical.mantel_haenszel, classical.logistic_dif):
         with pytest.raises(ParameterError, match="same items"):
             function(x, x.rename(columns={"a": "z"}))
-    with pytest.raises(ParameterError, match="gaps"):
-        classical.mantel_haenszel(x, x.astype(float).where(x == 1))
+        with pytest.raises(ParameterError, match="gaps"):
+            function(x, x.astype(float).where(x == 1))
+        with pytest.raises(ParameterError, match="0 or 1"):
+            function(x, x + 1)
 
 
 def test_corrections_are_by_hand():
@@ -257,3 +262,16 @@ def test_corrections_are_by_hand():
 def test_an_empty_table_is_refused():
     with pytest.raises(ParameterError, match="empty"):
         classical.difficulty(pd.DataFrame())
+
+
+def test_text_in_a_table_of_answers_is_refused_and_numbers_written_as_text_are_read():
+    with pytest.raises(ParameterError, match="answers must be numbers; 'a': .*yes"):
+        classical.difficulty(pd.DataFrame({"a": ["yes", "no"]}))
+    assert classical.difficulty(pd.DataFrame({"a": ["1", "0"]})).tolist() == [0.5]
+
+
+def test_the_continuity_correction_stops_at_no_difference():
+    # a: 1 of 2 against 1 of 2, so that nothing is left to correct; statsmodels would find 0.25.
+    reference = table(["110", "011"], "abc")
+    row = classical.mantel_haenszel(reference, reference).loc["a"]
+    assert (row["odds_ratio"], row["chi2"], row["p"]) == (1, 0, 1)
