@@ -1,19 +1,26 @@
-"""The diagnostic's items: who answered what, and the tables that compare people with models."""
+"""The diagnostic of language inference: who solved what, and the tables of people beside models.
+
+Answers are 0 or 1 and shipped; the sentences are fetched when someone is asked now. The tables
+have a row for each of the seven categories in which people were asked.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
 from .. import irt
 from .. import items as classical
-from ..data import fetch
-from ..exceptions import DataError, ParameterError
-from ..paths import data_dir
+from ..ask import answered, identified
+from ..data import NLI_LABELS, fetch
+from ..exceptions import ParameterError
+from ..paths import data_dir, store_dir
 
 CATEGORIES = {
     "MN": "morphological negation",
@@ -31,31 +38,46 @@ REGIMES = {
     (False, True): "fine-tuned from scratch",
     (True, True): "both",
 }
-DIF_METHODS = ("mantel_haenszel", "logistic")
-SAMPLES = ("completers", "phase")
 # Where glm() of R stops on 19, 20 or 35 answers that are all 1: log odds, in place of infinity.
 R_GLM_LIMIT = 25.566
-_SPELLINGS = {"snlli": "snli", "sni+": "snli+", "fintune": "finetune", "conv-bert": "convbert"}
+_GROUPS = ("people", *POPULATIONS)
+_DIF = {"mantel_haenszel": classical.mantel_haenszel, "logistic": classical.logistic_dif}
 
 
-def models() -> pd.DataFrame:
-    """The 240 language models: what they are and how they were trained.
+def models(live: bool | str | Path = False) -> pd.DataFrame:
+    """The language models: what they are and how they were trained.
+
+    Parameters
+    ----------
+    live : bool or path
+        The models that answered for this book, in place of the 240 published ones; or those of
+        another file than ``data/diagnostic/live.csv.gz``.
 
     Returns
     -------
     DataFrame
         Indexed by ``respondent_id``: ``population`` (transformers or lstms), ``family``,
-        ``pretrained``, ``finetuned`` (bool), ``data`` they were fine-tuned on, ``builds_on`` (the
-        respondent whose weights they started from).
+        ``pretrained``, ``finetuned`` (bool), ``data`` they were fine-tuned on, and ``regime``, the
+        paper's name for the two. The published ones also have ``builds_on`` (the respondent whose
+        weights they started from); those of this book ``seed``, number of training ``pairs``,
+        ``accuracy`` on held-out MNLI with its Wilson 95 % interval ``low, high``, ``seconds`` of
+        training, and the ``fingerprint`` of embedded ones.
 
     References
     ----------
     Laverghetta et al. (2021), section 3.
+
+    Examples
+    --------
+    >>> models()["population"].value_counts().to_dict()
+    {'transformers': 183, 'lstms': 57}
     """
-    return _models().drop(columns="answers").copy()
+    table = _models(live).drop(columns="answers")
+    pairs = zip(table["pretrained"], table["finetuned"], strict=True)
+    return table.assign(regime=[REGIMES[bool(a), bool(b)] for a, b in pairs])
 
 
-def items() -> pd.DataFrame:
+def item_table() -> pd.DataFrame:
     """The items of the diagnostic, without their sentences.
 
     Returns
@@ -63,86 +85,84 @@ def items() -> pd.DataFrame:
     DataFrame
         Indexed by ``item_id``: ``subcategory``, ``domain``, ``label`` (the right answer) and
         ``asked`` (short name of the category in which people were asked it, else empty).
+
+    Examples
+    --------
+    >>> len(item_table())
+    812
     """
     return _items().copy()
 
 
-def model_answers(population: str | None = None, category: str | None = None) -> pd.DataFrame:
-    """0/1 answers of the language models.
+def answers(
+    who: str | None = None,
+    category: str | None = None,
+    sample: str = "phase",
+    live: bool = False,
+) -> pd.DataFrame:
+    """0/1 answers of models or of people.
 
     Parameters
     ----------
-    population : {"transformers", "lstms"}, optional
-        Which models; all by default.
+    who : {"people", "transformers", "lstms"}, optional
+        All models by default.
     category : str, optional
         Key of ``CATEGORIES``: only the items that people were asked; all items by default.
+    sample : {"phase", "completers"}
+        Of people: everyone accepted in the category's phase, or the 19 who answered all phases,
+        who alone can be put side by side without a category.
+    live : bool
+        Of models: those of this book in place of the published ones.
 
     Returns
     -------
     DataFrame, shape (R, I)
-        Indexed by ``respondent_id``, ``item_id`` as columns.
+        Indexed by ``respondent_id``, or the participant's number within sample and category;
+        ``item_id`` as columns.
 
     Examples
     --------
-    >>> model_answers("lstms", "MN").shape
-    (57, 15)
+    >>> answers("lstms", "MN").shape, answers("people", "MN").shape
+    ((57, 15), (45, 15))
     """
-    return _part(_models(), _answers_of_models(), population, category)
+    if who != "people":
+        found = _matrix(_models(live), _items().index) if live else _published_answers()
+        if who is not None:
+            _one_of("who", who, _GROUPS)
+            found = found[_models(live)["population"] == who]
+        return found.copy() if category is None else found[_asked(category)]
+    _one_of("sample", sample, ("phase", "completers"))
+    if category is None:
+        if sample == "phase":
+            raise ParameterError("people differ between phases: name a category, or 'completers'.")
+        return pd.concat([answers("people", c, sample) for c in CATEGORIES], axis=1)
+    columns = _asked(category)
+    table = _people()
+    table = table[(table["sample"] == sample) & (table["category"] == category)]
+    return _matrix(table.set_index("participant").rename_axis(None), columns)
 
 
-def live_models(path: str | Path | None = None) -> pd.DataFrame:
-    """Models that answered the diagnostic for this book: who they are, and what they solved.
+def by_category(statistic: Callable[[pd.DataFrame], float]) -> pd.DataFrame:
+    """One number of each category's answers, for people, transformers and LSTMs.
 
     Parameters
     ----------
-    path : path, optional
-        Another file than ``data/diagnostic/live.csv.gz``.
+    statistic : callable
+        Takes 0/1 answers, shape (R, I), and gives a number. People are those of the phase.
 
     Returns
     -------
     DataFrame
-        Indexed by ``respondent_id``: ``population, family, pretrained, finetuned, data`` as in
-        :func:`models`; ``seed``, ``answers`` (0/1 text in the order of :func:`items`), number of
-        training ``pairs``, ``accuracy`` on held-out MNLI with its Wilson 95 % interval ``low,
-        high``, ``seconds`` of training, and the ``fingerprint`` of embedded ones.
-    """
-    path = path or data_dir() / "diagnostic" / "live.csv.gz"
-    frame = pd.read_csv(path, dtype={"answers": str, "fingerprint": str}, keep_default_na=False)
-    return frame.set_index("respondent_id")
-
-
-def live_answers(population: str | None = None, category: str | None = None) -> pd.DataFrame:
-    """0/1 answers of the models of :func:`live_models`; parameters as in :func:`model_answers`."""
-    table = live_models()
-    return _part(table, _matrix(table), population, category)
-
-
-def people_answers(category: str, sample: str = "phase") -> pd.DataFrame:
-    """0/1 answers of people to the items of one category.
-
-    Parameters
-    ----------
-    category : str
-        Key of ``CATEGORIES``.
-    sample : {"phase", "completers"}
-        Everyone accepted in the category's phase, or the 19 who answered all phases.
-
-    Returns
-    -------
-    DataFrame, shape (R, I)
-        Indexed by participant (a number within sample and category), ``item_id`` as columns.
+        Categories by ``people, transformers, lstms``.
 
     Examples
     --------
-    >>> people_answers("MN").shape, people_answers("LE", "completers").shape
-    ((45, 15), (19, 14))
+    >>> by_category(len)["people"].tolist()
+    [45, 35, 35, 20, 20, 19, 19]
     """
-    _one_of("sample", sample, SAMPLES)
-    columns = _asked(category)
-    table = _people()
-    table = table[(table["sample"] == sample) & (table["category"] == category)]
-    matrix = np.array([list(row) for row in table["answers"]], dtype=np.int8)
-    return pd.DataFrame(matrix, index=table["participant"].to_list(), columns=columns)
+    return pd.DataFrame(
+        {c: {who: statistic(answers(who, c)) for who in _GROUPS} for c in CATEGORIES}
+    ).T
 
 
 def published(table: str) -> pd.DataFrame:
@@ -161,6 +181,11 @@ def published(table: str) -> pd.DataFrame:
     References
     ----------
     Laverghetta et al. (2021), tables 1 to 3; figure 1 as in its authors' analysis script.
+
+    Examples
+    --------
+    >>> published("table1").loc["MN", "transformers"]
+    np.float64(-0.28)
     """
     frame = pd.read_csv(data_dir() / "diagnostic" / "published.csv")
     _one_of("table", table, tuple(frame["table"].unique()))
@@ -186,6 +211,11 @@ def beside(ours: pd.DataFrame, table: str) -> pd.DataFrame:
     DataFrame
         Two levels of columns: population, then ``paper, here, difference`` (of the rounded
         values, as far as the paper's two decimals go).
+
+    Examples
+    --------
+    >>> beside(rasch_table(), "table3").loc["MN", "lstms"].round(2).tolist()
+    [0.04, 0.04, 0.0]
     """
     paper = published(table)
     parts = {}
@@ -196,68 +226,15 @@ def beside(ours: pd.DataFrame, table: str) -> pd.DataFrame:
     return pd.concat(parts, axis=1)
 
 
-def build_diagnostic(people: str | Path, folder: str | Path | None = None) -> None:
-    """Write the committed matrices from the authors' file and a table of people's answers.
-
-    Parameters
-    ----------
-    people : path
-        CSV with ``sample, category, item_id, participant, correct``.
-    folder : path, optional
-        Where to; ``data/diagnostic`` by default.
-
-    Raises
-    ------
-    DataError
-        An answer is neither 0 nor 1, or people answered an item that the file lacks.
-    """
-    folder = Path(folder or data_dir() / "diagnostic")
-    folder.mkdir(parents=True, exist_ok=True)
-    raw = pd.read_csv(
-        fetch("glue_diagnostic"), sep="\t", dtype=str, keep_default_na=False, header=None, quoting=3
-    )
-    names, origin, body = raw.iloc[0, 6:], raw.iloc[1, 6:], raw.iloc[2:-1]  # last row: sums
-    answers = body.iloc[:, 6:]
-    if not answers.isin(["0", "1"]).all(axis=None):
-        raise DataError("Diagnostic Results.tsv holds an answer that is neither 0 nor 1.")
-    humans = pd.read_csv(people)
-    short = {name: key for key, name in CATEGORIES.items()}
-    humans["category"] = humans["category"].map(short)
-    asked = humans.drop_duplicates("item_id").set_index("item_id")["category"]
-    table = body.iloc[:, [0, 1, 2, 5]].set_axis(
-        ["item_id", "subcategory", "domain", "label"], axis=1
-    )
-    table = table.assign(item_id=table["item_id"].astype(int)).set_index("item_id")
-    if missing := sorted(set(asked.index) - set(table.index)):
-        raise DataError(f"people answered items that Diagnostic Results.tsv lacks: {missing}.")
-    table["subcategory"] = table["subcategory"].str.lower()
-    table["asked"] = asked.reindex(table.index).fillna("")
-    table.to_csv(folder / "items.csv")
-
-    tidy = [_tidy(name) for name in names]
-    rows = pd.DataFrame([_describe(name) for name in tidy])
-    rows.insert(0, "respondent_id", _unique(tidy))
-    rows["builds_on"] = [_tidy(name) for name in origin]
-    rows["answers"] = ["".join(answers[column]) for column in answers]
-    _write_gzip(rows, folder / "models.csv.gz")
-
-    order = table.index[table["asked"] != ""]
-    matrix = humans.pivot(
-        index=["sample", "category", "participant"], columns="item_id", values="correct"
-    )
-    people_rows = [
-        (*key, "".join(str(int(v)) for v in row[[i for i in order if asked[i] == key[1]]]))
-        for key, row in matrix.iterrows()
-    ]
-    columns = ["sample", "category", "participant", "answers"]
-    _write_gzip(pd.DataFrame(people_rows, columns=columns), folder / "people.csv.gz")
-
-
-def difficulty_table(draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
+def difficulty_table(
+    groups: dict[str, pd.DataFrame] | None = None, draws: int = 10_000, seed: int = 0
+) -> pd.DataFrame:
     """Table 1: do the items that are hard for people get solved by fewer models?
 
     Parameters
     ----------
+    groups : dict of DataFrames, optional
+        0/1 answers of models to all items, by name; by default transformers and LSTMs.
     draws : int
         Guessing populations (of 20, as in the paper) behind the null distribution.
     seed : int
@@ -266,28 +243,59 @@ def difficulty_table(draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Per category: Spearman correlation of the shares correct of the 19 people who completed
-        all phases with ``transformers`` and ``lstms``, ``p_transformers`` and ``p_lstms`` from
-        the null distribution, and its 2.5 and 97.5 percentiles ``null_low``, ``null_high``.
+        Per category and group: Spearman correlation of its shares correct with those of the 19
+        people who completed all phases (under the group's name; missing where the group solves
+        all items alike) and its ``p_`` from the null distribution, whose 2.5 and 97.5 percentiles
+        are ``null_low``, ``null_high``.
 
     References
     ----------
     Laverghetta et al. (2021), table 1.
-    """
-    from scipy.stats import spearmanr
 
+    Examples
+    --------
+    >>> difficulty_table(draws=100).loc["MN", "transformers"].round(2)
+    np.float64(-0.28)
+    """
+    groups = {name: answers(name) for name in POPULATIONS} if groups is None else groups
     rows = {}
     for category in CATEGORIES:
-        people = classical.difficulty(people_answers(category, "completers"))
-        null = classical.null_spearman(people.to_numpy(), draws=draws, seed=seed)
+        null = classical.null_spearman(_people_shares(category).to_numpy(), draws=draws, seed=seed)
         row = {}
-        for population in POPULATIONS:
-            shares = classical.difficulty(model_answers(population, category))
-            row[population] = float(spearmanr(people, shares).statistic)
-            row[f"p_{population}"] = classical.null_p_value(row[population], null)
+        for name, x in groups.items():
+            row[name] = _likeness(x, category)
+            row[f"p_{name}"] = classical.null_p_value(row[name], null)
         row["null_low"], row["null_high"] = np.quantile(null, [0.025, 0.975])
         rows[category] = row
     return pd.DataFrame(rows).T
+
+
+def architecture_table() -> pd.DataFrame:
+    """Figure 1: each architecture's correlation with people, less that of all transformers.
+
+    Returns
+    -------
+    DataFrame
+        Categories by family; changes of Spearman's correlation. An architecture that solves all
+        items alike has none.
+
+    References
+    ----------
+    Laverghetta et al. (2021), figure 1.
+
+    Examples
+    --------
+    >>> architecture_table().loc["MN"].idxmax()
+    'roberta'
+    """
+    transformers = answers("transformers")
+    groups = dict(list(transformers.groupby(_models()["family"])))
+    return pd.DataFrame(
+        {
+            c: {name: _likeness(x, c) - _likeness(transformers, c) for name, x in groups.items()}
+            for c in CATEGORIES
+        }
+    ).T
 
 
 def cluster_table(
@@ -321,20 +329,24 @@ def cluster_table(
     References
     ----------
     Laverghetta et al. (2021), table 2. The sample is everyone accepted in a phase.
+
+    Examples
+    --------
+    >>> found = cluster_table(5, constant="self", method="alternating", choose="silhouette")
+    >>> found["k_people"].min() >= 2
+    np.True_
     """
+    _one_of("choose", choose, ("cost", "silhouette"))
     rows = {}
     for category in CATEGORIES:
-        answers = {"people": people_answers(category)}
-        answers |= {name: model_answers(name, category) for name in POPULATIONS}
         tables = {
-            name: classical.cluster_items(x, restarts, seed, constant, method)
-            for name, x in answers.items()
+            who: _partitions(who, category, restarts, seed, constant, method) for who in _GROUPS
         }
-        best = {name: chosen_partition(table, choose) for name, table in tables.items()}
+        best = {name: _chosen_partition(table, choose) for name, table in tables.items()}
         row = {}
         for name in POPULATIONS:
             first, second = _shared(best["people"], best[name])
-            row[name], row[f"p_{name}"] = classical.agreement(first, second, seed=seed)
+            row[name], row[f"p_{name}"] = classical.partition_agreement(first, second, seed=seed)
         row |= {f"k_{name}": int(partition["k"]) for name, partition in best.items()}
         row["s_people"] = best["people"]["silhouette"]
         row["near"] = int((tables["people"]["silhouette"] > row["s_people"] - 0.01).sum())
@@ -366,18 +378,21 @@ def partition_range(
         Indexed by category and population: ``partitions`` of people's and the models' items that
         come so near, multiplied; ``best`` agreement of the two best, ``low`` and ``high`` over
         all pairs, and ``nearest`` to the paper's value.
+
+    Examples
+    --------
+    >>> partition_range(margin=0, restarts=5).loc[("LE", "transformers"), "partitions"]
+    np.int64(1)
     """
     paper, rows = published("table2"), {}
     for category in CATEGORIES:
-        answers = {"people": people_answers(category)}
-        answers |= {name: model_answers(name, category) for name in POPULATIONS}
         near = {}
-        for name, x in answers.items():
-            table = classical.cluster_items(x, restarts, seed, constant, method)
+        for name in _GROUPS:
+            table = _partitions(name, category, restarts, seed, constant, method)
             near[name] = table[table["silhouette"] >= table["silhouette"].iloc[0] - margin]
         for name in POPULATIONS:
             values = np.array([
-                classical.agreement(*_shared(one, two), draws=1)[0]
+                classical.partition_agreement(*_shared(one, two), draws=1)[0]
                 for _, one in near["people"].iterrows()
                 for _, two in near[name].iterrows()
             ])  # fmt: skip
@@ -389,15 +404,6 @@ def partition_range(
     return pd.DataFrame(rows).T.astype({"partitions": int})
 
 
-def chosen_partition(table: pd.DataFrame, choose: str = "cost") -> pd.Series:
-    """The partition to report out of those that :func:`classical.cluster_items` found."""
-    _one_of("choose", choose, ("cost", "silhouette"))
-    if choose == "silhouette":
-        return table.iloc[0]
-    cheapest = table.loc[table.groupby("k")["cost"].idxmin()]
-    return cheapest.loc[cheapest["silhouette"].idxmax()]
-
-
 def rasch_difficulties(category: str) -> pd.DataFrame:
     """Rasch difficulties of a category's items for people, transformers and LSTMs.
 
@@ -406,10 +412,13 @@ def rasch_difficulties(category: str) -> pd.DataFrame:
     DataFrame
         Indexed by ``item_id``: ``people`` (everyone accepted in the phase), ``transformers,
         lstms``; infinite where everyone, or no one, solved the item.
+
+    Examples
+    --------
+    >>> rasch_difficulties("WK").shape
+    (15, 3)
     """
-    answers = {"people": people_answers(category)}
-    answers |= {name: model_answers(name, category) for name in POPULATIONS}
-    return pd.DataFrame({name: irt.fit(x)["difficulty"] for name, x in answers.items()})
+    return _rasch(category).copy()
 
 
 def rasch_table(extreme: float | None = R_GLM_LIMIT) -> pd.DataFrame:
@@ -430,10 +439,15 @@ def rasch_table(extreme: float | None = R_GLM_LIMIT) -> pd.DataFrame:
     References
     ----------
     Laverghetta et al. (2021), table 3.
+
+    Examples
+    --------
+    >>> rasch_table()["infinite"].tolist()
+    [2, 3, 0, 4, 4, 7, 1]
     """
     rows = {}
     for category in CATEGORIES:
-        table = rasch_difficulties(category)
+        table = _rasch(category)
         row = {}
         for population in POPULATIONS:
             pair = table[["people", population]]
@@ -446,30 +460,6 @@ def rasch_table(extreme: float | None = R_GLM_LIMIT) -> pd.DataFrame:
         row["infinite"] = int(np.isinf(table["people"]).sum())
         rows[category] = row
     return pd.DataFrame(rows).T.astype({"infinite": int})
-
-
-def extreme_curve(places: np.ndarray) -> pd.DataFrame:
-    """Table 3 as a function of where the items without a finite difficulty are put.
-
-    Parameters
-    ----------
-    places : ndarray, shape (n,)
-        Values of ``extreme`` in :func:`rasch_table`.
-
-    Returns
-    -------
-    DataFrame
-        ``extreme, category, population, correlation``, n times 14 rows.
-    """
-    tables = {category: rasch_difficulties(category) for category in CATEGORIES}
-    rows = [
-        (float(place), category, name, float(clipped["people"].corr(clipped[name])))
-        for place in places
-        for category, table in tables.items()
-        for clipped in [table.clip(-place, place)]
-        for name in POPULATIONS
-    ]
-    return pd.DataFrame(rows, columns=["extreme", "category", "population", "correlation"])
 
 
 def pairs_of_items(draws: int = 2000, seed: int = 0) -> pd.DataFrame:
@@ -486,12 +476,21 @@ def pairs_of_items(draws: int = 2000, seed: int = 0) -> pd.DataFrame:
         Indexed by population: ``r`` over all pairs of the items that people answered, ``p``,
         ``items`` with variance, and ``same_label, other_label``: r over the pairs whose right
         answers are the same, and over the others. People are the 19 completers.
+
+    References
+    ----------
+    Mantel (1967).
+
+    Examples
+    --------
+    >>> pairs_of_items(draws=10)["items"].max() < 104  # the others everyone, or no one, solved
+    np.True_
     """
-    people = classical.inter_item(_completers())
+    people = answers("people", sample="completers").corr()
     labels, rows = _items()["label"], {}
     for name in POPULATIONS:
-        models_ = classical.inter_item(model_answers(name)[people.columns])
-        r, p, count = classical.matrix_agreement(people, models_, draws, seed)
+        models_ = answers(name)[people.columns].corr()
+        r, p, count = classical.mantel_test(people, models_, draws, seed)
         upper = np.triu_indices_from(people, 1)
         pairs = pd.DataFrame({"a": people.to_numpy()[upper], "b": models_.to_numpy()[upper]})
         right = labels[people.columns].to_numpy()
@@ -525,12 +524,17 @@ def item_rest_table(draws: int = 1000, seed: int = 0) -> pd.DataFrame:
     References
     ----------
     Laverghetta et al. (2021), section 6.
+
+    Examples
+    --------
+    >>> item_rest_table(draws=10).columns.tolist()
+    ['transformers', 'lstms', 'null_low', 'null_high', 'items']
     """
     rng, rows = np.random.default_rng(seed), {}
     for category in CATEGORIES:
-        people = classical.item_rest(people_answers(category)).dropna()
+        people = classical.item_rest(answers("people", category)).dropna()
         row = {
-            name: float(people.corr(classical.item_rest(model_answers(name, category))))
+            name: float(people.corr(classical.item_rest(answers(name, category))))
             for name in POPULATIONS
         }
         null = []
@@ -542,19 +546,7 @@ def item_rest_table(draws: int = 1000, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows).T.astype({"items": int})
 
 
-def inter_item_table() -> pd.DataFrame:
-    """Mean inter-item correlation of every category for people, transformers and LSTMs."""
-    rows = {}
-    for category in CATEGORIES:
-        row = {"people": classical.mean_inter_item(people_answers(category))}
-        row |= {n: classical.mean_inter_item(model_answers(n, category)) for n in POPULATIONS}
-        rows[category] = row
-    return pd.DataFrame(rows).T
-
-
-def subset_inter_item(
-    size: int = 5, draws: int = 1000, seed: int = 0, turned: bool = False
-) -> pd.DataFrame:
+def subset_inter_item(size: int = 5, draws: int = 1000, seed: int = 0) -> pd.DataFrame:
     """Mean inter-item correlations of random subsets of all items that people answered.
 
     Parameters
@@ -565,9 +557,6 @@ def subset_inter_item(
         How many subsets.
     seed : int
         Seed of the subsets.
-    turned : bool
-        Lay people's matrix on its side, so that correlations are between people over items: what
-        the authors' script computes at this place.
 
     Returns
     -------
@@ -577,21 +566,24 @@ def subset_inter_item(
 
     References
     ----------
-    Laverghetta et al. (2021), section 6.
+    Laverghetta et al. (2021), section 6. Its authors' script lays people's matrix on its side at
+    this place, so that correlations are between people over items.
+
+    Examples
+    --------
+    >>> subset_inter_item(draws=3).shape
+    (3, 3)
     """
-    people = _completers()
-    answers = {name: model_answers(name)[people.columns] for name in POPULATIONS}
-    whole = {
-        n: classical.inter_item(x).to_numpy() for n, x in {"people": people, **answers}.items()
-    }
+    people = answers("people", sample="completers")
+    groups = {"people": people} | {name: answers(name)[people.columns] for name in POPULATIONS}
+    whole = {name: x.corr().to_numpy() for name, x in groups.items()}
     rng, rows = np.random.default_rng(seed), []
     upper = np.triu_indices(size, 1)
     for _ in range(draws):
         chosen = rng.choice(people.shape[1], size, replace=False)
-        row = {name: _mean(matrix[np.ix_(chosen, chosen)][upper]) for name, matrix in whole.items()}
-        if turned:
-            row["people"] = classical.mean_inter_item(people.iloc[:, chosen].T)
-        rows.append(row)
+        rows.append(
+            {name: _mean(matrix[np.ix_(chosen, chosen)][upper]) for name, matrix in whole.items()}
+        )
     return pd.DataFrame(rows)
 
 
@@ -625,35 +617,41 @@ def subset_curve(
         the Spearman correlation between the subset's and the whole population's shares correct:
         mean, 5th and 95th percentile over the draws), ``rest`` (the same for item-rest
         correlations, Pearson), ``people`` (for people's shares, the completers').
+
+    Examples
+    --------
+    >>> subset_curve((5, 10), draws=3)["way"].tolist()
+    ['random', 'chosen', 'random', 'chosen']
     """
     rng = np.random.default_rng(seed)
-    answers = model_answers(population)
+    x = answers(population)
     order = choose_models(population, max(sizes))
     asked = {c: _asked(c) for c in CATEGORIES}
-    people = {c: classical.difficulty(people_answers(c, "completers")) for c in CATEGORIES}
-    whole = {c: answers[ids].mean() for c, ids in asked.items()}
-    rest = {c: classical.item_rest(answers[ids]) for c, ids in asked.items()}
+    people = {c: _people_shares(c) for c in CATEGORIES}
+    whole = {c: x[ids].mean() for c, ids in asked.items()}
+    rest = {c: classical.item_rest(x[ids]) for c, ids in asked.items()}
 
     def measured(chosen: pd.DataFrame) -> tuple[float, float, float]:
         shares = {c: chosen[ids].mean() for c, ids in asked.items()}
         return (
-            _mean([_spearman(shares[c], whole[c]) for c in asked]),
+            # A subset that solves all items alike tells nothing of their order.
+            _mean(np.nan_to_num([_spearman(shares[c], whole[c]) for c in asked])),
             _mean([classical.item_rest(chosen[asked[c]]).corr(rest[c]) for c in asked])
             if len(chosen) > 2
             else float("nan"),
-            _mean([_spearman(shares[c], people[c]) for c in asked]),
+            _mean(np.nan_to_num([_spearman(shares[c], people[c]) for c in asked])),
         )
 
     rows = []
-    for size in (s for s in sizes if s <= len(answers)):
+    for size in (s for s in sizes if s <= len(x)):
         drawn = np.array(
-            [measured(answers.iloc[rng.choice(len(answers), size, replace=False)])
+            [measured(x.iloc[rng.choice(len(x), size, replace=False)])
              for _ in range(draws)]
         )  # fmt: skip
         low, high = np.nanquantile(drawn[:, 0], [0.05, 0.95])
         means = [_mean(column) for column in drawn.T]
         rows.append((size, "random", means[0], low, high, means[1], means[2]))
-        value = measured(answers.loc[order[:size]])
+        value = measured(x.loc[order[:size]])
         rows.append((size, "chosen", value[0], value[0], value[0], value[1], value[2]))
     columns = ["size", "way", "whole", "low", "high", "rest", "people"]
     return pd.DataFrame(rows, columns=columns)
@@ -664,28 +662,33 @@ def choose_models(population: str = "transformers", count: int = 20) -> list[str
 
     Each step adds the model that brings the subset's shares correct closest (least squares) to
     the whole population's.
+
+    Examples
+    --------
+    >>> len(choose_models(count=3))
+    3
     """
-    answers = model_answers(population)
-    table = _items()
-    x = answers[table.index[table["asked"] == ""]].to_numpy(float)
+    frame, table = answers(population), _items()
+    x = frame[table.index[table["asked"] == ""]].to_numpy(float)
     target, total, left, order = x.mean(axis=0), np.zeros(x.shape[1]), list(range(len(x))), []
     for step in range(1, min(count, len(x)) + 1):
         errors = (((total + x[left]) / step - target) ** 2).sum(axis=1)
         best = left.pop(int(errors.argmin()))
         total = total + x[best]
-        order.append(answers.index[best])
+        order.append(frame.index[best])
     return order
 
 
-def family_dif(
-    focal: str, category: str | None = None, method: str = "mantel_haenszel"
+def dif(
+    focal: str = "transformers", category: str | None = None, method: str = "mantel_haenszel"
 ) -> pd.DataFrame:
-    """Items that favour or burden one model family against the other transformers at equal score.
+    """Items that favour or burden some models at equal score: differential item functioning.
 
     Parameters
     ----------
     focal : str
-        A family in ``models()["family"]``.
+        A population, set against people; or a family in ``models()["family"]``, set against the
+        other transformers.
     category : str, optional
         Items of one category; by default each category in turn, matched within it, with the
         corrections for multiple tests over all items.
@@ -698,30 +701,25 @@ def family_dif(
     DataFrame
         As :func:`psychometrics.items.mantel_haenszel` or
         :func:`psychometrics.items.logistic_dif` gives it, with ``category``.
+
+    Examples
+    --------
+    >>> dif("bert", "MN").shape[0]
+    15
     """
-    families = models().query("population == 'transformers'")["family"]
-    _one_of("focal", focal, tuple(sorted(families.unique())))
-    is_focal = (families == focal).to_numpy()
-
-    def groups(name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-        answers = model_answers("transformers", name)
-        return answers[~is_focal], answers[is_focal]
-
-    return _dif_by_category(groups, category, method)
-
-
-def people_dif(
-    population: str = "transformers",
-    category: str | None = None,
-    method: str = "mantel_haenszel",
-) -> pd.DataFrame:
-    """Items that favour or burden models (focal) against people (reference) at equal score.
-
-    Parameters and Returns are those of :func:`family_dif`, with a population in place of a family.
-    """
-    return _dif_by_category(
-        lambda name: (people_answers(name), model_answers(population, name)), category, method
-    )
+    families = _models().query("population == 'transformers'")["family"]
+    _one_of("focal", focal, (*POPULATIONS, *sorted(families.unique())))
+    _one_of("method", method, tuple(_DIF))
+    parts = []
+    for name in [category] if category else CATEGORIES:
+        if focal in POPULATIONS:
+            groups = answers("people", name), answers(focal, name)
+        else:
+            x, inside = answers("transformers", name), (families == focal).to_numpy()
+            groups = x[~inside], x[inside]
+        parts.append(_DIF[method](*groups).assign(category=name))
+    frame = pd.concat(parts)
+    return frame if category else classical.adjust(frame)
 
 
 def dif_table(families: tuple[str, ...] | None = None) -> pd.DataFrame:
@@ -738,14 +736,18 @@ def dif_table(families: tuple[str, ...] | None = None) -> pd.DataFrame:
         Indexed by comparison: ``models`` in the focal group, then for either method (``mh_`` and
         ``lr_``) the numbers of items ``tested``, of classes ``B`` and ``C``, and those left after
         Benjamini and Hochberg's (``fdr``) and Holm's correction (``holm``) at 0.05.
+
+    Examples
+    --------
+    >>> dif_table(families=["t5"])["models"].tolist()
+    [183, 57, 10]
     """
-    counts = models().query("population == 'transformers'")["family"].value_counts()
-    groups = {f"{name} against people": (people_dif, name) for name in POPULATIONS}
-    for name in families or tuple(counts.index):
-        groups[f"{name} against other transformers"] = (family_dif, name)
-    sizes = {name: len(model_answers(name)) for name in POPULATIONS} | counts.to_dict()
+    counts = _models().query("population == 'transformers'")["family"].value_counts()
+    sizes = _models()["population"].value_counts().to_dict() | counts.to_dict()
+    groups = {f"{name} against people": name for name in POPULATIONS}
+    groups |= {f"{name} against other transformers": name for name in families or counts.index}
     rows = {}
-    for title, (dif, name) in groups.items():
+    for title, name in groups.items():
         row = {"models": sizes[name]}
         for short, method, label in (("mh", "mantel_haenszel", "ets"), ("lr", "logistic", "size")):
             table = dif(name, method=method)
@@ -758,33 +760,6 @@ def dif_table(families: tuple[str, ...] | None = None) -> pd.DataFrame:
             }
         rows[title] = row
     return pd.DataFrame.from_dict(rows, orient="index")
-
-
-def trait_table() -> pd.DataFrame:
-    """Do the items of a category measure one thing? Alpha and a freely estimated common slope.
-
-    Returns
-    -------
-    DataFrame
-        Per category, for ``people`` (everyone accepted in the phase), ``transformers, lstms``:
-        ``alpha_...`` of the items that have variance, and ``slope_...``, the discrimination that
-        all items share (the Rasch fits of table 3 hold it at 1; 0 means that ability tells
-        nothing of the answers).
-    """
-    from ..reliability import alpha
-
-    rows = {}
-    for category in CATEGORIES:
-        answers = {"people": people_answers(category)}
-        answers |= {name: model_answers(name, category) for name in POPULATIONS}
-        rows[category] = {
-            f"alpha_{name}": float(alpha(x.loc[:, x.nunique() > 1])["alpha"])
-            for name, x in answers.items()
-        } | {
-            f"slope_{name}": float(irt.fit(x, "1pl")["discrimination"].iloc[0])
-            for name, x in answers.items()
-        }
-    return pd.DataFrame(rows).T
 
 
 def category_levels(population: str = "transformers", levels: int = 3) -> pd.DataFrame:
@@ -800,20 +775,19 @@ def category_levels(population: str = "transformers", levels: int = 3) -> pd.Dat
     Returns
     -------
     DataFrame, shape (R, 7)
+
+    Examples
+    --------
+    >>> category_levels("lstms").max().unique().tolist()
+    [2]
     """
     result = {}
     for category in CATEGORIES:
-        score = model_answers(population, category).sum(axis=1)
+        score = answers(population, category).sum(axis=1)
         below = score.value_counts(normalize=True).sort_index().cumsum().iloc[:-1]
         cuts = {(below - step / levels).abs().idxmin() for step in range(1, levels)}
         result[category] = np.digitize(score, sorted(cuts), right=True)
     return pd.DataFrame(result, index=score.index)
-
-
-def regimes(table: pd.DataFrame) -> pd.Series:
-    """The paper's training regime of each row of :func:`models` or :func:`live_models`."""
-    pairs = zip(table["pretrained"], table["finetuned"], strict=True)
-    return pd.Series([REGIMES[bool(a), bool(b)] for a, b in pairs], index=table.index)
 
 
 def live_table(asked: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -823,8 +797,7 @@ def live_table(asked: pd.DataFrame | None = None) -> pd.DataFrame:
     ----------
     asked : DataFrame, shape (R, I), optional
         0/1 answers of further transformers, fine-tuned from pre-trained weights, as
-        :func:`psychometrics.make.diagnostic.ask_diagnostic` gives them; in place of rows of the
-        same name.
+        :func:`ask_diagnostic` gives them; in place of rows of the same name.
 
     Returns
     -------
@@ -834,31 +807,33 @@ def live_table(asked: pd.DataFrame | None = None) -> pd.DataFrame:
         the same population with fewer or as many), ``theta`` on the Rasch scale of all published
         models, with ``se``, and ``people``: mean over the categories of the Spearman correlation
         between what it solved and the shares of people who did (missing categories left out).
+
+    References
+    ----------
+    Bock and Aitkin (1981) for the scale; Laverghetta et al. (2021), section 5.1.
+
+    Examples
+    --------
+    >>> live_table()["rank"].between(0, 1).all()
+    np.True_
     """
-    table, answers = live_models(), live_answers()
-    table["regime"] = regimes(table)
+    table, x = models(live=True), answers(live=True)
     if asked is not None:
         new = asked.index.difference(table.index, sort=False)
         more = pd.DataFrame(index=new, data={"population": "transformers", "regime": "both"})
         table = pd.concat([table, more])
-        answers = pd.concat([answers.drop(index=asked.index, errors="ignore"), asked])
+        x = pd.concat([x.drop(index=asked.index, errors="ignore"), asked])
     frame = table[["population", "regime", "data", "accuracy"]].copy()
     frame["data"] = frame["data"].fillna("")
-    answers = answers.loc[frame.index]
-    frame["share"] = answers.mean(axis=1)
+    x = x.loc[frame.index]
+    frame["share"] = x.mean(axis=1)
     for name in POPULATIONS:
-        known = np.sort(model_answers(name).mean(axis=1))
+        known = np.sort(answers(name).mean(axis=1))
         chosen = frame["population"] == name
         below = np.searchsorted(known, frame.loc[chosen, "share"] + 1e-12)
         frame.loc[chosen, "rank"] = below / len(known)
-    scale = irt.fit(model_answers())
-    frame[["theta", "se"]] = irt.abilities(answers, scale)
-    people = {c: classical.difficulty(people_answers(c, "completers")) for c in CATEGORIES}
-    frame["people"] = [
-        _mean([row[x.index].corr(x, method="spearman") for x in people.values()
-               if row[x.index].nunique() > 1])
-        for _, row in answers.iterrows()
-    ]  # fmt: skip
+    frame[["theta", "se"]] = irt.abilities(x, irt.fit(answers()))
+    frame["people"] = [_mean([_likeness(x.loc[[n]], c) for c in CATEGORIES]) for n in frame.index]
     return frame
 
 
@@ -869,43 +844,22 @@ def regime_table() -> pd.DataFrame:
     -------
     DataFrame
         Indexed by population and regime: ``models, share, live_models, live_share``.
+
+    Examples
+    --------
+    >>> regime_table()["models"].sum()
+    np.int64(240)
     """
     parts = {}
-    for prefix, who, answers in (
-        ("", models(), model_answers()),
-        ("live_", live_models(), live_answers()),
-    ):
-        share = answers.mean(axis=1).groupby([who["population"], regimes(who)])
+    for prefix, live in (("", False), ("live_", True)):
+        who = models(live)
+        share = answers(live=live).mean(axis=1).groupby([who["population"], who["regime"]])
         parts[f"{prefix}models"], parts[f"{prefix}share"] = share.size(), share.mean()
     frame = pd.DataFrame(parts).rename_axis(["population", "regime"])
     order = [(p, r) for p in POPULATIONS for r in REGIMES.values() if (p, r) in frame.index]
     frame = frame.loc[order]
     counts = [name for name in frame if name.endswith("models")]
     return frame.fillna(dict.fromkeys(counts, 0)).astype(dict.fromkeys(counts, int))
-
-
-def joined_table() -> pd.DataFrame:
-    """Table 1 with the models of this book joined to the published ones.
-
-    Returns
-    -------
-    DataFrame
-        Per category and for each population: Spearman correlation with people of the shares of
-        the published models (its name), of this book's (``live_...``) and of all
-        (``joined_...``).
-    """
-    rows = {}
-    for category in CATEGORIES:
-        people, row = classical.difficulty(people_answers(category, "completers")), {}
-        for name in POPULATIONS:
-            old, new = model_answers(name, category), live_answers(name, category)
-            for prefix, x in (("", old), ("live_", new), ("joined_", pd.concat([old, new]))):
-                shares = x.mean()
-                row[f"{prefix}{name}"] = (
-                    _spearman(people, shares) if shares.nunique() > 1 else float("nan")
-                )
-        rows[category] = row
-    return pd.DataFrame(rows).T
 
 
 def check_item_parameters(**given: object) -> None:
@@ -953,6 +907,69 @@ def check_item_parameters(**given: object) -> None:
             identify(name)
 
 
+def sentences() -> pd.DataFrame:
+    """Premise and hypothesis of each item, fetched from the authors' file.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``item_id`` as :func:`item_table`: ``premise, hypothesis``.
+
+    Raises
+    ------
+    DataError
+        The file cannot be had.
+    """
+    raw = pd.read_csv(
+        fetch("glue_diagnostic"), sep="\t", dtype=str, keep_default_na=False, header=None, quoting=3
+    )
+    body = raw.iloc[2:-1, [0, 3, 4]].set_axis(["item_id", "premise", "hypothesis"], axis=1)
+    body = body.assign(item_id=body["item_id"].astype(int)).set_index("item_id")
+    return body.loc[_items().index]
+
+
+def ask_diagnostic(
+    respondents: str | Path | object | Iterable[str | Path | object],
+    store: str | Path | None = None,
+    dtype: str | None = "float32",
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Put the whole diagnostic to NLI respondents, through the response store.
+
+    Parameters
+    ----------
+    respondents : str or respondent, or several
+        As in :func:`psychometrics.ask`.
+    store : str or Path, optional
+        Folder of the response store.
+    dtype : {"float32", "bfloat16"}, optional
+        Precision; an item that hangs in the balance may fall differently in another.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    DataFrame of 0 and 1, shape (R, I)
+        Indexed by ``respondent_id``: whether the most probable class is the right one.
+
+    Raises
+    ------
+    RespondentError, DataError, StoreError
+        A respondent, the sentences or the store cannot be used.
+    """
+    store = Path(store).expanduser() if store is not None else store_dir()
+    who = identified(respondents, "nli", dtype)
+    table = sentences().assign(questionnaire="glue-diagnostic")
+    right = _items()["label"].map(NLI_LABELS.index).to_numpy()
+    rows = {}
+    with tqdm(total=len(who) * len(table), unit="item", disable=not progress) as bar:
+        for identity, respondent in who:
+            found, _ = answered(table, identity, respondent, store, bar)
+            chosen = found[list(NLI_LABELS)].to_numpy().argmax(axis=1)
+            rows[identity["respondent_id"]] = chosen == right
+    return pd.DataFrame.from_dict(rows, orient="index", columns=table.index).astype(np.int8)
+
+
 def check_people(
     table: pd.DataFrame,
     reject_below: float = 0.4,
@@ -993,11 +1010,19 @@ def check_people(
     References
     ----------
     Laverghetta et al. (2021), section 4.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"submission": ["a", "a", "b"], "worker": ["x", "x", "x"],
+    ...                       "correct": [1, 1, 1], "attention": [False, True, True]})
+    >>> check_people(table)["reason"].to_dict()
+    {'a': '', 'b': 'submitted before (same worker)'}
     """
     if missing := {"submission", "worker", "correct", "attention"} - set(table.columns):
         raise ParameterError(f"the table of answers lacks the columns {sorted(missing)}.")
-    if not table["correct"].isin([0, 1]).all():
-        raise ParameterError("column 'correct' must hold 0 and 1 only.")
+    for name in ("correct", "attention"):
+        if not table[name].isin([0, 1]).all():
+            raise ParameterError(f"column '{name}' must hold 0 and 1 only (or False and True).")
     seen: set[tuple[str, object]] = set()
     rows = {}
     for submission, part in table.groupby("submission", sort=False):
@@ -1038,68 +1063,38 @@ def check_people(
     return frame.rename_axis("submission").astype({"accepted": bool, "stage": int})
 
 
-def architecture_table() -> pd.DataFrame:
-    """Figure 1: each architecture's correlation with people, less that of all transformers.
-
-    Returns
-    -------
-    DataFrame
-        Categories by family, with at least three models in each; changes of Spearman's
-        correlation. An architecture that solves all items alike has none.
-
-    References
-    ----------
-    Laverghetta et al. (2021), figure 1.
-    """
-    from scipy.stats import spearmanr
-
-    families = models().query("population == 'transformers'")["family"]
-    rows = {}
-    for category in CATEGORIES:
-        people = classical.difficulty(people_answers(category, "completers"))
-        answers = model_answers("transformers", category)
-        overall = spearmanr(people, classical.difficulty(answers)).statistic
-        shares = answers.groupby(families).mean()
-        rows[category] = {
-            family: spearmanr(people, row).statistic - overall if row.nunique() > 1 else np.nan
-            for family, row in shares.iterrows()
-        }
-    return pd.DataFrame(rows).T
-
-
-def _matrix(table: pd.DataFrame) -> pd.DataFrame:
+def _matrix(table: pd.DataFrame, columns: Sequence[int]) -> pd.DataFrame:
     """Answers kept as text, one character an item, as numbers."""
     matrix = np.array([list(row) for row in table["answers"]], dtype=np.int8)
-    return pd.DataFrame(matrix, index=table.index, columns=_items().index)
+    return pd.DataFrame(matrix, index=table.index, columns=columns)
 
 
-def _part(
-    table: pd.DataFrame, answers: pd.DataFrame, population: str | None, category: str | None
-) -> pd.DataFrame:
-    if population is not None:
-        _one_of("population", population, POPULATIONS)
-        answers = answers[table["population"] == population]
-    return answers.copy() if category is None else answers[_asked(category)]
+def _people_shares(category: str) -> pd.Series:
+    return classical.difficulty(answers("people", category, "completers"))
 
 
-def _completers() -> pd.DataFrame:
-    """The 19 people who answered all phases, in the same order in each, by all their items."""
-    return pd.concat([people_answers(c, "completers") for c in CATEGORIES], axis=1)
+def _likeness(x: pd.DataFrame, category: str) -> float:
+    """Spearman correlation of models' shares correct with those of the people of table 1."""
+    people = _people_shares(category)
+    return _spearman(people, x[people.index].mean())
 
 
-def _dif_by_category(groups, category: str | None, method: str) -> pd.DataFrame:
-    _one_of("method", method, DIF_METHODS)
-    test = {
-        "mantel_haenszel": classical.mantel_haenszel,
-        "logistic": classical.logistic_dif,
-    }[method]
-    parts = []
-    for name in [category] if category else CATEGORIES:
-        reference, focal = groups(name)
-        table = test(reference, focal)
-        parts.append(table.assign(category=name))
-    frame = pd.concat(parts)
-    return frame if category else classical.adjust(frame)
+@functools.cache
+def _partitions(who: str, category: str, *options: object) -> pd.DataFrame:
+    """The partitions of a group's items, which two tables judge."""
+    return classical.cluster_items(answers(who, category), *options)
+
+
+def _chosen_partition(table: pd.DataFrame, choose: str) -> pd.Series:
+    if choose == "silhouette":
+        return table.iloc[0]
+    cheapest = table.loc[table.groupby("k")["cost"].idxmin()]
+    return cheapest.loc[cheapest["silhouette"].idxmax()]
+
+
+@functools.cache
+def _rasch(category: str) -> pd.DataFrame:
+    return pd.DataFrame({who: irt.fit(answers(who, category))["difficulty"] for who in _GROUPS})
 
 
 def _shared(first: pd.Series, second: pd.Series) -> tuple[list[int], list[int]]:
@@ -1117,8 +1112,9 @@ def _mean(values) -> float:
 
 
 def _spearman(first: pd.Series, second: pd.Series) -> float:
+    """Spearman's correlation, missing where one side has no variance."""
     a, b = first.rank(), second.rank()
-    return float(np.corrcoef(a, b)[0, 1]) if a.nunique() > 1 and b.nunique() > 1 else 0.0
+    return float(np.corrcoef(a, b)[0, 1]) if a.nunique() > 1 and b.nunique() > 1 else float("nan")
 
 
 def _weak_justifications(
@@ -1164,16 +1160,25 @@ def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
         raise ParameterError(f"{name}='{value}' is unknown; it is one of {', '.join(known)}.")
 
 
+def _models(live: bool | str | Path = False) -> pd.DataFrame:
+    """Who the models are, with their answers as text."""
+    if live is False:
+        return _published_models()
+    path = data_dir() / "diagnostic" / "live.csv.gz" if live is True else live
+    frame = pd.read_csv(path, dtype={"answers": str, "fingerprint": str}, keep_default_na=False)
+    return frame.set_index("respondent_id")
+
+
 @functools.cache
-def _models() -> pd.DataFrame:
+def _published_models() -> pd.DataFrame:
     path = data_dir() / "diagnostic" / "models.csv.gz"
     frame = pd.read_csv(path, dtype={"answers": str}, keep_default_na=False)
     return frame.set_index("respondent_id")
 
 
 @functools.cache
-def _answers_of_models() -> pd.DataFrame:
-    return _matrix(_models())
+def _published_answers() -> pd.DataFrame:
+    return _matrix(_published_models(), _items().index)
 
 
 @functools.cache
@@ -1186,37 +1191,3 @@ def _items() -> pd.DataFrame:
 def _people() -> pd.DataFrame:
     path = data_dir() / "diagnostic" / "people.csv.gz"
     return pd.read_csv(path, dtype={"answers": str})
-
-
-def _tidy(name: str) -> str:
-    """A model's name with its misspellings mended, so that equal things are called equal."""
-    name = name.strip()
-    for wrong, right in _SPELLINGS.items():
-        name = name.replace(wrong, right)
-    return re.sub(r"(dp_ratio|n_hidden_layers?|hid\w+_size)[-=]", r"\1=", name)
-
-
-def _describe(name: str) -> dict[str, object]:
-    family = name.split("-")[0]
-    data = re.search(r"-finetune-([a-z+]+)", name)
-    return {
-        "population": "lstms" if family == "lstm" else "transformers",
-        "family": family,
-        "pretrained": "nopretrain" not in name,
-        "finetuned": "nofinetune" not in name,
-        "data": data.group(1) if data else "",
-    }
-
-
-def _unique(names: list[str]) -> list[str]:
-    seen: dict[str, int] = {}
-    result = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        result.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
-    return result
-
-
-def _write_gzip(frame: pd.DataFrame, path: Path) -> None:
-    # Without a time stamp the same figures give the same bytes.
-    frame.to_csv(path, index=False, compression={"method": "gzip", "mtime": 0})
