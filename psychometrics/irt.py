@@ -350,7 +350,8 @@ def item_fit(
     r"""Infit and outfit mean squares of the items, with what the model itself would give.
 
     .. math::
-       \mathrm{outfit}_i = \frac{1}{R} \sum_r \frac{(x_{ri} - P_{ri})^2}{P_{ri} (1 - P_{ri})}, \qquad
+       \mathrm{outfit}_i = \frac{1}{R} \sum_r \frac{(x_{ri} - P_{ri})^2}{P_{ri} (1 - P_{ri})},
+       \qquad
        \mathrm{infit}_i = \frac{\sum_r (x_{ri} - P_{ri})^2}{\sum_r P_{ri} (1 - P_{ri})}
 
     Residuals are taken at the abilities' expectations, which are pulled towards the mean; so the

@@ -1,4 +1,4 @@
-"""HONEST, the published table, groups, intervals, agreement and annotation."""
+"""HONEST, the published table, groups, intervals, similarity and annotation."""
 
 from __future__ import annotations
 
@@ -15,52 +15,41 @@ from hypothesis import strategies as st
 
 from psychometrics import data
 from psychometrics.beliefs import (
-    agreement,
-    breakdown,
-    compare_table1,
-    curves,
+    SCORINGS,
+    _fold,
+    combine_parts,
     gap_counts,
     group_gaps,
-    honest_at,
-    honest_intervals,
-    honest_to,
-    mean_similarity,
-    pair_similarity,
-    rank_stability,
-    table1,
-)
-from psychometrics.content import (
-    annotation_agreement,
-    completed,
-    lexicon_errors,
-    read_annotations,
-    sheets,
-)
-from psychometrics.exceptions import DataError, ParameterError, RespondentError
-from psychometrics.hurtfulness import (
-    SCORINGS,
-    combine_parts,
-    fold,
     hit_parts,
+    honest,
+    honest_by_group,
+    honest_intervals,
+    honest_summary,
     hurt_categories,
     hurtful,
     matched_words,
     missed,
+    pair_similarity,
+    rank_stability,
 )
-from psychometrics.studies import fairbelief as belief_data
+from psychometrics.exceptions import DataError, ParameterError, RespondentError
+from psychometrics.make import beliefs as made
+from psychometrics.studies import fairbelief
 from psychometrics.studies import fairbelief_figures as belief_figures
 from psychometrics.studies.fairbelief import (
     SUBSETS,
+    annotation_agreement,
+    beside,
+    breakdown,
     check_chapter,
     completions,
     lexicon,
-    published_categories,
+    lexicon_errors,
+    mean_similarity,
+    published,
     published_hits,
-    published_limits,
-    published_models,
-    published_similarity,
-    published_templates,
     score_published,
+    sheets,
     templates,
     text_at_hand,
 )
@@ -71,14 +60,14 @@ needs_text = pytest.mark.skipif(
     not data.available(*KEYS) and os.environ.get("CI") != "true",
     reason="the published completions are neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
 )
-PAPER = published_models()
+PAPER = published()
 MODELS = PAPER["respondent_id"].tolist()
-GROUPS = published_templates()
+GROUPS = published("templates")
 WORDS = ["rat", "thief", "pédant", "👮", "gag reel"]
 
 
 def _table(hits):
-    return table1(hits, GROUPS["subset"], MODELS)
+    return honest_summary(hits, GROUPS["subset"], MODELS)
 
 
 def test_honest_at_k_is_the_share_of_templates_by_hand():
@@ -86,8 +75,8 @@ def test_honest_at_k_is_the_share_of_templates_by_hand():
     rows = [["a thief", "a baker"], ["rat", "thief!"], ["rate", "ratty"], ["the cook", "an aunt"]]
     hits = hurtful(rows, WORDS)
     assert hits.tolist() == [[True, False], [True, True], [False, False], [False, False]]
-    assert honest_at(hits).tolist() == [0.5, 0.25]
-    assert honest_to(hits).tolist() == [0.5, 0.375]
+    assert honest(hits).tolist() == [0.5, 0.25]
+    assert honest(hits, together=True).tolist() == [0.5, 0.375]
 
 
 @pytest.mark.parametrize(
@@ -117,11 +106,11 @@ def test_a_completion_is_hurtful_if_a_word_of_it_is_a_lemma(text, expected):
 
 
 def test_stripping_leaves_letters_of_other_scripts_and_removes_what_is_no_letter():
-    assert fold("naïve") == "naive"
-    assert fold("Ｆｕｌｌ") == "Full"
-    assert fold("приве́т") == "привет"
-    assert fold("��") == fold("👮🏽") == fold("❤️") == ""
-    assert fold("”") == "”", "quotation marks are not stripped to nothing"
+    assert _fold("naïve") == "naive"
+    assert _fold("Ｆｕｌｌ") == "Full"
+    assert _fold("приве́т") == "привет"
+    assert _fold("��") == _fold("👮🏽") == _fold("❤️") == ""
+    assert _fold("”") == "”", "quotation marks are not stripped to nothing"
 
 
 def test_empty_words_count_only_in_the_scorings_that_retrace_the_paper():
@@ -182,7 +171,7 @@ def test_near_misses_are_told_apart_and_are_not_hurtful():
 def test_table_1_pools_ranks_of_both_subsets_by_hand():
     hits = np.array([[[1, 0], [1, 0], [0, 0]], [[0, 0], [0, 0], [1, 1]]], dtype=bool)
     # Model a: subset one gives 1, 0, subset two 0, 0; model b: 0, 0 and 1, 1.
-    table = table1(hits, ["one", "one", "two"], ["a", "b"])
+    table = honest_summary(hits, ["one", "one", "two"], ["a", "b"])
     assert table["mean"].tolist() == [0.25, 0.5]
     assert table["sd"].tolist() == pytest.approx([0.5, np.sqrt(1 / 3)])
     assert table["q50"].tolist() == [0, 0.5]
@@ -191,7 +180,7 @@ def test_table_1_pools_ranks_of_both_subsets_by_hand():
 
 
 def test_the_shipped_figures_give_table_1_within_0_002_in_every_row():
-    compared = compare_table1(_table(published_hits()), PAPER)
+    compared = beside(_table(published_hits()))
     assert len(compared) == 21 * 8
     means = compared[compared["statistic"] == "mean"]
     assert means["difference"].abs().max() <= 0.002
@@ -203,13 +192,13 @@ def test_the_shipped_figures_give_table_1_within_0_002_in_every_row():
 
 
 def test_the_ranks_are_the_papers():
-    ranks = compare_table1(_table(published_hits()), PAPER).query("statistic == 'rank'")
+    ranks = beside(_table(published_hits())).query("statistic == 'rank'")
     assert (ranks["here"] == ranks["paper"]).all()
 
 
 def test_without_empty_words_the_two_models_called_most_hurtful_are_not():
     plain = _table(published_hits("lexicon")).set_index("respondent_id")
-    paper = published_models().set_index("respondent_id")
+    paper = published().set_index("respondent_id")
     for name in ("vicuna-7b", "vicuna-13b"):
         assert paper.loc[name, "rank"] <= 2
         assert plain.loc[name, "rank"] > 6
@@ -227,14 +216,14 @@ def test_scoring_the_published_text_gives_the_shipped_figures_within_five_second
     assert min(times) < 5
     for scoring in SCORINGS:
         assert (combine_parts(parts, scoring) == published_hits(scoring)).all()
-    assert compare_table1(_table(combine_parts(parts, "published")), PAPER)["same"].all()
+    assert beside(_table(combine_parts(parts, "published")))["same"].all()
 
 
 @needs_text
 def test_sifting_takes_out_everyday_words_and_nothing_else():
     words = lexicon()["lemma"]
-    assert set(belief_data.EVERYDAY) <= set(words)
-    sifted = hurtful(completions("gpt2", "queer"), words[~words.isin(belief_data.EVERYDAY)])
+    assert set(fairbelief.EVERYDAY) <= set(words)
+    sifted = hurtful(completions("gpt2", "queer"), words[~words.isin(fairbelief.EVERYDAY)])
     place = MODELS.index("gpt2")
     assert (published_hits("sifted")[place, 810:] == sifted).all()
     assert (published_hits("lexicon")[place, 810:] & sifted == sifted).all()
@@ -244,14 +233,14 @@ def test_sifting_takes_out_everyday_words_and_nothing_else():
 @needs_text
 def test_the_shipped_templates_and_categories_follow_from_the_text():
     words = lexicon()
-    assert sorted(words["category"].unique()) == sorted(belief_data.CATEGORIES)
+    assert sorted(words["category"].unique()) == sorted(fairbelief.CATEGORIES)
     groups = [templates(subset) for subset in SUBSETS]
     assert [len(frame) for frame in groups] == [810, 705]
     columns = ["type", "group", "gender", "age"]
     again = pd.concat(groups, ignore_index=True)[columns]
     pd.testing.assert_frame_equal(again, GROUPS[columns])
     names, hits = hurt_categories(completions("bert", "queer"), words)
-    counts = published_categories().query("respondent_id == 'bert' and subset == 'queer'")
+    counts = published("categories").query("respondent_id == 'bert' and subset == 'queer'")
     shipped = counts.groupby(["category", "k"], observed=True)["n"].sum()
     for name, part in zip(names, hits.sum(axis=1), strict=True):
         expected = {(name, k + 1): n for k, n in enumerate(part) if n}
@@ -278,14 +267,14 @@ def test_groups_are_balanced_as_the_identities_are():
 def test_curves_count_what_they_average():
     hits = np.array([[[1, 0], [1, 0], [0, 1]]], dtype=bool)
     groups = pd.DataFrame({"gender": ["f", "f", "m"]})
-    frame = curves(hits, groups, "gender", ["a"]).set_index(["gender", "k"])
+    frame = honest_by_group(hits, groups, "gender", ["a"]).set_index(["gender", "k"])
     assert frame["honest"].to_dict() == {("f", 1): 1, ("f", 2): 0, ("m", 1): 0, ("m", 2): 1}
     assert frame["templates"].to_dict() == {("f", 1): 2, ("f", 2): 2, ("m", 1): 1, ("m", 2): 1}
 
 
 def test_hurtful_completions_of_all_groups_add_up_to_those_of_all_templates():
     hits = published_hits("lexicon")
-    frame = curves(hits, GROUPS, ["subset", "gender", "age"], MODELS)
+    frame = honest_by_group(hits, GROUPS, ["subset", "gender", "age"], MODELS)
     total = (frame["honest"] * frame["templates"]).groupby(frame["respondent_id"]).sum()
     assert total[MODELS].to_numpy() == pytest.approx(hits.sum(axis=(1, 2)))
 
@@ -324,7 +313,7 @@ def test_gaps_are_differences_of_group_means_and_change_sign_with_the_order():
     assert gaps["gap"].to_numpy() == pytest.approx(expected)
     turned = group_gaps(hits, GROUPS, MODELS, "gender", pair[::-1], n_resamples=100)
     assert turned["gap"].to_numpy() == pytest.approx(-expected)
-    with pytest.raises(ParameterError, match="No template has gender 'robot'"):
+    with pytest.raises(ParameterError, match="No template has gender 'robot': it is one of"):
         group_gaps(hits, GROUPS, MODELS, "gender", ("female", "robot"))
 
 
@@ -338,8 +327,8 @@ def test_gaps_are_counted_by_their_intervals():
 
 
 def test_the_breakdown_averages_the_curves_by_each_axis():
-    curve = curves(published_hits("lexicon"), GROUPS, "subset", MODELS)
-    table = breakdown(curve, PAPER)["HONEST"]
+    curve = honest_by_group(published_hits("lexicon"), GROUPS, "subset", MODELS)
+    table = breakdown(curve)["HONEST"]
     for axis in ("family", "scale", "subset"):
         weights = {"family": 7, "scale": 3, "subset": 2}[axis]
         assert len(table[axis]) == weights
@@ -350,15 +339,15 @@ def test_the_breakdown_averages_the_curves_by_each_axis():
 
 
 def test_similarity_is_averaged_over_templates_and_families_are_kept_apart():
-    models = pd.DataFrame({"respondent_id": list("abc"), "family": ["X", "X", "Y"]})
+    a, b, c = "gpt2", "gpt2-medium", "bert"
     pairs = pd.DataFrame(
-        [("a", "b", "f", 1, 2, 0.5), ("a", "b", "m", 1, 1, 0.2), ("a", "c", "f", 1, 2, 0.1)],
+        [(a, b, "f", 1, 2, 0.5), (a, b, "m", 1, 1, 0.2), (a, c, "f", 1, 2, 0.1)],
         columns=["first", "second", "gender", "k", "templates", "similarity"],
     )
-    frame = mean_similarity(pairs, models, "family").set_index("family")["similarity"]
-    assert frame["X"] == pytest.approx((2 * 0.5 + 0.2) / 3)
+    frame = mean_similarity(pairs, "family").set_index("family")["similarity"]
+    assert frame["GPT2"] == pytest.approx((2 * 0.5 + 0.2) / 3)
     assert frame["between families"] == pytest.approx(0.1)
-    by_gender = mean_similarity(pairs, models, "gender").set_index("gender")["similarity"]
+    by_gender = mean_similarity(pairs, "gender").set_index("gender")["similarity"]
     assert by_gender.to_dict() == pytest.approx({"f": 0.3, "m": 0.2})
 
 
@@ -374,26 +363,26 @@ def test_similarity_of_pairs_is_their_dot_product():
 
 def test_agreement_is_one_for_the_same_completion_and_lower_for_another():
     rows = {"a": [["nurse", "pilot"]], "b": [["nurse", "volcano"]]}
-    cube = agreement(["The woman is a [M]."], rows, [1, 2])
+    cube = made._similarity(["The woman is a [M]."], rows, [1, 2])
     assert cube[0, 0, 1, 0] == pytest.approx(1, abs=1e-5)
     assert cube[1, 0, 1, 0] < 0.95
 
 
 def test_the_shipped_similarities_hold_every_pair_once():
-    frame = published_similarity()
+    frame = published("similarity")
     pairs = frame[["first", "second"]].drop_duplicates()
     assert len(pairs) == 21 * 20 / 2
     assert not frame.duplicated(["first", "second", "subset", "gender", "age", "k"]).any()
     assert frame["similarity"].between(-1, 1.0001).all()
-    assert set(frame["k"]) == set(belief_data.SIMILARITY_RANKS)
+    assert set(frame["k"]) == set(made._SIMILARITY_RANKS)
 
 
 def test_male_identities_get_the_least_similar_completions_and_agreement_falls_with_rank():
     # The paper's Figures 4 and 5 read the other way round; its script saves the distance.
-    pairs = published_similarity().query("subset == 'binary'")
-    by_gender = mean_similarity(pairs, PAPER, "gender").groupby("gender", observed=True)
+    pairs = published("similarity").query("subset == 'binary'")
+    by_gender = mean_similarity(pairs, "gender").groupby("gender", observed=True)
     assert by_gender["similarity"].mean().idxmin() == "male"
-    between = mean_similarity(pairs, PAPER, "family").query("family == 'between families'")
+    between = mean_similarity(pairs, "family").query("family == 'between families'")
     heights = between.set_index("k")["similarity"]
     assert heights[1] > heights[20] > heights[100] - 0.01
 
@@ -401,21 +390,21 @@ def test_male_identities_get_the_least_similar_completions_and_agreement_falls_w
 @needs_text
 def test_the_shipped_limits_follow_from_the_text():
     rows = [row for subset in SUBSETS for row in completions("gpt2", subset)]
-    shipped = published_limits().query("respondent_id == 'gpt2'").set_index(["kind", "word"])
-    counts = matched_words(rows, belief_data.EVERYDAY)
+    shipped = published("limits").query("respondent_id == 'gpt2'").set_index(["kind", "word"])
+    counts = matched_words(rows, fairbelief.EVERYDAY)
     assert shipped.loc["everyday", "completions"].to_dict() == {
-        word: counts[word] for word in belief_data.EVERYDAY
+        word: counts[word] for word in fairbelief.EVERYDAY
     }
     for kind, hits in missed(rows, lexicon()["lemma"]).items():
         assert shipped.loc[(kind, ""), "completions"] == hits.sum()
 
 
 def test_a_sample_of_completed_sentences_is_seeded_and_holds_hits_alone():
-    rows = [["a0", "a1"], ["b0", "b1"], ["c0", "c1"]]
-    hits = np.array([[True, False], [True, True], [False, False]])
-    whole = completed(["x [M].", "y [M].", "z [M]."], rows, hits)
-    assert sorted(whole) == ["x a0.", "y b0.", "y b1."]
-    assert completed(["x [M].", "y [M].", "z [M]."], rows, hits, n=2) == whole[:2]
+    asked, rows = ["x [M].", "y [M].", "z [M]."], [["rat", "a"], ["rat ", "Rat"], ["c", "rats"]]
+    label = "Counted for an everyday word alone"
+    whole = lexicon_errors(asked, rows, ["rat"], ["rat"])[label]
+    assert sorted(whole) == ["x rat.", "y rat."]
+    assert lexicon_errors(asked, rows, ["rat"], ["rat"], n=1)[label] == whole[:1]
 
 
 def test_errors_of_a_lexicon_are_told_apart():
@@ -463,7 +452,7 @@ def _filled(tmp_path, choices):
 
 def test_annotations_read_back_agree_as_computed_by_hand(tmp_path):
     paths = _filled(tmp_path, {"ada": ["s", "n"], "ben": ["s", "n"], "cy": ["s", "s"]})
-    result = annotation_agreement(read_annotations(paths, ["s", "n"])).set_index("annotators")
+    result = annotation_agreement(paths, ["s", "n"]).set_index("annotators")
     # 20 completions; ada and ben agree on all, cy with each of them on half.
     assert result.loc["ada, ben", "agreement"] == 1
     assert result.loc["ada, ben", "kappa"] == pytest.approx(1)
@@ -478,11 +467,25 @@ def test_annotations_read_back_agree_as_computed_by_hand(tmp_path):
 def test_a_faulty_sheet_is_refused_with_its_place(tmp_path):
     (path,) = _filled(tmp_path, {"ada": ["s", "?"]})
     with pytest.raises(ParameterError, match=r"ada\.csv, row 3: the label must be one of s, n"):
-        read_annotations([path], ["s", "n"])
+        annotation_agreement([path], ["s", "n"])
     with pytest.raises(ParameterError, match="twice"):
-        read_annotations([path, path], ["s", "?"])
+        annotation_agreement([path, path], ["s", "?"])
     with pytest.raises(ParameterError, match="two or more annotators"):
-        annotation_agreement(read_annotations([path], ["s", "?"]))
+        annotation_agreement([path], ["s", "?"])
+    with pytest.raises(ParameterError, match="at least one filled sheet"):
+        annotation_agreement([])
+    with pytest.raises(DataError, match="cannot be read"):
+        annotation_agreement([tmp_path / "none.csv"])
+    text = path.read_text()
+    path.write_text(text.replace("ada,", "ada,x", 1))
+    with pytest.raises(ParameterError, match=r"ada\.csv, row 2: instance must be a whole number"):
+        annotation_agreement([path])
+    path.write_text(text.replace(",label", ",mark", 1))
+    with pytest.raises(ParameterError, match="has no column 'label'"):
+        annotation_agreement([path])
+    empty = sheets(QUERIES, ROWS, ["ada", "ben"], instances=2, shared=2)
+    with pytest.raises(ParameterError, match="the sheet, row 2: the label must not be empty"):
+        annotation_agreement(empty)
 
 
 def test_own_templates_and_own_lexicon_are_files_in_any_language(tmp_path):
@@ -493,7 +496,7 @@ def test_own_templates_and_own_lexicon_are_files_in_any_language(tmp_path):
     words = tmp_path / "woerter.csv"
     words.write_text("lemma,category\ndämlich,cds\n")
     hits = hurtful([["dämlich", "klug"], ["klug", "Dämlich"]], lexicon(words)["lemma"])
-    assert curves(hits[None], frame, "Gruppe", ["m"])["honest"].tolist() == [1, 0, 0, 0]
+    assert honest_by_group(hits[None], frame, "Gruppe", ["m"])["honest"].tolist() == [1, 0, 0, 0]
     own.write_text("template\nDie Frau ist.\n")
     with pytest.raises(ParameterError, match=r"template 1: write \[M\] exactly once"):
         templates(own)
@@ -570,8 +573,26 @@ def test_wrong_input_is_refused_in_one_sentence():
         hurtful([], WORDS)
     with pytest.raises(ParameterError, match="scoring must be one of published, words, lexicon"):
         hurtful([["a"]], WORDS, "honest")
+    with pytest.raises(ParameterError, match="Completions must be text, got None"):
+        hurtful([["a", None]], WORDS)
     with pytest.raises(ParameterError, match="subset must be one of binary, queer"):
         completions("bert", "ternary")
+    with pytest.raises(ParameterError, match=r"respondent_id must be one of .*gpt2"):
+        completions("gpt5", "binary")
+    with pytest.raises(ParameterError, match="table must be one of models, templates"):
+        published("table9")
+
+
+def test_hits_that_do_not_fit_their_templates_are_refused():
+    hits, groups = np.ones((2, 3, 4), bool), pd.DataFrame({"subset": list("aab")})
+    with pytest.raises(ParameterError, match=r"here \(2, 3, K\), got shape \(3, 4\)"):
+        honest_summary(hits[0], groups["subset"], ["x", "y"])
+    with pytest.raises(ParameterError, match=r"here \(1, 3, K\)"):
+        honest_by_group(hits, groups, "subset", ["x"])
+    with pytest.raises(ParameterError, match="the templates have no column 'sex'; subset"):
+        honest_by_group(hits, groups, "sex", ["x", "y"])
+    with pytest.raises(ParameterError, match="no column 'identity'"):
+        rank_stability(hits, groups)
 
 
 def test_a_veil_hides_its_content_until_asked_and_escapes_it():
@@ -586,7 +607,7 @@ def test_a_veil_hides_its_content_until_asked_and_escapes_it():
 
 
 def test_the_table_beside_the_papers_shows_both_and_the_difference():
-    compared = compare_table1(_table(published_hits()), PAPER)
+    compared = beside(_table(published_hits()))
     shown = side_by_side(compared, ["mean", "rank"]).to_html()
     assert shown.count("<tr>") == 2 + 21
     assert ">0.257<" in shown, "the paper's"
@@ -595,17 +616,19 @@ def test_the_table_beside_the_papers_shows_both_and_the_difference():
 
 
 def test_every_figure_has_labelled_axes_and_draws_every_model():
-    models = published_models()
+    models = published()
     hits = published_hits("lexicon")
     _, axes = plt.subplots(2, 4)
-    belief_figures.honest_curves(curves(hits, GROUPS, "subset", MODELS), models, "subset", axes)
+    belief_figures.honest_curves(
+        honest_by_group(hits, GROUPS, "subset", MODELS), models, "subset", axes
+    )
     assert [len(ax.lines) for ax in axes.ravel()] == [6] * 7 + [0]
     assert axes[1, 0].get_xlabel() == "rank k"
     assert axes[0, 0].get_ylabel() == "HONEST (share)"
     table = honest_intervals(hits, GROUPS, MODELS, n_resamples=20)
     gaps = group_gaps(hits, GROUPS, MODELS, "gender", ("female", "male"), n_resamples=20)
     both = pd.DataFrame({"one": table["mean"], "two": table["mean"]}).set_axis(MODELS)
-    similar = published_similarity().groupby(["subset", "k"], observed=True)["similarity"].mean()
+    similar = published("similarity").groupby(["subset", "k"], observed=True)["similarity"].mean()
     for ax in (
         belief_figures.rank_intervals(table, plt.figure().gca()),
         belief_figures.gap_intervals(gaps, plt.figure().gca()),

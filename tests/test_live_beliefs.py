@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psychometrics.beliefs import table1
+from psychometrics.beliefs import honest_summary
 from psychometrics.exceptions import ParameterError
-from psychometrics.studies import fairbelief_live as live_beliefs
-from psychometrics.studies.fairbelief_live import (
+from psychometrics.studies import fairbelief
+from psychometrics.studies.fairbelief import (
     group_scores,
     mine_templates,
     standing,
@@ -39,7 +39,7 @@ def answered(monkeypatch):
             lines, columns=["respondent_id", "template", "rank", "completion", "logprob"]
         )
 
-    monkeypatch.setattr(live_beliefs, "mine", mine)
+    monkeypatch.setattr(fairbelief, "mine", mine)
 
 
 def test_completions_carry_the_groups_of_their_template_even_where_one_is_asked_twice(answered):
@@ -56,6 +56,9 @@ def test_what_is_typical_of_a_group_is_what_the_others_get_less(answered):
     assert found.to_dict("list") == {"f": ["rat"], "m": ["tall"]}
     with pytest.raises(ParameterError, match="sex has only one group"):
         typical_completions(mined[mined["sex"] == "f"], "sex")
+    for function in (typical_completions, lambda *given: group_scores(given[0], [], given[1])):
+        with pytest.raises(ParameterError, match="age is no column of what was mined"):
+            function(mined, "age")
 
 
 def test_groups_are_scored_by_hand(answered):
@@ -71,7 +74,7 @@ def test_groups_are_scored_by_hand(answered):
 
 
 def test_a_live_model_takes_its_place_among_the_published(answered):
-    published = table1(np.array([[[1, 1]], [[0, 0]]], bool), ["one"], ["high", "low"])
+    published = honest_summary(np.array([[[1, 1]], [[0, 0]]], bool), ["one"], ["high", "low"])
     subsets = {"one": FRAME["template"][:1], "two": FRAME["template"][1:2]}
     place = standing(["a", "b"], subsets, ["rat"], published, k=2)
     # One of two completions of the first subset is hurtful, none of the second: 1/4.

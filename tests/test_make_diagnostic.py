@@ -12,7 +12,7 @@ from psychometrics.exceptions import ParameterError
 from psychometrics.make import diagnostic as live
 from psychometrics.population import base_path, population
 from psychometrics.respondents import identify
-from psychometrics.studies import diagnostic as items
+from psychometrics.studies import diagnostic
 
 needs_text = pytest.mark.skipif(
     not data.available("glue_diagnostic") and os.environ.get("CI") != "true",
@@ -77,8 +77,8 @@ def test_untrained_respondents_answer_differently_by_seed_and_know_nothing(tmp_p
     pairs = [("A man sleeps.", "A man is asleep."), ("A man sleeps.", "Nobody sleeps.")]
     answers = []
     for seed in (1, 2, 1):
-        base = live.random_encoder(tmp_path / f"base{len(answers)}", seed, layers=2)
-        folder = live.fresh_head(base, tmp_path / f"model{len(answers)}", seed)
+        base = live._random_encoder(tmp_path / f"base{len(answers)}", seed, layers=2)
+        folder = live._fresh_head(base, tmp_path / f"model{len(answers)}", seed)
         respondent = load_respondent(folder, dtype="float32")
         assert len(respondent.model.base_model.encoder.layer) == 2
         answers.append(respondent.answer(pairs))
@@ -89,20 +89,20 @@ def test_untrained_respondents_answer_differently_by_seed_and_know_nothing(tmp_p
 def test_a_fresh_head_leaves_the_pretrained_encoder_alone(tmp_path):
     from transformers import AutoModel
 
-    folder = live.fresh_head(base_path(), tmp_path / "model", seed=1)
+    folder = live._fresh_head(base_path(), tmp_path / "model", seed=1)
     ours = load_respondent(folder, dtype="float32").model.base_model.encoder.state_dict()
     base = AutoModel.from_pretrained(base_path()).encoder.state_dict()
     assert all(torch.equal(ours[name], weight) for name, weight in base.items())
 
 
 def test_every_recipe_has_its_answers_committed():
-    names = items.live_models().index
-    assert set(names) >= {live.lstm_name(recipe) for recipe in live.LSTMS}
-    assert set(names) >= set(live.transformer_names())
+    names = diagnostic.models(live=True).index
+    assert set(names) >= {live._lstm_name(recipe) for recipe in live.LSTMS}
+    assert set(names) >= set(live._transformer_names())
 
 
 def test_committed_answers_are_those_of_the_embedded_population_as_it_is():
-    table = items.live_models()
+    table = diagnostic.models(live=True)
     members = table[table["fingerprint"] != ""]
     assert set(members.index) == set(population()), "run psychometrics.make.diagnostic.build_live()"
     now = {name: identify(name, dtype="float32")["fingerprint"] for name in members.index}
@@ -111,29 +111,25 @@ def test_committed_answers_are_those_of_the_embedded_population_as_it_is():
 
 @needs_text
 def test_sentences_belong_to_the_items():
-    table = live.sentences()
-    assert table.index.equals(items.items().index)
+    table = diagnostic.sentences()
+    assert table.index.equals(diagnostic.item_table().index)
     assert (table["premise"].str.len() > 0).all()
     assert (table["hypothesis"].str.len() > 0).all()
-    assert np.bincount(live.solutions()).tolist() == [
-        (items.items()["label"] == name).sum()
-        for name in ("entailment", "neutral", "contradiction")
-    ]
 
 
 @needs_text
 def test_an_embedded_respondent_gives_the_committed_answers_again_from_the_store(
     tmp_path, monkeypatch
 ):
-    table = items.live_models()
+    table = diagnostic.models(live=True)
     members = table[table["fingerprint"] != ""]
-    name = members["answers"].index[members.index.str.contains("-l3-")][0]
-    asked = live.ask_diagnostic(name, store=tmp_path, progress=False)
-    changed = (asked.loc[name] != items.live_answers().loc[name]).sum()
+    name = members.index[members.index.str.contains("-l3-")][0]
+    asked = diagnostic.ask_diagnostic(name, store=tmp_path, progress=False)
+    changed = (asked.loc[name] != diagnostic.answers(live=True).loc[name]).sum()
     assert changed <= 4  # a logit in the balance may fall differently on another processor
 
     def refuse(*_args, **_options):
         raise AssertionError("asked a second time")
 
-    monkeypatch.setattr("psychometrics.ask.load_respondent", refuse)
-    assert live.ask_diagnostic(name, store=tmp_path, progress=False).equals(asked)
+    monkeypatch.setattr("psychometrics.respondents.nli.NLIRespondent.answer", refuse)
+    assert diagnostic.ask_diagnostic(name, store=tmp_path, progress=False).equals(asked)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from psychometrics import irt
-from psychometrics.studies import diagnostic as items
+from psychometrics.studies import diagnostic
 
 pytestmark = pytest.mark.r
 
@@ -30,9 +30,12 @@ def in_r(code: str, table: pd.DataFrame, folder) -> np.ndarray:
     return np.array([float(word) for word in done.stdout.split()])
 
 
-@pytest.mark.parametrize("category", list(items.CATEGORIES))
+@pytest.mark.parametrize("category", list(diagnostic.CATEGORIES))
 def test_rasch_difficulties_agree_with_conditional_maximum_likelihood_in_r(category, tmp_path):
-    for table in (items.model_answers("transformers", category), items.people_answers(category)):
+    for table in (
+        diagnostic.answers("transformers", category),
+        diagnostic.answers("people", category),
+    ):
         # eRm drops items that everyone or no one solved, and says so.
         finite = table.loc[:, table.nunique() > 1]
         theirs = in_r("suppressMessages(library(eRm)); cat(-RM(d)$betapar)", finite, tmp_path)
@@ -45,7 +48,9 @@ def test_marginal_difficulties_agree_with_r_where_abilities_are_normal(tmp_path)
     parameters = pd.DataFrame(
         {"discrimination": 1.0, "difficulty": rng.normal(0, 1, 12), "guessing": 0.0}
     )
-    table = irt.simulate(1000, parameters, np.random.default_rng(1))
+    rng = np.random.default_rng(1)
+    p = irt.probability(rng.standard_normal(1000), parameters)
+    table = pd.DataFrame((rng.random(p.shape) < p).astype(int))
     theirs = in_r("suppressMessages(library(eRm)); cat(-RM(d)$betapar)", table, tmp_path)
     for model in ("rasch", "1pl"):
         ours = -irt.fit(table, model)["intercept"].to_numpy()  # in logits, as eRm has them
@@ -56,7 +61,7 @@ def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
     from psychometrics.items import item_rest
     from psychometrics.reliability import alpha, omega
 
-    table = items.model_answers("transformers", "MN")
+    table = diagnostic.answers("transformers", "MN")
     code = (
         "a <- suppressWarnings(suppressMessages(psych::alpha(d, check.keys=FALSE))); "
         'f <- suppressMessages(psych::fa(cor(d), nfactors=1, fm="pa", max.iter=500, SMC=FALSE)); '
@@ -72,13 +77,13 @@ def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
 def test_infinite_difficulties_are_put_where_rs_logistic_regression_stops(tmp_path):
     code = "for (n in c(19, 20, 35)) cat(coef(suppressWarnings(glm(rep(1, n) ~ 1, binomial))), '')"
     found = in_r(code, pd.DataFrame({"a": [1]}), tmp_path)
-    assert found == pytest.approx([items.R_GLM_LIMIT] * 3, abs=0.001)
+    assert found == pytest.approx([diagnostic.R_GLM_LIMIT] * 3, abs=0.001)
 
 
 def test_mantel_haenszel_is_rs(tmp_path):
     from psychometrics.items import mantel_haenszel
 
-    one, two = items.people_answers("LE"), items.model_answers("transformers", "LE")
+    one, two = diagnostic.answers("people", "LE"), diagnostic.answers("transformers", "LE")
     ours = mantel_haenszel(one, two)
     item = ours.index[np.isfinite(ours["delta"]) & (ours["ets"] == "C")][0]
     both = pd.concat([one, two], ignore_index=True)

@@ -1,13 +1,15 @@
-"""Models of today answer the diagnostic: the paper's four training regimes, and small LSTMs.
+"""What built ``data/diagnostic``: the authors' matrices, and models of today that answer as well.
 
-The sentences are fetched; what is kept is who solved which item. Transformers answer through the
-response store. Those that this module trains itself are kept as answers only.
+:func:`build_diagnostic` writes who solved which item, from the authors' files. :func:`build_live`
+trains models in the paper's four regimes, and small LSTMs, and asks them. Transformers answer
+through the response store; those that are trained here are kept as answers only.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 import tempfile
 import time
 from collections.abc import Iterable
@@ -20,16 +22,17 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 from tqdm import tqdm
 
-from ..ask import answered, identified
 from ..data import NLI_LABELS, fetch, mnli_sample
-from ..exceptions import ParameterError
-from ..paths import data_dir, store_dir
+from ..exceptions import DataError, ParameterError
+from ..paths import data_dir
 from ..population import base_path, population, population_table
+from ..respondents import identify, load_respondent
 from ..respondents.nli import quietly
-from ..studies.diagnostic import items, live_models
+from ..studies.diagnostic import CATEGORIES, ask_diagnostic, item_table, sentences
 from ..training import nli_accuracy, nli_classifier, nli_pairs, train_nli
 
-RESULT = ["pairs", "accuracy", "low", "high", "seconds"]
+_SPELLINGS = {"snlli": "snli", "sni+": "snli+", "fintune": "finetune", "conv-bert": "convbert"}
+_RESULT = ["pairs", "accuracy", "low", "high", "seconds"]
 TRANSFORMERS = {
     "minilm-untrained": {"regime": "untrained", "seeds": (1, 2, 3)},
     "minilm-pretrained": {"regime": "pretrained", "seeds": (1, 2, 3)},
@@ -50,113 +53,68 @@ LSTMS = [
 """A grid over data, word vectors and size, as the paper's was; wide ones where data are few."""
 
 
-def sentences() -> pd.DataFrame:
-    """Premise and hypothesis of each item, fetched from the authors' file.
+def build_diagnostic(people: str | Path, folder: str | Path | None = None) -> None:
+    """Write the committed matrices from the authors' file and a table of people's answers.
 
-    Returns
-    -------
-    DataFrame
-        Indexed by ``item_id`` as :func:`psychometrics.studies.diagnostic.items`: ``premise, hypothesis``.
+    Parameters
+    ----------
+    people : path
+        CSV with ``sample, category, item_id, participant, correct``.
+    folder : path, optional
+        Where to; ``data/diagnostic`` by default.
 
     Raises
     ------
     DataError
-        The file cannot be had.
+        An answer is neither 0 nor 1, people answered an item that the file lacks, or the table
+        cannot be read or lacks a column.
     """
+    folder = Path(folder or data_dir() / "diagnostic")
+    folder.mkdir(parents=True, exist_ok=True)
     raw = pd.read_csv(
         fetch("glue_diagnostic"), sep="\t", dtype=str, keep_default_na=False, header=None, quoting=3
     )
-    body = raw.iloc[2:-1, [0, 3, 4]].set_axis(["item_id", "premise", "hypothesis"], axis=1)
-    body = body.assign(item_id=body["item_id"].astype(int)).set_index("item_id")
-    return body.loc[items().index]
+    names, origin, body = raw.iloc[0, 6:], raw.iloc[1, 6:], raw.iloc[2:-1]  # last row: sums
+    answers = body.iloc[:, 6:]
+    if not answers.isin(["0", "1"]).all(axis=None):
+        raise DataError("Diagnostic Results.tsv holds an answer that is neither 0 nor 1.")
+    try:
+        humans = pd.read_csv(people)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{people} cannot be read as a table: {error}.") from error
+    needed = ["sample", "category", "item_id", "participant", "correct"]
+    if missing := [name for name in needed if name not in humans]:
+        raise DataError(f"{people} lacks the columns {', '.join(missing)}.")
+    short = {name: key for key, name in CATEGORIES.items()}
+    humans["category"] = humans["category"].map(short)
+    asked = humans.drop_duplicates("item_id").set_index("item_id")["category"]
+    table = body.iloc[:, [0, 1, 2, 5]].set_axis(
+        ["item_id", "subcategory", "domain", "label"], axis=1
+    )
+    table = table.assign(item_id=table["item_id"].astype(int)).set_index("item_id")
+    if missing := sorted(set(asked.index) - set(table.index)):
+        raise DataError(f"people answered items that Diagnostic Results.tsv lacks: {missing}.")
+    table["subcategory"] = table["subcategory"].str.lower()
+    table["asked"] = asked.reindex(table.index).fillna("")
+    table.to_csv(folder / "items.csv")
 
+    tidy = [_tidy(name) for name in names]
+    rows = pd.DataFrame([_describe(name) for name in tidy])
+    rows.insert(0, "respondent_id", _unique(tidy))
+    rows["builds_on"] = [_tidy(name) for name in origin]
+    rows["answers"] = ["".join(answers[column]) for column in answers]
+    _write_gzip(rows, folder / "models.csv.gz")
 
-def ask_diagnostic(
-    respondents: str | Path | object | Iterable[str | Path | object],
-    store: str | Path | None = None,
-    dtype: str | None = "float32",
-    progress: bool = True,
-) -> pd.DataFrame:
-    """Put the whole diagnostic to NLI respondents, through the response store.
-
-    Parameters
-    ----------
-    respondents : str or respondent, or several
-        As in :func:`psychometrics.ask`.
-    store : str or Path, optional
-        Folder of the response store.
-    dtype : {"float32", "bfloat16"}, optional
-        Precision; an item that hangs in the balance may fall differently in another.
-    progress : bool
-        Show a progress bar.
-
-    Returns
-    -------
-    DataFrame of 0 and 1, shape (R, I)
-        Indexed by ``respondent_id``: whether the most probable class is the right one.
-
-    Raises
-    ------
-    RespondentError, DataError, StoreError
-        A respondent, the sentences or the store cannot be used.
-
-    Examples
-    --------
-    >>> ask_diagnostic("minilm-both-l6-s1").mean(axis=1)  # doctest: +SKIP
-    """
-    store = Path(store).expanduser() if store is not None else store_dir()
-    who = identified(respondents, "nli", dtype)
-    table = sentences().assign(questionnaire="glue-diagnostic")
-    right = solutions()
-    rows = {}
-    with tqdm(total=len(who) * len(table), unit="item", disable=not progress) as bar:
-        for identity, respondent in who:
-            answers, _ = answered(table, identity, respondent, store, bar)
-            chosen = answers[list(NLI_LABELS)].to_numpy().argmax(axis=1)
-            rows[identity["respondent_id"]] = chosen == right
-    return pd.DataFrame.from_dict(rows, orient="index", columns=table.index).astype(np.int8)
-
-
-def solutions() -> np.ndarray:
-    """Right answers in the order of the items: 0 entailment, 1 neutral, 2 contradiction."""
-    return items()["label"].map(NLI_LABELS.index).to_numpy()
-
-
-def random_encoder(folder: str | Path, seed: int, layers: int | None = None) -> Path:
-    """An encoder of the base model's architecture with random weights, and its tokenizer.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Where it is saved.
-    seed : int
-        Of its weights.
-    layers : int, optional
-        Fewer layers than the base model has.
-
-    Returns
-    -------
-    Path
-        The folder, from which :func:`psychometrics.training.train_nli` can start.
-    """
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
-
-    torch.manual_seed(seed)
-    config = AutoConfig.from_pretrained(base_path())
-    config.num_hidden_layers = layers or config.num_hidden_layers
-    AutoModel.from_config(config).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(base_path()).save_pretrained(folder)
-    return Path(folder)
-
-
-def fresh_head(base: str | Path, folder: str | Path, seed: int) -> Path:
-    """An encoder with an NLI head that has learnt nothing: what the paper calls no fine-tuning."""
-    from transformers import AutoTokenizer
-
-    torch.manual_seed(seed)
-    nli_classifier(base).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(base).save_pretrained(folder)
-    return Path(folder)
+    order = table.index[table["asked"] != ""]
+    matrix = humans.pivot(
+        index=["sample", "category", "participant"], columns="item_id", values="correct"
+    )
+    people_rows = [
+        (*key, "".join(str(int(v)) for v in row[[i for i in order if asked[i] == key[1]]]))
+        for key, row in matrix.iterrows()
+    ]
+    columns = ["sample", "category", "participant", "answers"]
+    _write_gzip(pd.DataFrame(people_rows, columns=columns), folder / "people.csv.gz")
 
 
 class LSTMRespondent(nn.Module):
@@ -186,7 +144,7 @@ class LSTMRespondent(nn.Module):
 
     @property
     def identity(self) -> dict:
-        name = lstm_name(self.recipe)
+        name = _lstm_name(self.recipe)
         weights = hashlib.sha256()
         for tensor in self.state_dict().values():
             weights.update(tensor.detach().numpy().tobytes())
@@ -288,17 +246,6 @@ def train_lstm(
     return model.eval()
 
 
-def lstm_name(recipe: dict) -> str:
-    """Name of an LSTM by its recipe.
-
-    Examples
-    --------
-    >>> lstm_name(LSTMS[0])
-    'lstm-snli-pretrained-h64-x1-s1'
-    """
-    return "lstm-{data}-{words}-h{hidden}-x{layers}-s{seed}".format(**recipe)
-
-
 def build_live(
     only: str = "", epochs: float = 3.0, folder: str | Path | None = None, progress: bool = True
 ) -> pd.DataFrame:
@@ -320,17 +267,15 @@ def build_live(
     Returns
     -------
     DataFrame
-        As :func:`psychometrics.studies.diagnostic.live_models` gives it, with ``answers``.
+        As ``psychometrics.studies.diagnostic.models(live=True)``, with ``answers`` (0/1 text in
+        the order of the items).
     """
-    from ..respondents import identify
-    from ..studies.diagnostic import _write_gzip
-
     path = Path(folder or data_dir() / "diagnostic") / "live.csv.gz"
-    table = live_models(path) if path.is_file() else pd.DataFrame()
+    table = _live(path)
     held_out = mnli_sample().query("held_out")
     todo = [(name, _embedded) for name in population() if name.startswith(only)]
-    todo += [(name, _transformer) for name in transformer_names() if name.startswith(only)]
-    todo += [(lstm_name(recipe), _lstm) for recipe in LSTMS if lstm_name(recipe).startswith(only)]
+    todo += [(name, _transformer) for name in _transformer_names() if name.startswith(only)]
+    todo += [(_lstm_name(recipe), _lstm) for recipe in LSTMS if _lstm_name(recipe).startswith(only)]
     for name, make in todo:
         if name in table.index and (
             make is not _embedded
@@ -341,9 +286,9 @@ def build_live(
             row = pd.DataFrame([make(name, epochs, held_out)], index=[name])
         table = pd.concat([table.drop(index=name, errors="ignore"), row])
         # Another build may have written meanwhile.
-        if path.is_file() and len(other := live_models(path)):
+        if len(other := _live(path)):
             table = pd.concat([table, other.loc[other.index.difference(table.index)]])
-        order = [n for n in [*population(), *transformer_names(), *map(lstm_name, LSTMS)]
+        order = [n for n in [*population(), *_transformer_names(), *map(_lstm_name, LSTMS)]
                  if n in table.index]  # fmt: skip
         table = table.loc[order]
         _write_gzip(table.rename_axis("respondent_id").reset_index(), path)
@@ -352,24 +297,54 @@ def build_live(
     return table
 
 
-def transformer_names() -> list[str]:
+def _random_encoder(folder: str | Path, seed: int, layers: int | None = None) -> Path:
+    """An encoder of the base model's architecture with random weights, and its tokenizer."""
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    torch.manual_seed(seed)
+    config = AutoConfig.from_pretrained(base_path())
+    config.num_hidden_layers = layers or config.num_hidden_layers
+    AutoModel.from_config(config).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(base_path()).save_pretrained(folder)
+    return Path(folder)
+
+
+def _fresh_head(base: str | Path, folder: str | Path, seed: int) -> Path:
+    """An encoder with an NLI head that has learnt nothing: what the paper calls no fine-tuning."""
+    from transformers import AutoTokenizer
+
+    torch.manual_seed(seed)
+    nli_classifier(base).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(base).save_pretrained(folder)
+    return Path(folder)
+
+
+def _lstm_name(recipe: dict) -> str:
+    return "lstm-{data}-{words}-h{hidden}-x{layers}-s{seed}".format(**recipe)
+
+
+def _transformer_names() -> list[str]:
     """Names of the respondents of ``TRANSFORMERS``, a seed in each."""
     return [f"{name}-s{seed}" for name, what in TRANSFORMERS.items() for seed in what["seeds"]]
 
 
-def _embedded(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
-    from ..respondents import identify
+def _live(path: Path) -> pd.DataFrame:
+    """The shipped table as it is, answers and all; without rows where there is none yet."""
+    if not path.is_file():
+        return pd.DataFrame()
+    kinds = {"answers": str, "fingerprint": str}
+    return pd.read_csv(path, dtype=kinds, keep_default_na=False).set_index("respondent_id")
 
+
+def _embedded(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
     known = population_table().set_index("respondent_id").loc[name]
     answers = ask_diagnostic(name, progress=False).loc[name]
     row = _row("transformers", "minilm", True, True, known["data"], known["seed"], answers)
     fingerprint = identify(name, dtype="float32")["fingerprint"]
-    return row | {column: known[column] for column in RESULT} | {"fingerprint": fingerprint}
+    return row | {column: known[column] for column in _RESULT} | {"fingerprint": fingerprint}
 
 
 def _transformer(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
-    from ..respondents import load_respondent
-
     kind, seed = name.rsplit("-s", 1)
     what, seed = TRANSFORMERS[kind], int(seed)
     pretrained = what["regime"] == "pretrained"
@@ -378,7 +353,7 @@ def _transformer(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
     with tempfile.TemporaryDirectory() as work:
         base = base_path()
         if not pretrained:
-            base = random_encoder(f"{work}/base", seed, what.get("layers"))
+            base = _random_encoder(f"{work}/base", seed, what.get("layers"))
         if finetuned:
             train_nli(
                 base, what["data"].split("+"), f"{work}/{name}", epochs=epochs, lr=3e-4,
@@ -386,7 +361,7 @@ def _transformer(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
             )  # fmt: skip
             pairs = len(nli_pairs(what["data"].split("+")))
         else:
-            fresh_head(base, f"{work}/{name}", seed)
+            _fresh_head(base, f"{work}/{name}", seed)
         seconds = time.perf_counter() - began
         respondent = load_respondent(f"{work}/{name}", dtype="float32")
         answers = _solved(respondent)
@@ -397,7 +372,7 @@ def _transformer(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
 
 
 def _lstm(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
-    recipe = next(recipe for recipe in LSTMS if lstm_name(recipe) == name)
+    recipe = next(recipe for recipe in LSTMS if _lstm_name(recipe) == name)
     began = time.perf_counter()
     respondent = train_lstm(recipe, int(epochs))
     seconds = time.perf_counter() - began
@@ -421,7 +396,8 @@ def _row(population, family, pretrained, finetuned, data, seed, answers) -> dict
 def _solved(respondent) -> np.ndarray:
     table = sentences()
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
-    return (respondent.answer(pairs).argmax(axis=1) == solutions()).astype(int)
+    right = item_table()["label"].map(NLI_LABELS.index).to_numpy()
+    return (respondent.answer(pairs).argmax(axis=1) == right).astype(int)
 
 
 def _measured(respondent, pairs: pd.DataFrame) -> dict:
@@ -467,3 +443,37 @@ def _batches(lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[n
     order = np.argsort(lengths + rng.uniform(-2, 2, len(lengths)))
     batches = [order[start : start + size] for start in range(0, len(order), size)]
     return [batches[place] for place in rng.permutation(len(batches))]
+
+
+def _tidy(name: str) -> str:
+    """A model's name with its misspellings mended, so that equal things are called equal."""
+    name = name.strip()
+    for wrong, right in _SPELLINGS.items():
+        name = name.replace(wrong, right)
+    return re.sub(r"(dp_ratio|n_hidden_layers?|hid\w+_size)[-=]", r"\1=", name)
+
+
+def _describe(name: str) -> dict[str, object]:
+    family = name.split("-")[0]
+    data = re.search(r"-finetune-([a-z+]+)", name)
+    return {
+        "population": "lstms" if family == "lstm" else "transformers",
+        "family": family,
+        "pretrained": "nopretrain" not in name,
+        "finetuned": "nofinetune" not in name,
+        "data": data.group(1) if data else "",
+    }
+
+
+def _unique(names: list[str]) -> list[str]:
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        result.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+    return result
+
+
+def _write_gzip(frame: pd.DataFrame, path: Path) -> None:
+    # Without a time stamp the same figures give the same bytes.
+    frame.to_csv(path, index=False, compression={"method": "gzip", "mtime": 0})

@@ -215,7 +215,7 @@ def beside(ours: pd.DataFrame, table: str) -> pd.DataFrame:
     Examples
     --------
     >>> beside(rasch_table(), "table3").loc["MN", "lstms"].round(2).tolist()
-    [0.04, 0.04, 0.0]
+    [0.29, 0.29, 0.0]
     """
     paper = published(table)
     parts = {}
@@ -740,7 +740,7 @@ def dif_table(families: tuple[str, ...] | None = None) -> pd.DataFrame:
     Examples
     --------
     >>> dif_table(families=["t5"])["models"].tolist()
-    [183, 57, 10]
+    [183, 57, 5]
     """
     counts = _models().query("population == 'transformers'")["family"].value_counts()
     sizes = _models()["population"].value_counts().to_dict() | counts.to_dict()

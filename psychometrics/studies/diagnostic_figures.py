@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ..figures import GREY, INVERSE, MARKERS, PALETTE, SOURCE
-from .diagnostic import REGIMES, regimes
+from .diagnostic import REGIMES
 
 _COLOURS = {"transformers": (SOURCE, "o"), "lstms": (INVERSE, "s")}
 _NAMES = {"transformers": "transformers", "lstms": "LSTMs"}
@@ -49,7 +49,7 @@ def dif_plot(table: pd.DataFrame, ax: Axes | None = None, limit: float = 8.0) ->
     Parameters
     ----------
     table : DataFrame
-        As :func:`psychometrics.studies.diagnostic.people_dif` gives it.
+        As :func:`psychometrics.studies.diagnostic.dif` gives it.
     ax : Axes, optional
         Where to draw; the current axes if not given.
     limit : float
@@ -118,7 +118,7 @@ def live_strip(
     Parameters
     ----------
     models, answers : DataFrame
-        As :func:`psychometrics.studies.diagnostic.models` and ``model_answers`` give them.
+        As :func:`psychometrics.studies.diagnostic.models` and ``answers`` give them.
     live : DataFrame
         As :func:`psychometrics.studies.diagnostic.live_table` gives it.
     ax : Axes, optional
@@ -133,7 +133,7 @@ def live_strip(
     published = pd.DataFrame(
         {
             "population": models["population"],
-            "regime": regimes(models),
+            "regime": models["regime"],
             "share": answers.mean(axis=1),
         }
     )

@@ -1,8 +1,8 @@
-"""What the study of beliefs reads: templates, lexicon, published completions, shipped figures.
+"""The study of beliefs: published completions beside the paper, models asked now, annotation.
 
 Text that others own is fetched (:func:`completions`, :func:`lexicon`, :func:`templates`); figures
-made of it are shipped in ``data/beliefs`` (``published_*``) and written anew by
-:func:`write_published` and :func:`write_similarity`.
+made of it are shipped in ``data/beliefs`` (:func:`published`, :func:`published_hits`) and made by
+:mod:`psychometrics.make.beliefs`.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ import functools
 import json
 import re
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..beliefs import MASK, agreement
-from ..data import available, fetch, registry
-from ..exceptions import DataError, ParameterError
-from ..hurtfulness import (
+from ..beliefs import (
+    MASK,
     SCORINGS,
-    check_known,
     combine_parts,
     hit_parts,
-    hurt_categories,
+    honest_summary,
     hurtful,
-    matched_words,
     missed,
 )
+from ..data import available, fetch, registry
+from ..exceptions import DataError, ParameterError
 from ..paths import data_dir
+from ..respondents.completions import completion_rows, mine
 
 SUBSETS = ("binary", "queer")
 TEXT = ("auto", "fetch", "none")
@@ -39,9 +39,6 @@ EVERYDAY = (
     *("officer", "operator", "people", "problem", "score", "story", "storyteller"),
 )
 """Lemmas of HurtLex, conservative level, that are ordinary words in most sentences; our choice."""
-IDENTITIES = ("gay", "homosexual", "queer")
-"""Lemmas that HONEST's own templates use as names of identities."""
-SIMILARITY_RANKS = (1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100)
 CATEGORIES = {
     "ps": "ethnic slurs",
     "rci": "locations and demonyms",
@@ -61,12 +58,21 @@ CATEGORIES = {
     "re": "felonies and crime",
     "svp": "the seven deadly sins",
 }
+_TABLES = {
+    "models": "table1.csv",
+    "templates": "templates.csv",
+    "categories": "categories.parquet",
+    "similarity": "similarity.parquet",
+    "limits": "limits.csv",
+}
 _GENDERS = {
     "female": r"woman|women|she|mothers?|daughters?|girls?|females?|sisters?|aunts?|wife|wives|"
     r"lady|ladies|brides?|girlfriends?",
     "male": r"man|men|he|fathers?|son|boys?|males?|brothers?|uncles?|husbands?|gentleman|lords|"
     r"groom|boyfriends?",
 }
+_SHEET = ("annotator", "instance", "respondent_id", "rank", "label")
+_STATISTICS = ("mean", "sd", "q1", "q50", "q75", "q90", "q95", "rank")
 _AGES = {
     "young": r"child|children|youngs?|girls?|boys?|daughters?|son",
     "old": r"woman|women|man|men|mothers?|fathers?|aunts?|uncles?|wife|wives|husbands?|lady|ladies|"
@@ -74,14 +80,40 @@ _AGES = {
 }
 
 
-def published_models() -> pd.DataFrame:
-    """The 21 models of the paper with its Table 1, as printed.
+def published(table: str = "models") -> pd.DataFrame:
+    """The paper's table of models, and figures made of the completions that it published.
+
+    Parameters
+    ----------
+    table : {"models", "templates", "categories", "similarity", "limits"}
+        Which of them.
 
     Returns
     -------
-    DataFrame, 21 rows
-        ``respondent_id, model, family, scale`` (1 to 3, by size), ``rank`` (1 is the most
-        hurtful), ``mean, sd, q1, q50, q75, q90, q95``.
+    DataFrame
+        "models": the 21 models with Table 1, as printed: ``respondent_id, model, family, scale`` (1
+        to 3, by size), ``rank`` (1 is the most hurtful), ``mean, sd, q1, q50, q75, q90, q95``.
+
+        "templates": groups of the 1,515 HONEST templates, without their text: ``subset, type,
+        group, gender, age, identity`` (a number within the subset).
+
+        "categories": hurtful completions by kind of hurt: ``respondent_id, subset, group, gender,
+        age, category, k`` and ``n``, the number of templates whose k-th completion is of that
+        category; where there is none there is no row.
+
+        "similarity": agreement of two models' completions, averaged over a seeded sample of
+        templates: ``first, second`` (models), ``subset, gender, age, k, templates, similarity``.
+
+        "limits": what the lexicon calls hurtful and is not, and the reverse: ``respondent_id, kind,
+        word, categories, completions``, of 151,500. For the kinds "everyday" and "identity", how
+        many hold the word, and which HurtLex categories it has; for "capital", "plural" and
+        "phrase", how many are not counted though they come close to a lemma
+        (:func:`psychometrics.beliefs.missed`).
+
+    Raises
+    ------
+    ParameterError
+        There is no such table.
 
     References
     ----------
@@ -89,10 +121,16 @@ def published_models() -> pd.DataFrame:
 
     Examples
     --------
-    >>> published_models()["family"].nunique()
-    7
+    >>> published()["family"].nunique(), len(published("templates"))
+    (7, 1515)
     """
-    return pd.read_csv(data_dir() / "beliefs" / "table1.csv")
+    _check_known("table", table, tuple(_TABLES))
+    path = data_dir() / "beliefs" / _TABLES[table]
+    return (
+        pd.read_parquet(path)
+        if path.suffix == ".parquet"
+        else pd.read_csv(path, keep_default_na=False)
+    )
 
 
 def completions(respondent_id: str, subset: str) -> list[list[str]]:
@@ -101,7 +139,7 @@ def completions(respondent_id: str, subset: str) -> list[list[str]]:
     Parameters
     ----------
     respondent_id : str
-        One of :func:`published_models`.
+        One of :func:`published`.
     subset : {"binary", "queer"}
         Which half of the HONEST templates.
 
@@ -115,14 +153,10 @@ def completions(respondent_id: str, subset: str) -> list[list[str]]:
     DataError
         The file cannot be had, or its lines are not what is expected.
     ParameterError
-        There is no such subset.
-
-    Examples
-    --------
-    >>> len(completions("bert", "binary"))  # doctest: +SKIP
-    810
+        There is no such subset or model.
     """
-    check_known("subset", subset, SUBSETS)
+    _check_known("subset", subset, SUBSETS)
+    _check_known("respondent_id", respondent_id, tuple(published()["respondent_id"]))
     path = fetch(f"fairbelief_{subset}_{respondent_id}")
     with path.open("rb") as lines:
         rows = [json.loads(line)[3] for line in lines]
@@ -161,13 +195,13 @@ def lexicon(path: str | Path | None = None, level: str | None = "conservative") 
 
     Examples
     --------
-    >>> lexicon()["category"].nunique()  # doctest: +SKIP
-    17
+    >>> lexicon("own")["category"].nunique()
+    9
     """
     if str(path) == "own":
         path = data_dir() / "beliefs" / "own_lexicon.csv"
     path = Path(path) if path is not None else fetch("hurtlex_en")
-    frame = read_table(path, ("lemma", "category"))
+    frame = _read_table(path, ("lemma", "category"))
     if level is not None and "level" in frame:
         frame = frame[frame["level"] == level]
     if frame.empty:
@@ -205,9 +239,9 @@ def templates(source: str | Path = "binary") -> pd.DataFrame:
     if str(source) == "own":
         source = data_dir() / "beliefs" / "own_templates.csv"
     if str(source) not in SUBSETS:
-        frame = read_table(Path(source), ("template",))
+        frame = _read_table(Path(source), ("template",))
     else:
-        frame = read_table(fetch(f"honest_templates_{source}"), ("template_masked", "identity"))
+        frame = _read_table(fetch(f"honest_templates_{source}"), ("template_masked", "identity"))
         frame = frame.rename(columns={"template_masked": "template", "category": "group"})
         nouns = frame["identity"].str.removeprefix("the ").str.lower()
         frame["gender"], frame["age"] = "other", "other"
@@ -231,11 +265,16 @@ def score_published() -> dict[str, np.ndarray]:
     Returns
     -------
     dict of ndarray of bool, shape (21, 1515, 100)
-        The parts of :func:`hit_parts`; models as in :func:`published_models`, templates as in
-        :func:`published_templates`.
+        The parts of :func:`psychometrics.beliefs.hit_parts`; models and templates as in
+        :func:`published`.
+
+    Raises
+    ------
+    DataError
+        The text cannot be had.
     """
     lemmas = lexicon()["lemma"].unique()
-    models = published_models()["respondent_id"]
+    models = published()["respondent_id"]
     scored = [[hit_parts(completions(m, s), lemmas) for s in SUBSETS] for m in models]
     return {
         part: np.stack([np.concatenate([half[part] for half in halves]) for halves in scored])
@@ -249,7 +288,8 @@ def published_hits(scoring: str = "published") -> np.ndarray:
     Parameters
     ----------
     scoring : {"published", "words", "lexicon", "sifted"}
-        As in :func:`hurtful`; "sifted" is "lexicon" without the words of ``EVERYDAY``.
+        As in :func:`psychometrics.beliefs.hurtful`; "sifted" is "lexicon" without the words of
+        ``EVERYDAY``.
 
     Returns
     -------
@@ -265,156 +305,11 @@ def published_hits(scoring: str = "published") -> np.ndarray:
     >>> published_hits().shape
     (21, 1515, 100)
     """
-    check_known("scoring", scoring, (*SCORINGS, "sifted"))
+    _check_known("scoring", scoring, (*SCORINGS, "sifted"))
     parts = _shipped_parts()
     if scoring == "sifted":
         return parts["lexicon"] & ~parts["everyday"]
     return combine_parts(parts, scoring)
-
-
-def published_templates() -> pd.DataFrame:
-    """Groups of the 1,515 HONEST templates, without their text.
-
-    Returns
-    -------
-    DataFrame
-        ``subset, type, group, gender, age, identity`` (a number within the subset).
-    """
-    return pd.read_csv(data_dir() / "beliefs" / "templates.csv")
-
-
-def published_categories() -> pd.DataFrame:
-    """Hurtful completions by kind of hurt, of the 21 published models.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, subset, group, gender, age, category, k`` and ``n``, the number of
-        templates whose k-th completion is of that category; where there is none there is no row.
-    """
-    return pd.read_parquet(data_dir() / "beliefs" / "categories.parquet")
-
-
-def published_similarity() -> pd.DataFrame:
-    """Agreement of the published models' completions, averaged over a seeded sample of templates.
-
-    Returns
-    -------
-    DataFrame
-        ``first, second`` (models), ``subset, gender, age, k, templates, similarity``.
-    """
-    return pd.read_parquet(data_dir() / "beliefs" / "similarity.parquet")
-
-
-def published_limits() -> pd.DataFrame:
-    """What the lexicon calls hurtful and is not, and the reverse, in the published completions.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, kind, word, categories, completions``: of 151,500. For the kinds
-        "everyday" and "identity", how many hold the word, and which HurtLex categories it has; for
-        "capital", "plural" and "phrase", how many are not counted though they come close to a
-        lemma (:func:`psychometrics.hurtfulness.missed`).
-    """
-    return pd.read_csv(data_dir() / "beliefs" / "limits.csv", keep_default_na=False)
-
-
-def write_published(folder: Path | None = None) -> None:
-    """Write the figures shipped in ``data/beliefs`` anew from the published text.
-
-    Four files: ``templates.csv``, ``hits.parquet`` (hits packed to bits), ``categories.parquet``
-    and ``limits.csv`` (counts). The published table and the similarities are apart.
-
-    Raises
-    ------
-    DataError
-        The text cannot be had.
-    """
-    folder = folder or data_dir() / "beliefs"
-    frames = [templates(subset).assign(subset=subset) for subset in SUBSETS]
-    for frame in frames:
-        frame["identity"] = frame["identity"].factorize()[0]
-    groups = pd.concat(frames, ignore_index=True)
-    groups[["subset", "type", "group", "gender", "age", "identity"]].to_csv(
-        folder / "templates.csv", index=False, lineterminator="\n"
-    )
-    models = published_models()["respondent_id"].tolist()
-    parts = score_published() | {"everyday": _score_everyday(models)}
-    packed = {
-        name: list(map(bytes, np.packbits(part.reshape(-1, K), axis=1)))
-        for name, part in parts.items()
-    }
-    pd.DataFrame(
-        {
-            "respondent_id": pd.Categorical(np.repeat(models, len(groups)), models),
-            "template": np.tile(np.arange(len(groups), dtype=np.int16), len(models)),
-            **packed,
-        }
-    ).to_parquet(folder / "hits.parquet", compression="zstd", index=False)
-    counts = pd.concat(_category_counts(models, groups), ignore_index=True)
-    texts = ["respondent_id", "subset", "group", "gender", "age", "category"]
-    counts.astype(dict.fromkeys(texts, "category") | {"k": "uint8", "n": "uint16"}).to_parquet(
-        folder / "categories.parquet", compression="zstd", index=False
-    )
-    columns = ["respondent_id", "kind", "word", "categories", "completions"]
-    limits = pd.DataFrame(_limits(models), columns=columns)
-    limits.to_csv(folder / "limits.csv", index=False, lineterminator="\n")
-
-
-def write_similarity(
-    folder: Path | None = None, per_subset: int = 240, seed: int = 1, progress: bool = False
-) -> None:
-    """Write ``similarity.parquet`` in ``data/beliefs`` anew from the published text.
-
-    Embedding all completions would take a processor days, so a seeded sample of templates is
-    embedded at eleven ranks.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        By default the project's.
-    per_subset : int
-        Templates drawn from each subset.
-    seed : int
-        Of the draw.
-    progress : bool
-        Show a progress bar.
-
-    Raises
-    ------
-    DataError
-        The text cannot be had.
-    """
-    folder = folder or data_dir() / "beliefs"
-    models = published_models()["respondent_id"].tolist()
-    rng = np.random.default_rng(seed)
-    parts = []
-    for subset in SUBSETS:
-        frame = templates(subset)
-        drawn = np.sort(rng.permutation(len(frame))[:per_subset])
-        rows = {}
-        for model in models:
-            every = completions(model, subset)
-            rows[model] = [every[t] for t in drawn]
-        frame = frame.iloc[drawn].reset_index(drop=True)
-        cube = agreement(frame["template"], rows, SIMILARITY_RANKS, progress=progress)
-        one, other = np.triu_indices(len(models), 1)
-        for (gender, age), members in frame.groupby(["gender", "age"]).indices.items():
-            means = cube[:, one, other][:, :, members].mean(axis=-1)
-            part = pd.DataFrame(means, index=SIMILARITY_RANKS).rename_axis("k").reset_index()
-            part = part.melt("k", var_name="pair", value_name="similarity")
-            place = part.pop("pair").to_numpy(dtype=int)
-            part = part.assign(first=np.array(models)[one[place]])
-            part = part.assign(second=np.array(models)[other[place]], templates=len(members))
-            parts.append(part.assign(subset=subset, gender=gender, age=age))
-    columns = ["first", "second", "subset", "gender", "age", "k", "templates", "similarity"]
-    texts = dict.fromkeys(columns[:5], "category")
-    sizes = {"k": "uint8", "templates": "uint16", "similarity": "float32"}
-    frame = pd.concat(parts, ignore_index=True)[columns].round({"similarity": 4})
-    frame.astype(texts | sizes).to_parquet(
-        folder / "similarity.parquet", compression="zstd", index=False
-    )
 
 
 def text_at_hand(text: str = "auto") -> bool:
@@ -430,11 +325,445 @@ def text_at_hand(text: str = "auto") -> bool:
     DataError
         A download failed.
     """
-    check_known("text", text, TEXT)
+    _check_known("text", text, TEXT)
     keys = [key for key in registry() if key.startswith(("fairbelief_", "honest_", "hurtlex_"))]
     if text == "fetch":
         return all(fetch(key) for key in keys)
     return text == "auto" and available(*keys)
+
+
+def beside(ours: pd.DataFrame) -> pd.DataFrame:
+    """Table 1 beside the paper's, one row for each cell.
+
+    Parameters
+    ----------
+    ours : DataFrame
+        As :func:`psychometrics.beliefs.honest_summary` gives it, of the published models.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, statistic, paper, here, difference`` and ``same``: equal to the paper's
+        once cut, not rounded, to three decimals, as the paper's are.
+
+    Examples
+    --------
+    >>> beside(published())["difference"].abs().max()
+    np.float64(0.0)
+    """
+    theirs = published().melt("respondent_id", _STATISTICS, "statistic", "paper")
+    here = ours.melt("respondent_id", _STATISTICS, "statistic", "here")
+    frame = theirs.merge(here, on=["respondent_id", "statistic"], how="left", validate="1:1")
+    frame["difference"] = frame["here"] - frame["paper"]
+    cut = np.floor(frame["here"] * 1000 + 1e-9) / 1000
+    frame["same"] = np.isclose(cut, frame["paper"], atol=1e-6)
+    return frame
+
+
+def breakdown(curve: pd.DataFrame) -> pd.DataFrame:
+    """Mean HONEST by family, scale, band of ranks and subset, one below the other.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        As :func:`psychometrics.beliefs.honest_by_group` gives it, by ``subset``.
+
+    Returns
+    -------
+    DataFrame
+        Index: what it is split by, and the group; column ``HONEST``.
+
+    Examples
+    --------
+    >>> one = {"respondent_id": "gpt2", "subset": "queer", "k": [1, 2], "honest": [0.0, 0.5]}
+    >>> breakdown(pd.DataFrame(one)).loc[("family", "GPT2"), "HONEST"]
+    np.float64(0.25)
+    """
+    frame = curve.merge(published()[["respondent_id", "family", "scale"]], on="respondent_id")
+    frame["scale"] = frame["scale"].map({1: "smallest", 2: "middle", 3: "largest"})
+    bands = [0, 1, 5, 20, 50, 100]
+    names = ["1", "2 to 5", "6 to 20", "21 to 50", "51 to 100"]
+    frame["rank"] = pd.cut(frame["k"], bands, labels=names).astype(str)
+    parts = {
+        name: frame.groupby(name, sort=False)["honest"].mean()
+        for name in ("family", "scale", "rank", "subset")
+    }
+    return pd.concat(parts).rename("HONEST").to_frame()
+
+
+def mean_similarity(pairs: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
+    """Agreement by rank, averaged over pairs of models and over templates.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        ``first, second, k, templates, similarity`` and groups, as ``published("similarity")``.
+    by : str or list of str
+        Columns of `pairs`, or ``family``: that of both models, or "between families".
+
+    Returns
+    -------
+    DataFrame
+        The columns of `by`, ``k, similarity``; templates weigh the same.
+
+    References
+    ----------
+    Setzu et al. (2024), Figures 4 and 5.
+
+    Examples
+    --------
+    >>> mean_similarity(published("similarity"), "gender").columns.tolist()
+    ['gender', 'k', 'similarity']
+    """
+    by = [by] if isinstance(by, str) else list(by)
+    models = published()
+    family = models.set_index("respondent_id")["family"]
+    first, second = (pairs[name].astype(str).map(family) for name in ("first", "second"))
+    order = [*dict.fromkeys(models["family"]), "between families"]
+    inside = first.where(first == second, "between families")
+    frame = pairs.assign(family=pd.Categorical(inside, order, ordered=True))
+    frame["total"] = frame["similarity"] * frame["templates"]
+    sums = frame.groupby([*by, "k"], observed=True)[["total", "templates"]].sum()
+    means = (sums["total"] / sums["templates"]).rename("similarity")
+    return means.reset_index()
+
+
+def mine_templates(
+    models: Sequence[str | Path], queries: pd.DataFrame, k: int = 20, **options
+) -> pd.DataFrame:
+    """Completions of several models, each with the groups of its template.
+
+    Parameters
+    ----------
+    models : sequence of str or Path
+        As :func:`psychometrics.respondents.completions.mine` takes them.
+    queries : DataFrame, T rows
+        As :func:`templates` gives it.
+    k : int
+        Completions for each template.
+    **options
+        Passed on to :func:`psychometrics.respondents.completions.mine`.
+
+    Returns
+    -------
+    DataFrame, R times T times K rows
+        What ``mine`` gives, and the other columns of `queries`.
+    """
+    groups = queries.drop(columns="template")
+    groups = groups.loc[groups.index.repeat(k)].reset_index(drop=True)
+    parts = [mine(model, queries["template"], k=k, **options) for model in models]
+    return pd.concat([pd.concat([part, groups], axis=1) for part in parts], ignore_index=True)
+
+
+def typical_completions(mined: pd.DataFrame, group: str, n: int = 10) -> pd.DataFrame:
+    """Completions that one group gets in more of its templates than the other groups do.
+
+    Parameters
+    ----------
+    mined : DataFrame
+        As :func:`mine_templates` gives it.
+    group : str
+        Column that holds the groups; two or more.
+    n : int
+        Completions for each.
+
+    Returns
+    -------
+    DataFrame, up to n rows
+        A column for each group, the most typical first. Offensive text is possible.
+
+    Raises
+    ------
+    ParameterError
+        There is no such column, or fewer than two groups.
+
+    Examples
+    --------
+    >>> mined = pd.DataFrame({"template": ["A", "A", "B", "B"], "sex": ["f", "f", "m", "m"],
+    ...                       "completion": ["nurse", "kind", "pilot", "kind"]})
+    >>> typical_completions(mined, "sex", n=1).to_dict("list")
+    {'f': ['nurse'], 'm': ['pilot']}
+    """
+    _check_group(mined, group)
+    counts = mined.groupby([group, "completion"]).size().unstack(0, fill_value=0)
+    if counts.shape[1] < 2:
+        raise ParameterError(f"{group} has only one group: there is nothing to compare it with.")
+    shares = counts / mined.drop_duplicates(["template", group]).groupby(group).size()
+    others = shares.rsub(shares.sum(axis=1), axis=0) / (shares.shape[1] - 1)
+    lead = shares - others
+    return pd.DataFrame({name: lead[name].nlargest(n).index for name in lead})
+
+
+def group_scores(mined: pd.DataFrame, words: Iterable[str], group: str) -> pd.DataFrame:
+    """HONEST over all ranks for each model and group.
+
+    Parameters
+    ----------
+    mined : DataFrame
+        As :func:`mine_templates` gives it.
+    words : iterable of str
+        Lemmas.
+    group : str
+        Column that holds the groups.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id``, `group`, ``templates``, ``honest`` (mean over templates of their share of
+        hurtful completions) and ``sd`` over templates.
+
+    Examples
+    --------
+    >>> mined = pd.DataFrame({"respondent_id": "m", "rank": [1, 2, 1, 2], "sex": list("ffmm"),
+    ...                       "completion": ["rat", "kind", "pilot", "kind"]})
+    >>> group_scores(mined, ["rat"], "sex")["honest"].tolist()
+    [0.5, 0.0]
+    """
+    _check_group(mined, group)
+    words, parts = list(words), []
+    for model, part in mined.groupby("respondent_id", sort=False):
+        shares = hurtful(completion_rows(part), words).mean(axis=1)
+        groups = part.loc[part["rank"] == 1, group].reset_index(drop=True)
+        found = pd.Series(shares).groupby(groups, sort=False).agg(["size", "mean", "std"])
+        parts.append(found.rename_axis(group).reset_index().assign(respondent_id=model))
+    table = pd.concat(parts, ignore_index=True)
+    table = table.rename(columns={"size": "templates", "mean": "honest", "std": "sd"})
+    return table[["respondent_id", group, "templates", "honest", "sd"]]
+
+
+def standing(
+    models: Sequence[str | Path],
+    subsets: dict[str, Sequence[str]],
+    words: Iterable[str],
+    published_summary: pd.DataFrame,
+    k: int = 100,
+    **options,
+) -> pd.DataFrame:
+    """Table 1 of models asked live, with their rank among the published ones.
+
+    Parameters
+    ----------
+    models : sequence of str or Path
+    subsets : dict of sequences of str
+        Templates of each subset.
+    words : iterable of str
+        Lemmas.
+    published_summary : DataFrame
+        As :func:`psychometrics.beliefs.honest_summary` gives it, of the published models.
+    k : int
+        Completions for each template.
+    **options
+        Passed on to :func:`psychometrics.respondents.completions.mine`.
+
+    Returns
+    -------
+    DataFrame, one row a model
+        As ``honest_summary``; ``rank`` is among all models, published and live.
+    """
+    words, hits, names = list(words), [], []
+    for model in models:
+        parts = [mine(model, list(part), k=k, **options) for part in subsets.values()]
+        hits.append(hurtful([row for part in parts for row in completion_rows(part)], words))
+        names.append(parts[0]["respondent_id"].iloc[0])
+    labels = np.repeat(list(subsets), [len(part) for part in subsets.values()])
+    live = honest_summary(np.stack(hits), labels, names)
+    means = pd.concat([published_summary["mean"], live["mean"]], ignore_index=True)
+    ranks = means.rank(ascending=False, method="min").astype(int)
+    return live.assign(rank=ranks[len(published_summary) :].to_numpy())
+
+
+def lexicon_errors(
+    queries: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    words: Iterable[str],
+    everyday: Iterable[str],
+    n: int = 5,
+    seed: int = 0,
+) -> dict[str, list[str]]:
+    """Sentences that a lexicon may judge wrongly, either way.
+
+    Parameters
+    ----------
+    queries : sequence of T str
+    rows : sequence of T sequences of K str
+        Completions.
+    words : iterable of str
+        Lemmas.
+    everyday : iterable of str
+        Those among them that are ordinary words.
+    n, seed
+        Sentences of each kind, and the seed of the draw.
+
+    Returns
+    -------
+    dict of lists of str
+        Sentences counted for an everyday word alone, and sentences not counted because of a capital
+        letter, a final s or a lemma of several words. Offensive.
+
+    Examples
+    --------
+    >>> found = lexicon_errors(["It is [M]."], [["two rats", "fine"]], ["rat"], [])
+    >>> found["Not counted because of a final s"]
+    ['It is two rats.']
+    """
+    words, everyday = set(words), set(everyday)
+    found = {
+        "Counted for an everyday word alone": hurtful(rows, everyday & words)
+        & ~hurtful(rows, words - everyday)
+    }
+    labels = {
+        "capital": "a capital letter",
+        "plural": "a final s",
+        "phrase": "a lemma of several words",
+    }
+    for name, hits in missed(rows, words).items():
+        found[f"Not counted because of {labels[name]}"] = hits
+    return {label: _completed(queries, rows, hits, n, seed) for label, hits in found.items()}
+
+
+def sheets(
+    queries: Sequence[str],
+    rows: dict[str, Sequence[Sequence[str]]],
+    annotators: Sequence[str],
+    instances: int = 60,
+    shared: int = 0,
+    top: int = 10,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Sheets for annotators: an even, seeded share of the templates, with the top completions.
+
+    Parameters
+    ----------
+    queries : sequence of T str
+    rows : dict of sequences of T sequences of K str
+        Completions by model.
+    annotators : sequence of str
+        Their names.
+    instances : int
+        Templates drawn, shared ones included.
+    shared : int
+        How many of them go to every annotator, so that agreement can be measured; the rest are
+        dealt out in turn.
+    top : int
+        Completions of each model for each template.
+    seed : int
+        Of the draw.
+
+    Returns
+    -------
+    DataFrame
+        ``annotator, instance, respondent_id, template, rank, completion`` and an empty ``label``.
+        Offensive; save one annotator's rows with ``to_csv``.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer templates than asked for, no annotators, or two of the same name.
+
+    References
+    ----------
+    Setzu et al. (2024), section 4.2: 60 instances, three annotators, top 10.
+
+    Examples
+    --------
+    >>> sheets(["It is [M]."], {"m": [["a", "b"]]}, ["ada"], 1, top=2)["completion"].tolist()
+    ['a', 'b']
+    """
+    if not 0 <= shared <= instances <= len(queries):
+        raise ParameterError(
+            f"shared ({shared}) must be at most instances ({instances}), and those at most the "
+            f"{len(queries)} templates."
+        )
+    if not annotators or len(set(annotators)) != len(annotators):
+        raise ParameterError("Name at least one annotator, and each only once.")
+    drawn = np.random.default_rng(seed).permutation(len(queries))[:instances].tolist()
+    hands = [(t, name) for t in drawn[:shared] for name in annotators]
+    own = drawn[shared:]
+    hands += [(t, annotators[i % len(annotators)]) for i, t in enumerate(own)]
+    lines = [
+        (name, t, model, queries[t], k + 1, model_rows[t][k], "")
+        for t, name in hands
+        for model, model_rows in rows.items()
+        for k in range(top)
+    ]
+    columns = ["annotator", "instance", "respondent_id", "template", "rank", "completion", "label"]
+    order = ["annotator", "instance", "respondent_id", "rank"]
+    return pd.DataFrame(lines, columns=columns).sort_values(order, ignore_index=True)
+
+
+def annotation_agreement(
+    annotations: pd.DataFrame | Iterable[str | Path], labels: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Agreement of annotators on what all of them labelled.
+
+    Parameters
+    ----------
+    annotations : DataFrame or paths
+        Filled :func:`sheets`, or the CSV files that they were saved to.
+    labels : sequence of str, optional
+        Labels that may be given; by default any.
+
+    Returns
+    -------
+    DataFrame
+        ``annotators, n, agreement, kappa``: one row for all (mean pairwise agreement, Fleiss'
+        kappa) and one for each pair (Cohen's kappa).
+
+    Raises
+    ------
+    ParameterError
+        A column or a label is missing, a label is unknown, an annotator has labelled something
+        twice, or there are fewer than two annotators, or nothing that all of them labelled.
+    DataError
+        A file cannot be read.
+
+    References
+    ----------
+    Fleiss (1971); Cohen (1960).
+
+    Examples
+    --------
+    >>> sheet = pd.DataFrame({"annotator": list("aabb"), "instance": [1, 2, 1, 2], "rank": 1,
+    ...                       "respondent_id": "m", "label": ["bad", "fine", "bad", "fine"]})
+    >>> annotation_agreement(sheet)["agreement"].tolist()
+    [1.0]
+    """
+    from sklearn.metrics import cohen_kappa_score
+    from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
+
+    if isinstance(annotations, pd.DataFrame):
+        annotations = _checked_sheet(annotations, "the sheet", labels)
+    else:
+        parts = [_read_sheet(Path(path), labels) for path in annotations]
+        if not parts:
+            raise ParameterError("Name at least one filled sheet.")
+        annotations = pd.concat(parts, ignore_index=True)
+    keys = ["instance", "respondent_id", "rank"]
+    twice = annotations.duplicated(["annotator", *keys])
+    if twice.any():
+        row = annotations[twice].iloc[0]
+        raise ParameterError(
+            f"{row['annotator']} labelled instance {row['instance']} of {row['respondent_id']}, "
+            f"rank {row['rank']}, twice: keep one of the two."
+        )
+    wide = annotations.pivot(index=keys, columns="annotator", values="label").dropna()
+    if wide.empty or wide.shape[1] < 2:
+        raise ParameterError(
+            "Agreement needs completions that two or more annotators all labelled: draw the "
+            "sheets with shared above 0."
+        )
+    pairs = []
+    for one, other in combinations(wide.columns, 2):
+        same = float((wide[one] == wide[other]).mean())
+        labels = sorted(set(wide[one]) | set(wide[other]))
+        kappa = cohen_kappa_score(wide[one], wide[other]) if len(labels) > 1 else np.nan
+        pairs.append((f"{one}, {other}", len(wide), same, kappa))
+    counts = aggregate_raters(wide.to_numpy())[0]
+    together = fleiss_kappa(counts, method="fleiss") if counts.shape[1] > 1 else np.nan
+    mean = float(np.mean([pair[2] for pair in pairs]))
+    lines = [(", ".join(wide.columns), len(wide), mean, together)]
+    lines += pairs if wide.shape[1] > 2 else []
+    return pd.DataFrame(lines, columns=["annotators", "n", "agreement", "kappa"])
 
 
 def check_chapter(
@@ -464,9 +793,9 @@ def check_chapter(
     from ..respondents.completions import KINDS, model_names, require
 
     refuse_unknown(given)
-    check_known("scoring", scoring, (*SCORINGS, "sifted"))
-    check_known("text", text, TEXT)
-    check_known("kind", kind, ("auto", *KINDS))
+    _check_known("scoring", scoring, (*SCORINGS, "sifted"))
+    _check_known("text", text, TEXT)
+    _check_known("kind", kind, ("auto", *KINDS))
     for name, value, least in (("k", k, 1), ("n_resamples", n_resamples, 1), ("seed", seed, 0)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
@@ -480,7 +809,56 @@ def check_chapter(
         require(name)
 
 
-def read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
+def _check_known(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise ParameterError(f"{name} must be one of {', '.join(allowed)}, got '{value}'.")
+
+
+def _check_group(mined: pd.DataFrame, group: str) -> None:
+    if group not in mined:
+        raise ParameterError(f"{group} is no column of what was mined: {', '.join(mined)}.")
+
+
+def _read_sheet(path: Path, labels: Sequence[str] | None) -> pd.DataFrame:
+    frame = _checked_sheet(_read_table(path, _SHEET), str(path), labels)
+    for name in ("instance", "rank"):
+        wrong = frame.index[~frame[name].str.fullmatch(r"\d+")]
+        if len(wrong):
+            raise ParameterError(
+                f"{path}, row {wrong[0] + 2}: {name} must be a whole number, got "
+                f"'{frame[name][wrong[0]]}'."
+            )
+    return frame.astype({"instance": int, "rank": int})
+
+
+def _checked_sheet(frame: pd.DataFrame, name: str, labels: Sequence[str] | None) -> pd.DataFrame:
+    """A sheet that has its columns, and a label, one of those known, in every row."""
+    if missing := [column for column in _SHEET if column not in frame]:
+        raise ParameterError(f"{name} has no column '{missing[0]}'.")
+    known = frame["label"].isin(labels) if labels else frame["label"].fillna("").astype(str) != ""
+    if not known.all():
+        place = int(np.argmin(known))
+        wanted = f"be one of {', '.join(labels)}" if labels else "not be empty"
+        raise ParameterError(
+            f"{name}, row {place + 2}: the label must {wanted}, got '{frame['label'].iloc[place]}'."
+        )
+    return frame
+
+
+def _completed(
+    queries: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    hits: np.ndarray,
+    n: int,
+    seed: int,
+) -> list[str]:
+    """A seeded sample of different hits, the mask replaced by the completion."""
+    places = np.random.default_rng(seed).permutation(np.argwhere(hits)).tolist()
+    drawn = (queries[t].replace(MASK, rows[t][k].strip()) for t, k in places)
+    return list(dict.fromkeys(drawn))[:n]
+
+
+def _read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
     """A CSV or TSV as text, with the columns that are needed."""
     tabs = path.suffix.lower() in (".tsv", ".tab")
     try:
@@ -495,47 +873,6 @@ def read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
         if name not in frame:
             raise ParameterError(f"{path} has no column '{name}'; it has {', '.join(frame)}.")
     return frame
-
-
-def _score_everyday(models: Sequence[str]) -> np.ndarray:
-    """Completions that are hurtful by everyday words alone, (R, T, K)."""
-    lemmas = lexicon()["lemma"].unique()
-    sifted = [lemma for lemma in lemmas if lemma not in EVERYDAY]
-    both = [
-        [hurtful(rows, lemmas) & ~hurtful(rows, sifted) for rows in halves]
-        for halves in ([completions(model, subset) for subset in SUBSETS] for model in models)
-    ]
-    return np.stack([np.concatenate(halves) for halves in both])
-
-
-def _limits(models: Sequence[str]) -> Iterable[tuple[str, str, str, str, int]]:
-    words = lexicon()
-    kinds = words.groupby("lemma")["category"].agg(" ".join)
-    for model in models:
-        rows = [row for subset in SUBSETS for row in completions(model, subset)]
-        counts = matched_words(rows, (*EVERYDAY, *IDENTITIES))
-        for kind, chosen in (("everyday", EVERYDAY), ("identity", IDENTITIES)):
-            yield from ((model, kind, word, kinds[word], counts[word]) for word in chosen)
-        for kind, hits in missed(rows, words["lemma"].unique()).items():
-            yield model, kind, "", "", int(hits.sum())
-
-
-def _category_counts(models: Sequence[str], groups: pd.DataFrame) -> Iterable[pd.DataFrame]:
-    words = lexicon()
-    by = ["subset", "group", "gender", "age"]
-    for model in models:
-        halves = [hurt_categories(completions(model, subset), words) for subset in SUBSETS]
-        names = halves[0][0]
-        hits = np.concatenate([half[1] for half in halves], axis=1)
-        for key, rows in groups.groupby(by, sort=False).indices.items():
-            n = hits[:, rows].sum(axis=1)
-            c, k = np.nonzero(n)
-            columns = dict(zip(by, key, strict=True)) | {
-                "category": np.array(names)[c],
-                "k": k + 1,
-                "n": n[c, k],
-            }
-            yield pd.DataFrame({"respondent_id": model, **columns})
 
 
 @functools.cache

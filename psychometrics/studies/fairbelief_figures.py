@@ -20,7 +20,7 @@ def side_by_side(compared: pd.DataFrame, statistics: Sequence[str]):
     Parameters
     ----------
     compared : DataFrame
-        As :func:`psychometrics.beliefs.compare_table1` gives it.
+        As :func:`psychometrics.studies.fairbelief.beside` gives it.
     statistics : sequence of str
         Which of them, in this order.
 
@@ -51,7 +51,7 @@ def honest_curves(
     Parameters
     ----------
     curves : DataFrame
-        As :func:`psychometrics.beliefs.curves` gives it.
+        As :func:`psychometrics.beliefs.honest_by_group` gives it.
     models : DataFrame
         ``respondent_id, family, scale``.
     by : str
