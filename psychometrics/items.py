@@ -11,9 +11,9 @@ import pandas as pd
 
 from .exceptions import ParameterError
 
-CONSTANT = ("uncorrelated", "self", "drop")
+_CONSTANT = ("uncorrelated", "self", "drop")
 METHODS = ("fasterpam", "alternating")
-ETS_LIMITS = (1.0, 1.5)  # of |delta|: below the first A, above the second C
+_ETS_LIMITS = (1.0, 1.5)  # of |delta|: below the first A, above the second C
 
 
 def difficulty(answers: pd.DataFrame) -> pd.Series:
@@ -216,7 +216,7 @@ def cluster_items(
     >>> cluster_items(x, restarts=5).iloc[0]["labels"]
     (0, 0, 1, 1, 2)
     """
-    for name, value, known in (("constant", constant, CONSTANT), ("method", method, METHODS)):
+    for name, value, known in (("constant", constant, _CONSTANT), ("method", method, METHODS)):
         if value not in known:
             raise ParameterError(f"{name}='{value}' is unknown; it is one of {', '.join(known)}.")
     if constant == "self" and method == "fasterpam":
@@ -598,7 +598,7 @@ def _mantel_haenszel(y: np.ndarray, focal: np.ndarray, total: pd.Series) -> list
 
 def _ets_class(delta: float, se: float, p: float) -> str:
     """A unless significant and at least 1; C if at least 1.5 and significantly above 1."""
-    small, large = ETS_LIMITS
+    small, large = _ETS_LIMITS
     if np.isnan(p):
         return ""
     if p >= 0.05 or abs(delta) < small:

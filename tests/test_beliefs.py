@@ -34,14 +34,13 @@ from psychometrics.beliefs import (
 )
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.make import beliefs as made
+from psychometrics.parameters import check_parameters
 from psychometrics.studies import fairbelief
-from psychometrics.studies import fairbelief_figures as belief_figures
 from psychometrics.studies.fairbelief import (
     SUBSETS,
     annotation_agreement,
     beside,
     breakdown,
-    check_chapter,
     completions,
     lexicon,
     lexicon_errors,
@@ -53,7 +52,7 @@ from psychometrics.studies.fairbelief import (
     templates,
     text_at_hand,
 )
-from psychometrics.studies.fairbelief_figures import side_by_side, veil
+from psychometrics.studies.fairbelief_figures import honest_curves, side_by_side, veil
 
 KEYS = [key for key in data.registry() if key.startswith(("fairbelief_", "honest_", "hurtlex"))]
 needs_text = pytest.mark.skipif(
@@ -528,13 +527,6 @@ def test_the_text_can_be_left_aside_where_it_is_at_hand():
     assert not text_at_hand("none")
 
 
-CHAPTER = {
-    "scoring": "published", "text": "auto", "models": "a/hub-id", "kind": "auto",
-    "live_templates": "own", "live_lexicon": "auto", "group": "gender",
-    "k": 20, "n_resamples": 10, "seed": 1,
-}  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
@@ -552,7 +544,7 @@ CHAPTER = {
 )
 def test_a_wrong_parameter_of_the_chapter_is_refused_in_one_sentence(wrong, error, message):
     with pytest.raises(error, match=message):
-        check_chapter(**CHAPTER | wrong)
+        check_parameters("06-beliefs", wrong)
 
 
 def test_the_projects_own_templates_treat_all_groups_alike():
@@ -615,29 +607,11 @@ def test_the_table_beside_the_papers_shows_both_and_the_difference():
     assert ">+0.0009<" in shown, "the difference"
 
 
-def test_every_figure_has_labelled_axes_and_draws_every_model():
-    models = published()
-    hits = published_hits("lexicon")
+def test_the_curves_have_labelled_axes_and_a_line_for_every_model_and_group():
     _, axes = plt.subplots(2, 4)
-    belief_figures.honest_curves(
-        honest_by_group(hits, GROUPS, "subset", MODELS), models, "subset", axes
-    )
+    curve = honest_by_group(published_hits("lexicon"), GROUPS, "subset", MODELS)
+    honest_curves(curve, PAPER, "subset", axes)
     assert [len(ax.lines) for ax in axes.ravel()] == [6] * 7 + [0]
     assert axes[1, 0].get_xlabel() == "rank k"
     assert axes[0, 0].get_ylabel() == "HONEST (share)"
-    table = honest_intervals(hits, GROUPS, MODELS, n_resamples=20)
-    gaps = group_gaps(hits, GROUPS, MODELS, "gender", ("female", "male"), n_resamples=20)
-    both = pd.DataFrame({"one": table["mean"], "two": table["mean"]}).set_axis(MODELS)
-    similar = published("similarity").groupby(["subset", "k"], observed=True)["similarity"].mean()
-    for ax in (
-        belief_figures.rank_intervals(table, plt.figure().gca()),
-        belief_figures.gap_intervals(gaps, plt.figure().gca()),
-        belief_figures.scoring_dumbbells(both, plt.figure().gca()),
-        belief_figures.category_heatmap(pd.DataFrame(0.1, MODELS, list("ab")), plt.figure().gca()),
-    ):
-        assert ax.get_xlabel()
-        assert ax.get_ylabel() == "model"
-        assert len(ax.get_yticklabels()) == 21
-    ax = belief_figures.similarity_curves(similar.reset_index(), "subset", plt.figure().gca())
-    assert len(ax.lines) == 2
     plt.close("all")

@@ -10,10 +10,10 @@ from psychometrics import data, irt
 from psychometrics import items as classical
 from psychometrics.exceptions import DataError, ParameterError, PsychometricsError
 from psychometrics.make.diagnostic import build_diagnostic
+from psychometrics.parameters import check_parameters
 from psychometrics.paths import data_dir
 from psychometrics.reliability import alpha
-from psychometrics.studies import diagnostic
-from psychometrics.studies import diagnostic_figures as item_figures
+from psychometrics.studies import diagnostic, diagnostic_figures
 
 POPULATIONS = list(diagnostic.POPULATIONS)
 
@@ -325,7 +325,7 @@ def test_new_answers_take_their_place_among_the_published_ones():
 )
 def test_parameters_are_checked_before_anything_is_computed(given, said):
     with pytest.raises(PsychometricsError, match=said):
-        diagnostic.check_item_parameters(**given)
+        check_parameters("05-items", given)
 
 
 def survey() -> pd.DataFrame:
@@ -458,34 +458,15 @@ def test_a_table_of_people_that_cannot_be_used_is_refused_before_anything_is_wri
 def test_figures_draw_what_they_are_given():
     import matplotlib.pyplot as plt
 
-    table = diagnostic.difficulty_table(draws=100)
-    answers = diagnostic.answers("transformers", "WK")
-    fits = {model: irt.fit(answers, model) for model in ("1pl", "2pl")}
-    theta = irt.abilities(answers, fits["1pl"])["theta"]
-    places = {x: diagnostic.rasch_table(x)["lstms"] for x in (5.0, 10.0)}
-    curve = pd.concat(places, names=["extreme", "category"]).rename("correlation").reset_index()
+    live = diagnostic.models(), diagnostic.answers(), diagnostic.live_table()
     drawn = [
-        (item_figures.correlations_with_null, (table,)),
-        (item_figures.change_heatmap, (diagnostic.architecture_table(),)),
-        (item_figures.extreme_lines, (curve, 7.0)),
-        (item_figures.characteristic_curves, (fits["2pl"],)),
-        (item_figures.information_curves, (fits,)),
-        (
-            item_figures.live_strip,
-            (diagnostic.models(), diagnostic.answers(), diagnostic.live_table()),
-        ),
-        (item_figures.wright_map, (theta, diagnostic.rasch_difficulties("WK")["people"])),
-        (item_figures.dif_plot, (diagnostic.dif(category="WK"),)),
-        (item_figures.subset_lines, (diagnostic.subset_curve((5, 10), draws=5),)),
-        (item_figures.difficulty_scatter, (answers.mean(), answers.mean())),
+        (diagnostic_figures.correlations_with_null, (diagnostic.difficulty_table(draws=100),)),
+        (diagnostic_figures.live_strip, live),
+        (diagnostic_figures.dif_plot, (diagnostic.dif(category="WK"),)),
+        (diagnostic_figures.subset_lines, (diagnostic.subset_curve((5, 10), draws=5),)),
     ]
     for function, arguments in drawn:
         figure, axes = plt.subplots()
         assert function(*arguments, ax=axes) is axes
         assert axes.get_ylabel(), function.__name__
         plt.close(figure)
-    _, axes = plt.subplots()
-    item_figures.characteristic_curves(fits["2pl"], ax=axes)
-    dashed = [line for line in axes.lines if line.get_linestyle() == "--"]
-    assert len(dashed) == (fits["2pl"]["discrimination"] < 0).sum()
-    plt.close("all")

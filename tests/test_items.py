@@ -265,7 +265,7 @@ def test_an_empty_table_is_refused():
 
 
 def test_text_in_a_table_of_answers_is_refused_and_numbers_written_as_text_are_read():
-    with pytest.raises(ParameterError, match="answers must be numbers; 'a': .*yes"):
+    with pytest.raises(ParameterError, match=r"answers must be numbers; 'a': .*yes"):
         classical.difficulty(pd.DataFrame({"a": ["yes", "no"]}))
     assert classical.difficulty(pd.DataFrame({"a": ["1", "0"]})).tolist() == [0.5]
 

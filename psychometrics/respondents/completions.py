@@ -128,7 +128,7 @@ def mine(
 
 
 def completion_rows(mined: pd.DataFrame) -> list[list[str]]:
-    """Completions as :func:`psychometrics.hurtfulness.hurtful` takes them: T lists of K strings.
+    """Completions as :func:`psychometrics.beliefs.hurtful` takes them: T lists of K strings.
 
     Parameters
     ----------

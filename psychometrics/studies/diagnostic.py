@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -15,12 +16,13 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from .. import irt
-from .. import items as classical
-from ..ask import answered, identified
+from .. import irt, items
 from ..data import NLI_LABELS, fetch
-from ..exceptions import ParameterError
-from ..paths import data_dir, store_dir
+from ..exceptions import ParameterError, RespondentError
+from ..paths import data_dir
+from ..population import population
+from ..respondents import identify, load_respondent
+from ..store import key_of, open_kept
 
 CATEGORIES = {
     "MN": "morphological negation",
@@ -40,8 +42,9 @@ REGIMES = {
 }
 # Where glm() of R stops on 19, 20 or 35 answers that are all 1: log odds, in place of infinity.
 R_GLM_LIMIT = 25.566
+_CHUNK = 256  # sentences asked between two saves
 _GROUPS = ("people", *POPULATIONS)
-_DIF = {"mantel_haenszel": classical.mantel_haenszel, "logistic": classical.logistic_dif}
+_DIF = {"mantel_haenszel": items.mantel_haenszel, "logistic": items.logistic_dif}
 
 
 def models(live: bool | str | Path = False) -> pd.DataFrame:
@@ -260,11 +263,11 @@ def difficulty_table(
     groups = {name: answers(name) for name in POPULATIONS} if groups is None else groups
     rows = {}
     for category in CATEGORIES:
-        null = classical.null_spearman(_people_shares(category).to_numpy(), draws=draws, seed=seed)
+        null = items.null_spearman(_people_shares(category).to_numpy(), draws=draws, seed=seed)
         row = {}
         for name, x in groups.items():
             row[name] = _likeness(x, category)
-            row[f"p_{name}"] = classical.null_p_value(row[name], null)
+            row[f"p_{name}"] = items.null_p_value(row[name], null)
         row["null_low"], row["null_high"] = np.quantile(null, [0.025, 0.975])
         rows[category] = row
     return pd.DataFrame(rows).T
@@ -346,7 +349,7 @@ def cluster_table(
         row = {}
         for name in POPULATIONS:
             first, second = _shared(best["people"], best[name])
-            row[name], row[f"p_{name}"] = classical.partition_agreement(first, second, seed=seed)
+            row[name], row[f"p_{name}"] = items.partition_agreement(first, second, seed=seed)
         row |= {f"k_{name}": int(partition["k"]) for name, partition in best.items()}
         row["s_people"] = best["people"]["silhouette"]
         row["near"] = int((tables["people"]["silhouette"] > row["s_people"] - 0.01).sum())
@@ -392,7 +395,7 @@ def partition_range(
             near[name] = table[table["silhouette"] >= table["silhouette"].iloc[0] - margin]
         for name in POPULATIONS:
             values = np.array([
-                classical.partition_agreement(*_shared(one, two), draws=1)[0]
+                items.partition_agreement(*_shared(one, two), draws=1)[0]
                 for _, one in near["people"].iterrows()
                 for _, two in near[name].iterrows()
             ])  # fmt: skip
@@ -449,14 +452,14 @@ def rasch_table(extreme: float | None = R_GLM_LIMIT) -> pd.DataFrame:
     for category in CATEGORIES:
         table = _rasch(category)
         row = {}
-        for population in POPULATIONS:
-            pair = table[["people", population]]
+        for name in POPULATIONS:
+            pair = table[["people", name]]
             pair = (
                 pair[np.isfinite(pair).all(axis=1)]
                 if extreme is None
                 else pair.clip(-extreme, extreme)
             )
-            row[population] = float(pair.corr().iloc[0, 1])
+            row[name] = float(pair.corr().iloc[0, 1])
         row["infinite"] = int(np.isinf(table["people"]).sum())
         rows[category] = row
     return pd.DataFrame(rows).T.astype({"infinite": int})
@@ -490,7 +493,7 @@ def pairs_of_items(draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     labels, rows = _items()["label"], {}
     for name in POPULATIONS:
         models_ = answers(name)[people.columns].corr()
-        r, p, count = classical.mantel_test(people, models_, draws, seed)
+        r, p, count = items.mantel_test(people, models_, draws, seed)
         upper = np.triu_indices_from(people, 1)
         pairs = pd.DataFrame({"a": people.to_numpy()[upper], "b": models_.to_numpy()[upper]})
         right = labels[people.columns].to_numpy()
@@ -532,15 +535,15 @@ def item_rest_table(draws: int = 1000, seed: int = 0) -> pd.DataFrame:
     """
     rng, rows = np.random.default_rng(seed), {}
     for category in CATEGORIES:
-        people = classical.item_rest(answers("people", category)).dropna()
+        people = items.item_rest(answers("people", category)).dropna()
         row = {
-            name: float(people.corr(classical.item_rest(answers(name, category))))
+            name: float(people.corr(items.item_rest(answers(name, category))))
             for name in POPULATIONS
         }
         null = []
         for _ in range(draws):
             guesses = pd.DataFrame(rng.integers(0, 2, (20, len(people))), columns=people.index)
-            null.append(people.corr(classical.item_rest(guesses)))
+            null.append(people.corr(items.item_rest(guesses)))
         row["null_low"], row["null_high"] = np.nanquantile(null, [0.025, 0.975])
         rows[category] = row | {"items": len(people)}
     return pd.DataFrame(rows).T.astype({"items": int})
@@ -591,7 +594,7 @@ def subset_curve(
     sizes: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 80, 120),
     draws: int = 200,
     seed: int = 0,
-    population: str = "transformers",
+    who: str = "transformers",
 ) -> pd.DataFrame:
     """How few models will do? Agreement of a subset's item properties with everyone's.
 
@@ -607,7 +610,7 @@ def subset_curve(
         Random subsets of each size, for comparison.
     seed : int
         Their seed.
-    population : {"transformers", "lstms"}
+    who : {"transformers", "lstms"}
         Which models.
 
     Returns
@@ -624,19 +627,19 @@ def subset_curve(
     ['random', 'chosen', 'random', 'chosen']
     """
     rng = np.random.default_rng(seed)
-    x = answers(population)
-    order = choose_models(population, max(sizes))
+    x = answers(who)
+    order = choose_models(who, max(sizes))
     asked = {c: _asked(c) for c in CATEGORIES}
     people = {c: _people_shares(c) for c in CATEGORIES}
     whole = {c: x[ids].mean() for c, ids in asked.items()}
-    rest = {c: classical.item_rest(x[ids]) for c, ids in asked.items()}
+    rest = {c: items.item_rest(x[ids]) for c, ids in asked.items()}
 
     def measured(chosen: pd.DataFrame) -> tuple[float, float, float]:
         shares = {c: chosen[ids].mean() for c, ids in asked.items()}
         return (
             # A subset that solves all items alike tells nothing of their order.
             _mean(np.nan_to_num([_spearman(shares[c], whole[c]) for c in asked])),
-            _mean([classical.item_rest(chosen[asked[c]]).corr(rest[c]) for c in asked])
+            _mean([items.item_rest(chosen[asked[c]]).corr(rest[c]) for c in asked])
             if len(chosen) > 2
             else float("nan"),
             _mean(np.nan_to_num([_spearman(shares[c], people[c]) for c in asked])),
@@ -657,7 +660,7 @@ def subset_curve(
     return pd.DataFrame(rows, columns=columns)
 
 
-def choose_models(population: str = "transformers", count: int = 20) -> list[str]:
+def choose_models(who: str = "transformers", count: int = 20) -> list[str]:
     """Models in the order in which they best complete each other, on items no person was asked.
 
     Each step adds the model that brings the subset's shares correct closest (least squares) to
@@ -668,7 +671,7 @@ def choose_models(population: str = "transformers", count: int = 20) -> list[str
     >>> len(choose_models(count=3))
     3
     """
-    frame, table = answers(population), _items()
+    frame, table = answers(who), _items()
     x = frame[table.index[table["asked"] == ""]].to_numpy(float)
     target, total, left, order = x.mean(axis=0), np.zeros(x.shape[1]), list(range(len(x))), []
     for step in range(1, min(count, len(x)) + 1):
@@ -719,7 +722,7 @@ def dif(
             groups = x[~inside], x[inside]
         parts.append(_DIF[method](*groups).assign(category=name))
     frame = pd.concat(parts)
-    return frame if category else classical.adjust(frame)
+    return frame if category else items.adjust(frame)
 
 
 def dif_table(families: tuple[str, ...] | None = None) -> pd.DataFrame:
@@ -762,12 +765,12 @@ def dif_table(families: tuple[str, ...] | None = None) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def category_levels(population: str = "transformers", levels: int = 3) -> pd.DataFrame:
+def category_levels(who: str = "transformers", levels: int = 3) -> pd.DataFrame:
     """Categories as graded items: number of items solved, cut into levels of about equal size.
 
     Parameters
     ----------
-    population : {"transformers", "lstms"}
+    who : {"transformers", "lstms"}
         Which models.
     levels : int
         How many levels, from 0; models with equal numbers share a level.
@@ -783,7 +786,7 @@ def category_levels(population: str = "transformers", levels: int = 3) -> pd.Dat
     """
     result = {}
     for category in CATEGORIES:
-        score = answers(population, category).sum(axis=1)
+        score = answers(who, category).sum(axis=1)
         below = score.value_counts(normalize=True).sort_index().cumsum().iloc[:-1]
         cuts = {(below - step / levels).abs().idxmin() for step in range(1, levels)}
         result[category] = np.digitize(score, sorted(cuts), right=True)
@@ -862,51 +865,6 @@ def regime_table() -> pd.DataFrame:
     return frame.fillna(dict.fromkeys(counts, 0)).astype(dict.fromkeys(counts, int))
 
 
-def check_item_parameters(**given: object) -> None:
-    """Check the parameters of the chapter on items, before anything is computed.
-
-    Parameters
-    ----------
-    **given
-        ``category, respondents, draws, restarts, subset_draws, simulations, seed``.
-
-    Raises
-    ------
-    ParameterError
-        A value is impossible.
-    RespondentError
-        A respondent that would be asked is not there.
-
-    Examples
-    --------
-    >>> check_item_parameters(category="negation")
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.ParameterError: category='negation' is unknown; it is one of MN, ...
-    """
-    from ..book import refuse_unknown
-    from ..respondents import identify
-
-    refuse_unknown(given)
-    least = {"draws": 100, "restarts": 1, "subset_draws": 1, "simulations": 20, "seed": 0}
-    for name in least.keys() & given.keys():
-        value = given[name]
-        if not isinstance(value, int) or isinstance(value, bool) or value < least[name]:
-            raise ParameterError(
-                f"{name} must be a whole number from {least[name]}, got {value!r}."
-            )
-    if "category" in given:
-        _one_of("category", given["category"], tuple(CATEGORIES))
-    respondents = given.get("respondents", "committed")
-    if not isinstance(respondents, str) or not respondents.strip():
-        raise ParameterError(f"respondents must be text, got {respondents!r}.")
-    if respondents != "committed":
-        from ..population import population
-
-        for name in population(respondents):
-            identify(name)
-
-
 def sentences() -> pd.DataFrame:
     """Premise and hypothesis of each item, fetched from the authors' file.
 
@@ -957,15 +915,26 @@ def ask_diagnostic(
     RespondentError, DataError, StoreError
         A respondent, the sentences or the store cannot be used.
     """
-    store = Path(store).expanduser() if store is not None else store_dir()
-    who = identified(respondents, "nli", dtype)
-    table = sentences().assign(questionnaire="glue-diagnostic")
+    if isinstance(respondents, str):
+        respondents = population(respondents)
+    elif isinstance(respondents, Path) or hasattr(respondents, "answer"):
+        respondents = [respondents]
+    # All are looked at before the first is asked.
+    who = [
+        (given.identity if hasattr(given, "answer") else identify(given, dtype=dtype), given)
+        for given in respondents
+    ]
+    names = [identity["respondent_id"] for identity, _ in who]
+    if not names or len(set(names)) < len(names):
+        raise RespondentError(
+            "Name at least one respondent, and each only once; got " + (", ".join(names) or "none.")
+        )
+    table = sentences()
     right = _items()["label"].map(NLI_LABELS.index).to_numpy()
     rows = {}
     with tqdm(total=len(who) * len(table), unit="item", disable=not progress) as bar:
         for identity, respondent in who:
-            found, _ = answered(table, identity, respondent, store, bar)
-            chosen = found[list(NLI_LABELS)].to_numpy().argmax(axis=1)
+            chosen = _asked_now(table, identity, respondent, store, bar).argmax(axis=1)
             rows[identity["respondent_id"]] = chosen == right
     return pd.DataFrame.from_dict(rows, orient="index", columns=table.index).astype(np.int8)
 
@@ -1070,7 +1039,7 @@ def _matrix(table: pd.DataFrame, columns: Sequence[int]) -> pd.DataFrame:
 
 
 def _people_shares(category: str) -> pd.Series:
-    return classical.difficulty(answers("people", category, "completers"))
+    return items.difficulty(answers("people", category, "completers"))
 
 
 def _likeness(x: pd.DataFrame, category: str) -> float:
@@ -1082,7 +1051,7 @@ def _likeness(x: pd.DataFrame, category: str) -> float:
 @functools.cache
 def _partitions(who: str, category: str, *options: object) -> pd.DataFrame:
     """The partitions of a group's items, which two tables judge."""
-    return classical.cluster_items(answers(who, category), *options)
+    return items.cluster_items(answers(who, category), *options)
 
 
 def _chosen_partition(table: pd.DataFrame, choose: str) -> pd.Series:
@@ -1103,6 +1072,28 @@ def _shared(first: pd.Series, second: pd.Series) -> tuple[list[int], list[int]]:
     two = dict(zip(second["items"], second["labels"], strict=True))
     both = [item for item in one if item in two]
     return [one[item] for item in both], [two[item] for item in both]
+
+
+def _asked_now(
+    table: pd.DataFrame, identity: dict, respondent: object, store: str | Path | None, bar: tqdm
+) -> np.ndarray:
+    """Probabilities of the three labels, (I, 3), from the store where they are there."""
+    pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
+    keys = [key_of(identity["fingerprint"], *pair) for pair in pairs]
+    name = identity["respondent_id"]
+    with open_kept(store, "nli", "glue-diagnostic", name, identity, NLI_LABELS) as kept:
+        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in kept}
+        bar.update(len(keys) - len(new))
+        missing = list(new)
+        for start in range(0, len(missing), _CHUNK):
+            if not hasattr(respondent, "answer"):
+                respondent = load_respondent(respondent, dtype=identity["dtype"])
+            chunk, began = missing[start : start + _CHUNK], time.perf_counter()
+            values = respondent.answer([new[key] for key in chunk])
+            rows = pd.DataFrame(values, columns=NLI_LABELS, index=pd.Index(chunk, name="key"))
+            kept.add(rows, seconds=time.perf_counter() - began)
+            bar.update(len(chunk))
+        return kept.rows.loc[keys, list(NLI_LABELS)].to_numpy()
 
 
 def _mean(values) -> float:

@@ -766,49 +766,6 @@ def annotation_agreement(
     return pd.DataFrame(lines, columns=["annotators", "n", "agreement", "kappa"])
 
 
-def check_chapter(
-    *,
-    scoring: str,
-    text: str,
-    models: str,
-    kind: str,
-    live_templates: str,
-    live_lexicon: str,
-    group: str,
-    k: int,
-    n_resamples: int,
-    seed: int,
-) -> None:
-    """Check the parameters of the chapter on beliefs, before any model loads.
-
-    Raises
-    ------
-    ParameterError
-        A value is impossible, or papermill was given a name that the chapter does not have.
-    RespondentError
-        A model is not there.
-    """
-    given = list(locals())
-    from ..book import refuse_unknown
-    from ..respondents.completions import KINDS, model_names, require
-
-    refuse_unknown(given)
-    _check_known("scoring", scoring, (*SCORINGS, "sifted"))
-    _check_known("text", text, TEXT)
-    _check_known("kind", kind, ("auto", *KINDS))
-    for name, value, least in (("k", k, 1), ("n_resamples", n_resamples, 1), ("seed", seed, 0)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
-    frame = templates(live_templates)
-    if group not in frame.columns.drop("template"):
-        others = ", ".join(frame.columns.drop("template"))
-        raise ParameterError(f"group must be a column of the templates ({others}), got '{group}'.")
-    if live_lexicon != "auto":
-        lexicon(live_lexicon)
-    for name in model_names(models):
-        require(name)
-
-
 def _check_known(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
         raise ParameterError(f"{name} must be one of {', '.join(allowed)}, got '{value}'.")
