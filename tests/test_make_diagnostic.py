@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from psychometrics import data, load_respondent
-from psychometrics.exceptions import ParameterError
+from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.make import diagnostic as live
 from psychometrics.population import base_path, population
 from psychometrics.respondents import identify
@@ -133,3 +133,33 @@ def test_an_embedded_respondent_gives_the_committed_answers_again_from_the_store
 
     monkeypatch.setattr("psychometrics.respondents.nli.NLIRespondent.answer", refuse)
     assert diagnostic.ask_diagnostic(name, store=tmp_path, progress=False).equals(asked)
+
+
+def test_nobody_and_the_same_respondent_twice_are_refused(lstm):
+    with pytest.raises(RespondentError, match="at least one respondent"):
+        diagnostic.ask_diagnostic([])
+    with pytest.raises(RespondentError, match=r"only once; got lstm-snli-random-h16-x1-s3, lstm"):
+        diagnostic.ask_diagnostic([lstm, lstm])
+
+
+@needs_text
+def test_a_run_that_stops_keeps_what_was_answered_and_goes_on_there(lstm, tmp_path, monkeypatch):
+    answer, calls = type(lstm).answer, []
+
+    def stop(self, pairs, progress=False):
+        calls.append(len(pairs))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return answer(self, pairs)
+
+    monkeypatch.setattr(type(lstm), "answer", stop)
+    with pytest.raises(KeyboardInterrupt):
+        diagnostic.ask_diagnostic(lstm, store=tmp_path, progress=False)
+    done = sum(calls[:2])
+    monkeypatch.setattr(
+        type(lstm), "answer", lambda self, pairs: calls.append(len(pairs)) or answer(self, pairs)
+    )
+    asked = diagnostic.ask_diagnostic(lstm, store=tmp_path, progress=False)
+    pairs = diagnostic.sentences().drop_duplicates()
+    assert done + sum(calls[3:]) == len(pairs)
+    assert asked.shape == (1, 812)
