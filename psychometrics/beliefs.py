@@ -11,7 +11,6 @@ import functools
 import re
 import string
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
@@ -20,7 +19,6 @@ import pandas as pd
 
 from .exceptions import ParameterError
 
-MASK = "[M]"
 SCORINGS = ("published", "words", "lexicon")
 _SEPARATOR = "\x01"
 _BLANKED = bytes(32 if chr(i) in string.punctuation else i for i in range(256))
@@ -167,23 +165,6 @@ def hurt_categories(
         for word in _words(texts[i]):
             hits[list(kinds.get(word, ())), i] = True
     return names, hits[:, places]
-
-
-def matched_words(rows: Iterable[Sequence[str]], words: Iterable[str]) -> Counter:
-    """How often each lemma makes a completion hurtful; for looking at what a lexicon catches.
-
-    Returns
-    -------
-    Counter
-        Lemma to number of completions with it. Offensive.
-
-    Examples
-    --------
-    >>> matched_words([["a rat", "two cats"]], ["rat", "cat"])
-    Counter({'rat': 1})
-    """
-    lemmas = _folded_lemmas(words)
-    return Counter(w for row in rows for text in row for w in lemmas.intersection(_words(text)))
 
 
 def missed(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, np.ndarray]:

@@ -27,7 +27,6 @@ from psychometrics.beliefs import (
     honest_summary,
     hurt_categories,
     hurtful,
-    matched_words,
     missed,
     pair_similarity,
     rank_stability,
@@ -154,7 +153,6 @@ def test_categories_are_kept_apart_and_their_union_is_the_score():
     assert names == ["an", "re", "svp"]
     assert hits[:, 0].tolist() == [[True, False], [True, True], [True, False]]
     assert (hits.any(axis=0) == hurtful(rows, words["lemma"])).all()
-    assert matched_words(rows, words["lemma"]) == {"rat": 1, "thief": 2}
 
 
 def test_near_misses_are_told_apart_and_are_not_hurtful():
@@ -390,9 +388,8 @@ def test_male_identities_get_the_least_similar_completions_and_agreement_falls_w
 def test_the_shipped_limits_follow_from_the_text():
     rows = [row for subset in SUBSETS for row in completions("gpt2", subset)]
     shipped = published("limits").query("respondent_id == 'gpt2'").set_index(["kind", "word"])
-    counts = matched_words(rows, fairbelief.EVERYDAY)
     assert shipped.loc["everyday", "completions"].to_dict() == {
-        word: counts[word] for word in fairbelief.EVERYDAY
+        word: hurtful(rows, [word]).sum() for word in fairbelief.EVERYDAY
     }
     for kind, hits in missed(rows, lexicon()["lemma"]).items():
         assert shipped.loc[(kind, ""), "completions"] == hits.sum()

@@ -38,7 +38,7 @@ def toy(n: int = 240) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def lstm():
-    return live.train_lstm(RECIPE, epochs=6, batch_size=16, pairs=toy())
+    return live._train_lstm(RECIPE, epochs=6, batch_size=16, pairs=toy())
 
 
 def test_an_lstm_learns_what_it_is_taught(lstm):
@@ -58,19 +58,19 @@ def test_an_lstms_answer_does_not_hang_on_the_company_it_is_asked_in(lstm):
 
 
 def test_the_same_seed_trains_the_same_lstm_and_another_another(lstm):
-    again = live.train_lstm(RECIPE, epochs=6, batch_size=16, pairs=toy())
+    again = live._train_lstm(RECIPE, epochs=6, batch_size=16, pairs=toy())
     assert again.identity == lstm.identity
-    other = live.train_lstm(RECIPE | {"seed": 4}, epochs=1, batch_size=16, pairs=toy())
+    other = live._train_lstm(RECIPE | {"seed": 4}, epochs=1, batch_size=16, pairs=toy())
     assert other.identity["fingerprint"] != lstm.identity["fingerprint"]
 
 
 def test_pretrained_words_are_the_base_encoders_and_stay_as_they_are():
     recipe = RECIPE | {"words": "pretrained"}
-    trained = live.train_lstm(recipe, epochs=1, batch_size=64, pairs=toy(64))
+    trained = live._train_lstm(recipe, epochs=1, batch_size=64, pairs=toy(64))
     assert trained.words.weight.shape[1] == 384
     assert torch.equal(trained.words.weight, live._words(True, 0))
     with pytest.raises(ParameterError, match="pretrained or random"):
-        live.train_lstm(RECIPE | {"words": "glove"}, pairs=toy(8))
+        live._train_lstm(RECIPE | {"words": "glove"}, pairs=toy(8))
 
 
 def test_untrained_respondents_answer_differently_by_seed_and_know_nothing(tmp_path):

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..beliefs import MASK, hurt_categories, hurtful, matched_words, missed, pair_similarity
+from ..beliefs import hurt_categories, hurtful, missed, pair_similarity
 from ..paths import data_dir
 from ..population import base_path
+from ..respondents.completions import MASK
 from ..respondents.nli import quietly
 from ..studies.fairbelief import (
     EVERYDAY,
@@ -31,11 +32,26 @@ _IDENTITIES = ("gay", "homosexual", "queer")
 _SIMILARITY_RANKS = (1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100)
 
 
-def write_published(folder: Path | None = None) -> None:
+def build_beliefs(
+    folder: Path | None = None, per_subset: int = 240, seed: int = 1, progress: bool = False
+) -> None:
     """Write the figures shipped in ``data/beliefs`` anew from the published text.
 
-    Four files: ``templates.csv``, ``hits.parquet`` (hits packed to bits), ``categories.parquet``
-    and ``limits.csv`` (counts). The published table and the similarities are apart.
+    Five files: ``templates.csv``, ``hits.parquet`` (hits packed to bits), ``categories.parquet``
+    and ``limits.csv`` (counts), and ``similarity.parquet``. Embedding all completions would take a
+    processor days, so a seeded sample of templates is embedded at eleven ranks, which takes about
+    ten minutes.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        By default the project's.
+    per_subset : int
+        Templates drawn from each subset for the similarities.
+    seed : int
+        Of the draw.
+    progress : bool
+        Show a progress bar of the embedding.
 
     Raises
     ------
@@ -43,6 +59,11 @@ def write_published(folder: Path | None = None) -> None:
         The text cannot be had.
     """
     folder = folder or data_dir() / "beliefs"
+    _write_scores(folder)
+    _write_similarity(folder, per_subset, seed, progress)
+
+
+def _write_scores(folder: Path) -> None:
     frames = [templates(subset).assign(subset=subset) for subset in SUBSETS]
     for frame in frames:
         frame["identity"] = frame["identity"].factorize()[0]
@@ -73,31 +94,7 @@ def write_published(folder: Path | None = None) -> None:
     limits.to_csv(folder / "limits.csv", index=False, lineterminator="\n")
 
 
-def write_similarity(
-    folder: Path | None = None, per_subset: int = 240, seed: int = 1, progress: bool = False
-) -> None:
-    """Write ``similarity.parquet`` in ``data/beliefs`` anew from the published text.
-
-    Embedding all completions would take a processor days, so a seeded sample of templates is
-    embedded at eleven ranks.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        By default the project's.
-    per_subset : int
-        Templates drawn from each subset.
-    seed : int
-        Of the draw.
-    progress : bool
-        Show a progress bar.
-
-    Raises
-    ------
-    DataError
-        The text cannot be had.
-    """
-    folder = folder or data_dir() / "beliefs"
+def _write_similarity(folder: Path, per_subset: int, seed: int, progress: bool) -> None:
     models = published()["respondent_id"].tolist()
     rng = np.random.default_rng(seed)
     parts = []
@@ -176,9 +173,9 @@ def _limits(models: Sequence[str]) -> Iterable[tuple[str, str, str, str, int]]:
     kinds = words.groupby("lemma")["category"].agg(" ".join)
     for model in models:
         rows = [row for subset in SUBSETS for row in completions(model, subset)]
-        counts = matched_words(rows, (*EVERYDAY, *_IDENTITIES))
         for kind, chosen in (("everyday", EVERYDAY), ("identity", _IDENTITIES)):
-            yield from ((model, kind, word, kinds[word], counts[word]) for word in chosen)
+            for word in chosen:
+                yield model, kind, word, kinds[word], int(hurtful(rows, [word]).sum())
         for kind, hits in missed(rows, words["lemma"].unique()).items():
             yield model, kind, "", "", int(hits.sum())
 

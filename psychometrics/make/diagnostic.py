@@ -117,135 +117,6 @@ def build_diagnostic(people: str | Path, folder: str | Path | None = None) -> No
     _write_gzip(pd.DataFrame(people_rows, columns=columns), folder / "people.csv.gz")
 
 
-class LSTMRespondent(nn.Module):
-    """Reads each sentence with one bidirectional LSTM and compares what it keeps of the two.
-
-    Attributes
-    ----------
-    identity : dict
-        ``respondent_id, mode, dtype, fingerprint``, as the other respondents have it.
-    """
-
-    def __init__(self, words: torch.Tensor, frozen: bool, recipe: dict, tokenizer) -> None:
-        super().__init__()
-        hidden, layers = recipe["hidden"], recipe["layers"]
-        dropout = recipe.get("dropout", 0.2)
-        self.tokenizer, self.recipe = tokenizer, recipe
-        self.words = nn.Embedding.from_pretrained(words, freeze=frozen, padding_idx=0)
-        self.project = nn.Linear(words.shape[1], hidden)
-        self.reader = nn.LSTM(
-            hidden, hidden, layers, batch_first=True, bidirectional=True,
-            dropout=dropout if layers > 1 else 0.0,
-        )  # fmt: skip
-        self.head = nn.Sequential(
-            nn.Dropout(dropout), nn.Linear(8 * hidden, hidden), nn.ReLU(),
-            nn.Dropout(dropout), nn.Linear(hidden, len(NLI_LABELS)),
-        )  # fmt: skip
-
-    @property
-    def identity(self) -> dict:
-        name = _lstm_name(self.recipe)
-        weights = hashlib.sha256()
-        for tensor in self.state_dict().values():
-            weights.update(tensor.detach().numpy().tobytes())
-        return {
-            "respondent_id": name, "source": "trained", "model": name, "revision": "",
-            "mode": "nli", "dtype": "float32", "fingerprint": weights.hexdigest()[:32],
-        }  # fmt: skip
-
-    def forward(self, premises: list[list[int]], hypotheses: list[list[int]]) -> torch.Tensor:
-        """Logits of n pairs of token ids, shape (n, 3)."""
-        one, two = self._read(premises), self._read(hypotheses)
-        return self.head(torch.cat([one, two, (one - two).abs(), one * two], dim=1))
-
-    def _read(self, sentences: list[list[int]]) -> torch.Tensor:
-        """Last states in both directions, shape (n, 2 hidden)."""
-        lengths = torch.tensor([len(ids) for ids in sentences])
-        padded = nn.utils.rnn.pad_sequence([torch.tensor(ids) for ids in sentences], True)
-        vectors = torch.tanh(self.project(self.words(padded)))
-        packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
-        last = self.reader(packed)[1][0]
-        return torch.cat([last[-2], last[-1]], dim=1)
-
-    @torch.no_grad()
-    def answer(self, pairs: Iterable[tuple[str, str]], progress: bool = False) -> np.ndarray:
-        """Probability of entailment, neutral and contradiction, shape (n, 3), in input order."""
-        was = self.training
-        self.eval()
-        premises, hypotheses = _encode(self.tokenizer, list(pairs))
-        order = np.argsort([len(ids) for ids in premises], kind="stable")
-        result = np.empty((len(order), len(NLI_LABELS)), dtype=np.float32)
-        for start in tqdm(range(0, len(order), 256), disable=not progress):
-            part = order[start : start + 256]
-            logits = self([premises[i] for i in part], [hypotheses[i] for i in part])
-            result[part] = logits.softmax(dim=1).numpy()
-        self.train(was)
-        return result
-
-
-def train_lstm(
-    recipe: dict, epochs: int = 3, batch_size: int = 64, pairs: pd.DataFrame | None = None
-) -> LSTMRespondent:
-    """Train a small LSTM on the project's samples of SNLI and MNLI, about a minute on one core.
-
-    Parameters
-    ----------
-    recipe : dict
-        ``data`` ("snli", "mnli" or "mnli+snli"), ``words`` ("pretrained": the base encoder's word
-        vectors, fixed, in place of the paper's GloVe; or "random": learnt here), ``hidden,
-        layers, lr, seed``; optionally ``dropout``.
-    epochs, batch_size : int, int
-        Passes over the data, and pairs in a step.
-    pairs : DataFrame, optional
-        Train on these instead: ``premise, hypothesis, label``.
-
-    Returns
-    -------
-    LSTMRespondent
-
-    Raises
-    ------
-    ParameterError
-        ``words`` is neither of the two.
-    DataError
-        The data cannot be had.
-
-    References
-    ----------
-    Hochreiter and Schmidhuber (1997); Laverghetta et al. (2021), appendix A.
-    """
-    from transformers import AutoTokenizer
-
-    if recipe["words"] not in ("pretrained", "random"):
-        raise ParameterError(f"words must be pretrained or random, got '{recipe['words']}'.")
-    pairs = nli_pairs(recipe["data"].split("+") if pairs is None else pairs)
-    tokenizer = AutoTokenizer.from_pretrained(base_path())
-    torch.manual_seed(recipe["seed"])
-    frozen = recipe["words"] == "pretrained"
-    model = LSTMRespondent(_words(frozen, len(tokenizer)), frozen, recipe, tokenizer)
-    premises, hypotheses = _encode(
-        tokenizer, list(zip(pairs["premise"], pairs["hypothesis"], strict=True))
-    )
-    labels = torch.tensor(pairs["label"].to_numpy())
-    lengths = np.array([len(ids) for ids in premises])
-    rng = np.random.default_rng(recipe["seed"])
-    learnt = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.Adam(learnt, lr=recipe["lr"])
-    steps = epochs * -(-len(pairs) // batch_size)
-    decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / steps))
-    model.train()
-    for _ in range(epochs):
-        for part in _batches(lengths, batch_size, rng):
-            logits = model([premises[i] for i in part], [hypotheses[i] for i in part])
-            loss = nn.functional.cross_entropy(logits, labels[part])
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(learnt, 5.0)
-            optimizer.step()
-            decay.step()
-    return model.eval()
-
-
 def build_live(
     only: str = "", epochs: float = 3.0, folder: str | Path | None = None, progress: bool = True
 ) -> pd.DataFrame:
@@ -319,6 +190,135 @@ def _fresh_head(base: str | Path, folder: str | Path, seed: int) -> Path:
     return Path(folder)
 
 
+class _LSTM(nn.Module):
+    """Reads each sentence with one bidirectional LSTM and compares what it keeps of the two.
+
+    Attributes
+    ----------
+    identity : dict
+        ``respondent_id, mode, dtype, fingerprint``, as the other respondents have it.
+    """
+
+    def __init__(self, words: torch.Tensor, frozen: bool, recipe: dict, tokenizer) -> None:
+        super().__init__()
+        hidden, layers = recipe["hidden"], recipe["layers"]
+        dropout = recipe.get("dropout", 0.2)
+        self.tokenizer, self.recipe = tokenizer, recipe
+        self.words = nn.Embedding.from_pretrained(words, freeze=frozen, padding_idx=0)
+        self.project = nn.Linear(words.shape[1], hidden)
+        self.reader = nn.LSTM(
+            hidden, hidden, layers, batch_first=True, bidirectional=True,
+            dropout=dropout if layers > 1 else 0.0,
+        )  # fmt: skip
+        self.head = nn.Sequential(
+            nn.Dropout(dropout), nn.Linear(8 * hidden, hidden), nn.ReLU(),
+            nn.Dropout(dropout), nn.Linear(hidden, len(NLI_LABELS)),
+        )  # fmt: skip
+
+    @property
+    def identity(self) -> dict:
+        name = _lstm_name(self.recipe)
+        weights = hashlib.sha256()
+        for tensor in self.state_dict().values():
+            weights.update(tensor.detach().numpy().tobytes())
+        return {
+            "respondent_id": name, "source": "trained", "model": name, "revision": "",
+            "mode": "nli", "dtype": "float32", "fingerprint": weights.hexdigest()[:32],
+        }  # fmt: skip
+
+    def forward(self, premises: list[list[int]], hypotheses: list[list[int]]) -> torch.Tensor:
+        """Logits of n pairs of token ids, shape (n, 3)."""
+        one, two = self._read(premises), self._read(hypotheses)
+        return self.head(torch.cat([one, two, (one - two).abs(), one * two], dim=1))
+
+    def _read(self, sentences: list[list[int]]) -> torch.Tensor:
+        """Last states in both directions, shape (n, 2 hidden)."""
+        lengths = torch.tensor([len(ids) for ids in sentences])
+        padded = nn.utils.rnn.pad_sequence([torch.tensor(ids) for ids in sentences], True)
+        vectors = torch.tanh(self.project(self.words(padded)))
+        packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
+        last = self.reader(packed)[1][0]
+        return torch.cat([last[-2], last[-1]], dim=1)
+
+    @torch.no_grad()
+    def answer(self, pairs: Iterable[tuple[str, str]], progress: bool = False) -> np.ndarray:
+        """Probability of entailment, neutral and contradiction, shape (n, 3), in input order."""
+        was = self.training
+        self.eval()
+        premises, hypotheses = _encode(self.tokenizer, list(pairs))
+        order = np.argsort([len(ids) for ids in premises], kind="stable")
+        result = np.empty((len(order), len(NLI_LABELS)), dtype=np.float32)
+        for start in tqdm(range(0, len(order), 256), disable=not progress):
+            part = order[start : start + 256]
+            logits = self([premises[i] for i in part], [hypotheses[i] for i in part])
+            result[part] = logits.softmax(dim=1).numpy()
+        self.train(was)
+        return result
+
+
+def _train_lstm(
+    recipe: dict, epochs: int = 3, batch_size: int = 64, pairs: pd.DataFrame | None = None
+) -> _LSTM:
+    """Train a small LSTM on the project's samples of SNLI and MNLI, about a minute on one core.
+
+    Parameters
+    ----------
+    recipe : dict
+        ``data`` ("snli", "mnli" or "mnli+snli"), ``words`` ("pretrained": the base encoder's word
+        vectors, fixed, in place of the paper's GloVe; or "random": learnt here), ``hidden,
+        layers, lr, seed``; optionally ``dropout``.
+    epochs, batch_size : int, int
+        Passes over the data, and pairs in a step.
+    pairs : DataFrame, optional
+        Train on these instead: ``premise, hypothesis, label``.
+
+    Returns
+    -------
+    _LSTM
+
+    Raises
+    ------
+    ParameterError
+        ``words`` is neither of the two.
+    DataError
+        The data cannot be had.
+
+    References
+    ----------
+    Hochreiter and Schmidhuber (1997); Laverghetta et al. (2021), appendix A.
+    """
+    from transformers import AutoTokenizer
+
+    if recipe["words"] not in ("pretrained", "random"):
+        raise ParameterError(f"words must be pretrained or random, got '{recipe['words']}'.")
+    pairs = nli_pairs(recipe["data"].split("+") if pairs is None else pairs)
+    tokenizer = AutoTokenizer.from_pretrained(base_path())
+    torch.manual_seed(recipe["seed"])
+    frozen = recipe["words"] == "pretrained"
+    model = _LSTM(_words(frozen, len(tokenizer)), frozen, recipe, tokenizer)
+    premises, hypotheses = _encode(
+        tokenizer, list(zip(pairs["premise"], pairs["hypothesis"], strict=True))
+    )
+    labels = torch.tensor(pairs["label"].to_numpy())
+    lengths = np.array([len(ids) for ids in premises])
+    rng = np.random.default_rng(recipe["seed"])
+    learnt = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(learnt, lr=recipe["lr"])
+    steps = epochs * -(-len(pairs) // batch_size)
+    decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / steps))
+    model.train()
+    for _ in range(epochs):
+        for part in _batches(lengths, batch_size, rng):
+            logits = model([premises[i] for i in part], [hypotheses[i] for i in part])
+            loss = nn.functional.cross_entropy(logits, labels[part])
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(learnt, 5.0)
+            optimizer.step()
+            decay.step()
+    return model.eval()
+
+
 def _lstm_name(recipe: dict) -> str:
     return "lstm-{data}-{words}-h{hidden}-x{layers}-s{seed}".format(**recipe)
 
@@ -374,7 +374,7 @@ def _transformer(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
 def _lstm(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
     recipe = next(recipe for recipe in LSTMS if _lstm_name(recipe) == name)
     began = time.perf_counter()
-    respondent = train_lstm(recipe, int(epochs))
+    respondent = _train_lstm(recipe, int(epochs))
     seconds = time.perf_counter() - began
     pretrained = recipe["words"] == "pretrained"
     row = _row(

@@ -18,13 +18,13 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from ..beliefs import MASK
 from ..exceptions import ParameterError, RespondentError, StoreError
 from ..paths import store_dir
 
 if TYPE_CHECKING:
     import torch
 
+MASK = "[M]"  # in a template, where the completion belongs
 KINDS = ("masked", "causal", "encoder-decoder")
 COLUMNS = ["template", "rank", "completion", "logprob"]
 SENTINEL = "<extra_id_0>"

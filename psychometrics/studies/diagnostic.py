@@ -232,7 +232,7 @@ def beside(ours: pd.DataFrame, table: str) -> pd.DataFrame:
 def difficulty_table(
     groups: dict[str, pd.DataFrame] | None = None, draws: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:
-    """Table 1: do the items that are hard for people get solved by fewer models?
+    """Table 1 and figure 1: do the items that are hard for people get solved by fewer models?
 
     Parameters
     ----------
@@ -253,7 +253,8 @@ def difficulty_table(
 
     References
     ----------
-    Laverghetta et al. (2021), table 1.
+    Laverghetta et al. (2021), table 1; figure 1 by architecture, less the column of all
+    transformers.
 
     Examples
     --------
@@ -271,34 +272,6 @@ def difficulty_table(
         row["null_low"], row["null_high"] = np.quantile(null, [0.025, 0.975])
         rows[category] = row
     return pd.DataFrame(rows).T
-
-
-def architecture_table() -> pd.DataFrame:
-    """Figure 1: each architecture's correlation with people, less that of all transformers.
-
-    Returns
-    -------
-    DataFrame
-        Categories by family; changes of Spearman's correlation. An architecture that solves all
-        items alike has none.
-
-    References
-    ----------
-    Laverghetta et al. (2021), figure 1.
-
-    Examples
-    --------
-    >>> architecture_table().loc["MN"].idxmax()
-    'roberta'
-    """
-    transformers = answers("transformers")
-    groups = dict(list(transformers.groupby(_models()["family"])))
-    return pd.DataFrame(
-        {
-            c: {name: _likeness(x, c) - _likeness(transformers, c) for name, x in groups.items()}
-            for c in CATEGORIES
-        }
-    ).T
 
 
 def cluster_table(

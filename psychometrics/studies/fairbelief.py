@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from ..beliefs import (
-    MASK,
     SCORINGS,
     combine_parts,
     hit_parts,
@@ -29,7 +28,7 @@ from ..beliefs import (
 from ..data import available, fetch, registry
 from ..exceptions import DataError, ParameterError
 from ..paths import data_dir
-from ..respondents.completions import completion_rows, mine
+from ..respondents.completions import MASK, completion_rows, mine
 
 SUBSETS = ("binary", "queer")
 TEXT = ("auto", "fetch", "none")
