@@ -29,9 +29,11 @@ def book_dir() -> Path:
     return _ROOT / "book"
 
 
-def store_dir() -> Path:
-    """Folder of the response store: ``PSYCHOMETRICS_STORE``, else the user's cache."""
+def store_dir() -> Path | str:
+    """Folder or URL of the response store: ``PSYCHOMETRICS_STORE``, else the user's cache."""
     named = os.environ.get("PSYCHOMETRICS_STORE")
+    if named and "://" in named:
+        return named
     return Path(named).expanduser() if named else cache_dir() / "responses"
 
 

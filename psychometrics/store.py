@@ -82,7 +82,7 @@ class Kept:
 
     def __init__(self, folder: _Folder, manifest: dict, columns: list[str] | None):
         self._folder = folder
-        self._manifest = json.dumps(manifest, default=str)
+        self._manifest = _encodable(json.dumps(manifest, ensure_ascii=False, default=str))
         self._columns = columns
         self._lock = threading.RLock()
         self._seen: set[str] = set()

@@ -1,139 +1,720 @@
-"""The store: nothing half-written is read, and nothing stored is lost."""
+"""The store: nothing half-written is read, nothing that is damaged is believed, nothing is lost."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import random
 import resource
+import shutil
 import signal
 import subprocess
-import sys
+import threading
+import time
+import warnings
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
+from psychometrics import store as store_module
 from psychometrics.exceptions import StoreError
-from psychometrics.store import (
-    PROBABILITIES,
-    answer_keys,
-    answers_path,
-    read_answers,
-    read_manifest,
-    write_answers,
+from psychometrics.store import MANY_PARTS, compact, key_of, manifests, open_kept
+
+from .killing import killed_at_random, run_elsewhere, start_elsewhere
+
+WHO = ("mlm", "gad7", "owner/model")
+CHUNK = 20
+
+
+def rows_of(numbers, by: str = "") -> pd.DataFrame:
+    """Answers to questions of these numbers; the text says who gave them."""
+    numbers = list(numbers)
+    index = pd.Index([key_of(str(number)) for number in numbers], name="key")
+    values = np.array(numbers, dtype="float32") / 7
+    return pd.DataFrame({"probability": values, "by": [by or "x"] * len(numbers)}, index=index)
+
+
+def filled(store, parts: int = 3, each: int = 4, who=WHO) -> pd.DataFrame:
+    kept = open_kept(store, *who, {"dtype": "float32"})
+    for part in range(parts):
+        kept.add(rows_of(range(part * each, (part + 1) * each)), seconds=1.5)
+    return kept.rows
+
+
+def files_of(store) -> list[Path]:
+    return sorted(path for path in Path(store).rglob("*") if path.is_file())
+
+
+def read(store, who=WHO, columns=None) -> pd.DataFrame:
+    return open_kept(store, *who, columns=columns).rows
+
+
+# What is kept
+
+
+def test_what_was_added_is_read_back_in_the_order_of_writing(tmp_path):
+    there = filled(tmp_path)
+    pd.testing.assert_frame_equal(there, rows_of(range(12)))
+    pd.testing.assert_frame_equal(read(tmp_path), there)
+    assert [path.suffix for path in files_of(tmp_path)] == [".parquet"] * 3
+
+
+def test_nothing_is_written_before_something_is_added(tmp_path):
+    kept = open_kept(tmp_path / "store", *WHO, columns=["probability"])
+    kept.add(rows_of([]))
+    assert len(kept) == 0
+    assert list(kept.rows.columns) == ["probability"]
+    assert kept.rows.index.name == "key"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_the_columns_that_are_wanted_are_read(tmp_path):
+    filled(tmp_path)
+    assert list(read(tmp_path, columns=["probability"]).columns) == ["probability"]
+    absent = read(tmp_path, columns=["probability", "later"])
+    assert absent["later"].isna().all()
+
+
+def test_a_key_depends_on_each_part_and_their_order_and_never_changes():
+    assert len({key_of("ab", "c"), key_of("a", "bc"), key_of("c", "ab"), key_of("abc")}) == 4
+    expected = hashlib.sha256(b'["respondent", "\xc3\xbcber"]').hexdigest()[:32]
+    assert key_of("respondent", "über") == expected
+    assert len(key_of("\ud800")) == 32, "a lone surrogate has a key too"
+
+
+def test_kinds_of_values_come_back_as_they_were(tmp_path):
+    kept = open_kept(tmp_path, *WHO)
+    one = pd.DataFrame({"value": [3], "status": ["ok"], "note": [None], "raw": ["a\x00ü"]})
+    two = pd.DataFrame({"value": [np.nan], "status": ["no reply"], "note": ["why"], "n": [1.5]})
+    kept.add(one.set_axis(["k1"]))
+    kept.add(two.set_axis(["k2"]))
+    for rows in (kept.rows, read(tmp_path)):
+        assert rows["value"].tolist()[0] == 3
+        assert np.isnan(rows["value"]["k2"])
+        assert rows["note"].isna().tolist() == [True, False]
+        assert rows["raw"]["k1"] == "a\x00ü"
+        assert rows["n"].isna().tolist() == [True, False]
+
+
+def test_a_text_that_no_file_can_hold_does_not_lose_the_reply(tmp_path):
+    kept = open_kept(tmp_path, *WHO)
+    kept.add(
+        pd.DataFrame({"reply": pd.Series(["4 \ud800", None], dtype=object)}).set_axis(list("ab"))
+    )
+    assert read(tmp_path)["reply"]["a"] == "4 ?"
+    assert read(tmp_path)["reply"].isna()["b"]
+
+
+def test_a_column_of_another_kind_of_value_is_refused_and_nothing_is_lost(tmp_path):
+    there = filled(tmp_path)
+    kept = open_kept(tmp_path, *WHO)
+    with pytest.raises(StoreError, match="other kinds of values"):
+        kept.add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
+    pd.testing.assert_frame_equal(read(tmp_path), there)
+
+
+def test_what_is_done_to_the_rows_does_not_change_what_is_kept(tmp_path):
+    kept = open_kept(tmp_path, *WHO)
+    kept.add(rows_of([1]))
+    rows = kept.rows
+    rows["probability"] = 0.0
+    assert kept.rows["probability"].iloc[0] == np.float32(1 / 7)
+
+
+# One row per key
+
+
+def test_the_first_written_answer_counts_whoever_reads(tmp_path):
+    early, late = open_kept(tmp_path, *WHO), open_kept(tmp_path, *WHO)
+    early.add(rows_of([2, 3], "early"))
+    late.add(rows_of([1, 2], "late"))
+    expected = {key_of("1"): "late", key_of("2"): "early", key_of("3"): "early"}
+    assert late.rows["by"].to_dict() == expected, "for who asked the same later too"
+    assert early.rows["by"].to_dict() == expected
+    assert read(tmp_path)["by"].to_dict() == expected
+    compact(tmp_path)
+    assert read(tmp_path)["by"].to_dict() == expected
+
+
+def test_a_clock_that_goes_back_does_not_change_who_was_first(tmp_path, monkeypatch):
+    open_kept(tmp_path, *WHO).add(rows_of([1], "first"))
+    second = open_kept(tmp_path, *WHO)
+    monkeypatch.setattr(store_module.time, "time_ns", lambda: 5)
+    second.add(rows_of([2], "second"))
+    monkeypatch.undo()
+    names = [path.name[3:22] for path in files_of(tmp_path)]
+    assert len(set(names)) == 2
+    assert read(tmp_path)["by"].tolist() == ["first", "second"]
+
+
+def test_a_key_is_kept_once_and_written_once(tmp_path):
+    kept = open_kept(tmp_path, *WHO)
+    kept.add(pd.concat([rows_of([1, 2], "a"), rows_of([2, 3], "b")]))
+    kept.add(rows_of([3, 1], "c"))
+    assert kept.rows["by"].tolist() == ["a", "a", "b"]
+    assert len(files_of(tmp_path)) == 1, "what is kept is not written again"
+    assert key_of("3") in kept
+    assert key_of("4") not in kept
+    assert len(kept) == 3
+
+
+# Where it is kept
+
+
+@pytest.mark.parametrize(
+    "name", ["../../x", "..", ".", "", "/etc/x", "a\x00b", "é" * 300, "𝔘" * 300, "\ud800", "a b\n"]
 )
+def test_no_name_leaves_the_store(tmp_path, name):
+    store = tmp_path / "deep" / "store"
+    for who in ((name, "q", "r"), ("m", name, "r"), ("m", "q", name)):
+        open_kept(store, *who).add(rows_of([1]))
+        assert len(read(store, who)) == 1
+    assert all(path.is_relative_to(store) for path in files_of(tmp_path))
+    assert {len(path.relative_to(store).parts) for path in files_of(tmp_path)} == {4}
 
 
-@pytest.fixture
-def answers() -> pd.DataFrame:
-    rows = [["I am sad.", "It is so.", 0.5, 0.25, 0.25], ["I am glad.", "It is so.", 0.1, 0.2, 0.7]]
-    frame = pd.DataFrame(rows, columns=["premise", "hypothesis", *PROBABILITIES])
-    frame.index = pd.Index(answer_keys("f", frame), name="key")
-    return frame
+def test_names_that_look_alike_do_not_share_a_folder(tmp_path):
+    for name in ("a/b", "a-b", "a b", "a\x00b"):
+        open_kept(tmp_path, "mlm", "gad7", name).add(rows_of([1], name.replace("\x00", "0")))
+        open_kept(tmp_path, "mlm", name, "r").add(rows_of([1]))
+    assert len(list((tmp_path / "mlm" / "gad7").iterdir())) == 4
+    assert len(list((tmp_path / "mlm").iterdir())) == 5
+    assert {path.name for path in tmp_path.iterdir()} == {"mlm"}
 
 
-def test_what_was_written_is_read_back(tmp_path, answers):
-    path = answers_path(tmp_path, "owner/model", "gad7", "nli")
-    write_answers(path, answers, {"seconds": 1.5})
-    pd.testing.assert_frame_equal(read_answers(path), answers)
-    assert read_manifest(path) == {"seconds": 1.5}
-    assert sorted(file.suffix for file in path.parent.iterdir()) == [".json", ".parquet"]
+def test_the_store_is_where_the_variable_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "here"))
+    open_kept(None, *WHO).add(rows_of([1]))
+    assert len(read(None)) == 1
+    assert (tmp_path / "here" / "mlm" / "gad7").is_dir()
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", "memory://variable/store")
+    assert read(None).empty
+    open_kept(None, *WHO).add(rows_of([1, 2]))
+    assert len(read("memory://variable/store")) == 2
 
 
-def test_keys_depend_on_respondent_premise_and_hypothesis(answers):
-    swapped = answers.rename(columns={"premise": "hypothesis", "hypothesis": "premise"})
-    keys = [answer_keys("f", answers), answer_keys("g", answers), answer_keys("f", swapped)]
-    assert len({key for part in keys for key in part}) == 6
-    assert answer_keys("f", answers) == keys[0]
+@pytest.mark.parametrize("kind", ["file://{}", "memory://{}"])
+def test_a_store_may_be_a_url(tmp_path, kind):
+    url = kind.format(tmp_path / "store")
+    there = filled(url)
+    pd.testing.assert_frame_equal(read(url), there)
+    assert manifests(url)["answers"].tolist() == [12]
+    assert compact(url) == 2
+    pd.testing.assert_frame_equal(read(url), there)
+    if kind.startswith("file"):
+        pd.testing.assert_frame_equal(read(tmp_path / "store"), there)
 
 
-def test_names_that_look_alike_do_not_share_a_file(tmp_path):
-    paths = {answers_path(tmp_path, name, "gad7", "nli") for name in ("a/b", "a-b", "a b")}
-    assert len(paths) == 3
-    assert all(path.parent == tmp_path / "nli" / "gad7" for path in paths)
+def test_an_object_store_is_opened_with_the_endpoint_of_its_url():
+    url = "s3://bucket/answers?endpoint_override=127.0.0.1:9&scheme=http&region=x"
+    system, root = store_module._opened_url(url)
+    assert (system.type_name, root) == ("s3", "bucket/answers")
+    assert system.region == "x"
 
 
-def test_a_file_cut_short_is_set_aside_with_a_warning(tmp_path, answers):
-    path = tmp_path / "answers.parquet"
-    for number in (1, 2):
-        write_answers(path, answers, {})
-        whole = path.read_bytes()
-        path.write_bytes(whole[: len(whole) // 2])
-        with pytest.warns(UserWarning, match=f"set aside as answers.parquet.damaged-{number}"):
-            assert read_answers(path).empty
-        assert (
-            path.with_name(f"answers.parquet.damaged-{number}").read_bytes()
-            == whole[: len(whole) // 2]
-        )
-        assert not path.exists()
+@pytest.mark.parametrize(
+    "store", [5, b"x", "", "~nosuchuser/x", "a\x00b", "nosuch://x", "\ud800", ["a"], "s3://"]
+)
+def test_what_is_no_store_is_said_in_one_sentence(store):
+    with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE") as error:
+        open_kept(store, *WHO).add(rows_of([1]))
+    assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"not parquet at all"])
-def test_a_file_that_is_no_parquet_is_set_aside(tmp_path, content):
-    path = tmp_path / "answers.parquet"
+def test_a_store_that_is_a_file_is_named(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for store in (tmp_path / "file", f"file://{tmp_path}/file"):
+        for use in (lambda s: open_kept(s, *WHO), compact, manifests):
+            with pytest.raises(StoreError, match="is a file, and no store: name another folder"):
+                use(store)
+    with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE"):
+        filled(tmp_path / "file" / "below")
+    (tmp_path / "mlm").write_text("mine")
+    with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE"):
+        filled(tmp_path)
+    assert (tmp_path / "file").read_text() == (tmp_path / "mlm").read_text() == "mine"
+
+
+def test_who_may_read_is_for_the_umask_to_say(tmp_path):
+    for mask, mode in ((0o077, 0o600), (0o022, 0o644)):
+        before = os.umask(mask)
+        try:
+            filled(tmp_path / oct(mask), parts=2)
+            compact(tmp_path / oct(mask))
+        finally:
+            os.umask(before)
+        assert {path.stat().st_mode & 0o777 for path in files_of(tmp_path / oct(mask))} == {mode}
+
+
+# Damage
+
+
+def damage_part(store, number: int, content: bytes) -> Path:
+    path = files_of(store)[number]
     path.write_bytes(content)
-    with pytest.warns(UserWarning, match="damaged or cut short"):
-        assert read_answers(path).empty
+    return path
 
 
-def test_a_parquet_file_of_something_else_is_set_aside(tmp_path):
-    path = tmp_path / "answers.parquet"
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_a_part_cut_short_is_set_aside_and_nothing_else_is_lost(tmp_path, share):
+    filled(tmp_path)
+    whole = files_of(tmp_path)[1].read_bytes()
+    path = damage_part(tmp_path, 1, whole[: int(len(whole) * share)])
+    with pytest.warns(UserWarning, match="damaged or cut short") as warned:
+        rows = read(tmp_path)
+    assert f"set aside as {path.name}.damaged-1, and its questions are asked again" in str(
+        warned[0].message
+    )
+    pd.testing.assert_frame_equal(rows, rows_of([0, 1, 2, 3, 8, 9, 10, 11]))
+    assert not path.exists()
+    assert path.with_name(f"{path.name}.damaged-1").exists()
+    kept = open_kept(tmp_path, *WHO)  # without a warning now
+    kept.add(rows_of(range(4, 8)))
+    assert len(read(tmp_path)) == 12
+
+
+def test_each_of_a_hundred_flipped_bytes_is_noticed(tmp_path):
+    filled(tmp_path, parts=1, each=40)
+    path = files_of(tmp_path)[0]
+    whole = path.read_bytes()
+    chance = random.Random(0)
+    places = [0, len(whole) - 1, len(whole) - 6, *chance.sample(range(len(whole)), 97)]
+    for place in places:
+        content = bytearray(whole)
+        content[place] ^= 1 << chance.randrange(8)
+        path.write_bytes(content)
+        with pytest.warns(UserWarning, match="damaged or cut short"):
+            assert read(tmp_path).empty
+    assert len(files_of(tmp_path)) == 100, "each is there to look at"
+    path.write_bytes(whole)
+    assert len(read(tmp_path)) == 40
+
+
+def foreign(folder: Path, kind: str) -> Path:
+    path = folder / "notes.parquet"
+    if kind == "text":
+        path.write_text("not parquet at all")
+        return path
     pd.DataFrame({"a": [1]}).to_parquet(path)
-    with pytest.warns(UserWarning, match="damaged"):
-        assert read_answers(path).empty
+    if kind == "parquet":
+        return path
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return path.rename(folder / f"v1-{7:019d}-{digest}.parquet")
 
 
-def test_a_damaged_manifest_does_not_matter(tmp_path, answers):
-    path = tmp_path / "answers.parquet"
-    write_answers(path, answers, {})
-    path.with_suffix(".json").write_text("{")
-    assert read_manifest(path) == {}
+@pytest.mark.parametrize("kind", ["text", "parquet", "parquet under the name of a part"])
+def test_a_foreign_part_is_set_aside_and_nothing_else_is_lost(tmp_path, kind):
+    there = filled(tmp_path)
+    path = foreign(files_of(tmp_path)[0].parent, kind)
+    with pytest.warns(UserWarning, match=f"{path.name} is no part of a store: it was set aside"):
+        pd.testing.assert_frame_equal(read(tmp_path), there)
+    pd.testing.assert_frame_equal(read(tmp_path), there)
 
 
-def test_a_full_disk_ends_in_one_sentence_and_keeps_what_was_stored(tmp_path, answers):
-    path = tmp_path / "answers.parquet"
-    write_answers(path, answers, {"seconds": 1.0})
+def test_a_part_of_other_kinds_of_values_is_set_aside(tmp_path):
+    there = filled(tmp_path)
+    other = tmp_path / "other"
+    open_kept(other, *WHO).add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
+    shutil.copy(files_of(other)[0], files_of(tmp_path / "mlm")[0].parent)
+    shutil.rmtree(other)
+    with pytest.warns(UserWarning, match="other kinds of values than the others"):
+        pd.testing.assert_frame_equal(read(tmp_path), there)
+
+
+def test_other_files_are_left_alone(tmp_path):
+    there = filled(tmp_path)
+    folder = files_of(tmp_path)[0].parent
+    (folder / "README.txt").write_text("mine")
+    (tmp_path / "mlm" / "old.parquet").write_text("of an earlier version")
+    (folder / ".v1-1.parquet.tmp").write_text("half")
+    pd.testing.assert_frame_equal(read(tmp_path), there)
+    assert compact(tmp_path) == 2
+    assert len(manifests(tmp_path)) == 1
+    assert len(files_of(tmp_path)) == 4
+
+
+def test_a_part_of_a_newer_version_is_said_and_left_alone(tmp_path):
+    filled(tmp_path)
+    newer = files_of(tmp_path)[0].with_name("v2-of-another-kind.parquet")
+    newer.write_text("what this version does not know")
+    for use in (read, manifests):
+        with pytest.raises(StoreError, match="newer version of this package: update the package"):
+            use(tmp_path)
+    compact(tmp_path)
+    assert newer.read_text() == "what this version does not know"
+    newer.unlink()
+    assert len(read(tmp_path)) == 12
+
+
+def test_a_store_that_may_only_be_read_is_read_and_damage_is_said(tmp_path, monkeypatch):
+    there = filled(tmp_path)
+    folder = files_of(tmp_path)[0].parent
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    class ReadOnly(store_module._Folder):
+        def __init__(self, system, path):
+            super().__init__(system, path)
+            self.system = Refusing(system)
+
+    class Refusing:
+        type_name = "local"
+
+        def __init__(self, system):
+            self._system = system
+
+        def __getattr__(self, name):
+            allowed = ("get_file_info", "open_input_file")
+            return getattr(self._system, name) if name in allowed else refuse
+
+    monkeypatch.setattr(store_module, "_Folder", ReadOnly)
+    kept = open_kept(tmp_path, *WHO)
+    pd.testing.assert_frame_equal(kept.rows, there)
+    with pytest.raises(StoreError, match=r"Permission denied\): give access to it, or name"):
+        kept.add(rows_of([50]))
+    whole = files_of(tmp_path)[2].read_bytes()
+    damage_part(tmp_path, 2, whole[:-1])
+    for _ in range(2):
+        with pytest.warns(UserWarning, match=r"cannot be set aside \(Permission denied\)"):
+            assert len(read(tmp_path)) == 8
+    assert len(list(folder.iterdir())) == 3
+
+
+# Full disks, kills, other processes
+
+
+def test_a_full_disk_ends_in_one_sentence_and_keeps_what_was_stored(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]
+    try:
+        mounted = subprocess.run(mount, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("a small disk can be mounted by root only")
+    try:
+        kept = open_kept(disk, *WHO)
+        noise = random.Random(0)
+        written = 0
+        with pytest.raises(StoreError) as error:  # noqa: PT012 (which addition it is, is open)
+            for written in range(1000):
+                rows = rows_of([written])
+                rows["by"] = noise.randbytes(5000).hex()
+                kept.add(rows)
+        assert "No space left on device" in str(error.value)
+        assert "free some space, or name another folder in PSYCHOMETRICS_STORE" in str(error.value)
+        assert "what was stored before is still there" in str(error.value)
+        assert written > 5
+        assert len(kept.rows) == len(read(disk)) == written
+        assert all(path.suffix == ".parquet" for path in files_of(disk)), "nothing half is left"
+        files_of(disk)[0].unlink()
+        again = open_kept(disk, *WHO)
+        again.add(rows_of([0]))
+        assert len(read(disk)) == written, "it goes on when there is space"
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_limit_on_files_is_said_as_a_full_disk_is(tmp_path):
+    there = filled(tmp_path)
+    kept = open_kept(tmp_path, *WHO)
     limit, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
     try:
-        with pytest.raises(StoreError) as error:
-            write_answers(path, pd.concat([answers] * 50), {"seconds": 2.0})
+        with pytest.raises(StoreError, match="free some space"):
+            kept.add(rows_of(range(50, 100)))
+        with pytest.raises(StoreError, match="free some space"):
+            compact(tmp_path)
+        kept.close()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
         signal.signal(signal.SIGXFSZ, before)
-    assert "free some space" in str(error.value)
-    assert str(path) in str(error.value)
-    pd.testing.assert_frame_equal(read_answers(path), answers)
-    assert json.loads(path.with_suffix(".json").read_text()) == {"seconds": 1.0}
-    assert len(list(tmp_path.iterdir())) == 2, "no temporary file is left"
+    pd.testing.assert_frame_equal(read(tmp_path), there)
+    assert len(files_of(tmp_path)) == 3, "nothing half is left"
 
 
-def test_a_store_that_is_a_file_is_named(tmp_path, answers):
-    (tmp_path / "store").write_text("")
-    with pytest.raises(StoreError, match="name another folder in PSYCHOMETRICS_STORE"):
-        write_answers(answers_path(tmp_path / "store", "r", "gad7", "nli"), answers, {})
+def put_questions(store, log, questions: int = 400) -> None:
+    """Ask as a mode does: what is not kept, a chunk at a time; each chunk is noted in the log."""
+    with open_kept(store, *WHO, {"dtype": "float32"}) as kept:
+        missing = [number for number in range(questions) if key_of(str(number)) not in kept]
+        for start in range(0, len(missing), CHUNK):
+            chunk = missing[start : start + CHUNK]
+            with open(log, "a") as file:
+                file.write(json.dumps(chunk) + "\n")
+            kept.add(rows_of(chunk), seconds=0.5)
 
 
-def test_a_write_killed_at_any_moment_leaves_the_old_file_or_the_new(tmp_path, answers):
-    path = tmp_path / "answers.parquet"
-    write_answers(path, answers, {})
-    code = (
-        "import sys, pandas as pd\n"
-        "from pathlib import Path\n"
-        "from psychometrics.store import read_answers, write_answers\n"
-        "path = Path(sys.argv[1]); answers = read_answers(path)\n"
-        "print('ready', flush=True)\n"
-        "while True:\n"
-        "    write_answers(path, answers, {})\n"
-    )
-    for wait in (0.02, 0.05, 0.11):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True
+def test_killed_at_any_of_twenty_moments_at_most_the_chunk_in_the_air_is_asked_again(tmp_path):
+    def arguments(number):
+        return tmp_path / f"store-{number}", tmp_path / f"log-{number}"
+
+    finished = 0
+    for store, log in killed_at_random(put_questions, arguments):
+        asked = [n for line in log.read_text().splitlines() for n in json.loads(line)]
+        assert set(asked) == set(range(400))
+        assert len(asked) - 400 <= CHUNK
+        finished += len(asked) == 400
+        pd.testing.assert_frame_equal(read(store), read(tmp_path / "store-0"))
+        assert manifests(store)["answers"].tolist() == [400]
+    assert finished < 20, "some were killed in the middle of a chunk"
+
+
+def put_own(store, writer: int, barrier: str, questions: int) -> None:
+    """One writer of several: own questions, and some that all ask."""
+    kept = open_kept(store, *WHO)
+    while not Path(barrier).exists():
+        time.sleep(0.001)
+    for start in range(0, questions, 10):
+        own = range(1000 * (writer + 1) + start, 1000 * (writer + 1) + start + 10)
+        kept.add(pd.concat([rows_of(own, f"w{writer}"), rows_of([start], f"w{writer}")]))
+
+
+def test_four_writers_at_once_lose_no_row_and_agree_on_the_first(tmp_path):
+    go = str(tmp_path / "go")
+    started = [start_elsewhere(put_own, tmp_path / "s", writer, go, 200) for writer in range(4)]
+    Path(go).touch()
+    compactions = 0
+    while any(process.is_alive() for _, process in started):
+        compactions += compact(tmp_path / "s") > 0
+    for _, process in started:
+        process.join()
+        assert process.exitcode == 0
+    rows = read(tmp_path / "s")
+    numbers = [1000 * (writer + 1) + n for writer in range(4) for n in range(200)]
+    assert set(rows.index) == {key_of(str(n)) for n in [*numbers, *range(0, 200, 10)]}
+    compact(tmp_path / "s")
+    assert read(tmp_path / "s")["by"].to_dict() == rows["by"].to_dict()
+    assert len(files_of(tmp_path / "s")) == 1
+    assert compactions > 0, "some parts were merged beside the writers"
+
+
+def compact_for_ever(store) -> None:
+    while True:
+        compact(store)
+
+
+def test_readers_see_all_rows_while_others_compact_and_add(tmp_path):
+    filled(tmp_path, parts=30, each=10)
+    _, process = start_elsewhere(compact_for_ever, tmp_path)
+    writer = open_kept(tmp_path, *WHO)
+    try:
+        for number in range(40):
+            writer.add(rows_of([1000 + number]))
+            assert len(read(tmp_path)) == 301 + number
+    finally:
+        process.kill()
+        process.join()
+    assert len(read(tmp_path)) == 340
+
+
+def test_threads_share_one(tmp_path):
+    kept = open_kept(tmp_path, *WHO)
+    work = [
+        threading.Thread(target=lambda a=a: [kept.add(rows_of([n, 500])) for n in range(a, a + 10)])
+        for a in range(0, 80, 10)
+    ]
+    for thread in work:
+        thread.start()
+    for thread in work:
+        thread.join()
+    assert len(kept) == len(kept.rows) == len(read(tmp_path)) == 81
+
+
+# Compaction
+
+
+def test_compaction_changes_no_row_and_no_manifest(tmp_path):
+    for who in (WHO, ("chat", "phq9", "r")):
+        filled(tmp_path, parts=5, who=who)
+    rows, said = read(tmp_path), manifests(tmp_path)
+    assert compact(tmp_path) == 8
+    pd.testing.assert_frame_equal(read(tmp_path), rows)
+    pd.testing.assert_frame_equal(manifests(tmp_path), said)
+    names = [path.name for path in files_of(tmp_path)]
+    assert len(names) == 2
+    assert compact(tmp_path) == 0
+    assert [path.name for path in files_of(tmp_path)] == names, "one part is not written again"
+
+
+def test_killed_between_the_two_steps_of_compaction_nothing_is_lost_or_twice(tmp_path, monkeypatch):
+    rows, said = filled(tmp_path, parts=5), manifests(tmp_path)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store_module._Folder, "_delete", killed)
+    for parts in (6, 7):
+        with pytest.raises(KeyboardInterrupt):
+            compact(tmp_path)
+        assert len(files_of(tmp_path)) == parts
+        pd.testing.assert_frame_equal(read(tmp_path), rows)
+        pd.testing.assert_frame_equal(manifests(tmp_path), said)
+    monkeypatch.undo()
+    assert compact(tmp_path) == 6
+    pd.testing.assert_frame_equal(read(tmp_path), rows)
+    pd.testing.assert_frame_equal(manifests(tmp_path), said)
+
+
+def fill_and_compact(store, template) -> None:
+    if not store.exists():
+        shutil.copytree(template, store)
+    compact(store)
+
+
+def test_compaction_killed_at_any_moment_loses_nothing(tmp_path):
+    rows = filled(tmp_path / "template", parts=40)
+    said = manifests(tmp_path / "template")
+    for number in range(1, 11):
+        shutil.copytree(tmp_path / "template", tmp_path / f"store-{number}")
+    for number in range(1, 11):
+        store = tmp_path / f"store-{number}"
+        run_elsewhere(compact, store, kill_after=0.01 * number)
+        pd.testing.assert_frame_equal(read(store), rows)
+        pd.testing.assert_frame_equal(manifests(store), said)
+        compact(store)
+        pd.testing.assert_frame_equal(read(store), rows)
+
+
+def test_a_damaged_part_is_not_merged(tmp_path):
+    filled(tmp_path)
+    damage_part(tmp_path, 1, b"")
+    with pytest.warns(UserWarning, match="damaged or cut short"):
+        assert compact(tmp_path) == 1
+    pd.testing.assert_frame_equal(read(tmp_path), rows_of([0, 1, 2, 3, 8, 9, 10, 11]))
+
+
+def test_a_merged_part_is_bounded(tmp_path, monkeypatch):
+    rows = filled(tmp_path, parts=20, each=50)
+    monkeypatch.setattr(store_module, "_LARGE", 20_000)
+    assert compact(tmp_path) == 20 - len(files_of(tmp_path))
+    assert 3 <= len(files_of(tmp_path)) <= 8
+    pd.testing.assert_frame_equal(read(tmp_path), rows)
+
+
+def test_what_a_killed_writer_left_goes_a_day_later(tmp_path):
+    filled(tmp_path)
+    folder = files_of(tmp_path)[0].parent
+    fresh, stale = folder / ".v1-1-a.parquet.tmp", folder / ".v1-2-b.parquet.tmp"
+    for path in (fresh, stale):
+        path.write_text("half")
+    os.utime(stale, (time.time() - 90_000,) * 2)
+    compact(tmp_path)
+    assert fresh.exists()
+    assert not stale.exists()
+
+
+def test_closing_merges_many_small_parts_and_no_few(tmp_path):
+    with open_kept(tmp_path, *WHO) as kept:
+        for number in range(MANY_PARTS):
+            kept.add(rows_of([number]))
+    assert len(files_of(tmp_path)) == MANY_PARTS
+    with open_kept(tmp_path, *WHO) as kept:
+        assert len(kept) == MANY_PARTS
+    assert len(files_of(tmp_path)) == MANY_PARTS, "who only reads changes nothing"
+    with open_kept(tmp_path, *WHO) as kept:
+        kept.add(rows_of([MANY_PARTS]))
+    assert len(files_of(tmp_path)) == 1
+    pd.testing.assert_frame_equal(read(tmp_path), rows_of(range(MANY_PARTS + 1)))
+
+
+# Manifests
+
+
+def test_manifests_say_who_answered_how_with_which_version(tmp_path):
+    assert manifests(tmp_path / "nowhere").empty
+    assert "answers" in manifests(tmp_path / "nowhere")
+    for number, dtype in enumerate(("float32", "bfloat16", "float32")):
+        kept = open_kept(
+            tmp_path, *WHO, {"revision": "abc", "dtype": dtype, "n": {"a": number % 2}}
         )
-        assert writer.stdout.readline() == "ready\n"
-        with pytest.raises(subprocess.TimeoutExpired):
-            writer.wait(wait)
-        os.kill(writer.pid, signal.SIGKILL)
-        writer.wait()
-        writer.stdout.close()
-        pd.testing.assert_frame_equal(read_answers(path), answers)
+        kept.add(rows_of(range(number * 10, number * 10 + 5)), seconds=2.0)
+    open_kept(tmp_path, "chat", "phq9", "r\ud800", {"endpoint": "e"}).add(rows_of([1]))
+    said = manifests(tmp_path).sort_values("answers", ignore_index=True)
+    assert said["answers"].tolist() == [1, 5, 10]
+    assert said["seconds"].round(6).tolist() == [0, 2, 4]
+    assert said["dtype"].tolist()[1:] == ["bfloat16", "float32"]
+    assert said["mode"].tolist() == ["chat", "mlm", "mlm"]
+    assert said["questionnaire"].tolist() == ["phq9", "gad7", "gad7"]
+    assert set(said["package_version"]) == {store_module._package_version()}
+    assert (said["first"] <= said["last"]).all()
+    text = b"".join(path.read_bytes() for path in files_of(tmp_path))
+    assert os.uname().nodename.encode() not in text, "no host is named"
+
+
+def test_a_part_is_plain_parquet_for_other_tools(tmp_path):
+    filled(tmp_path, parts=1)
+    table = pq.read_table(files_of(tmp_path)[0])
+    assert table.column_names == ["key", "probability", "by", "written", "seconds", "manifest"]
+    assert json.loads(table["manifest"][0].as_py())["respondent_id"] == "owner/model"
+
+
+# Growth
+
+
+def grown(store, answers: int, monkeypatch) -> tuple[int, int, int]:
+    """Bytes written, files written and bytes read to add that many answers 512 at a time."""
+    written = []
+    put, opened = store_module._Folder._put, store_module._Folder.read
+
+    def counted(self, name, content):
+        written.append(content.size)
+        put(self, name, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module._Folder, "_put", counted)
+        patch.setattr(store_module._Folder, "_sync", lambda *_: None)
+        reads = []
+        patch.setattr(
+            store_module._Folder, "read", lambda s, *a, **k: reads.append(a) or opened(s, *a, **k)
+        )
+        kept = open_kept(store, *WHO)
+        for start in range(0, answers, 512):
+            kept.add(rows_of(range(start, min(start + 512, answers))))
+        assert len(kept.rows) == answers
+    return sum(written), len(written), len(reads)
+
+
+def test_a_hundred_thousand_answers_cost_ten_times_what_ten_thousand_do(tmp_path, monkeypatch):
+    small = grown(tmp_path / "small", 10_000, monkeypatch)
+    large = grown(tmp_path / "large", 100_000, monkeypatch)
+    assert small[1:] == (20, 0)
+    assert large[1:] == (196, 0), "each chunk is one file, and none is read or written again"
+    assert 9 < large[0] / small[0] < 11
+    pd.testing.assert_frame_equal(read(tmp_path / "large"), rows_of(range(100_000)))
+    compact(tmp_path / "large")
+    pd.testing.assert_frame_equal(read(tmp_path / "large"), rows_of(range(100_000)))
+
+
+def test_many_short_runs_rewrite_a_row_few_times(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "MANY_PARTS", 4)
+    monkeypatch.setattr(store_module._Folder, "_sync", lambda *_: None)
+    merged = []
+    write = store_module._Folder.write
+
+    def counted(self, table):
+        merged.append(len(table))
+        return write(self, table)
+
+    monkeypatch.setattr(store_module._Folder, "write", counted)
+    for run in range(60):
+        with open_kept(tmp_path, *WHO) as kept:
+            for start in range(run * 200, run * 200 + 200, 50):
+                kept.add(rows_of(range(start, start + 50)))
+    assert len(read(tmp_path)) == 12_000
+    assert sum(merged) < 12_000 * 8, "about the logarithm of the runs, not their number"
+    assert len(files_of(tmp_path)) < 20
+
+
+def test_no_warning_is_raised_by_what_is_in_order(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        filled(tmp_path)
+        compact(tmp_path)
+        read(tmp_path)
