@@ -557,10 +557,11 @@ def _opened(store: str | Path | None) -> tuple[fs.FileSystem, str]:
         ImportError,
         NotImplementedError,
     ) as error:
+        said = f"{store!r} cannot be opened as a store ({_reason(error)})"
+        said = re.sub(r"//[^/@\s]*@", "//", said)  # a URL may hold a key and its secret
         raise StoreError(
-            f"{store!r} cannot be opened as a store ({_reason(error)}): name a folder, or a URL "
-            f"that pyarrow or fsspec opens, in PSYCHOMETRICS_STORE."
-        ) from error
+            f"{said}: name a folder, or a URL that pyarrow or fsspec opens, in PSYCHOMETRICS_STORE."
+        ) from None
     if not text or kind == fs.FileType.File:
         raise StoreError(
             f"{root} is a file, and no store: name another folder in PSYCHOMETRICS_STORE."

@@ -225,6 +225,12 @@ def test_what_is_no_store_is_said_in_one_sentence(store):
     assert "\n" not in str(error.value)
 
 
+def test_the_secret_in_a_url_is_not_said():
+    with pytest.raises(StoreError, match="cannot be opened as a store") as error:
+        open_kept("nosuch://name:secret@bucket/x", *WHO)
+    assert "secret" not in str(error.value)
+
+
 def test_a_store_that_is_a_file_is_named(tmp_path):
     (tmp_path / "file").write_text("mine")
     for store in (tmp_path / "file", f"file://{tmp_path}/file"):
@@ -354,6 +360,8 @@ def test_a_store_that_may_only_be_read_is_read_and_damage_is_said(tmp_path, monk
     there = filled(tmp_path)
     folder = files_of(tmp_path)[0].parent
 
+    allowed = ["get_file_info", "open_input_file"]
+
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
@@ -369,7 +377,6 @@ def test_a_store_that_may_only_be_read_is_read_and_damage_is_said(tmp_path, monk
             self._system = system
 
         def __getattr__(self, name):
-            allowed = ("get_file_info", "open_input_file")
             return getattr(self._system, name) if name in allowed else refuse
 
     monkeypatch.setattr(store_module, "_Folder", ReadOnly)
@@ -383,6 +390,9 @@ def test_a_store_that_may_only_be_read_is_read_and_damage_is_said(tmp_path, monk
         with pytest.warns(UserWarning, match=r"cannot be set aside \(Permission denied\)"):
             assert len(read(tmp_path)) == 8
     assert len(list(folder.iterdir())) == 3
+    allowed.remove("open_input_file")
+    with pytest.raises(StoreError, match=r"cannot be read \(Permission denied\): make it readable"):
+        read(tmp_path)
 
 
 # Full disks, kills, other processes
