@@ -355,23 +355,23 @@ class _Folder:
         columns: list[str] | None = None,
         without: tuple[str, ...] = (),
     ) -> list[pa.Table]:
-        """Tables of the parts that are not among those seen, which their names join.
+        """Tables of the parts that are not among those seen, which their names then join.
 
         Those that are damaged, or do not fit the schema, are set aside with a warning.
         """
         tables = []
+        met = set(seen)  # if one cannot be read, all are to be read again
         # Again until nothing is new: a compaction may exchange parts while this lists and reads.
         while unread := [
             file.base_name
             for file in self.files()
-            if file.extension == "parquet" and file.base_name not in seen
+            if file.extension == "parquet" and file.base_name not in met
         ]:
             for name in unread:
-                try:
+                table = None
+                with contextlib.suppress(FileNotFoundError):  # merged into one of the next look
                     table = self.read(name, columns, without)
-                except FileNotFoundError:  # merged into another, which the next look shows
-                    continue
-                seen.add(name)
+                met.add(name)
                 if table is None:
                     continue
                 if (fitting := _fitting(schema, table)) is None:
@@ -379,6 +379,7 @@ class _Folder:
                     continue
                 schema = fitting
                 tables.append(table)
+        seen |= met
         return tables
 
     def read(
