@@ -10,7 +10,7 @@ _ROOT = _PACKAGE.parent if (_PACKAGE.parent / "questionnaires").is_dir() else _P
 
 
 def questionnaires_dir() -> Path:
-    """Folder of the instruments' YAML files."""
+    """Folder of the questionnaires' YAML files."""
     return _ROOT / "questionnaires"
 
 
