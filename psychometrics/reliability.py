@@ -92,7 +92,8 @@ def omega(items: pd.DataFrame) -> float:
     if not np.isfinite(correlations).all():
         return float("nan")
     try:
-        fitted = Factor(corr=correlations, n_factor=1, method="pa").fit(maxiter=500)
+        with np.errstate(divide="ignore", invalid="ignore"):  # fewer respondents than items
+            fitted = Factor(corr=correlations, n_factor=1, method="pa").fit(maxiter=500)
     except np.linalg.LinAlgError:
         return float("nan")
     loadings = fitted.loadings[:, 0]

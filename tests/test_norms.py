@@ -30,7 +30,8 @@ def answers_of(questionnaire, values, respondent="a", run=1, **more):
     return pd.DataFrame(
         {
             "respondent_id": respondent, "questionnaire": questionnaire.id, "mode": "human",
-            "run": run, "item_id": ids, "value": np.asarray(values, dtype=float), "status": "ok", **more,
+            "run": run, "item_id": ids, "value": np.asarray(values, dtype=float),
+            "status": "ok", **more,
         }
     )  # fmt: skip
 

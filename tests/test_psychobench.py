@@ -37,7 +37,8 @@ def answers_of(questionnaire, values, respondent="a", run=1, **more):
     return pd.DataFrame(
         {
             "respondent_id": respondent, "questionnaire": questionnaire.id, "mode": "human",
-            "run": run, "item_id": ids, "value": np.asarray(values, dtype=float), "status": "ok", **more,
+            "run": run, "item_id": ids, "value": np.asarray(values, dtype=float),
+            "status": "ok", **more,
         }
     )  # fmt: skip
 
@@ -148,7 +149,7 @@ def test_a_study_is_compared_with_its_own_baseline():
     assert table.loc["conscientiousness", "p"] == pytest.approx(p)
     with pytest.raises(ParameterError, match="it has v1"):
         published_tests("wordings", "v9")
-    with pytest.raises(ParameterError, match="models or roles"):
+    with pytest.raises(ParameterError, match="against norms must be one of models, roles"):
         published_tests("wordings")
 
 
