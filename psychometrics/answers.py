@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 
 from .exceptions import ParameterError
@@ -11,6 +13,42 @@ STATUSES = ("ok", "refused", "out_of_range", "missing", "ambiguous", "unreadable
 """What became of a question; only ``ok`` has a value."""
 COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", "status")
 """Of every table of answers; what is particular to a way of asking comes after them."""
+
+
+def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable[str] = ()) -> None:
+    """Stop with a sentence where a table lacks a column, or has something else than a number in it.
+
+    Parameters
+    ----------
+    table : DataFrame
+    columns : iterable of str
+        Those that must be there.
+    numbers : iterable of str
+        Those that must be there and be numbers, or missing.
+
+    Raises
+    ------
+    ParameterError
+        It is no DataFrame, lacks a column, or holds text where a number belongs.
+
+    Examples
+    --------
+    >>> check_columns(pd.DataFrame({"score": ["high"]}), ["respondent_id"], ["score"])
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: The table has no column 'respondent_id'; add it.
+    """
+    if not isinstance(table, pd.DataFrame):
+        raise ParameterError(f"A DataFrame is needed, got {type(table).__name__}.")
+    for column in (*columns, *numbers):
+        if column not in table:
+            raise ParameterError(f"The table has no column '{column}'; add it.")
+    for column in numbers:
+        wrong = table[column].notna() & pd.to_numeric(table[column], errors="coerce").isna()
+        if wrong.any():
+            raise ParameterError(
+                f"The column '{column}' holds {table[column][wrong].iloc[0]!r}; give numbers."
+            )
 
 
 def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:

@@ -1,249 +1,306 @@
-"""The qualitative protocol: sheets of completions for annotators, and their agreement."""
+"""Content validity: how near prompts stay to their items, how well they read, what a panel says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import combinations
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from .beliefs import MASK
-from .exceptions import ParameterError
-from .hurtfulness import hurtful, missed
-from .studies.fairbelief import read_table
+from .answers import check_columns
+from .exceptions import DataError, ParameterError, RespondentError
+from .population import base_path
+from .prompts import prompts
+from .questionnaires import Questionnaire
+
+_WORDING_VARIABLE = "PSYCHOMETRICS_WORDING"
+_RATINGS = ("meaning_kept", "natural", "neutral", "measures_it")
 
 
-def completed(
-    queries: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    hits: np.ndarray,
-    n: int = 8,
-    seed: int = 0,
-) -> list[str]:
-    """Sentences to look at: a seeded sample of hits, the mask replaced by the completion.
+def content_validity(
+    questionnaire: Questionnaire,
+    encoder: str = "embedded",
+    acceptability: str | None = "embedded",
+) -> pd.DataFrame:
+    r"""Semantic similarity to the item, and linguistic acceptability, of every prompt.
+
+    With unit embeddings :math:`e` of the item and of premise and hypothesis together,
+
+    .. math:: SS = e_{\text{item}} \cdot e_{\text{prompt}}, \qquad
+              LA = \tfrac12 (p_{\text{premise}} + p_{\text{hypothesis}})
 
     Parameters
     ----------
-    queries : sequence of T str
-    rows : sequence of T sequences of K str
-        Completions.
-    hits : ndarray of bool, shape (T, K)
-        Those to draw from.
-    n : int
-        How many, fewer if there are not as many different sentences.
-    seed : int
-        Of the draw.
+    questionnaire : Questionnaire
+        Where its wording is not ``verbatim``, the items' own wording is read from the file named
+        by ``PSYCHOMETRICS_WORDING`` if that has it.
+    encoder : str
+        A sentence-transformers model: ``"embedded"``, a local folder or a hub id.
+    acceptability : str or None
+        As in :func:`psychometrics.respondents.heads.load_acceptability`; None leaves it out.
 
     Returns
     -------
-    list of str
-        Offensive.
+    DataFrame
+        ``item_id, template, term, polarity, intensifier``; ``similarity``, the cosine of item and
+        prompt (premise and hypothesis together), from -1 to 1; ``acceptability``, the mean
+        probability over premise and hypothesis; ``wording``, what the item's text was: verbatim,
+        original (from the user's file) or paraphrase.
+
+    Raises
+    ------
+    RespondentError
+        The encoder or the acceptability model cannot be loaded.
+    DataError
+        The file named by ``PSYCHOMETRICS_WORDING`` cannot be read, lacks a column, or has
+        another number of items.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.3 (content validity).
 
     Examples
     --------
-    >>> completed(["It is [M]."], [["fine", "a rat"]], np.array([[False, True]]))
-    ['It is a rat.']
+    >>> from psychometrics import load_questionnaire
+    >>> table = content_validity(load_questionnaire("challenges"), acceptability=None)
+    >>> round(float(table["similarity"].mean()), 2)
+    0.32
     """
-    places = np.random.default_rng(seed).permutation(np.argwhere(hits)).tolist()
-    drawn = (queries[t].replace(MASK, rows[t][k].strip()) for t, k in places)
-    return list(dict.fromkeys(drawn))[:n]
+    table = prompts(questionnaire)
+    texts, wording = _item_texts(questionnaire)
+    model = _load_encoder(encoder)
+    options = {"normalize_embeddings": True, "show_progress_bar": False}
+    items = dict(zip(texts, model.encode(list(texts.values()), **options), strict=True))
+    answers = model.encode((table["premise"] + " " + table["hypothesis"]).tolist(), **options)
+    frame = table[["item_id", "template", "term", "polarity", "intensifier"]].copy()
+    frame["similarity"] = [
+        float(items[item] @ answer) for item, answer in zip(table["item_id"], answers, strict=True)
+    ]
+    if acceptability is not None:
+        # This room imports torch at its top.
+        from .respondents.heads import acceptability as judged
+
+        sentences = [*table["premise"], *table["hypothesis"]]
+        frame["acceptability"] = judged(sentences, acceptability).reshape(2, -1).mean(axis=0)
+    return frame.assign(wording=wording)
 
 
-def lexicon_errors(
-    queries: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    words: Iterable[str],
-    everyday: Iterable[str],
-    n: int = 5,
-    seed: int = 0,
-) -> dict[str, list[str]]:
-    """Sentences that a lexicon may judge wrongly, either way.
+def curation_sheet(questionnaire: Questionnaire, rater: str) -> pd.DataFrame:
+    """A sheet for a panel: one row per item, what the item and its prompts say, columns to fill.
 
     Parameters
     ----------
-    queries : sequence of T str
-    rows : sequence of T sequences of K str
-        Completions.
-    words : iterable of str
-        Lemmas.
-    everyday : iterable of str
-        Those among them that are ordinary words.
-    n, seed
-        As in :func:`completed`.
-
-    Returns
-    -------
-    dict of lists of str
-        Sentences counted for an everyday word alone, and sentences not counted because of a capital
-        letter, a final s or a lemma of several words. Offensive.
-    """
-    words, everyday = set(words), set(everyday)
-    found = {
-        "Counted for an everyday word alone": hurtful(rows, everyday & words)
-        & ~hurtful(rows, words - everyday)
-    }
-    labels = {
-        "capital": "a capital letter",
-        "plural": "a final s",
-        "phrase": "a lemma of several words",
-    }
-    for name, hits in missed(rows, words).items():
-        found[f"Not counted because of {labels[name]}"] = hits
-    return {label: completed(queries, rows, hits, n, seed) for label, hits in found.items()}
-
-
-def sheets(
-    queries: Sequence[str],
-    rows: dict[str, Sequence[Sequence[str]]],
-    annotators: Sequence[str],
-    instances: int = 60,
-    shared: int = 0,
-    top: int = 10,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Sheets for annotators: an even, seeded share of the templates, with the top completions.
-
-    Parameters
-    ----------
-    queries : sequence of T str
-    rows : dict of sequences of T sequences of K str
-        Completions by model.
-    annotators : sequence of str
-        Their names.
-    instances : int
-        Templates drawn, shared ones included.
-    shared : int
-        How many of them go to every annotator, so that agreement can be measured; the rest are
-        dealt out in turn.
-    top : int
-        Completions of each model for each template.
-    seed : int
-        Of the draw.
+    questionnaire : Questionnaire
+    rater : str
+        Who fills it.
 
     Returns
     -------
     DataFrame
-        ``annotator, instance, respondent_id, template, rank, completion`` and an empty ``label``.
-        Offensive; save one annotator's rows with ``to_csv``.
+        ``rater, item_id, text, templates, source, inverse``, then the empty ratings
+        ``meaning_kept, natural, neutral, measures_it`` (1 yes, 0 no) and ``remark``.
 
     Raises
     ------
-    ParameterError
-        There are fewer templates than asked for, no annotators, or two of the same name.
+    DataError
+        As in :func:`content_validity`.
 
     References
     ----------
-    Setzu et al. (2024), section 4.2: 60 instances, three annotators, top 10.
+    Reuben et al. (2024), section 3.3 and appendix B: the panel's criteria.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> curation_sheet(load_questionnaire("gad7"), "A").shape
+    (7, 11)
     """
-    if not 0 <= shared <= instances <= len(queries):
-        raise ParameterError(
-            f"shared ({shared}) must be at most instances ({instances}), and those at most the "
-            f"{len(queries)} templates."
+    texts, _ = _item_texts(questionnaire)
+    rows = []
+    for item in questionnaire.items:
+        terms = [template.terms or item.terms for template in item.templates]
+        rows.append(
+            {
+                "rater": rater,
+                "item_id": item.id,
+                "text": texts[item.id],
+                "templates": " | ".join(f"{t.premise} {t.hypothesis}" for t in item.templates),
+                "source": " | ".join(", ".join(t.source) for t in terms if t),
+                "inverse": " | ".join(", ".join(t.inverse) for t in terms if t),
+                **dict.fromkeys(_RATINGS, ""),
+                "remark": "",
+            }
         )
-    if not annotators or len(set(annotators)) != len(annotators):
-        raise ParameterError("Name at least one annotator, and each only once.")
-    drawn = np.random.default_rng(seed).permutation(len(queries))[:instances].tolist()
-    hands = [(t, name) for t in drawn[:shared] for name in annotators]
-    own = drawn[shared:]
-    hands += [(t, annotators[i % len(annotators)]) for i, t in enumerate(own)]
-    lines = [
-        (name, t, model, queries[t], k + 1, model_rows[t][k], "")
-        for t, name in hands
-        for model, model_rows in rows.items()
-        for k in range(top)
-    ]
-    columns = ["annotator", "instance", "respondent_id", "template", "rank", "completion", "label"]
-    order = ["annotator", "instance", "respondent_id", "rank"]
-    return pd.DataFrame(lines, columns=columns).sort_values(order, ignore_index=True)
+    return pd.DataFrame(rows)
 
 
-def read_annotations(paths: Iterable[str | Path], labels: Sequence[str]) -> pd.DataFrame:
-    """Filled sheets, read back and checked.
+def read_curation(paths: Sequence[str | Path]) -> pd.DataFrame:
+    """Read filled curation sheets.
 
     Parameters
     ----------
-    paths : iterable of paths
-        CSV files as saved from :func:`sheets`.
-    labels : sequence of str
-        Labels that may be given.
+    paths : sequence of str or Path
+        CSV files as saved from :func:`curation_sheet`, one per rater.
 
     Returns
     -------
     DataFrame
-        The sheets one below the other.
+        ``rater, item_id, criterion, rating``; unrated cells are left out.
 
     Raises
     ------
-    ParameterError
-        A label is missing or unknown, or an annotator has labelled something twice.
+    DataError
+        There is no sheet, one cannot be read or lacks a column, or a rating is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from psychometrics import load_questionnaire
+    >>> sheet = curation_sheet(load_questionnaire("gad7"), "A").assign(natural="1")
+    >>> with tempfile.NamedTemporaryFile(suffix=".csv") as file:
+    ...     sheet.to_csv(file.name, index=False)
+    ...     ratings = read_curation([file.name])
+    >>> len(ratings), ratings["criterion"].unique().tolist()
+    (7, ['natural'])
     """
+    if not paths:
+        raise DataError("There are no curation sheets to read: name at least one.")
     parts = []
     for path in paths:
-        frame = read_table(Path(path), ("annotator", "instance", "respondent_id", "rank", "label"))
-        wrong = frame.index[~frame["label"].isin(labels)]
+        sheet = _table(Path(path), ("rater", "item_id", *_RATINGS))
+        long = sheet.melt(["rater", "item_id"], list(_RATINGS), "criterion", "rating").dropna()
+        wrong = long[~long["rating"].str.strip().isin(["0", "1"])]
         if len(wrong):
-            raise ParameterError(
-                f"{path}, row {wrong[0] + 2}: the label must be one of {', '.join(labels)}, got "
-                f"'{frame['label'][wrong[0]]}'."
+            first = wrong.iloc[0]
+            raise DataError(
+                f"{path}, item {first['item_id']}, {first['criterion']}: a rating is 0 or 1, "
+                f"got '{first['rating']}'."
             )
-        parts.append(frame.astype({"instance": int, "rank": int}))
-    if not parts:
-        raise ParameterError("Name at least one filled sheet.")
-    whole = pd.concat(parts, ignore_index=True)
-    twice = whole.duplicated(["annotator", "instance", "respondent_id", "rank"])
-    if twice.any():
-        row = whole[twice].iloc[0]
-        raise ParameterError(
-            f"{row['annotator']} labelled instance {row['instance']} of {row['respondent_id']}, "
-            f"rank {row['rank']}, twice: keep one of the two."
-        )
-    return whole
+        parts.append(long.assign(rating=long["rating"].astype(int)))
+    return pd.concat(parts, ignore_index=True)
 
 
-def annotation_agreement(annotations: pd.DataFrame) -> pd.DataFrame:
-    """Agreement of annotators on what all of them labelled.
+def rater_agreement(ratings: pd.DataFrame) -> pd.DataFrame:
+    """Agreement between raters, per criterion.
 
     Parameters
     ----------
-    annotations : DataFrame
-        As :func:`read_annotations` gives it.
+    ratings : DataFrame
+        As :func:`read_curation` gives them.
 
     Returns
     -------
     DataFrame
-        ``annotators, n, agreement, kappa``: one row for all (mean pairwise agreement, Fleiss'
-        kappa) and one for each pair (Cohen's kappa).
+        Indexed by criterion: ``raters, items, agreement`` (share of agreeing pairs of ratings),
+        ``fleiss_kappa`` (items that all rated), ``krippendorff_alpha`` (all items; nominal).
 
     Raises
     ------
     ParameterError
-        There are fewer than two annotators, or nothing that all of them labelled.
+        There are fewer than two raters, no item that all of them rated, or one rated it twice.
 
     References
     ----------
-    Fleiss (1971); Cohen (1960).
-    """
-    from sklearn.metrics import cohen_kappa_score
-    from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
+    Fleiss (1971), by statsmodels; Krippendorff (2011), by the package krippendorff.
 
-    keys = ["instance", "respondent_id", "rank"]
-    wide = annotations.pivot(index=keys, columns="annotator", values="label").dropna()
-    if wide.empty or wide.shape[1] < 2:
+    Examples
+    --------
+    >>> ratings = pd.DataFrame({"rater": ["A", "A", "A", "B", "B", "B"], "criterion": "natural",
+    ...                         "item_id": [1, 2, 3, 1, 2, 3], "rating": [1, 1, 0, 1, 0, 0]})
+    >>> rater_agreement(ratings).round(2).loc["natural", ["agreement", "fleiss_kappa"]].tolist()
+    [0.67, 0.33]
+    """
+    # Imports here for cost; both are needed for a panel only.
+    import krippendorff
+    from statsmodels.stats.inter_rater import fleiss_kappa
+
+    check_columns(ratings, ["criterion", "rater", "item_id"], ["rating"])
+    if ratings.duplicated(["criterion", "rater", "item_id"]).any():
+        row = ratings[ratings.duplicated(["criterion", "rater", "item_id"])].iloc[0]
         raise ParameterError(
-            "Agreement needs completions that two or more annotators all labelled: draw the "
-            "sheets with shared above 0."
+            f"{row['rater']} rated {row['criterion']} of {row['item_id']} twice: keep one."
         )
-    pairs = []
-    for one, other in combinations(wide.columns, 2):
-        same = float((wide[one] == wide[other]).mean())
-        labels = sorted(set(wide[one]) | set(wide[other]))
-        kappa = cohen_kappa_score(wide[one], wide[other]) if len(labels) > 1 else np.nan
-        pairs.append((f"{one}, {other}", len(wide), same, kappa))
-    counts = aggregate_raters(wide.to_numpy())[0]
-    together = fleiss_kappa(counts, method="fleiss") if counts.shape[1] > 1 else np.nan
-    mean = float(np.mean([pair[2] for pair in pairs]))
-    lines = [(", ".join(wide.columns), len(wide), mean, together)]
-    lines += pairs if wide.shape[1] > 2 else []
-    return pd.DataFrame(lines, columns=["annotators", "n", "agreement", "kappa"])
+    rows = {}
+    for criterion, part in ratings.groupby("criterion", sort=False):
+        table = part.pivot(index="item_id", columns="rater", values="rating")
+        if table.shape[1] < 2:
+            raise ParameterError("Agreement needs at least two raters: give another sheet.")
+        complete = table.dropna().to_numpy(dtype=int)
+        if not len(complete):
+            raise ParameterError(
+                f"No item was rated by all on '{criterion}': let the raters share some items."
+            )
+        counts = np.stack([(complete == value).sum(axis=1) for value in (0, 1)], axis=1)
+        varied = table.stack().nunique() > 1
+        n = complete.shape[1]
+        agreeing = (counts * (counts - 1)).sum() / (len(complete) * n * (n - 1))
+        rows[criterion] = {
+            "raters": n,
+            "items": len(table),
+            "agreement": agreeing,
+            "fleiss_kappa": fleiss_kappa(counts) if varied else np.nan,
+            "krippendorff_alpha": krippendorff.alpha(
+                table.to_numpy(dtype=float).T, level_of_measurement="nominal"
+            )
+            if varied
+            else np.nan,
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("criterion")
+
+
+def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
+    """The items' texts by id, and what they are: verbatim, original or paraphrase."""
+    own = {item.id: item.text for item in questionnaire.items}
+    if questionnaire.wording == "verbatim":
+        return own, "verbatim"
+    named = os.environ.get(_WORDING_VARIABLE)
+    if not named:
+        return own, "paraphrase"
+    path = Path(named).expanduser()
+    if not path.is_file():
+        raise DataError(
+            f"{_WORDING_VARIABLE} names {named}, which is no file: correct or unset it."
+        )
+    table = _table(path, ("instrument", "wording"))
+    rows = table.loc[table["instrument"] == questionnaire.short_title, "wording"].tolist()
+    if not rows:
+        return own, "paraphrase"
+    if len(rows) != len(own):
+        raise DataError(
+            f"{path} has {len(rows)} items of {questionnaire.short_title}, which has {len(own)}: "
+            f"give one row per item, in order."
+        )
+    return dict(zip(own, rows, strict=True)), "original"
+
+
+def _table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """A CSV file as text, checked for its columns."""
+    try:
+        table = pd.read_csv(path, dtype=str)
+    except (OSError, ValueError) as error:  # pandas' own errors of parsing are ValueErrors
+        raise DataError(f"{path} cannot be read as a CSV file ({error}): correct it.") from None
+    if missing := set(columns) - set(table.columns):
+        raise DataError(f"{path} lacks the column(s) {', '.join(sorted(missing))}: add them.")
+    return table
+
+
+def _load_encoder(name: str):
+    # Imports here for cost: both bring torch.
+    from sentence_transformers import SentenceTransformer
+
+    from .respondents.nli import quietly
+
+    path = base_path() if name == "embedded" else name
+    try:
+        with quietly():
+            return SentenceTransformer(
+                path, trust_remote_code=False, model_kwargs={"use_safetensors": True}
+            )
+    except Exception as error:  # the library's errors have no common class
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise RespondentError(
+            f"The encoder {name} cannot be loaded ({reason.rstrip('.')}): name 'embedded', a "
+            "folder or a hub id of a sentence-transformers model."
+        ) from None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from .answers import check_columns
 from .exceptions import ParameterError
-from .paths import data_dir
 from .questionnaires import Questionnaire, load_questionnaire, psychobench_keys
 
 ASKED = ("respondent_id", "questionnaire", "mode", "run")
@@ -314,7 +313,23 @@ def corrected(
     Returns
     -------
     DataFrame
+
+    Raises
+    ------
+    ParameterError
+        The correction is unknown, or a column is missing.
+
+    References
+    ----------
+    Holm (1979); Benjamini and Hochberg (1995).
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"p": [0.01, 0.03, 0.04]})
+    >>> corrected(table, level=0.05, family=())["p_corrected"].tolist()
+    [0.03, 0.06, 0.06]
     """
+    check_columns(table, family, ["p"])
     if correction not in ("holm", "fdr_bh", "bonferroni", "none"):
         raise ParameterError(
             f"correction must be holm, fdr_bh, bonferroni or none, got '{correction}'."
@@ -327,166 +342,6 @@ def corrected(
     table["significant"] = table["p"] < level
     table["p_corrected"] = table["p"].groupby(key).transform(_corrected_p, method=correction)
     table["significant_corrected"] = table["p_corrected"] < level
-    return table
-
-
-def bsri_conclusions(
-    scores: pd.DataFrame,
-    masculine: float | None = None,
-    feminine: float | None = None,
-) -> pd.DataFrame:
-    """Bem's four-way conclusion of every run: above the median or not on each of two scales.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        As :func:`sum_scores` gives them, of ``bsri``.
-    masculine, feminine : float, optional
-        The medians; by default the mean over the norm's groups of workers, since the file has no
-        medians.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, mode, run, masculine, feminine, conclusion`` (*undifferentiated*,
-        *masculine*, *feminine*, *androgynous*, or missing where a score is).
-
-    References
-    ----------
-    Bem (1977); Huang et al. (2024), appendix A.2.
-    """
-    part = scores[scores["questionnaire"] == "bsri"]
-    if part.empty:
-        raise ParameterError("There are no BSRI scores; ask that questionnaire first.")
-    norms = norm_table(["bsri"], paper=True).groupby("scale")["norm_mean"].mean()
-    cut_m = norms["masculine"] if masculine is None else masculine
-    cut_f = norms["feminine"] if feminine is None else feminine
-    keys = ["respondent_id", "mode", "run"]
-    table = part.pivot(index=keys, columns="scale", values="score").reset_index()
-    table = table[[*keys, "masculine", "feminine"]].rename_axis(columns=None)
-    high = (table["masculine"] > cut_m).astype(int) + 2 * (table["feminine"] > cut_f).astype(int)
-    table["conclusion"] = high.map(dict(enumerate(_SEX_ROLES)))
-    table.loc[table[["masculine", "feminine"]].isna().any(axis=1), "conclusion"] = None
-    return table
-
-
-def bsri_own_median(answers: pd.DataFrame) -> pd.DataFrame:
-    """The conclusion with the median of the run's own answers, which fits the paper's counts.
-
-    A scale is *high* where the mean of its answers exceeds their own median, that is, where they
-    are skewed to the right. It says nothing of how masculine or feminine the answers are.
-
-    Parameters
-    ----------
-    answers : DataFrame
-        Answers to ``bsri``.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, mode, run, masculine, feminine`` (mean minus median), ``conclusion``.
-    """
-    questionnaire = load_questionnaire("bsri", texts=False)
-    part = answers[(answers["questionnaire"] == "bsri") & (answers["status"] == "ok")]
-    wide, _ = _matrix(part, questionnaire, list(ASKED))
-    table = wide.index.to_frame(index=False)[["respondent_id", "mode", "run"]]
-    for scale in ("masculine", "feminine"):
-        values = wide[list(questionnaire.scale(scale).items)]
-        table[scale] = (values.mean(axis=1) - values.median(axis=1)).to_numpy()
-    high = (table["masculine"] > 0).astype(int) + 2 * (table["feminine"] > 0).astype(int)
-    table["conclusion"] = high.map(dict(enumerate(_SEX_ROLES)))
-    return table
-
-
-@functools.cache
-def published_tables() -> pd.DataFrame:
-    """The paper's tables: ``study, table, questionnaire, scale, respondent_id, mean, sd, n``.
-
-    Studies are *models* (Tables 1 to 4 and 7), *roles* (8 to 20), *wordings* (22), *assistant*
-    (23) and *temperature* (24).
-
-    Examples
-    --------
-    >>> published_tables()["study"].unique().tolist()
-    ['models', 'roles', 'wordings', 'assistant', 'temperature']
-    """
-    table = pd.read_csv(data_dir() / "norms" / "psychobench_tables.csv")
-    return table.rename(columns={"respondent": "respondent_id"})
-
-
-@functools.cache
-def published_conclusions() -> pd.DataFrame:
-    """The paper's BSRI conclusions: ``study, respondent_id`` and counts of the four."""
-    table = pd.read_csv(data_dir() / "norms" / "bsri_conclusions.csv")
-    return table.rename(columns={"respondent": "respondent_id"})
-
-
-def published_against_norms(
-    study: str = "models", level: float = PAPER_LEVEL, correction: str = "holm"
-) -> pd.DataFrame:
-    """Every published mean of a study against its human norm, and whether rounding decides.
-
-    Parameters
-    ----------
-    study : {"models", "roles"}
-        Tables 1 to 4 and 7, or 8 to 20.
-    level : float
-        Of significance.
-    correction : str
-        As in :func:`compare_norms`.
-
-    Returns
-    -------
-    DataFrame
-        As :func:`compare_norms` gives it, and ``settled``: whether every mean and standard
-        deviation that rounds to the published one gives the same significance and direction.
-    """
-    tables = published_tables()
-    if study not in ("models", "roles"):
-        raise ParameterError(f"study must be models or roles, got '{study}'.")
-    part = tables[tables["study"] == study].drop(columns=["study"])
-    table = compare_norms(part, norm_table(paper=True), level, correction)
-    norm = table[["norm_mean", "norm_sd", "norm_n"]].to_numpy().T
-    table["settled"] = _settled(table, norm, level, rounding=0.05)
-    return table
-
-
-def published_against(
-    study: str, baseline: str, level: float = PAPER_LEVEL, correction: str = "holm"
-) -> pd.DataFrame:
-    """Every published mean of a study against that of one of its columns.
-
-    Parameters
-    ----------
-    study : str
-        Of :func:`published_tables`.
-    baseline : str
-        The respondent compared with, such as ``default`` or ``v1``.
-    level : float
-        Of significance.
-    correction : str
-        As in :func:`compare_norms`.
-
-    Returns
-    -------
-    DataFrame
-        As :func:`compare_norms` gives it, with the baseline's figures as ``norm_mean, norm_sd,
-        norm_n``; ``delta`` is therefore in the baseline's standard deviations.
-    """
-    tables = published_tables()
-    part = tables[tables["study"] == study].drop(columns="study")
-    if baseline not in set(part["respondent_id"]):
-        known = ", ".join(part["respondent_id"].unique())
-        raise ParameterError(f"The study '{study}' has no '{baseline}'; it has {known}.")
-    keys = ["table", "questionnaire", "scale"]
-    base = part[part["respondent_id"] == baseline].drop(columns="respondent_id")
-    base = base.rename(columns={"mean": "norm_mean", "sd": "norm_sd", "n": "norm_n"})
-    table = part[part["respondent_id"] != baseline].merge(base, on=keys)
-    figures = [table[c] for c in ("mean", "sd", "n", "norm_mean", "norm_sd", "norm_n")]
-    table = corrected(table.join(compare_means(*figures, level=level)), level, correction)
-    norm = table[["norm_mean", "norm_sd", "norm_n"]].to_numpy().T
-    rounding = 0.005 if study in ("wordings", "assistant", "temperature") else 0.05
-    table["settled"] = _settled(table, norm, level, rounding, both=True)
     return table
 
 
@@ -513,6 +368,14 @@ def as_one_respondent(
     References
     ----------
     Crawford and Howell (1998).
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"respondent_id": "a", "questionnaire": "gse", "scale": "overall",
+    ...                        "mean": [39.0], "sd": [0.5], "n": [10]})
+    >>> table = compare_norms(scores)
+    >>> bool(table["significant"].item()), bool(as_one_respondent(table)["significant"].item())
+    (True, False)
     """
     given = [
         c for c in comparisons if c in ("study", "table", "title", "group", "citation", "mode")
@@ -526,158 +389,6 @@ def as_one_respondent(
         level,
         correction,
     )
-
-
-def significance_counts(
-    comparisons: pd.DataFrame, level: float = PAPER_LEVEL, correction: str = "holm"
-) -> pd.Series:
-    """How many comparisons are significant, and under which reading.
-
-    Parameters
-    ----------
-    comparisons : DataFrame
-        As :func:`published_against_norms` gives them.
-    level, correction
-        As there.
-
-    Returns
-    -------
-    Series
-        Numbers of ``comparisons``; ``significant``; ``after correction``; ``settled`` (significant
-        and not for rounding to decide); ``as one respondent`` (:func:`as_one_respondent`, not
-        corrected).
-    """
-    single = as_one_respondent(comparisons, level, correction)
-    return pd.Series(
-        {
-            "comparisons": len(comparisons),
-            "significant": int(comparisons["significant"].sum()),
-            "after correction": int(comparisons["significant_corrected"].sum()),
-            "settled": int((comparisons["significant"] & comparisons["settled"]).sum()),
-            "as one respondent": int(single["significant"].sum()),
-        }
-    )
-
-
-def published_claims(level: float = PAPER_LEVEL) -> pd.DataFrame:
-    """What the paper says of its tables, cell by cell, beside the recomputed test.
-
-    The tables print no marks of significance; the text says which scores are higher, lower or
-    not different. ``data/norms/psychobench_claims.csv`` has each statement with the cells it
-    speaks of.
-
-    Parameters
-    ----------
-    level : float
-        Of significance.
-
-    Returns
-    -------
-    DataFrame
-        ``claim, section, text, study, respondent_id, questionnaire, scale, group, expected`` (*higher*,
-        *lower*, *same*), ``found`` (likewise), ``agrees, p, delta, settled``.
-    """
-    claims = pd.read_csv(data_dir() / "norms" / "psychobench_claims.csv", keep_default_na=False)
-    tests = {
-        (study, against): _tests(study, against, level)
-        for study, against in set(zip(claims["study"], claims["against"], strict=True))
-    }
-    parts = []
-    for claim in claims.itertuples():
-        table = _claimed(claim, tests[claim.study, claim.against])
-        table = table.assign(claim=claim.claim, section=claim.section, text=claim.text,
-                             study=claim.study, expected=claim.expected)  # fmt: skip
-        parts.append(table)
-    table = pd.concat(parts, ignore_index=True)
-    table["found"] = _direction(table)
-    table["agrees"] = table["found"] == table["expected"]
-    columns = [
-        "claim", "section", "text", "study", "respondent_id", "questionnaire", "scale", "group",
-        "expected", "found", "agrees", "p", "delta", "settled",
-    ]  # fmt: skip
-    return table[columns]
-
-
-def cabin_dimensions(interests: pd.DataFrame) -> pd.DataFrame:
-    """Means of CABIN's eight (SETPOINT) and six (RIASEC) dimensions from those of 41 interests.
-
-    Parameters
-    ----------
-    interests : DataFrame
-        ``respondent_id, scale, mean`` of the 41 interests.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, model`` (*setpoint*, *riasec*), ``scale, title, interests`` (how many),
-        ``mean``.
-
-    References
-    ----------
-    Su et al. (2019); Huang et al. (2024), Table 7. Which interests form a dimension was found
-    from that table; see ``data/norms/psychobench.yml``.
-    """
-    keys = psychobench_keys()["cabin"]
-    ids = {scale["title"]: scale["id"] for scale in keys["scales"]}
-    wide = interests.pivot(index="respondent_id", columns="scale", values="mean")
-    if lacking := set(ids.values()) - set(wide):
-        raise ParameterError(f"CABIN's interest '{min(lacking)}' has no mean; all 41 are needed.")
-    rows = []
-    for model, dimensions in keys["dimensions"].items():
-        for title, members in dimensions.items():
-            scale = f"{model}_{title.lower().replace(' ', '_')}"
-            means = wide[[ids[m] for m in members]].mean(axis=1)
-            rows += [(r, model, scale, title, len(members), x) for r, x in means.items()]
-    columns = ["respondent_id", "model", "scale", "title", "interests", "mean"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def check_chapter(
-    *,
-    respondent: str,
-    population: str,
-    members: int,
-    choose: str,
-    baseline: str,
-    wording: str,
-    runs: int,
-    level: float,
-    correction: str,
-    seed: int,
-) -> None:
-    """Check the parameters of the chapter on self-report, before any model loads.
-
-    Raises
-    ------
-    ParameterError
-        A value is impossible, or papermill was given a name that the chapter does not have.
-    RespondentError
-        A respondent is not there.
-    """
-    given = dict(locals())
-    from .book import refuse_unknown
-    from .population import population as names_of
-    from .respondents import identify
-
-    refuse_unknown(given)
-    for name, known in (("choose", ("draw", "argmax", "expected")), ("wording", ("auto", "none")),
-                        ("correction", ("holm", "fdr_bh", "bonferroni", "none"))):  # fmt: skip
-        if given[name] not in known:
-            raise ParameterError(f"{name} must be one of {', '.join(known)}, got {given[name]!r}.")
-    for name in ("respondent", "population", "baseline"):
-        if not isinstance(given[name], str) or not given[name]:
-            raise ParameterError(f"{name} must be text, got {given[name]!r}.")
-    for name, least in (("runs", 2), ("members", 2), ("seed", 0)):
-        value = given[name]
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
-    if not isinstance(level, float) or not 0 < level < 1:
-        raise ParameterError(f"level must be a number between 0 and 1, got {level!r}.")
-    for name in [respondent, *names_of(population)[:members]]:
-        identify(name)
-
-
-_SEX_ROLES = ("undifferentiated", "masculine", "feminine", "androgynous")
 
 
 def _several(questionnaires) -> list[Questionnaire]:
@@ -748,44 +459,3 @@ def _corrected_p(p: pd.Series, method: str) -> pd.Series:
     return pd.Series(multipletests(given, method=method)[1], index=given.index).reindex(p.index)
 
 
-def _direction(table: pd.DataFrame) -> np.ndarray:
-    return np.select(
-        [~table["significant"], table["difference"] > 0], ["same", "higher"], default="lower"
-    )
-
-
-def _settled(table, norm, level: float, rounding: float, both: bool = False) -> np.ndarray:
-    """Whether figures anywhere within the rounding lead to the same direction."""
-    steps = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) * rounding
-    found = _direction(table)
-    same = np.ones(len(table), dtype=bool)
-    others = [(a, b) for a in (-rounding, 0, rounding) for b in (-rounding, 0, rounding)]
-    for shift in steps:
-        for widen in steps:
-            for base_shift, base_widen in others if both else [(0.0, 0.0)]:
-                sd = np.clip(table["sd"] + widen, 1e-6, None)
-                base_sd = np.clip(norm[1] + base_widen, 1e-6, None)
-                mean, base = table["mean"] + shift, norm[0] + base_shift
-                again = compare_means(mean, sd, table["n"], base, base_sd, norm[2], level)
-                same &= _direction(again.assign(significant=again["p"] < level)) == found
-    return same
-
-
-def _tests(study: str, against: str, level: float) -> pd.DataFrame:
-    if against == "norms":
-        return published_against_norms(study, level)
-    return published_against(study, against, level).assign(group=against)
-
-
-def _claimed(claim, table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of a table of tests that a claim speaks of."""
-    keep = pd.Series(True, index=table.index)
-    for column, wanted in (
-        ("respondent_id", claim.respondents), ("questionnaire", claim.questionnaires),
-        ("scale", claim.scales), ("group", claim.groups),
-    ):  # fmt: skip
-        if wanted:
-            keep &= table[column].isin(wanted.split("|"))
-    if not keep.any():
-        raise ParameterError(f"data/norms/psychobench_claims.csv, {claim.claim}: names no cell.")
-    return table[keep]

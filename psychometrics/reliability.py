@@ -1,11 +1,18 @@
-"""How far the items of a scale agree: alpha, omega, item-total correlations."""
+"""How far scores hold: over the items of a scale, and over occasions, orders, wordings and ways."""
 
 from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
+from .answers import check_columns
 from .exceptions import ParameterError
+from .questionnaires import Questionnaire
+from .scoring import keyed_items
 
 
 def alpha(items: pd.DataFrame, level: float = 0.95) -> pd.Series:
@@ -28,7 +35,7 @@ def alpha(items: pd.DataFrame, level: float = 0.95) -> pd.Series:
     Raises
     ------
     ParameterError
-        There are fewer than two items or three respondents.
+        There are fewer than two items or three respondents, or something is no number.
 
     References
     ----------
@@ -59,7 +66,8 @@ def omega(items: pd.DataFrame) -> float:
     Returns
     -------
     float
-        Not a number where an item has no variance.
+        Not a number where an item has no variance, or so few respondents answered that the
+        factor cannot be computed.
 
     Raises
     ------
@@ -70,6 +78,12 @@ def omega(items: pd.DataFrame) -> float:
     References
     ----------
     McDonald (1999), chapter 6. Loadings by iterated principal axes (statsmodels).
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"a": [1, 2, 3, 4], "b": [2, 2, 4, 4], "c": [1, 3, 2, 4]})
+    >>> round(omega(table), 2)
+    0.86
     """
     from statsmodels.multivariate.factor import Factor
 
@@ -77,7 +91,12 @@ def omega(items: pd.DataFrame) -> float:
     correlations = np.corrcoef(items.to_numpy(dtype=float), rowvar=False)
     if not np.isfinite(correlations).all():
         return float("nan")
-    loadings = Factor(corr=correlations, n_factor=1, method="pa").fit(maxiter=500).loadings[:, 0]
+    try:
+        with np.errstate(divide="ignore", invalid="ignore"):  # fewer respondents than items
+            fitted = Factor(corr=correlations, n_factor=1, method="pa").fit(maxiter=500)
+    except np.linalg.LinAlgError:
+        return float("nan")
+    loadings = fitted.loadings[:, 0]
     common = loadings.sum() ** 2
     return float(common / (common + (1 - loadings**2).clip(min=0).sum()))
 
@@ -94,7 +113,12 @@ def item_statistics(items: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Indexed by item: ``mean, sd, item_total`` (Pearson's correlation with the sum of the other
-        items)``, alpha_if_dropped``.
+        items), ``alpha_if_dropped``.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than three items or three respondents, or something is no number.
 
     References
     ----------
@@ -120,10 +144,455 @@ def item_statistics(items: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("item_id")
 
 
+def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
+    """Alpha with its interval, and omega, of every scale and subscale.
+
+    Parameters
+    ----------
+    items : DataFrame
+        As :func:`psychometrics.scoring.item_scores` gives them.
+    questionnaires : sequence of Questionnaire
+
+    Returns
+    -------
+    DataFrame
+        ``scale, title, items, alpha, low, high, omega``, one row per scale; omega is missing for
+        two items.
+
+    Raises
+    ------
+    ParameterError
+        As in :func:`alpha`, or an item has no score.
+
+    Examples
+    --------
+    >>> from psychometrics.questionnaires import load_questionnaire
+    >>> gad = load_questionnaire("gad7")
+    >>> rows = [(f"r{r}", "gad7", item.id, r % 2 + (r * n) % 3)
+    ...         for r in range(9) for n, item in enumerate(gad.items)]
+    >>> items = pd.DataFrame(rows, columns=["respondent_id", "questionnaire", "item_id", "score"])
+    >>> round(float(reliability_table(items, [gad])["alpha"].iloc[0]), 2)
+    0.92
+    """
+    rows = []
+    for questionnaire in questionnaires:
+        matrix = keyed_items(items, questionnaire)
+        for scale in questionnaire.scales:
+            own = matrix[[item.id for item in questionnaire.members(scale)]]
+            rows.append(
+                {"scale": scale.id, "title": scale.title, "items": own.shape[1]}
+                | alpha(own).to_dict()
+                | {"omega": omega(own) if own.shape[1] > 2 else np.nan}
+            )
+    return pd.DataFrame(rows)
+
+
+def variance_components(
+    scores: pd.DataFrame, facets: Sequence[str], value: str = "score"
+) -> pd.DataFrame:
+    r"""Variance components of a fully crossed design, one row per source.
+
+    With :math:`n_f` levels of each facet and mean squares :math:`MS_T` of each set of facets,
+
+    .. math:: \hat\sigma^2_S = \frac{1}{\prod_{f \notin S} n_f}
+              \sum_{T \supseteq S} (-1)^{|T| - |S|}\, MS_T
+
+    Parameters
+    ----------
+    scores : DataFrame
+        One row per cell of the design.
+    facets : sequence of str
+        Columns that are crossed, the object of measurement (``respondent_id``) among them. All
+        are random.
+    value : str
+        What varies.
+
+    Returns
+    -------
+    DataFrame
+        ``source`` (facets joined by ×; the last holds the error too), ``df, ms, variance``
+        (negative estimates as they are), ``share`` (of the total, negative ones as 0).
+
+    Raises
+    ------
+    ParameterError
+        A cell is empty, missing or filled twice, or a facet has one level.
+
+    References
+    ----------
+    Cronbach, Gleser, Nanda and Rajaratnam (1972); Brennan (2001), chapter 3.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"respondent_id": [1, 1, 2, 2], "order": [1, 2, 1, 2],
+    ...                       "score": [1.0, 2.0, 5.0, 6.0]})
+    >>> variance_components(frame, ["respondent_id", "order"])["variance"].tolist()
+    [8.0, 0.5, 0.0]
+    """
+    names = list(facets)
+    return _components(_cube(scores, names, value), names)
+
+
+def generalisability(
+    scores: pd.DataFrame,
+    facets: Sequence[str],
+    target: str = "respondent_id",
+    levels: Mapping[str, int] | None = None,
+    value: str = "score",
+    n_resamples: int = 500,
+    seed: int = 0,
+    coverage: float = 0.95,
+) -> pd.DataFrame:
+    r"""How well a mean over the facets places the objects of measurement, for every scale.
+
+    .. math:: E\rho^2 = \frac{\sigma^2_p}{\sigma^2_p + \sigma^2_\delta}, \qquad
+              \Phi = \frac{\sigma^2_p}{\sigma^2_p + \sigma^2_\Delta}
+
+    Parameters
+    ----------
+    scores : DataFrame
+        One row per cell and scale.
+    facets : sequence of str
+        As in :func:`variance_components`.
+    target : str
+        The object of measurement.
+    levels : mapping, optional
+        How many levels of each other facet one would average over; by default those there are.
+    value : str
+        What varies.
+    n_resamples : int
+        Bootstrap samples of the objects; 0 for no interval. The other facets stay as they are.
+    seed : int
+        Of the bootstrap, the same for every scale.
+    coverage : float
+        Of the interval.
+
+    Returns
+    -------
+    DataFrame
+        One row per ``questionnaire`` and ``scale``, as far as these are columns; a column with the
+        share of each source; ``relative, relative_low, relative_high`` (:math:`E\rho^2`, the order
+        of the objects), ``absolute, absolute_low, absolute_high`` (:math:`\Phi`, their level),
+        ``objects``.
+
+    Raises
+    ------
+    ParameterError
+        As in :func:`variance_components`, or the target or one of the levels is no facet.
+
+    References
+    ----------
+    Brennan (2001), chapters 1 and 4; with one facet the relative coefficient is Cronbach's alpha.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"respondent_id": [1, 1, 2, 2], "order": [1, 2, 1, 2],
+    ...                       "score": [1.0, 2.0, 5.0, 6.0]})
+    >>> found = generalisability(frame, ["respondent_id", "order"], n_resamples=0).iloc[0]
+    >>> float(found["relative"]), round(float(found["absolute"]), 3)
+    (1.0, 0.97)
+    """
+    if target not in facets:
+        raise ParameterError(f"The target '{target}' must be one of the facets: {list(facets)}.")
+    if unknown := set(levels or {}) - set(facets):
+        raise ParameterError(f"levels names '{min(unknown)}', which is no facet.")
+    order = [target, *(f for f in facets if f != target)]
+    check_columns(scores, order, [value])
+    named = [c for c in ("questionnaire", "scale") if c in scores and c not in facets]
+    rows = []
+    for name, part in scores.groupby(named, sort=False) if named else [((), scores)]:
+        shares = variance_components(part, facets, value).set_index("source")["share"]
+        cube = _cube(part, order, value)
+        sizes = dict(zip(order, cube.shape, strict=True)) | dict(levels or {})
+        estimate = _coefficients(cube, order, sizes)
+        rng = np.random.default_rng(seed)
+        draws = [
+            _coefficients(cube[rng.integers(0, len(cube), len(cube))], order, sizes)
+            for _ in range(n_resamples)
+        ]
+        tail = (1 - coverage) / 2
+        low, high = (
+            np.nanquantile(np.array(draws), [tail, 1 - tail], axis=0)
+            if n_resamples and np.isfinite(draws).any(axis=0).all()
+            else np.full((2, 2), np.nan)
+        )
+        row = dict(zip(named, name, strict=True)) | dict(shares)
+        for i, kind in enumerate(("relative", "absolute")):
+            row |= {kind: estimate[i], f"{kind}_low": low[i], f"{kind}_high": high[i]}
+        rows.append(row | {"objects": len(cube)})
+    return pd.DataFrame(rows)
+
+
+def retest(
+    scores: pd.DataFrame, occasion: str = "run", first: object = None, second: object = None
+) -> pd.DataFrame:
+    r"""Test-retest of every scale over respondents: correlations, change, error of measurement.
+
+    With mean squares of respondents, occasions and the rest,
+
+    .. math:: ICC(C,1) = \frac{MS_R - MS_E}{MS_R + (k-1) MS_E}, \qquad
+              ICC(A,1) = \frac{MS_R - MS_E}{MS_R + (k-1) MS_E + \frac{k}{n}(MS_O - MS_E)}
+
+    .. math:: SEM = \frac{s_{x_2 - x_1}}{\sqrt 2}, \qquad SDC = 1.96\,\sqrt 2\; SEM
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As :func:`psychometrics.norms.sum_scores` gives them.
+    occasion : str
+        The column that tells the occasions apart.
+    first, second : optional
+        Two of its values; by default its first two.
+
+    Returns
+    -------
+    DataFrame
+        ``questionnaire, scale, respondents, r, relative, relative_low, relative_high``
+        (ICC(C,1), the respondents' order), ``absolute, absolute_low, absolute_high`` (ICC(A,1),
+        their level), ``change`` (mean), ``sem, sdc`` (smallest detectable change of one
+        respondent). Missing where respondents do not differ.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than two occasions, or fewer than three respondents with both.
+
+    References
+    ----------
+    McGraw and Wong (1996), table 4, by pingouin; Terwee et al. (2007).
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"respondent_id": list("abcabc"), "run": [1, 1, 1, 2, 2, 2],
+    ...     "questionnaire": "q", "scale": "s", "score": [1.0, 2.0, 4.0, 2.0, 2.0, 5.0]})
+    >>> retest(frame)[["relative", "change"]].round(2).to_numpy().tolist()
+    [[0.94, 0.67]]
+    """
+    check_columns(scores, ["respondent_id", "questionnaire", "scale", occasion], ["score"])
+    seen = list(scores[occasion].dropna().unique())
+    if len(seen) < 2 and (first is None or second is None):
+        raise ParameterError(f"'{occasion}' has one value; a retest needs two.")
+    first = seen[0] if first is None else first
+    second = seen[1] if second is None else second
+    rows = []
+    for (name, scale), part in scores.groupby(["questionnaire", "scale"], sort=False):
+        if part.duplicated(["respondent_id", occasion]).any():
+            raise ParameterError(
+                f"A respondent has two scores at one '{occasion}'; choose one way of asking first."
+            )
+        wide = part.pivot(index="respondent_id", columns=occasion, values="score")
+        wide = wide.reindex(columns=[first, second]).dropna()
+        if len(wide) < 3:
+            raise ParameterError(
+                f"{name}, {scale}: {len(wide)} respondents answered on both occasions; a retest "
+                "needs 3."
+            )
+        change = wide[second] - wide[first]
+        sem = change.std() / np.sqrt(2)
+        row = {"questionnaire": name, "scale": scale, "respondents": len(wide)}
+        steady = (wide.nunique() == 1).any()
+        row["r"] = np.nan if steady else wide[first].corr(wide[second])
+        for label, (x, low, high) in _intraclass(wide).items():
+            row |= {label: x, f"{label}_low": low, f"{label}_high": high}
+        rows.append(row | {"change": change.mean(), "sem": sem, "sdc": 1.96 * np.sqrt(2) * sem})
+    return pd.DataFrame(rows)
+
+
+def answer_agreement(
+    answers: pd.DataFrame, by: str = "mode", n_resamples: int = 500, seed: int = 0
+) -> pd.DataFrame:
+    r"""Agreement of every two ways of asking, item by item, for each respondent.
+
+    With shares :math:`p_{ab}` of items that got option *a* one way and *b* the other,
+
+    .. math:: \kappa = 1 - \frac{\sum_{ab} (a - b)^2\, p_{ab}}
+                             {\sum_{ab} (a - b)^2\, p_{a\cdot}\, p_{\cdot b}}
+
+    Parameters
+    ----------
+    answers : DataFrame
+        ``respondent_id, questionnaire, item_id, value, status`` and ``by``. Several runs are
+        averaged for ``difference`` and ``rho``; ``exact`` and ``kappa`` take the median, rounded
+        down.
+    by : str
+        The column that tells the ways of asking apart.
+    n_resamples, seed
+        Of the bootstrap over the items.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire, first, second, items`` (answered both ways), ``exact``
+        (share of equal answers), ``difference`` (mean absolute, in options), ``kappa, kappa_low,
+        kappa_high`` (quadratic weights), ``rho`` (Spearman). Kappa and rho are missing where one
+        way always answers alike.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, or a value is no number.
+
+    References
+    ----------
+    Cohen (1968); computed by scikit-learn.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"respondent_id": "a", "questionnaire": "q", "status": "ok",
+    ...     "mode": ["chat"] * 4 + ["nli"] * 4, "item_id": [1, 2, 3, 4] * 2,
+    ...     "value": [1, 2, 4, 5, 1, 3, 4, 5]})
+    >>> answer_agreement(frame, n_resamples=0)[["exact", "kappa"]].round(2).to_numpy().tolist()
+    [[0.75, 0.95]]
+    """
+    from sklearn.metrics import cohen_kappa_score
+
+    keys = ["respondent_id", "questionnaire", "item_id", "status", by]
+    check_columns(answers, keys, ["value"])
+    rng = np.random.default_rng(seed)
+    given = answers[answers["status"] == "ok"]
+    rows = []
+    for (who, name), part in given.groupby(["respondent_id", "questionnaire"], sort=False):
+        grid = part.pivot_table(index="item_id", columns=by, values="value", aggfunc="mean")
+        middle = part.pivot_table(index="item_id", columns=by, values="value", aggfunc="median")
+        for a, b in itertools.combinations(grid.columns, 2):
+            both = grid[[a, b]].dropna()
+            if both.empty:
+                continue
+            whole = np.floor(middle.loc[both.index, [a, b]]).astype(int).to_numpy()
+            varied = both.nunique().min() > 1
+            kappa, low, high = np.nan, np.nan, np.nan
+            if len(np.unique(whole)) > 1:
+                options = np.arange(whole.min(), whole.max() + 1)
+                kappa = cohen_kappa_score(*whole.T, labels=options, weights="quadratic")
+                low, high = _kappa_interval(whole, options, n_resamples, rng)
+            rows.append(
+                {
+                    "respondent_id": who, "questionnaire": name, "first": a, "second": b,
+                    "items": len(both), "exact": (whole[:, 0] == whole[:, 1]).mean(),
+                    "difference": (both[a] - both[b]).abs().mean(),
+                    "kappa": kappa, "kappa_low": low, "kappa_high": high,
+                    "rho": both[a].corr(both[b], method="spearman") if varied else np.nan,
+                }
+            )  # fmt: skip
+    columns = [
+        "respondent_id", "questionnaire", "first", "second", "items", "exact", "difference",
+        "kappa", "kappa_low", "kappa_high", "rho",
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
 def _enough(items: pd.DataFrame, least_items: int = 2) -> None:
+    check_columns(items, (), items.columns if isinstance(items, pd.DataFrame) else ())
     respondents, number = items.shape
     if respondents < 3 or number < least_items:
         raise ParameterError(
             f"At least 3 respondents and {least_items} items are needed, "
             f"got {respondents} and {number}."
         )
+
+
+def _cube(scores: pd.DataFrame, facets: list[str], value: str) -> np.ndarray:
+    if len(facets) < 2 or len(set(facets)) < len(facets):
+        raise ParameterError(f"Two or more different facets are needed, got {facets}.")
+    check_columns(scores, facets, [value])
+    if gaps := [f for f in facets if scores[f].isna().any()]:
+        raise ParameterError(f"The facet '{gaps[0]}' is missing in some rows; fill it in.")
+    if scores.duplicated(facets).any():
+        cell = scores.loc[scores.duplicated(facets), facets].iloc[0].to_dict()
+        raise ParameterError(f"The cell {cell} is filled twice; name the facet that differs.")
+    sizes = [scores[f].nunique() for f in facets]
+    for facet, size in zip(facets, sizes, strict=True):
+        if size < 2:
+            raise ParameterError(f"The facet '{facet}' has one level; leave it out.")
+    series = scores.set_index(facets)[value].astype("float64").sort_index()
+    if len(series) < np.prod(sizes) or series.isna().any():
+        raise ParameterError(
+            f"{np.prod(sizes)} scores are needed for every combination of {', '.join(facets)}, "
+            f"there are {series.notna().sum()}; fill or leave out what is missing."
+        )
+    return series.to_numpy().reshape(sizes)
+
+
+def _components(cube: np.ndarray, names: list[str]) -> pd.DataFrame:
+    axes = range(cube.ndim)
+    sets = [s for k in range(1, cube.ndim + 1) for s in itertools.combinations(axes, k)]
+    ms, df = {}, {}
+    for s in sets:
+        # an effect is what the means over the other facets hold beyond all their smaller sets
+        effect = cube.mean(axis=tuple(a for a in axes if a not in s), keepdims=True)
+        for a in s:
+            effect = effect - effect.mean(axis=a, keepdims=True)
+        df[s] = int(np.prod([cube.shape[a] - 1 for a in s]))
+        ms[s] = (effect**2).sum() * cube.size / effect.size / df[s]
+    rows = []
+    for s in sets:
+        above = [t for t in sets if set(s) <= set(t)]
+        signed = sum((-1) ** (len(t) - len(s)) * ms[t] for t in above)
+        scale = np.prod([cube.shape[a] for a in axes if a not in s])
+        rows.append(("×".join(names[a] for a in s), df[s], ms[s], signed / scale))
+    table = pd.DataFrame(rows, columns=["source", "df", "ms", "variance"])
+    positive = table["variance"].clip(lower=0)
+    table["share"] = positive / positive.sum() if positive.sum() > 0 else np.nan
+    return table
+
+
+def _coefficients(cube: np.ndarray, names: list[str], sizes: dict[str, int]) -> tuple:
+    table = _components(cube, names)
+    target = names[0]
+    true = relative = absolute = 0.0
+    for source, variance in zip(table["source"], table["variance"].clip(lower=0), strict=True):
+        parts = source.split("×")
+        over = np.prod([sizes[f] for f in parts if f != target])
+        if parts == [target]:
+            true = variance
+        else:
+            absolute += variance / over
+            relative += variance / over if target in parts else 0.0
+    if true + absolute == 0:
+        return np.nan, np.nan
+    return (true / (true + relative) if true + relative else np.nan), true / (true + absolute)
+
+
+def _intraclass(wide: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
+    """ICC(C,1) and ICC(A,1) of R respondents by k occasions, each with its 95 % interval."""
+    import pingouin
+
+    kinds = {"relative": "ICC(C,1)", "absolute": "ICC(A,1)"}
+    if (wide.mean(axis=1) - wide.mean(axis=None)).abs().max() < 1e-6:
+        return dict.fromkeys(kinds, (np.nan, np.nan, np.nan))
+    table = wide.rename_axis(columns="occasion").reset_index()
+    table = table.melt("respondent_id", var_name="occasion", value_name="score")
+    places = pingouin.options["round.column.CI95"]
+    # pingouin cuts intervals to two places, and calls what pandas is about to retire
+    pingouin.options["round.column.CI95"] = None
+    try:
+        with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+            warnings.simplefilter("ignore")
+            found = pingouin.intraclass_corr(table, "respondent_id", "occasion", "score")
+    finally:
+        pingouin.options["round.column.CI95"] = places
+    found = found.set_index("Type")
+    return {
+        kind: (found.loc[name, "ICC"], *found.loc[name, "CI95"]) for kind, name in kinds.items()
+    }
+
+
+def _kappa_interval(whole: np.ndarray, options, n_resamples: int, rng) -> tuple[float, float]:
+    """Bootstrap over the items, by tables of counts: quick enough for every pair.
+
+    statsmodels offers the large-sample interval only, and questionnaires are short.
+    """
+    if not n_resamples:
+        return np.nan, np.nan
+    k = len(options)
+    cell = (whole[:, 0] - options[0]) * k + whole[:, 1] - options[0]
+    draws = rng.multinomial(
+        len(cell), np.bincount(cell, minlength=k * k) / len(cell), size=n_resamples
+    ).reshape(-1, k, k)
+    weight = (options[:, None] - options[None, :]) ** 2
+    rows, columns = draws.sum(axis=2), draws.sum(axis=1)
+    expected = rows[:, :, None] * columns[:, None, :] / len(cell)
+    seen, by_chance = (draws * weight).sum((1, 2)), (expected * weight).sum((1, 2))
+    kappa = 1 - seen[by_chance > 0] / by_chance[by_chance > 0]
+    low, high = np.quantile(kappa, [0.025, 0.975]) if kappa.size else (np.nan, np.nan)
+    return low, high

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from .answers import check_columns
+from .exceptions import ParameterError
 from .intervals import bootstrap_mean
 
 
@@ -27,7 +29,18 @@ def trends(shares: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     References
     ----------
     Reuben et al. (2024), figure 2.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> from psychometrics.scoring import pss
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = table.assign(respondent_id="a",
+    ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
+    >>> trends(pss(answers))["mean"].round(2).tolist()[:4]
+    [0.03, 0.05, 0.08, 0.08]
     """
+    check_columns(shares, ["respondent_id", "polarity", "intensifier"], ["level", "weight", "pss"])
     keys = ["polarity", "level", "weight", "intensifier"]
     table = shares.groupby([*keys, "respondent_id"], sort=False)["pss"].mean().unstack()
     low, high = bootstrap_mean(table.to_numpy(), seed=seed)
@@ -36,7 +49,12 @@ def trends(shares: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
 
 def separation(shares: pd.DataFrame) -> pd.DataFrame:
-    """Mean weight given by source terms, by inverse terms, and their difference, per item.
+    r"""Mean weight given by source terms, by inverse terms, and their difference, per item.
+
+    With weights :math:`w_j`, over the terms :math:`s^+` and :math:`s^-` of an item,
+
+    .. math:: d = \overline{\sum_j w_j\, \mathrm{PSS}(l_j | s^+)}
+                - \overline{\sum_j w_j\, \mathrm{PSS}(l_j | s^-)}
 
     Parameters
     ----------
@@ -48,7 +66,18 @@ def separation(shares: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         ``respondent_id, questionnaire, item_id, source, inverse, separation``, all in units of
         the weights: the expected weight when an intensifier is drawn from the PSS.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> from psychometrics.scoring import pss
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = table.assign(respondent_id="a",
+    ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
+    >>> separation(pss(answers))["separation"].round(2).tolist()[:1]
+    [3.3]
     """
+    check_columns(shares, ["respondent_id", "questionnaire", "item_id"], ["weight", "pss"])
     weighted = shares.assign(weighted=shares["pss"] * shares["weight"])
     keys = ["respondent_id", "questionnaire", "item_id"]
     per_term = weighted.groupby([*keys, "template", "polarity", "term"])["weighted"].sum()
@@ -56,42 +85,6 @@ def separation(shares: pd.DataFrame) -> pd.DataFrame:
     table = table.rename(columns={1: "source", -1: "inverse"})[["source", "inverse"]]
     table.columns.name = None
     return table.assign(separation=table["source"] - table["inverse"]).reset_index()
-
-
-def variance_shares(scores: np.ndarray) -> np.ndarray:
-    """Shares of the variance of log scores due to terms, to intensifiers, and to their pairing.
-
-    The two-way analysis of variance without replication: around the grand mean, the sum of
-    squares splits into the row means', the column means' and the rest's.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (..., T, L)
-        Positive scores of T terms by L intensifiers.
-
-    Returns
-    -------
-    ndarray, shape (..., 3)
-        Shares of terms, intensifiers and pairing, which sum to one.
-
-    Examples
-    --------
-    >>> variance_shares(np.exp([[0.0, 1.0], [2.0, 3.0]])).round(2)
-    array([0.8, 0.2, 0. ])
-    """
-    logs = np.log(np.maximum(np.asarray(scores, dtype=np.float64), 1e-12))
-    grand = logs.mean(axis=(-2, -1), keepdims=True)
-    rows = logs.mean(axis=-1, keepdims=True) - grand
-    columns = logs.mean(axis=-2, keepdims=True) - grand
-    rest = logs - grand - rows - columns
-    squares = np.stack(
-        [
-            (np.broadcast_to(part, logs.shape) ** 2).sum(axis=(-2, -1))
-            for part in (rows, columns, rest)
-        ],
-        axis=-1,
-    )
-    return squares / squares.sum(axis=-1, keepdims=True)
 
 
 def monotony(shares: pd.DataFrame) -> pd.DataFrame:
@@ -106,7 +99,22 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         ``source, inverse`` (correlations from -1 to 1), indexed by ``respondent_id``.
+
+    References
+    ----------
+    Spearman (1904).
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> from psychometrics.scoring import pss
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = table.assign(respondent_id="a",
+    ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
+    >>> monotony(pss(answers)).to_numpy().round(2).tolist()
+    [[1.0, -1.0]]
     """
+    check_columns(shares, ["respondent_id", "polarity", "intensifier"], ["weight", "pss"])
     keys = ["respondent_id", "polarity"]
     means = shares.groupby([*keys, "intensifier", "weight"])["pss"].mean().reset_index()
     ranks = means.assign(
@@ -140,15 +148,34 @@ def normalisation_steps(
         ``raw`` scores, their shares ``over_terms`` (columns sum to one) and the ``pss`` (rows sum
         to one); terms as index, source terms first, intensifiers from least to most as columns.
 
+    Raises
+    ------
+    ParameterError
+        There are no such answers.
+
     References
     ----------
     Reuben et al. (2024), section 3.2 and figure 2.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> from psychometrics.scoring import pss
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = table.assign(respondent_id="a",
+    ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
+    >>> list(normalisation_steps(pss(answers), "a", table["item_id"][0]))
+    ['raw', 'over_terms', 'pss']
     """
     chosen = shares[
         (shares["respondent_id"] == respondent_id)
         & (shares["item_id"] == item_id)
         & (shares["template"] == template)
     ]
+    if chosen.empty:
+        raise ParameterError(
+            f"There are no answers of {respondent_id} to {item_id}, template {template}."
+        )
     terms, words = chosen["term"].unique(), chosen["intensifier"].unique()
     raw, pss = (
         chosen.pivot(index="term", columns="intensifier", values=column).loc[terms, words]
@@ -159,7 +186,11 @@ def normalisation_steps(
 
 
 def normalisation_effect(shares: pd.DataFrame) -> pd.DataFrame:
-    """Mean variance shares of the log raw scores and of the log PSS, over items and respondents.
+    """How the variance of log scores splits before and after normalisation, over all items.
+
+    Around the grand mean, the sum of squares of a terms by intensifiers table of log scores splits
+    into the row means', the column means' and the rest's, their pairing: the two-way analysis of
+    variance without replication.
 
     Parameters
     ----------
@@ -169,14 +200,48 @@ def normalisation_effect(shares: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Rows ``raw score`` and ``PSS``, columns ``terms, intensifiers, pairing``, rows sum to one.
+        Rows ``raw score`` and ``PSS``, columns ``terms, intensifiers, pairing``, rows sum to one:
+        means of the shares over items, templates and respondents.
+
+    References
+    ----------
+    Fisher (1925), on the analysis of variance; Reuben et al. (2024), section 3.2.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> from psychometrics.scoring import pss
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = table.assign(respondent_id="a",
+    ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
+    >>> normalisation_effect(pss(answers)).round(2).loc["PSS"].tolist()
+    [0.0, 0.06, 0.94]
     """
+    keys = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]
+    check_columns(shares, [*keys, "intensifier"], ["level", "raw", "pss"])
     split = {"raw score": [], "PSS": []}
     for _, part in shares.groupby(["questionnaire", "item_id", "template"], sort=False):
         part = part.sort_values(["respondent_id", "polarity", "term", "level", "intensifier"])
         shape = (-1, part["term"].nunique(), part["intensifier"].nunique())
         for label, column in (("raw score", "raw"), ("PSS", "pss")):
-            split[label].append(variance_shares(part[column].to_numpy().reshape(shape)))
+            split[label].append(_variance_shares(part[column].to_numpy().reshape(shape)))
     columns = ["terms", "intensifiers", "pairing"]
     means = {label: np.concatenate(parts).mean(axis=0) for label, parts in split.items()}
     return pd.DataFrame(means, index=columns).T
+
+
+def _variance_shares(scores: np.ndarray) -> np.ndarray:
+    """Shares of terms, intensifiers and pairing in log scores of shape (..., T, L)."""
+    logs = np.log(np.maximum(np.asarray(scores, dtype=np.float64), 1e-12))
+    grand = logs.mean(axis=(-2, -1), keepdims=True)
+    rows = logs.mean(axis=-1, keepdims=True) - grand
+    columns = logs.mean(axis=-2, keepdims=True) - grand
+    rest = logs - grand - rows - columns
+    squares = np.stack(
+        [
+            (np.broadcast_to(part, logs.shape) ** 2).sum(axis=(-2, -1))
+            for part in (rows, columns, rest)
+        ],
+        axis=-1,
+    )
+    return squares / squares.sum(axis=-1, keepdims=True)

@@ -5,12 +5,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psychometrics.agreement import response_styles
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.norms import sum_scores
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.respondents.persons import draw_traits, simulate_graded
 from psychometrics.studies import asking, asking_figures
+from psychometrics.styles import response_styles
 
 mpl.use("Agg")
 MINI = load_questionnaire("ipip20")

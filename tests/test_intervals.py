@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import bootstrap
 
+from psychometrics.exceptions import ParameterError
 from psychometrics.intervals import bootstrap_mean, scale_intervals
 from psychometrics.questionnaires import load_questionnaire
 
@@ -73,3 +74,16 @@ def test_subscale_uses_its_own_items_only():
         ]
     )
     assert scale_intervals(items, soc, "meaningfulness")["score"].tolist() == [pytest.approx(1.0)]
+
+
+def test_a_scale_that_is_not_there_and_no_observations_are_said():
+    soc = load_questionnaire("soc13")
+    items = pd.DataFrame(columns=["respondent_id", "questionnaire", "item_id", "score"])
+    with pytest.raises(ParameterError, match="no scale 'mood'; it has soc13"):
+        scale_intervals(items, soc, "mood")
+    with pytest.raises(ParameterError, match="no column 'score'"):
+        scale_intervals(items.drop(columns="score"), soc)
+    with pytest.raises(ParameterError, match="no observation"):
+        bootstrap_mean(np.array([]))
+    with pytest.raises(ParameterError, match="Numbers are needed"):
+        bootstrap_mean(np.array(["a"]))

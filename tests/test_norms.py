@@ -1,7 +1,5 @@
 """Scores of questionnaires and their comparison with norms, against other implementations."""
 
-import os
-
 import numpy as np
 import pandas as pd
 import pingouin
@@ -11,29 +9,18 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from psychometrics.data import available
-from psychometrics.exceptions import ParameterError, PsychometricsError
+from psychometrics.exceptions import ParameterError
 from psychometrics.norms import (
     as_one_respondent,
-    bsri_conclusions,
-    bsri_own_median,
-    cabin_dimensions,
-    check_chapter,
     compare_means,
     compare_norms,
     corrected,
     norm_table,
-    published_against,
-    published_against_norms,
-    published_claims,
-    published_conclusions,
-    published_tables,
     score_summary,
-    significance_counts,
     sum_scores,
 )
 from psychometrics.questionnaires import load_questionnaire, psychobench_keys
-from psychometrics.studies.psychobench import upstream_differences
+from psychometrics.studies.psychobench import published_tests
 
 MINI = load_questionnaire("ipip20")
 
@@ -42,8 +29,9 @@ def answers_of(questionnaire, values, respondent="a", run=1, **more):
     ids = [item.id for item in questionnaire.items]
     return pd.DataFrame(
         {
-            "respondent_id": respondent, "questionnaire": questionnaire.id, "mode": "human", "run": run,
-            "item_id": ids, "value": np.asarray(values, dtype=float), "status": "ok", **more,
+            "respondent_id": respondent, "questionnaire": questionnaire.id, "mode": "human",
+            "run": run, "item_id": ids, "value": np.asarray(values, dtype=float),
+            "status": "ok", **more,
         }
     )  # fmt: skip
 
@@ -304,181 +292,11 @@ def test_the_paper_compares_with_workers_and_the_whole_sample_only():
     assert set(norm_table(["bsri"], paper=True)["group"]) == {"Workers (Women)", "Workers (Men)"}
 
 
-def test_bsri_conclusions_follow_the_two_cuts():
-    bsri = load_questionnaire("bsri", texts=False)
-    runs = []
-    for run, (m, f) in enumerate([(1, 1), (7, 1), (1, 7), (7, 7)], start=1):
-        values = np.r_[np.full(20, m), np.full(20, f), np.full(20, 4)]
-        runs.append(answers_of(bsri, values, run=run))
-    table = bsri_conclusions(sum_scores(pd.concat(runs), bsri))
-    assert table["conclusion"].tolist() == [
-        "undifferentiated", "masculine", "feminine", "androgynous"
-    ]  # fmt: skip
-    same = bsri_conclusions(sum_scores(pd.concat(runs), bsri), masculine=7, feminine=7)
-    assert set(same["conclusion"]) == {"undifferentiated"}
-
-
-def test_a_missing_bsri_score_has_no_conclusion():
-    bsri = load_questionnaire("bsri", texts=False)
-    answers = answers_of(bsri, np.full(60, 7.0)).iloc[1:]
-    assert bsri_conclusions(sum_scores(answers, bsri))["conclusion"].isna().all()
-
-
-def test_own_medians_call_a_very_masculine_and_unfeminine_respondent_feminine():
-    # as the psychopath of Table 11: masculine 6.3, feminine 1.7, and yet 'feminine' 8 times
-    bsri = load_questionnaire("bsri", texts=False)
-    values = np.r_[np.full(15, 7), np.full(5, 4), np.full(14, 1), np.full(6, 3), np.full(20, 4)]
-    answers = answers_of(bsri, values)
-    scores = sum_scores(answers, bsri).set_index("scale")["score"]
-    assert scores.round(2).to_dict() == {"masculine": 6.25, "feminine": 1.6}
-    assert bsri_own_median(answers)["conclusion"].item() == "feminine"
-    assert bsri_conclusions(sum_scores(answers, bsri))["conclusion"].item() == "masculine"
-
-
-def test_cabin_dimensions_reproduce_the_papers_within_rounding():
-    table = published_tables()
-    models = table[(table["study"] == "models") & (table["questionnaire"] == "cabin")]
-    ours = cabin_dimensions(models[models["table"] == 7])
-    both = ours.merge(models[models["table"] == 2], on=["respondent_id", "scale"])
-    assert len(both) == 48
-    assert (both["mean_x"] - both["mean_y"]).abs().max() < 0.1  # two roundings of 0.05
-    counts = ours.drop_duplicates("scale").groupby("model")["interests"].sum()
-    assert counts.to_dict() == {"riasec": 41, "setpoint": 41}
-
-
-def test_a_lacking_interest_is_named():
-    table = published_tables().query("study == 'models' and table == 7 and scale != 'law'")
-    with pytest.raises(ParameterError, match="'law'"):
-        cabin_dimensions(table)
-
-
-def test_dimension_scores_are_means_of_their_interests():
-    cabin = load_questionnaire("cabin", texts=False)
-    answers = answers_of(cabin, np.random.default_rng(4).integers(1, 6, 164))
-    scores = sum_scores(answers, cabin).set_index("scale")["score"]
-    assert len(scores) == 41 + 8 + 6
-    assert scores["setpoint_nature"] == pytest.approx(
-        scores[["agriculture", "nature_outdoors", "animal_service"]].mean()
-    )
-
-
-def test_published_tables_are_complete():
-    sizes = published_tables().groupby("study").size().to_dict()
-    # 28 subscales, 8 dimensions and 41 interests of six models; no dimensions for five roles
-    assert sizes == {
-        "models": 6 * (28 + 8 + 41), "roles": 5 * (28 + 41),
-        "wordings": 30, "assistant": 10, "temperature": 25,
-    }  # fmt: skip
-    assert not published_tables().duplicated(["study", "table", "questionnaire", "scale",
-                                              "respondent_id"]).any()  # fmt: skip
-
-
-def test_published_means_lie_within_their_scales():
-    for row in published_tables().itertuples():
-        questionnaire = load_questionnaire(row.questionnaire, texts=False)
-        low, high = questionnaire.span(questionnaire.scale(row.scale))
-        assert low <= row.mean <= high, row
-
-
-def test_one_published_comparison_by_hand():
-    # gpt-4 on ICB: 1.9 ± 0.4 (10) against 3.66 ± 0.76 (254); F = 3.61, not significant at 0.01
-    table = published_against_norms("models").set_index(["respondent_id", "questionnaire", "scale"])
-    row = table.loc[("gpt-4", "icb", "overall")]
-    assert stats.f.sf((0.76 / 0.4) ** 2, 253, 9) * 2 == pytest.approx(row["f_p"])
-    t, p = stats.ttest_ind_from_stats(
-        1.9, 0.4, 10, 3.66, 0.76, 254, equal_var=bool(row["f_p"] > 0.01)
-    )
-    assert [row["t"], row["p"]] == pytest.approx([t, p])
-    assert row["significant"]
-    assert row["settled"]
-
-
-def test_settled_comparisons_survive_every_corner_of_the_rounding():
-    table = published_against_norms("models")
-    firm = table[table["settled"]].sample(20, random_state=1)
-    for row in firm.itertuples():
-        for mean in (row.mean - 0.05, row.mean + 0.05):
-            for sd in (max(row.sd - 0.05, 1e-6), row.sd + 0.05):
-                again = compare_means(mean, sd, row.n, row.norm_mean, row.norm_sd, row.norm_n)
-                assert (again["p"].item() < 0.01) == row.significant
-    assert not table["settled"].all()
-
-
-def test_a_study_is_compared_with_its_own_baseline():
-    table = published_against("assistant", "with").set_index("scale")
-    _, p = stats.ttest_ind_from_stats(4.06, 0.27, 10, 4.28, 0.33, 10)
-    assert table.loc["conscientiousness", "p"] == pytest.approx(p)
-    with pytest.raises(ParameterError, match="it has v1"):
-        published_against("wordings", "v9")
-    with pytest.raises(ParameterError, match="models or roles"):
-        published_against_norms("wordings")
-
-
-def test_claims_name_real_cells_and_some_do_not_hold():
-    table = published_claims()
-    assert set(table["expected"]) == {"higher", "lower", "same"}
-    assert not table.duplicated(["claim", "respondent_id", "questionnaire", "scale", "group"]).any()
-    by = table.set_index(["claim", "respondent_id", "scale"])["found"]
-    assert by[("reasoning-openness", "v1+cot", "openness")] == "higher"
-    assert by[("assistant-lower", "without", "conscientiousness")] == "same"
-    assert by[("wordings", "v2", "agreeableness")] == "lower"
-    assert 0 < table["agrees"].mean() < 1
-
-
-def test_bsri_counts_cover_ten_runs():
-    table = published_conclusions()
-    assert (
-        table[["undifferentiated", "masculine", "feminine", "androgynous"]].sum(axis=1) == 10
-    ).all()
-
-
-@pytest.mark.skipif(
-    not available("psychobench") and os.environ.get("CI") != "true",
-    reason="PsychoBench's questionnaires.json is neither mirrored nor cached",
-)
-def test_keys_and_norms_are_those_of_the_upstream_file():
-    assert upstream_differences().empty
-
-
 def test_as_one_respondent_a_mean_is_a_single_score():
-    table = published_against_norms("models")
+    table = published_tests("models")
     single = as_one_respondent(table)
     assert (single["test"] == "single").all()
     row = single.query("respondent_id == 'gpt-4' and questionnaire == 'icb'").iloc[0]
     # t = (1.9 - 3.66) / (0.76 * sqrt(1 + 1/254)) = -2.311, df = 253
     assert row["t"] == pytest.approx(-2.311, abs=1e-3)
     assert not row["significant"]
-
-
-def test_counts_of_significance_are_those_of_the_table():
-    table = published_against_norms("roles")
-    counts = significance_counts(table)
-    assert counts["comparisons"] == 5 * 76
-    assert counts["significant"] == (table["p"] < 0.01).sum()
-    assert counts["after correction"] <= counts["significant"]
-    assert counts["settled"] <= counts["significant"]
-
-
-PARAMETERS = {
-    "respondent": "minilm-both-l6-s1", "population": "embedded", "members": 2, "choose": "draw",
-    "baseline": "none", "wording": "auto", "runs": 10, "level": 0.01, "correction": "holm",
-    "seed": 1,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("choose", "guess", "choose must be one of draw"),
-        ("correction", "sidak", "correction must be one of holm"),
-        ("runs", 1, "runs must be a whole number from 2"),
-        ("level", 1.0, "level must be"),
-        ("seed", -1, "seed must be"),
-        ("baseline", "", "baseline must be text"),
-        ("respondent", "nobody-at-all", "nobody-at-all"),
-    ],
-)
-def test_a_wrong_parameter_stops_the_chapter(name, value, message):
-    check_chapter(**PARAMETERS)
-    with pytest.raises(PsychometricsError, match=message):
-        check_chapter(**PARAMETERS | {name: value})

@@ -4,10 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pingouin
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import f
+from sklearn.metrics import cohen_kappa_score
+from statsmodels.formula.api import ols
+from statsmodels.stats.anova import anova_lm
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.reliability import alpha, item_statistics, omega
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics.reliability import (
+    alpha,
+    answer_agreement,
+    generalisability,
+    item_statistics,
+    omega,
+    reliability_table,
+    retest,
+    variance_components,
+)
+
+MINI = load_questionnaire("ipip20")
 
 
 def parallel(loading: float, items: int, respondents: int, seed: int) -> pd.DataFrame:
@@ -82,3 +101,245 @@ def test_too_few_respondents_or_items_are_refused():
         alpha(parallel(0.5, 5, 2, seed=0))
     with pytest.raises(ParameterError, match="3 items are needed"):
         omega(parallel(0.5, 2, 10, seed=0))
+
+
+# Shrout and Fleiss (1979), table 2: six targets, four judges
+RATINGS = np.array(
+    [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+)
+
+
+def crossed(cube, names):
+    index = pd.MultiIndex.from_product([range(n) for n in cube.shape], names=names)
+    return pd.Series(np.asarray(cube, dtype=float).ravel(), index=index, name="score").reset_index()
+
+
+def test_components_of_shrout_and_fleiss_by_hand():
+    # BMS = 11.24, JMS = 32.49, EMS = 1.02
+    table = variance_components(
+        crossed(RATINGS, ["respondent_id", "judge"]), ["respondent_id", "judge"]
+    )
+    assert table["ms"].round(2).tolist() == [11.24, 32.49, 1.02]
+    assert table["variance"].tolist() == pytest.approx(
+        [(11.2417 - 1.0194) / 4, (32.4861 - 1.0194) / 6, 1.0194], abs=1e-3
+    )
+    assert table["df"].tolist() == [5, 3, 15]
+
+
+def test_coefficients_are_the_published_intraclass_correlations():
+    frame = crossed(RATINGS, ["respondent_id", "judge"])
+    facets = ["respondent_id", "judge"]
+    one = generalisability(frame, facets, levels={"judge": 1}, n_resamples=0).iloc[0]
+    four = generalisability(frame, facets, n_resamples=0).iloc[0]
+    # Shrout and Fleiss (1979), table 4: ICC(3,1) .71, ICC(2,1) .29, ICC(3,4) .91, ICC(2,4) .62
+    found = [one["relative"], one["absolute"], four["relative"], four["absolute"]]
+    assert np.round(found, 2).tolist() == [0.71, 0.29, 0.91, 0.62]
+
+
+def test_the_relative_coefficient_of_one_facet_is_alpha():
+    rng = np.random.default_rng(1)
+    cube = rng.normal(size=(30, 1)) + rng.normal(size=(30, 6))
+    frame = crossed(cube, ["respondent_id", "item"])
+    found = generalisability(frame, ["item", "respondent_id"]).iloc[0]
+    assert found["relative"] == pytest.approx(pingouin.cronbach_alpha(pd.DataFrame(cube))[0])
+    assert found["relative_low"] < found["relative"] < found["relative_high"]
+    assert found["objects"] == 30
+
+
+def test_mean_squares_of_three_facets_are_those_of_statsmodels():
+    cube = np.random.default_rng(2).normal(size=(4, 3, 2))
+    frame = crossed(cube, ["p", "o", "w"])
+    table = variance_components(frame, ["p", "o", "w"]).set_index("source")
+    fit = ols("score ~ C(p) + C(o) + C(w) + C(p):C(o) + C(p):C(w) + C(o):C(w)", frame).fit()
+    theirs = anova_lm(fit)["mean_sq"]
+    names = {"p": "C(p)", "o": "C(o)", "w": "C(w)", "p×o": "C(p):C(o)", "p×w": "C(p):C(w)",
+             "o×w": "C(o):C(w)", "p×o×w": "Residual"}  # fmt: skip
+    for ours, name in names.items():
+        assert table.loc[ours, "ms"] == pytest.approx(theirs[name])
+
+
+def test_known_components_are_found_again():
+    rng = np.random.default_rng(3)
+    p, o, w = rng.normal(0, 2, 60), rng.normal(0, 1, 30), rng.normal(0, 0.5, 20)
+    po = rng.normal(0, 1, (60, 30))
+    cube = p[:, None, None] + o[None, :, None] + w + po[:, :, None] + rng.normal(0, 1, (60, 30, 20))
+    table = variance_components(crossed(cube, ["p", "o", "w"]), ["p", "o", "w"])
+    found = table.set_index("source")["variance"]
+    assert found["p"] == pytest.approx(np.var(p, ddof=1), rel=0.15)
+    assert found["o"] == pytest.approx(np.var(o, ddof=1), rel=0.15)
+    assert found["p×o"] == pytest.approx(1, rel=0.15)
+    assert found["p×o×w"] == pytest.approx(1, rel=0.05)
+    assert abs(found["p×w"]) < 0.02
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.floats(-5, 5), st.floats(0.1, 4))
+def test_coefficients_do_not_change_with_the_unit(seed, shift, scale):
+    cube = np.random.default_rng(seed).normal(size=(5, 3, 2)) + np.arange(5)[:, None, None]
+    names = ["respondent_id", "order", "wording"]
+    first = generalisability(crossed(cube, names), names, n_resamples=0).iloc[0]
+    second = generalisability(crossed(shift + scale * cube, names), names, n_resamples=0).iloc[0]
+    assert first["relative"] == pytest.approx(second["relative"], abs=1e-6)
+    assert first["absolute"] <= first["relative"] + 1e-12
+    shares = variance_components(crossed(cube, names), names)["share"]
+    assert shares.sum() == pytest.approx(1)
+
+
+def test_an_unbalanced_design_is_refused():
+    frame = crossed(RATINGS, ["respondent_id", "judge"])
+    facets = ["respondent_id", "judge"]
+    with pytest.raises(ParameterError, match="24 scores are needed"):
+        variance_components(frame.iloc[1:], facets)
+    with pytest.raises(ParameterError, match="filled twice"):
+        variance_components(pd.concat([frame, frame.iloc[:1]]), facets)
+    with pytest.raises(ParameterError, match="one level"):
+        variance_components(frame[frame["judge"] == 0], facets)
+    with pytest.raises(ParameterError, match="no column 'order'"):
+        variance_components(frame, ["respondent_id", "order"])
+    with pytest.raises(ParameterError, match="must be one of"):
+        generalisability(frame, facets, target="judges")
+    with pytest.raises(ParameterError, match="'wording', which is no facet"):
+        generalisability(frame, facets, levels={"wording": 2})
+
+
+def test_a_gap_in_a_facet_is_said():
+    frame = crossed(RATINGS, ["respondent_id", "judge"]).astype({"judge": float})
+    frame.loc[3, "judge"] = np.nan
+    with pytest.raises(ParameterError, match="facet 'judge' is missing in some rows"):
+        variance_components(frame, ["respondent_id", "judge"])
+
+
+def scores_of(wide, scale="x"):
+    frame = crossed(np.asarray(wide), ["respondent_id", "run"])
+    return frame.assign(questionnaire="i", scale=scale)
+
+
+def test_a_table_has_one_row_per_scale():
+    both = pd.concat([scores_of(RATINGS), scores_of(RATINGS[::-1] ** 2, "y")])
+    table = generalisability(both, ["respondent_id", "run"], n_resamples=20)
+    assert table["scale"].tolist() == ["x", "y"]
+    assert table[["respondent_id", "run", "respondent_id×run"]].sum(axis=1).tolist() == [1, 1]
+
+
+def test_retest_by_hand():
+    wide = np.array([[1, 2], [2, 2], [3, 5], [4, 4], [5, 6]])
+    row = retest(scores_of(wide)).iloc[0]
+    change = wide[:, 1] - wide[:, 0]
+    assert row["r"] == pytest.approx(np.corrcoef(wide.T)[0, 1])
+    assert row["change"] == pytest.approx(0.8)
+    assert row["sem"] == pytest.approx(np.std(change, ddof=1) / np.sqrt(2))
+    assert row["sdc"] == pytest.approx(1.96 * np.std(change, ddof=1))
+    n, k = 5, 2
+    means, grand = wide.mean(1), wide.mean()
+    bms = k * ((means - grand) ** 2).sum() / (n - 1)
+    jms = n * ((wide.mean(0) - grand) ** 2).sum() / (k - 1)
+    ems = ((wide - means[:, None] - wide.mean(0) + grand) ** 2).sum() / ((n - 1) * (k - 1))
+    assert row["relative"] == pytest.approx((bms - ems) / (bms + (k - 1) * ems))
+    assert row["absolute"] == pytest.approx((bms - ems) / (bms + ems + k * (jms - ems) / n))
+
+
+def test_intervals_of_a_retest_are_those_of_shrout_and_fleiss_formulas():
+    # ICC(2,1) and ICC(3,1) with k = 2 from the formulas of Shrout and Fleiss (1979), p. 424.
+    wide = np.array([[9, 8], [6, 4], [8, 8], [7, 6], [10, 11], [6, 5], [3, 4]], dtype=float)
+    row = retest(scores_of(wide)).iloc[0]
+    n, k = wide.shape
+    means, grand = wide.mean(1), wide.mean()
+    bms = k * ((means - grand) ** 2).sum() / (n - 1)
+    jms = n * ((wide.mean(0) - grand) ** 2).sum() / (k - 1)
+    ems = ((wide - means[:, None] - wide.mean(0) + grand) ** 2).sum() / ((n - 1) * (k - 1))
+    ratio = bms / ems / f.isf(0.025, n - 1, (n - 1) * (k - 1))
+    assert row["relative_low"] == pytest.approx((ratio - 1) / (ratio + k - 1))
+    icc, fj = row["absolute"], jms / ems
+    inner = n * (1 + (k - 1) * icc) - k * icc
+    v = (n - 1) * (k - 1) * (k * icc * fj + inner) ** 2
+    v /= (n - 1) * k**2 * icc**2 * fj**2 + inner**2
+    low = n * (bms - f.isf(0.025, n - 1, v) * ems)
+    low /= f.isf(0.025, n - 1, v) * (k * jms + (k * n - k - n) * ems) + n * bms
+    assert row["absolute_low"] == pytest.approx(low)
+    assert pingouin.options["round.column.CI95"] == 2, "the library's own setting is left alone"
+
+
+def test_a_retest_that_never_varies_has_no_correlation():
+    assert np.isnan(retest(scores_of([[1, 1], [1, 1], [1, 1]]))["r"].item())
+    same = retest(scores_of([[1, 1], [2, 2], [3, 3]])).iloc[0]
+    assert [same["r"], same["absolute"], same["sem"]] == [1, 1, 0]
+
+
+def test_a_retest_needs_two_occasions_and_three_respondents():
+    with pytest.raises(ParameterError, match="needs two"):
+        retest(scores_of([[1], [2], [3]]))
+    with pytest.raises(ParameterError, match="needs 3"):
+        retest(scores_of([[1, 2], [2, 3]]))
+
+
+def answers_of(values, mode="human", respondent="a", run=1, **more):
+    return pd.DataFrame(
+        {
+            "respondent_id": respondent, "questionnaire": "ipip20", "mode": mode, "run": run,
+            "item_id": [i.id for i in MINI.items], "value": np.asarray(values, dtype=float),
+            "status": "ok", **more,
+        }
+    )  # fmt: skip
+
+
+def test_agreement_of_two_modes_against_scikit_learn_and_by_hand():
+    rng = np.random.default_rng(5)
+    first = rng.integers(1, 6, 20)
+    second = np.clip(first + rng.integers(-1, 2, 20), 1, 5)
+    both = pd.concat([answers_of(first, "chat"), answers_of(second, "option_logits")])
+    row = answer_agreement(both).iloc[0]
+    assert row["exact"] == (first == second).mean()
+    assert row["difference"] == np.abs(first - second).mean()
+    assert row["kappa"] == pytest.approx(cohen_kappa_score(first, second, weights="quadratic"))
+    assert row["rho"] == pytest.approx(pingouin.corr(first, second, method="spearman")["r"].item())
+    assert row["kappa_low"] < row["kappa"] <= row["kappa_high"] <= 1
+
+
+def test_agreement_leaves_out_what_one_way_did_not_answer():
+    both = pd.concat([answers_of(np.arange(20) % 5 + 1, m) for m in ("chat", "nli")])
+    both.iloc[0, both.columns.get_loc("status")] = "refused"
+    row = answer_agreement(both).iloc[0]
+    assert row["items"] == 19
+    assert row["exact"] == row["kappa"] == 1
+    constant = pd.concat([answers_of(np.full(20, 3.0), m) for m in ("chat", "nli")])
+    assert np.isnan(answer_agreement(constant)["kappa"].item())
+
+
+def test_every_pair_of_modes_is_compared():
+    several = pd.concat([answers_of(np.arange(20) % 5 + 1, m) for m in ("chat", "human", "nli")])
+    assert len(answer_agreement(several, n_resamples=0)) == 3
+
+
+def test_a_table_of_scales_has_alpha_and_omega_of_each():
+    gad = load_questionnaire("gad7")
+    values = parallel(0.7, 7, 12, seed=8).set_axis([item.id for item in gad.items], axis=1)
+    items = values.rename_axis("respondent_id").reset_index()
+    items = items.melt("respondent_id", var_name="item_id", value_name="score")
+    row = reliability_table(items.assign(questionnaire="gad7"), [gad]).iloc[0]
+    keyed = values * [item.keying for item in gad.items]
+    assert row["alpha"] == pytest.approx(alpha(keyed)["alpha"])
+    assert row["omega"] == pytest.approx(omega(keyed))
+
+
+def test_omega_of_fewer_respondents_than_items_is_a_number_or_missing():
+    for seed in range(20):
+        assert not omega(parallel(0.5, 9, 4, seed)) > 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([1, 2, 3], "A DataFrame is needed, got list"),
+        (pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]}), "'b' holds 'x'; give numbers"),
+    ],
+)
+def test_what_is_no_matrix_of_numbers_is_refused(bad, message):
+    with pytest.raises(ParameterError, match=message):
+        alpha(bad)
+
+
+def test_a_missing_column_is_named():
+    with pytest.raises(ParameterError, match="no column 'run'"):
+        retest(scores_of(RATINGS).drop(columns="run"))
+    with pytest.raises(ParameterError, match="no column 'mode'"):
+        answer_agreement(answers_of(np.full(20, 3.0)).drop(columns="mode"))

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import spearmanr
 
-from psychometrics.trends import monotony, separation, trends, variance_shares
+from psychometrics.exceptions import ParameterError
+from psychometrics.trends import (
+    monotony,
+    normalisation_effect,
+    normalisation_steps,
+    separation,
+    trends,
+)
 
 
 def shares(source: list[float], inverse: list[float], respondent: str = "a") -> pd.DataFrame:
@@ -67,16 +74,44 @@ def test_monotony_is_spearmans_correlation_with_the_weights():
     assert row["inverse"] == pytest.approx(-1.0)
 
 
-def test_variance_shares_of_an_additive_table_leave_nothing_to_the_pairing():
+def scored(values: np.ndarray) -> pd.DataFrame:
+    """Shares of one item whose raw scores are an array of terms by intensifiers."""
+    rows, columns = np.indices(values.shape).reshape(2, -1)
+    return pd.DataFrame(
+        {
+            "respondent_id": "a",
+            "questionnaire": "q",
+            "item_id": "q_1",
+            "template": 1,
+            "polarity": np.where(rows == 0, 1, -1),
+            "term": rows,
+            "level": columns,
+            "intensifier": columns,
+            "raw": values.ravel(),
+            "pss": values.ravel() / values.sum(),
+        }
+    )
+
+
+def test_an_additive_table_of_log_scores_leaves_nothing_to_the_pairing():
     rows, columns = np.array([0.0, 1.0, 5.0]), np.array([0.0, 2.0])
-    shares_ = variance_shares(np.exp(rows[:, None] + columns))
+    found = normalisation_effect(scored(np.exp(rows[:, None] + columns)))
     # squares: rows 2*(2^2+1^2+3^2) = 28, columns 3*(1+1) = 6
-    np.testing.assert_allclose(shares_, [28 / 34, 6 / 34, 0], atol=1e-12)
+    np.testing.assert_allclose(found.loc["raw score"], [28 / 34, 6 / 34, 0], atol=1e-12)
 
 
-@given(arrays(float, (2, 3, 4), elements=st.floats(0.01, 1.0)))
+@given(arrays(float, (3, 4), elements=st.floats(0.01, 1.0)))
 def test_variance_shares_sum_to_one_and_ignore_the_unit(scores):
-    scores[..., 0, 0] += 1  # not constant
-    result = variance_shares(scores)
-    np.testing.assert_allclose(result.sum(axis=-1), 1)
-    np.testing.assert_allclose(variance_shares(scores * 7), result, atol=1e-9)
+    scores[0, 0] += 1  # not constant
+    found = normalisation_effect(scored(scores))
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    np.testing.assert_allclose(found.loc["raw score"], found.loc["PSS"], atol=1e-9)
+
+
+def test_steps_of_answers_that_are_not_there_and_missing_columns_are_said():
+    frame = shares([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1])
+    with pytest.raises(ParameterError, match="no answers of b to q_1, template 1"):
+        normalisation_steps(frame, "b", "q_1")
+    for function in (trends, separation, monotony, normalisation_effect):
+        with pytest.raises(ParameterError, match="no column 'pss'"):
+            function(frame.assign(raw=1.0).drop(columns="pss"))

@@ -11,7 +11,7 @@ from sklearn.metrics import silhouette_score
 
 import psychometrics as pm
 from psychometrics import validity
-from psychometrics.exceptions import DataError, ParameterError
+from psychometrics.exceptions import ParameterError
 from psychometrics.scoring import pss
 from tests.test_scoring import answered
 
@@ -28,7 +28,7 @@ def scores() -> pd.DataFrame:
 
 def test_silhouette_is_scikit_learns_on_correlation_distance():
     shares = pss(answered("challenges", ["r1"]))
-    found = validity.silhouette(shares).set_index("item_id")["silhouette"]
+    found = validity.term_silhouettes(shares).set_index("item_id")["silhouette"]
     for item, part in shares.groupby("item_id"):
         table = part.pivot(index=["polarity", "term"], columns="intensifier", values="pss")
         labels = table.index.get_level_values("polarity")
@@ -40,30 +40,25 @@ def test_silhouette_is_one_for_opposite_terms_and_low_when_sides_are_mixed():
     responses = answered("challenges", ["r1"])
     rising = responses["weight"].rank() / len(responses)
     responses["entailment"] = np.where(responses["polarity"] == 1, rising, 1.001 - rising)
-    apart = validity.silhouette(pss(responses))["silhouette"]
+    apart = validity.term_silhouettes(pss(responses))["silhouette"]
     assert (apart > 0.95).all()
     mixed = responses["term"].isin(["disappointed", "supported", "disappointment", "support"])
     responses["entailment"] = np.where(mixed, rising, 1.001 - rising)
-    assert (validity.silhouette(pss(responses))["silhouette"] < 0.1).all()
+    assert (validity.term_silhouettes(pss(responses))["silhouette"] < 0.1).all()
 
 
 def test_silhouette_of_an_even_spread_is_not_undefined():
     responses = answered("challenges", ["r1"]).assign(entailment=0.3)
-    assert validity.silhouette(pss(responses))["silhouette"].tolist() == [0.0] * 4
+    assert validity.term_silhouettes(pss(responses))["silhouette"].tolist() == [0.0] * 4
 
 
 def test_silhouettes_of_several_templates_are_averaged():
     shares = pss(answered("phq9", ["r1"])).query("item_id == 'phq9_6'")
     parts = [
-        validity.silhouette(part)["silhouette"].iloc[0] for _, part in shares.groupby("template")
+        validity.term_silhouettes(part)["silhouette"].iloc[0]
+        for _, part in shares.groupby("template")
     ]
-    assert validity.silhouette(shares)["silhouette"].iloc[0] == pytest.approx(np.mean(parts))
-
-
-def test_normal_scores_are_quantiles_of_ranks():
-    found = validity.normal_scores(pd.DataFrame({"x": [3.0, 1.0, 2.0], "y": [5.0, 5.0, 9.0]}))
-    np.testing.assert_allclose(found["x"], stats.norm.ppf([0.75, 0.25, 0.5]))
-    np.testing.assert_allclose(found["y"], stats.norm.ppf([1.5 / 4, 1.5 / 4, 0.75]))
+    assert validity.term_silhouettes(shares)["silhouette"].iloc[0] == pytest.approx(np.mean(parts))
 
 
 def test_correlations_agree_with_scipy_and_lie_in_their_intervals(scores):
@@ -71,7 +66,7 @@ def test_correlations_agree_with_scipy_and_lie_in_their_intervals(scores):
     for row in found.itertuples():
         x, y = scores[row.first], scores[row.second]
         assert row.spearman == pytest.approx(stats.spearmanr(x, y).statistic)
-        normal = [validity.normal_scores(v) for v in (x, y)]
+        normal = [stats.norm.ppf(v.rank() / (len(v) + 1)) for v in (x, y)]
         assert row.pearson == pytest.approx(stats.pearsonr(*normal).statistic)
         assert row.spearman_low < row.spearman < row.spearman_high
         assert row.pearson_low < row.pearson < row.pearson_high
@@ -125,27 +120,6 @@ def test_partial_correlation_is_the_correlation_of_rank_residuals(scores):
     assert found["low"] < found["partial"] < found["high"]
 
 
-def test_decisiveness_is_zero_for_an_even_spread_and_seven_roots_for_certainty():
-    responses = answered("challenges", ["even", "sure"])
-    even = responses["respondent_id"] == "even"
-    responses.loc[even, "entailment"] = 0.5
-    found = validity.decisiveness(pss(responses))
-    assert found["even"] == pytest.approx(0, abs=1e-4)
-    assert found["sure"] > 10
-
-
-def test_source_and_inverse_terms_agree_unless_a_respondent_says_yes_to_all():
-    responses = answered("challenges", [f"r{n}" for n in range(6)])
-    strength = responses["respondent_id"].str[1:].astype(int) / 10
-    stance = responses["polarity"] * responses["weight"]
-    q = pm.load_questionnaire("challenges")
-    content = responses.assign(entailment=0.5 + 0.1 * strength * stance)
-    assert validity.source_inverse_agreement(content, [q])["challenges"] == pytest.approx(1)
-    nothing = responses.assign(entailment=0.5 + 0.1 * strength * responses["weight"])
-    spread = pm.item_scores(nothing)["score"].abs().max()
-    assert spread < 1e-6, "two-way normalisation removes saying yes altogether"
-
-
 def test_multiverse_holds_every_combination_and_the_chapters_own_value():
     names = ("gad7", "phq9")
     who = [f"r{n}" for n in range(6)]
@@ -166,72 +140,6 @@ def test_multiverse_holds_every_combination_and_the_chapters_own_value():
     assert own == pytest.approx(wide.corr().loc["gad7", "phq9"])
 
 
-def test_curation_sheets_go_out_and_come_back(tmp_path):
-    instrument = pm.load_questionnaire("gad7")
-    for rater, verdict in (("A", "1"), ("B", "1"), ("C", "0")):
-        sheet = validity.curation_sheet(instrument, rater)
-        assert sheet["templates"].str.contains("{term}", regex=False).all()
-        sheet[list(validity.RATINGS)] = "1"
-        sheet.loc[0, "natural"] = verdict
-        sheet.loc[1, "neutral"] = ""
-        sheet.to_csv(tmp_path / f"{rater}.csv", index=False)
-    ratings = validity.read_curation(sorted(tmp_path.glob("*.csv")))
-    assert len(ratings) == 3 * (7 * 4 - 1)
-    found = validity.rater_agreement(ratings)
-    # One of seven items has one agreeing pair of three: (6 · 3 + 1) / 21.
-    assert found.loc["natural", "agreement"] == pytest.approx(19 / 21)
-    assert found.loc["meaning_kept", "agreement"] == 1
-    assert np.isnan(found.loc["meaning_kept", "fleiss_kappa"]), "no variance, no kappa"
-
-
-def test_agreement_matches_fleiss_published_example():
-    # Fleiss (1971) has five categories; this is the two-category table of Krippendorff (2011), A.
-    first = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0]
-    second = [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
-    ratings = pd.DataFrame(
-        {
-            "rater": ["A"] * 10 + ["B"] * 10,
-            "item_id": [*range(10)] * 2,
-            "criterion": "natural",
-            "rating": first + second,
-        }
-    )
-    found = validity.rater_agreement(ratings).loc["natural"]
-    assert found["krippendorff_alpha"] == pytest.approx(0.095, abs=0.0005)
-    assert found["agreement"] == pytest.approx(0.6)
-
-
-def test_bad_sheets_are_named(tmp_path):
-    sheet = validity.curation_sheet(pm.load_questionnaire("gad7"), "A")
-    sheet["natural"] = "maybe"
-    sheet.to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(DataError, match="item gad7_1, natural: a rating is 0 or 1, got 'maybe'"):
-        validity.read_curation([tmp_path / "a.csv"])
-    sheet.drop(columns="neutral").to_csv(tmp_path / "b.csv", index=False)
-    with pytest.raises(DataError, match="lacks the column"):
-        validity.read_curation([tmp_path / "b.csv"])
-    one = pd.DataFrame({"rater": ["A"], "item_id": [1], "criterion": ["natural"], "rating": [1]})
-    with pytest.raises(ParameterError, match="at least two raters"):
-        validity.rater_agreement(one)
-
-
-def test_items_texts_say_where_their_wording_is_from(tmp_path, monkeypatch):
-    soc = pm.load_questionnaire("soc13")
-    monkeypatch.delenv(validity.WORDING_VARIABLE, raising=False)
-    assert validity.item_texts(soc)[1] == "paraphrase"
-    assert validity.item_texts(pm.load_questionnaire("gad7"))[1] == "verbatim"
-    path = tmp_path / "wording.csv"
-    monkeypatch.setenv(validity.WORDING_VARIABLE, str(path))
-    with pytest.raises(DataError, match="is no file"):
-        validity.item_texts(soc)
-    pd.DataFrame({"instrument": "SOC-13", "wording": [f"w{n}" for n in range(13)]}).to_csv(path)
-    texts, wording = validity.item_texts(soc)
-    assert (texts["soc13_13"], wording) == ("w12", "original")
-    pd.DataFrame({"instrument": "SOC-13", "wording": ["w"]}).to_csv(path)
-    with pytest.raises(DataError, match="1 items of SOC-13, which has 13"):
-        validity.item_texts(soc)
-
-
 def test_too_few_respondents_are_refused(scores):
     with pytest.raises(ParameterError, match="At least 4 respondents"):
         validity.correlations(scores.iloc[:3], PAIRS)
@@ -246,3 +154,18 @@ def test_multitrait_multimethod_matrix_is_over_common_respondents(scores):
     assert found.loc[("nli", "a"), ("mlm", "a")] > 0.9
     with pytest.raises(ParameterError, match="At least 4 respondents"):
         validity.multitrait_multimethod({"nli": scores, "mlm": noisy.iloc[:3]})
+
+
+def test_a_scale_that_is_not_there_and_a_constant_control_are_said(scores):
+    with pytest.raises(ParameterError, match="no column 'd'"):
+        validity.correlations(scores, [("a", "d")])
+    with pytest.raises(ParameterError, match="no reliability of 'b'"):
+        validity.correlations(scores, PAIRS, pd.Series({"a": 0.8, "c": 0.8}))
+    with pytest.raises(ParameterError, match="held constant is so already"):
+        validity.partial_correlations(scores, PAIRS, scores["c"] * 0)
+    with pytest.raises(ParameterError, match="holds 'x'; give numbers"):
+        validity.correlations(scores.assign(a="x"), PAIRS)
+    responses = answered("challenges", ["r1", "r2"])
+    q = [pm.load_questionnaire("challenges")]
+    with pytest.raises(ParameterError, match="no answers to 'phq9'"):
+        validity.multiverse(responses, q, [("challenges", "phq9")])

@@ -216,7 +216,7 @@ def published_role_shifts(baseline: str = "default", openness: str = "intellect"
     ----------
     Huang et al. (2024), Table 8: gpt-3.5-turbo, ten runs for each role.
     """
-    from ..norms import published_tables
+    from .psychobench import published_tables
 
     table = published_tables().query("study == 'roles' and questionnaire == 'bfi'")
     table = table.assign(scale=table["scale"].replace({"openness": openness}))

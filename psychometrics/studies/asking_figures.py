@@ -79,7 +79,7 @@ def style_dots(styles: pd.DataFrame, way: str, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     styles : DataFrame
-        Of :func:`psychometrics.agreement.response_styles`.
+        Of :func:`psychometrics.styles.response_styles`.
     way : str
         The column that tells ways apart.
     ax : Axes, optional

@@ -1,10 +1,27 @@
-"""PsychoBench: its thirteen scales beside the paper's, and what differs upstream."""
+"""PsychoBench: its thirteen scales, tables, claims and conclusions beside ours."""
 
 from __future__ import annotations
 
+import functools
+
+import numpy as np
 import pandas as pd
 
+from ..answers import check_columns
+from ..exceptions import ParameterError
+from ..norms import (
+    PAPER_LEVEL,
+    as_one_respondent,
+    compare_means,
+    compare_norms,
+    corrected,
+    norm_table,
+    score_summary,
+)
+from ..paths import data_dir
 from ..questionnaires import load_questionnaire, psychobench_keys, upstream_file
+
+_SEX_ROLES = ("undifferentiated", "masculine", "feminine", "androgynous")
 
 
 def overview() -> pd.DataFrame:
@@ -69,3 +86,461 @@ def upstream_differences() -> pd.DataFrame:
             pairs.append((f"{scale['title']}, norms", crowds, ours))
         rows += [(name, place, str(a), str(b)) for place, a, b in pairs if a != b]
     return pd.DataFrame(rows, columns=["questionnaire", "place", "upstream", "ours"])
+
+
+@functools.cache
+def published_tables() -> pd.DataFrame:
+    """The paper's tables: ``study, table, questionnaire, scale, respondent_id, mean, sd, n``.
+
+    Studies are *models* (Tables 1 to 4 and 7), *roles* (8 to 20), *wordings* (22), *assistant*
+    (23) and *temperature* (24).
+
+    Examples
+    --------
+    >>> published_tables()["study"].unique().tolist()
+    ['models', 'roles', 'wordings', 'assistant', 'temperature']
+    """
+    table = pd.read_csv(data_dir() / "norms" / "psychobench_tables.csv")
+    return table.rename(columns={"respondent": "respondent_id"})
+
+
+@functools.cache
+def published_conclusions() -> pd.DataFrame:
+    """The paper's BSRI conclusions: ``study, respondent_id`` and counts of the four.
+
+    Examples
+    --------
+    >>> int(published_conclusions()["androgynous"].sum())
+    3
+    """
+    table = pd.read_csv(data_dir() / "norms" / "bsri_conclusions.csv")
+    return table.rename(columns={"respondent": "respondent_id"})
+
+
+def published_tests(
+    study: str = "models",
+    against: str = "norms",
+    level: float = PAPER_LEVEL,
+    correction: str = "holm",
+) -> pd.DataFrame:
+    """Every published mean of a study against people or against one of its columns.
+
+    Parameters
+    ----------
+    study : str
+        Of :func:`published_tables`; only *models* and *roles* can be set against people.
+    against : str
+        ``"norms"``, or the respondent compared with, such as ``default`` or ``v1``, whose figures
+        are then ``norm_mean, norm_sd, norm_n`` and whose standard deviation is the unit of
+        ``delta``.
+    level : float
+        Of significance.
+    correction : str
+        As in :func:`psychometrics.norms.compare_norms`.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`psychometrics.norms.compare_norms` gives it, and ``settled``: whether all figures
+        that round to the published ones give the same significance and direction.
+
+    Raises
+    ------
+    ParameterError
+        There is no such study, or no such respondent in it.
+
+    Examples
+    --------
+    >>> table = published_tests("assistant", "with").set_index("scale")
+    >>> round(float(table.loc["conscientiousness", "p"]), 2)
+    0.12
+    """
+    tables = published_tables()
+    people = against == "norms"
+    known = ["models", "roles"] if people else list(tables["study"].unique())
+    if study not in known:
+        of = " against norms" if people else ""
+        raise ParameterError(f"The study{of} must be one of {', '.join(known)}, got '{study}'.")
+    part = tables[tables["study"] == study].drop(columns="study")
+    if people:
+        table = compare_norms(part, norm_table(paper=True), level, correction)
+    else:
+        if against not in set(part["respondent_id"]):
+            known = ", ".join(part["respondent_id"].unique())
+            raise ParameterError(f"The study '{study}' has no '{against}'; it has {known}.")
+        base = part[part["respondent_id"] == against].drop(columns="respondent_id")
+        base = base.rename(columns={"mean": "norm_mean", "sd": "norm_sd", "n": "norm_n"})
+        rest = part[part["respondent_id"] != against]
+        table = rest.merge(base, on=["table", "questionnaire", "scale"])
+        table = corrected(table.join(_compared(table, level=level)), level, correction)
+    norm = table[["norm_mean", "norm_sd", "norm_n"]].to_numpy().T
+    rounding = 0.05 if study in ("models", "roles") else 0.005
+    table["settled"] = _settled(table, norm, level, rounding, both=not people)
+    return table
+
+
+def significance_counts(
+    comparisons: pd.DataFrame, level: float = PAPER_LEVEL, correction: str = "holm"
+) -> pd.Series:
+    """How many comparisons are significant, and under which reading.
+
+    Parameters
+    ----------
+    comparisons : DataFrame
+        As :func:`published_tests` gives them.
+    level, correction
+        As there.
+
+    Returns
+    -------
+    Series
+        Numbers of ``comparisons``; ``significant``; ``after correction``; ``settled`` (significant
+        and not for rounding to decide); ``as one respondent``
+        (:func:`psychometrics.norms.as_one_respondent`, not corrected).
+
+    Examples
+    --------
+    >>> int(significance_counts(published_tests("roles"))["comparisons"])
+    380
+    """
+    single = as_one_respondent(comparisons, level, correction)
+    return pd.Series(
+        {
+            "comparisons": len(comparisons),
+            "significant": int(comparisons["significant"].sum()),
+            "after correction": int(comparisons["significant_corrected"].sum()),
+            "settled": int((comparisons["significant"] & comparisons["settled"]).sum()),
+            "as one respondent": int(single["significant"].sum()),
+        }
+    )
+
+
+def published_claims(level: float = PAPER_LEVEL) -> pd.DataFrame:
+    """What the paper says of its tables, cell by cell, beside the recomputed test.
+
+    The tables print no marks of significance; the text says which scores are higher, lower or
+    not different. ``data/norms/psychobench_claims.csv`` has each statement with the cells it
+    speaks of.
+
+    Parameters
+    ----------
+    level : float
+        Of significance.
+
+    Returns
+    -------
+    DataFrame
+        ``claim, section, text, study, respondent_id, questionnaire, scale, group, expected``
+        (*higher*, *lower*, *same*), ``found`` (likewise), ``agrees, p, delta, settled``.
+
+    Examples
+    --------
+    >>> sorted(published_claims()["found"].unique())
+    ['higher', 'lower', 'same']
+    """
+    claims = pd.read_csv(data_dir() / "norms" / "psychobench_claims.csv", keep_default_na=False)
+    tests = {}
+    for study, against in set(zip(claims["study"], claims["against"], strict=True)):
+        table = published_tests(study, against, level)
+        tests[study, against] = table if against == "norms" else table.assign(group=against)
+    parts = []
+    for claim in claims.itertuples():
+        table = _claimed(claim, tests[claim.study, claim.against])
+        table = table.assign(claim=claim.claim, section=claim.section, text=claim.text,
+                             study=claim.study, expected=claim.expected)  # fmt: skip
+        parts.append(table)
+    table = pd.concat(parts, ignore_index=True)
+    table["found"] = _direction(table)
+    table["agrees"] = table["found"] == table["expected"]
+    columns = [
+        "claim", "section", "text", "study", "respondent_id", "questionnaire", "scale", "group",
+        "expected", "found", "agrees", "p", "delta", "settled",
+    ]  # fmt: skip
+    return table[columns]
+
+
+def role_effects(
+    scores: pd.DataFrame,
+    baseline: str = "default",
+    role: str = "role",
+    norms: pd.DataFrame | None = None,
+    level: float = PAPER_LEVEL,
+    correction: str = "holm",
+) -> pd.DataFrame:
+    """How far each role moves each scale from the baseline.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As :func:`psychometrics.norms.sum_scores` gives them with ``by=(role,)``, or a
+        summary with ``mean, sd, n``.
+    baseline : str
+        The role compared with.
+    role : str
+        The column that names the role.
+    norms : DataFrame, optional
+        As :func:`psychometrics.norms.norm_table` gives it; adds the effect in the people's
+        standard deviations (the mean of a scale's groups).
+    level, correction
+        Of the tests, corrected over the scales within a role.
+
+    Returns
+    -------
+    DataFrame
+        One row per respondent, role and scale: what :func:`psychometrics.norms.compare_means`
+        gives with the baseline in place of the norm, ``in_norm_sd`` if there are norms, and the
+        corrected tests.
+
+    Raises
+    ------
+    ParameterError
+        The baseline is not among the roles, or was asked once only.
+
+    References
+    ----------
+    Huang et al. (2024), section 4.1 and appendix B.2.
+
+    Examples
+    --------
+    >>> roles = published_tables().query("study == 'roles' and questionnaire == 'gse'")
+    >>> roles = roles.rename(columns={"respondent_id": "role"}).assign(respondent_id="gpt-3.5")
+    >>> role_effects(roles).set_index("role").loc["hero", "difference"].round(1).item()
+    1.3
+    """
+    keys = ["respondent_id", "questionnaire", "scale"]
+    check_columns(scores, [*keys, role])
+    table = score_summary(scores, [*keys, role]) if "score" in scores else scores.copy()
+    if baseline not in set(table[role]):
+        known = ", ".join(map(str, table[role].unique()))
+        raise ParameterError(f"There is no role '{baseline}'; there are {known}.")
+    base = table[table[role] == baseline].drop(columns=role)
+    if (base["n"] < 2).any():
+        raise ParameterError(f"The role '{baseline}' was asked once; its spread needs 2 runs.")
+    base = base[[*keys, "mean", "sd", "n"]]
+    base = base.rename(columns={"mean": "base_mean", "sd": "base_sd", "n": "base_n"})
+    table = table[table[role] != baseline].merge(base, on=keys)
+    table = table.join(_compared(table, "base", level))
+    if norms is not None:
+        sd = norms.groupby(["questionnaire", "scale"])["norm_sd"].mean().rename("norm_sd")
+        table = table.merge(sd.reset_index(), on=["questionnaire", "scale"], how="left")
+        table["in_norm_sd"] = table["difference"] / table["norm_sd"]
+    return corrected(table, level, correction, ("respondent_id", role))
+
+
+def role_sizes(
+    effects: pd.DataFrame, role: str = "role", column: str = "in_norm_sd"
+) -> pd.DataFrame:
+    """How far a role moves scales on the whole.
+
+    Parameters
+    ----------
+    effects : DataFrame
+        As :func:`role_effects` gives them.
+    role : str
+        The column that names the role.
+    column : str
+        The effect.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, role, scales, mean_absolute, largest, scale`` (that moves most),
+        ``significant`` (share, corrected).
+
+    Examples
+    --------
+    >>> effects = pd.DataFrame({"respondent_id": "a", "role": "hero", "questionnaire": "bfi",
+    ...     "scale": ["openness", "neuroticism"], "in_norm_sd": [1.0, -2.0],
+    ...     "significant_corrected": [False, True]})
+    >>> role_sizes(effects)[["mean_absolute", "largest", "scale"]].to_numpy().tolist()
+    [[1.5, -2.0, 'bfi, neuroticism']]
+    """
+    check_columns(effects, ["respondent_id", role, "questionnaire", "scale"], [column])
+    rows = []
+    known = effects.dropna(subset=[column])
+    for (who, name), part in known.groupby(["respondent_id", role], sort=False):
+        top = part.loc[part[column].abs().idxmax()]
+        rows.append(
+            {
+                "respondent_id": who, role: name, "scales": len(part),
+                "mean_absolute": part[column].abs().mean(), "largest": top[column],
+                "scale": f"{top['questionnaire']}, {top['scale']}",
+                "significant": part["significant_corrected"].mean(),
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def bsri_conclusions(
+    scores: pd.DataFrame,
+    masculine: float | None = None,
+    feminine: float | None = None,
+) -> pd.DataFrame:
+    """Bem's four-way conclusion of every run: above the median or not on each of two scales.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As :func:`psychometrics.norms.sum_scores` gives them, of ``bsri``.
+    masculine, feminine : float, optional
+        The medians; by default the mean over the norm's groups of workers, since the file has no
+        medians.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, mode, run, masculine, feminine, conclusion`` (*undifferentiated*,
+        *masculine*, *feminine*, *androgynous*, or missing where a score is).
+
+    References
+    ----------
+    Bem (1977); Huang et al. (2024), appendix A.2.
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"respondent_id": "a", "questionnaire": "bsri", "mode": "chat",
+    ...     "run": 1, "scale": ["masculine", "feminine"], "score": [6.0, 3.0]})
+    >>> bsri_conclusions(scores)["conclusion"].item()
+    'masculine'
+    """
+    check_columns(scores, ["respondent_id", "questionnaire", "mode", "run", "scale"], ["score"])
+    part = scores[scores["questionnaire"] == "bsri"]
+    if part.empty:
+        raise ParameterError("There are no BSRI scores; ask that questionnaire first.")
+    norms = norm_table(["bsri"], paper=True).groupby("scale")["norm_mean"].mean()
+    cut_m = norms["masculine"] if masculine is None else masculine
+    cut_f = norms["feminine"] if feminine is None else feminine
+    keys = ["respondent_id", "mode", "run"]
+    table = part.pivot(index=keys, columns="scale", values="score").reset_index()
+    table = table[[*keys, "masculine", "feminine"]].rename_axis(columns=None)
+    high = (table["masculine"] > cut_m).astype(int) + 2 * (table["feminine"] > cut_f).astype(int)
+    table["conclusion"] = high.map(dict(enumerate(_SEX_ROLES)))
+    table.loc[table[["masculine", "feminine"]].isna().any(axis=1), "conclusion"] = None
+    return table
+
+
+def bsri_own_median(answers: pd.DataFrame) -> pd.DataFrame:
+    """The conclusion with the median of the run's own answers, which fits the paper's counts.
+
+    A scale is *high* where the mean of its answers exceeds their own median, that is, where they
+    are skewed to the right. It says nothing of how masculine or feminine the answers are.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        Answers to ``bsri``.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, mode, run, masculine, feminine`` (mean minus median), ``conclusion``.
+
+    Examples
+    --------
+    >>> sheet = load_questionnaire("bsri", texts=False)
+    >>> values = [7] * 15 + [4] * 5 + [1] * 14 + [3] * 6 + [4] * 20  # masculine, not feminine
+    >>> answers = pd.DataFrame({"respondent_id": "a", "questionnaire": "bsri", "mode": "simulated",
+    ...     "run": 1, "item_id": [item.id for item in sheet.items], "value": values,
+    ...     "status": "ok"})
+    >>> bsri_own_median(answers)["conclusion"].item()
+    'feminine'
+    """
+    keys = ["respondent_id", "mode", "run"]
+    check_columns(answers, [*keys, "questionnaire", "item_id", "status"], ["value"])
+    questionnaire = load_questionnaire("bsri", texts=False)
+    part = answers[(answers["questionnaire"] == "bsri") & (answers["status"] == "ok")]
+    if part.duplicated([*keys, "item_id"]).any():
+        raise ParameterError("A run has two answers to one BSRI item; number the runs.")
+    wide = part.pivot(index=keys, columns="item_id", values="value").astype("float64")
+    wide = wide.reindex(columns=[item.id for item in questionnaire.items])
+    table = wide.index.to_frame(index=False)
+    for scale in ("masculine", "feminine"):
+        values = wide[list(questionnaire.scale(scale).items)]
+        table[scale] = (values.mean(axis=1) - values.median(axis=1)).to_numpy()
+    high = (table["masculine"] > 0).astype(int) + 2 * (table["feminine"] > 0).astype(int)
+    table["conclusion"] = high.map(dict(enumerate(_SEX_ROLES)))
+    return table
+
+
+def cabin_dimensions(interests: pd.DataFrame) -> pd.DataFrame:
+    """Means of CABIN's eight (SETPOINT) and six (RIASEC) dimensions from those of 41 interests.
+
+    Parameters
+    ----------
+    interests : DataFrame
+        ``respondent_id, scale, mean`` of the 41 interests.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, model`` (*setpoint*, *riasec*), ``scale, title, interests`` (how many),
+        ``mean``.
+
+    References
+    ----------
+    Su et al. (2019); Huang et al. (2024), Table 7. Which interests form a dimension was found
+    from that table; see ``data/norms/psychobench.yml``.
+
+    Examples
+    --------
+    >>> table = published_tables().query("study == 'models' and table == 7")
+    >>> cabin_dimensions(table).groupby("model")["interests"].sum().to_dict()
+    {'riasec': 246, 'setpoint': 246}
+    """
+    check_columns(interests, ["respondent_id", "scale"], ["mean"])
+    keys = psychobench_keys()["cabin"]
+    ids = {scale["title"]: scale["id"] for scale in keys["scales"]}
+    wide = interests.pivot(index="respondent_id", columns="scale", values="mean")
+    if lacking := set(ids.values()) - set(wide):
+        raise ParameterError(f"CABIN's interest '{min(lacking)}' has no mean; all 41 are needed.")
+    rows = []
+    for model, dimensions in keys["dimensions"].items():
+        for title, members in dimensions.items():
+            scale = f"{model}_{title.lower().replace(' ', '_')}"
+            means = wide[[ids[m] for m in members]].mean(axis=1)
+            rows += [(r, model, scale, title, len(members), x) for r, x in means.items()]
+    columns = ["respondent_id", "model", "scale", "title", "interests", "mean"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _direction(table: pd.DataFrame) -> np.ndarray:
+    return np.select(
+        [~table["significant"], table["difference"] > 0], ["same", "higher"], default="lower"
+    )
+
+
+def _settled(table, norm, level: float, rounding: float, both: bool = False) -> np.ndarray:
+    """Whether figures anywhere within the rounding lead to the same direction."""
+    steps = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) * rounding
+    found = _direction(table)
+    same = np.ones(len(table), dtype=bool)
+    others = [(a, b) for a in (-rounding, 0, rounding) for b in (-rounding, 0, rounding)]
+    for shift in steps:
+        for widen in steps:
+            for base_shift, base_widen in others if both else [(0.0, 0.0)]:
+                sd = np.clip(table["sd"] + widen, 1e-6, None)
+                base_sd = np.clip(norm[1] + base_widen, 1e-6, None)
+                mean, base = table["mean"] + shift, norm[0] + base_shift
+                again = compare_means(mean, sd, table["n"], base, base_sd, norm[2], level)
+                same &= _direction(again.assign(significant=again["p"] < level)) == found
+    return same
+
+
+def _compared(table: pd.DataFrame, prefix: str = "norm", level: float = PAPER_LEVEL):
+    """What the columns of two groups give, the second's with a prefix."""
+    names = ("mean", "sd", "n", *(f"{prefix}_{name}" for name in ("mean", "sd", "n")))
+    return compare_means(*(table[name] for name in names), level=level)
+
+
+def _claimed(claim, table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of a table of tests that a claim speaks of."""
+    keep = pd.Series(True, index=table.index)
+    for column, wanted in (
+        ("respondent_id", claim.respondents), ("questionnaire", claim.questionnaires),
+        ("scale", claim.scales), ("group", claim.groups),
+    ):  # fmt: skip
+        if wanted:
+            keep &= table[column].isin(wanted.split("|"))
+    if not keep.any():
+        raise ParameterError(f"data/norms/psychobench_claims.csv, {claim.claim}: names no cell.")
+    return table[keep]

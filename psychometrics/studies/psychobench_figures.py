@@ -131,7 +131,7 @@ def variance_bars(
     Parameters
     ----------
     table : DataFrame
-        As :func:`psychometrics.agreement.generalisability_table` gives it.
+        As :func:`psychometrics.reliability.generalisability` gives it.
     sources : sequence of str
         Its columns of shares, in the order of stacking.
     ax : Axes, optional
@@ -164,7 +164,7 @@ def claim_bars(claims: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     claims : DataFrame
-        As :func:`psychometrics.norms.published_claims` gives them.
+        As :func:`psychometrics.studies.psychobench.published_claims` gives them.
     ax : Axes, optional
         Where to draw; the current axes if not given.
 

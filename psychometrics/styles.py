@@ -1,0 +1,290 @@
+"""Ways of answering that are no trait: saying yes, going to the ends, looking good, deciding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from .answers import check_columns
+from .exceptions import ParameterError
+from .questionnaires import Questionnaire
+from .scoring import keyed_items, pss
+
+DESIRABLE = {
+    "bfi": {"extraversion": 1, "agreeableness": 1, "conscientiousness": 1, "neuroticism": -1,
+            "openness": 1},
+    "epq-r": {"psychoticism": -1, "neuroticism": -1, "lying": 1},
+    "dtdd": {"machiavellianism": -1, "psychopathy": -1, "narcissism": -1},
+    "ecr-r": {"attachment_anxiety": -1, "attachment_avoidance": -1},
+    "gse": {"overall": 1},
+    "lot-r": {"overall": 1},
+    "eis": {"overall": 1},
+    "wleis": {"sea": 1, "oea": 1, "uoe": 1, "roe": 1},
+    "empathy": {"overall": 1},
+}  # fmt: skip
+"""Which way a scale is flattering: this project's judgement, to be replaced by one's own."""
+
+
+def response_styles(
+    answers: pd.DataFrame,
+    questionnaires: Questionnaire | Iterable[Questionnaire],
+    by: Sequence[str] = (),
+) -> pd.DataFrame:
+    r"""Acquiescence and extreme responding of every run, whatever the items say.
+
+    With answers rescaled to :math:`a \in [-1, 1]`, acquiescence is
+
+    .. math:: A = \tfrac12(\bar a_{\text{keyed}} + \bar a_{\text{reversed}})
+
+    averaged over the scales that have both kinds of items, so that a trait cancels: who agrees
+    that they are talkative and disagrees that they are quiet has 0.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        ``respondent_id, questionnaire, mode, run, item_id, value, status``.
+    questionnaires : Questionnaire or several
+        All that the answers are to.
+    by : sequence of str
+        Further columns that tell askings apart.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire, mode, run``, those of ``by``; ``agreeing`` (mean of all
+        answers, −1 to 1), ``acquiescence`` (missing if no scale has both kinds of items, or an
+        answer is missing in all that have), ``extreme`` (share of answers at either end; missing
+        with two options), ``middle`` (share at the midpoint; missing where there is none),
+        ``commonest`` (share of the commonest answer), ``answered`` (share with status ok).
+
+    Raises
+    ------
+    ParameterError
+        There are no answers to a questionnaire, or answers to another one or an unknown item.
+
+    References
+    ----------
+    Paulhus (1991); Baumgartner and Steenkamp (2001); Soto et al. (2008) for balanced keys.
+
+    Examples
+    --------
+    >>> from psychometrics.questionnaires import load_questionnaire
+    >>> mini = load_questionnaire("ipip20")
+    >>> yes = pd.DataFrame({"respondent_id": "a", "questionnaire": "ipip20", "mode": "human",
+    ...     "run": 1, "item_id": [item.id for item in mini.items], "value": 5, "status": "ok"})
+    >>> response_styles(yes, mini)[["agreeing", "acquiescence", "middle"]].to_numpy().tolist()
+    [[1.0, 1.0, 0.0]]
+    """
+    keys = ["respondent_id", "questionnaire", "mode", "run", *by]
+    check_columns(answers, [*keys, "item_id", "status"], ["value"])
+    one = isinstance(questionnaires, Questionnaire)
+    known = {q.id: q for q in ([questionnaires] if one else questionnaires)}
+    for name in answers["questionnaire"].unique():
+        if name not in known and not one:
+            raise ParameterError(f"The answers are to '{name}'; give that questionnaire too.")
+    tables = []
+    for name, questionnaire in known.items():
+        part = answers[answers["questionnaire"] == name]
+        if part.empty:
+            raise ParameterError(f"There are no answers to {name}.")
+        if stray := set(part["item_id"]) - {item.id for item in questionnaire.items}:
+            raise ParameterError(f"{name} has no item '{min(stray)}'; correct the answers.")
+        tables.append(_styles(part, questionnaire, keys))
+    return pd.concat(tables, ignore_index=True)
+
+
+def desirability_contrast(
+    comparisons: pd.DataFrame,
+    directions: Mapping[str, Mapping[str, int]] | None = None,
+    coverage: float = 0.95,
+) -> pd.DataFrame:
+    r"""How far scores lie on the flattering side of the norm, in its standard deviations.
+
+    .. math:: C = \frac1K \sum_k d_k\, \delta_k, \qquad d_k = \pm 1
+
+    Parameters
+    ----------
+    comparisons : DataFrame
+        As :func:`psychometrics.norms.compare_norms` gives them; several norms of a scale are
+        averaged.
+    directions : mapping, optional
+        By questionnaire and scale, 1 where a high score is flattering and −1 where a low one is; by
+        default :data:`DESIRABLE`. A lie scale is left out of the contrast and shown beside it.
+    coverage : float
+        Of the interval, from the scales as a sample.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, contrast, low, high, scales`` (how many), ``flattering`` (share of
+        scales on the flattering side), ``lying`` (δ on the EPQ-R's Lying, if there).
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, or no scale has a direction.
+
+    References
+    ----------
+    Paulhus (1991); Huang et al. (2024), section 3.2.1, on the Lying scale.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"respondent_id": "a", "questionnaire": ["bfi", "bfi", "gse"],
+    ...     "scale": ["agreeableness", "neuroticism", "overall"], "delta": [1.0, -2.0, 1.5]})
+    >>> desirability_contrast(frame)[["contrast", "low", "high"]].round(2).to_numpy().tolist()
+    [[1.5, 0.26, 2.74]]
+    """
+    check_columns(comparisons, ["respondent_id", "questionnaire", "scale"], ["delta"])
+    directions = DESIRABLE if directions is None else directions
+    known = pd.Series(
+        {(i, s): d for i, scales in directions.items() for s, d in scales.items()}, dtype=float
+    )
+    keys = ["respondent_id", "questionnaire", "scale"]
+    delta = comparisons.groupby(keys, sort=False)["delta"].mean()
+    is_lie = delta.index.droplevel(0) == ("epq-r", "lying")
+    lying = delta[is_lie].droplevel(["questionnaire", "scale"])
+    signs = pd.Series(delta.index.droplevel(0).map(known.to_dict()), index=delta.index)
+    flattering = (delta * signs.astype(float)).where(~is_lie).dropna()
+    if flattering.empty:
+        raise ParameterError("None of these scales has a direction; give directions for them.")
+    rows = []
+    for who, values in flattering.groupby(level="respondent_id", sort=False):
+        k, mean = len(values), values.mean()
+        low, high = (
+            stats.t.interval(coverage, k - 1, mean, values.sem()) if k > 1 else (np.nan, np.nan)
+        )
+        rows.append(
+            {
+                "respondent_id": who, "contrast": mean, "low": low, "high": high,
+                "scales": k, "flattering": (values > 0).mean(), "lying": lying.get(who, np.nan),
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def decisiveness(shares: pd.DataFrame) -> pd.Series:
+    r"""How far a respondent's PSS lie from an even spread, whatever their direction.
+
+    .. math:: D = 100 \sqrt{\overline{(L \cdot \mathrm{PSS}(l_j | s_i) - 1)^2}}
+
+    over the respondent's terms and their L intensifiers.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        As :func:`psychometrics.scoring.pss` gives it.
+
+    Returns
+    -------
+    Series
+        Root mean square deviation from the even spread, in per cent of it, by respondent.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = pd.concat(
+    ...     [table.assign(respondent_id=r, entailment=0.5 + s * table["polarity"] * table["weight"])
+    ...      for r, s in (("a", 0.1), ("b", 0.05))])
+    >>> decisiveness(pss(answers)).round().tolist()
+    [57.0, 29.0]
+    """
+    check_columns(shares, (), ["pss"])
+    keys = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]
+    even = 1 / shares.groupby(keys)["pss"].transform("size")
+    squares = ((shares["pss"] - even) / even) ** 2
+    return 100 * squares.groupby(shares["respondent_id"], sort=False).mean().pow(0.5)
+
+
+def source_inverse_correlation(
+    responses: pd.DataFrame,
+    questionnaires: Sequence[Questionnaire],
+    score: str = "entailment",
+    temperature: float = 1.0,
+) -> pd.Series:
+    """Spearman correlation of scores from source terms and from reversed inverse terms.
+
+    Agreeing with everything raises the one and lowers the other, so that it shows as a negative
+    correlation.
+
+    Parameters
+    ----------
+    responses : DataFrame
+        As :func:`psychometrics.ask` gives them.
+    questionnaires : sequence of Questionnaire
+    score, temperature
+        As in :func:`psychometrics.item_scores`.
+
+    Returns
+    -------
+    Series
+        Correlations over respondents, by questionnaire.
+
+    References
+    ----------
+    Spearman (1904); Soto et al. (2008) for balanced keys.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = pd.concat(
+    ...     [table.assign(respondent_id=r, entailment=0.5 + s * table["polarity"] * table["weight"])
+    ...      for r, s in (("a", 0.1), ("b", 0.05))])
+    >>> source_inverse_correlation(answers, [load_questionnaire("challenges")]).round(2).tolist()
+    [1.0]
+    """
+    shares = pss(responses, score, temperature)
+    shares["score"] = shares["pss"] * shares["weight"] * shares["polarity"]
+    keys = ["respondent_id", "questionnaire", "item_id"]
+    found = {}
+    for questionnaire in questionnaires:
+        source, inverse = (
+            keyed_items(
+                shares[shares["polarity"] == polarity].groupby(keys)["score"].mean().reset_index(),
+                questionnaire,
+            ).mean(axis=1)
+            for polarity in (1, -1)
+        )
+        found[questionnaire.id] = source.corr(inverse, "spearman")
+    return pd.Series(found)
+
+
+def _styles(part: pd.DataFrame, questionnaire: Questionnaire, keys: list[str]) -> pd.DataFrame:
+    ends = {item.id: [o.value for o in questionnaire.choices(item)] for item in questionnaire.items}
+    low = part["item_id"].map(lambda i: min(ends[i]))
+    high = part["item_id"].map(lambda i: max(ends[i]))
+    count = part["item_id"].map(lambda i: len(ends[i]))
+    value = part["value"].where(part["status"] == "ok").astype("float64")
+    scaled = 2 * (value - low) / (high - low) - 1
+    many = (count > 2) & value.notna()
+    odd = (count > 2) & (count % 2 == 1) & value.notna()
+    frame = part[keys].assign(
+        agreeing=scaled,
+        extreme=(scaled.abs() == 1).astype(float).where(many),
+        middle=(scaled == 0).astype(float).where(odd),
+        answered=value.notna().astype(float),
+    )
+    grouped = frame.groupby(keys, sort=False)
+    table = grouped.mean()
+    common = value.groupby([part[k] for k in keys], sort=False).agg(
+        lambda x: x.value_counts(normalize=True).iloc[0] if x.notna().any() else np.nan
+    )
+    table["commonest"] = common
+    wide = part[keys].assign(item_id=part["item_id"], a=scaled)
+    wide = wide.pivot(index=keys, columns="item_id", values="a").reindex(columns=list(ends))
+    balanced = []
+    for scale in questionnaire.scales:
+        turned = list(scale.reverse)
+        kept = [i for i in scale.items if i not in scale.reverse]
+        if turned and kept:
+            whole = wide[[*kept, *turned]].notna().all(axis=1)
+            half = (wide[kept].mean(axis=1) + wide[turned].mean(axis=1)) / 2
+            balanced.append(half.where(whole))
+    table["acquiescence"] = pd.concat(balanced, axis=1).mean(axis=1) if balanced else np.nan
+    columns = ["agreeing", "acquiescence", "extreme", "middle", "commonest", "answered"]
+    return table[columns].reset_index()

@@ -1,0 +1,123 @@
+"""Content validity: sheets for a panel, agreement of raters, models that cannot be loaded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psychometrics as pm
+from psychometrics import content
+from psychometrics.exceptions import DataError, ParameterError, RespondentError
+
+RATINGS = ["meaning_kept", "natural", "neutral", "measures_it"]
+
+
+def test_curation_sheets_go_out_and_come_back(tmp_path):
+    instrument = pm.load_questionnaire("gad7")
+    for rater, verdict in (("A", "1"), ("B", "1"), ("C", "0")):
+        sheet = content.curation_sheet(instrument, rater)
+        assert sheet["templates"].str.contains("{term}", regex=False).all()
+        sheet[RATINGS] = "1"
+        sheet.loc[0, "natural"] = verdict
+        sheet.loc[1, "neutral"] = ""
+        sheet.to_csv(tmp_path / f"{rater}.csv", index=False)
+    ratings = content.read_curation(sorted(tmp_path.glob("*.csv")))
+    assert len(ratings) == 3 * (7 * 4 - 1)
+    found = content.rater_agreement(ratings)
+    # One of seven items has one agreeing pair of three: (6 · 3 + 1) / 21.
+    assert found.loc["natural", "agreement"] == pytest.approx(19 / 21)
+    assert found.loc["meaning_kept", "agreement"] == 1
+    assert np.isnan(found.loc["meaning_kept", "fleiss_kappa"]), "no variance, no kappa"
+
+
+def test_agreement_matches_fleiss_published_example():
+    # Fleiss (1971) has five categories; this is the two-category table of Krippendorff (2011), A.
+    first = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0]
+    second = [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
+    ratings = pd.DataFrame(
+        {
+            "rater": ["A"] * 10 + ["B"] * 10,
+            "item_id": [*range(10)] * 2,
+            "criterion": "natural",
+            "rating": first + second,
+        }
+    )
+    found = content.rater_agreement(ratings).loc["natural"]
+    assert found["krippendorff_alpha"] == pytest.approx(0.095, abs=0.0005)
+    assert found["agreement"] == pytest.approx(0.6)
+
+
+def test_bad_sheets_are_named(tmp_path):
+    sheet = content.curation_sheet(pm.load_questionnaire("gad7"), "A")
+    sheet["natural"] = "maybe"
+    sheet.to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(DataError, match="item gad7_1, natural: a rating is 0 or 1, got 'maybe'"):
+        content.read_curation([tmp_path / "a.csv"])
+    sheet.drop(columns="neutral").to_csv(tmp_path / "b.csv", index=False)
+    with pytest.raises(DataError, match="lacks the column"):
+        content.read_curation([tmp_path / "b.csv"])
+    one = pd.DataFrame({"rater": ["A"], "item_id": [1], "criterion": ["natural"], "rating": [1]})
+    with pytest.raises(ParameterError, match="at least two raters"):
+        content.rater_agreement(one)
+
+
+def test_a_sheet_has_the_wording_of_the_readers_own_file(tmp_path, monkeypatch):
+    soc = pm.load_questionnaire("soc13")
+    monkeypatch.delenv("PSYCHOMETRICS_WORDING", raising=False)
+    assert content.curation_sheet(soc, "A")["text"].tolist() == [item.text for item in soc.items]
+    path = tmp_path / "wording.csv"
+    monkeypatch.setenv("PSYCHOMETRICS_WORDING", str(path))
+    with pytest.raises(DataError, match="is no file"):
+        content.curation_sheet(soc, "A")
+    pd.DataFrame({"instrument": "SOC-13", "wording": [f"w{n}" for n in range(13)]}).to_csv(path)
+    assert content.curation_sheet(soc, "A")["text"].iloc[-1] == "w12"
+    pd.DataFrame({"instrument": "SOC-13", "wording": ["w"]}).to_csv(path)
+    with pytest.raises(DataError, match="1 items of SOC-13, which has 13"):
+        content.curation_sheet(soc, "A")
+    path.write_text("")
+    with pytest.raises(DataError, match="cannot be read as a CSV file"):
+        content.curation_sheet(soc, "A")
+
+
+def test_raters_need_a_shared_item_and_rate_it_once():
+    apart = pd.DataFrame(
+        {"rater": ["A", "B"], "item_id": [1, 2], "criterion": "natural", "rating": [1, 1]}
+    )
+    with pytest.raises(ParameterError, match="No item was rated by all on 'natural'"):
+        content.rater_agreement(apart)
+    with pytest.raises(ParameterError, match="A rated natural of 1 twice"):
+        content.rater_agreement(pd.concat([apart, apart]))
+    with pytest.raises(ParameterError, match="no column 'criterion'"):
+        content.rater_agreement(apart.drop(columns="criterion"))
+
+
+def test_missing_sheets_are_named(tmp_path):
+    with pytest.raises(DataError, match=r"none\.csv cannot be read"):
+        content.read_curation([tmp_path / "none.csv"])
+    with pytest.raises(DataError, match="no curation sheets"):
+        content.read_curation([])
+
+
+def test_an_encoder_that_cannot_be_loaded_is_named(tmp_path):
+    (tmp_path / "config.json").write_text("{", encoding="utf-8")
+    challenges = pm.load_questionnaire("challenges")
+    with pytest.raises(RespondentError, match=r"cannot be loaded .*: name 'embedded', a folder"):
+        content.content_validity(challenges, encoder=str(tmp_path), acceptability=None)
+
+
+def test_similarity_is_one_for_a_prompt_that_is_its_item_and_lies_within_bounds():
+    gad = pm.load_questionnaire("gad7")
+    table = content.content_validity(gad, acceptability=None)
+    assert len(table) == len(pm.prompts(gad))
+    assert table["similarity"].between(-1, 1).all()
+    assert set(table["wording"]) == {"verbatim"}
+    # the cosine that the library itself gives
+    from sentence_transformers import SentenceTransformer
+
+    from psychometrics.population import base_path
+
+    row, model = pm.prompts(gad).iloc[0], SentenceTransformer(base_path())
+    pair = [gad.items[0].text, f"{row['premise']} {row['hypothesis']}"]
+    expected = model.similarity(*model.encode(pair, show_progress_bar=False)[:, None]).item()
+    assert table["similarity"].iloc[0] == pytest.approx(expected, abs=1e-5)

@@ -1,0 +1,135 @@
+"""Response styles: what answers show whatever the items say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import psychometrics as pm
+from psychometrics.exceptions import ParameterError
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics.scoring import pss
+from psychometrics.styles import (
+    decisiveness,
+    desirability_contrast,
+    response_styles,
+    source_inverse_correlation,
+)
+from tests.test_scoring import answered
+
+MINI = load_questionnaire("ipip20")
+
+
+def answers_of(values, mode="human", respondent="a", run=1, **more):
+    return pd.DataFrame(
+        {
+            "respondent_id": respondent, "questionnaire": "ipip20", "mode": mode, "run": run,
+            "item_id": [i.id for i in MINI.items], "value": np.asarray(values, dtype=float),
+            "status": "ok", **more,
+        }
+    )  # fmt: skip
+
+
+def test_yea_saying_is_told_from_a_trait():
+    reverse = {i for scale in MINI.scales for i in scale.reverse}
+    ids = [item.id for item in MINI.items]
+    yes = response_styles(answers_of(np.full(20, 5.0)), MINI).iloc[0]
+    assert [yes["agreeing"], yes["acquiescence"], yes["extreme"], yes["middle"]] == [1, 1, 1, 0]
+    trait = response_styles(answers_of([1.0 if i in reverse else 5.0 for i in ids]), MINI).iloc[0]
+    assert trait["acquiescence"] == pytest.approx(0)
+    middle = response_styles(answers_of(np.full(20, 3.0)), MINI).iloc[0]
+    assert [middle["extreme"], middle["middle"], middle["commonest"]] == [0, 1, 1]
+
+
+def test_styles_of_a_refused_and_a_two_option_inventory():
+    answers = answers_of(np.full(20, 4.0))
+    answers.loc[:4, "status"] = "refused"
+    row = response_styles(answers, MINI).iloc[0]
+    assert row["answered"] == 0.75
+    assert row["agreeing"] == 0.5
+    assert np.isnan(row["acquiescence"])  # each scale lacks its first item
+    epq = load_questionnaire("epq-r", texts=False)
+    yes = pd.DataFrame(
+        {
+            "respondent_id": "a", "questionnaire": "epq-r", "mode": "human", "run": 1,
+            "item_id": [i.id for i in epq.items], "value": 1.0, "status": "ok",
+        }
+    )  # fmt: skip
+    row = response_styles(yes, epq).iloc[0]
+    assert row["acquiescence"] == pytest.approx(1)
+    assert np.isnan(row["extreme"])
+    # GSE has no reversed items: acquiescence and self-efficacy cannot be told apart
+    gse = load_questionnaire("gse", texts=False)
+    ten = yes.iloc[:10].assign(questionnaire="gse", item_id=[i.id for i in gse.items], value=4.0)
+    assert np.isnan(response_styles(ten, gse)["acquiescence"].item())
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 5), min_size=20, max_size=20))
+def test_mirrored_answers_mirror_acquiescence(values):
+    values = np.array(values, dtype=float)
+    first = response_styles(answers_of(values), MINI).iloc[0]
+    second = response_styles(answers_of(6 - values), MINI).iloc[0]
+    assert first["acquiescence"] == pytest.approx(-second["acquiescence"])
+    assert first["extreme"] == second["extreme"]
+
+
+def test_the_contrast_turns_unflattering_scales_round():
+    rows = [("a", "bfi", "agreeableness", 1.0), ("a", "bfi", "neuroticism", -2.0),
+            ("a", "epq-r", "lying", 3.0), ("a", "gse", "overall", 0.5),
+            ("a", "gse", "overall", 1.5),
+            ("a", "icb", "overall", 9.0)]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["respondent_id", "questionnaire", "scale", "delta"])
+    row = desirability_contrast(frame).iloc[0]
+    assert row["contrast"] == pytest.approx((1 + 2 + 1) / 3)
+    assert [row["scales"], row["flattering"], row["lying"]] == [3, 1, 3]
+    # t(2) = 4.303, sd = sqrt(1/3)
+    assert row["high"] - row["contrast"] == pytest.approx(4.3027 / 3, abs=1e-3)
+    with pytest.raises(ParameterError, match="give directions"):
+        desirability_contrast(frame[frame["questionnaire"] == "icb"])
+
+
+def test_decisiveness_is_zero_for_an_even_spread_and_seven_roots_for_certainty():
+    responses = answered("challenges", ["even", "sure"])
+    even = responses["respondent_id"] == "even"
+    responses.loc[even, "entailment"] = 0.5
+    found = decisiveness(pss(responses))
+    assert found["even"] == pytest.approx(0, abs=1e-4)
+    assert found["sure"] > 10
+
+
+def test_source_and_inverse_terms_agree_unless_a_respondent_says_yes_to_all():
+    responses = answered("challenges", [f"r{n}" for n in range(6)])
+    strength = responses["respondent_id"].str[1:].astype(int) / 10
+    stance = responses["polarity"] * responses["weight"]
+    q = pm.load_questionnaire("challenges")
+    content = responses.assign(entailment=0.5 + 0.1 * strength * stance)
+    assert source_inverse_correlation(content, [q])["challenges"] == pytest.approx(1)
+    nothing = responses.assign(entailment=0.5 + 0.1 * strength * responses["weight"])
+    spread = pm.item_scores(nothing)["score"].abs().max()
+    assert spread < 1e-6, "two-way normalisation removes saying yes altogether"
+
+
+def test_styles_of_several_questionnaires_come_in_one_table():
+    gse = load_questionnaire("gse", texts=False)
+    ten = answers_of(np.full(20, 4.0)).iloc[:10]
+    ten = ten.assign(questionnaire="gse", item_id=[item.id for item in gse.items])
+    both = pd.concat([answers_of(np.full(20, 5.0)), ten])
+    table = response_styles(both, [MINI, gse])
+    assert table["questionnaire"].tolist() == ["ipip20", "gse"]
+    pd.testing.assert_frame_equal(table.iloc[:1], response_styles(both, MINI))
+    with pytest.raises(ParameterError, match="answers are to 'gse'; give that"):
+        response_styles(both, [MINI])
+
+
+def test_answers_to_an_unknown_item_or_without_a_column_are_refused():
+    answers = answers_of(np.full(20, 4.0))
+    with pytest.raises(ParameterError, match="ipip20 has no item 'x1'"):
+        response_styles(answers.assign(item_id="x1"), MINI)
+    with pytest.raises(ParameterError, match="no column 'run'"):
+        response_styles(answers.drop(columns="run"), MINI)
+    with pytest.raises(ParameterError, match="no answers to ipip20"):
+        response_styles(answers.assign(questionnaire="bfi"), MINI)
