@@ -1031,8 +1031,9 @@ def _place(location: tuple, content: object) -> str:
         content = content[key] if known else None
         if isinstance(key, int):
             name = content.get("id") if isinstance(content, dict) else None
-            last = words.pop().removesuffix("s") if words else "entry"
-            words.append(f"{last} {key + 1}" + (f" ({str(name)[:60]})" if name else ""))
+            several = words.pop() if words and not words[-1][-1:].isdigit() else "places"
+            one = re.sub("ie$", "y", several.removesuffix("s"))
+            words.append(f"{one} {key + 1}" + (f" ({str(name)[:60]})" if name else ""))
         elif key != "[key]":
             words.append(str(key)[:60])
     return ", ".join(words)

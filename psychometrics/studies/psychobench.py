@@ -16,10 +16,10 @@ from ..norms import (
     compare_norms,
     corrected,
     norm_table,
-    score_summary,
 )
 from ..paths import data_dir
 from ..questionnaires import load_questionnaire, psychobench_keys, upstream_file
+from ..scoring import score_summary
 
 _SEX_ROLES = ("undifferentiated", "masculine", "feminine", "androgynous")
 
@@ -272,7 +272,7 @@ def role_effects(
     Parameters
     ----------
     scores : DataFrame
-        As :func:`psychometrics.norms.sum_scores` gives them with ``by=(role,)``, or a
+        As :func:`psychometrics.scale_scores` gives them with ``by=(role,)``, or a
         summary with ``mean, sd, n``.
     baseline : str
         The role compared with.
@@ -381,7 +381,7 @@ def bsri_conclusions(
     Parameters
     ----------
     scores : DataFrame
-        As :func:`psychometrics.norms.sum_scores` gives them, of ``bsri``.
+        As :func:`psychometrics.scale_scores` gives them, of ``bsri``.
     masculine, feminine : float, optional
         The medians; by default the mean over the norm's groups of workers, since the file has no
         medians.
