@@ -361,7 +361,10 @@ def load_questionnaire(
             raise QuestionnaireError(
                 f"{place}: holds {len(entry)} questionnaires; give each a file of its own."
             )
-        layout = _QuestionLlm if isinstance(entry, dict) and "data" in entry else _PsychoBench
+        keys = set(entry) if isinstance(entry, dict) else set()
+        layout = max(
+            _QuestionLlm, _PsychoBench, key=lambda known: len(keys & set(known.model_fields))
+        )
         content = _checked(entry, place, layout).ours(path)
     else:
         content = _yaml(path, place)
@@ -894,6 +897,8 @@ def _mistakes(questionnaire: Questionnaire) -> list[str]:
     found += [f"items: the id '{i}' occurs more than once; rename one" for i in _repeated(ids)]
     found += _level_mistakes("intensifiers", questionnaire.intensifiers or ())
     found += _option_mistakes("options", questionnaire.options)
+    if not any(item.templates or questionnaire.choices(item) for item in questionnaire.items):
+        found.append("items: none has templates or options, so none can be asked; add them")
     if not questionnaire.scales and not questionnaire.categories:
         found.append("scales: is missing; add it, or categories")
     first: dict[tuple, str] = {}
@@ -917,8 +922,8 @@ def _item_mistakes(place: str, questionnaire: Questionnaire, item: Item) -> list
     found += _option_mistakes(place, item.options or ())
     if item.templates and not questionnaire.levels(item):
         found.append(f"{place}: has templates, but there are no intensifiers; add them")
-    if len(options) < 2 and (options or not item.templates):
-        found.append(f"{place}: has neither templates nor two options; add one of them")
+    if len(options) == 1:
+        found.append(f"{place}: has one option only; add another")
     for at, template in enumerate(item.templates, start=1):
         if not (template.terms or item.terms):
             found.append(
