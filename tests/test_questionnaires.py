@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -341,6 +342,14 @@ def test_likert_choice_and_true_false_files_of_question_llm_are_read(write):
     answered = load_questionnaire(write(ANSWERED))
     assert answered.categories == ("Correct", "Incorrect")
     assert [item.weights for item in answered.items] == [((1, 0), (0, 1)), ((0, 1), (1, 0))]
+
+
+def test_the_examples_of_the_readme_load(write):
+    text = (questionnaires_dir() / "README.md").read_text()
+    shown = re.findall(r"```(yaml|json)\n(.*?)```", text, flags=re.DOTALL)
+    assert [kind for kind, _ in shown] == ["yaml", "json", "json", "json"]
+    for kind, content in shown:
+        assert load_questionnaire(write(content, f"tea.{kind}")).id == "tea"
 
 
 def test_a_shipped_questionnaires_copy_loads_and_another_under_its_name_is_refused(write, lines):
