@@ -68,16 +68,14 @@ def _number(value: object) -> object:
     return float(value)
 
 
+def _truth(value: object) -> object:
+    return str(value) if isinstance(value, bool) else value
+
+
 def _key(value: object) -> object:
     if isinstance(value, bool) or value not in (1, -1):
         raise ValueError("must be 1, or -1 where agreement lowers the score")
     return int(value)
-
-
-def _size(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= LARGEST:
-        raise ValueError("must be a whole number from 1")
-    return value
 
 
 Text = Annotated[str, Field(min_length=1), AfterValidator(_clean), AfterValidator(_one_line)]
@@ -85,6 +83,7 @@ Paragraph = Annotated[str, Field(min_length=1), AfterValidator(_clean)]
 Word = Annotated[Text, AfterValidator(_without_gaps)]
 Words = Annotated[tuple[Word, ...], Field(min_length=1)]
 Number = Annotated[float, BeforeValidator(_number)]
+Size = Annotated[int, Field(strict=True, gt=0, le=LARGEST)]
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)]
 
 
@@ -92,21 +91,21 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
-class Level(_Part):
+class _Level(_Part):
     """A level of the Likert scale: interchangeable intensifiers and their common weight."""
 
     weight: Number
     terms: Words
 
 
-class Terms(_Part):
+class _Terms(_Part):
     """Construct terms: ``source`` (S+) keep the item's stance, ``inverse`` (S−) turn it round."""
 
     source: Words
     inverse: Words
 
     @model_validator(mode="after")
-    def _each_once(self) -> Terms:
+    def _each_once(self) -> _Terms:
         repeated = _repeated([*self.source, *self.inverse])
         if repeated:
             raise ValueError(
@@ -115,12 +114,12 @@ class Terms(_Part):
         return self
 
 
-class Template(_Part):
+class _Template(_Part):
     """A premise and a hypothesis with one gap for a term and one for an intensifier."""
 
     premise: Text
     hypothesis: Text
-    terms: Terms | None = None
+    terms: _Terms | None = None
 
     @field_validator("premise", "hypothesis")
     @classmethod
@@ -135,7 +134,7 @@ class Template(_Part):
         return text
 
     @model_validator(mode="after")
-    def _placeholders_once(self) -> Template:
+    def _placeholders_once(self) -> _Template:
         for name in PLACEHOLDERS:
             times = (self.premise + self.hypothesis).count(f"{{{name}}}")
             if times != 1:
@@ -167,12 +166,12 @@ class Scale(_Part):
     parent: str | None = None
 
 
-class Norm(_Part):
+class _Norm(_Part):
     """Mean and standard deviation of a scale in a group of people, with the source."""
 
     scale: Text
     group: Text
-    n: Annotated[int, BeforeValidator(_size)]
+    n: Size
     mean: Number
     sd: Annotated[Number, Field(gt=0)]
     citation: Text
@@ -188,9 +187,9 @@ class Item(_Part):
     id: Text
     text: Paragraph
     keying: Annotated[int, BeforeValidator(_key)] = 1
-    terms: Terms | None = None
-    templates: tuple[Template, ...] = ()
-    intensifiers: Annotated[tuple[Level, ...], Field(min_length=2)] | None = None
+    terms: _Terms | None = None
+    templates: tuple[_Template, ...] = ()
+    intensifiers: Annotated[tuple[_Level, ...], Field(min_length=2)] | None = None
     options: Annotated[tuple[Option, ...], Field(min_length=2)] | None = None
     weights: tuple[tuple[Number, ...], ...] | None = None
 
@@ -213,9 +212,9 @@ class Questionnaire(_Part):
     options: tuple[Option, ...] = Field(
         default=(), validation_alias=AliasChoices("options", "response")
     )
-    intensifiers: Annotated[tuple[Level, ...], Field(min_length=2)] | None = None
+    intensifiers: Annotated[tuple[_Level, ...], Field(min_length=2)] | None = None
     scales: tuple[Scale, ...] = ()
-    norms: tuple[Norm, ...] = ()
+    norms: tuple[_Norm, ...] = ()
     categories: tuple[Text, ...] = ()
     bias: tuple[Number, ...] = ()
     items: Annotated[tuple[Item, ...], Field(min_length=1)]
@@ -272,7 +271,7 @@ class Questionnaire(_Part):
         members = self.members(scale) if scale else self.items
         return {item.id: -item.keying if item.id in reverse else item.keying for item in members}
 
-    def levels(self, item: Item) -> tuple[Level, ...]:
+    def levels(self, item: Item) -> tuple[_Level, ...]:
         """Levels of intensifiers that an item is asked with: its own, or the questionnaire's."""
         return item.intensifiers or self.intensifiers or ()
 
@@ -399,8 +398,7 @@ def psychobench_keys() -> dict[str, dict]:
     dict
         By the questionnaire's id, in the order of the paper's Table 5.
     """
-    text = (data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)
+    return yaml.safe_load((data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8"))
 
 
 def counts(questionnaire: Questionnaire) -> pd.DataFrame:
@@ -552,7 +550,7 @@ def _yaml(path: Path, place: str) -> object:
 
 def _json(path: Path, place: str) -> object:
     def once(pairs: list[tuple[str, object]]) -> dict:
-        if repeated := _repeated([key for key, _ in pairs], fold=False):
+        if repeated := _repeated([key.strip() for key, _ in pairs], fold=False):
             raise QuestionnaireError(f"{place}: '{_line(repeated[0])}' is given twice; keep one.")
         return dict(pairs)
 
@@ -605,7 +603,7 @@ def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
 
 def _psychobench(name: str, texts: bool) -> Questionnaire:
     keys = psychobench_keys()[name]
-    upstream = upstream_entry(name) if texts else {}
+    upstream = _upstream_entry(name) if texts else {}
     low, high = keys["range"]
     labels = keys["labels"]
     if isinstance(labels, dict):  # only some levels have words; the others are their number
@@ -648,6 +646,7 @@ def _psychobench(name: str, texts: bool) -> Questionnaire:
         "licence": "wording: see the questionnaire's owner, read at run time and not shipped",
         "wording": "upstream",
         "instructions": upstream.get("prompt", f"Instructions of the {keys['upstream']}."),
+        "system": upstream.get("inner_setting"),
         "stem": keys.get("stem"),
         "options": [
             {"value": value, "label": label}
@@ -663,8 +662,6 @@ def _psychobench(name: str, texts: bool) -> Questionnaire:
         "scales": scales,
         "norms": norms,
     }
-    if upstream.get("inner_setting"):
-        content["system"] = upstream["inner_setting"]
     return _checked(content, f"data/norms/psychobench.yml, {name}")
 
 
@@ -688,33 +685,27 @@ def corrections() -> pd.DataFrame:
 
 
 @functools.cache
-def upstream_file() -> list[dict]:
-    """PsychoBench's ``questionnaires.json``, fetched."""
-    return json.loads(fetch("psychobench").read_text(encoding="utf-8"))
+def _upstream_file() -> dict[str, dict]:
+    entries = json.loads(fetch("psychobench").read_text(encoding="utf-8"))
+    return {entry["name"]: entry for entry in entries}
 
 
-def upstream_entry(name: str) -> dict:
+def _upstream_entry(name: str) -> dict:
     """PsychoBench's entry of a scale, with the project's corrections of its wording."""
-    short = psychobench_keys()[name]["upstream"]
-    entry = next(entry for entry in upstream_file() if entry["name"] == short)
+    entry = _upstream_file()[psychobench_keys()[name]["upstream"]]
     entry = {**entry, "questions": dict(entry["questions"])}
     known = corrections()
     for row in known[(known["questionnaire"] == name) & (known["kind"] == "wording")].itertuples():
+        part, place = entry["questions"], row.place.removeprefix("item ")
         if row.place == "prompt":
-            entry["prompt"] = _replaced(entry["prompt"], row)
-        else:
-            number = row.place.removeprefix("item ")
-            entry["questions"][number] = _replaced(entry["questions"][number], row)
+            part = entry
+        if row.upstream not in part[place]:
+            raise QuestionnaireError(
+                f"data/norms/corrections.csv, {name}, {row.place}: '{row.upstream}' is not in the "
+                "upstream wording; remove or correct that row."
+            )
+        part[place] = part[place].replace(row.upstream, row.ours)
     return entry
-
-
-def _replaced(text: str, row) -> str:
-    if row.upstream not in text:
-        raise QuestionnaireError(
-            f"data/norms/corrections.csv, {row.questionnaire}, {row.place}: '{row.upstream}' is "
-            "not in the upstream wording; remove or correct that row."
-        )
-    return text.replace(row.upstream, row.ours)
 
 
 # --- the two JSON layouts, as their owners write them
@@ -724,12 +715,12 @@ class _Crowd(_Part):
     crowd_name: Text
     mean: Number
     std: Annotated[Number, Field(gt=0)]
-    n: Annotated[int, BeforeValidator(_size)]
+    n: Size
 
 
 class _Category(_Part):
     cat_name: Text
-    cat_questions: tuple[Annotated[int, BeforeValidator(_size)], ...]
+    cat_questions: tuple[Size, ...]
     crowd: tuple[_Crowd, ...] = ()
 
 
@@ -740,9 +731,9 @@ class _PsychoBench(_Part):
     questions: dict[Word, Paragraph]
     inner_setting: Paragraph | None = None
     prompt: Paragraph
-    scale: int
+    scale: Annotated[int, Field(strict=True)]
     compute_mode: Literal["AVG", "SUM"]
-    reverse: tuple[Annotated[int, BeforeValidator(_size)], ...] = ()
+    reverse: tuple[Size, ...] = ()
     categories: tuple[_Category, ...]
 
     @property
@@ -752,18 +743,18 @@ class _PsychoBench(_Part):
         low = int(spoken[1]) if spoken and int(spoken[1]) + int(spoken[2]) == self.scale else 1
         return low, self.scale - low
 
-    @field_validator("scale", mode="before")
-    @classmethod
-    def _whole(cls, value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError("must be the lowest and highest answer added up")
-        return value
-
     @model_validator(mode="after")
     def _adds_up(self) -> _PsychoBench:
         low, high = self.range
+        found = [
+            f"reverse: there is no question {number}; correct it"
+            for number in self.reverse
+            if str(number) not in self.questions
+        ]
         if not low < high <= low + 100:
-            raise ValueError(f"scale: must be the lowest and highest answer added up, got {high}")
+            found.append(f"scale: must be the lowest and highest answer added up, got {self.scale}")
+        if found:
+            raise ValueError("\n".join(found))
         return self
 
     def ours(self, path: Path) -> dict:
@@ -807,7 +798,7 @@ class _Question(_Part):
     question: Paragraph
     choices: Annotated[tuple[Text, ...], Field(min_length=2)] | None = None
     scores: Annotated[tuple[tuple[Number, ...], ...], Field(min_length=2)] | None = None
-    answer: Literal["True", "False", True, False] | None = None
+    answer: Annotated[Literal["True", "False"], BeforeValidator(_truth)] | None = None
 
 
 class _QuestionLlm(_Part):
@@ -851,7 +842,7 @@ class _QuestionLlm(_Part):
         for key, question in self.data.items():
             scores = question.scores
             if scores is None:
-                scores = ((1, 0), (0, 1)) if str(question.answer) == "True" else ((0, 1), (1, 0))
+                scores = ((1, 0), (0, 1)) if question.answer == "True" else ((0, 1), (1, 0))
             options = enumerate(self.labels(question), start=1)
             items.append(
                 {
@@ -982,7 +973,7 @@ def _scale_mistakes(questionnaire: Questionnaire, ids: list[str]) -> list[str]:
     return found
 
 
-def _level_mistakes(place: str, levels: tuple[Level, ...]) -> list[str]:
+def _level_mistakes(place: str, levels: tuple[_Level, ...]) -> list[str]:
     words = [word for level in levels for word in level.terms]
     found = [f"{place}: '{word}' is in two places; keep one" for word in _repeated(words)]
     weights = [level.weight for level in levels]
@@ -997,6 +988,7 @@ _EXPECTED = {
     "model_attributes_type": "must be keys and values",
     "dict_type": "must be keys and values",
     "string_type": "must be text",
+    "int_type": "must be a whole number",
     "too_short": "needs an entry more",
     "string_too_short": "is empty; write something",
     "string_too_long": "must have at most 100 signs",
