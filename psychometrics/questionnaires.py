@@ -12,6 +12,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -399,6 +400,47 @@ def psychobench_keys() -> dict[str, dict]:
         By the questionnaire's id, in the order of the paper's Table 5.
     """
     return yaml.safe_load((data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8"))
+
+
+def overview(names: Iterable[str] | None = None) -> pd.DataFrame:
+    """Scales of questionnaires: items, range, scoring, norms.
+
+    Parameters
+    ----------
+    names : iterable of str, optional
+        By default all that come with the project, but the political compass, whose file is fetched.
+
+    Returns
+    -------
+    DataFrame
+        One row per scale, or per category: ``questionnaire, scale, items, reversed, low, high``
+        (missing without options, and of categories)``, mode, groups`` (of norms).
+
+    References
+    ----------
+    Huang et al. (2024), Table 5, has thirteen of them.
+
+    Examples
+    --------
+    >>> overview(["epq-r"])["items"].sum().item()
+    100
+    """
+    rows = []
+    for name in names or [name for name in questionnaire_names() if name != COMPASS]:
+        questionnaire = load_questionnaire(name, texts=False)
+        for scale in questionnaire.scales:
+            optional = all(questionnaire.choices(item) for item in scale.items)
+            low, high = questionnaire.span(scale) if optional else (None, None)
+            groups = sum(norm.scale == scale.id for norm in questionnaire.norms)
+            reverse = sum(key < 0 for key in questionnaire.keys(scale).values())
+            figures = (len(scale.items), reverse, low, high, scale.mode, groups)
+            rows.append((questionnaire.id, scale.title, *figures))
+        rows += [
+            (questionnaire.id, category, len(questionnaire.items), 0, None, None, "category", 0)
+            for category in questionnaire.categories
+        ]
+    columns = ["questionnaire", "scale", "items", "reversed", "low", "high", "mode", "groups"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def counts(questionnaire: Questionnaire) -> pd.DataFrame:

@@ -337,7 +337,7 @@ def score_summary(
 
 def category_scores(
     answers: pd.DataFrame,
-    questionnaire: str | Path | Questionnaire,
+    questionnaires: str | Path | Questionnaire | Iterable,
     bias: bool = True,
     over_runs: bool = False,
 ) -> pd.DataFrame:
@@ -353,7 +353,7 @@ def category_scores(
         To items, as :func:`psychometrics.ask` gives them; or with a column ``probability`` and one
         row per option, in which case ``run`` is 1 if it lacks. The probabilities of an item are
         divided by their sum.
-    questionnaire : Questionnaire, name or path
+    questionnaires : Questionnaire, name or path, or several of them
         With ``categories``.
     bias : bool
         Whether the categories' bias is added.
@@ -365,10 +365,9 @@ def category_scores(
     -------
     DataFrame
         ``respondent_id, questionnaire, mode, run, category, score, sd, low, high, answered,
-        items``. ``sd`` is that of the score if each answer were drawn from its
-        probabilities; ``low`` and ``high`` are the least and greatest score that the category can
-        take. With a question
-        unanswered the score is missing: to leave it out would be to answer it with 0.
+        items``. ``sd`` is that of the score if each answer were drawn from its probabilities;
+        ``low`` and ``high`` are the least and greatest score that the category can take. With a
+        question unanswered the score is missing: to leave it out would be to answer it with 0.
 
     Raises
     ------
@@ -387,9 +386,13 @@ def category_scores(
     >>> category_scores(yes, "two_axes")["score"].tolist()
     [0.0, 0.0]
     """
-    (questionnaire,) = _loaded(questionnaire)
-    weights = _weights(questionnaire)
     _check(answers, ("questionnaire",))
+    parts = [_category_rows(answers, q, bias, over_runs) for q in _loaded(questionnaires)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _category_rows(answers, questionnaire: Questionnaire, bias: bool, over_runs: bool):
+    weights = _weights(questionnaire)
     part = answers[answers["questionnaire"] == questionnaire.id]
     if part.empty:
         raise ParameterError(f"There are no answers to {questionnaire.id}.")

@@ -25,11 +25,11 @@ from psychometrics.questionnaires import (
     corrections,
     counts,
     load_questionnaire,
+    overview,
     psychobench_keys,
     questionnaire_names,
 )
 from psychometrics.scoring import category_scores
-from psychometrics.studies.psychobench import overview
 
 needs_wording = pytest.mark.skipif(
     os.environ.get("CI") != "true" and not data.available("psychobench"),
@@ -666,7 +666,10 @@ def test_the_thirteen_scales_have_the_papers_item_counts_and_load_without_any_do
 
 
 def test_subscales_have_the_counts_of_table_5():
-    table = overview().set_index(["questionnaire", "scale"])["items"]
+    whole = overview().set_index(["questionnaire", "scale"])
+    assert set(whole.index.levels[0]) == set(questionnaire_names()) - {COMPASS}
+    assert whole.loc[("bfi", "Extraversion")].tolist() == [8, 3, 1.0, 5.0, "mean", 1]
+    table = whole["items"]
     assert table["bfi"].to_dict() == {
         "Openness": 10, "Conscientiousness": 9, "Extraversion": 8, "Agreeableness": 9,
         "Neuroticism": 8,

@@ -438,6 +438,14 @@ def test_what_cannot_add_to_categories_is_refused_in_a_sentence():
         scale_scores(CHOSEN, TWO)
 
 
+def test_categories_of_several_questionnaires_stand_one_below_the_other():
+    other = TWO.model_copy(update={"id": "other"})
+    both = pd.concat([CHOSEN, CHOSEN.assign(questionnaire="other")])
+    table = category_scores(both, [TWO, other])
+    assert table["questionnaire"].tolist() == ["two"] * 6 + ["other"] * 6
+    assert table["score"].iloc[:2].tolist() == category_scores(CHOSEN, TWO)["score"][:2].tolist()
+
+
 def test_categories_without_a_bias_start_from_zero():
     bare = Questionnaire.model_validate(TWO.model_dump(exclude={"bias"}))
     pd.testing.assert_frame_equal(category_ranges(bare), category_ranges(TWO, bias=False))
