@@ -508,7 +508,7 @@ BAD_JSON = {
     "scale": (PSYCHOBENCH | {"scale": 1}, "scale: must be the lowest and highest answer added up"),
     "scale as text": (PSYCHOBENCH | {"scale": "6"}, "scale: must be a whole number, got '6'"),
     "mode": (PSYCHOBENCH | {"compute_mode": "MEAN"}, "compute_mode: must be 'AVG' or 'SUM'"),
-    "no such item": (changed(PSYCHOBENCH, "categories", 0, "cat_questions", to=[9]), "no item 'own_9'"),
+    "no such item": (changed(PSYCHOBENCH, "categories", 0, "cat_questions", to=[9]), "'own_9'"),
     "crowd": (changed(PSYCHOBENCH, "categories", 0, "crowd", 0, "std", to=0), "crowd 1, std: "),
     "deep": ("[" * 100_000, "nested too deeply"),
     "not JSON": ("{", "line 1, column 2: not valid JSON"),
