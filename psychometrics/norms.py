@@ -209,7 +209,9 @@ def compare_norms(
         norms.drop(columns="title", errors="ignore"), on=["questionnaire", "scale"]
     )
     if table.empty:
-        raise ParameterError("None of these scales has a norm; give norms, or the file that holds them.")
+        raise ParameterError(
+            "None of these scales has a norm; give norms, or the file that holds them."
+        )
     figures = [table[c] for c in ("mean", "sd", "n", "norm_mean", "norm_sd", "norm_n")]
     table = table.join(compare_means(*figures, level=level, coverage=coverage))
     return corrected(table, level, correction, family)
@@ -332,5 +334,3 @@ def _corrected_p(p: pd.Series, method: str) -> pd.Series:
     if method == "none" or given.empty:
         return p
     return pd.Series(multipletests(given, method=method)[1], index=given.index).reindex(p.index)
-
-

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 
 import numpy as np
 import pandas as pd
@@ -11,11 +10,10 @@ import pingouin
 import pytest
 from scipy import stats
 
-from psychometrics.data import available
 from psychometrics.exceptions import ParameterError
 from psychometrics.norms import compare_means, norm_table
-from psychometrics.scoring import scale_scores
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.scoring import scale_scores
 from psychometrics.studies.psychobench import (
     bsri_conclusions,
     bsri_own_median,
@@ -27,7 +25,6 @@ from psychometrics.studies.psychobench import (
     role_effects,
     role_sizes,
     significance_counts,
-    upstream_differences,
 )
 
 MINI = load_questionnaire("ipip20")
@@ -170,14 +167,6 @@ def test_bsri_counts_cover_ten_runs():
     assert (
         table[["undifferentiated", "masculine", "feminine", "androgynous"]].sum(axis=1) == 10
     ).all()
-
-
-@pytest.mark.skipif(
-    not available("psychobench") and os.environ.get("CI") != "true",
-    reason="PsychoBench's questionnaires.json is neither mirrored nor cached",
-)
-def test_keys_and_norms_are_those_of_the_upstream_file():
-    assert upstream_differences().empty
 
 
 def test_counts_of_significance_are_those_of_the_table():
