@@ -68,22 +68,35 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
     Raises
     ------
     ParameterError
-        An item, a status or a value is none of the questionnaire's.
+        A column is missing, or an item, a status or a value is none of the questionnaire's.
     """
+    if not isinstance(rows, list | pd.DataFrame):
+        raise ParameterError(f"Answers must be a list of rows or a DataFrame, got {rows!r:.40}.")
     frame = pd.DataFrame(rows)
     if frame.empty:
         frame = pd.DataFrame(columns=list(COLUMNS))
     frame["questionnaire"] = questionnaire.id
-    frame["value"] = frame["value"].astype(float)
+    if lacking := [column for column in COLUMNS if column not in frame]:
+        raise ParameterError(f"The answers have no column '{lacking[0]}'; add it.")
+    try:
+        frame["value"] = frame["value"].astype(float)
+    except (TypeError, ValueError):
+        raise ParameterError("value must hold numbers; correct the answers.") from None
     if stray := set(frame["status"]) - set(STATUSES):
-        raise ParameterError(f"status must be one of {', '.join(STATUSES)}, got '{min(stray)}'.")
+        raise ParameterError(
+            f"status must be one of {', '.join(STATUSES)}, got '{min(map(str, stray))}'."
+        )
     frame["value"] = frame["value"].where(frame["status"] == "ok")
     spans = {}
     for item in questionnaire.items:
         values = [option.value for option in questionnaire.choices(item)]
+        if not values:
+            raise ParameterError(f"{questionnaire.id} has no options, so no answer fits its items.")
         spans[item.id] = (min(values), max(values))
     if stray := set(frame["item_id"]) - set(spans):
-        raise ParameterError(f"{questionnaire.id} has no item '{min(stray)}': correct it.")
+        raise ParameterError(
+            f"{questionnaire.id} has no item '{min(map(str, stray))}': correct it."
+        )
     low = frame["item_id"].map(lambda i: spans[i][0]).astype(float)
     high = frame["item_id"].map(lambda i: spans[i][1]).astype(float)
     answered = frame["status"] == "ok"

@@ -44,28 +44,36 @@ def fetch(key: str) -> Path:
 
     Examples
     --------
-    >>> fetch("mnli_neutral")  # doctest: +SKIP
-    PosixPath('.../neutral.csv')
+    >>> try:
+    ...     fetch("weather")
+    ... except DataError as error:
+    ...     print(str(error)[:41])
+    data/registry.yml has no entry 'weather';
     """
-    if key not in registry():
-        raise DataError(f"data/registry.yml has no entry '{key}'; it has {', '.join(registry())}.")
-    entry = registry()[key]
-    relative = f"{entry['repository']}/{entry['commit']}/{entry['path']}"
+    relative = _relative(key)
     mirror = os.environ.get(MIRROR_VARIABLE)
-    if mirror and (path := Path(mirror) / relative).is_file():
-        if _sha256(path, path.stat().st_mtime_ns) != entry["sha256"]:
-            raise DataError(f"{path} differs from data/registry.yml ('{key}'): replace that copy.")
-        return path
-    return _download(key, entry, relative)
+    path = Path(mirror or "") / relative
+    try:
+        if not mirror or not path.is_file():
+            return _download(key, relative)
+        found = _sha256(path, path.stat().st_mtime_ns)
+    except PermissionError as error:
+        raise DataError(
+            f"{error.filename or path} cannot be read or written: see to its permissions."
+        ) from None
+    except DataError:  # itself an OSError
+        raise
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror}): replace that copy.") from None
+    if found != registry()[key]["sha256"]:
+        raise DataError(f"{path} differs from data/registry.yml ('{key}'): replace that copy.")
+    return path
 
 
 def available(*keys: str) -> bool:
     """Whether files can be read without a download (in the mirror or already in the cache)."""
     roots = [cache_dir() / "external", *filter(None, [os.environ.get(MIRROR_VARIABLE)])]
-    return all(
-        any((Path(root) / e["repository"] / e["commit"] / e["path"]).is_file() for root in roots)
-        for e in (registry()[key] for key in keys)
-    )
+    return all(any((Path(root) / _relative(key)).is_file() for root in roots) for key in keys)
 
 
 def mnli_sample() -> pd.DataFrame:
@@ -145,23 +153,30 @@ def cola(part: str) -> pd.DataFrame:
     return frame[["sentence", "acceptable"]]
 
 
-def _download(key: str, entry: dict[str, str], relative: str) -> Path:
+def _relative(key: str) -> str:
+    """Path of a file below a mirror's or the cache's top."""
+    if not isinstance(key, str) or key not in registry():
+        raise DataError(f"data/registry.yml has no entry '{key}'; it has {', '.join(registry())}.")
+    entry = registry()[key]
+    return f"{entry['repository']}/{entry['commit']}/{entry['path']}"
+
+
+def _download(key: str, relative: str) -> Path:
     import pooch
 
-    url = (
-        f"https://raw.githubusercontent.com/{entry['repository']}/{entry['commit']}/{entry['path']}"
-    )
+    url = f"https://raw.githubusercontent.com/{relative}".replace(" ", "%20")
     target = cache_dir() / "external" / relative
+    known = f"sha256:{registry()[key]['sha256']}"
     try:
-        return Path(
-            pooch.retrieve(
-                url.replace(" ", "%20"),
-                known_hash=f"sha256:{entry['sha256']}",
-                fname=target.name,
-                path=target.parent,
-            )
-        )
-    except (OSError, ValueError) as error:
+        return Path(pooch.retrieve(url, known_hash=known, fname=target.name, path=target.parent))
+    except PermissionError:
+        raise
+    except ValueError:  # pooch's word for another checksum
+        raise DataError(
+            f"{url} has other content than data/registry.yml says of '{key}'; set "
+            f"{MIRROR_VARIABLE} to a folder that holds the right {relative}."
+        ) from None
+    except OSError as error:
         raise DataError(
             f"'{key}' could not be downloaded from {url} ({type(error).__name__}); connect to the "
             f"network, or set {MIRROR_VARIABLE} to a folder that holds {relative}."

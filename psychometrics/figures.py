@@ -524,7 +524,7 @@ def compass(
     Parameters
     ----------
     scores : DataFrame
-        As :func:`psychometrics.categories.category_scores` gives them.
+        As :func:`psychometrics.scoring.category_scores` gives them.
     x, y : str
         The two categories.
     ax : Axes, optional

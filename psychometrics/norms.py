@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,114 +11,28 @@ from scipy import stats
 
 from .answers import check_columns
 from .exceptions import ParameterError
-from .questionnaires import Questionnaire, load_questionnaire, psychobench_keys
+from .questionnaires import (
+    Questionnaire,
+    load_questionnaire,
+    psychobench_keys,
+    questionnaire_names,
+)
+from .scoring import score_summary
 
-ASKED = ("respondent_id", "questionnaire", "mode", "run")
 PAPER_LEVEL = 0.01
 NORMS_OF_THE_PAPER = {"bsri": ("Workers (Women)", "Workers (Men)"), "lms": ("Whole Sample",)}
 """Groups that the paper compares with, where its file has others too."""
 
 
-def sum_scores(
-    answers: pd.DataFrame,
-    questionnaires: Questionnaire | Iterable[Questionnaire],
-    by: Sequence[str] = (),
-    least_answered: float = 1.0,
+def norm_table(
+    questionnaires: str | Path | Questionnaire | Iterable | None = None, paper: bool = False
 ) -> pd.DataFrame:
-    r"""Scale scores of every run: reversed items turned round, then added up or averaged.
-
-        .. math:: v'_i = \min + \max - v_i \quad \text{for reversed items}
-
-        Parameters
-        ----------
-        answers : DataFrame
-            ``respondent_id, questionnaire, mode, run, item_id, value, status``, as
-            :func:`psychometrics.ask.answer` gives them.
-        questionnaires : Questionnaire or several
-            Whose keys to use.
-        by : sequence of str
-            Further columns that tell askings apart, such as an order or a role.
-        least_answered : float
-            The share of a scale's items that must be answered, above 0. Below 1, what is missing is
-            taken to be the mean of what is there (a sum is scaled up); at 1 a scale with an item
-            missing has no score.
-
-        Returns
-        -------
-        DataFrame
-            ``respondent_id, questionnaire, mode, run``, those of ``by``, and ``scale, title, score,
-            answered, items``. A score is missing where too few items were answered; nothing is
-            guessed.
-
-        Raises
-        ------
-        ParameterError
-            Answers of an unknown questionnaire or item, a value outside the options' range, or an item
-            that was answered twice in one run.
-
-        References
-        ----------
-        Huang et al. (2024), Table 5.
-
-        Examples
-        --------
-        >>> from psychometrics.ask import answer
-    from psychometrics.questionnaires import load_questionnaire
-        >>> mini = load_questionnaire("ipip20")
-        >>> frame = pd.DataFrame({"respondent_id": "a", "questionnaire": "ipip20", "mode": "human",
-        ...     "run": 1, "item_id": [item.id for item in mini.items], "value": 5.0, "status": "ok"})
-        >>> float(sum_scores(frame, mini).set_index("scale").loc["extraversion", "score"])
-        3.0
-    """
-    if not 0 < least_answered <= 1:
-        raise ParameterError(f"least_answered must be above 0 and at most 1, got {least_answered}.")
-    known = {i.id: i for i in _several(questionnaires)}
-    keys = [*ASKED, *by]
-    if lacking := [c for c in (*keys, "item_id", "value", "status") if c not in answers]:
-        raise ParameterError(f"The answers have no column '{lacking[0]}'; add it.")
-    parts = []
-    for name, part in answers.groupby("questionnaire", sort=False):
-        if name not in known:
-            raise ParameterError(f"The answers are to '{name}'; give that questionnaire too.")
-        wide, keyed = _matrix(part, known[name], keys)
-        parts += [
-            _scale_rows(wide.index, keyed, scale, least_answered) for scale in known[name].scales
-        ]
-    if not parts:
-        raise ParameterError("There are no answers to score.")
-    return pd.concat(parts, ignore_index=True)
-
-
-def score_summary(
-    scores: pd.DataFrame, by: Sequence[str] = ("respondent_id", "questionnaire", "scale")
-) -> pd.DataFrame:
-    """Mean, standard deviation and number of runs of each scale.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        As :func:`sum_scores` gives them.
-    by : sequence of str
-        What a row of the summary is.
-
-    Returns
-    -------
-    DataFrame
-        The columns of ``by``, ``mean, sd, n``; missing scores are left out, and ``sd`` is missing
-        for a single run.
-    """
-    table = scores.groupby(list(by), sort=False)["score"].agg(["mean", "std", "count"])
-    table = table.rename(columns={"std": "sd", "count": "n"})
-    return table[table["n"] > 0].reset_index()
-
-
-def norm_table(names: Iterable[str] | None = None, paper: bool = False) -> pd.DataFrame:
     """Human norms as a frame.
 
     Parameters
     ----------
-    names : iterable of str, optional
-        Questionnaires; by default the thirteen of PsychoBench.
+    questionnaires : Questionnaire, name or path, or several of them, optional
+        By default the thirteen of PsychoBench.
     paper : bool
         Only the groups that the paper compares with.
 
@@ -136,8 +51,13 @@ def norm_table(names: Iterable[str] | None = None, paper: bool = False) -> pd.Da
         "questionnaire", "scale", "title", "group", "norm_mean", "norm_sd", "norm_n", "citation"
     ]  # fmt: skip
     rows = []
-    for name in psychobench_keys() if names is None else names:
-        questionnaire = load_questionnaire(name, texts=False)
+    if questionnaires is None:
+        questionnaires = psychobench_keys()
+    elif isinstance(questionnaires, str | Path | Questionnaire):
+        questionnaires = [questionnaires]
+    for given in questionnaires:
+        questionnaire = load_questionnaire(given, texts=False)
+        name = questionnaire.id
         for norm in questionnaire.norms:
             if paper and norm.group not in NORMS_OF_THE_PAPER.get(name, (norm.group,)):
                 continue
@@ -236,7 +156,7 @@ def compare_means(
 
 def compare_norms(
     scores: pd.DataFrame,
-    norms: pd.DataFrame | None = None,
+    norms: pd.DataFrame | str | Path | Questionnaire | Iterable | None = None,
     level: float = PAPER_LEVEL,
     correction: str = "holm",
     family: Sequence[str] = ("respondent_id",),
@@ -247,10 +167,11 @@ def compare_norms(
     Parameters
     ----------
     scores : DataFrame
-        Raw, as :func:`sum_scores` gives them, or a summary with ``respondent_id,
+        Raw, as :func:`psychometrics.scale_scores` gives them, or a summary with ``respondent_id,
         questionnaire, scale, mean, sd, n``.
-    norms : DataFrame, optional
-        As :func:`norm_table` gives it, which is the default. Scales without a norm are left out.
+    norms : DataFrame, or as for :func:`norm_table`, optional
+        A table of norms, or the questionnaires (a name, a path, loaded) that hold them; by default
+        those that come with the project. Scales without a norm are left out.
     level : float
         Of the F test and of significance.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
@@ -280,12 +201,17 @@ def compare_norms(
             c for c in ("respondent_id", "questionnaire", "mode", "scale", *family) if c in scores
         ]
         scores = score_summary(scores, list(dict.fromkeys(by)))
-    norms = norm_table(scores["questionnaire"].unique()) if norms is None else norms
+    if norms is None:
+        norms = [n for n in scores["questionnaire"].unique() if n in questionnaire_names()]
+    if not isinstance(norms, pd.DataFrame):
+        norms = norm_table(norms)
     table = scores.merge(
         norms.drop(columns="title", errors="ignore"), on=["questionnaire", "scale"]
     )
     if table.empty:
-        raise ParameterError("None of these scales has a norm; give norms for them.")
+        raise ParameterError(
+            "None of these scales has a norm; give norms, or the file that holds them."
+        )
     figures = [table[c] for c in ("mean", "sd", "n", "norm_mean", "norm_sd", "norm_n")]
     table = table.join(compare_means(*figures, level=level, coverage=coverage))
     return corrected(table, level, correction, family)
@@ -391,55 +317,6 @@ def as_one_respondent(
     )
 
 
-def _several(questionnaires) -> list[Questionnaire]:
-    return [questionnaires] if isinstance(questionnaires, Questionnaire) else list(questionnaires)
-
-
-def _matrix(
-    answers: pd.DataFrame, questionnaire: Questionnaire, keys: list[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Askings by items, as answered and with every reversed item turned round, by scale's key."""
-    ids = [item.id for item in questionnaire.items]
-    if unknown := set(answers["item_id"]) - set(ids):
-        raise ParameterError(
-            f"{questionnaire.id} has no item '{min(unknown)}'; correct the answers."
-        )
-    if answers.duplicated([*keys, "item_id"]).any():
-        row = answers[answers.duplicated([*keys, "item_id"])].iloc[0]
-        raise ParameterError(
-            f"{row['respondent_id']} answered {row['item_id']} twice in run {row['run']}; number "
-            "the runs, or name the column that tells them apart in `by`."
-        )
-    value = answers["value"].where(answers["status"] == "ok").astype("float64")
-    wide = answers.assign(value=value).pivot(index=keys, columns="item_id", values="value")
-    wide = wide.reindex(columns=ids)
-    ends = {i: [o.value for o in questionnaire.choices(i)] for i in ids}
-    for name in ids:
-        given = wide[name].dropna()
-        low, high = min(ends[name]), max(ends[name])
-        if (bad := given[~given.between(low, high)]).size:  # a mean of options is an answer too
-            raise ParameterError(
-                f"{name} has the answer {bad.iloc[0]:g}, outside {low:g} to {high:g}; correct it."
-            )
-    turned = wide.copy()
-    for name in ids:
-        turned[name] = min(ends[name]) + max(ends[name]) - wide[name]
-    return wide, pd.concat({"as_is": wide, "turned": turned}, axis=1)
-
-
-def _scale_rows(index: pd.MultiIndex, keyed, scale, least_answered: float) -> pd.DataFrame:
-    sides = ["turned" if name in scale.reverse else "as_is" for name in scale.items]
-    values = keyed[list(zip(sides, scale.items, strict=True))]
-    answered = values.notna().sum(axis=1)
-    score = values.mean(axis=1) * (len(scale.items) if scale.mode == "sum" else 1)
-    score = score.where(answered >= max(1, np.ceil(least_answered * len(scale.items) - 1e-9)))
-    rows = index.to_frame(index=False)
-    rows["scale"], rows["title"] = scale.id, scale.title
-    rows["score"], rows["answered"] = score.to_numpy(), answered.to_numpy()
-    rows["items"] = len(scale.items)
-    return rows
-
-
 def _variance_test(s1, n1, s2, n2) -> tuple[np.ndarray, np.ndarray]:
     """F of the larger variance over the smaller, and its two-sided p; missing where one is 0."""
     first = s1 >= s2
@@ -457,5 +334,3 @@ def _corrected_p(p: pd.Series, method: str) -> pd.Series:
     if method == "none" or given.empty:
         return p
     return pd.Series(multipletests(given, method=method)[1], index=given.index).reindex(p.index)
-
-

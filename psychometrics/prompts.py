@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from .exceptions import ParameterError, QuestionnaireError
-from .questionnaires import Questionnaire
+from .questionnaires import Questionnaire, load_questionnaire
 
 PROMPT_COLUMNS = [
     "questionnaire",
@@ -23,17 +23,17 @@ PROMPT_COLUMNS = [
 ]
 
 
-def prompts(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Expand an instrument into its prompt table.
+def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
+    """Expand a questionnaire into its prompt table.
 
     Parameters
     ----------
-    questionnaire : Questionnaire
+    questionnaire : Questionnaire, name or path
 
     Returns
     -------
     DataFrame
-        One row per prompt, items and templates in the instrument's order, then source before
+        One row per prompt, items and templates in the questionnaire's order, then source before
         inverse terms, then intensifiers from least to most: ``questionnaire, item_id, template``
         (from 1 within the item)``, term, polarity`` (+1 for S+, −1 for S−)``, intensifier, level``
         (from 1)``, weight, premise, hypothesis``. A template gives T · L rows.
@@ -49,10 +49,10 @@ def prompts(questionnaire: Questionnaire) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from psychometrics import load_questionnaire
-    >>> prompts(load_questionnaire("challenges")).loc[0, "premise"]
+    >>> prompts("challenges").loc[0, "premise"]
     'People whom I counted on disappointed me.'
     """
+    questionnaire = load_questionnaire(questionnaire)
     rows = [
         (
             questionnaire.id,
@@ -80,22 +80,46 @@ def prompts(questionnaire: Questionnaire) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=PROMPT_COLUMNS)
 
 
-def write_prompts(questionnaire: Questionnaire, path: str | Path) -> pd.DataFrame:
+def write_prompts(questionnaire: str | Path | Questionnaire, path: str | Path) -> pd.DataFrame:
     """Write the prompt table as CSV or Parquet, by the ending of the file's name.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire, name or path
+    path : str or Path
+        Of a file in a folder that is there.
+
+    Returns
+    -------
+    DataFrame
+        What is written, as :func:`prompts` gives it.
 
     Raises
     ------
     ParameterError
-        The name ends in neither ``.csv`` nor ``.parquet``.
+        The name ends in neither ``.csv`` nor ``.parquet``, or cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     len(write_prompts("challenges", f"{folder}/prompts.csv"))
+    192
     """
-    path = Path(path)
     table = prompts(questionnaire)
-    if path.suffix == ".csv":
-        table.to_csv(path, index=False)
-    elif path.suffix == ".parquet":
-        table.to_parquet(path, index=False)
-    else:
+    if not isinstance(path, str | Path):
+        raise ParameterError(f"Prompts are written to a path, got {path!r:.40}.")
+    path = Path(path)
+    write = {".csv": table.to_csv, ".parquet": table.to_parquet}.get(path.suffix.lower())
+    if write is None:
         raise ParameterError(f"{path}: end the file's name in .csv or .parquet.")
+    try:
+        write(path.expanduser(), index=False)
+    except (OSError, RuntimeError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise ParameterError(
+            f"{path}: cannot be written ({reason}); name a file in a folder that is there."
+        ) from None
     return table
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import difflib
 import functools
 import json
-import math
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -36,15 +36,15 @@ from .paths import data_dir, questionnaires_dir
 
 PLACEHOLDERS = ("term", "intensifier")
 COMPASS = "political_compass"
-LARGEST = 1e9
-"""Values, weights and scores lie between minus and plus this."""
+LARGEST = 1e9  # values, weights and scores lie between minus and plus this
 
 
 def _clean(text: str) -> str:
-    for sign in text:
-        kind = unicodedata.category(sign)
-        joiner = sign in "\u200c\u200d"  # some scripts need these two
-        if (kind in ("Cc", "Cf", "Cs") and not joiner and sign != "\n") or sign == "\ufffe":
+    for before, sign, after in zip(" " + text, text, text[1:] + " ", strict=False):
+        # Persian, Hindi and emoji need the two joiners; between other letters they only hide.
+        joins = sign in "\u200c\u200d" and not before.isascii() and not after.isascii()
+        hidden = unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") and sign != "\n"
+        if (hidden and not joins) or ord(sign) & 0xFFFE == 0xFFFE:
             raise ValueError(f"holds the invisible sign U+{ord(sign):04X}: take it out")
     return text
 
@@ -64,9 +64,13 @@ def _without_gaps(text: str) -> str:
 def _number(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a number")
-    if not math.isfinite(value) or abs(value) > LARGEST:
+    if not abs(value) <= LARGEST:  # NaN too
         raise ValueError(f"must be a finite number of at most {LARGEST:g}")
     return float(value)
+
+
+def _truth(value: object) -> object:
+    return str(value) if isinstance(value, bool) else value
 
 
 def _key(value: object) -> object:
@@ -75,17 +79,12 @@ def _key(value: object) -> object:
     return int(value)
 
 
-def _size(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= LARGEST:
-        raise ValueError("must be a whole number from 1")
-    return value
-
-
 Text = Annotated[str, Field(min_length=1), AfterValidator(_clean), AfterValidator(_one_line)]
 Paragraph = Annotated[str, Field(min_length=1), AfterValidator(_clean)]
 Word = Annotated[Text, AfterValidator(_without_gaps)]
 Words = Annotated[tuple[Word, ...], Field(min_length=1)]
 Number = Annotated[float, BeforeValidator(_number)]
+Size = Annotated[int, Field(strict=True, gt=0, le=LARGEST)]
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)]
 
 
@@ -93,33 +92,35 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
-class Level(_Part):
+class _Level(_Part):
     """A level of the Likert scale: interchangeable intensifiers and their common weight."""
 
     weight: Number
     terms: Words
 
 
-class Terms(_Part):
+class _Terms(_Part):
     """Construct terms: ``source`` (S+) keep the item's stance, ``inverse`` (S−) turn it round."""
 
     source: Words
     inverse: Words
 
     @model_validator(mode="after")
-    def _each_once(self) -> Terms:
+    def _each_once(self) -> _Terms:
         repeated = _repeated([*self.source, *self.inverse])
         if repeated:
-            raise ValueError(f"{_listed(repeated)} occurs more than once: keep one of them")
+            raise ValueError(
+                f"{', '.join(map(repr, repeated))} occurs more than once: keep one of them"
+            )
         return self
 
 
-class Template(_Part):
+class _Template(_Part):
     """A premise and a hypothesis with one gap for a term and one for an intensifier."""
 
     premise: Text
     hypothesis: Text
-    terms: Terms | None = None
+    terms: _Terms | None = None
 
     @field_validator("premise", "hypothesis")
     @classmethod
@@ -134,7 +135,7 @@ class Template(_Part):
         return text
 
     @model_validator(mode="after")
-    def _placeholders_once(self) -> Template:
+    def _placeholders_once(self) -> _Template:
         for name in PLACEHOLDERS:
             times = (self.premise + self.hypothesis).count(f"{{{name}}}")
             if times != 1:
@@ -166,12 +167,12 @@ class Scale(_Part):
     parent: str | None = None
 
 
-class Norm(_Part):
+class _Norm(_Part):
     """Mean and standard deviation of a scale in a group of people, with the source."""
 
     scale: Text
     group: Text
-    n: Annotated[int, BeforeValidator(_size)]
+    n: Size
     mean: Number
     sd: Annotated[Number, Field(gt=0)]
     citation: Text
@@ -187,10 +188,10 @@ class Item(_Part):
     id: Text
     text: Paragraph
     keying: Annotated[int, BeforeValidator(_key)] = 1
-    terms: Terms | None = None
-    templates: tuple[Template, ...] = ()
-    intensifiers: Annotated[tuple[Level, ...], Field(min_length=2)] | None = None
-    options: tuple[Option, ...] | None = None
+    terms: _Terms | None = None
+    templates: tuple[_Template, ...] = ()
+    intensifiers: Annotated[tuple[_Level, ...], Field(min_length=2)] | None = None
+    options: Annotated[tuple[Option, ...], Field(min_length=2)] | None = None
     weights: tuple[tuple[Number, ...], ...] | None = None
 
 
@@ -212,23 +213,26 @@ class Questionnaire(_Part):
     options: tuple[Option, ...] = Field(
         default=(), validation_alias=AliasChoices("options", "response")
     )
-    intensifiers: Annotated[tuple[Level, ...], Field(min_length=2)] | None = None
+    intensifiers: Annotated[tuple[_Level, ...], Field(min_length=2)] | None = None
     scales: tuple[Scale, ...] = ()
-    norms: tuple[Norm, ...] = ()
+    norms: tuple[_Norm, ...] = ()
     categories: tuple[Text, ...] = ()
     bias: tuple[Number, ...] = ()
     items: Annotated[tuple[Item, ...], Field(min_length=1)]
 
     @model_validator(mode="before")
     @classmethod
-    def _all_items(cls, content: object) -> object:
-        """``items: all`` of a scale as the list it stands for."""
+    def _filled(cls, content: object) -> object:
+        """``items: all`` of a scale as the list it stands for, and no bias as zeros."""
         if not isinstance(content, dict):
             return content
-        items, scales = content.get("items"), content.get("scales")
+        items, scales, categories = (content.get(k) for k in ("items", "scales", "categories"))
+        if isinstance(categories, list | tuple):
+            content = {"bias": [0.0] * len(categories)} | content
         if not isinstance(items, list | tuple) or not isinstance(scales, list | tuple):
             return content
         ids = [i.get("id") if isinstance(i, dict) else getattr(i, "id", None) for i in items]
+        ids = [name for name in ids if isinstance(name, str)]  # others are mistakes of the items
         whole = [
             {**scale, "items": ids}
             if isinstance(scale, dict) and scale.get("items") == "all"
@@ -268,7 +272,7 @@ class Questionnaire(_Part):
         members = self.members(scale) if scale else self.items
         return {item.id: -item.keying if item.id in reverse else item.keying for item in members}
 
-    def levels(self, item: Item) -> tuple[Level, ...]:
+    def levels(self, item: Item) -> tuple[_Level, ...]:
         """Levels of intensifiers that an item is asked with: its own, or the questionnaire's."""
         return item.intensifiers or self.intensifiers or ()
 
@@ -294,14 +298,16 @@ class Questionnaire(_Part):
         return (low, high) if scale.mode == "sum" else (low / len(ends), high / len(ends))
 
 
-def load_questionnaire(name_or_path: str | Path, texts: bool = True) -> Questionnaire:
+def load_questionnaire(
+    name_or_path: str | Path | Questionnaire, texts: bool = True
+) -> Questionnaire:
     """Read and check a questionnaire.
 
     Parameters
     ----------
     name_or_path : str or Path
         One of :func:`questionnaire_names`, or the path of a file: YAML in the project's layout,
-        or JSON in PsychoBench's or question_llm's.
+        or JSON in PsychoBench's or question_llm's. A loaded questionnaire is given back.
     texts : bool
         Whether the items' wording is needed. Without it PsychoBench's thirteen scales load with
         no download: keys, norms and ranges, and a placeholder for each item.
@@ -331,32 +337,43 @@ def load_questionnaire(name_or_path: str | Path, texts: bool = True) -> Question
     >>> [scale.title for scale in load_questionnaire("dtdd", texts=False).scales]
     ['Machiavellianism', 'Psychopathy', 'Narcissism']
     """
+    if isinstance(name_or_path, Questionnaire):
+        return name_or_path
     if isinstance(name_or_path, str) and name_or_path in psychobench_keys():
         return _psychobench(name_or_path, texts)
     if isinstance(name_or_path, str) and name_or_path == COMPASS:
         path = fetch(COMPASS)
-        content = _categories(_json(path, path.name), path.name, path.stem) | {
+        stated = {
             "id": COMPASS,
             "title": "Political Compass, as used by question_llm",
             "short_title": "PCT",
             "measures": "political position",
             "citation": "questionllm",
         }
-        return _checked(content, path.name)
+        content = _checked(_json(path, path.name), path.name, _QuestionLlm).ours(path)
+        return _checked(content | stated, path.name)
     path = _find(name_or_path)
     place = _shown(path)
     if path.suffix.lower() == ".json":
         content = _json(path, place)
-        read = _upstream_layout if _is_psychobench(content) else _categories
-        questionnaire = _checked(read(content, place, path.stem), place)
+        entry = content[0] if isinstance(content, list) and len(content) == 1 else content
+        if isinstance(entry, list):
+            raise QuestionnaireError(
+                f"{place}: holds {len(entry)} questionnaires; give each a file of its own."
+            )
+        keys = set(entry) if isinstance(entry, dict) else set()
+        layout = max(
+            _QuestionLlm, _PsychoBench, key=lambda known: len(keys & set(known.model_fields))
+        )
+        content = _checked(entry, place, layout).ours(path)
     else:
         content = _yaml(path, place)
-        questionnaire = _checked(content, place)
-        if questionnaire.id != path.stem:
-            raise QuestionnaireError(
-                f"{place}, id: '{questionnaire.id}' must be the file's name without its ending; "
-                f"rename one of the two."
-            )
+    questionnaire = _checked(content, place)
+    if path.suffix.lower() != ".json" and questionnaire.id != path.stem:
+        raise QuestionnaireError(
+            f"{place}, id: '{questionnaire.id}' must be the file's name without its ending; "
+            f"rename one of the two."
+        )
     _not_shipped(questionnaire, path, place)
     return questionnaire
 
@@ -382,8 +399,48 @@ def psychobench_keys() -> dict[str, dict]:
     dict
         By the questionnaire's id, in the order of the paper's Table 5.
     """
-    text = (data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)
+    return yaml.safe_load((data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8"))
+
+
+def overview(names: Iterable[str] | None = None) -> pd.DataFrame:
+    """Scales of questionnaires: items, range, scoring, norms.
+
+    Parameters
+    ----------
+    names : iterable of str, optional
+        By default all that come with the project, but the political compass, whose file is fetched.
+
+    Returns
+    -------
+    DataFrame
+        One row per scale, or per category: ``questionnaire, scale, items, reversed, low, high``
+        (missing without options, and of categories)``, mode, groups`` (of norms).
+
+    References
+    ----------
+    Huang et al. (2024), Table 5, has thirteen of them.
+
+    Examples
+    --------
+    >>> overview(["epq-r"])["items"].sum().item()
+    100
+    """
+    rows = []
+    for name in names or [name for name in questionnaire_names() if name != COMPASS]:
+        questionnaire = load_questionnaire(name, texts=False)
+        for scale in questionnaire.scales:
+            optional = all(questionnaire.choices(item) for item in scale.items)
+            low, high = questionnaire.span(scale) if optional else (None, None)
+            groups = sum(norm.scale == scale.id for norm in questionnaire.norms)
+            reverse = sum(key < 0 for key in questionnaire.keys(scale).values())
+            figures = (len(scale.items), reverse, low, high, scale.mode, groups)
+            rows.append((questionnaire.id, scale.title, *figures))
+        rows += [
+            (questionnaire.id, category, len(questionnaire.items), 0, None, None, "category", 0)
+            for category in questionnaire.categories
+        ]
+    columns = ["questionnaire", "scale", "items", "reversed", "low", "high", "mode", "groups"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def counts(questionnaire: Questionnaire) -> pd.DataFrame:
@@ -431,31 +488,39 @@ class _StrictLoader(yaml.SafeLoader):
     """The safe loader without YAML 1.1's surprises: 1:30 is text, so is a date; no key twice."""
 
     yaml_implicit_resolvers: ClassVar = {
-        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(
-            (":int", ":float", ":timestamp", ":merge")
-        )]
+        first: [pair for pair in resolvers if pair[0].rpartition(":")[2] in ("null", "bool")]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }  # fmt: skip
+    }
+    yaml_constructors: ClassVar = {
+        tag: make
+        for tag, make in yaml.SafeLoader.yaml_constructors.items()
+        if tag is None or tag.rpartition(":")[2] in ("null", "bool", "float", "str", "seq", "map")
+    }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
-            if isinstance(key, str) and key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"'{key}' is given twice: keep one", key_node.start_mark
-                )
-            if isinstance(key, str):
+            if not isinstance(key, str):
+                problem = f"the key {key!r} is no text: put it in quotes"
+            elif key in seen:
+                problem = f"'{key}' is given twice: keep one"
+            else:
                 seen.add(key)
+                continue
+            raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
         return super().construct_mapping(node, deep)
 
 
-for _tag, _pattern in (
-    ("tag:yaml.org,2002:int", r"[-+]?\d{1,30}$"),
-    ("tag:yaml.org,2002:float", r"[-+]?(\d{1,30}\.\d{0,30}|\.\d{1,30}|\d{1,30}(?=[eE]))"
-                                r"([eE][-+]?\d{1,3})?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$"),
-):  # fmt: skip
-    _StrictLoader.add_implicit_resolver(_tag, re.compile(_pattern), list("-+0123456789."))
+_NUMBERS = {  # YAML 1.2's, of a length that a number needs
+    "int": r"[-+]?\d{1,30}$",
+    "float": r"[-+]?(\d{1,30}\.\d{0,30}|\.\d{1,30}|\d{1,30}(?=[eE]))([eE][-+]?\d{1,3})?$"
+    r"|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$",
+}
+for _kind, _pattern in _NUMBERS.items():
+    _StrictLoader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_kind}", re.compile(_pattern, re.ASCII), list("-+0123456789.")
+    )
 _StrictLoader.add_constructor(
     "tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node))
 )
@@ -476,7 +541,7 @@ def _find(name_or_path: str | Path) -> Path:
     except (OSError, RuntimeError, ValueError):  # too long, an unknown user's home, a NUL
         pass
     names = questionnaire_names()
-    asked = str(name_or_path)[:100]
+    asked = _line(str(name_or_path)[:100])
     near = difflib.get_close_matches(asked, names, n=1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     raise QuestionnaireError(
@@ -489,8 +554,8 @@ def _shown(path: Path) -> str:
     """The path as a reader would write it."""
     for base in (Path.cwd(), questionnaires_dir().parent):
         if path.resolve().is_relative_to(base):
-            return path.resolve().relative_to(base).as_posix()
-    return str(path)
+            return _line(path.resolve().relative_to(base).as_posix())
+    return _line(str(path))
 
 
 def _text(path: Path, place: str) -> str:
@@ -511,20 +576,24 @@ def _yaml(path: Path, place: str) -> object:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise QuestionnaireError(f"{place}{where}: not valid YAML ({error.problem}).") from None
+        raise QuestionnaireError(
+            f"{place}{where}: not valid YAML ({_line(str(error.problem))})."
+        ) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise QuestionnaireError(
             f"{place}, line {line}: holds the invisible sign U+{error.character:04X}; take it out."
         ) from None
+    except (KeyError, ValueError):  # such as `!!bool maybe`
+        raise QuestionnaireError(f"{place}: a tag (!!...) misfits its value; remove it.") from None
     except RecursionError:
         raise QuestionnaireError(f"{place}: nested too deeply; a questionnaire is flat.") from None
 
 
 def _json(path: Path, place: str) -> object:
     def once(pairs: list[tuple[str, object]]) -> dict:
-        if repeated := _repeated([key for key, _ in pairs], fold=False):
-            raise QuestionnaireError(f"{place}: '{repeated[0]}' is given twice; keep one.")
+        if repeated := _repeated([key.strip() for key, _ in pairs], fold=False):
+            raise QuestionnaireError(f"{place}: '{_line(repeated[0])}' is given twice; keep one.")
         return dict(pairs)
 
     def refused(name: str):
@@ -542,33 +611,27 @@ def _json(path: Path, place: str) -> object:
         raise QuestionnaireError(f"{place}: nested too deeply, or a number too long.") from None
 
 
-def _checked(content: object, place: str) -> Questionnaire:
+def _checked(content: object, place: str, schema: type[_Part] = Questionnaire):
     if not isinstance(content, dict):
-        raise QuestionnaireError(f"{place}: holds no questionnaire; start it with `id: ...`.")
+        raise QuestionnaireError(f"{place}: holds no questionnaire; give it keys, such as `items`.")
     try:
-        return Questionnaire.model_validate(content)
+        return schema.model_validate(content)
     except ValidationError as error:
         found = error.errors()
-        inside = [mistake["loc"] for mistake in found]
-        lines = [
-            line
-            for mistake in found
-            # A list whose parts are wrong is not too short besides.
-            if not (mistake["type"] == "too_short" and any(
-                len(loc) > len(mistake["loc"]) and loc[: len(mistake["loc"])] == mistake["loc"]
-                for loc in inside
-            ))
-            for line in _told(mistake, content)
-        ]  # fmt: skip
-        lines = list(dict.fromkeys(f"{place}, {line}" for line in lines))
-        raise QuestionnaireError("\n".join(lines)) from None
+    # A list whose parts are wrong is not too short besides.
+    inside = {mistake["loc"][:size] for mistake in found for size in range(len(mistake["loc"]))}
+    told = [_told(m, content) for m in found if m["type"] != "too_short" or m["loc"] not in inside]
+    lines = dict.fromkeys(f"{place}{_line(line)}." for lines in told for line in lines)
+    raise QuestionnaireError("\n".join(lines))
 
 
 def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
     """Refuse another questionnaire under a shipped one's name: their answers would be mixed up."""
-    if path.parent == questionnaires_dir() or questionnaire.id not in questionnaire_names():
+    if questionnaire.id not in questionnaire_names():
         return
     shipped = questionnaires_dir() / f"{questionnaire.id}.yaml"
+    if path.resolve() == shipped.resolve():
+        return
     if shipped.is_file() and load_questionnaire(questionnaire.id) == questionnaire:
         return
     raise QuestionnaireError(
@@ -582,7 +645,7 @@ def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
 
 def _psychobench(name: str, texts: bool) -> Questionnaire:
     keys = psychobench_keys()[name]
-    upstream = upstream_entry(name) if texts else {}
+    upstream = _upstream_entry(name) if texts else {}
     low, high = keys["range"]
     labels = keys["labels"]
     if isinstance(labels, dict):  # only some levels have words; the others are their number
@@ -625,6 +688,7 @@ def _psychobench(name: str, texts: bool) -> Questionnaire:
         "licence": "wording: see the questionnaire's owner, read at run time and not shipped",
         "wording": "upstream",
         "instructions": upstream.get("prompt", f"Instructions of the {keys['upstream']}."),
+        "system": upstream.get("inner_setting"),
         "stem": keys.get("stem"),
         "options": [
             {"value": value, "label": label}
@@ -640,8 +704,6 @@ def _psychobench(name: str, texts: bool) -> Questionnaire:
         "scales": scales,
         "norms": norms,
     }
-    if upstream.get("inner_setting"):
-        content["system"] = upstream["inner_setting"]
     return _checked(content, f"data/norms/psychobench.yml, {name}")
 
 
@@ -665,172 +727,197 @@ def corrections() -> pd.DataFrame:
 
 
 @functools.cache
-def upstream_file() -> list[dict]:
-    """PsychoBench's ``questionnaires.json``, fetched."""
-    return json.loads(fetch("psychobench").read_text(encoding="utf-8"))
+def _upstream_file() -> dict[str, dict]:
+    entries = json.loads(fetch("psychobench").read_text(encoding="utf-8"))
+    return {entry["name"]: entry for entry in entries}
 
 
-def upstream_entry(name: str) -> dict:
+def _upstream_entry(name: str) -> dict:
     """PsychoBench's entry of a scale, with the project's corrections of its wording."""
-    short = psychobench_keys()[name]["upstream"]
-    entry = next(entry for entry in upstream_file() if entry["name"] == short)
+    entry = _upstream_file()[psychobench_keys()[name]["upstream"]]
     entry = {**entry, "questions": dict(entry["questions"])}
     known = corrections()
     for row in known[(known["questionnaire"] == name) & (known["kind"] == "wording")].itertuples():
+        part, place = entry["questions"], row.place.removeprefix("item ")
         if row.place == "prompt":
-            entry["prompt"] = _replaced(entry["prompt"], row)
-        else:
-            number = row.place.removeprefix("item ")
-            entry["questions"][number] = _replaced(entry["questions"][number], row)
+            part = entry
+        if row.upstream not in part[place]:
+            raise QuestionnaireError(
+                f"data/norms/corrections.csv, {name}, {row.place}: '{row.upstream}' is not in the "
+                "upstream wording; remove or correct that row."
+            )
+        part[place] = part[place].replace(row.upstream, row.ours)
     return entry
 
 
-def _replaced(text: str, row) -> str:
-    if row.upstream not in text:
-        raise QuestionnaireError(
-            f"data/norms/corrections.csv, {row.questionnaire}, {row.place}: '{row.upstream}' is "
-            "not in the upstream wording; remove or correct that row."
-        )
-    return text.replace(row.upstream, row.ours)
+# --- the two JSON layouts, as their owners write them
 
 
-def _is_psychobench(content: object) -> bool:
-    entry = content[0] if isinstance(content, list) and content else content
-    return isinstance(entry, dict) and "questions" in entry
+class _Crowd(_Part):
+    crowd_name: Text
+    mean: Number
+    std: Annotated[Number, Field(gt=0)]
+    n: Size
 
 
-def _upstream_layout(content: object, place: str, stem: str) -> dict:
-    """One entry in the layout of PsychoBench's file as ours."""
-    if isinstance(content, list):
-        if len(content) != 1:
-            raise QuestionnaireError(
-                f"{place}: holds {len(content)} questionnaires; give each a file of its own."
-            )
-        content = content[0]
-    known = {
-        "name": str, "questions": dict, "prompt": str, "inner_setting": str, "scale": int,
-        "compute_mode": str, "reverse": list, "categories": list,
-    }  # fmt: skip
-    _kinds(content, known, place, "", optional=("inner_setting", "reverse"))
-    if content["compute_mode"] not in ("AVG", "SUM"):
-        raise QuestionnaireError(f"{place}, compute_mode: must be AVG or SUM.")
-    questions, total = content["questions"], content["scale"]
-    spoken = re.search(r"from (-?\d+) to (-?\d+)", content["prompt"])
-    low = int(spoken[1]) if spoken and int(spoken[1]) + int(spoken[2]) == total else 1
-    high = total - low
-    if not low < high <= low + 100:
-        raise QuestionnaireError(
-            f"{place}, scale: must be the lowest and highest answer added up, got {total}."
-        )
-    words = dict(re.findall(r"(-?\d+) denotes ['\"]?([^'\",;.]+)", content["prompt"]))
-    scales, norms = [], []
-    for number, category in enumerate(content["categories"], start=1):
-        where = f", category {number}"
-        fields = {"cat_name": str, "cat_questions": list, "crowd": list}
-        _kinds(category, fields, place, where, optional=("crowd",))
-        scale = re.sub(r"[^a-z0-9]+", "_", category["cat_name"].lower()).strip("_") or f"s{number}"
-        items = [f"{_slug(stem)}_{i}" for i in category["cat_questions"]]
-        turned = {f"{_slug(stem)}_{i}" for i in content.get("reverse", [])}
-        scales.append(
-            {
-                "id": scale,
-                "title": category["cat_name"],
+class _Category(_Part):
+    cat_name: Text
+    cat_questions: tuple[Size, ...]
+    crowd: tuple[_Crowd, ...] = ()
+
+
+class _PsychoBench(_Part):
+    """One entry of PsychoBench's ``questionnaires.json``."""
+
+    name: Text
+    questions: dict[Word, Paragraph]
+    inner_setting: Paragraph | None = None
+    prompt: Paragraph
+    scale: Annotated[int, Field(strict=True)]
+    compute_mode: Literal["AVG", "SUM"]
+    reverse: tuple[Size, ...] = ()
+    categories: tuple[_Category, ...]
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Lowest and highest answer; the file has their sum, and the prompt often has both."""
+        spoken = re.search(r"from (-?\d{1,4}) to (-?\d{1,4})(?!\d)", self.prompt)
+        low = int(spoken[1]) if spoken and int(spoken[1]) + int(spoken[2]) == self.scale else 1
+        return low, self.scale - low
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> _PsychoBench:
+        low, high = self.range
+        found = [
+            f"reverse: there is no question {number}; correct it"
+            for number in self.reverse
+            if str(number) not in self.questions
+        ]
+        if not low < high <= low + 100:
+            found.append(f"scale: must be the lowest and highest answer added up, got {self.scale}")
+        if found:
+            raise ValueError("\n".join(found))
+        return self
+
+    def ours(self, path: Path) -> dict:
+        """The entry in the project's layout."""
+        stem = _slug(path.stem)
+        low, high = self.range
+        words = dict(re.findall(r"(-?\d+) denotes ['\"]?([^'\",;.\n]+)", self.prompt))
+        turned = {f"{stem}_{i}" for i in self.reverse}
+        scales, norms = [], []
+        for number, category in enumerate(self.categories, start=1):
+            name = re.sub(r"[^a-z0-9]+", "_", category.cat_name.lower()).strip("_")
+            items = [f"{stem}_{i}" for i in category.cat_questions]
+            scale = {
+                "id": name or f"s{number}",
+                "title": category.cat_name,
                 "items": items,
                 "reverse": [item for item in items if item in turned],
-                "mode": {"AVG": "mean", "SUM": "sum"}[content["compute_mode"]],
+                "mode": {"AVG": "mean", "SUM": "sum"}[self.compute_mode],
             }
-        )
-        for crowd in category.get("crowd", []):
-            fields = {"crowd_name": str, "mean": float, "std": float, "n": int}
-            _kinds(crowd, fields, place, f"{where}, crowd")
-            norms.append(
-                {"scale": scale, "group": crowd["crowd_name"], "n": crowd["n"],
-                 "mean": crowd["mean"], "sd": crowd["std"], "citation": "user"}
-            )  # fmt: skip
-    return {
-        **_unstated(stem, place, content["name"]),
-        "measures": ", ".join(scale["title"] for scale in scales),
-        "instructions": content["prompt"],
-        **({"system": content["inner_setting"]} if content.get("inner_setting") else {}),
-        "options": [
-            {"value": value, "label": words.get(str(value), str(value)).strip()}
-            for value in range(low, high + 1)
-        ],
-        "items": [{"id": f"{_slug(stem)}_{key}", "text": text} for key, text in questions.items()],
-        "scales": scales,
-        "norms": norms,
-    }
+            scales.append(scale)
+            norms += [
+                {"scale": scale["id"], "group": crowd.crowd_name, "n": crowd.n}
+                | {"mean": crowd.mean, "sd": crowd.std, "citation": "user"}
+                for crowd in category.crowd
+            ]
+        return _unstated(path, self.name) | {
+            "measures": ", ".join(category.cat_name for category in self.categories),
+            "instructions": self.prompt,
+            "system": self.inner_setting,
+            "options": [
+                {"value": value, "label": words.get(str(value), str(value))}
+                for value in range(low, high + 1)
+            ],
+            "items": [{"id": f"{stem}_{i}", "text": text} for i, text in self.questions.items()],
+            "scales": scales,
+            "norms": norms,
+        }
 
 
-def _categories(content: object, place: str, stem: str) -> dict:
-    """A file of question_llm's layout as ours: options add to categories."""
-    fields = {"categories": list, "data": dict, "choice_descs": list, "categories_bias": list}
-    _kinds(content, fields, place, "", optional=("choice_descs", "categories_bias"))
-    items = []
-    for key, question in content["data"].items():
-        where = f", question {key}"
-        fields = {"question": str, "scores": list, "choices": list}
-        _kinds(question, fields, place, where, optional=("choices",))
-        size = len(question["scores"])
-        labels = question.get("choices") or content.get("choice_descs")
-        if labels is None:  # true or false, or the steps of a Likert scale without words
-            labels = ["True", "False"] if size == 2 else [str(i) for i in range(1, size + 1)]
-        for row in question["scores"]:
-            if not isinstance(row, list):
-                raise QuestionnaireError(
-                    f"{place}{where}, scores: must be a list of lists, options by categories."
+class _Question(_Part):
+    question: Paragraph
+    choices: Annotated[tuple[Text, ...], Field(min_length=2)] | None = None
+    scores: Annotated[tuple[tuple[Number, ...], ...], Field(min_length=2)] | None = None
+    answer: Annotated[Literal["True", "False"], BeforeValidator(_truth)] | None = None
+
+
+class _QuestionLlm(_Part):
+    """A file of question_llm: Likert (``choice_descs``), choice (``choices``) or true/false."""
+
+    instruction: Paragraph | None = None
+    categories: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    categories_bias: tuple[Number, ...] | None = None
+    choice_descs: Annotated[tuple[Text, ...], Field(min_length=2)] | None = None
+    data: Annotated[dict[Text, _Question], Field(min_length=1)]
+
+    def labels(self, question: _Question) -> tuple[str, ...]:
+        """What a question's options read: its own, the file's, or true and false."""
+        return question.choices or self.choice_descs or ("True", "False")
+
+    @model_validator(mode="after")
+    def _scored(self) -> _QuestionLlm:
+        found, right = [], [key for key, q in self.data.items() if q.answer is not None]
+        width = len(self.categories or ("Correct", "Incorrect"))
+        if self.categories is None and len(right) < len(self.data):
+            found.append("categories: is missing; add it, or give every question its `answer`")
+        for key, question in self.data.items():
+            shape = [len(row) for row in question.scores or ()]
+            size = len(self.labels(question))
+            if question.answer is not None and (self.categories or question.scores):
+                found.append(f"data, {key}: has an answer beside categories or scores; remove one")
+            elif self.categories and shape != [width] * size:
+                found.append(
+                    f"data, {key}, scores: must be a list of {size} options, each a list of "
+                    f"{width} categories; correct them or `choices`"
                 )
-        options = [{"value": i, "label": label} for i, label in enumerate(labels, start=1)]
-        items.append(
-            {
-                "id": str(key),
-                "text": question["question"],
-                "options": options,
-                "weights": question["scores"],
-            }
-        )
-    return {
-        **_unstated(stem, place, stem),
-        "measures": "categories",
-        "instructions": "Choose the option that fits best.",
-        "items": items,
-        "categories": content["categories"],
-        "bias": content.get("categories_bias") or [0.0] * len(content["categories"]),
-    }
+            elif question.answer is not None and self.labels(question) != ("True", "False"):
+                found.append(f"data, {key}, answer: needs the choices True and False")
+        if found:
+            raise ValueError("\n".join(found))
+        return self
+
+    def ours(self, path: Path) -> dict:
+        """The file in the project's layout; true/false questions add to correct or incorrect."""
+        items = []
+        for key, question in self.data.items():
+            scores = question.scores
+            if scores is None:
+                scores = ((1, 0), (0, 1)) if question.answer == "True" else ((0, 1), (1, 0))
+            options = enumerate(self.labels(question), start=1)
+            items.append(
+                {
+                    "id": key,
+                    "text": question.question,
+                    "options": [{"value": value, "label": label} for value, label in options],
+                    "weights": scores,
+                }
+            )
+        categories = self.categories or ("Correct", "Incorrect")
+        return _unstated(path, path.stem) | {
+            "measures": ", ".join(categories),
+            "instructions": self.instruction or "Choose the option that fits best.",
+            "items": items,
+            "categories": categories,
+            "bias": self.categories_bias or [0.0] * len(categories),
+        }
 
 
-def _unstated(stem: str, place: str, title: str) -> dict:
+def _unstated(path: Path, title: str) -> dict:
     """What a JSON file does not say."""
     return {
-        "id": _slug(stem),
+        "id": _slug(path.stem),
         "title": title,
         "short_title": title,
         "citation": "user",
-        "source": Path(place).name,
+        "source": path.name,
         "licence": "as the file's owner states",
     }
 
 
 def _slug(stem: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_") or "own"
-
-
-def _kinds(part: object, fields: dict[str, type], place: str, where: str, optional=()) -> None:
-    """Refuse a JSON object with other keys, or with something else under them."""
-    said = {dict: "keys and values", list: "a list", str: "text", int: "a whole number",
-            float: "a number"}  # fmt: skip
-    if not isinstance(part, dict):
-        raise QuestionnaireError(f"{place}{where}: must be keys and values, such as {{...}}.")
-    lines = [f"{key}: is missing; add it" for key in fields if key not in part and
-             key not in optional]  # fmt: skip
-    lines += [f"{key}: is not a known key; remove or rename it" for key in part if key not in
-              fields]  # fmt: skip
-    for key, kind in fields.items():
-        allowed = (int, float) if kind is float else kind
-        if key in part and (isinstance(part[key], bool) or not isinstance(part[key], allowed)):
-            lines.append(f"{key}: must be {said[kind]}, got {str(part[key])[:60]!r}")
-    if lines:
-        raise QuestionnaireError("\n".join(f"{place}{where}, {line}." for line in lines))
 
 
 # --- mistakes
@@ -843,14 +930,15 @@ def _mistakes(questionnaire: Questionnaire) -> list[str]:
     found += [f"items: the id '{i}' occurs more than once; rename one" for i in _repeated(ids)]
     found += _level_mistakes("intensifiers", questionnaire.intensifiers or ())
     found += _option_mistakes("options", questionnaire.options)
+    if not any(item.templates or questionnaire.choices(item) for item in questionnaire.items):
+        found.append("items: none has templates or options, so none can be asked; add them")
     if not questionnaire.scales and not questionnaire.categories:
         found.append("scales: is missing; add it, or categories")
-    bare = [(item.text.casefold(), item.model_copy(update={"id": "", "text": ""})) for item in
-            questionnaire.items]  # fmt: skip
-    for at, item in enumerate(questionnaire.items):
-        if bare[at] in bare[:at]:
-            first = ids[bare.index(bare[at])]
-            found.append(f"items: '{item.id}' is the same question as '{first}'; keep one")
+    first: dict[tuple, str] = {}
+    for item in questionnaire.items:
+        same = first.setdefault((_fold(item.text), item.options, item.templates), item.id)
+        if same != item.id:
+            found.append(f"items: '{item.id}' is the same question as '{same}'; keep one")
     for number, item in enumerate(questionnaire.items, start=1):
         found += _item_mistakes(f"item {number} ({item.id})", questionnaire, item)
     found += _scale_mistakes(questionnaire, ids)
@@ -867,8 +955,8 @@ def _item_mistakes(place: str, questionnaire: Questionnaire, item: Item) -> list
     found += _option_mistakes(place, item.options or ())
     if item.templates and not questionnaire.levels(item):
         found.append(f"{place}: has templates, but there are no intensifiers; add them")
-    if len(options) < 2 and (options or not item.templates):
-        found.append(f"{place}: has neither templates nor two options; add one of them")
+    if len(options) == 1:
+        found.append(f"{place}: has one option only; add another")
     for at, template in enumerate(item.templates, start=1):
         if not (template.terms or item.terms):
             found.append(
@@ -915,6 +1003,8 @@ def _scale_mistakes(questionnaire: Questionnaire, ids: list[str]) -> list[str]:
             found.append(f"{place}: there is no item '{missing}'; correct it")
         for repeated in _repeated(scale.items):
             found.append(f"{place}: item '{repeated}' is listed twice; keep one")
+        for repeated in _repeated(scale.reverse):
+            found.append(f"{place}: reverse lists '{repeated}' twice; keep one")
         for stray in [name for name in scale.reverse if name not in scale.items]:
             found.append(f"{place}: reverses '{stray}', which is none of its items; correct it")
     for norm in questionnaire.norms:
@@ -925,7 +1015,7 @@ def _scale_mistakes(questionnaire: Questionnaire, ids: list[str]) -> list[str]:
     return found
 
 
-def _level_mistakes(place: str, levels: tuple[Level, ...]) -> list[str]:
+def _level_mistakes(place: str, levels: tuple[_Level, ...]) -> list[str]:
     words = [word for level in levels for word in level.terms]
     found = [f"{place}: '{word}' is in two places; keep one" for word in _repeated(words)]
     weights = [level.weight for level in levels]
@@ -940,59 +1030,66 @@ _EXPECTED = {
     "model_attributes_type": "must be keys and values",
     "dict_type": "must be keys and values",
     "string_type": "must be text",
+    "int_type": "must be a whole number",
     "too_short": "needs an entry more",
     "string_too_short": "is empty; write something",
+    "string_too_long": "must have at most 100 signs",
+    "string_pattern_mismatch": "must be small letters without accents, digits, - and _",
+    "recursion_loop": "holds itself; write it out",
 }
 
 
 def _told(mistake: dict, content: dict) -> list[str]:
-    """A pydantic mistake as lines that name the place and the mend."""
+    """A pydantic mistake as lines that name the place and the mend, after the file's name."""
     place = _place(mistake["loc"], content)
-    if mistake["type"] == "missing":
-        return [f"{place}: is missing; add it."]
-    if mistake["type"] == "extra_forbidden":
+    place = f", {place}" if place else ""
+    got, kind = mistake["input"], mistake["type"]
+    if kind == "missing":
+        return [f"{place}: is missing; add it"]
+    if kind == "extra_forbidden":
         merge = " (YAML's merge key is not supported)" if mistake["loc"][-1:] == ("<<",) else ""
-        return [f"{place}: is not a known key{merge}; remove or rename it."]
-    got = mistake["input"]
+        return [f"{place}: is not a known key{merge}; remove or rename it"]
     shown = f", got {str(got)[:60]!r}" if isinstance(got, str) else ""
-    shown = f", got {got!r}" if isinstance(got, int | float | bool | None) else shown
-    if mistake["type"] == "value_error":
+    shown = f", got {repr(got)[:60]}" if isinstance(got, int | float | None) else shown
+    if kind == "value_error":
         lines = str(mistake["ctx"]["error"]).split("\n")
-        numeric = lines[0].startswith("must be")
-        return [f"{place}: {x}{shown * numeric}." if place else f"{x}." for x in lines]
+        shown = shown if lines[0].startswith("must be") else ""
+        return [f"{place}: {line}{shown}" if place else f", {line}" for line in lines]
     said = mistake["msg"][0].lower() + mistake["msg"][1:]
-    said = _EXPECTED.get(mistake["type"], said.replace("input should", "must"))
-    hint = "; put it in quotes" if mistake["type"] == "string_type" and shown else ""
-    return [f"{place}: {said}{shown}{hint}."]
+    said = _EXPECTED.get(kind, said.replace("input should", "must"))
+    quotes = "; put it in quotes" if kind == "string_type" and shown and got is not None else ""
+    return [f"{place}: {said}{shown}{quotes}"]
 
 
-def _place(location: tuple, content: dict) -> str:
+def _place(location: tuple, content: object) -> str:
     """``("items", 2, "templates", 0, "premise")`` as *item 3 (phq9_3), template 1, premise*."""
-    words, position, here = [], 0, content
-    while position < len(location):
-        key = location[position]
-        following = location[position + 1] if position + 1 < len(location) else None
-        here = here.get(key) if isinstance(here, dict) else None
-        if isinstance(following, int) and isinstance(here, list):
-            here = here[following]
-            name = here.get("id") if isinstance(here, dict) else None
-            words.append(
-                f"{str(key).removesuffix('s')} {following + 1}" + (f" ({name})" * bool(name))
-            )
-            position += 2
-        else:
-            words.append(str(key))
-            position += 1
+    words: list[str] = []
+    for key in location:
+        inside = isinstance(content, dict | list | tuple)
+        known = inside and (key in content if isinstance(content, dict) else isinstance(key, int))
+        content = content[key] if known else None
+        if isinstance(key, int):
+            name = content.get("id") if isinstance(content, dict) else None
+            several = words.pop() if words and not words[-1][-1:].isdigit() else "places"
+            one = re.sub("ie$", "y", several.removesuffix("s"))
+            words.append(f"{one} {key + 1}" + (f" ({str(name)[:60]})" if name else ""))
+        elif key != "[key]":
+            words.append(str(key)[:60])
     return ", ".join(words)
 
 
+def _line(text: str) -> str:
+    """Text on one line: what is not printable as its escape."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+def _fold(text: str) -> str:
+    """What makes two texts the same to a reader: not capitals, nor how letters are coded."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
 def _repeated(names, fold: bool = True) -> list[str]:
-    """Names that occur more than once, capitals aside."""
-    names = [str(name) for name in names]
-    times = Counter(name.casefold() if fold else name for name in names)
-    found = [name for name in names if times[name.casefold() if fold else name] > 1]
-    return list({(name.casefold() if fold else name): name for name in found}.values())
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
+    """Names that occur more than once, each told once."""
+    told = {name: _fold(name) if fold else name for name in names}
+    times = Counter(told[name] for name in names)
+    return list({key: name for name, key in told.items() if times[key] > 1}.values())

@@ -1,18 +1,21 @@
-"""From answers to scores: two-way normalisation, item scores, scale scores."""
+"""From answers to scores: two-way normalisation; item, scale and category scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from .exceptions import ParameterError
-from .questionnaires import Questionnaire, load_questionnaire
+from .questionnaires import Questionnaire, Scale, load_questionnaire, questionnaire_names
 
 SCORES = ("entailment", "contrast")
 TERMS = ("source", "both")
+KEYS = ("respondent_id", "questionnaire", "mode", "run")
+"""What tells the askings of a questionnaire apart, in a table of answers to items."""
 _SMALLEST = 1e-12
 
 
@@ -64,72 +67,47 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     return over_terms / over_terms.sum(axis=-1, keepdims=True)
 
 
-def raw_scores(responses: pd.DataFrame, score: str = "entailment") -> np.ndarray:
-    """The score of each answer before normalisation.
+def pss(
+    answers: pd.DataFrame,
+    score: Literal["entailment", "contrast"] = "entailment",
+    temperature: float = 1.0,
+) -> pd.DataFrame:
+    """Answers to prompts with their raw score and PSS, normalised within respondent and template.
 
     Parameters
     ----------
-    responses : DataFrame
-        As :func:`psychometrics.ask` gives them.
+    answers : DataFrame
+        To prompts, as :func:`psychometrics.ask` gives them.
     score : {"entailment", "contrast"}
         P(entailment) among three, or P(entailment) / (P(entailment) + P(contradiction)), which
-        leaves neutral out. Responses in other modes than NLI have one probability, which is
-        their score.
-
-    Returns
-    -------
-    ndarray of float64, shape (rows,)
-        From 0 to 1.
-
-    Raises
-    ------
-    ParameterError
-        There is no such score.
-    """
-    if score not in SCORES:
-        raise ParameterError(f"score must be one of {', '.join(SCORES)}, got '{score}'.")
-    if "probability" in responses:
-        return responses["probability"].to_numpy(dtype=np.float64)
-    entailment = responses["entailment"].to_numpy(dtype=np.float64)
-    if score == "entailment":
-        return entailment
-    total = entailment + responses["contradiction"].to_numpy(dtype=np.float64)
-    return np.divide(entailment, total, out=np.full_like(total, 0.5), where=total > 0)
-
-
-def pss(
-    responses: pd.DataFrame, score: str = "entailment", temperature: float = 1.0
-) -> pd.DataFrame:
-    """The responses with their raw score and PSS, normalised within respondent and template.
-
-    Parameters
-    ----------
-    responses : DataFrame
-        As :func:`psychometrics.ask` gives them.
-    score, temperature
-        As in :func:`raw_scores` and :func:`two_way`.
+        leaves neutral out. Answers in other modes than NLI have one probability, which is their
+        score.
+    temperature : float
+        As in :func:`two_way`.
 
     Returns
     -------
     DataFrame
-        The rows of `responses` in their order, with the columns ``raw`` and ``pss``.
+        The rows of `answers` in their order, with the columns ``raw`` and ``pss``.
 
     Raises
     ------
     ParameterError
-        The responses are empty, or a respondent has not answered every prompt of a template once.
+        The answers are empty or lack a column, there is no such score, or a respondent has not
+        answered every prompt of a template once.
 
     Examples
     --------
-    >>> from psychometrics import ask
-    >>> shares = pss(ask("gad7", "minilm-mnli-l6-s2", progress=False))  # doctest: +SKIP
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> even = prompts(load_questionnaire("challenges")).assign(respondent_id="r", probability=0.5)
+    >>> pss(even)["pss"].unique()
+    array([0.125])
     """
-    if responses.empty:
-        raise ParameterError("There are no responses to score: ask a questionnaire first.")
-    frame = responses.assign(raw=raw_scores(responses, score)).reset_index(drop=True)
+    needed = ("respondent_id", *_ASKED, "term", "polarity", "intensifier", "weight")
+    _check(answers, needed)
+    frame = answers.assign(raw=_raw(answers, score)).reset_index(drop=True)
     shares = np.full(len(frame), np.nan)
-    keys = ["questionnaire", "item_id", "template"]
-    for (questionnaire, item, number), part in frame.groupby(keys, sort=False):
+    for (questionnaire, item, number), part in frame.groupby(list(_ASKED), sort=False):
         terms = part.groupby(["polarity", "term"], sort=False).ngroup().to_numpy()
         words = part["intensifier"].factorize()[0]
         who = part["respondent_id"].factorize()[0]
@@ -143,43 +121,51 @@ def pss(
             )
         shares[part.index] = two_way(cube, temperature)[who, terms, words]
     frame["pss"] = shares
-    return frame.set_index(responses.index)
+    return frame.set_index(answers.index)
 
 
 def item_scores(
-    responses: pd.DataFrame,
+    answers: pd.DataFrame,
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
     terms: Literal["source", "both"] = "source",
+    by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    r"""Score of each item and respondent.
+    r"""Score of each item and respondent, before its key is applied.
+
+    Of answers to prompts
 
     .. math::
 
         \mathrm{score} = \frac{\sum_{s_i \in S^+} \sum_j \mathrm{PSS}(l_j | s_i)\, w_j}{|S^+|\,|L|}
 
     averaged over the item's templates. With eight intensifiers and weights from −4 to +4 it lies
-    between −0.5 and +0.5; an even spread over symmetric weights gives 0.
+    between −0.5 and +0.5; an even spread over symmetric weights gives 0. Of answers to items it is
+    the value of the answer, missing where there is none.
 
     Parameters
     ----------
-    responses : DataFrame
-        As :func:`psychometrics.ask` gives them.
+    answers : DataFrame
+        As :func:`psychometrics.ask` gives them, to prompts or to items.
     score, temperature
-        As in :func:`raw_scores` and :func:`two_way`.
+        Of answers to prompts: as in :func:`pss`.
     terms : {"source", "both"}
-        Source terms only, as in the paper, or inverse terms too, with their weights negated.
+        Of answers to prompts: source terms only, as in the paper, or inverse terms too, with their
+        weights negated.
+    by : sequence of str
+        Of answers to items: further columns that tell askings apart, such as an order or a role.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, questionnaire, item_id, score``, R · I rows in the responses' order; in
-        units of the weights divided by L.
+        ``respondent_id, questionnaire, item_id, score``, R · I rows in the answers' order, in
+        units of the weights divided by L; of answers to items also ``mode, run`` and those of
+        `by`, in units of the options' values.
 
     Raises
     ------
     ParameterError
-        A parameter's value is unknown, or responses are missing.
+        A parameter's value is unknown or does not apply, or answers are missing or doubled.
 
     References
     ----------
@@ -187,12 +173,19 @@ def item_scores(
 
     Examples
     --------
-    >>> from psychometrics import ask
-    >>> item_scores(ask("gad7", "minilm-mnli-l6-s2", progress=False))  # doctest: +SKIP
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> even = prompts(load_questionnaire("challenges")).assign(respondent_id="r", probability=0.5)
+    >>> item_scores(even)["score"].tolist()
+    [0.0, 0.0, 0.0, 0.0]
     """
+    if _to_items(answers):
+        _refuse("items", score=(score, "entailment"), temperature=(temperature, 1.0),
+                terms=(terms, "source"))  # fmt: skip
+        return _values(answers, [*KEYS, *by])
+    _refuse("prompts", by=(tuple(by), ()))
     if terms not in TERMS:
         raise ParameterError(f"terms must be one of {', '.join(TERMS)}, got '{terms}'.")
-    shares = pss(responses, score, temperature)
+    shares = pss(answers, score, temperature)
     if terms == "source":
         shares = shares[shares["polarity"] == 1]
     weighted = shares.assign(score=shares["pss"] * shares["weight"] * shares["polarity"])
@@ -203,98 +196,444 @@ def item_scores(
 
 
 def scale_scores(
-    responses: pd.DataFrame,
+    answers: pd.DataFrame,
+    questionnaires: str | Path | Questionnaire | Iterable | None = None,
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
     terms: Literal["source", "both"] = "source",
-    questionnaires: Questionnaire | Iterable[Questionnaire] | None = None,
+    by: Sequence[str] = (),
+    least_answered: float = 1.0,
 ) -> pd.DataFrame:
-    """Score of each scale and subscale: the mean of its items' scores times their keys.
+    r"""Score of each scale and subscale: its items' scores, each by its key, averaged or added up.
+
+    A reversed item's score changes its sign in answers to prompts, which have 0 in the middle; in
+    answers to items :math:`v'_i = \min + \max - v_i` of its options.
 
     Parameters
     ----------
-    responses : DataFrame
-        As :func:`psychometrics.ask` gives them.
+    answers : DataFrame
+        As :func:`psychometrics.ask` gives them, to prompts or to items.
+    questionnaires : Questionnaire, name or path, or several of them, optional
+        What was answered; by default those that come with the project under the names in the
+        answers.
     score, temperature, terms
-        As in :func:`item_scores`.
-    questionnaires : Questionnaire or iterable of Questionnaire, optional
-        The instruments answered; by default those that come with the project under the names in
-        the responses.
+        Of answers to prompts: as in :func:`item_scores`.
+    by : sequence of str
+        Of answers to items: further columns that tell askings apart, such as an order or a role.
+    least_answered : float
+        Of answers to items: the share of a scale's items that must be answered, above 0. Below 1,
+        what is missing is taken to be the mean of what is there (a sum is scaled up); at 1 a scale
+        with an item missing has no score.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, questionnaire, scale, score``, in the units of item scores.
+        Of answers to prompts ``respondent_id, questionnaire, scale, score``, a mean in the units
+        of item scores. Of answers to items ``respondent_id, questionnaire, mode, run``, those of
+        `by`, and ``scale, title, score, answered, items``; a score is missing where too few items
+        were answered: nothing is guessed.
 
     Raises
     ------
     ParameterError
-        A scale has an item that was not asked, or an instrument is not given.
+        A questionnaire is not given, a prompt of a scale was not asked, an item is unknown, was
+        answered twice in a run or outside its options, or a parameter does not apply.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.2; Huang et al. (2024), Table 5.
 
     Examples
     --------
-    >>> from psychometrics import ask
-    >>> scale_scores(ask("soc13", "minilm-mnli-l6-s2", progress=False))  # doctest: +SKIP
+    >>> mini = load_questionnaire("ipip20")
+    >>> frame = pd.DataFrame({"respondent_id": "a", "questionnaire": "ipip20", "mode": "human",
+    ...     "run": 1, "item_id": [item.id for item in mini.items], "value": 5.0, "status": "ok"})
+    >>> float(scale_scores(frame).set_index("scale").loc["extraversion", "score"])
+    3.0
     """
-    items = item_scores(responses, score, temperature, terms)
-    instruments = _instruments(questionnaires, items["questionnaire"].unique())
+    likert = _to_items(answers)
+    if not likert:
+        _refuse("prompts", least_answered=(least_answered, 1.0))
+    elif isinstance(least_answered, str) or not 0 < least_answered <= 1:
+        raise ParameterError(f"least_answered must be above 0 and at most 1, got {least_answered}.")
+    items = item_scores(answers, score, temperature, terms, by)
+    known = _given(questionnaires, items["questionnaire"].unique())
     parts = []
     for name, part in items.groupby("questionnaire", sort=False):
-        instrument = instruments[name]
-        table = keyed_items(part, instrument)
-        for scale in instrument.scales:
-            ids = [item.id for item in instrument.members(scale)]
-            parts.append(table[ids].mean(axis=1).rename("score").reset_index().assign(
-                questionnaire=name, scale=scale.id
-            ))  # fmt: skip
-    columns = ["respondent_id", "questionnaire", "scale", "score"]
-    return pd.concat(parts, ignore_index=True)[columns]
+        questionnaire = known[name]
+        if not questionnaire.scales:
+            raise ParameterError(f"{name} has categories, not scales; use category_scores.")
+        matrix = _matrix(part, questionnaire)
+        for scale in questionnaire.scales:
+            keyed = _keyed(matrix, questionnaire, scale)
+            rows = keyed.index.to_frame(index=False)
+            rows["scale"], mean = scale.id, keyed.mean(axis=1).to_numpy()
+            if likert:
+                answered = keyed.notna().sum(axis=1).to_numpy()
+                size = len(scale.items)
+                enough = answered >= max(1, np.ceil(least_answered * size - 1e-9))
+                total = mean * (size if scale.mode == "sum" else 1)
+                rows["title"] = scale.title
+                rows["score"], rows["answered"] = np.where(enough, total, np.nan), answered
+                rows["items"] = size
+            else:
+                rows = rows.assign(questionnaire=name, score=mean)
+                rows = rows[["respondent_id", "questionnaire", "scale", "score"]]
+            parts.append(rows)
+    return pd.concat(parts, ignore_index=True)
 
 
-def keyed_items(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Item scores of one instrument as a matrix, each times its key.
+def keyed_items(
+    items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | None = None
+) -> pd.DataFrame:
+    """Item scores of one questionnaire as a matrix, each by its key.
 
     Parameters
     ----------
     items : DataFrame
         As :func:`item_scores` gives them.
     questionnaire : Questionnaire
+    scale : Scale, optional
+        Of the questionnaire: its items and keys only.
 
     Returns
     -------
     DataFrame, shape (R, I)
-        Respondents in the order of `items`, items in the instrument's; high values are high on
-        the construct.
+        Respondents (of answers to items: askings) by items in the questionnaire's order; high
+        values are high on the construct.
 
     Raises
     ------
     ParameterError
-        An item of the instrument was not asked.
+        A prompt of an item was not asked, or an item is unknown or answered outside its options.
     """
     own = items[items["questionnaire"] == questionnaire.id]
-    table = own.pivot(index="respondent_id", columns="item_id", values="score")
-    keys = {item.id: item.keying for item in questionnaire.items}
-    if missing := [item for item in keys if item not in table.columns]:
+    return _keyed(_matrix(own, questionnaire), questionnaire, scale)
+
+
+def score_summary(
+    scores: pd.DataFrame, by: Sequence[str] = ("respondent_id", "questionnaire", "scale")
+) -> pd.DataFrame:
+    """Mean, standard deviation and number of runs of each scale.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As :func:`scale_scores` gives them of answers to items.
+    by : sequence of str
+        What a row of the summary is.
+
+    Returns
+    -------
+    DataFrame
+        The columns of ``by``, ``mean, sd, n``; missing scores are left out, and ``sd`` is missing
+        for a single run.
+    """
+    _check(scores, (*by, "score"))
+    table = scores.groupby(list(by), sort=False)["score"].agg(["mean", "std", "count"])
+    table = table.rename(columns={"std": "sd", "count": "n"})
+    return table[table["n"] > 0].reset_index()
+
+
+def category_scores(
+    answers: pd.DataFrame,
+    questionnaires: str | Path | Questionnaire | Iterable,
+    bias: bool = True,
+    over_runs: bool = False,
+) -> pd.DataFrame:
+    r"""Score of each category: what the options add, weighed by how probable they are.
+
+    .. math:: S_c = b_c + \sum_i \sum_o p_{io}\, w_{ioc}, \qquad
+       \mathrm{sd}_c^2 = \sum_i \Bigl(\sum_o p_{io} w_{ioc}^2 - (\textstyle\sum_o p_{io}
+       w_{ioc})^2\Bigr)
+
+    Parameters
+    ----------
+    answers : DataFrame
+        To items, as :func:`psychometrics.ask` gives them; or with a column ``probability`` and one
+        row per option, in which case ``run`` is 1 if it lacks. The probabilities of an item are
+        divided by their sum.
+    questionnaires : Questionnaire, name or path, or several of them
+        With ``categories``.
+    bias : bool
+        Whether the categories' bias is added.
+    over_runs : bool
+        Whether the share of an option over the runs is its probability, as ``run`` 0; else that
+        of a chosen option is 1.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire, mode, run, category, score, sd, low, high, answered,
+        items``. ``sd`` is that of the score if each answer were drawn from its probabilities;
+        ``low`` and ``high`` are the least and greatest score that the category can take. With a
+        question unanswered the score is missing: to leave it out would be to answer it with 0.
+
+    Raises
+    ------
+    ParameterError
+        The questionnaire has no categories, or an item, option or probability is impossible.
+
+    References
+    ----------
+    The question_llm library (third document), ``evaluate()`` and the bias term.
+
+    Examples
+    --------
+    >>> two = load_questionnaire("two_axes")
+    >>> yes = pd.DataFrame({"respondent_id": "r", "questionnaire": "two_axes", "mode": "human",
+    ...     "run": 1, "item_id": [item.id for item in two.items], "value": 4.0, "status": "ok"})
+    >>> category_scores(yes, "two_axes")["score"].tolist()
+    [0.0, 0.0]
+    """
+    _check(answers, ("questionnaire",))
+    parts = [_category_rows(answers, q, bias, over_runs) for q in _loaded(questionnaires)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _category_rows(answers, questionnaire: Questionnaire, bias: bool, over_runs: bool):
+    weights = _weights(questionnaire)
+    part = answers[answers["questionnaire"] == questionnaire.id]
+    if part.empty:
+        raise ParameterError(f"There are no answers to {questionnaire.id}.")
+    if "run" not in part:
+        part = part.assign(run=1)
+    if "probability" not in part:
+        part = _chosen(part, over_runs)
+    elif over_runs:
+        raise ParameterError("over_runs does not apply to probabilities; leave it out.")
+    _check(part, (*KEYS, "item_id", "value", "probability"))
+    p = part["probability"]
+    if p.isna().any() or (p < 0).any():
+        raise ParameterError(f"{questionnaire.id}: probabilities must be numbers from 0.")
+    places = pd.MultiIndex.from_frame(part[["item_id", "value"]].astype({"value": float}))
+    if not (inside := places.isin(weights.index)).all():
+        item, option = places[~inside][0]
+        raise ParameterError(f"{questionnaire.id}, item {item}: {option:g} is no option's value.")
+    if part.duplicated([*KEYS, "item_id", "value"]).any():
         raise ParameterError(
-            f"{questionnaire.id}: the responses lack item {missing[0]}; ask the whole instrument."
+            f"{questionnaire.id}: an option occurs twice in a run; number the runs."
         )
-    return table.loc[own["respondent_id"].unique(), list(keys)] * pd.Series(keys)
-
-
-def _instruments(questionnaires, names: Iterable[str]) -> dict[str, Questionnaire]:
-    if questionnaires is None:
-        return {name: load_questionnaire(name) for name in names}
-    given = [questionnaires] if isinstance(questionnaires, Questionnaire) else questionnaires
-    known = {questionnaire.id: questionnaire for questionnaire in given}
-    if missing := [name for name in names if name not in known]:
+    item_keys = [*KEYS, "item_id"]
+    total = p.groupby([part[k] for k in item_keys]).transform("sum")
+    if (total <= 0).any():
         raise ParameterError(
-            f"The responses are to {', '.join(missing)} too: add it to `questionnaires`."
+            f"{questionnaire.id}: an item's probabilities are all 0; leave it out."
+        )
+    share = (p / total).to_numpy()[:, None]
+    values = weights.loc[places].to_numpy()
+    names = list(questionnaire.categories)
+    moments = pd.DataFrame(
+        np.hstack([share * values, share * values**2]),
+        columns=[*names, *(("square", n) for n in names)],
+    )
+    moments = moments.join(part[item_keys].reset_index(drop=True))
+    by_item = moments.groupby(item_keys, sort=False).sum()
+    ends = category_ranges(questionnaire, bias=bias).set_index("category")
+    rows = []
+    for asked, table in by_item.groupby(level=list(KEYS), sort=False):
+        for c, name in enumerate(names):
+            mean = table[name].to_numpy()
+            variance = np.clip(table["square", name].to_numpy() - mean**2, 0, None)
+            whole = len(table) == len(questionnaire.items)
+            score = mean.sum() + (questionnaire.bias[c] if bias else 0.0)
+            rows.append(
+                (*asked, name, score if whole else np.nan, np.sqrt(variance.sum()),
+                 *ends.loc[name, ["low", "high"]], len(table), len(questionnaire.items))
+            )  # fmt: skip
+    columns = [*KEYS, "category", "score", "sd", "low", "high", "answered", "items"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def category_ranges(questionnaire: str | Path | Questionnaire, bias: bool = True) -> pd.DataFrame:
+    """Least, greatest and indifferent score of each category.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire, name or path
+        With ``categories``.
+    bias : bool
+        Whether the categories' bias is added.
+
+    Returns
+    -------
+    DataFrame
+        ``category, low, high, even``; ``even`` is the score of someone who finds all options of
+        every item equally likely, which need not be the middle.
+    """
+    (questionnaire,) = _loaded(questionnaire)
+    weights = _weights(questionnaire)
+    by_item = weights.groupby(level="item_id")
+    add = np.asarray(questionnaire.bias if bias else [0.0] * len(questionnaire.categories))
+    return pd.DataFrame(
+        {
+            "category": list(questionnaire.categories),
+            "low": by_item.min().sum().to_numpy() + add,
+            "high": by_item.max().sum().to_numpy() + add,
+            "even": by_item.mean().sum().to_numpy() + add,
+        }
+    )
+
+
+def _weights(questionnaire: Questionnaire) -> pd.DataFrame:
+    """Options of all items by categories."""
+    if not questionnaire.categories:
+        raise ParameterError(f"{questionnaire.id} has no categories; use scale_scores.")
+    index, rows = [], []
+    for item in questionnaire.items:
+        for option, weights in zip(questionnaire.choices(item), item.weights or (), strict=True):
+            index.append((item.id, float(option.value)))
+            rows.append(weights)
+    index = pd.MultiIndex.from_tuples(index, names=["item_id", "value"])
+    return pd.DataFrame(rows, index=index, columns=list(questionnaire.categories))
+
+
+_ASKED = ("questionnaire", "item_id", "template")
+
+
+def _check(table: pd.DataFrame, columns: Iterable[str]) -> None:
+    if not isinstance(table, pd.DataFrame):
+        raise ParameterError(f"Answers must be a DataFrame, got a {type(table).__name__}.")
+    if lacking := [column for column in columns if column not in table]:
+        raise ParameterError(f"The answers have no column '{lacking[0]}'; add it.")
+    if table.empty:
+        raise ParameterError("There are no answers to score: ask a questionnaire first.")
+
+
+def _to_items(answers: pd.DataFrame) -> bool:
+    """Whether answers are to items, not to prompts."""
+    _check(answers, ())
+    return "term" not in answers and "value" in answers
+
+
+def _refuse(kind: str, **given: tuple) -> None:
+    """Refuse parameters that would be without effect on this kind of answers."""
+    for name, (value, default) in given.items():
+        if value != default:
+            raise ParameterError(f"{name} does not apply to answers to {kind}; leave it out.")
+
+
+def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Item scores of answers to items: the value, where there is an answer."""
+    _check(answers, (*keys, "item_id", "value", "status"))
+    if (twice := answers.duplicated([*keys, "item_id"])).any():
+        row = answers[twice].iloc[0]
+        raise ParameterError(
+            f"{row['respondent_id']} answered {row['item_id']} twice in run {row['run']}; number "
+            "the runs, or name the column that tells them apart in `by`."
+        )
+    try:
+        value = answers["value"].where(answers["status"] == "ok").astype("float64")
+    except (TypeError, ValueError):
+        raise ParameterError("value must hold numbers; correct the answers.") from None
+    return answers[[*keys, "item_id"]].assign(score=value)
+
+
+def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Item scores of one questionnaire, askings by items, as they are."""
+    _check(items, ("respondent_id", "item_id", "score"))
+    ids = [item.id for item in questionnaire.items]
+    if "run" not in items:  # answers to prompts
+        table = items.pivot(index="respondent_id", columns="item_id", values="score")
+        if missing := [item for item in ids if item not in table.columns]:
+            raise ParameterError(
+                f"{questionnaire.id}: the answers lack item {missing[0]}; ask all of its items."
+            )
+        return table.loc[items["respondent_id"].unique(), ids]
+    if unknown := set(items["item_id"]) - set(ids):
+        raise ParameterError(
+            f"{questionnaire.id} has no item '{min(map(str, unknown))}'; correct the answers."
+        )
+    keys = [column for column in items if column not in ("item_id", "score")]
+    table = items.pivot(index=keys, columns="item_id", values="score").reindex(columns=ids)
+    for item in questionnaire.items:
+        low, high = _ends(questionnaire, item)
+        outside = table[item.id].dropna().loc[lambda given, a=low, b=high: ~given.between(a, b)]
+        if outside.size:  # a mean of options is an answer too
+            raise ParameterError(
+                f"{item.id} has the answer {outside.iloc[0]:g}, outside {low:g} to {high:g}; "
+                "correct it."
+            )
+    return table
+
+
+def _keyed(matrix: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | None) -> pd.DataFrame:
+    """A matrix's items of a scale, those with key -1 turned round."""
+    keys = pd.Series(questionnaire.keys(scale))
+    table = matrix[list(keys.index)]
+    if matrix.index.nlevels == 1:  # answers to prompts
+        return table * keys
+    reverse = list(keys.index[keys == -1])
+    around = pd.Series({name: sum(_ends(questionnaire, name)) for name in reverse}, dtype=float)
+    return table.assign(**(around - table[reverse]))
+
+
+def _ends(questionnaire: Questionnaire, item) -> tuple[float, float]:
+    values = [option.value for option in questionnaire.choices(item)]
+    if not values:
+        raise ParameterError(f"{questionnaire.id} has items without options; score its prompts.")
+    return min(values), max(values)
+
+
+def _loaded(questionnaires) -> list[Questionnaire]:
+    if isinstance(questionnaires, str | Path | Questionnaire):
+        questionnaires = [questionnaires]
+    return [load_questionnaire(one, texts=False) for one in questionnaires]
+
+
+def _given(questionnaires, names: Iterable[str]) -> dict[str, Questionnaire]:
+    """Questionnaires of these names, by name: those given, or those that come with the project."""
+    if questionnaires is None:
+        questionnaires = [name for name in names if name in questionnaire_names()]
+    known = {questionnaire.id: questionnaire for questionnaire in _loaded(questionnaires)}
+    if missing := [str(name) for name in names if name not in known]:
+        raise ParameterError(
+            f"The answers are to '{missing[0]}', which is not given: add it to `questionnaires`."
         )
     return known
 
 
+def _raw(answers: pd.DataFrame, score: str) -> np.ndarray:
+    """The score of each answer to a prompt before normalisation, from 0 to 1."""
+    if score not in SCORES:
+        raise ParameterError(f"score must be one of {', '.join(SCORES)}, got '{score}'.")
+    if "probability" in answers:
+        return _probabilities(answers, "probability")
+    entailment = _probabilities(answers, "entailment")
+    if score == "entailment":
+        return entailment
+    total = entailment + _probabilities(answers, "contradiction")
+    return np.divide(entailment, total, out=np.full_like(total, 0.5), where=total > 0)
+
+
+def _probabilities(answers: pd.DataFrame, column: str) -> np.ndarray:
+    _check(answers, (column,))
+    try:
+        return answers[column].to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{column} must hold numbers; correct the answers.") from None
+
+
+def _chosen(answers: pd.DataFrame, over_runs: bool) -> pd.DataFrame:
+    """Options as probabilities: 1 for what was chosen, or shares over the runs."""
+    given = _values(answers, list(KEYS)).rename(columns={"score": "value"}).dropna()
+    if given.empty:
+        raise ParameterError("No question was answered, so there is nothing to score.")
+    if over_runs:
+        given = given.assign(run=0)
+    counts = given.groupby([*KEYS, "item_id", "value"], sort=False).size().rename("times")
+    table = counts.reset_index()
+    total = table.groupby([*KEYS, "item_id"])["times"].transform("sum")
+    return table.assign(probability=table["times"] / total).drop(columns="times")
+
+
 def _log_scores(p: np.ndarray) -> np.ndarray:
-    p = np.asarray(p, dtype=np.float64)
+    try:
+        p = np.asarray(p, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            "Scores must be numbers of shape (..., terms, intensifiers)."
+        ) from None
     if p.ndim < 2 or not p.size or not ((p >= 0) & (p <= 1)).all():
         raise ParameterError(
             f"Scores must be probabilities from 0 to 1 of shape (..., terms, intensifiers), "
@@ -304,6 +643,7 @@ def _log_scores(p: np.ndarray) -> np.ndarray:
 
 
 def _positive(temperature: float) -> float:
-    if not (np.isscalar(temperature) and np.isfinite(temperature) and temperature > 0):
+    number = isinstance(temperature, int | float | np.number) and not isinstance(temperature, bool)
+    if not (number and np.isfinite(temperature) and temperature > 0):
         raise ParameterError(f"temperature must be a positive number, got {temperature!r}.")
     return float(temperature)

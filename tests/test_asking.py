@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.norms import sum_scores
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.respondents.persons import draw_traits, simulate_graded
+from psychometrics.scoring import scale_scores
 from psychometrics.studies import asking, asking_figures
 from psychometrics.styles import response_styles
 
@@ -20,7 +20,7 @@ MINI = load_questionnaire("ipip20")
 def simulated():
     traits = draw_traits(MINI, 400, seed=2)
     answers = simulate_graded(MINI, traits=traits, seed=2)
-    return traits, answers, sum_scores(answers, MINI)
+    return traits, answers, scale_scores(answers, MINI)
 
 
 def test_recovery_is_the_correlation_and_meets_the_root_of_alpha(simulated):

@@ -104,10 +104,10 @@ def test_inventories_are_listed(command):
 
 
 def test_chat_prints_the_scores_of_a_model_behind_an_endpoint(command, monkeypatch):
-    from psychometrics.norms import sum_scores
     from psychometrics.questionnaires import load_questionnaire
     from psychometrics.respondents.endpoint import simulated_endpoint
     from psychometrics.respondents.persons import draw_traits
+    from psychometrics.scoring import scale_scores
 
     questionnaire = load_questionnaire("ipip20")
     traits = draw_traits(questionnaire, 1, seed=1)
@@ -119,7 +119,7 @@ def test_chat_prints_the_scores_of_a_model_behind_an_endpoint(command, monkeypat
     answers = pd.read_csv(io.StringIO(answers))
     assert len(answers) == 40
     assert set(answers["status"]) == {"ok"}
-    expected = sum_scores(answers, questionnaire)["score"].tolist()
+    expected = scale_scores(answers, questionnaire)["score"].tolist()
     assert pd.read_csv(io.StringIO(scores))["score"].tolist() == pytest.approx(expected)
 
 

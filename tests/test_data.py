@@ -37,6 +37,66 @@ def test_a_mirrored_file_with_other_content_is_refused(tmp_path, monkeypatch):
         data.fetch("mnli_neutral")
 
 
+@pytest.fixture
+def mirrored(tmp_path, monkeypatch):
+    """A mirror with a file at the place of ``mnli_neutral``, and an empty cache."""
+    entry = data.registry()["mnli_neutral"]
+    path = tmp_path / entry["repository"] / entry["commit"] / entry["path"]
+    path.parent.mkdir(parents=True)
+    path.write_text("premise,hypothesis\n")
+    monkeypatch.setenv(data.MIRROR_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(data, "cache_dir", lambda: tmp_path / "cache")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(13, "Permission denied"), "cannot be read or written: see to its perm"),
+        (OSError(5, "Input/output error"), r"cannot be read \(Input/output error\): replace that"),
+    ],
+)
+def test_a_mirrored_file_that_cannot_be_read_is_named_with_the_mend(
+    mirrored, monkeypatch, error, said
+):
+    def refuse(self):
+        raise error
+
+    monkeypatch.setattr(type(mirrored), "read_bytes", refuse)
+    with pytest.raises(data.DataError, match=said) as caught:
+        data.fetch("mnli_neutral")
+    assert str(mirrored) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(13, "Permission denied", "/cache"), "/cache cannot be read or written"),
+        (ValueError("SHA256 hash of downloaded file does not match"), "has other content than"),
+        (ConnectionError("no route"), r"could not be downloaded .*\(ConnectionError\); connect"),
+    ],
+)
+def test_what_keeps_a_download_from_coming_is_told_with_the_mend(
+    mirrored, monkeypatch, error, said
+):
+    import pooch
+
+    def refuse(*_, **__):
+        raise error
+
+    mirrored.unlink()
+    monkeypatch.setattr(pooch, "retrieve", refuse)
+    with pytest.raises(data.DataError, match=said):
+        data.fetch("mnli_neutral")
+
+
+@pytest.mark.parametrize("key", ["mnli", None, 5, ["mnli_neutral"]])
+def test_what_is_no_key_is_refused_also_when_asked_whether_it_is_there(key):
+    for ask in (data.fetch, data.available):
+        with pytest.raises(data.DataError, match="has no entry"):
+            ask(key)
+
+
 @needs_nli_text
 def test_the_held_out_pairs_share_no_premise_with_the_rest_and_are_enough():
     frame = data.mnli_sample()

@@ -16,10 +16,9 @@ from psychometrics.norms import (
     compare_norms,
     corrected,
     norm_table,
-    score_summary,
-    sum_scores,
 )
 from psychometrics.questionnaires import load_questionnaire, psychobench_keys
+from psychometrics.scoring import scale_scores, score_summary
 from psychometrics.studies.psychobench import published_tests
 
 MINI = load_questionnaire("ipip20")
@@ -37,7 +36,7 @@ def answers_of(questionnaire, values, respondent="a", run=1, **more):
 
 
 def score_of(answers, questionnaire, scale, **options):
-    table = sum_scores(answers, questionnaire, **options).set_index("scale")
+    table = scale_scores(answers, questionnaire, **options).set_index("scale")
     return table.loc[scale, "score"]
 
 
@@ -69,7 +68,7 @@ def test_a_missing_answer_gives_no_score_unless_asked():
 
 def test_a_row_that_is_not_there_is_a_missing_answer():
     answers = answers_of(MINI, np.full(20, 4.0)).iloc[1:]
-    table = sum_scores(answers, MINI).set_index("scale")
+    table = scale_scores(answers, MINI).set_index("scale")
     assert np.isnan(table.loc["extraversion", "score"])
     assert table.loc["extraversion", ["answered", "items"]].tolist() == [3, 4]
 
@@ -101,7 +100,7 @@ def test_impossible_answers_stop_with_a_sentence(change, message):
     for column, value in change.items():
         answers.loc[0, column] = value
     with pytest.raises(ParameterError, match=message):
-        sum_scores(answers, MINI)
+        scale_scores(answers, MINI)
 
 
 def test_other_factors_are_carried_along():
@@ -109,8 +108,8 @@ def test_other_factors_are_carried_along():
         [answers_of(MINI, np.full(20, v), role=r) for v, r in ((5.0, "hero"), (1.0, "liar"))]
     )
     with pytest.raises(ParameterError, match="in `by`"):
-        sum_scores(both, MINI)
-    table = sum_scores(both, MINI, by=["role"])
+        scale_scores(both, MINI)
+    table = scale_scores(both, MINI, by=["role"])
     assert set(table["role"]) == {"hero", "liar"}
     assert (table["score"].between(1, 5)).all()
 
@@ -119,8 +118,8 @@ def test_other_factors_are_carried_along():
 @given(st.lists(st.integers(1, 5), min_size=20, max_size=20))
 def test_turning_every_answer_round_turns_every_score_round(values):
     values = np.array(values, dtype=float)
-    first = sum_scores(answers_of(MINI, values), MINI)["score"]
-    second = sum_scores(answers_of(MINI, 6 - values), MINI)["score"]
+    first = scale_scores(answers_of(MINI, values), MINI)["score"]
+    second = scale_scores(answers_of(MINI, 6 - values), MINI)["score"]
     np.testing.assert_allclose(first + second, 6)
 
 
@@ -137,7 +136,7 @@ def test_scores_of_the_thirteen_stay_within_their_span(data):
             max_size=len(questionnaire.items),
         )
     )
-    table = sum_scores(answers_of(questionnaire, values), questionnaire)
+    table = scale_scores(answers_of(questionnaire, values), questionnaire)
     for row in table.itertuples():
         least, most = questionnaire.span(questionnaire.scale(row.scale))
         assert least - 1e-9 <= row.score <= most + 1e-9
@@ -146,7 +145,7 @@ def test_scores_of_the_thirteen_stay_within_their_span(data):
 def test_a_summary_is_that_of_numpy():
     rng = np.random.default_rng(1)
     runs = pd.concat([answers_of(MINI, rng.integers(1, 6, 20), run=r) for r in range(1, 6)])
-    scores = sum_scores(runs, MINI)
+    scores = scale_scores(runs, MINI)
     row = score_summary(scores).query("scale == 'openness' or scale == 'intellect'").iloc[0]
     values = scores.loc[scores["scale"] == row["scale"], "score"].to_numpy()
     assert [row["mean"], row["sd"], row["n"]] == pytest.approx(
@@ -264,7 +263,7 @@ def test_raw_answers_and_their_summary_give_the_same_comparison():
     rng = np.random.default_rng(2)
     gse = load_questionnaire("gse", texts=False)
     runs = pd.concat([answers_of(gse, rng.integers(2, 5, 10), run=r) for r in range(1, 11)])
-    scores = sum_scores(runs, gse)
+    scores = scale_scores(runs, gse)
     raw = compare_norms(scores)
     again = compare_norms(score_summary(scores))
     assert raw["p"].item() == again["p"].item()
@@ -283,7 +282,7 @@ def test_raw_answers_and_their_summary_give_the_same_comparison():
 
 def test_norms_that_are_not_there_are_said():
     with pytest.raises(ParameterError, match="norm"):
-        compare_norms(sum_scores(answers_of(MINI, np.full(20, 3.0)), MINI))
+        compare_norms(scale_scores(answers_of(MINI, np.full(20, 3.0)), MINI))
 
 
 def test_the_paper_compares_with_workers_and_the_whole_sample_only():

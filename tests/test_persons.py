@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from psychometrics.ask import answer
 from psychometrics.exceptions import ParameterError, StoreError
-from psychometrics.norms import sum_scores
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.respondents.persons import (
     ask_custom,
@@ -25,6 +24,7 @@ from psychometrics.respondents.persons import (
     person_form,
     simulate_graded,
 )
+from psychometrics.scoring import scale_scores
 
 MINI = load_questionnaire("ipip20")
 TWO = load_questionnaire("two_axes")
@@ -50,7 +50,7 @@ def test_graded_probabilities_sum_to_one_and_turn_round_with_the_slope(trait, sl
 
 def test_known_traits_come_back_through_the_keys_as_far_as_the_model_lets_them():
     traits = draw_traits(MINI, 1500, seed=4)
-    scores = sum_scores(simulate_graded(MINI, traits=traits, seed=4), MINI)
+    scores = scale_scores(simulate_graded(MINI, traits=traits, seed=4), MINI)
     wide = scores.pivot(index="respondent_id", columns="scale", values="score").loc[traits.index]
     r = pd.DataFrame({a: [wide[a].corr(traits[b]) for b in traits] for a in traits}).to_numpy()
     assert (np.diag(r) > 0.75).all()

@@ -1,4 +1,4 @@
-"""Prompt tables, and the quality of the shipped instruments' prompts."""
+"""Prompt tables, and the quality of the shipped questionnaires' prompts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from psychometrics.exceptions import ParameterError, QuestionnaireError
+from psychometrics.paths import questionnaires_dir
 from psychometrics.prompts import PROMPT_COLUMNS, prompts, write_prompts
 from psychometrics.questionnaires import Questionnaire, counts, load_questionnaire
 
@@ -75,7 +76,22 @@ def test_prompts_are_written_to_known_formats_only(tmp_path):
         write_prompts(load_questionnaire("gad7"), tmp_path / "prompts.xls")
 
 
-def test_the_three_instruments_reach_the_papers_counts():
+@pytest.mark.parametrize(
+    "name", ["nowhere/prompts.csv", "nowhere/prompts.parquet", "a.csv", "\0.csv"]
+)
+def test_prompts_that_cannot_be_written_say_why(tmp_path, name):
+    (tmp_path / "a.csv").mkdir()
+    with pytest.raises(ParameterError, match=r"cannot be written \(.+\); name a file in a folder"):
+        write_prompts("challenges", tmp_path / name)
+
+
+def test_prompts_take_a_name_a_path_or_a_loaded_questionnaire():
+    expected = prompts(load_questionnaire("gad7"))
+    for given in ("gad7", questionnaires_dir() / "gad7.yaml"):
+        pd.testing.assert_frame_equal(prompts(given), expected)
+
+
+def test_the_three_questionnaires_reach_the_papers_counts():
     table = pd.concat([counts(load_questionnaire(name)) for name in TRANSLATED])
     assert len(table) == 29
     assert table["prompts"].sum() >= 1408
@@ -131,9 +147,9 @@ def _similarity(encoder, table: pd.DataFrame, texts: dict[str, str]) -> pd.Serie
 
 @pytest.mark.parametrize("name", TRANSLATED)
 def test_prompts_keep_their_items_meaning(encoder, name):
-    instrument = load_questionnaire(name)
-    texts = {item.id: item.text for item in instrument.items}
-    similarity = _similarity(encoder, prompts(instrument), texts)
+    questionnaire = load_questionnaire(name)
+    texts = {item.id: item.text for item in questionnaire.items}
+    similarity = _similarity(encoder, prompts(questionnaire), texts)
     assert (similarity >= 0.5).all(), similarity[similarity < 0.5]
 
 
@@ -141,8 +157,8 @@ def test_soc13_prompts_keep_the_meaning_of_the_original_wording(encoder):
     wording = os.environ.get("PSYCHOMETRICS_WORDING")
     if not wording:
         pytest.skip("PSYCHOMETRICS_WORDING names no file with SOC-13's own wording")
-    instrument = load_questionnaire("soc13")
+    questionnaire = load_questionnaire("soc13")
     original = pd.read_csv(wording)["wording"]
-    texts = dict(zip([item.id for item in instrument.items], original, strict=True))
-    similarity = _similarity(encoder, prompts(instrument), texts)
+    texts = dict(zip([item.id for item in questionnaire.items], original, strict=True))
+    similarity = _similarity(encoder, prompts(questionnaire), texts)
     assert (similarity >= 0.5).all(), similarity[similarity < 0.5]

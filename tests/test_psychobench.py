@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 
 import numpy as np
 import pandas as pd
@@ -11,10 +10,10 @@ import pingouin
 import pytest
 from scipy import stats
 
-from psychometrics.data import available
 from psychometrics.exceptions import ParameterError
-from psychometrics.norms import compare_means, norm_table, sum_scores
+from psychometrics.norms import compare_means, norm_table
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.scoring import scale_scores
 from psychometrics.studies.psychobench import (
     bsri_conclusions,
     bsri_own_median,
@@ -26,7 +25,6 @@ from psychometrics.studies.psychobench import (
     role_effects,
     role_sizes,
     significance_counts,
-    upstream_differences,
 )
 
 MINI = load_questionnaire("ipip20")
@@ -49,18 +47,18 @@ def test_bsri_conclusions_follow_the_two_cuts():
     for run, (m, f) in enumerate([(1, 1), (7, 1), (1, 7), (7, 7)], start=1):
         values = np.r_[np.full(20, m), np.full(20, f), np.full(20, 4)]
         runs.append(answers_of(bsri, values, run=run))
-    table = bsri_conclusions(sum_scores(pd.concat(runs), bsri))
+    table = bsri_conclusions(scale_scores(pd.concat(runs), bsri))
     assert table["conclusion"].tolist() == [
         "undifferentiated", "masculine", "feminine", "androgynous"
     ]  # fmt: skip
-    same = bsri_conclusions(sum_scores(pd.concat(runs), bsri), masculine=7, feminine=7)
+    same = bsri_conclusions(scale_scores(pd.concat(runs), bsri), masculine=7, feminine=7)
     assert set(same["conclusion"]) == {"undifferentiated"}
 
 
 def test_a_missing_bsri_score_has_no_conclusion():
     bsri = load_questionnaire("bsri", texts=False)
     answers = answers_of(bsri, np.full(60, 7.0)).iloc[1:]
-    assert bsri_conclusions(sum_scores(answers, bsri))["conclusion"].isna().all()
+    assert bsri_conclusions(scale_scores(answers, bsri))["conclusion"].isna().all()
 
 
 def test_own_medians_call_a_very_masculine_and_unfeminine_respondent_feminine():
@@ -68,10 +66,10 @@ def test_own_medians_call_a_very_masculine_and_unfeminine_respondent_feminine():
     bsri = load_questionnaire("bsri", texts=False)
     values = np.r_[np.full(15, 7), np.full(5, 4), np.full(14, 1), np.full(6, 3), np.full(20, 4)]
     answers = answers_of(bsri, values)
-    scores = sum_scores(answers, bsri).set_index("scale")["score"]
+    scores = scale_scores(answers, bsri).set_index("scale")["score"]
     assert scores.round(2).to_dict() == {"masculine": 6.25, "feminine": 1.6}
     assert bsri_own_median(answers)["conclusion"].item() == "feminine"
-    assert bsri_conclusions(sum_scores(answers, bsri))["conclusion"].item() == "masculine"
+    assert bsri_conclusions(scale_scores(answers, bsri))["conclusion"].item() == "masculine"
 
 
 def test_cabin_dimensions_reproduce_the_papers_within_rounding():
@@ -94,7 +92,7 @@ def test_a_lacking_interest_is_named():
 def test_dimension_scores_are_means_of_their_interests():
     cabin = load_questionnaire("cabin", texts=False)
     answers = answers_of(cabin, np.random.default_rng(4).integers(1, 6, 164))
-    scores = sum_scores(answers, cabin).set_index("scale")["score"]
+    scores = scale_scores(answers, cabin).set_index("scale")["score"]
     assert len(scores) == 41 + 8 + 6
     assert scores["setpoint_nature"] == pytest.approx(
         scores[["agriculture", "nature_outdoors", "animal_service"]].mean()
@@ -171,14 +169,6 @@ def test_bsri_counts_cover_ten_runs():
     ).all()
 
 
-@pytest.mark.skipif(
-    not available("psychobench") and os.environ.get("CI") != "true",
-    reason="PsychoBench's questionnaires.json is neither mirrored nor cached",
-)
-def test_keys_and_norms_are_those_of_the_upstream_file():
-    assert upstream_differences().empty
-
-
 def test_counts_of_significance_are_those_of_the_table():
     table = published_tests("roles")
     counts = significance_counts(table)
@@ -214,7 +204,7 @@ def test_roles_from_raw_answers():
     for role, run in itertools.product(("default", "hero"), range(1, 6)):
         values = np.clip(rng.integers(2, 5, 20) + (role == "hero"), 1, 5)
         runs.append(answers_of(MINI, values, run=run, role=role))
-    scores = sum_scores(pd.concat(runs), MINI, by=["role"])
+    scores = scale_scores(pd.concat(runs), MINI, by=["role"])
     effects = role_effects(scores).set_index("scale")
     a, b = (scores[(scores["role"] == r) & (scores["scale"] == "agreeableness")]["score"]
             for r in ("hero", "default"))  # fmt: skip

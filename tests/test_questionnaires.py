@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from psychometrics.exceptions import QuestionnaireError
+from psychometrics import data, item_scores, prompts, scale_scores
+from psychometrics.answers import COLUMNS, tidy
+from psychometrics.exceptions import ParameterError, QuestionnaireError
+from psychometrics.norms import compare_norms, norm_table
 from psychometrics.paths import questionnaires_dir
-from psychometrics.questionnaires import counts, load_questionnaire, questionnaire_names
+from psychometrics.questionnaires import (
+    COMPASS,
+    Questionnaire,
+    corrections,
+    counts,
+    load_questionnaire,
+    overview,
+    psychobench_keys,
+    questionnaire_names,
+)
+from psychometrics.scoring import category_scores
+
+needs_wording = pytest.mark.skipif(
+    os.environ.get("CI") != "true" and not data.available("psychobench"),
+    reason="PsychoBench's file is neither in the mirror nor in the cache",
+)
+needs_compass = pytest.mark.skipif(
+    os.environ.get("CI") != "true" and not data.available(COMPASS),
+    reason="question_llm's file is neither in the mirror nor in the cache",
+)
 
 
 @pytest.fixture
@@ -30,10 +59,12 @@ def mistaken(tmp_path: Path):
     return write
 
 
-def test_all_shipped_instruments_load_under_their_names():
+def test_all_shipped_questionnaires_load_under_their_names():
     names = questionnaire_names()
     assert {"gad7", "phq9", "soc13", "challenges"} <= set(names)
-    assert [load_questionnaire(name).id for name in names] == names
+    assert [load_questionnaire(name, texts=False).id for name in names if name != COMPASS] == [
+        name for name in names if name != COMPASS
+    ]
 
 
 def test_soc13_subscales_have_the_published_items_and_split_the_scale():
@@ -51,7 +82,7 @@ def test_soc13_subscales_have_the_published_items_and_split_the_scale():
 
 def test_counts_multiply_terms_by_intensifiers_by_templates():
     table = counts(load_questionnaire("phq9"))
-    assert table.loc["phq9_6"].tolist() == [3, 3.0, 3.0, 8, 3 * 6 * 8]
+    assert table.loc["phq9_6"].tolist() == [3, 3.0, 3.0, 8, 3 * 6 * 8, 4]
 
 
 def test_an_unknown_placeholder_is_named_with_item_and_template(mistaken):
@@ -93,8 +124,8 @@ def test_every_mistake_is_told_at_once(mistaken):
 
     assert mistaken(change) == [
         "licence: is missing; add it.",
-        "item 2 (gad7_2), keying: input should be 1 or -1, got 2.",
-        "item 5 (gad7_5), text: input should be a valid string, got True; put it in quotes.",
+        "item 2 (gad7_2), keying: must be 1, or -1 where agreement lowers the score, got 2.",
+        "item 5 (gad7_5), text: must be text, got True; put it in quotes.",
         "itmes: is not a known key; remove or rename it.",
     ]
 
@@ -171,3 +202,542 @@ def test_a_binary_file_is_refused(tmp_path):
 def test_a_wrong_name_gets_the_nearest_one():
     with pytest.raises(QuestionnaireError, match=r"did you mean 'phq9'\?"):
         load_questionnaire("phq-9")
+
+
+# --- the three layouts
+
+PSYCHOBENCH = {
+    "name": "Own scale",
+    "questions": {"1": "I like tea.", "2": "I dislike tea.", "3": "I drink it daily."},
+    "inner_setting": "You reply with numbers.",
+    "prompt": "Reply from 0 to 4. 0 denotes 'not at all', 4 denotes 'wholly'.",
+    "scale": 4,
+    "compute_mode": "AVG",
+    "reverse": [2],
+    "categories": [
+        {
+            "cat_name": "Tea Love",
+            "cat_questions": [1, 2, 3],
+            "crowd": [{"crowd_name": "Drinkers", "mean": 3.0, "std": 0.5, "n": 100}],
+        }
+    ],
+}
+LIKERT = {
+    "categories": ["left", "right"],
+    "categories_bias": [0.5, 0],
+    "choice_descs": ["no", "yes"],
+    "data": {"a": {"question": "Tea?", "scores": [[0, 1], [2, 0]]}},
+}
+CHOICE = {
+    "categories": ["left", "right"],
+    "data": {
+        "a": {"question": "Which?", "choices": ["tea", "milk"], "scores": [[0, 1], [2, 0]]},
+        "b": {"question": "Which?", "choices": ["a", "b", "c"], "scores": [[0, 1], [2, 0], [0, 0]]},
+    },
+}
+SCORED = {
+    "categories": ["left"],
+    "data": {"a": {"question": "Tea is hot.", "scores": [[1], [0]]}},
+}
+ANSWERED = {
+    "data": {
+        "a": {"question": "Tea is hot.", "answer": "True"},
+        "b": {"question": "Tea is blue.", "answer": False},
+    }
+}
+
+
+def own_yaml() -> dict:
+    """ipip20 under another name, with a norm."""
+    content = yaml.safe_load((questionnaires_dir() / "ipip20.yaml").read_text())
+    norm = {
+        "scale": "extraversion",
+        "group": "All",
+        "n": 50,
+        "mean": 3,
+        "sd": 1,
+        "citation": "user",
+    }
+    return content | {"id": "own", "norms": [norm]}
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    """Function that writes a file and gives its path."""
+
+    def put(content, name: str = "own.json") -> Path:
+        path = tmp_path / name
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        elif isinstance(content, str):
+            path.write_text(content, encoding="utf-8")
+        elif path.suffix == ".json":
+            path.write_text(json.dumps(content))
+        else:
+            path.write_text(yaml.safe_dump(content, sort_keys=False))
+        return path
+
+    return put
+
+
+@pytest.fixture
+def lines(write):
+    """Function that gives what is said of a file, without the file's name before each line."""
+
+    def read(content, name: str = "own.json") -> list[str]:
+        path = write(content, name)
+        with pytest.raises(QuestionnaireError) as error:
+            load_questionnaire(path)
+        said = str(error.value).splitlines()
+        assert all(line.startswith(str(path)) and line.endswith(".") for line in said)
+        return [line.removeprefix(str(path)).lstrip(",: ") for line in said]
+
+    return read
+
+
+@pytest.mark.parametrize("wrap", [lambda entry: entry, lambda entry: [entry]])
+def test_a_file_of_psychobenchs_layout_keeps_its_range_keys_labels_and_norms(write, wrap):
+    own = load_questionnaire(write(wrap(PSYCHOBENCH), "My Tea.json"))
+    assert (own.id, own.title, own.measures) == ("my-tea", "Own scale", "Tea Love")
+    assert [(o.value, o.label) for o in own.options] == [
+        (0, "not at all"), (1, "1"), (2, "2"), (3, "3"), (4, "wholly")
+    ]  # fmt: skip
+    (scale,) = own.scales
+    assert (scale.id, scale.title, scale.mode) == ("tea_love", "Tea Love", "mean")
+    assert own.keys(scale) == {"my-tea_1": 1, "my-tea_2": -1, "my-tea_3": 1}
+    assert (own.instructions, own.system) == (PSYCHOBENCH["prompt"], PSYCHOBENCH["inner_setting"])
+    assert own.norms[0].model_dump() == {
+        "scale": "tea_love", "group": "Drinkers", "n": 100, "mean": 3, "sd": 0.5, "citation": "user"
+    }  # fmt: skip
+
+
+@needs_wording
+@pytest.mark.parametrize("at", range(13))
+def test_each_entry_of_psychobenchs_own_file_reads_with_the_shipped_keys_and_norms(write, at):
+    entry = json.loads(data.fetch("psychobench").read_text())[at]
+    read = load_questionnaire(write([entry]))
+    shipped = {keys["upstream"]: name for name, keys in psychobench_keys().items()}
+    ours = load_questionnaire(shipped[entry["name"]], texts=False)
+    count = len(read.scales)
+    assert [o.value for o in read.options] == [o.value for o in ours.options]
+    for mine, theirs in zip(read.scales, ours.scales[:count], strict=True):
+        assert list(read.keys(mine).values()) == list(ours.keys(theirs).values())
+        assert mine.mode == theirs.mode
+    figures = [[(n.mean, round(n.sd, 4), n.n) for n in q.norms] for q in (read, ours)]
+    assert figures[0] == figures[1]
+    assert len(read.items) == len(ours.items)
+
+
+def test_likert_choice_and_true_false_files_of_question_llm_are_read(write):
+    likert = load_questionnaire(write(LIKERT))
+    assert [option.label for option in likert.choices("a")] == ["no", "yes"]
+    assert likert.bias == (0.5, 0)
+    choice = load_questionnaire(write(CHOICE))
+    assert [option.label for option in choice.choices("b")] == ["a", "b", "c"]
+    assert choice.bias == (0, 0)
+    scored = load_questionnaire(write(SCORED))
+    assert [option.label for option in scored.choices("a")] == ["True", "False"]
+    assert scored.items[0].weights == ((1,), (0,))
+    answered = load_questionnaire(write(ANSWERED))
+    assert answered.categories == ("Correct", "Incorrect")
+    assert [item.weights for item in answered.items] == [((1, 0), (0, 1)), ((0, 1), (1, 0))]
+
+
+def test_the_examples_of_the_readme_load(write):
+    text = (questionnaires_dir() / "README.md").read_text()
+    shown = re.findall(r"```(yaml|json)\n(.*?)```", text, flags=re.DOTALL)
+    assert [kind for kind, _ in shown] == ["yaml", "json", "json", "json"]
+    for kind, content in shown:
+        assert load_questionnaire(write(content, f"tea.{kind}")).id == "tea"
+
+
+def test_a_shipped_questionnaires_copy_loads_and_another_under_its_name_is_refused(write, lines):
+    text = (questionnaires_dir() / "gad7.yaml").read_text()
+    assert load_questionnaire(write(text, "gad7.yaml")) == load_questionnaire("gad7")
+    (said,) = lines(text.replace("Feeling nervous", "Being nervous"), "gad7.yaml")
+    assert "comes with the project and differs from this one; rename the file" in said
+    assert "comes with the project" in lines(PSYCHOBENCH, "bfi.json")[0]
+
+
+def test_response_is_another_name_for_options(write):
+    content = own_yaml()
+    old = {"response" if key == "options" else key: value for key, value in content.items()}
+    first = load_questionnaire(write(content, "own.yaml"))
+    assert load_questionnaire(write(old, "own.yaml")) == first
+    assert len(first.options) == 5
+
+
+def test_a_loaded_questionnaire_is_given_back():
+    gad = load_questionnaire("gad7")
+    assert load_questionnaire(gad) is gad
+
+
+# --- norms, keys and categories of one's own file
+
+
+def tea(value: float, own: Questionnaire, runs: int = 2) -> pd.DataFrame:
+    rows = [
+        {"respondent_id": "r", "mode": "human", "run": run, "item_id": item.id,
+         "value": value + 0.5 * run, "status": "ok"}
+        for run in range(runs) for item in own.items
+    ]  # fmt: skip
+    return tidy(rows, own)
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "scale", "norm"),
+    [(own_yaml(), "own.yaml", "extraversion", (3, 1, 50)),
+     (PSYCHOBENCH, "own.json", "tea_love", (3, 0.5, 100))],
+)  # fmt: skip
+def test_norms_of_ones_own_file_are_used_like_shipped_ones(write, content, name, scale, norm):
+    path = write(content, name)
+    own = load_questionnaire(path)
+    for given_as in (path, str(path), own, [own], [path]):
+        table = norm_table(given_as)
+        row = table.set_index("scale").loc[scale, ["norm_mean", "norm_sd", "norm_n"]]
+        assert tuple(row) == norm
+        assert set(table["questionnaire"]) == {"own"}
+    scores = scale_scores(tea(3, own), path)
+    compared = compare_norms(scores, path)
+    assert compared["norm_mean"].tolist() == [norm[0]]
+    pd.testing.assert_frame_equal(compared, compare_norms(scores, own))
+    with pytest.raises(ParameterError, match="None of these scales has a norm"):
+        compare_norms(scores)
+
+
+def test_categories_of_ones_own_file_are_scored_by_its_path(write):
+    path = write(CHOICE)
+    row = {"respondent_id": "r", "mode": "human", "run": 1, "status": "ok"}
+    answers = [row | {"item_id": "a", "value": 2}, row | {"item_id": "b", "value": 1}]
+    table = category_scores(tidy(answers, load_questionnaire(path)), path)
+    assert table.set_index("category")["score"].to_dict() == {"left": 2, "right": 1}
+
+
+def test_prompts_of_ones_own_file_are_scored_by_its_path(write):
+    text = (questionnaires_dir() / "challenges.yaml").read_text()
+    path = write(text.replace("id: challenges\n", "id: own\n", 1), "own.yaml")
+    answers = prompts(path).assign(respondent_id="r", probability=0.5)
+    assert item_scores(answers)["score"].tolist() == [0, 0, 0, 0]
+    assert scale_scores(answers, path)["questionnaire"].tolist() == ["own"]
+
+
+# --- what is refused, and what is said
+
+
+def changed(content: dict, *path, to) -> dict:
+    """A copy with another value at a place; ``to=...`` takes the place away."""
+    copy = json.loads(json.dumps(content))
+    inside = copy
+    for key in path[:-1]:
+        inside = inside[key]
+    if to is ...:
+        del inside[path[-1]]
+    else:
+        inside[path[-1]] = to
+    return copy
+
+
+def gad7(*path, to) -> dict:
+    content = yaml.safe_load((questionnaires_dir() / "gad7.yaml").read_text())
+    return changed(content | {"id": "own"}, *path, to=to)
+
+
+WEIGHT, TERM = ("intensifiers", 5, "weight"), ("items", 0, "terms", "source", 0)
+BAD_YAML = {
+    "infinite weight": (gad7(*WEIGHT, to=float("inf")), "intensifier 6, weight: must be a finite"),
+    "weight nan": (gad7(*WEIGHT, to=float("nan")), "intensifier 6, weight: must be a finite"),
+    "weight true": (gad7(*WEIGHT, to=True), "weight: must be a number, got True"),
+    "term with a gap": (gad7(*TERM, to="{intensifier}"), "holds a brace"),
+    "NUL in a term": (gad7(*TERM, to="nervous\0"), "invisible sign U+0000"),
+    "line break in a term": (gad7(*TERM, to="ner\nvous"), "holds a line break"),
+    "zero width space": (gad7(*TERM, to="nervous\u200b"), "invisible sign U+200B"),
+    "zero width joiner": (gad7(*TERM, to="ner\u200dvous"), "invisible sign U+200D"),
+    "right to left": (gad7(*TERM, to="\u202enervous"), "invisible sign U+202E"),
+    "line separator": (gad7(*TERM, to="ner\u2028vous"), "invisible sign U+2028"),
+    "noncharacter": (gad7(*TERM, to="nervous\uffff"), "U+FFFF"),
+    "capitals": (gad7("intensifiers", 5, "terms", to=["Never"]), "'Never' is in two places"),
+    "own parent": (gad7("scales", 0, "parent", to="gad7"), "is its own ancestor"),
+    "norm mean nan": (gad7("norms", 0, "mean", to=float("nan")), "norm 1, mean: must be a finite"),
+    "norm sd inf": (gad7("norms", 0, "sd", to=float("inf")), "norm 1, sd: must be a finite"),
+    "norm sd 0": (gad7("norms", 0, "sd", to=0), "norm 1, sd: must be greater than 0, got 0"),
+    "norm n true": (gad7("norms", 0, "n", to=True), "norm 1, n: must be a whole number"),
+    "value twice": (gad7("options", 0, "value", to=1), "two options have one value"),
+    "value nan": (gad7("options", 0, "value", to=float("nan")), "option 1, value: must be a"),
+    "label twice": (gad7("options", 0, "label", to="Several days"), "two options read"),
+    "one option": (gad7("options", to=[{"value": 1, "label": "x"}]), "has one option only"),
+    "one option of an item": (
+        gad7("items", 0, "options", to=[{"value": 1, "label": "x"}]), "options: needs an entry more"
+    ),
+    "options and response": (gad7("response", to=[]), "response: is not a known key"),
+    "item twice": (gad7("scales", 0, "items", to=["gad7_1"] * 2), "'gad7_1' is listed twice"),
+    "reverse twice": (gad7("scales", 0, "reverse", to=["gad7_1"] * 2), "reverse lists 'gad7_1'"),
+    "scale twice": (gad7("scales", to=[{"id": "a", "title": "A", "items": "all"}] * 2), "occurs"),
+    "text for a list": (gad7("items", to="x"), "items: must be a list, got 'x'"),
+    "list for text": (gad7("title", to=["x"]), "title: must be text"),
+    "list for an item": (gad7("items", 0, to=[]), "item 1: must be keys and values"),
+    "no items": (gad7("items", to=[]), "items: needs an entry more"),
+    "empty text": (gad7("items", 0, "text", to=" "), "text: is empty; write something"),
+    "id with capitals": (gad7("id", to="OWN"), "id: must be small letters"),
+    "weights only": (gad7("items", 0, "weights", to=[[1]]), "there are no categories; add them"),
+}  # fmt: skip
+BAD_JSON = {
+    "nan": (json.dumps(changed(PSYCHOBENCH, "scale", to=float("nan"))), "NaN is no number"),
+    "infinity": (json.dumps(changed(LIKERT, "categories_bias", to=[float("inf"), 0])), "Infinity"),
+    "overflow": (json.dumps(LIKERT).replace("0.5", "1e999"), "must be a finite number"),
+    "a long number": (json.dumps(LIKERT).replace("0.5", "1" + "0" * 400), "must be a finite"),
+    "a longer number": (json.dumps(LIKERT).replace("0.5", "1" * 9999), "a number too long"),
+    "key twice": ('{"data": {}, "data": {}}', "'data' is given twice"),
+    "unknown key": (LIKERT | {"seed": 1}, "seed: is not a known key"),
+    "unknown key inside": (changed(LIKERT, "data", "a", "extra", to=1), "data, a, extra: is not a"),
+    "text for labels": (LIKERT | {"choice_descs": "ab"}, "choice_descs: must be a list, got 'ab'"),
+    "text for choices": (changed(CHOICE, "data", "a", "choices", to="ab"), "must be a list"),
+    "text for categories": (LIKERT | {"categories": "ab"}, "categories: must be a list"),
+    "a row too few": (changed(CHOICE, "data", "a", "scores", to=[[1, 0]]), "data, a, scores: "),
+    "a row too short": (changed(CHOICE, "data", "a", "scores", to=[[1], [0]]), "each a list of 2"),
+    "no scores": (changed(CHOICE, "data", "a", "scores", to=...), "scores: must be a list of 2"),
+    "no categories": (changed(CHOICE, "categories", to=...), "categories: is missing; add it, or"),
+    "another answer": (changed(ANSWERED, "data", "a", "answer", to="maybe"), "must be 'True'"),
+    "answer 1": (changed(ANSWERED, "data", "a", "answer", to=1), "must be 'True' or 'False'"),
+    "key with a gap": ('{"data": {"a": 1, "a ": 1}}', "'a' is given twice"),
+    "reversing nothing": (PSYCHOBENCH | {"reverse": [7]}, "reverse: there is no question 7"),
+    "both": (ANSWERED | {"categories": ["a"]}, "an answer beside categories or scores; remove one"),
+    "bias too short": (LIKERT | {"categories_bias": [1]}, "bias: must have one number for each"),
+    "same question": (changed(CHOICE, "data", "b", to=CHOICE["data"]["a"]), "is the same question"),
+    "no data": ({"categories": ["a"]}, "data: is missing; add it"),
+    "a list of two": ([PSYCHOBENCH, PSYCHOBENCH], "holds 2 questionnaires; give each a file"),
+    "scale": (PSYCHOBENCH | {"scale": 1}, "scale: must be the lowest and highest answer added up"),
+    "scale as text": (PSYCHOBENCH | {"scale": "6"}, "scale: must be a whole number, got '6'"),
+    "mode": (PSYCHOBENCH | {"compute_mode": "MEAN"}, "compute_mode: must be 'AVG' or 'SUM'"),
+    "no such item": (changed(PSYCHOBENCH, "categories", 0, "cat_questions", to=[9]), "'own_9'"),
+    "crowd": (changed(PSYCHOBENCH, "categories", 0, "crowd", 0, "std", to=0), "crowd 1, std: "),
+    "deep": ("[" * 100_000, "nested too deeply"),
+    "not JSON": ("{", "line 1, column 2: not valid JSON"),
+    "a number": ("5", "holds no questionnaire"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_YAML)
+def test_a_mistake_in_yaml_is_named_with_its_place(lines, case):
+    content, said = BAD_YAML[case]
+    found = lines(content, "own.yaml")
+    assert any(said in line for line in found), found
+
+
+@pytest.mark.parametrize("case", BAD_JSON)
+def test_a_mistake_in_json_is_named_with_its_place(lines, case):
+    content, said = BAD_JSON[case]
+    found = lines(content)
+    assert any(said in line for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("id: own\ntitle: \0", "line 2: holds the invisible sign U+0000; take it out"),
+        ("id: own\ntitle: \x07", "line 2: holds the invisible sign U+0007; take it out"),
+        ("id: own\ntitle: \ufffe", "line 2: holds the invisible sign U+FFFE; take it out"),
+        ("[" * 2000, "nested too deeply"),
+        ("<<: {id: own}", "YAML's merge key is not supported"),
+        ("1: x", "the key 1 is no text: put it in quotes"),
+        ("a: !!bool maybe", "a tag (!!...) misfits its value; remove it"),
+        ("a: !!int maybe", "a tag (!!...) misfits its value; remove it"),
+        ("a: !!timestamp x", "could not determine a constructor"),
+        ("a: !!binary eA==", "could not determine a constructor"),
+        ("a: &a [*a]\n" , "not a known key"),
+        ("items: &a [*a]\n", "item 1: must be keys and values"),
+    ],
+)  # fmt: skip
+def test_odd_yaml_ends_in_a_sentence(lines, text, said):
+    found = lines(text, "own.yaml")
+    assert any(said in line for line in found), found
+
+
+def test_yaml_reads_dates_and_ratios_as_text_and_long_numbers_not_at_all(write, lines):
+    text = yaml.safe_dump(own_yaml(), sort_keys=False)
+    dated = text.replace("title: ", "title: 2020-13-45 #", 1)
+    assert load_questionnaire(write(dated, "own.yaml")).title == "2020-13-45"
+    for number in ("1:30", "9" * 100_000):
+        (said,) = lines(text.replace("value: 5", f"value: {number}", 1), "own.yaml")
+        assert said.startswith("option 5, value: must be a number, got")
+        assert len(said) < 200
+
+
+def test_an_alias_bomb_ends_at_once(lines):
+    layers = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    layers += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 30)]
+    assert lines("\n".join([*layers, "items: *a29"]), "own.yaml")
+
+
+@pytest.mark.parametrize("name", [None, 5, b"gad7", ["gad7"], {}, True])
+def test_what_is_no_name_is_refused(name):
+    with pytest.raises(QuestionnaireError, match="named by text or a path"):
+        load_questionnaire(name)
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "~nosuchuser/x", "a\0b", "", "/", "a\nb", "../gad7"])
+def test_a_name_that_is_no_file_ends_in_one_line(name):
+    with pytest.raises(QuestionnaireError, match="No questionnaire '") as error:
+        load_questionnaire(name)
+    assert len(str(error.value).splitlines()) == 1
+    assert len(str(error.value)) < 700
+
+
+def test_a_file_that_may_not_be_read_says_so(write, monkeypatch):
+    path = write(LIKERT)
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(QuestionnaireError, match=r"denied\); see to its permissions"):
+        load_questionnaire(path)
+
+
+def test_joiners_that_a_script_needs_are_kept(write):
+    content = own_yaml()
+    content["items"][0]["text"] = "می\u200cروم 👩\u200d🔬"
+    own = load_questionnaire(write(content, "own.yaml"))
+    assert own.items[0].text == "می\u200cروم 👩\u200d🔬"
+
+
+# --- whatever is done to a file
+
+SEEDS = {
+    "own.yaml": [own_yaml(), gad7("title", to="x")],
+    "own.json": [PSYCHOBENCH, [PSYCHOBENCH], LIKERT, CHOICE, SCORED, ANSWERED],
+}
+VALUES = st.sampled_from(
+    [None, True, 0, -1, 2.5, 10**12, 10**400, float("inf"), "", " ", "x", "all", "\n", "\u200b",
+     "a\u2028b", "{term}", "}", "1:30", "9" * 500, "\ud800", [], {}, [[]], [{}], ["a", "a"],
+     {"id": "x"}, {"\n": 1}, [None]]
+)  # fmt: skip
+PIECES = st.sampled_from(
+    [b"[", b"{", b"}", b":", b"- ", b"\n", b"!!set ", b"!!int ", b"!!timestamp ", b"!!bool ",
+     b"&a ", b"*a ", b"\x00", b"\xff", b"\xe2\x80\xa8", b'"', b"'", b"|", b"%", b"?", b"=",
+     b"1e999", b"NaN", b"\\ud800", b",", b"<<: ", b"---\n"]
+)  # fmt: skip
+
+
+def spots(content, path=()):
+    """Every place in a file."""
+    if not isinstance(content, dict | list):
+        return
+    for key, value in content.items() if isinstance(content, dict) else enumerate(content):
+        yield (*path, key)
+        yield from spots(value, (*path, key))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_whatever_is_done_to_a_file_it_loads_or_every_line_names_it(tmp_path_factory, data):
+    name = data.draw(st.sampled_from(list(SEEDS)))
+    content = data.draw(st.sampled_from(SEEDS[name]))
+    if data.draw(st.booleans()):
+        path = data.draw(st.sampled_from(list(spots(content))))
+        content = changed(content, *path, to=data.draw(st.one_of(VALUES, st.just(...))))
+    if name == "own.json":
+        written = json.dumps(content).encode()
+    else:
+        written = yaml.safe_dump(content, sort_keys=False).encode("utf-8", "surrogatepass")
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(written)))
+        cut = at + data.draw(st.integers(0, 9))
+        written = written[:at] + data.draw(PIECES) + written[cut:]
+    place = tmp_path_factory.getbasetemp() / name
+    place.write_bytes(written)
+    try:
+        load_questionnaire(place)
+    except QuestionnaireError as error:
+        said = str(error).splitlines()
+        assert said
+        assert all(line.startswith(str(place)) and line.endswith(".") for line in said), said
+
+
+# --- what comes with the project
+
+TABLE_5 = {
+    "bfi": 44, "epq-r": 100, "dtdd": 12, "bsri": 60, "cabin": 164, "icb": 8, "ecr-r": 36,
+    "gse": 10, "lot-r": 10, "lms": 9, "eis": 33, "wleis": 16, "empathy": 10,
+}  # fmt: skip
+
+
+def test_the_thirteen_scales_have_the_papers_item_counts_and_load_without_any_download():
+    assert {n: len(load_questionnaire(n, texts=False).items) for n in psychobench_keys()} == TABLE_5
+
+
+def test_subscales_have_the_counts_of_table_5():
+    whole = overview().set_index(["questionnaire", "scale"])
+    assert set(whole.index.levels[0]) == set(questionnaire_names()) - {COMPASS}
+    assert whole.loc[("bfi", "Extraversion")].tolist() == [8, 3, 1.0, 5.0, "mean", 1]
+    table = whole["items"]
+    assert table["bfi"].to_dict() == {
+        "Openness": 10, "Conscientiousness": 9, "Extraversion": 8, "Agreeableness": 9,
+        "Neuroticism": 8,
+    }  # fmt: skip
+    assert table["epq-r"].sort_values().tolist() == [21, 23, 24, 32]
+    assert table["dtdd"].tolist() == [4, 4, 4]
+    assert table["ecr-r"].tolist() == [18, 18]
+    interests = table["cabin"]
+    assert (interests == 4).sum() == 41
+
+
+@needs_wording
+def test_every_item_of_the_thirteen_scales_has_its_wording_where_the_file_is_there():
+    for name in psychobench_keys():
+        texts = [item.text for item in load_questionnaire(name).items]
+        assert not any(text.startswith("(") and text.endswith(")") for text in texts)
+
+
+def test_corrections_name_the_thirteen_scales_and_say_why():
+    table = corrections()
+    assert set(table["questionnaire"]) <= {*psychobench_keys(), "16p", "all"}
+    assert (table["reason"] != "").all()
+
+
+@needs_compass
+def test_the_compass_file_is_read_with_categories_weights_and_bias():
+    compass = load_questionnaire(COMPASS)
+    assert (len(compass.items), compass.categories) == (62, ("economic", "social"))
+    assert compass.bias == (0.38, 2.41)
+    assert all(np.shape(item.weights) == (4, 2) for item in compass.items)
+
+
+def test_own_questionnaires_are_whole_and_balanced():
+    for name, count in {"ipip20": 20, "ipip50": 50}.items():
+        questionnaire = load_questionnaire(name)
+        held = [item for scale in questionnaire.scales for item in scale.items]
+        assert sorted(held) == sorted(item.id for item in questionnaire.items)
+        assert len(held) == count
+        assert "ublic domain" in questionnaire.licence
+    two = load_questionnaire("two_axes")
+    weights = np.array([item.weights for item in two.items])  # items, options, categories
+    assert weights.sum(axis=(0, 1)).tolist() == [0, 0]
+    assert weights[:, -1].sum(axis=0).tolist() == [0, 0]  # who agrees with all is in the middle
+    assert np.abs(weights[:, -1]).sum(axis=0).tolist() == [10, 10]
+
+
+def test_an_item_becomes_a_sentence_with_stem_and_full_stop():
+    mini = load_questionnaire("ipip20")
+    assert mini.statement(mini.items[0]) == "I am the life of the party."
+    two = load_questionnaire("two_axes")
+    assert two.statement(two.items[0]) == two.items[0].text
+
+
+def test_tidy_keeps_extra_columns_and_no_value_without_an_answer():
+    mini = load_questionnaire("ipip20")
+    row = {"respondent_id": "r", "mode": "chat", "run": 1, "item_id": "ipip20_1", "value": 3}
+    frame = tidy([row | {"status": "ok", "raw": "3"}, row | {"status": "refused"}], mini)
+    assert frame.columns.tolist() == [*COLUMNS, "raw"]
+    assert frame["value"].tolist()[:1] == [3.0]
+    assert pd.isna(frame["value"].iloc[1])
+    for wrong in ({"value": 6}, {"value": None}, {"status": "fine"}, {"item_id": "x"}):
+        with pytest.raises(ParameterError):
+            tidy([row | {"status": "ok"} | wrong], mini)
+    assert tidy([], mini).columns.tolist() == list(COLUMNS)
+    for column in COLUMNS[2:]:
+        with pytest.raises(ParameterError, match=f"no column '{column}'"):
+            tidy([{k: v for k, v in (row | {"status": "ok"}).items() if k != column}], mini)
+    with pytest.raises(ParameterError, match="value must hold numbers"):
+        tidy([row | {"status": "ok", "value": "often"}], mini)
+    with pytest.raises(ParameterError, match="rows or a DataFrame"):
+        tidy(5, mini)

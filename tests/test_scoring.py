@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from psychometrics import item_scores, load_questionnaire, prompts, scale_scores, two_way
+from psychometrics.data import available
 from psychometrics.exceptions import ParameterError
+from psychometrics.paths import questionnaires_dir
 from psychometrics.questionnaires import Questionnaire
-from psychometrics.scoring import keyed_items, pss, raw_scores
+from psychometrics.scoring import category_ranges, category_scores, keyed_items, pss
 
 SCORES = arrays(np.float64, (3, 4), elements=st.floats(1e-4, 1.0))
 
@@ -87,24 +90,26 @@ def test_extreme_temperatures_stay_finite():
     np.testing.assert_allclose(two_way(scores, 1e6), 1 / 8, atol=1e-5)
 
 
-@pytest.mark.parametrize("temperature", [0, -1, float("nan"), float("inf")])
+@pytest.mark.parametrize("temperature", [0, -1, float("nan"), float("inf"), "x", None, True])
 def test_a_temperature_must_be_positive(temperature):
     with pytest.raises(ParameterError, match="temperature must be a positive number"):
         two_way(np.ones((2, 2)), temperature)
 
 
-@pytest.mark.parametrize("scores", [[0.1, 0.2], [[1.2, 0.1]], [[np.nan, 0.1]], [[]]])
+@pytest.mark.parametrize("scores", [[0.1, 0.2], [[1.2, 0.1]], [[np.nan, 0.1]], [[]], [["x"]]])
 def test_scores_must_be_probabilities_of_terms_by_intensifiers(scores):
-    with pytest.raises(ParameterError, match="probabilities from 0 to 1"):
+    with pytest.raises(ParameterError, match="Scores must be"):
         two_way(np.array(scores))
 
 
 def test_contrast_leaves_neutral_out():
-    frame = pd.DataFrame({"entailment": [0.2, 0.0], "neutral": [0.6, 1], "contradiction": [0.2, 0]})
-    np.testing.assert_allclose(raw_scores(frame, "contrast"), [0.5, 0.5])
-    np.testing.assert_allclose(raw_scores(frame, "entailment"), [0.2, 0.0])
+    frame = answered("challenges", ["r1"])
+    frame[["entailment", "neutral", "contradiction"]] = [0.2, 0.6, 0.2]
+    frame.loc[0, ["entailment", "neutral", "contradiction"]] = [0.0, 1.0, 0.0]
+    np.testing.assert_allclose(pss(frame, "contrast")["raw"], 0.5)
+    np.testing.assert_allclose(pss(frame, "entailment")["raw"].iloc[:2], [0.0, 0.2])
     with pytest.raises(ParameterError, match="score must be one of"):
-        raw_scores(frame, "neutral")
+        pss(frame, "neutral")
 
 
 def test_pss_keeps_the_rows_and_normalises_each_template_of_each_respondent():
@@ -175,7 +180,7 @@ def test_scale_scores_are_keyed_means_and_weigh_up_to_the_whole():
     np.testing.assert_allclose(weighted / 13, scales["soc13"])
 
 
-def test_keyed_items_are_in_the_instruments_order():
+def test_keyed_items_are_in_the_questionnaires_order():
     responses = answered("soc13")
     matrix = keyed_items(item_scores(responses), load_questionnaire("soc13"))
     assert list(matrix.columns) == [f"soc13_{n}" for n in range(1, 14)]
@@ -190,13 +195,287 @@ def test_missing_and_doubled_answers_are_refused():
         item_scores(pd.concat([responses, responses.iloc[[5]]]))
     with pytest.raises(ParameterError, match="lack item gad7_7"):
         scale_scores(responses[responses["item_id"] != "gad7_7"])
-    with pytest.raises(ParameterError, match="no responses"):
+    with pytest.raises(ParameterError, match="no answers to score"):
         item_scores(responses.iloc[:0])
 
 
-def test_an_own_instrument_is_scored_when_it_is_given():
+def test_an_own_questionnaire_is_scored_when_it_is_given():
     own = load_questionnaire("gad7").model_copy(update={"id": "mine"})
     responses = answered(own)
     assert (scale_scores(responses, questionnaires=own)["questionnaire"] == "mine").all()
-    with pytest.raises(ParameterError, match="responses are to mine too"):
+    with pytest.raises(ParameterError, match="answers are to 'mine', which is not given"):
         scale_scores(responses, questionnaires=load_questionnaire("phq9"))
+
+
+# --- answers to items
+
+
+MINI = load_questionnaire("ipip20")
+
+
+def filled_in(values, questionnaire: Questionnaire = MINI, **more) -> pd.DataFrame:
+    """Answers to items, one for each."""
+    ids = [item.id for item in questionnaire.items]
+    return pd.DataFrame(
+        {
+            "respondent_id": "r", "questionnaire": questionnaire.id, "mode": "human", "run": 1,
+            "item_id": ids, "value": np.asarray(values, dtype=float), "status": "ok", **more,
+        }
+    )  # fmt: skip
+
+
+def own_questionnaire(**change) -> Questionnaire:
+    """Three items from 0 to 4, the second keyed and the third reversed in the scale."""
+    content = {
+        "id": "own", "title": "Own", "short_title": "Own", "measures": "x", "citation": "user",
+        "source": "made up", "licence": "CC0",
+        "options": [{"value": i, "label": f"option {i}"} for i in range(5)],
+        "items": [{"id": "a", "text": "A"}, {"id": "b", "text": "B", "keying": -1},
+                  {"id": "c", "text": "C"}],
+        "scales": [{"id": "own", "title": "Own", "items": "all", "reverse": ["c"], "mode": "sum"}],
+    }  # fmt: skip
+    return Questionnaire.model_validate(content | change)
+
+
+def test_keys_of_items_and_of_scales_turn_answers_round_and_together_leave_them():
+    own = own_questionnaire()
+    # 3 + (4 - 1) + (4 - 0)
+    assert scale_scores(filled_in([3, 1, 0], own), own)["score"].tolist() == [10.0]
+    both = own_questionnaire(
+        scales=[{"id": "own", "title": "Own", "items": "all", "reverse": ["b"], "mode": "mean"}]
+    )
+    assert scale_scores(filled_in([3, 1, 2], both), both)["score"].tolist() == [2.0]
+
+
+def test_item_scores_of_answers_to_items_are_their_values_and_missing_without_an_answer():
+    own = own_questionnaire()
+    answers = filled_in([3, 1, 0], own).assign(status=["ok", "refused", "ok"])
+    scores = item_scores(answers)
+    assert list(scores) == ["respondent_id", "questionnaire", "mode", "run", "item_id", "score"]
+    np.testing.assert_array_equal(scores["score"], [3, np.nan, 0])
+    np.testing.assert_array_equal(keyed_items(scores, own).iloc[0], [3, np.nan, 0])
+    np.testing.assert_array_equal(keyed_items(scores, own, own.scales[0]).iloc[0], [3, np.nan, 4])
+
+
+def test_a_scale_is_scored_from_the_least_share_of_its_items_on():
+    own = own_questionnaire()
+    answers = filled_in([3, 1, 0], own).assign(status=["ok", "refused", "ok"])
+    row = scale_scores(answers, own).iloc[0]
+    assert np.isnan(row["score"])
+    assert row[["answered", "items"]].tolist() == [2, 3]
+    # (3 + 4) / 2 · 3
+    assert scale_scores(answers, own, least_answered=0.6)["score"].tolist() == [10.5]
+    assert scale_scores(answers, own, least_answered=0.7)["score"].isna().all()
+
+
+def test_questionnaires_are_given_as_names_paths_or_loaded_and_shipped_ones_not_at_all(tmp_path):
+    answers = filled_in(np.arange(20) % 5 + 1)
+    expected = scale_scores(answers)
+    path = tmp_path / "ipip20.yaml"
+    path.write_bytes((questionnaires_dir() / "ipip20.yaml").read_bytes())
+    for named in ("ipip20", path, str(path), MINI, ["gad7", MINI], (x for x in ["ipip20"])):
+        pd.testing.assert_frame_equal(scale_scores(answers, named), expected)
+    with pytest.raises(ParameterError, match="answers are to 'own', which is not given"):
+        scale_scores(filled_in([1, 1, 1], own_questionnaire()))
+
+
+def test_parameters_of_the_other_kind_of_answers_are_refused():
+    prompted, filled = answered("gad7"), filled_in([3] * 20)
+    for name, value in {"score": "contrast", "temperature": 0.5, "terms": "both"}.items():
+        with pytest.raises(ParameterError, match=f"{name} does not apply to answers to items"):
+            scale_scores(filled, **{name: value})
+        scale_scores(prompted, **{name: value})
+    for name, value in {"by": ["role"], "least_answered": 0.5}.items():
+        with pytest.raises(ParameterError, match=f"{name} does not apply to answers to prompts"):
+            scale_scores(prompted, **{name: value})
+    scale_scores(filled.assign(role="x"), by=["role"], least_answered=0.5)
+
+
+@pytest.mark.parametrize("column", ["respondent_id", "item_id", "term", "weight", "entailment"])
+def test_a_column_missing_from_answers_to_prompts_is_named(column):
+    with pytest.raises(ParameterError, match=f"no column '{column}'; add it"):
+        scale_scores(answered("challenges").drop(columns=column))
+
+
+@pytest.mark.parametrize("column", ["respondent_id", "mode", "run", "item_id", "status"])
+def test_a_column_missing_from_answers_to_items_is_named(column):
+    with pytest.raises(ParameterError, match=f"no column '{column}'; add it"):
+        scale_scores(filled_in([3] * 20).drop(columns=column))
+
+
+@pytest.mark.parametrize("answers", [None, [], {}, "gad7", np.ones((2, 2)), pd.Series([1.0])])
+def test_what_is_no_table_of_answers_is_refused(answers):
+    for score in (item_scores, scale_scores, pss):
+        with pytest.raises(ParameterError, match="must be a DataFrame"):
+            score(answers)
+
+
+def test_text_where_a_number_belongs_is_refused():
+    with pytest.raises(ParameterError, match="value must hold numbers"):
+        scale_scores(filled_in([3] * 20).assign(value="often"))
+    with pytest.raises(ParameterError, match="entailment must hold numbers"):
+        scale_scores(answered("challenges").assign(entailment="x"))
+    with pytest.raises(ParameterError, match="least_answered must be"):
+        scale_scores(filled_in([3] * 20), least_answered="x")
+    with pytest.raises(ParameterError, match="temperature must be a positive number"):
+        scale_scores(answered("challenges"), temperature="x")
+
+
+# --- categories
+
+
+WEIGHTS = {"1": [[2, 0], [0, 1], [-1, 3]], "2": [[1, 1], [0, 0]]}
+TWO = Questionnaire.model_validate(
+    {
+        "id": "two", "title": "Two", "short_title": "Two", "measures": "x", "citation": "user",
+        "source": "made up", "licence": "CC0", "instructions": "Choose.",
+        "categories": ["a", "b"], "bias": [0.5, -1],
+        "items": [
+            {
+                "id": key, "text": "Which?", "weights": rows,
+                "options": [{"value": i, "label": f"option {i}"} for i in range(1, len(rows) + 1)],
+            }
+            for key, rows in WEIGHTS.items()
+        ],
+    }
+)  # fmt: skip
+needs_compass = pytest.mark.skipif(
+    not available("political_compass") and os.environ.get("CI") != "true",
+    reason="question_llm's pct.json is neither mirrored nor cached",
+)
+
+
+def probabilities(first, second, run=1):
+    rows = [("1", i, p) for i, p in enumerate(first, 1)]
+    rows += [("2", i, p) for i, p in enumerate(second, 1)]
+    table = pd.DataFrame(rows, columns=["item_id", "value", "probability"])
+    return table.assign(respondent_id="r", questionnaire="two", mode="options", run=run)
+
+
+def test_scores_and_spread_by_hand():
+    table = category_scores(probabilities([0.5, 0.25, 0.25], [1, 0]), TWO).set_index("category")
+    # a: 0.5 + (1 + 0 - 0.25) + 1; b: -1 + (0.25 + 0.75) + 1
+    assert table["score"].tolist() == [2.25, 1.0]
+    # a: E x² = 2 + 0.25, E x = 0.75; b: E x² = 0.25 + 2.25, E x = 1; the second item is certain
+    assert table["sd"].tolist() == pytest.approx([np.sqrt(2.25 - 0.5625), np.sqrt(1.5)])
+
+
+def test_without_bias_and_with_unnormalised_probabilities():
+    certain = category_scores(probabilities([6, 0, 0], [0, 0.2]), TWO, bias=False)
+    assert certain["score"].tolist() == [2, 0]
+    assert certain["sd"].tolist() == [0, 0]
+
+
+def test_ranges_are_reached_by_the_best_and_worst_answers():
+    table = category_ranges(TWO).set_index("category")
+    assert table.loc["a"].tolist() == pytest.approx([-0.5, 3.5, 0.5 + 1 / 3 + 0.5])
+    assert table.loc["b"].tolist() == pytest.approx([-1, 3, -1 + 4 / 3 + 0.5])
+
+
+def test_a_question_without_an_answer_leaves_the_score_missing():
+    table = category_scores(probabilities([1, 0, 0], [1, 0]).query("item_id == '1'"), TWO)
+    assert table["score"].isna().all()
+    assert table[["answered", "items"]].drop_duplicates().to_numpy().tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("value", 4, "item 1: 4 is no option"),
+        ("item_id", "9", "item 9"),
+        ("probability", -0.1, "numbers from 0"),
+        ("value", 2, "twice"),
+        ("questionnaire", "three", None),
+    ],
+)
+def test_impossible_probabilities_stop(column, value, message):
+    table = probabilities([1.0, 0, 0], [1.0, 0])
+    table.loc[0 if message else slice(None), column] = value
+    with pytest.raises(ParameterError, match=message or "no answers to two"):
+        category_scores(table, TWO)
+
+
+def test_items_whose_options_are_all_impossible_stop():
+    with pytest.raises(ParameterError, match="all 0"):
+        category_scores(probabilities([0, 0, 0], [1, 0]), TWO)
+
+
+def test_categories_of_a_questionnaire_of_scales_are_refused():
+    with pytest.raises(ParameterError, match="scale_scores"):
+        category_scores(probabilities([1, 0, 0], [1, 0]), load_questionnaire("ipip20"))
+
+
+CHOSEN = pd.DataFrame(
+    {
+        "respondent_id": "r", "questionnaire": "two", "mode": "chat", "run": [1, 2, 3, 1, 2, 3],
+        "item_id": list("111222"), "value": [1, 1, 3, 2, 2, None],
+        "status": ["ok"] * 5 + ["refused"],
+    }
+)  # fmt: skip
+
+
+def test_chosen_options_are_certain_or_shares_over_the_runs():
+    # a: 0.5 + (2 + 2 - 1) / 3 + 0; b: -1 + (0 + 0 + 3) / 3 + 0
+    shares = category_scores(CHOSEN, TWO, over_runs=True).set_index("category")
+    assert shares["score"].tolist() == pytest.approx([1.5, 0.0])
+    assert shares["run"].tolist() == [0, 0]
+    each = category_scores(CHOSEN, TWO).query("run == 1")
+    assert each["score"].tolist() == [2.5, -1.0]
+    assert each["sd"].tolist() == [0, 0]
+    assert category_scores(CHOSEN, TWO)["score"].isna().sum() == 2  # the third run refused one
+
+
+def test_what_cannot_add_to_categories_is_refused_in_a_sentence():
+    with pytest.raises(ParameterError, match="No question was answered"):
+        category_scores(CHOSEN.assign(status="refused"), TWO)
+    with pytest.raises(ParameterError, match="over_runs does not apply"):
+        category_scores(probabilities([1, 0, 0], [1, 0]), TWO, over_runs=True)
+    with pytest.raises(ParameterError, match="no column 'status'"):
+        category_scores(CHOSEN.drop(columns="status"), TWO)
+    with pytest.raises(ParameterError, match="DataFrame"):
+        category_scores([1, 2], TWO)
+    with pytest.raises(ParameterError, match="use category_scores"):
+        scale_scores(CHOSEN, TWO)
+
+
+def test_categories_of_several_questionnaires_stand_one_below_the_other():
+    other = TWO.model_copy(update={"id": "other"})
+    both = pd.concat([CHOSEN, CHOSEN.assign(questionnaire="other")])
+    table = category_scores(both, [TWO, other])
+    assert table["questionnaire"].tolist() == ["two"] * 6 + ["other"] * 6
+    assert table["score"].iloc[:2].tolist() == category_scores(CHOSEN, TWO)["score"][:2].tolist()
+
+
+def test_categories_without_a_bias_start_from_zero():
+    bare = Questionnaire.model_validate(TWO.model_dump(exclude={"bias"}))
+    pd.testing.assert_frame_equal(category_ranges(bare), category_ranges(TWO, bias=False))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.floats(0.01, 1), min_size=3, max_size=3),
+    st.lists(st.floats(0.01, 1), min_size=2, max_size=2),
+)
+def test_scores_stay_in_their_range_and_are_means_over_all_answer_sheets(first, second):
+    table = category_scores(probabilities(first, second), TWO).set_index("category")
+    assert (table["score"] >= table["low"] - 1e-9).all()
+    assert (table["score"] <= table["high"] + 1e-9).all()
+    p, q = np.array(first) / sum(first), np.array(second) / sum(second)
+    sheets = [
+        (p[i] * q[j], 0.5 + WEIGHTS["1"][i][0] + WEIGHTS["2"][j][0])
+        for i in range(3)
+        for j in range(2)
+    ]
+    mean = sum(w * x for w, x in sheets)
+    assert table.loc["a", "score"] == pytest.approx(mean)
+    variance = sum(w * (x - mean) ** 2 for w, x in sheets)
+    assert table.loc["a", "sd"] == pytest.approx(np.sqrt(variance), abs=1e-6)
+
+
+@needs_compass
+def test_the_compass_with_its_bias_runs_from_minus_ten_to_ten():
+    table = category_ranges(load_questionnaire("political_compass"))
+    assert table["low"].tolist() == pytest.approx([-10, -10], abs=0.01)
+    assert table["high"].tolist() == pytest.approx([10, 10], abs=0.01)
+    bare = category_ranges(load_questionnaire("political_compass"), bias=False)
+    assert (table["low"] - bare["low"]).tolist() == pytest.approx([0.38, 2.41])

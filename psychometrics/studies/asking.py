@@ -11,9 +11,9 @@ import pandas as pd
 
 from ..exceptions import ParameterError
 from ..messages import PERSONAS
-from ..norms import sum_scores
 from ..questionnaires import Questionnaire
 from ..respondents.options import answers_from, nli_probabilities
+from ..scoring import scale_scores
 
 
 def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95) -> pd.DataFrame:
@@ -22,7 +22,7 @@ def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95)
     Parameters
     ----------
     scores : DataFrame
-        Of :func:`psychometrics.norms.sum_scores`; several runs are averaged.
+        Of :func:`psychometrics.scale_scores`; several runs are averaged.
     traits : DataFrame, shape (respondents, scales)
         As from :func:`psychometrics.respondents.persons.draw_traits`.
     coverage : float
@@ -40,11 +40,11 @@ def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95)
 
     Examples
     --------
-    >>> from psychometrics.questionnaires import load_questionnaire
+    >>> from psychometrics import load_questionnaire, scale_scores
     >>> from psychometrics.respondents.persons import draw_traits, simulate_graded
     >>> mini = load_questionnaire("ipip20")
     >>> traits = draw_traits(mini, 400, seed=1)
-    >>> table = recovery(sum_scores(simulate_graded(mini, traits=traits), mini), traits)
+    >>> table = recovery(scale_scores(simulate_graded(mini, traits=traits), mini), traits)
     >>> (table["r"] > 0.7).all()
     np.True_
     """
@@ -149,11 +149,11 @@ def persona_scores(
     Returns
     -------
     DataFrame
-        As from :func:`psychometrics.norms.sum_scores`, with a column ``role``.
+        As from :func:`psychometrics.scale_scores`, with a column ``role``.
     """
     ways = {name: {"persona": text} for name, text in personas.items()}
     answers = nli_ways(questionnaire, respondents, ways, choose="expected", store=store)
-    return sum_scores(answers.rename(columns={"way": "role"}), questionnaire, by=["role"])
+    return scale_scores(answers.rename(columns={"way": "role"}), questionnaire, by=["role"])
 
 
 def role_shifts(scores: pd.DataFrame, baseline: str = "default") -> pd.DataFrame:
