@@ -11,9 +11,9 @@ import pandas as pd
 
 from .answers import check_columns
 from .exceptions import DataError, ParameterError, RespondentError
-from .population import base_path
 from .prompts import prompts
 from .questionnaires import Questionnaire
+from .respondents.sources import base_path
 
 _WORDING_VARIABLE = "PSYCHOMETRICS_WORDING"
 _RATINGS = ("meaning_kept", "natural", "neutral", "measures_it")
@@ -39,7 +39,7 @@ def content_validity(
     encoder : str
         A sentence-transformers model: ``"embedded"``, a local folder or a hub id.
     acceptability : str or None
-        As in :func:`psychometrics.respondents.heads.load_acceptability`; None leaves it out.
+        As in :func:`psychometrics.respondents.embedded.load_acceptability`; None leaves it out.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def content_validity(
     ]
     if acceptability is not None:
         # This room imports torch at its top.
-        from .respondents.heads import acceptability as judged
+        from .respondents.embedded import acceptability as judged
 
         sentences = [*table["premise"], *table["hypothesis"]]
         frame["acceptability"] = judged(sentences, acceptability).reshape(2, -1).mean(axis=0)
@@ -290,7 +290,7 @@ def _load_encoder(name: str):
     # Imports here for cost: both bring torch.
     from sentence_transformers import SentenceTransformer
 
-    from .respondents.nli import quietly
+    from .respondents.loading import quietly
 
     path = base_path() if name == "embedded" else name
     try:

@@ -10,7 +10,8 @@ import torch
 from psychometrics import data, load_respondent
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.make import diagnostic as live
-from psychometrics.population import base_path, population
+from psychometrics.population import population
+from psychometrics.respondents.sources import base_path
 from psychometrics.respondents import identify
 from psychometrics.studies import diagnostic
 

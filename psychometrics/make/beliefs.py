@@ -13,9 +13,9 @@ import pandas as pd
 
 from ..beliefs import hurt_categories, hurtful, missed, pair_similarity
 from ..paths import data_dir
-from ..population import base_path
 from ..respondents.completions import MASK
-from ..respondents.nli import quietly
+from ..respondents.loading import quietly
+from ..respondents.sources import base_path
 from ..studies.fairbelief import (
     EVERYDAY,
     SUBSETS,

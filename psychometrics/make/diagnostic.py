@@ -25,9 +25,10 @@ from tqdm import tqdm
 from ..data import NLI_LABELS, fetch, mnli_sample
 from ..exceptions import DataError, ParameterError
 from ..paths import data_dir
-from ..population import base_path, population, population_table
+from ..population import population, population_table
 from ..respondents import identify, load_respondent
-from ..respondents.nli import quietly
+from ..respondents.loading import quietly
+from ..respondents.sources import base_path
 from ..studies.diagnostic import CATEGORIES, ask_diagnostic, item_table, sentences
 from ..training import nli_accuracy, nli_classifier, nli_pairs, train_nli
 
