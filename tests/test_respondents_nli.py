@@ -821,7 +821,7 @@ def test_memory_that_runs_out_while_loading_is_told(copy, monkeypatch):
 
 
 def test_half_a_character_is_refused(respondent):
-    with pytest.raises(RespondentError, match="Pair 1 has the hypothesis .* lone surrogate"):
+    with pytest.raises(RespondentError, match=r"Pair 1 has the hypothesis .* lone surrogate"):
         respondent.answer([("I feel calm.", "Never \ud800.")])
 
 

@@ -185,7 +185,7 @@ def acceptability(
     Examples
     --------
     >>> acceptability(["I feel calm.", "Calm I the of."]).round(1)
-    array([1., 0.], dtype=float32)
+    array([0.9, 0.2], dtype=float32)
     """
     import torch
 

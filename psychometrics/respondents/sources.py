@@ -108,8 +108,8 @@ def find(name_or_path: str | Path) -> Source:
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RespondentError(
-            f"{_shown(name_or_path)} cannot be read as a model's folder ({reason}): correct the name, or give "
-            "yourself access to the folder."
+            f"{_shown(name_or_path)} cannot be read as a model's folder ({reason}): correct the "
+            "name, or give yourself access to the folder."
         ) from error
 
 
@@ -318,8 +318,8 @@ def _unknown(name: str) -> str:
     close = difflib.get_close_matches(name, members, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else ""
     return (
-        f"There is no respondent {_shown(name)}: it is no embedded member and no folder here, and a "
-        f"hub id is written owner/model.{hint}"
+        f"There is no respondent {_shown(name)}: it is no embedded member and no folder here, and "
+        f"a hub id is written owner/model.{hint}"
     )
 
 
