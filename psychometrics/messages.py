@@ -309,8 +309,9 @@ def parse_reply(
     statement the label or text alone will do. A statement answered twice, differently, is
     ``ambiguous``, also where the second stands in a line of correction; a number that is no label
     ``out_of_range``; a line with the statement's number and anything else ``unreadable``. What
-    stands in ``<think>`` is no answer, even where the thinking never ends. Where the rest is missing, words of refusal make it
-    ``refused``; a reply with no answer at all is ``unreadable``, an empty one ``missing``.
+    stands in ``<think>`` is no answer, even where the thinking never ends. Where the rest is
+    missing, words of refusal make it ``refused``; a reply with no answer at all is ``unreadable``,
+    an empty one ``missing``.
 
     Parameters
     ----------

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..ask import ask
 from ..exceptions import ParameterError
 from ..messages import PERSONAS
 from ..norms import sum_scores
 from ..questionnaires import Questionnaire
-from ..respondents.options import answers_from, nli_probabilities
 
 
 def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95) -> pd.DataFrame:
@@ -24,7 +24,7 @@ def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95)
     scores : DataFrame
         Of :func:`psychometrics.norms.sum_scores`; several runs are averaged.
     traits : DataFrame, shape (respondents, scales)
-        As from :func:`psychometrics.respondents.persons.draw_traits`.
+        As from :func:`psychometrics.respondents.simulated.draw_traits`.
     coverage : float
         Of the intervals.
 
@@ -41,10 +41,11 @@ def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95)
     Examples
     --------
     >>> from psychometrics.questionnaires import load_questionnaire
-    >>> from psychometrics.respondents.persons import draw_traits, simulate_graded
+    >>> from psychometrics.respondents.simulated import draw_traits
     >>> mini = load_questionnaire("ipip20")
     >>> traits = draw_traits(mini, 400, seed=1)
-    >>> table = recovery(sum_scores(simulate_graded(mini, traits=traits), mini), traits)
+    >>> answers = ask(mini, traits, mode="simulated", progress=False)
+    >>> table = recovery(sum_scores(answers, mini), traits)
     >>> (table["r"] > 0.7).all()
     np.True_
     """
@@ -112,19 +113,21 @@ def nli_ways(
     respondents : sequence
         Names or loaded respondents.
     ways : mapping of str to mapping
-        By the way's name, parameters of :func:`psychometrics.respondents.options.nli_probabilities`.
+        By the way's name, conditions of :mod:`psychometrics.respondents.options`.
     choose : {"argmax", "draw", "expected"}
     store : str or Path, optional
 
     Returns
     -------
     DataFrame
-        As from :func:`psychometrics.respondents.options.likert_by_nli`, with a column ``way``.
+        As from :func:`psychometrics.ask` in mode ``options``, with a column ``way``.
     """
-    parts = []
-    for name, how in ways.items():
-        shares = nli_probabilities(questionnaire, respondents, store=store, **how)
-        parts.append(answers_from(shares, questionnaire, choose).assign(way=name))
+    parts = [
+        ask(
+            questionnaire, respondents, store, "options", progress=False, choose=choose, **how
+        ).assign(way=name)
+        for name, how in ways.items()
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -153,7 +156,7 @@ def persona_scores(
     """
     ways = {name: {"persona": text} for name, text in personas.items()}
     answers = nli_ways(questionnaire, respondents, ways, choose="expected", store=store)
-    return sum_scores(answers.rename(columns={"way": "role"}), questionnaire, by=["role"])
+    return sum_scores(answers.assign(role=answers["way"]), questionnaire, by=["role"])
 
 
 def role_shifts(scores: pd.DataFrame, baseline: str = "default") -> pd.DataFrame:
