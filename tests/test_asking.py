@@ -9,7 +9,8 @@ from psychometrics.agreement import response_styles
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.norms import sum_scores
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.respondents.persons import draw_traits, simulate_graded
+from psychometrics.respondents.simulated import answers as simulate
+from psychometrics.respondents.simulated import draw_traits
 from psychometrics.studies import asking, asking_figures
 
 mpl.use("Agg")
@@ -19,7 +20,7 @@ MINI = load_questionnaire("ipip20")
 @pytest.fixture(scope="module")
 def simulated():
     traits = draw_traits(MINI, 400, seed=2)
-    answers = simulate_graded(MINI, traits=traits, seed=2)
+    answers = simulate(MINI, traits, seed=2)
     return traits, answers, sum_scores(answers, MINI)
 
 
@@ -39,7 +40,7 @@ def test_recovery_is_the_correlation_and_meets_the_root_of_alpha(simulated):
 
 
 def test_ways_differ_in_nothing_but_the_way(tiny_model, tmp_path):
-    ways = {"one": {}, "same": {}, "other": {"hypothesis": "It is {label}."}}
+    ways = {"one": {}, "same": {}, "other": {"wording": "It is {label}."}}
     table = asking.nli_ways(MINI, [tiny_model], ways, choose="expected", store=tmp_path)
     one, same, other = (table[table["way"] == w]["value"].to_numpy() for w in ways)
     assert (one == same).all()
