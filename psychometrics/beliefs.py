@@ -360,8 +360,8 @@ def agreement(
     """
     from sentence_transformers import SentenceTransformer
 
-    from .population import base_path
-    from .respondents.nli import quietly
+    from .respondents.sources import base_path
+    from .respondents.loading import quietly
 
     with quietly():
         model = SentenceTransformer(str(base_path() if encoder == "embedded" else encoder))
