@@ -147,10 +147,10 @@ def _identified(
     """Each respondent with its identity and mode; those who cannot be asked go to ``failed``."""
     if isinstance(respondents, str):
         respondents = population(respondents)
-    elif isinstance(respondents, pd.DataFrame) or not isinstance(respondents, Iterable | bytes):
-        respondents = [respondents]
-    elif isinstance(respondents, bytes) or hasattr(respondents, "answer"):
-        respondents = [respondents]
+    else:
+        one = isinstance(respondents, pd.DataFrame | Path | bytes) or hasattr(respondents, "answer")
+        if one or not isinstance(respondents, Iterable):
+            respondents = [respondents]
     found = []
     for given in respondents:
         try:

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from .exceptions import ParameterError
+from .prompts import MASK
 
 STATISTICS = ("mean", "sd", "q1", "q50", "q75", "q90", "q95", "rank")
-MASK = "[M]"
 
 
 def honest_at(hits: np.ndarray) -> np.ndarray:

@@ -131,19 +131,16 @@ class PromptMode:
 
     def _ask(self, respondent: object, new: dict[tuple, str], kept: Kept, bar: Progress) -> None:
         """Put prompts to a respondent, and keep its answers every chunk and every few seconds."""
-        asked = list(new)
-        for start in range(0, len(asked), CHUNK):
-            parts, began = [], time.perf_counter()
-            for done, values in _batches(respondent, asked[start : start + CHUNK]):
-                rows = pd.DataFrame(done, columns=list(self.asked))
-                rows[list(self.columns)] = values
-                parts.append(rows.set_index(pd.Index([new[row] for row in done], name="key")))
-                bar.update(len(done))
-                if (seconds := time.perf_counter() - began) >= SAVE_EVERY:
-                    kept.add(pd.concat(parts), seconds=seconds)
-                    parts, began = [], time.perf_counter()
-            if parts:
-                kept.add(pd.concat(parts), seconds=time.perf_counter() - began)
+        asked, buffer = list(new), Buffer(kept)
+        try:
+            for start in range(0, len(asked), CHUNK):
+                for done, values in _batches(respondent, asked[start : start + CHUNK]):
+                    rows = pd.DataFrame(done, columns=list(self.asked))
+                    rows[list(self.columns)] = values
+                    buffer.add(rows, [new[row] for row in done], len(done))
+                    bar.update(len(done))
+        finally:  # also if it is stopped
+            buffer.save()
 
     def _identity(self, source: Source, dtype: str, conditions: dict) -> dict:
         for name, values in self.choices.items():
@@ -160,6 +157,26 @@ class PromptMode:
             "dtype": dtype,
             "fingerprint": self.digest(source, dtype, **conditions),
         }
+
+
+class Buffer:
+    """Answers on their way into the store: saved every ``CHUNK`` questions or ``SAVE_EVERY`` s."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept, self._parts, self._questions, self._began = kept, [], 0, time.perf_counter()
+
+    def add(self, rows: pd.DataFrame, keys: list[str], questions: int) -> None:
+        """Take the rows that answer so many questions, and save if it is time."""
+        self._parts.append(rows.set_index(pd.Index(keys, name="key")))
+        self._questions += questions
+        if self._questions >= CHUNK or time.perf_counter() - self._began >= SAVE_EVERY:
+            self.save()
+
+    def save(self) -> None:
+        """Put what there is into the store."""
+        if self._parts:
+            self._kept.add(pd.concat(self._parts), seconds=time.perf_counter() - self._began)
+        self._parts, self._questions, self._began = [], 0, time.perf_counter()
 
 
 class _Later:
@@ -351,9 +368,9 @@ def token_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> i
     return min(tokenizer.model_max_length, positions)
 
 
-def fitting(encoded: list[list[int]], model, tokenizer) -> list[list[int]]:
-    """Token ids, refused if one text is longer than the model reads."""
-    longest, limit = max(map(len, encoded)), token_limit(model, tokenizer)
+def fitting(encoded: list[list[int]], model, tokenizer, more: int = 0) -> list[list[int]]:
+    """Token ids; refused if a text with ``more`` to come is longer than the model reads."""
+    longest, limit = max(map(len, encoded)) + more, token_limit(model, tokenizer)
     if longest > limit:
         raise RespondentError(
             f"A prompt has {longest} tokens and the model reads {limit}: shorten its template."
