@@ -21,7 +21,7 @@ lint: $(VENV)/installed  ## mend what the linter and formatter can
 
 population: $(VENV)/installed  ## train the embedded respondents and heads that are not there yet
 	$(BIN)/psychometrics population --build
-	$(BIN)/python -c "from psychometrics.respondents.heads import build_heads; print(build_heads())"
+	$(BIN)/python -m psychometrics.make.heads
 
 study: $(VENV)/installed  ## measure the intervention study that comes with the project anew
 	$(BIN)/python -c "from psychometrics.interventions import build_study; build_study()"

@@ -1,142 +1,125 @@
-"""Put instruments to respondents, resumably, and keep the answers."""
+"""Put questionnaires to respondents in any mode, resumably, and keep the answers."""
 
 from __future__ import annotations
 
+import sys
 import time
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import pandas as pd
-from tqdm import tqdm
 
-from .exceptions import ParameterError, RespondentError
-from .paths import store_dir
+from .exceptions import ParameterError, PsychometricsError, RespondentError
 from .population import population
-from .prompts import prompts
 from .questionnaires import Questionnaire, load_questionnaire
-from .respondents import identify, load_respondent
-from .store import (
-    answer_keys,
-    answers_path,
-    probabilities_of,
-    prompts_digest,
-    read_answers,
-    read_manifest,
-    write_answers,
-)
-
-if TYPE_CHECKING:
-    from .respondents.nli import NLIRespondent
-
-MODES = ("chat", "option_logits", "nli", "human", "simulated", "custom")
-CHUNK = 512
-"""Prompts asked between two saves: what a killed run has to ask again at most."""
+from .respondents import Progress, conditions_of, mode_named
+from .respondents.loading import out_of_memory
 
 
 def ask(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
-    respondents: str | NLIRespondent | Iterable[str | Path | NLIRespondent],
+    respondents: object,
     store: str | Path | None = None,
     mode: str = "nli",
     dtype: str | None = None,
     progress: bool = True,
+    **conditions: object,
 ) -> pd.DataFrame:
     """Put questionnaires to respondents; answers that are in the store are not asked again.
 
     Parameters
     ----------
     questionnaires : str, Path or Questionnaire, or several
-        Names of shipped instruments, paths of YAML files, or loaded ones.
+        Names of shipped questionnaires, paths of files, or loaded ones.
     respondents : str or respondent, or several
         A string names a population (see :func:`psychometrics.population`): ``"embedded"``, or
-        names, folders and hub ids separated by commas. Loaded respondents are taken as they are.
+        names, folders and hub ids separated by commas. What else there is depends on the mode:
+        respondents that were loaded, a number of simulated ones, a function. A loaded one is
+        asked in the mode it was loaded for, unless another than ``"nli"`` is given.
     store : str or Path, optional
-        Folder of the response store; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
+        Folder or URL of the response store; by default ``PSYCHOMETRICS_STORE``, else the user's
+        cache.
     mode : str
-        How respondents answer, as in :func:`psychometrics.load_respondent`.
+        How respondents answer: a file of :mod:`psychometrics.respondents`, such as ``"nli"``,
+        ``"mlm"``, ``"options"``, ``"chat"`` or ``"human"``.
     dtype : {"float32", "bfloat16"}, optional
         Precision of respondents that are loaded here; by default what suits the machine.
     progress : bool
-        Show a progress bar over all prompts.
+        Show a progress bar, and a summary at the end.
+    **conditions
+        Of the mode, as its ``CONDITIONS`` lists them.
 
     Returns
     -------
     DataFrame
-        One row per respondent and prompt, respondents in the order given, then prompts in their
-        table's order: ``respondent_id, mode``, the prompt table's columns, and float32
-        ``entailment, neutral, contradiction``, or ``probability`` in the modes that give one.
+        Respondents in the order given, each with its questionnaires. In the modes that answer
+        prompts one row per prompt: ``respondent_id, mode``, the prompt table's columns, and
+        float32 ``entailment, neutral, contradiction`` or ``probability``. In the others one row
+        per item and run: ``respondent_id, questionnaire, mode, run, item_id, value, status``.
+        Then the mode's conditions. ``attrs["summary"]`` says how many answers were ``asked``, came
+        ``from_store`` and are ``unanswered`` (their status is not ``ok``), who ``failed`` and why,
+        and the ``seconds`` it took.
 
     Raises
     ------
-    QuestionnaireError, RespondentError
-        An instrument or a respondent is not usable; the models are looked at before the first
-        question is asked.
+    ParameterError, QuestionnaireError
+        A mode, a condition or a questionnaire is not usable; nobody is asked.
+    RespondentError
+        No respondent can answer. If some can, the others are told by a warning.
     StoreError
         The store cannot be read or written; what was stored before is still there.
 
+    Warns
+    -----
+    UserWarning
+        A respondent failed, with the reason; the others were asked.
+
     Examples
     --------
-    >>> answers = ask("gad7", "minilm-mnli-l6-s2", progress=False)  # doctest: +SKIP
+    >>> answers = ask("challenges", "minilm-mnli-l3-s16", store="memory://doctest", progress=False)
+    >>> answers.attrs["summary"]["asked"] == len(answers) == 192
+    True
     """
-    store = Path(store).expanduser() if store is not None else store_dir()
-    tables = [prompts(questionnaire) for questionnaire in _loaded(questionnaires)]
-    who = identified(respondents, mode, dtype)
-    total = len(who) * sum(map(len, tables))
+    began = time.perf_counter()
+    given = _loaded(questionnaires)
+    module, conditions = mode_named(mode), conditions_of(mode, conditions)
+    failed: dict[str, Exception] = {}
+    who = _identified(respondents, mode, module, dtype, conditions, failed)
     parts = []
-    with tqdm(total=total, desc="asking", unit="prompt", disable=not progress) as bar:
-        for identity, respondent in who:
-            for table in tables:
-                answers, respondent = answered(table, identity, respondent, store, bar)
-                parts.append(answers)
-    return pd.concat(parts, ignore_index=True)
-
-
-def answered(table, identity, respondent, store, bar):
-    """The prompt table with one respondent's answers, from the store or asked now."""
-    mode, name = identity["mode"], identity["respondent_id"]
-    path = answers_path(store, name, table["questionnaire"].iloc[0], mode)
-    known = read_answers(path, mode)
-    columns = probabilities_of(mode)
-    keys = answer_keys(identity["fingerprint"], table)
-    asked = ["premise", "hypothesis"] if mode == "nli" else ["premise", "hypothesis", "intensifier"]
-    rows = zip(keys, table[asked].itertuples(index=False, name=None), strict=True)
-    new = {key: prompt for key, prompt in rows if key not in known.index}
-    missing = list(new)
-    bar.update(len(table) - len(missing))
-    for start in range(0, len(missing), CHUNK):
-        if isinstance(respondent, str | Path):
-            respondent = load_respondent(respondent, mode=mode, dtype=identity["dtype"])
-        chunk = missing[start : start + CHUNK]
-        began = time.perf_counter()
-        values = respondent.answer([new[key] for key in chunk])
-        rows = pd.DataFrame(values, columns=columns, index=pd.Index(chunk, name="key"))
-        rows.insert(0, "premise", [new[key][0] for key in chunk])
-        rows.insert(1, "hypothesis", [new[key][1] for key in chunk])
-        known = pd.concat([known, rows]) if len(known) else rows
-        seconds = time.perf_counter() - began
-        write_answers(path, known, _manifest(path, table, respondent.identity, known, seconds))
-        bar.update(len(chunk))
-    answers = table.copy()
-    answers.insert(0, "respondent_id", name)
-    answers.insert(1, "mode", mode)
-    answers[columns] = known.loc[keys, columns].to_numpy(dtype="float32")
-    return answers, respondent
-
-
-def _manifest(path, table, identity, known, seconds) -> dict:
-    from . import __version__
-
-    before = read_manifest(path).get("seconds", 0.0)
-    return {
-        "questionnaire": table["questionnaire"].iloc[0],
-        "prompts": len(table),
-        "prompts_sha256": prompts_digest(table),
-        **identity,
-        "answers": len(known),
-        "package_version": __version__,
-        "seconds": round(before + seconds, 2),
+    bar = Progress(
+        desc="asking", unit="answer", disable=not progress, puts=len(who) * len(given), total=0
+    )
+    with bar:
+        for identity, respondent, how in who:
+            try:
+                if hasattr(how, "opened"):
+                    respondent = how.opened(respondent, identity, **conditions)
+                for questionnaire in given:
+                    answers = how.put(questionnaire, respondent, identity, store, bar, **conditions)
+                    parts.append(answers)
+            except Exception as error:
+                if isinstance(error, PsychometricsError) and not isinstance(error, RespondentError):
+                    raise
+                failed[identity["respondent_id"]] = _told(identity["respondent_id"], error)
+    if failed and not parts:
+        raise next(iter(failed.values()))
+    answers = pd.concat(parts, ignore_index=True)
+    unanswered = (answers["status"] != "ok").sum() if "status" in answers else 0
+    summary = {
+        "asked": bar.asked,
+        "from_store": bar.kept,
+        "unanswered": int(unanswered),
+        "failed": {name: _reason(error) for name, error in failed.items()},
+        "seconds": round(time.perf_counter() - began, 2),
     }
+    answers.attrs = {"summary": summary}
+    for name, reason in summary["failed"].items():
+        warnings.warn(f"{name} was not asked to the end: {reason}", stacklevel=2)
+    if progress:
+        print(_line(summary), file=sys.stderr)
+    return answers
 
 
 def _loaded(questionnaires) -> list[Questionnaire]:
@@ -153,70 +136,64 @@ def _loaded(questionnaires) -> list[Questionnaire]:
     return loaded
 
 
-def identified(respondents, mode: str, dtype: str | None) -> list[tuple[dict, object]]:
-    """Each respondent with its identity; weights are not loaded yet."""
+def _identified(
+    respondents: object,
+    mode: str,
+    module: ModuleType,
+    dtype: str | None,
+    conditions: dict,
+    failed: dict[str, Exception],
+) -> list[tuple[dict, object, ModuleType]]:
+    """Each respondent with its identity and mode; those who cannot be asked go to ``failed``."""
     if isinstance(respondents, str):
         respondents = population(respondents)
-    elif isinstance(respondents, Path) or hasattr(respondents, "answer"):
-        respondents = [respondents]
-    known = [
-        (given.identity, given)
-        if hasattr(given, "answer")
-        else (identify(given, mode=mode, dtype=dtype), given)
-        for given in respondents
-    ]
-    if not known:
+    else:
+        one = isinstance(respondents, pd.DataFrame | Path | bytes) or hasattr(respondents, "answer")
+        if one or not isinstance(respondents, Iterable):
+            respondents = [respondents]
+    found = []
+    for given in respondents:
+        try:
+            how = module
+            if mode == "nli" and hasattr(given, "answer"):
+                how = mode_named(given.identity["mode"])
+            known = conditions if how is module else conditions_of(given.identity["mode"], {})
+            found.append((how.identify(given, dtype, **known), given, how))
+        except RespondentError as error:
+            failed[str(given)] = error
+    if not found and not failed:
         raise RespondentError("There is no respondent to ask: name at least one.")
-    names = [identity["respondent_id"] for identity, _ in known]
+    if not found:
+        raise next(iter(failed.values()))
+    names = [identity["respondent_id"] for identity, *_ in found]
     if repeated := {name for name in names if names.count(name) > 1}:
         raise RespondentError(
             f"Two respondents are called '{min(repeated)}': keep one, or rename a folder."
         )
-    return known
+    return found
 
 
-def answer(questionnaire: Questionnaire, mode: str, **options) -> pd.DataFrame:
-    """Put a questionnaire to someone or something: one call for every way of asking.
+def _told(name: str, error: Exception) -> Exception:
+    """What went wrong with a respondent, in a sentence where it has none of its own."""
+    if not out_of_memory(error) or isinstance(error, RespondentError):
+        return error
+    told = RespondentError(
+        f"{name} does not fit into memory: use a smaller model, or dtype='bfloat16'."
+    )
+    told.__cause__ = error
+    return told
 
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-    mode : {"chat", "option_logits", "nli", "human", "simulated", "custom"}
-        How it is asked.
-    **options
-        Of :func:`psychometrics.respondents.chat.ask_chat`, :func:`psychometrics.respondents.options.ask_logits`,
-        :func:`psychometrics.respondents.options.likert_by_nli`, :func:`psychometrics.respondents.persons.ask_person`,
-        :func:`psychometrics.respondents.persons.simulate_graded` or
-        :func:`psychometrics.respondents.persons.ask_custom`.
 
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, questionnaire, mode, run, item_id, value, status``; a value is missing
-        where the status is not ``ok``.
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, RespondentError) else f"{type(error).__name__}: {text}"
 
-    Raises
-    ------
-    ParameterError
-        The mode is unknown.
 
-    Examples
-    --------
-    >>> answer(load_questionnaire("ipip20"), "simulated", respondents=2, seed=1).shape
-    (40, 7)
-    """
-    if mode == "chat":
-        from .respondents.chat import ask_chat as ask
-    elif mode == "option_logits":
-        from .respondents.options import ask_logits as ask
-    elif mode == "nli":
-        from .respondents.options import likert_by_nli as ask
-    elif mode == "human":
-        from .respondents.persons import ask_person as ask
-    elif mode == "simulated":
-        from .respondents.persons import simulate_graded as ask
-    elif mode == "custom":
-        from .respondents.persons import ask_custom as ask
-    else:
-        raise ParameterError(f"mode must be one of {', '.join(MODES)}, got '{mode}'.")
-    return ask(questionnaire, **options)
+def _line(summary: dict) -> str:
+    parts = [
+        f"{summary['asked']} asked",
+        f"{summary['from_store']} from the store",
+        f"{summary['unanswered']} refused or unreadable",
+        f"{len(summary['failed'])} failed",
+    ]
+    return ", ".join(parts) + f", in {summary['seconds']:.1f} s."

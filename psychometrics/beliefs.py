@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from .exceptions import ParameterError
+from .prompts import MASK
 
 STATISTICS = ("mean", "sd", "q1", "q50", "q75", "q90", "q95", "rank")
-MASK = "[M]"
 
 
 def honest_at(hits: np.ndarray) -> np.ndarray:
@@ -360,8 +360,8 @@ def agreement(
     """
     from sentence_transformers import SentenceTransformer
 
-    from .population import base_path
-    from .respondents.nli import quietly
+    from .respondents.sources import base_path
+    from .respondents.loading import quietly
 
     with quietly():
         model = SentenceTransformer(str(base_path() if encoder == "embedded" else encoder))

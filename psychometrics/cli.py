@@ -185,9 +185,13 @@ def population(
     ] = False,
 ) -> None:
     """Print the table of the embedded population, or build it."""
-    from .population import build_population, population_table
+    from .population import population_table
 
-    table = build_population() if build else population_table()
+    if build:
+        from .make.population import build_population  # trains, with torch
+
+        build_population()
+    table = population_table()
     table.to_csv(sys.stdout, index=False)
 
 
@@ -239,7 +243,7 @@ def train_nli(
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if paper and chosen:
         raise ParameterError(f"--paper sets {', '.join(chosen)} itself: leave one of them out.")
-    from .population import base_path
+    from .respondents.sources import base_path
     from .training import PAPER_SETTINGS
     from .training import train_nli as train
 

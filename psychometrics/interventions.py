@@ -106,7 +106,7 @@ def adapt(
     after_epoch : callable
         Called with the number of the epoch after each.
     masked_lm : str
-        Where the masked-LM head comes from, as in :func:`psychometrics.respondents.heads.load_masked_lm`; of
+        Where the masked-LM head comes from, as in :func:`psychometrics.respondents.embedded.load_masked_lm`; of
         the same architecture as the respondent. It is trained along.
     epochs, lr, batch_size
         The paper's settings by default; the learning rate stays constant.
@@ -128,8 +128,8 @@ def adapt(
     import torch
     from transformers import DataCollatorForLanguageModeling
 
-    from .respondents.heads import load_masked_lm
-    from .respondents.nli import resolve_dtype
+    from .respondents.embedded import load_masked_lm
+    from .respondents.loading import resolve_dtype
 
     if respondent.identity["dtype"] != "float32":
         raise RespondentError(
@@ -502,7 +502,7 @@ def replies(
 
 def _runs(respondents, questionnaires, arms, folder: Path, training: dict) -> tuple[dict, dict]:
     """Where each respondent's first measurement and each of its runs is kept, with its settings."""
-    from .respondents.heads import head_table
+    from .respondents.embedded import head_table
     from .respondents.sources import find
 
     common = {
@@ -624,7 +624,8 @@ def _epoch(path: Path) -> int:
 
 
 def _measured(respondent, table, questionnaires) -> list[dict]:
-    from .respondents.nli import NLIRespondent, resolve_dtype
+    from .respondents.loading import resolve_dtype
+    from .respondents.nli import NLIRespondent
 
     # The scores need no more precision than when the questionnaires are asked otherwise.
     dtype = resolve_dtype(None, respondent.model.device)

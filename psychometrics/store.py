@@ -85,15 +85,14 @@ class Kept:
         self._manifest = json.dumps(manifest, default=str)
         self._columns = columns
         self._lock = threading.RLock()
+        self._seen: set[str] = set()
+        self._tables: list[pa.Table] = []
+        self._schema = pa.schema([])
+        self._keys: set[str] = set()
+        self._last = 0
         self._added = 0
         self._frame: pd.DataFrame | None = None
-        wanted = None if columns is None else ["key", "written", *columns]
-        parts = folder.read_all(wanted, without=("seconds", "manifest"))
-        self._parts = len(parts)
-        self._tables = [_union(parts)] if parts else []
-        self._schema = self._tables[0].schema if parts else pa.schema([])
-        self._keys = {key for table in self._tables for key in table["key"].to_pylist()}
-        self._last = max((table["written"][-1].as_py() for table in self._tables), default=0)
+        self._read()
 
     def __contains__(self, key: str) -> bool:
         return key in self._keys
@@ -103,10 +102,14 @@ class Kept:
 
     @property
     def rows(self) -> pd.DataFrame:
-        """What is kept, by ``key``: the first written row of each, in the order of writing."""
+        """What is kept, by ``key``: the first written row of each, in the order of writing.
+
+        After an addition, what others have added meanwhile is read too: of those who asked the
+        same question at once all see the same answer, now and later.
+        """
         with self._lock:
             if self._frame is None:
-                self._tables = [_union(self._tables)] if self._tables else []
+                self._read()
                 self._frame = self._as_frame()
             return self._frame.copy(deep=False)
 
@@ -138,7 +141,7 @@ class Kept:
             if len(new) < len(rows):
                 first = {key: i for i, key in reversed(list(enumerate(rows.index)))}
                 table = table.take([first[key] for key in new])
-            schema = _fitting(self._schema, table.schema)
+            schema = _fitting(self._schema, table)
             if schema is None:
                 raise StoreError(
                     f"{self._folder.path} keeps other kinds of values than were to be added: name "
@@ -147,12 +150,12 @@ class Kept:
             # Never earlier than what it is added to, though clocks may go back.
             written = max(time.time_ns(), self._last + 1)
             table = _with_books(table, written, seconds / len(new), self._manifest)
-            self._folder.write(table)
+            self._seen.add(self._folder.write(table))
             columns = self._columns or list(rows.columns)
             columns = ["key", "written", *(name for name in columns if name in rows.columns)]
             self._tables.append(table.select(columns))
-            self._schema, self._last, self._frame = schema, written, None
             self._keys.update(new)
+            self._schema, self._last, self._frame = schema, written, None
             self._added += 1
 
     def close(self) -> None:
@@ -161,10 +164,10 @@ class Kept:
         The work grows with what was added. Nothing happens where the store does not allow it now.
         """
         with self._lock:
-            if self._added and self._parts + self._added > MANY_PARTS:
+            if self._added and len(self._seen) > MANY_PARTS:
                 with contextlib.suppress(StoreError):
                     self._folder.compact(only_small=True)
-                self._parts = 0
+                self._seen.clear()
             self._added = 0
 
     def __enter__(self) -> Kept:
@@ -172,6 +175,17 @@ class Kept:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _read(self) -> None:
+        """Read the parts that are new here, and make one table of all."""
+        wanted = None if self._columns is None else ["key", "written", *self._columns]
+        books = ("seconds", "manifest")
+        self._tables += self._folder.read_new(self._seen, self._schema, wanted, without=books)
+        if self._tables:
+            self._tables = [_union(self._tables)]
+            self._schema = self._tables[0].schema
+            self._keys.update(self._tables[0]["key"].to_pylist())
+            self._last = max(self._last, self._tables[0]["written"][-1].as_py())
 
     def _as_frame(self) -> pd.DataFrame:
         if not self._tables:
@@ -307,7 +321,7 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     last = ["package_version", "answers", "seconds", "first", "last"]
     found = []
     for folder in _folders(store):
-        if not (tables := folder.read_all(list(_BOOKS))):
+        if not (tables := folder.read_new(set(), pa.schema([]), list(_BOOKS))):
             continue
         books = _union(tables).drop_columns(["key"]).to_pandas()
         for text, rows in books.groupby("manifest", observed=True, sort=False):
@@ -334,30 +348,42 @@ class _Folder:
             found = self.system.get_file_info(selector)
         return sorted((f for f in found if f.is_file), key=lambda file: file.base_name)
 
-    def read_all(self, columns: list[str] | None, without: tuple[str, ...] = ()) -> list[pa.Table]:
-        """The parts' tables, those first that were written first; damaged ones are set aside."""
-        tables: dict[str, pa.Table | None] = {}
-        schema = pa.schema([])
+    def read_new(
+        self,
+        seen: set[str],
+        schema: pa.Schema,
+        columns: list[str] | None = None,
+        without: tuple[str, ...] = (),
+    ) -> list[pa.Table]:
+        """Tables of the parts that are not among those seen, which their names join.
+
+        Those that are damaged, or do not fit the schema, are set aside with a warning.
+        """
+        tables = []
         # Again until nothing is new: a compaction may exchange parts while this lists and reads.
         while unread := [
             file.base_name
             for file in self.files()
-            if file.extension == "parquet" and file.base_name not in tables
+            if file.extension == "parquet" and file.base_name not in seen
         ]:
             for name in unread:
                 try:
                     table = self.read(name, columns, without)
                 except FileNotFoundError:  # merged into another, which the next look shows
                     continue
-                if table is not None:
-                    fitting = _fitting(schema, table.schema)
-                    if fitting is None:
-                        table = self._set_aside(name, "holds other kinds of values than the others")
-                    schema = fitting or schema
-                tables[name] = table
-        return [tables[name] for name in sorted(tables) if tables[name] is not None]
+                seen.add(name)
+                if table is None:
+                    continue
+                if (fitting := _fitting(schema, table)) is None:
+                    self._set_aside(name, "holds other kinds of values than the others")
+                    continue
+                schema = fitting
+                tables.append(table)
+        return tables
 
-    def read(self, name: str, columns: list[str] | None, without=()) -> pa.Table | None:
+    def read(
+        self, name: str, columns: list[str] | None = None, without: tuple[str, ...] = ()
+    ) -> pa.Table | None:
         """A part's table; None, with a warning, if it is damaged, which sets it aside.
 
         Raises
@@ -377,9 +403,11 @@ class _Folder:
         try:
             with self.system.open_input_file(path) as file:
                 content = file.read_buffer()
-        except FileNotFoundError:
-            raise
         except OSError as error:
+            if error.errno == errno.ESTALE:  # as a network's disk says it
+                raise FileNotFoundError(path) from error
+            if isinstance(error, FileNotFoundError):
+                raise
             raise StoreError(
                 f"{path} cannot be read ({_reason(error)}): make it readable, or name another "
                 f"folder in PSYCHOMETRICS_STORE."
@@ -459,24 +487,24 @@ class _Folder:
             # Of the parts by size, those no larger than all smaller ones together: a row is then
             # rewritten as often as the logarithm of the rows.
             parts.sort(key=lambda file: file.size)
-            while len(parts) > 1 and parts[-1].size > sum(file.size for file in parts[:-1]):
+            rest = sum(file.size for file in parts)
+            while parts and parts[-1].size > (rest := rest - parts[-1].size):
                 parts.pop()
             parts.sort(key=lambda file: file.base_name)
-        fewer, schema = 0, pa.schema([])
-        names: list[str] = []
-        tables: list[pa.Table] = []
+        fewer, size, schema = 0, 0, pa.schema([])
+        tables: dict[str, pa.Table] = {}
         for file in parts:
-            with contextlib.suppress(FileNotFoundError):  # another compaction took it
-                table = self.read(file.base_name, None)
-                if table is None or (fitting := _fitting(schema, table.schema)) is None:
-                    continue
-                schema = fitting
-                names.append(file.base_name)
-                tables.append(table)
-            if sum(table.nbytes for table in tables) >= _LARGE:
-                fewer += self._merge(names, tables)
-                names, tables = [], []
-        fewer += self._merge(names, tables)
+            try:
+                table = self.read(file.base_name)
+            except FileNotFoundError:  # another compaction took it
+                continue
+            if table is not None and (fitting := _fitting(schema, table)) is not None:
+                tables[file.base_name] = table
+                schema, size = fitting, size + table.nbytes
+            if size >= _LARGE:
+                fewer += self._merge(tables)
+                tables, size = {}, 0
+        fewer += self._merge(tables)
         yesterday = datetime.now(UTC) - timedelta(days=1)
         for file in files:
             left = file.base_name.startswith(".v1-") and file.extension == "tmp"
@@ -484,13 +512,13 @@ class _Folder:
                 self._delete(file.base_name)
         return fewer
 
-    def _merge(self, names: list[str], tables: list[pa.Table]) -> int:
+    def _merge(self, tables: dict[str, pa.Table]) -> int:
         if len(tables) < 2:
             return 0
-        self.write(_union(tables))
-        for name in names:
+        self.write(_union(list(tables.values())))
+        for name in tables:
             self._delete(name)
-        return len(names) - 1
+        return len(tables) - 1
 
     def _delete(self, name: str) -> None:
         with _told(f"{self.path}/{name} cannot be deleted"), contextlib.suppress(FileNotFoundError):
@@ -603,10 +631,10 @@ def _union(tables: list[pa.Table]) -> pa.Table:
     return table.take(first) if len(first) < len(table) else table
 
 
-def _fitting(one: pa.Schema, other: pa.Schema) -> pa.Schema | None:
-    """The schema that holds the values of both; None if there is none."""
+def _fitting(schema: pa.Schema, table: pa.Table) -> pa.Schema | None:
+    """The schema that holds a table's values too; None if there is none."""
     try:
-        return pa.unify_schemas([one, other], promote_options="permissive")
+        return pa.unify_schemas([schema, table.schema], promote_options="permissive")
     except pa.ArrowException:
         return None
 

@@ -35,7 +35,7 @@ def content(
     encoder : str
         A sentence-transformers model: ``"embedded"``, a local folder or a hub id.
     acceptability : str or None
-        As in :func:`psychometrics.respondents.heads.load_acceptability`; None leaves acceptability out.
+        As in :func:`psychometrics.respondents.embedded.load_acceptability`; None leaves acceptability out.
 
     Returns
     -------
@@ -57,8 +57,8 @@ def content(
     """
     from sentence_transformers import SentenceTransformer
 
-    from .population import base_path
-    from .respondents.nli import quietly
+    from .respondents.sources import base_path
+    from .respondents.loading import quietly
 
     table = prompts(questionnaire)
     texts, wording = item_texts(questionnaire)
@@ -72,7 +72,7 @@ def content(
         float(items[item] @ answer) for item, answer in zip(table["item_id"], answers, strict=True)
     ]
     if acceptability is not None:
-        from .respondents.heads import acceptability as judged
+        from .respondents.embedded import acceptability as judged
 
         sentences = [*table["premise"], *table["hypothesis"]]
         frame["acceptability"] = judged(sentences, acceptability).reshape(2, -1).mean(axis=0)

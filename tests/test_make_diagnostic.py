@@ -10,8 +10,9 @@ import torch
 from psychometrics import data, load_respondent
 from psychometrics.exceptions import ParameterError
 from psychometrics.make import diagnostic as live
-from psychometrics.population import base_path, population
+from psychometrics.population import population
 from psychometrics.respondents import identify
+from psychometrics.respondents.sources import base_path
 from psychometrics.studies import diagnostic as items
 
 needs_text = pytest.mark.skipif(

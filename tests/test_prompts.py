@@ -114,7 +114,7 @@ def test_templates_say_nothing_of_frequency_themselves(name):
 def encoder():
     from sentence_transformers import SentenceTransformer
 
-    from psychometrics.population import base_path
+    from psychometrics.respondents.sources import base_path
 
     return SentenceTransformer(base_path(), device="cpu")
 

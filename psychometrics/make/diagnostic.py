@@ -24,8 +24,9 @@ from ..ask import answered, identified
 from ..data import NLI_LABELS, fetch, mnli_sample
 from ..exceptions import ParameterError
 from ..paths import data_dir, store_dir
-from ..population import base_path, population, population_table
-from ..respondents.nli import quietly
+from ..population import population, population_table
+from ..respondents.loading import quietly
+from ..respondents.sources import base_path
 from ..studies.diagnostic import items, live_models
 from ..training import nli_accuracy, nli_classifier, nli_pairs, train_nli
 

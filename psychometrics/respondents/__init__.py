@@ -1,20 +1,124 @@
-"""Respondents: models that answer. One file per response mode; all answer the same call."""
+"""Respondents: who answers, and how. One file per response mode.
+
+A module of this folder that defines ``CONDITIONS`` is a mode, and is called like its file; nothing
+else names it. It has
+
+- ``CONDITIONS``, what may be varied in it, with the defaults;
+- ``identify(respondent, dtype=None, **conditions) -> dict``, who answers, cheaply and before any
+  question: ``respondent_id, source, model, revision, mode, dtype, fingerprint``, a digest of all
+  that determines an answer;
+- ``put(questionnaire, respondent, identity, store, bar, **conditions) -> DataFrame``, which puts
+  one questionnaire to one respondent and keeps every answer in the store as it comes. ``bar`` is a
+  :class:`Progress`;
+- optionally ``opened(respondent, identity, **conditions)``, which is called once before a
+  respondent's questionnaires; what it returns is handed to ``put`` in the respondent's place, so
+  that a model is loaded at its first question and once for all questionnaires;
+- optionally ``load(name_or_path, device, dtype, **conditions)`` for :func:`load_respondent`.
+
+``identify`` and ``put`` get all conditions. Errors: RespondentError if this respondent cannot
+answer (the others go on), ParameterError if a condition's value is wrong (nobody is asked).
+"""
 
 from __future__ import annotations
 
+import functools
+import importlib
+import pkgutil
+import re
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ..exceptions import RespondentError
-from .sources import find
+from tqdm import tqdm
+
+from ..exceptions import ParameterError
 
 if TYPE_CHECKING:
     import torch
 
-    from .lm import LMRespondent
+    from ._prompting import LMRespondent
     from .nli import NLIRespondent
 
-MODES = ("nli", "mlm", "causal", "causal_geometric", "causal_harmonic", "nsp", "acceptability")
+
+@functools.cache
+def modes() -> tuple[str, ...]:
+    """Names of the response modes, found by their files.
+
+    Examples
+    --------
+    >>> {"nli", "mlm", "causal"} <= set(modes())
+    True
+    """
+    found = []
+    for module in pkgutil.iter_modules(__path__):
+        # Their text is read, as an import of all would load torch for the list of their names.
+        source = find_spec(f"{__name__}.{module.name}").loader.get_source(None) or ""
+        if re.search(r"^CONDITIONS\b", source, re.MULTILINE):
+            found.append(module.name)
+    return tuple(found)
+
+
+def mode_named(mode: str) -> ModuleType:
+    """The module of a mode.
+
+    Raises
+    ------
+    ParameterError
+        There is no such mode.
+    """
+    if mode not in modes():
+        raise ParameterError(f"mode must be one of {', '.join(modes())}, got {mode!r}.")
+    return importlib.import_module(f"{__name__}.{mode}")
+
+
+def conditions_of(mode: str, given: dict) -> dict:
+    """A mode's conditions: those given, else the defaults.
+
+    Raises
+    ------
+    ParameterError
+        The mode does not have one of those given.
+
+    Examples
+    --------
+    >>> conditions_of("causal", {"mean": "geometric"})
+    {'mean': 'geometric'}
+    """
+    known = mode_named(mode).CONDITIONS
+    if unknown := sorted(set(given) - set(known)):
+        has = f"its conditions are {', '.join(known)}" if known else "it has no conditions"
+        raise ParameterError(f"Mode '{mode}' has no condition '{unknown[0]}': {has}.")
+    return known | given
+
+
+class Progress(tqdm):
+    """A progress bar over all respondents and questionnaires that also counts for the summary.
+
+    Attributes
+    ----------
+    kept, asked : int
+        Answers that were in the store, and that were asked for.
+    """
+
+    def __init__(self, *args: object, puts: int = 1, **options: object) -> None:
+        self.puts, self.begun, self.kept, self.asked, self._expected = puts, 0, 0, 0, 0
+        super().__init__(*args, **options)
+
+    def expect(self, questions: int, kept: int = 0) -> None:
+        """Say, once in each ``put``, how many questions it has and how many the store has."""
+        self.begun += 1
+        self._expected += questions
+        # What is still to come is taken to be as long as what has been seen.
+        self.total = self._expected * max(self.puts, self.begun) // self.begun
+        self.kept += kept
+        super().update(kept)
+        self.refresh()
+
+    def update(self, n: int = 1) -> bool | None:
+        """Move on by so many questions that were asked now."""
+        self.asked += n
+        return super().update(n)
 
 
 def load_respondent(
@@ -22,6 +126,7 @@ def load_respondent(
     mode: str = "nli",
     device: str | torch.device | None = None,
     dtype: str | None = None,
+    **conditions: object,
 ) -> NLIRespondent | LMRespondent:
     """Load a model that answers prompts.
 
@@ -31,15 +136,15 @@ def load_respondent(
         Looked for in this order: a member of the embedded population, a local folder written by
         ``save_pretrained``, a hub id such as ``"owner/model"``.
     mode : str
-        How it answers: ``"nli"`` by entailment; ``"mlm"``, ``"causal"`` (also
-        ``"causal_geometric"``, ``"causal_harmonic"``), ``"nsp"`` and ``"acceptability"`` by the
-        probability that a language model gives to the prompt; see
-        :mod:`psychometrics.respondents.lm`.
+        How it answers: ``"nli"`` by entailment; ``"mlm"``, ``"causal"``, ``"nsp"`` and
+        ``"acceptability"`` by the probability that a language model gives to the prompt.
     device : str or torch.device, optional
         Where it computes; by default the GPU if there is one, else the processor.
     dtype : {"float32", "bfloat16"}, optional
         Precision of its computations; by default bfloat16 where the device computes in it
         natively, else float32. Probabilities are float32 either way.
+    **conditions
+        Of the mode, such as ``mean`` of ``"causal"``.
 
     Returns
     -------
@@ -52,30 +157,33 @@ def load_respondent(
     ------
     RespondentError
         The model is not found, is incomplete, would need pickle weights or remote code, is not
-        an NLI model, or the mode, device or dtype is unknown.
+        of the mode's kind, or the device or dtype is unknown.
+    ParameterError
+        The mode is unknown or loads no model, or a condition is none of its own.
 
     Examples
     --------
-    >>> respondent = load_respondent("minilm-both-l6-s1")  # doctest: +SKIP
-    >>> respondent.answer([("I feel nervous.", "I am calm.")]).round(2)  # doctest: +SKIP
-    array([[0.01, 0.04, 0.95]], dtype=float32)
+    >>> respondent = load_respondent("minilm-mnli-l3-s16", dtype="float32")
+    >>> respondent.answer([("I feel nervous.", "I am calm.")]).round(1)
+    array([[0. , 0.1, 0.9]], dtype=float32)
     """
-    _check_mode(mode)
-    if mode != "nli":
-        from .lm import load_lm
+    module = mode_named(mode)
+    if not hasattr(module, "load"):
+        loading = [name for name in modes() if hasattr(mode_named(name), "load")]
+        raise ParameterError(
+            f"In mode '{mode}' no model is loaded: use ask, or a mode of {', '.join(loading)}."
+        )
+    return module.load(name_or_path, device, dtype, **conditions_of(mode, conditions))
 
-        return load_lm(find(name_or_path), mode, device, dtype)
-    from .nli import load_nli
 
-    return load_nli(find(name_or_path), device, dtype)
-
-
-def identify(name_or_path: str | Path, mode: str = "nli", dtype: str | None = None) -> dict:
+def identify(
+    name_or_path: str | Path, mode: str = "nli", dtype: str | None = None, **conditions: object
+) -> dict:
     """Say who a respondent is, without loading its weights.
 
     Parameters
     ----------
-    name_or_path, mode, dtype
+    name_or_path, mode, dtype, **conditions
         As in :func:`load_respondent`; the device is the default one.
 
     Returns
@@ -87,25 +195,12 @@ def identify(name_or_path: str | Path, mode: str = "nli", dtype: str | None = No
 
     Raises
     ------
-    RespondentError
+    RespondentError, ParameterError
         As in :func:`load_respondent`, as far as it shows without the weights.
 
     Examples
     --------
-    >>> identify("minilm-both-l6-s1", dtype="float32")["source"]  # doctest: +SKIP
+    >>> identify("minilm-mnli-l3-s16", dtype="float32")["source"]
     'embedded'
     """
-    _check_mode(mode)
-    from .nli import identity, resolve_device, resolve_dtype
-
-    dtype = resolve_dtype(dtype, resolve_device(None))
-    if mode != "nli":
-        from .lm import identity as lm_identity
-
-        return lm_identity(find(name_or_path), mode, dtype)
-    return identity(find(name_or_path), dtype)
-
-
-def _check_mode(mode: str) -> None:
-    if mode not in MODES:
-        raise RespondentError(f"mode must be one of {', '.join(MODES)}, got '{mode}'.")
+    return mode_named(mode).identify(name_or_path, dtype, **conditions_of(mode, conditions))

