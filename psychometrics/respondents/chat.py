@@ -33,7 +33,7 @@ from ..questionnaires import Questionnaire
 from ..store import Kept, key_of, open_kept
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
+    from . import Progress
 
 CONDITIONS = {
     "role": "default",
@@ -210,7 +210,7 @@ def put(
     respondent: str,
     identity: dict,
     store: str | Path | None,
-    bar: tqdm,
+    bar: Progress,
     **conditions: object,
 ) -> pd.DataFrame:
     """Put a questionnaire to a chat model behind an OpenAI-compatible endpoint.
@@ -222,8 +222,8 @@ def put(
         As in :func:`identify`, and what it gave.
     store : str or Path, optional
         Folder or URL of the store.
-    bar : tqdm
-        Is moved on by a request, whether sent or found in the store.
+    bar : Progress
+        Is moved on by a batch's statements.
     **conditions
         Of ``CONDITIONS``.
 
@@ -257,7 +257,7 @@ def put(
     settings = {"model": identity["model"]}
     settings |= {n: how[n] for n in ("temperature", "max_tokens") if how[n] is not None}
     name = identity["respondent_id"]
-    bar.total = (bar.total or 0) + len(plan)
+    bar.expect(sum(len(batch["items"]) for batch in plan))
     # Runs that differ in nothing but their number of runs would send the same requests.
     same = {key: value for key, value in how.items() if key != "runs"}
     same = key_of(str(store), identity["fingerprint"], questionnaire.model_dump_json(), repr(same))
@@ -270,13 +270,14 @@ def put(
         async def answered(batch: dict) -> list[dict]:
             talk = conversation(questionnaire, batch, name, "chat", how)
             async with line.room:
-                asked = next(talk)
+                asked, sent = next(talk), False
                 while True:
                     reply = await line.ask(*asked)
+                    sent |= asked[1].get("sent", False)
                     try:
                         asked = talk.send(reply)
                     except StopIteration as end:
-                        bar.update(1)
+                        (bar.update if sent else bar.found)(len(batch["items"]))
                         return end.value
 
         rows = _run(line.all(answered, plan))
@@ -432,7 +433,7 @@ def _is_number(value: object) -> bool:
 
 
 @contextlib.contextmanager
-def _alone(key: str, bar: tqdm) -> Iterator[None]:
+def _alone(key: str, bar: Progress) -> Iterator[None]:
     """Wait until no other process of this machine makes the same run: it would be paid twice."""
     import filelock
 
@@ -532,6 +533,7 @@ class _Line:
         key = key_of(self.identity["fingerprint"], text, *run)
         if key in self.known:
             return self.known[key]
+        about["sent"] = True
         again = t.AsyncRetrying(
             retry=t.retry_if_exception_type(_NoReply),
             stop=t.stop_after_attempt(self.endpoint.retries + 1) | t.stop_after_delay(PATIENCE),
@@ -551,7 +553,8 @@ class _Line:
         except RespondentError:
             self.stopped = True  # at once, or the next request would be begun
             raise
-        row = {**about, "items": " ".join(about["items"]), "request": text, **found}
+        row = {"run": about["run"], "attempt": about["attempt"]}
+        row |= {"items": " ".join(about["items"]), "request": text, **found}
         index = pd.Index([key], name="key")
         self.kept.add(pd.DataFrame([row], index=index), seconds=time.perf_counter() - began)
         self.known[key] = found["reply"]

@@ -17,7 +17,7 @@ from ..store import key_of, open_kept
 from .chat import batches, check_look, conversation, in_order
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
+    from . import Progress
 
 CONDITIONS = {
     "role": "default",
@@ -98,7 +98,7 @@ def put(
     respondent: Callable,
     identity: dict,
     store: str | Path | None,
-    bar: tqdm,
+    bar: Progress,
     **conditions: object,
 ) -> pd.DataFrame:
     """Put a questionnaire to a function, and read what it returns like a chat model's reply.
@@ -110,8 +110,8 @@ def put(
         As in :func:`identify`, and what it gave.
     store : str or Path, optional
         Folder or URL of the store.
-    bar : tqdm
-        Is moved on by a batch of statements.
+    bar : Progress
+        Is moved on by a batch's statements.
     **conditions
         Of ``CONDITIONS``.
 
@@ -149,6 +149,7 @@ def put(
         key = key_of(identity["fingerprint"], text, *run)
         if key in known:
             return known[key]
+        about["sent"] = True
         began = time.perf_counter()
         reply = respondent(prompt)
         if reply is not None and not isinstance(reply, str):
@@ -157,7 +158,8 @@ def put(
                 "None for no reply."
             )
         if kept is not None and reply is not None:
-            row = {**about, "items": " ".join(about["items"]), "request": text, "reply": reply}
+            row = {"run": about["run"], "attempt": about["attempt"]}
+            row |= {"items": " ".join(about["items"]), "request": text, "reply": reply}
             rows = pd.DataFrame([row], index=pd.Index([key], name="key"))
             kept.add(rows, seconds=time.perf_counter() - began)
         return reply
@@ -172,18 +174,20 @@ def put(
         return read
 
     plan = batches(questionnaire, how)
-    bar.total = (bar.total or 0) + len(plan)
+    bar.expect(sum(len(batch["items"]) for batch in plan))
     rows = []
     for batch in plan:
         talk = conversation(questionnaire, batch, name, "custom", how, parsed)
-        asked = next(talk)
+        asked, sent = next(talk), False
         while True:
             try:
-                asked = talk.send(replied(*asked))
+                reply = replied(*asked)
+                sent |= asked[1].get("sent", False)
+                asked = talk.send(reply)
             except StopIteration as end:
                 rows += end.value
                 break
-        bar.update(1)
+        (bar.update if sent else bar.found)(len(batch["items"]))
     if kept is not None:
         kept.close()
     return in_order(rows, questionnaire, how)

@@ -18,7 +18,8 @@ from .chat import check_numbers
 
 if TYPE_CHECKING:
     import ipywidgets
-    from tqdm import tqdm
+
+    from . import Progress
 
 CONDITIONS = {"run": 1, "read": input, "write": print}
 """What may be set, and what it is if it is not.
@@ -79,7 +80,7 @@ def put(
     respondent: str,
     identity: dict,
     store: str | Path | None,
-    bar: tqdm,
+    bar: Progress,
     **conditions: object,
 ) -> pd.DataFrame:
     """Ask a person in the terminal; each answer is kept at once, and one may go back.
@@ -94,8 +95,8 @@ def put(
         As in :func:`identify`, and what it gave.
     store : str or Path, optional
         Folder or URL of the store.
-    bar : tqdm
-        Is not shown: it would write between the questions.
+    bar : Progress
+        Is moved on at the end: in between it would write among the questions.
     **conditions
         Of ``CONDITIONS``.
 
@@ -112,8 +113,11 @@ def put(
     """
     how = CONDITIONS | conditions
     sitting = _Sitting(questionnaire, identity, how["run"], store)
+    before = len(sitting.answers)
+    bar.expect(len(questionnaire.items), before)
     if how["read"] is not None:
         _ask(sitting, how["read"], how["write"])
+    bar.update(len(sitting.answers) - before)
     return sitting.table()
 
 

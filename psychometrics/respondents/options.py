@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,11 +21,14 @@ from ..exceptions import ParameterError, RespondentError
 from ..messages import FORM, messages, option_labels
 from ..questionnaires import Questionnaire
 from ..store import Kept, key_of, open_kept
+from ._prompting import Buffer
+from .loading import load_config, load_model, moved, resolve_device
 from .sources import digest_text, fetched, find, read_json
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
+    import torch
 
+    from . import Progress
     from .nli import NLIRespondent
 
 CONDITIONS = {
@@ -75,10 +77,6 @@ _ONLY = {
 }
 MAX_PERMUTATIONS = 120
 BATCH = 16
-CHUNK = 128
-"""Pairs that an NLI classifier is asked between two saves."""
-SAVE_EVERY = 2.0
-"""Seconds of a language model's work between two saves: what a killed run asks again at most."""
 
 
 def identify(
@@ -112,18 +110,14 @@ def identify(
     >>> identify("minilm-mnli-l3-s16")["by"]
     'entailment'
     """
-    from .nli import identity, resolve_device, resolve_dtype  # torch
+    from . import nli  # torch
 
-    if hasattr(respondent, "answer"):
-        who = respondent.identity | {"by": "entailment"}
-    else:
+    by = "entailment"
+    if not hasattr(respondent, "answer"):
         source = find(respondent)
-        if source.kind == "embedded" or _is_classifier(source):
-            who = identity(source, resolve_dtype(dtype, resolve_device(None)))
-            who["by"] = "entailment"
-        else:
-            dtype = resolve_dtype(dtype or "float32", resolve_device(None))
-            who = identity(source, dtype) | {"by": "logits"}
+        if source.kind != "embedded" and not _is_classifier(source):
+            by, dtype = "logits", dtype or "float32"
+    who = nli.identify(respondent, dtype) | {"by": by}
     _checked(who, **(CONDITIONS | conditions))
     return who | {
         "mode": "options",
@@ -131,12 +125,21 @@ def identify(
     }
 
 
+def opened(respondent: str | Path | NLIRespondent, identity: dict, **_: object) -> object:
+    """The respondent, to be loaded at its first question and then kept for all questionnaires."""
+    from . import nli  # torch
+
+    if identity["by"] == "entailment":
+        return nli.opened(respondent, identity)
+    return _Scorer(respondent, identity["dtype"])
+
+
 def put(
     questionnaire: Questionnaire,
     respondent: str | Path | NLIRespondent,
     identity: dict,
     store: str | Path | None,
-    bar: tqdm,
+    bar: Progress,
     **conditions: object,
 ) -> pd.DataFrame:
     """Ask for the probability of every option of every item, keeping them as they come.
@@ -148,7 +151,7 @@ def put(
         As in :func:`identify`, and what it gave.
     store : str or Path, optional
         Folder or URL of the store.
-    bar : tqdm
+    bar : Progress
         Is moved on by what was asked or found in the store.
     **conditions
         Of ``CONDITIONS``.
@@ -173,7 +176,7 @@ def put(
     """
     how = _checked(identity, **(CONDITIONS | conditions))
     who = {"respondent_id": identity["respondent_id"], "mode": "options", "run": 1}
-    manifest = {**identity, **how}
+    manifest = {**identity, "device": str(resolve_device(None)), **how}
     with open_kept(store, "options", questionnaire.id, who["respondent_id"], manifest) as kept:
         if identity["by"] == "logits":
             shares = _by_logits(questionnaire, respondent, identity, kept, bar, **how)
@@ -384,24 +387,12 @@ def _by_entailment(
         if baseline is not None:
             pairs += [(baseline, sentence) for sentence in sentences]
     key = {pair: key_of(identity["fingerprint"], *pair) for pair in pairs}
-    columns = ["entailment", "neutral", "contradiction"]
-    missing = [pair for pair in key if key[pair] not in kept]
-    bar.total = (bar.total or 0) + len(key)
-    bar.update(len(key) - len(missing))
-    if missing and not hasattr(respondent, "answer"):
-        from . import load_respondent
+    missing = {pair: key[pair] for pair in key if key[pair] not in kept}
+    bar.expect(len(key), len(key) - len(missing))
+    from . import nli  # torch
 
-        respondent = load_respondent(respondent, dtype=identity["dtype"])
-    for start in range(0, len(missing), CHUNK):
-        part = missing[start : start + CHUNK]
-        began = time.perf_counter()
-        index = pd.Index([key[pair] for pair in part], name="key")
-        found = pd.DataFrame(respondent.answer(part), columns=columns, index=index)
-        found.insert(0, "premise", [premise for premise, _ in part])
-        found.insert(1, "hypothesis", [hypothesis for _, hypothesis in part])
-        kept.add(found, seconds=time.perf_counter() - began)
-        bar.update(len(part))
-    e, _, c = kept.rows.loc[[key[pair] for pair in pairs], columns].to_numpy().T
+    nli.fill(respondent, missing, kept, bar)
+    e, _, c = kept.rows.loc[[key[pair] for pair in pairs], list(nli.PROBABILITIES)].to_numpy().T
     if persona is not None:
         return rows.assign(probability=_binomial((1 + e - c).astype(float) / 2, rows))
     e, c = e.astype(float), c.astype(float)
@@ -441,22 +432,21 @@ def _by_logits(
         for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True)
     ]
     new = rows[[key not in kept for key in rows["key"]]].drop_duplicates("key")
-    bar.total = (bar.total or 0) + rows["key"].nunique()
-    bar.update(rows["key"].nunique() - len(new))
-    if len(new):
-        scorer = _Scorer(model, identity["dtype"], mean=score == "text_mean")
-        groups = [group for _, group in new.groupby("prompt", sort=False)]
-        began, waiting = time.perf_counter(), []
+    bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
+    groups = [group for _, group in new.groupby("prompt", sort=False)]
+    buffer = Buffer(kept)
+    try:
         for start in range(0, len(groups), BATCH):
             chunk = groups[start : start + BATCH]
-            logs = scorer([(part["prompt"].iloc[0], list(part["reply"])) for part in chunk])
-            found = pd.concat(chunk).set_index("key")[["prompt", "reply"]]
-            found["prompt"] = ["\n".join(prompt) for prompt in found["prompt"]]
-            waiting.append(found.assign(log_probability=logs))
-            bar.update(len(found))
-            if (seconds := time.perf_counter() - began) > SAVE_EVERY or chunk[-1] is groups[-1]:
-                kept.add(pd.concat(waiting), seconds=seconds)
-                began, waiting = time.perf_counter(), []
+            asked = [(part["prompt"].iloc[0], list(part["reply"])) for part in chunk]
+            found = pd.concat(chunk)
+            done = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in found["prompt"]]})
+            done["reply"] = found["reply"].to_list()
+            done["log_probability"] = model(asked, score == "text_mean")
+            buffer.add(done, list(found["key"]), len(done))
+            bar.update(len(done))
+    finally:  # also if it is stopped
+        buffer.save()
     # Kept as logarithms: probabilities of long texts would be 0.
     rows["log_probability"] = kept.rows.loc[rows["key"], "log_probability"].to_numpy(dtype=float)
     by = [rows["item_id"], rows["permutation"]]
@@ -490,48 +480,26 @@ def _one_item(prompt: list[dict[str, str]]) -> tuple[str, str]:
 
 
 class _Scorer:
-    """A causal or encoder-decoder model that scores replies after prompts."""
+    """A causal or encoder-decoder model that scores replies after prompts; loaded when asked."""
 
-    def __init__(self, name_or_path: str | Path, dtype: str, mean: bool) -> None:
-        from transformers import (
-            AutoConfig,
-            AutoModelForCausalLM,
-            AutoModelForSeq2SeqLM,
-            AutoTokenizer,
-        )
+    def __init__(self, name_or_path: str | Path, dtype: str) -> None:
+        self.name_or_path, self.dtype, self.model = name_or_path, dtype, None
 
-        from .nli import DTYPES, quietly, resolve_device
-
-        source = find(name_or_path)
-        folder = fetched(source)
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        self.decodes = bool(config.is_encoder_decoder)
-        kind = AutoModelForSeq2SeqLM if self.decodes else AutoModelForCausalLM
-        with quietly():
-            try:
-                model, report = kind.from_pretrained(
-                    folder,
-                    use_safetensors=True,
-                    trust_remote_code=False,
-                    output_loading_info=True,
-                    dtype=DTYPES[dtype],
-                )
-            except (ValueError, OSError) as error:
-                raise RespondentError(
-                    f"{source.name} cannot continue a text: name a causal or an encoder-decoder "
-                    f"model ({str(error).splitlines()[0][:150]})."
-                ) from error
-        if report["missing_keys"]:
-            raise RespondentError(
-                f"{source.name} has no trained language-model head: its checkpoint lacks "
-                f"{min(report['missing_keys'])}."
-            )
+    def load(self) -> None:
+        source = find(self.name_or_path)
+        self.decodes = bool(load_config(source).is_encoder_decoder)
+        head = "encoder-decoder" if self.decodes else "causal"
+        what = "a causal or an encoder-decoder model, which continues a text"
+        model, self.tokenizer = load_model(source, head, what=what)
         self.device = resolve_device(None)
-        self.model = model.to(self.device).eval()
-        self.tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        self.mean = mean
+        self.model = moved(model, self.device, self.dtype, source.name)
 
-    def __call__(self, asked: Sequence[tuple[tuple[str, str], list[str]]]) -> np.ndarray:
+    def __call__(
+        self, asked: Sequence[tuple[tuple[str, str], list[str]]], mean: bool
+    ) -> np.ndarray:
+        """Log-probability of each reply, summed over its tokens or their mean."""
+        if self.model is None:
+            self.load()
         sequences = []
         for prompt, replies in asked:
             context, space = self._context(prompt)
@@ -541,7 +509,8 @@ class _Scorer:
                 if not ids:
                     raise RespondentError(f"The tokenizer has no tokens for {reply!r}.")
                 sequences.append((context, ids))
-        return self._seq2seq(sequences) if self.decodes else self._causal(sequences)
+        steps = self._seq2seq(sequences) if self.decodes else self._causal(sequences)
+        return np.array([float(logs.mean() if mean else logs.sum()) for logs in steps])
 
     def _context(self, prompt: tuple[str, str]) -> tuple[list[int], str]:
         """Token ids of what is read, and what stands between it and the reply."""
@@ -560,7 +529,7 @@ class _Scorer:
         start = self.tokenizer.bos_token_id
         return ([start, *ids] if start is not None else ids), " "
 
-    def _causal(self, sequences) -> np.ndarray:
+    def _causal(self, sequences) -> list[torch.Tensor]:
         """Replies of one token share a single pass over their prompt."""
         import torch
 
@@ -592,8 +561,8 @@ class _Scorer:
         for context, ids in sequences:
             row, last = row_of[tuple(context + ids[:-1])], len(context) - 1
             steps = [logs[row, last + i].log_softmax(dim=-1)[token] for i, token in enumerate(ids)]
-            out.append(self._together(torch.stack(steps)))
-        return np.array(out)
+            out.append(torch.stack(steps))
+        return out
 
     def _logits_at(self, ids, mask, places: list[int]):
         """Logits at some places only, where the model can do so: the vocabulary is large."""
@@ -607,7 +576,7 @@ class _Scorer:
             return self.model(**inputs, logits_to_keep=keep).logits.float()
         return self.model(**inputs).logits[:, places].float()
 
-    def _seq2seq(self, sequences) -> np.ndarray:
+    def _seq2seq(self, sequences) -> list[torch.Tensor]:
         import torch
 
         out = []
@@ -619,8 +588,5 @@ class _Scorer:
                     decoder_input_ids=torch.tensor([[start, *ids[:-1]]], device=self.device),
                 ).logits
                 logs = logits[0].float().log_softmax(dim=-1)
-                out.append(self._together(logs[range(len(ids)), ids]))
-        return np.array(out)
-
-    def _together(self, logs) -> float:
-        return float(logs.mean() if self.mean else logs.sum())
+                out.append(logs[range(len(ids)), ids])
+        return out

@@ -17,7 +17,7 @@ from ..questionnaires import Questionnaire
 from ..store import key_of
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
+    from . import Progress
 
 CONDITIONS = {
     "discrimination": 1.5,
@@ -179,7 +179,7 @@ def put(
     respondent: int | pd.DataFrame,
     identity: dict,
     store: str | Path | None,
-    bar: tqdm,
+    bar: Progress,
     **conditions: object,
 ) -> pd.DataFrame:
     """Answers of simulated respondents whose trait levels are known.
@@ -198,7 +198,7 @@ def put(
     identity, store
         Are not needed: nothing is kept.
     bar : tqdm
-        Is moved on by one.
+        Is moved on by the answers.
     **conditions
         Of ``CONDITIONS``.
 
@@ -217,13 +217,13 @@ def put(
     ----------
     Samejima (1969); Bock (1972) for the nominal model.
     """
-    bar.total = (bar.total or 0) + 1
     how = CONDITIONS | conditions
     traits = respondent
     if not isinstance(traits, pd.DataFrame):
         traits = draw_traits(questionnaire, respondent, seed=how["seed"])
     table = answers(questionnaire, traits, **how)
-    bar.update(1)
+    bar.expect(len(table))
+    bar.update(len(table))
     shown = ("discrimination", "difficulty_sd", "acquiescence")
     return table.assign(**{name: how[name] for name in shown})
 
