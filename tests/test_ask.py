@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
+import random
+import re
 import signal
 import subprocess
 import sys
@@ -14,10 +15,13 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics import ask as administer
 from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError
 from psychometrics.prompts import PROMPT_COLUMNS
-from psychometrics.store import PROBABILITIES
+from psychometrics.respondents import Progress, _prompting, conditions_of, mode_named, modes
+from psychometrics.respondents.nli import NLIRespondent
+from psychometrics.store import manifests
+
+PROBABILITIES = ["entailment", "neutral", "contradiction"]
 
 
 @pytest.fixture
@@ -25,13 +29,13 @@ def counting(tiny_model):
     """A real tiny respondent that notes what it was asked."""
     respondent = pm.load_respondent(tiny_model, dtype="float32")
     respondent.asked = []
-    answer = respondent.answer
+    batches = respondent.batches
 
-    def noting(pairs, progress=False):
+    def noting(pairs):
         respondent.asked += list(pairs)
-        return answer(pairs, progress)
+        return batches(pairs)
 
-    respondent.answer = noting
+    respondent.batches = noting
     return respondent
 
 
@@ -84,14 +88,22 @@ def test_a_model_is_not_loaded_when_its_answers_are_there(tmp_path, tiny_model, 
     def refuse(*args, **kwargs):
         raise AssertionError("loaded")
 
-    monkeypatch.setattr(administer, "load_respondent", refuse)
+    monkeypatch.setattr(_prompting.PromptMode, "load", refuse)
     pm.ask("challenges", tiny_model, tmp_path, progress=False)
+
+
+def test_a_model_is_loaded_once_for_all_questionnaires(tmp_path, tiny_model, monkeypatch):
+    load, loaded = _prompting.PromptMode.load, []
+    monkeypatch.setattr(
+        _prompting.PromptMode, "load", lambda *args, **k: loaded.append(1) or load(*args, **k)
+    )
+    pm.ask(["challenges", "gad7"], tiny_model, tmp_path, progress=False)
+    assert loaded == [1]
 
 
 def test_the_manifest_tells_who_was_asked_what(tmp_path, tiny_model):
     pm.ask("challenges", tiny_model, tmp_path, dtype="float32", progress=False)
-    (path,) = tmp_path.rglob("*.json")
-    manifest = json.loads(path.read_text())
+    (manifest,) = manifests(tmp_path).to_dict("records")
     assert manifest["respondent_id"] == tiny_model.name
     assert manifest["prompts"] == manifest["answers"] == 4 * 48
     assert manifest["package_version"] == pm.__version__
@@ -100,60 +112,240 @@ def test_the_manifest_tells_who_was_asked_what(tmp_path, tiny_model):
     assert {"model", "revision", "prompts_sha256"} <= set(manifest)
 
 
-CODE = """
-import sys, time
+# A mode is a file
+
+
+def test_modes_are_found_by_their_files_without_loading_torch():
+    code = (
+        "import sys; from psychometrics.respondents import modes; print(*modes());"
+        "assert not {'torch', 'transformers'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"nli", "mlm", "causal", "nsp", "acceptability"} <= set(done.stdout.split())
+    assert "completions" not in done.stdout.split()
+
+
+def test_every_mode_has_what_ask_needs():
+    for mode in modes():
+        module = mode_named(mode)
+        assert isinstance(module.CONDITIONS, dict)
+        assert callable(module.identify)
+        assert callable(module.put)
+
+
+def test_a_new_file_is_a_new_mode_and_its_conditions_reach_it(tmp_path, monkeypatch):
+    from psychometrics import respondents
+
+    (tmp_path / "echo.py").write_text(
+        "import pandas as pd\n"
+        "CONDITIONS = {'times': 1}\n"
+        "def identify(respondent, dtype=None, **conditions):\n"
+        "    return {'respondent_id': respondent}\n"
+        "def put(questionnaire, respondent, identity, store, bar, times):\n"
+        "    bar.expect(times, 1)\n"
+        "    bar.update(times - 1)\n"
+        "    status = ['refused'] + ['ok'] * (times - 1)\n"
+        "    return pd.DataFrame({'respondent_id': respondent, 'run': 1, 'status': status})\n"
+    )
+    monkeypatch.setattr(respondents, "__path__", [*respondents.__path__, str(tmp_path)])
+    modes.cache_clear()
+    try:
+        answers = pm.ask("challenges", "me, you", mode="echo", times=3, progress=False)
+        assert answers["respondent_id"].tolist() == ["me"] * 3 + ["you"] * 3
+        summary = answers.attrs["summary"]
+        assert (summary["asked"], summary["from_store"], summary["unanswered"]) == (4, 2, 2)
+    finally:
+        sys.modules.pop("psychometrics.respondents.echo", None)
+        modes.cache_clear()
+
+
+def test_unknown_modes_and_conditions_stop_at_once(tmp_path, tiny_model):
+    with pytest.raises(ParameterError, match="mode must be one of .*nli.*got 'telepathy'"):
+        pm.ask("gad7", tiny_model, tmp_path, mode="telepathy")
+    with pytest.raises(ParameterError, match="mode must be one of .*got None"):
+        pm.load_respondent(tiny_model, mode=None)
+    with pytest.raises(ParameterError, match="no condition 'temprature': it has no conditions"):
+        pm.ask("gad7", tiny_model, tmp_path, temprature=1)
+    with pytest.raises(ParameterError, match="no condition 'men': its conditions are mean"):
+        pm.ask("gad7", tiny_model, tmp_path, mode="causal", men="x")
+    with pytest.raises(ParameterError, match="mean must be one of product, geometric, harmonic"):
+        pm.ask("gad7", tiny_model, tmp_path, mode="causal", mean="median")
+    assert conditions_of("causal", {}) == {"mean": "product"}
+    assert not list(tmp_path.iterdir())
+
+
+# One who fails
+
+
+def test_one_bad_member_does_not_end_the_run(tmp_path, tiny_model):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.warns(UserWarning) as told:
+        answers = pm.ask(
+            "challenges", [tiny_model, str(empty), "minilm-mnli-l3-s16"], tmp_path / "store",
+            dtype="float32", progress=False,
+        )  # fmt: skip
+    assert answers["respondent_id"].unique().tolist() == [tiny_model.name, "minilm-mnli-l3-s16"]
+    summary = answers.attrs["summary"]
+    assert list(summary["failed"]) == [str(empty)]
+    assert "has no config.json" in summary["failed"][str(empty)]
+    assert (summary["asked"], summary["from_store"], summary["unanswered"]) == (384, 0, 0)
+    assert summary["seconds"] > 0
+    (warning,) = told
+    assert f"{empty} was not asked to the end" in str(warning.message)
+
+
+def test_a_model_that_runs_out_of_memory_is_told_and_the_others_are_asked(
+    tmp_path, tiny_model, save_tiny_model, monkeypatch
+):
+    other = save_tiny_model(tmp_path / "other", seed=1)
+    big = pm.load_respondent(save_tiny_model(tmp_path / "big", seed=2), dtype="float32")
+    big.batches = lambda pairs: (_ for _ in ()).throw(MemoryError())
+    with pytest.warns(UserWarning, match="big was not asked to the end: big does not fit into"):
+        answers = pm.ask("challenges", [big, tiny_model, other], tmp_path / "s", progress=False)
+    assert answers["respondent_id"].nunique() == 2
+    assert list(answers.attrs["summary"]["failed"]) == ["big"]
+
+
+def test_if_nobody_can_be_asked_the_first_reason_is_the_error(tmp_path):
+    with pytest.raises(RespondentError, match="no respondent 'nobody'"):
+        pm.ask("gad7", "nobody, noone", tmp_path, progress=False)
+    with pytest.raises(RespondentError, match=r"name of a member, a folder or a hub id, got None"):
+        pm.ask("gad7", None, tmp_path, progress=False)
+    with pytest.raises(RespondentError, match=r"a hub id, got b'x'"):
+        pm.ask("gad7", b"x", tmp_path, progress=False)
+
+
+def test_the_summary_is_shown_with_progress(tmp_path, tiny_model, capsys):
+    pm.ask("challenges", tiny_model, tmp_path, progress=True)
+    assert re.search(r"\n192 asked, 0 from the store, .* 0 failed, in ", capsys.readouterr().err)
+    answers = pm.ask("challenges", tiny_model, tmp_path, progress=True)
+    assert "0 asked, 192 from the store" in capsys.readouterr().err
+    assert answers.attrs["summary"]["from_store"] == 192
+
+
+def test_the_bar_expects_the_rest_to_be_like_what_it_has_seen():
+    bar = Progress(disable=True, puts=4, total=0)
+    bar.expect(100, 40)
+    assert (bar.total, bar.kept, bar.asked) == (400, 40, 0)
+    bar.update(60)
+    bar.expect(300)
+    assert (bar.total, bar.asked) == (800, 60)
+
+
+# Stopped
+
+
+def test_what_was_answered_is_kept_every_few_seconds_and_when_stopped(
+    tmp_path, tiny_model, monkeypatch
+):
+    respondent = pm.load_respondent(tiny_model, dtype="float32")
+    respondent.token_budget = 400
+    forward, calls = NLIRespondent._logits, []
+
+    def stops(self, features):
+        calls.append(len(features))
+        if len(calls) > 5:
+            raise KeyboardInterrupt
+        return forward(self, features)
+
+    monkeypatch.setattr(NLIRespondent, "_logits", stops)
+    with pytest.raises(KeyboardInterrupt):
+        pm.ask("gad7", respondent, tmp_path, progress=False)
+    assert manifests(tmp_path)["answers"].sum() == sum(calls[:5])
+    assert len(list(tmp_path.rglob("*.parquet"))) == 1
+    monkeypatch.undo()
+    monkeypatch.setattr(_prompting, "SAVE_EVERY", 0.0)
+    answers = pm.ask("gad7", respondent, tmp_path, progress=False)
+    assert len(list(tmp_path.rglob("*.parquet"))) > 3
+    assert answers.attrs["summary"]["asked"] == 672 - sum(calls[:5])
+    at_once = pm.ask("gad7", respondent, tmp_path / "other", progress=False)
+    pd.testing.assert_frame_equal(answers, at_once, atol=1e-6)
+
+
+WORKER = """
+import os, sys, time
 import psychometrics as pm
-from psychometrics import ask as administer
-administer.CHUNK = 40
-respondent = pm.load_respondent(sys.argv[1], dtype="float32")
-answer = respondent.answer
-log = open(sys.argv[3], "a")
-def slowly(pairs, progress=False):
-    log.writelines(f"{premise}|{hypothesis}\\n" for premise, hypothesis in pairs)
-    log.flush()
-    time.sleep(float(sys.argv[4]))
-    return answer(pairs, progress)
-respondent.answer = slowly
-pm.ask("gad7", respondent, sys.argv[2], progress=False).to_parquet(sys.argv[3] + ".parquet")
+from psychometrics.respondents import _prompting
+from psychometrics.respondents.completions import mine
+_prompting.SAVE_EVERY = 0.0
+model, masked, root, log, templates = *sys.argv[1:5], [f"I feel [M] {i}." for i in range(60)]
+respondent = pm.load_respondent(model, dtype="float32")
+respondent.token_budget = 300
+logits = type(respondent)._logits
+def slowly(self, features):
+    time.sleep(0.02)
+    return logits(self, features)
+type(respondent)._logits = slowly
+def run(store):
+    asked = pm.ask("gad7", respondent, store, progress=False)
+    mined = mine(masked, templates, k=3, batch_size=2, store=store, device="cpu", progress=False)
+    return asked, mined
+# The libraries are loaded once; each run is a child that is killed from outside.
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        asked, mined = run(root)
+        if line.strip() == "whole":
+            asked.to_parquet(log + "asked.parquet"); mined.to_parquet(log + "mined.parquet")
+        os._exit(0)
+    print(child, flush=True)
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
 """
 
 
-def test_killed_half_way_and_started_again_it_ends_with_the_same_table(tmp_path, tiny_model):
-    store, log = tmp_path / "store", tmp_path / "log"
+def test_killed_at_random_moments_it_ends_with_the_same_tables(tmp_path, tiny_model):
+    import torch
+    from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
 
-    def start(seconds: float) -> subprocess.Popen:
-        arguments = [str(tiny_model), str(store), str(log), str(seconds)]
-        return subprocess.Popen([sys.executable, "-c", CODE, *arguments])
+    from psychometrics.respondents.completions import mine
 
-    run = start(0.3)
-    deadline = time.monotonic() + 120
-    while not (list(store.rglob("*.parquet")) and len(log.read_text().splitlines()) >= 120):
-        assert run.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    os.kill(run.pid, signal.SIGKILL)
-    assert run.wait() == -signal.SIGKILL
-    (kept,) = store.rglob("[!.]*.parquet")
-    stored = pd.read_parquet(kept)
-    assert 40 <= len(stored) < 672
+    torch.manual_seed(0)
+    masked = tmp_path / "masked"
+    AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(tiny_model)).save_pretrained(masked)
+    AutoTokenizer.from_pretrained(tiny_model).save_pretrained(masked)
+    root, log = tmp_path / "store", f"{tmp_path}/"
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(tiny_model), str(masked), str(root), log],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
 
-    asked_before = log.read_text().splitlines()
-    assert start(0).wait() == 0
-    asked_after = log.read_text().splitlines()[len(asked_before) :]
-    answered = {f"{row.premise}|{row.hypothesis}" for row in stored.itertuples()}
-    assert not answered & set(asked_after), "what was stored is not asked again"
-    assert len(asked_after) == len(set(asked_after)) == 672 - len(stored)
+    def start(how: str) -> int:
+        worker.stdin.write(how + "\n")
+        return int(worker.stdout.readline())
 
-    resumed = pd.read_parquet(f"{log}.parquet")
-    at_once = pm.ask("gad7", tiny_model, tmp_path / "other", dtype="float32", progress=False)
-    pd.testing.assert_frame_equal(resumed, at_once, atol=1e-6)
+    moments, kept = random.Random(0), []
+    for _ in range(20):
+        child = start("part")
+        time.sleep(moments.uniform(0.02, 0.35))
+        try:
+            os.kill(child, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        assert int(worker.stdout.readline()) in (-signal.SIGKILL, 0)
+        kept.append(manifests(root)["answers"].sum() if root.exists() else 0)
+    assert kept == sorted(kept), "nothing that was stored is lost"
+    assert len(set(kept)) > 3
+    start("whole")
+    assert worker.stdout.readline() == "0\n"
+    worker.stdin.close()
+    assert worker.wait(30) == 0
+    worker.stdout.close()
+    respondent = pm.load_respondent(tiny_model, dtype="float32")
+    expected = pm.ask("gad7", respondent, tmp_path / "other", progress=False)
+    pd.testing.assert_frame_equal(pd.read_parquet(f"{log}asked.parquet"), expected, atol=1e-6)
+    templates = [f"I feel [M] {i}." for i in range(60)]
+    mined = mine(masked, templates, k=3, store=tmp_path / "other", device="cpu", progress=False)
+    pd.testing.assert_frame_equal(pd.read_parquet(f"{log}mined.parquet"), mined, atol=1e-4)
 
 
-def test_a_store_file_cut_short_is_asked_again_and_kept_aside(tmp_path, tiny_model):
+def test_a_part_cut_short_is_asked_again_and_kept_aside(tmp_path, tiny_model):
     first = pm.ask("challenges", tiny_model, tmp_path, progress=False)
     (path,) = tmp_path.rglob("*.parquet")
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.warns(UserWarning, match="damaged or cut short"):
+    with pytest.warns(UserWarning, match="asked again"):
         second = pm.ask("challenges", tiny_model, tmp_path, progress=False)
     pd.testing.assert_frame_equal(first, second)
     assert len(list(tmp_path.rglob("*.damaged-1"))) == 1
@@ -170,6 +362,4 @@ def test_bad_requests_end_before_any_question(tmp_path, tiny_model):
         pm.ask("gad7", [tiny_model, tiny_model], tmp_path)
     with pytest.raises(QuestionnaireError, match="No questionnaire 'gda7'"):
         pm.ask("gda7", tiny_model, tmp_path)
-    with pytest.raises(RespondentError, match="mode must be one of nli, mlm"):
-        pm.ask("gad7", tiny_model, tmp_path, mode="telepathy")
     assert not list(tmp_path.iterdir())

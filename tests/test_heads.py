@@ -10,7 +10,7 @@ import pytest
 from psychometrics import data
 from psychometrics.exceptions import RespondentError
 from psychometrics.paths import data_dir
-from psychometrics.respondents.heads import (
+from psychometrics.respondents.embedded import (
     acceptability,
     head_table,
     load_acceptability,
@@ -89,7 +89,7 @@ def test_acceptability_tells_a_sentence_from_a_jumble():
 
 
 def test_models_without_the_head_are_refused(tiny_model):
-    with pytest.raises(RespondentError, match="no trained masked-LM head"):
+    with pytest.raises(RespondentError, match="not trained as a masked language model"):
         load_masked_lm(str(tiny_model))
     with pytest.raises(RespondentError, match="3 outputs, not two"):
         load_acceptability(str(tiny_model))

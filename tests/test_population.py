@@ -10,13 +10,9 @@ import torch
 from psychometrics import data, load_respondent
 from psychometrics.exceptions import RespondentError
 from psychometrics.paths import data_dir
-from psychometrics.population import (
-    RECIPE,
-    embedded_path,
-    load_embedded,
-    population,
-    population_table,
-)
+from psychometrics.population import RECIPE, population, population_table
+from psychometrics.respondents.embedded import load_embedded
+from psychometrics.respondents.sources import embedded_path
 from psychometrics.training import nli_accuracy
 
 MEMBERS = population()

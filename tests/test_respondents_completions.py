@@ -280,7 +280,7 @@ def test_wrong_requests_are_refused_in_one_sentence(masked, tmp_path, templates,
 
 
 def test_models_that_complete_nothing_are_refused(tiny_model, causal, masked, tmp_path):
-    with pytest.raises(RespondentError, match="no trained head"):
+    with pytest.raises(RespondentError, match="not trained as a masked language model"):
         _mine(tiny_model, TEMPLATES, tmp_path)
     with pytest.raises(RespondentError, match="begins with its mask"):
         _mine(causal, ["[M] is kind."], tmp_path, k=2)

@@ -16,7 +16,7 @@ from transformers import (
 
 import psychometrics as pm
 from psychometrics.exceptions import RespondentError
-from psychometrics.respondents.lm import causal_probability
+from psychometrics.respondents.causal import causal_probability
 
 PROMPTS = [
     ("I feel nervous.", "It never happens to me.", "never"),
@@ -50,8 +50,10 @@ def folder(tmp_path_factory, save_tiny_model):
     return root
 
 
-def _load(folder, mode: str, name: str | None = None):
-    return pm.load_respondent(folder / (name or mode), mode=mode, dtype="float32", device="cpu")
+def _load(folder, mode: str, **conditions):
+    return pm.load_respondent(
+        folder / mode, mode=mode, dtype="float32", device="cpu", **conditions
+    )
 
 
 def test_masked_probability_is_chained_from_left_to_right(folder):
@@ -73,9 +75,9 @@ def test_masked_probability_is_chained_from_left_to_right(folder):
         assert value == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("mode", ["causal", "causal_geometric", "causal_harmonic"])
-def test_causal_probability_puts_the_tokens_together_as_it_says(folder, mode):
-    respondent = _load(folder, mode, "causal")
+@pytest.mark.parametrize("mean", ["product", "geometric", "harmonic"])
+def test_causal_probability_puts_the_tokens_together_as_it_says(folder, mean):
+    respondent = _load(folder, "causal", mean=mean)
     found = respondent.answer(PROMPTS)[:, 0]
     tokenizer, model = respondent.tokenizer, respondent.model
     for (premise, hypothesis, intensifier), value in zip(PROMPTS, found, strict=True):
@@ -88,10 +90,10 @@ def test_causal_probability_puts_the_tokens_together_as_it_says(folder, mode):
         place = len(ids) - len(words)
         p = np.array([float(logs[place + i - 1, token].exp()) for i, token in enumerate(words)])
         expected = {
-            "causal": p.prod(),
-            "causal_geometric": p.prod() ** (1 / len(p)),
-            "causal_harmonic": len(p) / (1 / p).sum(),
-        }[mode]
+            "product": p.prod(),
+            "geometric": p.prod() ** (1 / len(p)),
+            "harmonic": len(p) / (1 / p).sum(),
+        }[mean]
         assert value == pytest.approx(expected, rel=1e-4)
 
 
@@ -121,9 +123,9 @@ def test_order_and_repetition_of_prompts_do_not_matter(folder):
     np.testing.assert_allclose(again, once[[2, 0, 2]], rtol=1e-5)
 
 
-@pytest.mark.parametrize("mode", ["mlm", "causal_harmonic", "nsp"])
+@pytest.mark.parametrize("mode", ["mlm", "causal", "nsp"])
 def test_questionnaires_are_asked_and_scored_in_other_modes(folder, tmp_path, mode):
-    name = folder / mode.split("_")[0]
+    name = folder / mode
     answers = pm.ask("gad7", [name], tmp_path, mode=mode, dtype="float32", progress=False)
     assert len(answers) == 672
     assert answers["probability"].between(0, 1).all()
@@ -134,9 +136,9 @@ def test_questionnaires_are_asked_and_scored_in_other_modes(folder, tmp_path, mo
 
 
 def test_a_model_without_the_head_is_refused(folder, tiny_model):
-    with pytest.raises(RespondentError, match="no trained head for mode 'mlm'"):
+    with pytest.raises(RespondentError, match="not trained as a model for mode 'mlm'"):
         pm.load_respondent(tiny_model, mode="mlm")
-    with pytest.raises(RespondentError, match="cannot answer in mode 'nsp'"):
+    with pytest.raises(RespondentError, match="cannot be loaded as a model for mode 'nsp'"):
         pm.load_respondent(folder / "causal", mode="nsp")
     with pytest.raises(RespondentError, match="has not two outputs"):
         pm.load_respondent(tiny_model, mode="acceptability")
