@@ -53,7 +53,7 @@ def modes() -> tuple[str, ...]:
     found = []
     for module in pkgutil.iter_modules(__path__):
         # Their text is read, as an import of all would load torch for the list of their names.
-        source = find_spec(f"{__name__}.{module.name}").loader.get_source(None) or ""
+        source = Path(find_spec(f"{__name__}.{module.name}").origin).read_text(encoding="utf-8")
         if re.search(r"^CONDITIONS\b", source, re.MULTILINE):
             found.append(module.name)
     return tuple(found)
