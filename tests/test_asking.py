@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from psychometrics.agreement import response_styles
-from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.exceptions import ParameterError
 from psychometrics.norms import sum_scores
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.respondents.simulated import answers as simulate
@@ -75,39 +75,6 @@ def test_a_null_model_is_saved_once_and_hangs_on_its_seed(tmp_path):
     assert (other / "model.safetensors").read_bytes() != (first / "model.safetensors").read_bytes()
     again = asking.null_model(tmp_path / "again", 1)
     assert (again / "model.safetensors").read_bytes() == (first / "model.safetensors").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"labels": "roman"}, "labels must be one of"),
-        ({"instrument": "two_axes"}, "no reverse-keyed items"),
-        ({"compass": "ipip20"}, "two categories"),
-        ({"people": 3}, "people must be a whole number from 4"),
-        ({"runs": 1}, "runs must be a whole number from 2"),
-        ({"members": 0}, "members"),
-        ({"seed": -1}, "seed"),
-        ({"chat_model": ""}, "chat_model must be text"),
-        ({"instrument": "ipip20", "role": "clown"}, "no role 'clown'"),
-        ({"instrument": "ipip20", "wording": "v7"}, "no wording 'v7'"),
-    ],
-)
-def test_wrong_parameters_of_the_chapter_stop_with_one_sentence(wrong, message):
-    with pytest.raises(ParameterError, match=message):
-        asking.check_parameters(**wrong)
-
-
-def test_a_chat_model_without_an_endpoint_stops_the_chapter(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    with pytest.raises(ParameterError, match="set OPENAI_BASE_URL"):
-        asking.check_parameters(chat_model="gpt")
-
-
-def test_unknown_models_stop_the_chapter_before_any_loads():
-    for wrong in ({"respondents": "nobody"}, {"language_model": "nobody"}):
-        with pytest.raises(RespondentError, match="no respondent 'nobody'"):
-            asking.check_parameters(**wrong)
 
 
 def test_the_most_accurate_members_come_first_and_strangers_stay():

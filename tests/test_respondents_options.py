@@ -155,22 +155,22 @@ def test_answers_come_from_the_store_the_second_time(causal, tmp_path, monkeypat
     with pytest.warns(UserWarning, match="set aside"):
         again = by_options(TWO, causal, tmp_path)
     pd.testing.assert_frame_equal(first, again)
-    monkeypatch.setattr("psychometrics.respondents.options._Scorer", None)
+    monkeypatch.setattr("psychometrics.respondents.options._Scorer.load", None)
     pd.testing.assert_frame_equal(first, by_options(TWO, causal, tmp_path))
     with pytest.raises(TypeError):  # another question does need the model
         by_options(TWO, causal, tmp_path, role="hero")
 
 
 def test_what_was_scored_before_a_run_ended_is_not_scored_again(causal, tmp_path, monkeypatch):
-    monkeypatch.setattr("psychometrics.respondents.options.SAVE_EVERY", 0.0)
+    monkeypatch.setattr("psychometrics.respondents._prompting.SAVE_EVERY", 0.0)
     monkeypatch.setattr("psychometrics.respondents.options.BATCH", 4)
     score, seen = options._Scorer.__call__, []
 
-    def ends_at_the_third_batch(self, asked):
+    def ends_at_the_third_batch(self, asked, mean):
         if len(seen) == 2:
             raise KeyboardInterrupt
         seen.append(len(asked))
-        return score(self, asked)
+        return score(self, asked, mean)
 
     monkeypatch.setattr(options._Scorer, "__call__", ends_at_the_third_batch)
     with pytest.raises(KeyboardInterrupt):

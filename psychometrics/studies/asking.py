@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -274,71 +273,6 @@ def null_model(folder: str | Path, seed: int = 0) -> Path:
         model.save_pretrained(target)
         tokenizer.save_pretrained(target)
     return target
-
-
-def check_parameters(**given: object) -> None:
-    """Check the parameters of the chapter on ways of asking, before any model loads.
-
-    Parameters
-    ----------
-    **given
-        ``instrument, compass, respondents, chat_model, language_model, labels, role, wording,
-        members, people, runs, seed``.
-
-    Raises
-    ------
-    ParameterError, QuestionnaireError, RespondentError
-        A value is impossible, or papermill was given a name that the notebook does not have.
-
-    Examples
-    --------
-    >>> check_parameters(labels="roman")
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.ParameterError: labels must be one of numeric, alphabetical, got
-    'roman'.
-    """
-    from ..book import refuse_unknown
-    from ..messages import LABELS, messages
-    from ..population import population
-    from ..questionnaires import load_questionnaire
-    from ..respondents import identify
-    from ..respondents.chat import check_numbers
-    from ..respondents.sources import find
-
-    refuse_unknown(given)
-    for name in ("instrument", "compass", "respondents", "chat_model", "language_model"):
-        if name in given and (not isinstance(given[name], str) or not given[name]):
-            raise ParameterError(f"{name} must be text, got {given[name]!r}.")
-    if "labels" in given and given["labels"] not in LABELS:
-        raise ParameterError(f"labels must be one of {', '.join(LABELS)}, got {given['labels']!r}.")
-    least = {"members": 1, "people": 4, "runs": 2}
-    check_numbers(**{name: given[name] for name in (*least, "seed") if name in given})
-    for name, lowest in least.items():
-        if name in given and given[name] < lowest:
-            raise ParameterError(f"{name} must be a whole number from {lowest}.")
-    if "instrument" in given:
-        questionnaire = load_questionnaire(given["instrument"])
-        if not any(scale.reverse for scale in questionnaire.scales):
-            raise ParameterError(
-                f"{questionnaire.id} has no reverse-keyed items, without which agreeing cannot be told "
-                "from a trait: name another instrument."
-            )
-        look = given.get("role", "default"), given.get("wording", "v1")
-        messages(questionnaire, questionnaire.items[:1], *look)
-    if "compass" in given and len(load_questionnaire(given["compass"]).categories) != 2:
-        raise ParameterError(f"compass must have two categories, and {given['compass']} has not.")
-    for name in population(given["respondents"]) if "respondents" in given else ():
-        identify(name)
-    if given.get("chat_model", "simulated") != "simulated" and not (
-        os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_KEY")
-    ):
-        raise ParameterError(
-            f"chat_model is '{given['chat_model']}', and there is no endpoint: set OPENAI_BASE_URL "
-            "and OPENAI_API_KEY in the environment, or leave it 'simulated'."
-        )
-    if given.get("language_model", "null") != "null":
-        find(given["language_model"])
 
 
 def best_members(names: Sequence[str], members: int) -> list[str]:
