@@ -104,11 +104,10 @@ def test_inventories_are_listed(command):
 
 
 def test_chat_prints_the_scores_of_a_model_behind_an_endpoint(command, monkeypatch):
-    from psychometrics.respondents.persons import draw_traits
-
     from psychometrics.norms import sum_scores
     from psychometrics.questionnaires import load_questionnaire
     from psychometrics.respondents.endpoint import simulated_endpoint
+    from psychometrics.respondents.persons import draw_traits
 
     questionnaire = load_questionnaire("ipip20")
     traits = draw_traits(questionnaire, 1, seed=1)

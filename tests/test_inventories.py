@@ -10,9 +10,10 @@ import yaml
 
 from psychometrics import data
 from psychometrics.answers import COLUMNS, tidy
-from psychometrics.ask import MODES, answer
+from psychometrics.ask import answer
 from psychometrics.exceptions import DataError, ParameterError, QuestionnaireError
 from psychometrics.paths import questionnaires_dir
+from psychometrics.ask import MODES
 from psychometrics.questionnaires import (
     COMPASS,
     corrections,

@@ -175,9 +175,12 @@ def test_what_was_scored_before_a_run_ended_is_not_scored_again(causal, tmp_path
     monkeypatch.setattr(options._Scorer, "__call__", ends_at_the_third_batch)
     with pytest.raises(KeyboardInterrupt):
         by_options(MINI, causal, tmp_path)
-    monkeypatch.setattr(
-        options._Scorer, "__call__", lambda s, a: seen.append(len(a)) or score(s, a)
-    )
+
+    def counted(self, asked, mean):
+        seen.append(len(asked))
+        return score(self, asked, mean)
+
+    monkeypatch.setattr(options._Scorer, "__call__", counted)
     by_options(MINI, causal, tmp_path)
     assert sum(seen) == 100  # 20 items in 5 orders, each once
 
