@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
@@ -160,9 +161,9 @@ def test_a_new_file_is_a_new_mode_and_its_conditions_reach_it(tmp_path, monkeypa
 
 
 def test_unknown_modes_and_conditions_stop_at_once(tmp_path, tiny_model):
-    with pytest.raises(ParameterError, match="mode must be one of .*nli.*got 'telepathy'"):
+    with pytest.raises(ParameterError, match=r"mode must be one of .*nli.*got 'telepathy'"):
         pm.ask("gad7", tiny_model, tmp_path, mode="telepathy")
-    with pytest.raises(ParameterError, match="mode must be one of .*got None"):
+    with pytest.raises(ParameterError, match=r"mode must be one of .*got None"):
         pm.load_respondent(tiny_model, mode=None)
     with pytest.raises(ParameterError, match="no condition 'temprature': it has no conditions"):
         pm.ask("gad7", tiny_model, tmp_path, temprature=1)
@@ -180,7 +181,7 @@ def test_unknown_modes_and_conditions_stop_at_once(tmp_path, tiny_model):
 def test_one_bad_member_does_not_end_the_run(tmp_path, tiny_model):
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(UserWarning, match=f"{empty} was not asked to the end") as told:
         answers = pm.ask(
             "challenges", [tiny_model, str(empty), "minilm-mnli-l3-s16"], tmp_path / "store",
             dtype="float32", progress=False,
@@ -191,8 +192,7 @@ def test_one_bad_member_does_not_end_the_run(tmp_path, tiny_model):
     assert "has no config.json" in summary["failed"][str(empty)]
     assert (summary["asked"], summary["from_store"], summary["unanswered"]) == (384, 0, 0)
     assert summary["seconds"] > 0
-    (warning,) = told
-    assert f"{empty} was not asked to the end" in str(warning.message)
+    assert len(told) == 1
 
 
 def test_a_model_that_runs_out_of_memory_is_told_and_the_others_are_asked(
@@ -256,6 +256,7 @@ def test_what_was_answered_is_kept_every_few_seconds_and_when_stopped(
     assert len(list(tmp_path.rglob("*.parquet"))) == 1
     monkeypatch.undo()
     monkeypatch.setattr(_prompting, "SAVE_EVERY", 0.0)
+    respondent.token_budget = 1500
     answers = pm.ask("gad7", respondent, tmp_path, progress=False)
     assert len(list(tmp_path.rglob("*.parquet"))) > 3
     assert answers.attrs["summary"]["asked"] == 672 - sum(calls[:5])
@@ -271,12 +272,7 @@ from psychometrics.respondents.completions import mine
 _prompting.SAVE_EVERY = 0.0
 model, masked, root, log, templates = *sys.argv[1:5], [f"I feel [M] {i}." for i in range(60)]
 respondent = pm.load_respondent(model, dtype="float32")
-respondent.token_budget = 300
-logits = type(respondent)._logits
-def slowly(self, features):
-    time.sleep(0.02)
-    return logits(self, features)
-type(respondent)._logits = slowly
+respondent.token_budget = 600
 def run(store):
     asked = pm.ask("gad7", respondent, store, progress=False)
     mined = mine(masked, templates, k=3, batch_size=2, store=store, device="cpu", progress=False)
@@ -316,18 +312,28 @@ def test_killed_at_random_moments_it_ends_with_the_same_tables(tmp_path, tiny_mo
         worker.stdin.write(how + "\n")
         return int(worker.stdout.readline())
 
-    moments, kept = random.Random(0), []
+    def running(child: int) -> bool:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, 0)
+            return True
+        return False
+
+    moments, kept, killed = random.Random(0), [], 0
     for _ in range(20):
+        wanted = len(list(root.rglob("v1-*"))) + moments.randint(0, 6)
         child = start("part")
-        time.sleep(moments.uniform(0.02, 0.35))
-        try:
+        while running(child) and len(list(root.rglob("v1-*"))) < wanted:
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, 0.05))
+        with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        assert int(worker.stdout.readline()) in (-signal.SIGKILL, 0)
+        status = int(worker.stdout.readline())
+        assert status in (-signal.SIGKILL, 0)
+        killed += status != 0
         kept.append(manifests(root)["answers"].sum() if root.exists() else 0)
     assert kept == sorted(kept), "nothing that was stored is lost"
-    assert len(set(kept)) > 3
+    assert killed > 10
+    assert len(set(kept)) > 5
     start("whole")
     assert worker.stdout.readline() == "0\n"
     worker.stdin.close()

@@ -238,9 +238,11 @@ def test_a_stored_run_loads_no_model_and_a_damaged_file_is_asked_anew(
     pd.testing.assert_frame_equal(_mine(masked, TEMPLATES[::-1], tmp_path, k=3)[["template"]],
                                   first[["template"]][::-1].reset_index(drop=True))  # fmt: skip
     monkeypatch.undo()
-    (path,) = (tmp_path / "beliefs").glob("*.parquet")
+    (path,) = (tmp_path / "completions").rglob("*.parquet")
     path.write_bytes(path.read_bytes()[:100])
-    pd.testing.assert_frame_equal(_mine(masked, TEMPLATES, tmp_path, k=3), first)
+    with pytest.warns(UserWarning, match="asked again"):
+        again = _mine(masked, TEMPLATES, tmp_path, k=3)
+    pd.testing.assert_frame_equal(again, first)
 
 
 def test_batches_do_not_change_the_answers(masked, tmp_path):
@@ -269,6 +271,12 @@ def test_log_probabilities_fall_with_rank_and_stay_below_zero(causal, tmp_path):
         (["No mask here."], {}, r"write \[M\] exactly once"),
         (["[M] and [M]."], {}, r"write \[M\] exactly once"),
         ([], {}, "no templates"),
+        (["I feel [M].", None], {}, "None is no text"),
+        (None, {}, "no templates"),
+        ([5], {}, "5 is no text"),
+        (["I feel \ud800 [M]."], {}, "is no text"),
+        (TEMPLATES, {"k": True}, "k must be a whole number from 1, got True"),
+        (TEMPLATES, {"batch_size": None}, "batch_size must be a whole number"),
         (TEMPLATES, {"k": 0}, "k must be a whole number from 1, got 0"),
         (TEMPLATES, {"kind": "diffusion"}, "kind must be one of auto, masked"),
         (TEMPLATES, {"k": 10**6}, "k must be at most the model's"),
@@ -286,3 +294,31 @@ def test_models_that_complete_nothing_are_refused(tiny_model, causal, masked, tm
         _mine(causal, ["[M] is kind."], tmp_path, k=2)
     with pytest.raises(RespondentError, match="no folder here"):
         _mine("nobody", TEMPLATES, tmp_path)
+
+
+def test_a_template_longer_than_the_model_reads_is_refused(masked, causal, tmp_path):
+    for model in (masked, causal):
+        with pytest.raises(RespondentError, match=r"A prompt has \d+ tokens and the model reads"):
+            _mine(model, ["i feel calm " * 200 + "[M]."], tmp_path, k=2)
+
+
+def test_an_unknown_device_is_named(masked, tmp_path):
+    with pytest.raises(RespondentError, match="no device 'tpu'"):
+        mine(masked, TEMPLATES, device="tpu", store=tmp_path, progress=False)
+
+
+def test_memory_that_runs_out_is_told(masked, tmp_path, monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(mining, "_masked", full)
+    with pytest.raises(RespondentError, match="not fit into memory with 3 templates at once"):
+        _mine(masked, TEMPLATES, tmp_path, k=2)
+
+
+def test_completions_are_listed_among_what_the_store_holds(masked, tmp_path):
+    from psychometrics.store import manifests
+
+    _mine(masked, TEMPLATES, tmp_path, k=3)
+    (row,) = manifests(tmp_path).to_dict("records")
+    assert (row["mode"], row["answers"], row["kind"], row["k"]) == ("completions", 9, "masked", 3)

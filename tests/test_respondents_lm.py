@@ -51,9 +51,7 @@ def folder(tmp_path_factory, save_tiny_model):
 
 
 def _load(folder, mode: str, **conditions):
-    return pm.load_respondent(
-        folder / mode, mode=mode, dtype="float32", device="cpu", **conditions
-    )
+    return pm.load_respondent(folder / mode, mode=mode, dtype="float32", device="cpu", **conditions)
 
 
 def test_masked_probability_is_chained_from_left_to_right(folder):

@@ -728,3 +728,130 @@ def test_precision_is_bfloat16_only_where_it_is_native(monkeypatch):
         assert resolve_dtype(None, torch.device("cuda")) == expected
     assert resolve_dtype(torch.bfloat16, cpu) == "bfloat16"
     assert resolve_device("cpu") == cpu
+
+
+# Whatever is in the way of a model is told in a sentence
+
+
+def pickle_through_an_index(folder):
+    without("model.safetensors")(folder)
+    torch.save({"classifier.bias": torch.zeros(3)}, folder / "evil.bin")
+    index = {"metadata": {}, "weight_map": {"classifier.bias": "evil.bin"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def index_with(content):
+    def spoil(folder):
+        without("model.safetensors")(folder)
+        (folder / "model.safetensors.index.json").write_text(json.dumps(content))
+
+    return spoil
+
+
+def tokenizer_settings(**changes):
+    return lambda folder: edit(folder / "tokenizer_config.json", **changes)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (pickle_through_an_index, "names evil.bin, which is no safetensors file"),
+        (index_with({"weight_map": ["evil.bin"]}), "names no files beside it"),
+        (index_with({"weight_map": {"a": 5}}), "names no files beside it"),
+        (index_with({"weight_map": {"a": "../x.safetensors"}}), "names no files beside it"),
+        (index_with([1]), "holds no JSON object"),
+        (config(hidden_size="big"), "cannot be loaded as"),
+        (config(hidden_size=64), r"its .* is \d+.* and its config.json asks for"),
+        (config(vocab_size=7), r"its .* is \d+ × 32 and its config.json asks for 7 × 32"),
+        (config(num_hidden_layers=3), "its checkpoint lacks bert.encoder.layer.2"),
+        (tokenizer_settings(tokenizer_class="AcmeTokenizer"), "transformers does not know"),
+        (
+            tokenizer_settings(
+                tokenizer_class="AcmeTokenizer", auto_map={"AutoTokenizer": ["code.Acme", None]}
+            ),
+            r"\(AcmeTokenizer in tokenizer_config.json\), and program code of its own is never run",
+        ),
+    ],
+)
+def test_unsafe_and_odd_models_are_refused_with_their_mend(copy, spoil, message):
+    spoil(copy)
+    with pytest.raises(RespondentError, match=message) as error:
+        load_respondent(copy, device="cpu")
+    assert "report" not in str(error.value)
+    assert "\n" not in str(error.value)
+    assert str(error.value).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a\0b", r"no respondent 'a.x00b'|cannot be read as"),
+        ("x/" * 2500, "cannot be read as a model's folder|no respondent|no such folder"),
+        ("y" * 5000, "cannot be read as a model's folder|no respondent"),
+        ("~nosuchuser/x", "cannot be read as a model's folder"),
+        (None, "a hub id, got None"),
+        (7, "a hub id, got 7"),
+        (b"x", "a hub id, got b'x'"),
+    ],
+)
+def test_names_that_are_none_are_refused(name, message, hub_cache):
+    with pytest.raises(RespondentError, match=message) as error:
+        identify(name)
+    assert len(str(error.value)) < 600
+
+
+def test_files_that_may_not_be_read_are_named(copy, monkeypatch):
+    def closed(path, *args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(sources, "open", closed, raising=False)
+    with pytest.raises(RespondentError, match=r"copy.*\(Permission denied\).*access"):
+        identify(copy)
+
+
+def test_memory_that_runs_out_while_loading_is_told(copy, monkeypatch):
+    from transformers import PreTrainedModel
+
+    def full(*_args, **_options):
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    monkeypatch.setattr(PreTrainedModel, "to", full)
+    with pytest.raises(RespondentError, match="copy does not fit into memory: use a smaller"):
+        load_respondent(copy, device="cpu")
+
+
+def test_half_a_character_is_refused(respondent):
+    with pytest.raises(RespondentError, match="Pair 1 has the hypothesis .* lone surrogate"):
+        respondent.answer([("I feel calm.", "Never \ud800.")])
+
+
+def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(copy):
+    """A base whose own code would run on asking for it, by every way that loads one."""
+    from psychometrics.respondents.embedded import load_acceptability, load_masked_lm
+    from psychometrics.respondents.loading import (
+        load_config,
+        load_model,
+        load_sentence_encoder,
+        load_tokenizer,
+    )
+
+    (copy / "code.py").write_text("raise SystemExit('remote code was run')\n")
+    edit(copy / "config.json", auto_map=REMOTE, model_type="acme")
+    ways = [load_acceptability, load_masked_lm, load_config, load_tokenizer, load_sentence_encoder]
+    for load in [*ways, lambda folder: load_model(folder, "causal")]:
+        with pytest.raises(RespondentError, match="program code of its own"):
+            load(str(copy))
+
+
+def test_modules_of_a_sentence_encoder_that_are_its_own_code_are_refused(copy):
+    from psychometrics.respondents.loading import load_sentence_encoder
+
+    (copy / "evil.py").write_text("raise SystemExit('remote code was run')\n")
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "evil.Module"}]
+    (copy / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(RespondentError, match=r"code of its own \(evil.Module in modules.json\)"):
+        load_sentence_encoder(copy)
+    (copy / "modules.json").unlink()
+    assert load_sentence_encoder(copy).encode("I feel calm.").shape == (32,)
+    with pytest.raises(RespondentError, match="no respondent 'no-such-encoder'"):
+        load_sentence_encoder("no-such-encoder")

@@ -106,11 +106,9 @@ def find(name_or_path: str | Path) -> Source:
         raise
     # NUL in a name, ~ of an unknown user, a name of 5,000 characters, a folder that is closed
     except (OSError, ValueError, RuntimeError) as error:
-        shown = str(name_or_path)
-        shown = shown if len(shown) < 200 else f"{shown[:100]}…"
         reason = getattr(error, "strerror", None) or str(error)
         raise RespondentError(
-            f"{shown!r} cannot be read as a model's folder ({reason}): correct the name, or give "
+            f"{_shown(name_or_path)} cannot be read as a model's folder ({reason}): correct the name, or give "
             "yourself access to the folder."
         ) from error
 
@@ -310,12 +308,17 @@ def _hub(model: str) -> Source:
     )
 
 
+def _shown(name: str | Path) -> str:
+    text = str(name)
+    return repr(text if len(text) < 200 else f"{text[:100]}…")
+
+
 def _unknown(name: str) -> str:
     members = [path.parent.name for path in (data_dir() / "population").glob("*/recipe.json")]
     close = difflib.get_close_matches(name, members, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else ""
     return (
-        f"There is no respondent '{name}': it is no embedded member and no folder here, and a "
+        f"There is no respondent {_shown(name)}: it is no embedded member and no folder here, and a "
         f"hub id is written owner/model.{hint}"
     )
 
