@@ -19,6 +19,7 @@ _DOOR = {
     "load_questionnaire": "questionnaires",
     "load_respondent": "respondents",
     "population": "population",
+    "population_table": "population",
     "prompts": "prompts",
     "scale_scores": "scoring",
     "two_way": "scoring",

@@ -9,6 +9,8 @@ import pandas as pd
 from .exceptions import ParameterError, QuestionnaireError
 from .questionnaires import Questionnaire, load_questionnaire
 
+MASK = "[M]"
+"""Where words are missing in a template that a model completes."""
 PROMPT_COLUMNS = [
     "questionnaire",
     "item_id",

@@ -5,9 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.respondents.persons import draw_traits, simulate_graded
+from psychometrics.respondents.simulated import answers as simulate
+from psychometrics.respondents.simulated import draw_traits
 from psychometrics.scoring import scale_scores
 from psychometrics.studies import asking, asking_figures
 from psychometrics.styles import response_styles
@@ -19,7 +20,7 @@ MINI = load_questionnaire("ipip20")
 @pytest.fixture(scope="module")
 def simulated():
     traits = draw_traits(MINI, 400, seed=2)
-    answers = simulate_graded(MINI, traits=traits, seed=2)
+    answers = simulate(MINI, traits, seed=2)
     return traits, answers, scale_scores(answers, MINI)
 
 
@@ -39,7 +40,7 @@ def test_recovery_is_the_correlation_and_meets_the_root_of_alpha(simulated):
 
 
 def test_ways_differ_in_nothing_but_the_way(tiny_model, tmp_path):
-    ways = {"one": {}, "same": {}, "other": {"hypothesis": "It is {label}."}}
+    ways = {"one": {}, "same": {}, "other": {"wording": "It is {label}."}}
     table = asking.nli_ways(MINI, [tiny_model], ways, choose="expected", store=tmp_path)
     one, same, other = (table[table["way"] == w]["value"].to_numpy() for w in ways)
     assert (one == same).all()
@@ -74,39 +75,6 @@ def test_a_null_model_is_saved_once_and_hangs_on_its_seed(tmp_path):
     assert (other / "model.safetensors").read_bytes() != (first / "model.safetensors").read_bytes()
     again = asking.null_model(tmp_path / "again", 1)
     assert (again / "model.safetensors").read_bytes() == (first / "model.safetensors").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"labels": "roman"}, "labels must be one of"),
-        ({"instrument": "two_axes"}, "no reverse-keyed items"),
-        ({"compass": "ipip20"}, "two categories"),
-        ({"people": 3}, "people must be a whole number from 4"),
-        ({"runs": 1}, "runs must be a whole number from 2"),
-        ({"members": 0}, "members"),
-        ({"seed": -1}, "seed"),
-        ({"chat_model": ""}, "chat_model must be text"),
-        ({"instrument": "ipip20", "role": "clown"}, "no role 'clown'"),
-        ({"instrument": "ipip20", "wording": "v7"}, "no wording 'v7'"),
-    ],
-)
-def test_wrong_parameters_of_the_chapter_stop_with_one_sentence(wrong, message):
-    with pytest.raises(ParameterError, match=message):
-        asking.check_parameters(**wrong)
-
-
-def test_a_chat_model_without_an_endpoint_stops_the_chapter(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    with pytest.raises(ParameterError, match="set OPENAI_BASE_URL"):
-        asking.check_parameters(chat_model="gpt")
-
-
-def test_unknown_models_stop_the_chapter_before_any_loads():
-    for wrong in ({"respondents": "nobody"}, {"language_model": "nobody"}):
-        with pytest.raises(RespondentError, match="no respondent 'nobody'"):
-            asking.check_parameters(**wrong)
 
 
 def test_the_most_accurate_members_come_first_and_strangers_stay():

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import pty
 import subprocess
@@ -12,19 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psychometrics.ask import answer
-from psychometrics.exceptions import ParameterError, StoreError
+from psychometrics.ask import ask
+from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.respondents.persons import (
-    ask_custom,
-    ask_person,
-    draw_traits,
-    graded_probabilities,
-    person_answers,
-    person_form,
-    simulate_graded,
-)
+from psychometrics.respondents.human import form
+from psychometrics.respondents.simulated import answers as simulate
+from psychometrics.respondents.simulated import draw_traits, graded_probabilities
 from psychometrics.scoring import scale_scores
+from psychometrics.store import open_kept
 
 MINI = load_questionnaire("ipip20")
 TWO = load_questionnaire("two_axes")
@@ -50,7 +44,7 @@ def test_graded_probabilities_sum_to_one_and_turn_round_with_the_slope(trait, sl
 
 def test_known_traits_come_back_through_the_keys_as_far_as_the_model_lets_them():
     traits = draw_traits(MINI, 1500, seed=4)
-    scores = scale_scores(simulate_graded(MINI, traits=traits, seed=4), MINI)
+    scores = scale_scores(simulate(MINI, traits, seed=4), MINI)
     wide = scores.pivot(index="respondent_id", columns="scale", values="score").loc[traits.index]
     r = pd.DataFrame({a: [wide[a].corr(traits[b]) for b in traits] for a in traits}).to_numpy()
     assert (np.diag(r) > 0.75).all()
@@ -61,7 +55,7 @@ def test_the_share_of_each_answer_is_the_models():
     traits = draw_traits(MINI, 20000, seed=1)[["extraversion"]].assign(
         agreeableness=0.0, conscientiousness=0.0, neuroticism=0.0, intellect=0.0
     )
-    answers = simulate_graded(MINI, traits=traits, difficulty_sd=0.0, seed=2)
+    answers = simulate(MINI, traits, difficulty_sd=0.0, seed=2)
     shares = answers.query("item_id == 'ipip20_2'")["value"].value_counts(normalize=True)
     expected = graded_probabilities(np.zeros(1), 1.5, np.array([-0.9, -0.3, 0.3, 0.9]))[0]
     assert np.allclose(shares.sort_index(), expected, atol=0.012)
@@ -70,7 +64,7 @@ def test_the_share_of_each_answer_is_the_models():
 def test_options_that_add_to_categories_follow_the_nominal_model():
     traits = pd.DataFrame({"economic": [1.0] * 8000, "social": [0.0] * 8000})
     traits.index = pd.Index([f"p{i}" for i in range(8000)], name="respondent_id")
-    answers = simulate_graded(TWO, traits=traits, discrimination=1.0, seed=3)
+    answers = simulate(TWO, traits, discrimination=1.0, seed=3)
     item = next(i for i in TWO.items if i.weights[-1] == (1.0, 0.0))
     odds = np.exp([-1.0, -0.5, 0.5, 1.0])
     shares = answers[answers["item_id"] == item.id]["value"].value_counts(normalize=True)
@@ -78,21 +72,24 @@ def test_options_that_add_to_categories_follow_the_nominal_model():
 
 
 def test_runs_keep_the_trait_and_draw_chance_anew_and_seeds_repeat():
-    once = simulate_graded(MINI, 50, runs=2, seed=5)
-    pd.testing.assert_frame_equal(once, simulate_graded(MINI, 50, runs=2, seed=5))
+    how = {"mode": "simulated", "progress": False, "runs": 2, "seed": 5}
+    once = ask(MINI, 50, **how)
+    pd.testing.assert_frame_equal(once, ask(MINI, 50, **how))
+    traits = draw_traits(MINI, 50, seed=5)
+    assert ask(MINI, traits, **how)["value"].equals(once["value"])
     first, second = (once[once["run"] == run]["value"].to_numpy() for run in (1, 2))
     assert (first != second).any()
     assert np.corrcoef(first, second)[0, 1] > 0.3
 
 
 def test_missing_answers_are_marked_and_acquiescence_agrees_with_both_keys():
-    answers = simulate_graded(MINI, 500, missing=0.2, seed=6)
+    answers = simulate(MINI, draw_traits(MINI, 500, seed=6), missing=0.2, seed=6)
     assert (answers["status"] == "missing").mean() == pytest.approx(0.2, abs=0.02)
     assert answers.loc[answers["status"] == "missing", "value"].isna().all()
     reverse = {item for scale in MINI.scales for item in scale.reverse}
 
     def together(acquiescence):
-        given_ = simulate_graded(MINI, 500, acquiescence=acquiescence, seed=6)
+        given_ = simulate(MINI, draw_traits(MINI, 500, seed=6), acquiescence=acquiescence, seed=6)
         turned = given_["item_id"].isin(reverse).map({True: "reversed", False: "keyed"})
         means = given_.groupby(["respondent_id", turned])["value"].mean().unstack()
         return means["keyed"].corr(means["reversed"])
@@ -107,27 +104,43 @@ def test_traits_can_be_correlated():
     )
 
 
-def test_impossible_numbers_and_lacking_traits_are_refused():
-    for wrong in ({"respondents": 0}, {"missing": 1.0}, {"runs": 0}):
+def test_impossible_numbers_and_traits_are_refused():
+    def simulated(respondents=3, **how):
+        return ask(MINI, respondents, mode="simulated", progress=False, **how)
+
+    traits = draw_traits(MINI, 3)
+    for wrong in ({"respondents": 0}, {"respondents": True}, {"missing": 1.0}, {"missing": "x"},
+                  {"runs": 0}, {"seed": 1.5}, {"discrimination": np.nan},
+                  {"difficulty_sd": None}):  # fmt: skip
         with pytest.raises(ParameterError, match=next(iter(wrong))):
-            simulate_graded(MINI, **wrong)
+            simulated(**wrong)
     with pytest.raises(ParameterError, match="correlation"):
         draw_traits(MINI, 3, correlation=1.0)
     with pytest.raises(ParameterError, match="no column 'agreeableness'"):
-        simulate_graded(MINI, traits=draw_traits(MINI, 3)[["extraversion"]])
+        simulated(traits[["extraversion"]])
+    with pytest.raises(ParameterError, match="column 'extraversion' twice"):
+        simulated(pd.concat([traits, traits[["extraversion"]]], axis=1))
+    with pytest.raises(ParameterError, match="respondent 'simulated-1' twice"):
+        simulated(pd.concat([traits, traits]))
+    with pytest.raises(ParameterError, match="a number in each place"):
+        simulated(traits * np.nan)
 
 
 # --- custom ----------------------------------------------------------------------------------
 
 
+def by_function(generate, store=None, **how):
+    return ask(MINI, [generate], store, "custom", progress=False, **how)
+
+
 def test_a_function_is_asked_in_the_runs_order_and_read_like_a_chat():
     seen = []
 
-    def generate(prompt):
+    def mine(prompt):
         seen.append(prompt[-1]["content"])
         return "1: 2\n2: 7" if len(seen) == 1 else None
 
-    answers = ask_custom(MINI, generate, batch_size=2, respondent_id="mine")
+    answers = by_function(mine, batch_size=2)
     assert len(seen) == 10
     assert answers["status"].value_counts().to_dict() == {
         "no_reply": 18,
@@ -142,20 +155,50 @@ def test_a_parser_of_the_users_is_used_and_checked():
     def parse(reply, questionnaire, items, labels, orders):
         return [("ok", float(len(reply)))] * len(items)
 
-    assert set(answer(MINI, "custom", generate=lambda m: "xyz", parse=parse)["value"]) == {3.0}
+    assert set(by_function(lambda m: "xyz", parse=parse)["value"]) == {3.0}
     with pytest.raises(ParameterError, match="parse must give"):
-        ask_custom(MINI, lambda m: "x", parse=lambda *a: [3])
+        by_function(lambda m: "x", parse=lambda *a: [3])
     with pytest.raises(ParameterError, match="not between 1 and 5"):
-        ask_custom(MINI, lambda m: "abcdefgh", parse=parse)
+        by_function(lambda m: "abcdefgh", parse=parse)
+    with pytest.raises(ParameterError, match="parse must be"):
+        by_function(lambda m: "x", parse="strict")
+    with pytest.raises(RespondentError, match="int where text belongs"):
+        by_function(lambda m: 4)
+    with pytest.raises(RespondentError, match="no function"):
+        by_function(4)
+
+
+def test_replies_of_a_function_are_kept_only_where_it_promises_to_stay_the_same(tmp_path):
+    seen = []
+
+    def four(prompt):
+        seen.append(prompt)
+        return "1: 4"
+
+    for _ in range(2):
+        by_function(four, tmp_path, batch_size=1)
+    assert len(seen) == 40
+    assert not list(tmp_path.rglob("*.parquet"))
+    four.respondent_id = "four"
+    first, second = (by_function(four, tmp_path, batch_size=1) for _ in range(2))
+    assert len(seen) == 60
+    pd.testing.assert_frame_equal(first, second)
 
 
 # --- a person --------------------------------------------------------------------------------
 
 PROGRAM = (
     "import sys; from psychometrics.questionnaires import load_questionnaire; "
-    "from psychometrics.respondents.persons import ask_person; "
-    "ask_person(load_questionnaire('ipip20'), 'ann', path=sys.argv[1])"
+    "from psychometrics.ask import ask; "
+    "ask(load_questionnaire('ipip20'), ['ann'], sys.argv[1], 'human', progress=False)"
 )
+
+
+def sitting(store, name="ann", questionnaire=MINI, typed=None, run=1):
+    lines = iter(typed or [])
+    read = (lambda _prompt: next(lines)) if typed is not None else None
+    how = {"read": read, "write": str, "run": run}
+    return ask(questionnaire, [name], store, "human", progress=False, **how)
 
 
 def _in_terminal(path, typed: str) -> str:
@@ -173,65 +216,64 @@ def _in_terminal(path, typed: str) -> str:
 
 
 def test_a_person_answers_in_a_terminal_goes_back_leaves_and_goes_on(tmp_path):
-    path = tmp_path / "ann.json"
-    shown = _in_terminal(path, "4\n9\n2\nb\n5\ns\nq\n")
+    shown = _in_terminal(tmp_path, "4\n9\n2\nb\n5\ns\nq\n")
     assert "1 of 20: I am the life of the party." in shown
     assert "Type one of 1, 2, 3, 4, 5" in shown  # for the 9
     assert "(now 2)" in shown  # gone back to the second item
-    saved = json.loads(path.read_text())["answers"]
-    assert saved == {"ipip20_1": 4.0, "ipip20_2": 5.0, "ipip20_3": None}
-    shown = _in_terminal(path, "1\n" * 17 + "\n")
+    kept = open_kept(tmp_path, "human", "ipip20", "ann").rows
+    assert kept["item_id"].tolist() == ["ipip20_1", "ipip20_2", "ipip20_2", "ipip20_3"]
+    assert kept["value"].fillna(0).tolist() == [4, 2, 5, 0]
+    shown = _in_terminal(tmp_path, "1\n" * 17 + "\n")
     assert shown.index("4 of 20") < shown.index("5 of 20")
     assert "\n1 of 20:" not in shown
-    answers = person_answers(MINI, "ann", path)
+    answers = sitting(tmp_path)
     assert answers["value"].fillna(0).tolist() == [4, 5, 0, *[1] * 17]
     assert answers["status"].value_counts().to_dict() == {"ok": 19, "missing": 1}
     assert set(answers["mode"]) == {"human"}
 
 
-def test_a_persons_end_of_input_saves_and_the_last_answer_can_still_be_changed(tmp_path):
-    lines = iter(["3"] * 20 + ["b", "5", ""])
-
-    def read(prompt):
-        return next(lines)
-
-    answers = answer(MINI, "human", path=tmp_path / "a.json", read=read, write=lambda text: None)
+def test_a_persons_end_of_input_keeps_and_the_last_answer_can_still_be_changed(tmp_path):
+    answers = sitting(tmp_path, "a", typed=[*["3"] * 20, "b", "5", ""])
     assert answers["value"].tolist() == [3.0] * 19 + [5.0]
+    for _ in range(2):  # back, by way of the store, to an earlier answer
+        sitting(tmp_path, "a", typed=["b", "b", "2", "q"])
+        sitting(tmp_path, "a", typed=["b", "4", ""])
+    assert sitting(tmp_path, "a")["value"].tolist() == [3.0] * 18 + [2.0, 4.0]
 
     def ends(prompt):
         raise EOFError
 
-    answers = ask_person(MINI, path=tmp_path / "b.json", read=ends, write=lambda text: None)
+    answers = ask(MINI, ["b"], tmp_path, "human", progress=False, read=ends, write=str)
     assert set(answers["status"]) == {"missing"}
 
 
-def test_by_default_answers_lie_in_the_store_one_file_a_sitting(tmp_path, monkeypatch):
+def test_sittings_people_and_questionnaires_do_not_mix(tmp_path, monkeypatch):
     monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path))
     for run, key in ((1, "2"), (2, "4")):
-        lines = iter([key, "q"])
-        ask_person(MINI, "bo/b", run=run, read=lambda _, lines=lines: next(lines), write=str)
-    assert person_answers(MINI, "bo/b", run=1)["value"].iloc[0] == 2.0
-    assert person_answers(MINI, "bo/b", run=2)["value"].iloc[0] == 4.0
-    assert len(list(tmp_path.rglob("*.json"))) == 2
+        sitting(None, "bo/b", typed=[key, "q"], run=run)
+    sitting(None, "bo-b", TWO, typed=["1", "q"])
+    assert sitting(None, "bo/b")["value"].iloc[0] == 2.0
+    assert sitting(None, "bo/b", run=2)["value"].iloc[0] == 4.0
+    assert sitting(None, "bo-b")["value"].isna().all()
 
 
-def test_a_file_of_another_inventory_or_of_no_kind_is_not_overwritten(tmp_path):
-    path = tmp_path / "x.json"
-    lines = iter(["1", "q"])
-    ask_person(TWO, path=path, read=lambda _: next(lines), write=str)
-    with pytest.raises(StoreError, match="answers to 'two_axes'"):
-        ask_person(MINI, path=path, write=str)
-    path.write_text("no")
-    with pytest.raises(StoreError, match="no file of answers"):
-        person_answers(MINI, path=path)
-    assert path.read_text() == "no"
+def test_an_answer_to_an_item_that_was_changed_since_does_not_count(tmp_path):
+    sitting(tmp_path, typed=["2", "4", "q"])
+    changed = MINI.items[0].model_copy(update={"text": "Am somebody else."})
+    other = MINI.model_copy(update={"items": (changed, *MINI.items[1:])})
+    assert sitting(tmp_path, questionnaire=other)["value"].fillna(0).tolist()[:3] == [0, 4, 0]
 
 
-def test_the_form_saves_each_choice_goes_back_and_on_and_shares_the_terminals_file(tmp_path):
+def test_impossible_people_are_refused(tmp_path):
+    for name, how in (("", {}), (5, {}), ("ann", {"run": 0}), ("ann", {"read": "x"})):
+        with pytest.raises(ParameterError):
+            ask(MINI, [name], tmp_path, "human", progress=False, **how)
+
+
+def test_the_form_keeps_each_choice_goes_back_and_on_and_shares_the_terminals_sitting(tmp_path):
     pytest.importorskip("ipywidgets", reason="the form needs the extra 'book'")
-    path = tmp_path / "form.json"
-    form = person_form(MINI, "cy", path)
-    text, choice, buttons = form.children
+    shown = form(MINI, "cy", store=tmp_path)
+    text, choice, buttons = shown.children
     back, forward = buttons.children
     assert "I am the life of the party." in text.value
     assert back.disabled
@@ -243,8 +285,8 @@ def test_the_form_saves_each_choice_goes_back_and_on_and_shares_the_terminals_fi
     back.click()
     assert choice.value == 4.0  # shown again, and not answered anew
     choice.value = 5.0
-    answers = person_answers(MINI, "cy", path)
+    answers = sitting(tmp_path, "cy")
     assert answers["value"].tolist()[:2] == [5.0, 2.0]
     assert (answers["status"] == "ok").sum() == 2
-    again = person_form(MINI, "cy", path)
+    again = form(MINI, "cy", store=tmp_path)
     assert "3 of 20" in again.children[0].value

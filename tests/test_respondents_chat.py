@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -11,7 +12,6 @@ import sys
 import threading
 import time
 import urllib.request
-from collections import Counter
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,18 +20,30 @@ import pandas as pd
 import pytest
 
 from psychometrics.answers import COLUMNS
-from psychometrics.ask import answer
+from psychometrics.ask import ask
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.messages import messages
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.respondents.chat import ask_chat, batches, read_replies, replies_path
+from psychometrics.respondents import chat
+from psychometrics.respondents.chat import CONDITIONS, Endpoint, batches
 from psychometrics.respondents.endpoint import REFUSAL, simulated_endpoint
-from psychometrics.respondents.options import ask_logits
-from psychometrics.respondents.persons import ask_custom, draw_traits
+from psychometrics.respondents.simulated import draw_traits
+from psychometrics.store import open_kept
 
 MINI = load_questionnaire("ipip20")
 FOUR = MINI.model_copy(update={"id": "four", "items": MINI.items[:4], "scales": ()})
 QUICK = {"retries": 4, "pause": 0.01, "timeout": 0.5, "concurrency": 1}
+PLACE = set(Endpoint.__dataclass_fields__)
+
+
+def ask_chat(questionnaire, model, store, **how):
+    """Ask one model; what belongs to the endpoint is taken out of the conditions."""
+    endpoint = Endpoint(**{name: how.pop(name) for name in PLACE & set(how)})
+    return ask(questionnaire, [model], store, "chat", progress=False, endpoint=endpoint, **how)
+
+
+def kept_replies(store, model, questionnaire_id="four"):
+    return open_kept(store, "chat", questionnaire_id, model).rows
 
 
 @contextmanager
@@ -104,7 +116,7 @@ def scripted(script=(), delay: float = 0.0, reply=None):
         server.server_close()
 
 
-def test_every_kind_of_failure_is_survived_recorded_and_never_becomes_an_answer(tmp_path):
+def test_every_kind_of_failure_is_survived_and_never_becomes_an_answer(tmp_path):
     script = ["time out", "garbage", "drop", 500, "answer", "no choices", "429", "refuse", "answer"]
     with scripted(script) as (url, seen, times):
         answers = ask_chat(FOUR, "m", runs=2, base_url=url, store=tmp_path, **QUICK)
@@ -114,13 +126,11 @@ def test_every_kind_of_failure_is_survived_recorded_and_never_becomes_an_answer(
     assert answers["attempts"].tolist() == [1] * 4 + [2] * 4  # the refusal is the second run's
     assert len(seen) == len(script)
     assert times[7] - times[6] >= 0.4  # Retry-After
-    kept = read_replies(replies_path(tmp_path, "m", "four"))
-    assert kept["error"].notna().sum() == 6
-    assert kept["reply"].dropna().tolist()[1] == REFUSAL
-    assert (
-        kept["usage"].dropna().tolist()
-        == [{"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}] * 3
-    )
+    kept = kept_replies(tmp_path, "m")
+    assert kept["reply"].tolist()[1] == REFUSAL
+    assert [json.loads(usage)["total_tokens"] for usage in kept["usage"]] == [3] * 3
+    assert json.loads(kept["request"].iloc[0])["messages"] == seen[0]["messages"]
+    assert set(kept["finish_reason"]) == {"stop"}
 
 
 def test_what_stays_refused_or_wrong_is_recorded_as_such_after_the_set_number_of_times(tmp_path):
@@ -148,6 +158,197 @@ def test_a_second_call_sends_nothing_and_a_changed_question_is_sent(tmp_path):
         assert len(seen) == 4
         ask_chat(FOUR, "m", runs=3, role="hero", base_url=url, store=tmp_path, **QUICK)
         assert len(seen) == 7
+
+
+# --- servers that do harm --------------------------------------------------------------------
+
+
+@contextmanager
+def raw_server(serve):
+    """A server that does what a function does with each connection."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                threading.Thread(target=one, args=(connection,), daemon=True).start()
+
+    def one(connection):
+        with connection, contextlib.suppress(OSError):
+            request = b""
+            while b"\r\n\r\n" not in request:
+                request += connection.recv(65536)
+            serve(connection, request)
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+    finally:
+        listening.close()
+
+
+def http(status, body, *headers):
+    lines = [f"HTTP/1.1 {status} x", f"Content-Length: {len(body)}", "Connection: close", *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def completion(content):
+    return json.dumps({"choices": [{"message": {"content": content}}]}).encode()
+
+
+def test_a_server_that_drips_bytes_ends_at_the_timeout(tmp_path):
+    def drip(connection, _request):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n")
+        for _ in range(100):
+            connection.sendall(b" ")
+            time.sleep(0.1)
+
+    began = time.monotonic()
+    with raw_server(drip) as url, pytest.raises(RespondentError, match=r"no whole reply in 0.5 s"):
+        ask_chat(FOUR, "m", tmp_path, base_url=url, runs=1, **QUICK | {"retries": 1})
+    assert time.monotonic() - began < 5
+
+
+def test_a_dead_endpoint_ends_in_one_sentence_with_its_address_even_for_one_request(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    with pytest.raises(RespondentError, match=f"{url} gave no reply to 1 requests"):
+        ask_chat(FOUR, "m", tmp_path, base_url=url, runs=1, **QUICK)
+
+
+@pytest.mark.parametrize("after", ["inf", "1e9", "9" * 400])
+def test_an_endless_retry_after_is_bounded_and_said(tmp_path, after, monkeypatch):
+    monkeypatch.setattr(chat, "OBEYED", 0.3)
+    times = []
+
+    def busy(connection, _request):
+        times.append(time.monotonic())
+        if len(times) == 1:
+            connection.sendall(http(429, b"{}", f"Retry-After: {after}"))
+        else:
+            connection.sendall(http(200, completion("1: 4\n2: 4\n3: 4\n4: 4")))
+
+    with raw_server(busy) as url, pytest.warns(UserWarning, match=r"asks to wait .* in 0.3 s"):
+        answers = ask_chat(FOUR, "m", tmp_path, base_url=url, runs=1, **QUICK)
+    assert (answers["status"] == "ok").all()
+    assert 0.3 <= times[1] - times[0] < 3
+
+
+def test_prompts_and_key_do_not_follow_to_another_origin(tmp_path):
+    reached = []
+
+    def other(connection, request):
+        reached.append(request)
+        connection.sendall(http(200, completion("1: 4")))
+
+    with raw_server(other) as away:
+
+        def elsewhere(connection, _request):
+            connection.sendall(http(307, b"", f"Location: {away}/chat/completions"))
+
+        with raw_server(elsewhere) as url, pytest.raises(RespondentError, match="sends elsewhere"):
+            ask_chat(FOUR, "m", tmp_path, base_url=url, api_key="secret-key", runs=1, **QUICK)
+    assert not reached
+
+
+def test_a_refusal_that_echoes_the_key_does_not_print_it(tmp_path):
+    def echo(connection, request):
+        key = request.split(b"Bearer ")[1].split(b"\r")[0].decode()
+        body = json.dumps({"error": {"message": f"Incorrect API key: {key}."}}).encode()
+        connection.sendall(http(401, body))
+
+    with raw_server(echo) as url, pytest.raises(RespondentError, match="status 401") as error:
+        ask_chat(FOUR, "m", tmp_path, base_url=url, api_key="secret-key", runs=1, **QUICK)
+    assert "secret-key" not in str(error.value)
+    assert "Incorrect API key: …" in str(error.value)
+
+
+def test_a_reply_without_end_is_cut_off(tmp_path, monkeypatch):
+    monkeypatch.setattr(chat, "LARGEST_REPLY", 2**16)
+    sent = []
+
+    def pour(connection, _request):
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        for _ in range(10_000):
+            connection.sendall(b" " * 2**16)
+            sent.append(1)
+
+    settings = QUICK | {"retries": 0, "timeout": 20}
+    with raw_server(pour) as url, pytest.raises(RespondentError, match="more than 65,536 bytes"):
+        ask_chat(FOUR, "m", tmp_path, base_url=url, runs=1, **settings)
+    assert len(sent) < 1000
+
+
+@pytest.mark.parametrize(
+    ("content", "raw", "status"),
+    [
+        (4, "4", "ok"),
+        ([{"type": "text", "text": "1: "}, {"type": "text", "text": "4"}], "1: 4", "ok"),
+        ("4 \ud800", "4 �", "unreadable"),
+        ({"answer": 4}, '{"answer": 4}', "unreadable"),
+        (None, "", "missing"),
+    ],
+)
+def test_odd_content_is_kept_as_text_and_read_strictly(tmp_path, content, raw, status):
+    one = FOUR.model_copy(update={"items": FOUR.items[:1]})
+
+    def serve(connection, _request):
+        connection.sendall(http(200, completion(content)))
+
+    how = {"runs": 1, "ask_again": 0, **QUICK}
+    with raw_server(serve) as url:
+        answers = ask_chat(one, "m", tmp_path, base_url=url, **how)
+    assert answers["raw"].tolist() == [raw]
+    assert answers["status"].tolist() == [status]
+    again = ask_chat(one, "m", tmp_path, base_url=url, **how)  # the server is gone
+    pd.testing.assert_frame_equal(answers, again)
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b"5", b'{"choices": {"0": 1}}', b"\xff"])
+def test_a_body_that_is_no_completion_is_no_reply(tmp_path, body):
+    def serve(connection, _request):
+        connection.sendall(http(200, body))
+
+    with raw_server(serve) as url, pytest.raises(RespondentError, match="unreadable reply"):
+        ask_chat(FOUR, "m", tmp_path, base_url=url, runs=1, **QUICK)
+
+
+PROGRAM = """
+import sys
+from psychometrics.ask import ask
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics.respondents.chat import Endpoint
+place = Endpoint(sys.argv[1], concurrency=2)
+print("begun", flush=True)
+ask(load_questionnaire("ipip20"), ["m"], sys.argv[2], "chat", progress=False, runs=2, batch_size=4,
+    endpoint=place)
+"""
+
+
+def test_a_key_press_is_heard_within_two_seconds_while_a_request_is_slow(tmp_path):
+    with scripted(delay=20) as (url, seen, _):
+        child = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, url, tmp_path],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        deadline = time.monotonic() + 60
+        while not seen and time.monotonic() < deadline:
+            time.sleep(0.05)
+        began = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=15)
+    assert time.monotonic() - began < 3  # two, and the end of the interpreter
+    assert b"KeyboardInterrupt" in said
+
+
+def test_two_identical_runs_at_once_pay_once(tmp_path):
+    with scripted(delay=0.1) as (url, seen, _):
+        command = [sys.executable, "-c", PROGRAM, url, str(tmp_path)]
+        children = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
+        assert [child.wait(timeout=120) for child in children] == [0, 0]
+    assert len(seen) == 10
 
 
 def test_no_reply_is_recorded_and_a_dead_endpoint_stops_the_run_with_one_sentence(tmp_path):
@@ -178,59 +379,27 @@ def test_concurrency_and_requests_per_minute_are_kept(tmp_path):
     assert times[-1] - times[0] > 0.5  # three gaps of 0.2
 
 
-def test_a_run_that_was_killed_goes_on_and_no_kept_reply_is_asked_for_again(tmp_path):
-    program = (
-        "import sys; from psychometrics.respondents.chat import ask_chat; "
-        "from psychometrics.questionnaires import load_questionnaire; "
-        "ask_chat(load_questionnaire('ipip20'), 'm', runs=5, batch_size=4, concurrency=1, "
-        "base_url=sys.argv[1], store=sys.argv[2])"
-    )
-    path = replies_path(tmp_path, "m", "ipip20")
-    with scripted(delay=0.1) as (url, seen, _):
-        child = subprocess.Popen([sys.executable, "-c", program, url, str(tmp_path)])
-        deadline = time.monotonic() + 60
-        while not (path.exists() and path.read_bytes().count(b"\n") >= 5):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        os.kill(child.pid, signal.SIGKILL)
-        assert child.wait() == -signal.SIGKILL
-        kept = [r["request"]["messages"] for r in read_replies(path).to_dict("records")]
-        with path.open("ab") as file:  # as if the power had failed within a line
-            file.write(b'{"key": "abc", "rep')
-        before = len(seen)
-        answers = ask_chat(MINI, "m", runs=5, batch_size=4, concurrency=1, base_url=url,
-                           store=tmp_path)  # fmt: skip
-    assert 5 <= len(kept) < 25
-    again = [request["messages"] for request in seen[before:]]
-    assert len(again) == 25 - len(kept)
-    assert not [request for request in again if request in kept]
-    times = Counter(json.dumps(request["messages"]) for request in seen)
-    assert sum(times.values()) - len(times) <= 1  # at most the one on its way when it was killed
-    assert (answers["status"] == "ok").all()
-    assert len(answers) == 100
-    assert len(read_replies(path)) == 25
-
-
 def test_statements_are_shuffled_by_seed_and_run_and_batched_whole():
-    plan = batches(MINI, 3, True, 8, "given", seed=5)
+    how = CONDITIONS | {"runs": 3, "batch_size": 8, "seed": 5}
+    plan = batches(MINI, how)
     assert [len(batch["items"]) for batch in plan] == [8, 8, 4] * 3
     runs = [
         [item.id for b in plan if b["run"] == run for item, _, _ in b["items"]] for run in (1, 2, 3)
     ]
     assert all(sorted(ids) == sorted(i.id for i in MINI.items) for ids in runs)
     assert len({tuple(ids) for ids in runs}) == 3
-    assert batches(MINI, 5, True, 8, "given", seed=5)[:9] == plan  # more runs change none before
-    assert batches(MINI, 3, True, 8, "given", seed=6) != plan
+    assert batches(MINI, how | {"runs": 5})[:9] == plan  # more runs change none before
+    assert batches(MINI, how | {"seed": 6}) != plan
 
 
 @pytest.mark.parametrize(
     "how",
     [
         {"labels": "alphabetical"},
-        {"option_order": "reversed"},
-        {"option_order": "shuffled", "labels": "alphabetical"},
-        {"shift": 3},
-        {"shift": 3, "labels": "alphabetical", "option_order": "reversed"},
+        {"order": "reversed"},
+        {"order": "shuffled", "labels": "alphabetical"},
+        {"cipher": 3},
+        {"cipher": 3, "labels": "alphabetical", "order": "reversed"},
         {"wording": "v2", "think": True, "role": "liar"},
         {"wording": "v3", "role": "none"},
         {"wording": "v4", "role": "You are a sailor."},
@@ -267,7 +436,7 @@ def test_a_liking_for_the_first_option_turns_with_the_order_and_an_unknown_model
     with simulated_endpoint(MINI, traits, first_option=1.0) as url:
         given = ask_chat(MINI, "simulated-1", runs=1, base_url=url, store=tmp_path)
         turned = ask_chat(
-            MINI, "simulated-1", runs=1, option_order="reversed", base_url=url, store=tmp_path
+            MINI, "simulated-1", runs=1, order="reversed", base_url=url, store=tmp_path
         )
         with pytest.raises(RespondentError, match="There is no model 'nobody'"):
             ask_chat(MINI, "nobody", runs=1, base_url=url, store=tmp_path)
@@ -287,18 +456,33 @@ def test_wrong_parameters_and_a_missing_endpoint_are_refused_before_anything_is_
             {"role": "clown"},
             {"wording": "v9"},
             {"labels": "roman"},
-            {"option_order": "random"},
+            {"order": "random"},
             {"model": ""},
+            {"model": 5},
+            {"temperature": float("nan")},
+            {"temperature": "warm"},
+            {"max_tokens": 0},
+            {"cipher": "a"},
+            {"concurrency": 0},
+            {"timeout": "x"},
+            {"requests_per_minute": float("nan")},
+            {"base_url": 5},
+            {"base_url": "nonsense"},
+            {"base_url": "ftp://host/v1"},
+            {"base_url": "http://ho\0st/v1"},
+            {"api_key": "secret\nX-Evil: 1"},
+            {"api_key": "sécret"},
         ):
-            with pytest.raises(ParameterError, match=next(iter(wrong)).split("_")[0]):
+            with pytest.raises(ParameterError, match=next(iter(wrong)).split("_")[0]) as error:
                 ask_chat(FOUR, **({"model": "m", "base_url": url, "store": tmp_path} | wrong))
+            assert "cret" not in str(error.value)
         assert not seen
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(RespondentError, match="OPENAI_BASE_URL"):
         ask_chat(FOUR, "m", store=tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be"):
+    with pytest.raises(StoreError, match="is a file"):
         ask_chat(FOUR, "m", base_url="http://127.0.0.1:9/v1", store=tmp_path / "file")
 
 
@@ -306,10 +490,12 @@ def test_address_and_key_come_from_the_environment(tmp_path, monkeypatch):
     with scripted() as (url, seen, _):
         monkeypatch.setenv("OPENAI_BASE_URL", url)
         monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
-        answers = answer(FOUR, "chat", model="m", runs=1, store=tmp_path)
+        answers = ask(FOUR, ["m"], tmp_path, "chat", progress=False, runs=1)
     assert len(seen) == 1
     assert (answers["mode"] == "chat").all()
-    assert "secret-key" not in replies_path(tmp_path, "m", "four").read_text()
+    (part,) = tmp_path.rglob("*.parquet")
+    assert b"secret-key" not in part.read_bytes()
+    assert "secret-key" not in repr(Endpoint(api_key="secret-key"))
 
 
 # --- a real model behind a real server -------------------------------------------------------
@@ -412,11 +598,11 @@ def server(chat_model):
 def test_a_real_model_behind_transformers_serve_says_what_it_was_taught(
     server, chat_model, tmp_path
 ):
-    how = {"runs": 2, "batch_size": 1, "base_url": server, "store": tmp_path, "respondent_id": "t"}
+    how = {"runs": 2, "batch_size": 1, "base_url": server, "store": tmp_path}
     answers = ask_chat(FOUR, str(chat_model), concurrency=2, **how)
     assert answers["status"].tolist() == ["ok"] * 8
     assert answers["value"].tolist() == [*LEARNT.values()] * 2
-    kept = read_replies(replies_path(tmp_path, "t", "four"))
+    kept = kept_replies(tmp_path, str(chat_model))
     assert set(kept["reply"]) == {f"1: {value}" for value in LEARNT.values()}
     assert (kept["finish_reason"] == "stop").all()
 
@@ -426,14 +612,14 @@ def test_the_same_model_answers_alike_by_chat_by_its_logits_and_through_a_functi
 ):
     from openai import OpenAI
 
-    by_logits = ask_logits(FOUR, chat_model, permutations="given", store=tmp_path)
+    by_logits = ask(FOUR, [chat_model], tmp_path, "options", progress=False, permutations="given")
     with OpenAI(base_url=server, api_key="none", max_retries=0) as client:
 
         def generate(prompt):
             reply = client.chat.completions.create(model=str(chat_model), messages=prompt)
             return reply.choices[0].message.content
 
-        by_function = ask_custom(FOUR, generate, batch_size=1)
+        by_function = ask(FOUR, [generate], tmp_path, "custom", progress=False, batch_size=1)
     assert by_logits["value"].tolist() == list(LEARNT.values())
     assert by_function["value"].tolist() == list(LEARNT.values())
     assert (by_logits["probability"] > 0.9).all()

@@ -11,25 +11,31 @@ from hypothesis import strategies as st
 
 from psychometrics import load_respondent, population
 from psychometrics.answers import COLUMNS
-from psychometrics.ask import answer
+from psychometrics.ask import ask
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.messages import messages
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.respondents import options
 from psychometrics.respondents.options import (
-    answers_from,
-    ask_logits,
-    likert_by_nli,
-    logit_probabilities,
-    nli_probabilities,
+    _chosen,
+    _orders_of,
     option_sentence,
-    orders_of,
     pooled,
     position_bias,
 )
+from psychometrics.store import open_kept
 from psychometrics.studies.asking import null_model
 
 MINI = load_questionnaire("ipip20")
 TWO = MINI.model_copy(update={"id": "two", "items": MINI.items[:2], "scales": ()})
+
+
+def by_options(questionnaire, respondent, store, **how):
+    return ask(questionnaire, [respondent], store, "options", progress=False, **how)
+
+
+def shares_of(questionnaire, respondent, store, **how):
+    return by_options(questionnaire, respondent, store, choose="none", **how)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +74,7 @@ def test_log_probabilities_of_a_causal_model_equal_those_computed_token_by_token
 ):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    table = logit_probabilities(TWO, causal, score=score, permutations="reversed", store=tmp_path)
+    table = shares_of(TWO, causal, tmp_path, score=score, permutations="reversed")
     model, tokenizer = (
         AutoModelForCausalLM.from_pretrained(causal),
         AutoTokenizer.from_pretrained(causal),
@@ -91,7 +97,7 @@ def test_log_probabilities_of_a_causal_model_equal_those_computed_token_by_token
 def test_log_probabilities_of_an_encoder_decoder_equal_its_loss(seq2seq, tmp_path):
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-    table = logit_probabilities(TWO, seq2seq, score="text", permutations="given", store=tmp_path)
+    table = shares_of(TWO, seq2seq, tmp_path, score="text", permutations="given")
     model, tokenizer = (
         AutoModelForSeq2SeqLM.from_pretrained(seq2seq),
         AutoTokenizer.from_pretrained(seq2seq),
@@ -102,14 +108,12 @@ def test_log_probabilities_of_an_encoder_decoder_equal_its_loss(seq2seq, tmp_pat
         with torch.no_grad():
             loss = model(input_ids=read, labels=ids).loss.item()
         assert row["log_probability"] == pytest.approx(-loss * ids.shape[1], abs=2e-3)
-    assert ask_logits(TWO, seq2seq, store=tmp_path)["value"].between(1, 5).all()
+    assert by_options(TWO, seq2seq, tmp_path)["value"].between(1, 5).all()
 
 
 def test_per_token_means_do_not_favour_short_texts(causal, tmp_path):
-    whole = logit_probabilities(TWO, causal, score="text", permutations="given", store=tmp_path)
-    mean = logit_probabilities(
-        TWO, causal, score="text", permutations="given", mean="token", store=tmp_path
-    )
+    whole = shares_of(TWO, causal, tmp_path, score="text", permutations="given")
+    mean = shares_of(TWO, causal, tmp_path, score="text_mean", permutations="given")
     ratio = whole["log_probability"] / mean["log_probability"]  # tokens of each text
     assert ratio.round(3).tolist() == [2, 2, 4, 2, 2] * 2
 
@@ -118,11 +122,11 @@ def test_the_place_of_an_option_falls_out_exactly_over_cyclic_orders():
     rng = np.random.default_rng(0)
     liking, place = rng.normal(size=5), 3 * rng.normal(size=5)
     rows = []
-    for number, order in enumerate(orders_of(5, "cyclic"), start=1):
+    for number, order in enumerate(_orders_of(5, "cyclic"), start=1):
         log = np.array([liking[i] + place[k] for k, i in enumerate(order)])
         p = np.exp(log) / np.exp(log).sum()
         rows += [
-            ("r", "two", "option_logits", "ipip20_1", number, k + 1, i + 1, f"o{i}", i + 1.0, p[k])
+            ("r", "two", "options", "ipip20_1", number, k + 1, i + 1, f"o{i}", i + 1.0, p[k])
             for k, i in enumerate(order)
         ]
     columns = ["respondent_id", "questionnaire", "mode", "item_id", "permutation", "position",
@@ -135,7 +139,7 @@ def test_the_place_of_an_option_falls_out_exactly_over_cyclic_orders():
 def test_a_model_without_a_self_prefers_places_and_cyclic_orders_take_most_of_it_away(
     causal, tmp_path
 ):
-    table = logit_probabilities(MINI, causal, labels="alphabetical", store=tmp_path)
+    table = shares_of(MINI, causal, tmp_path, labels="alphabetical")
     bias = position_bias(table)
     assert bias["probability"].sum() == pytest.approx(1)
     given_ = table[table["permutation"] == 1].groupby("option")["probability"].mean()
@@ -145,47 +149,96 @@ def test_a_model_without_a_self_prefers_places_and_cyclic_orders_take_most_of_it
 
 
 def test_answers_come_from_the_store_the_second_time(causal, tmp_path, monkeypatch):
-    first = ask_logits(TWO, causal, store=tmp_path)
+    first = by_options(TWO, causal, tmp_path)
     (path,) = tmp_path.rglob("*.parquet")
     path.write_bytes(path.read_bytes()[:200])  # cut short: asked again, not read
-    pd.testing.assert_frame_equal(first, ask_logits(TWO, causal, store=tmp_path))
-    monkeypatch.setattr("psychometrics.respondents.options._Scorer", None)
-    pd.testing.assert_frame_equal(first, ask_logits(TWO, causal, store=tmp_path))
+    with pytest.warns(UserWarning, match="set aside"):
+        again = by_options(TWO, causal, tmp_path)
+    pd.testing.assert_frame_equal(first, again)
+    monkeypatch.setattr("psychometrics.respondents.options._Scorer.load", None)
+    pd.testing.assert_frame_equal(first, by_options(TWO, causal, tmp_path))
     with pytest.raises(TypeError):  # another question does need the model
-        ask_logits(TWO, causal, role="hero", store=tmp_path)
+        by_options(TWO, causal, tmp_path, role="hero")
 
 
-def test_what_is_no_language_model_is_refused_in_one_sentence(tiny_model, tmp_path):
+def test_what_was_scored_before_a_run_ended_is_not_scored_again(causal, tmp_path, monkeypatch):
+    monkeypatch.setattr("psychometrics.respondents._prompting.SAVE_EVERY", 0.0)
+    monkeypatch.setattr("psychometrics.respondents.options.BATCH", 4)
+    score, seen = options._Scorer.__call__, []
+
+    def ends_at_the_third_batch(self, asked, mean):
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        seen.append(len(asked))
+        return score(self, asked, mean)
+
+    monkeypatch.setattr(options._Scorer, "__call__", ends_at_the_third_batch)
+    with pytest.raises(KeyboardInterrupt):
+        by_options(MINI, causal, tmp_path)
+
+    def counted(self, asked, mean):
+        seen.append(len(asked))
+        return score(self, asked, mean)
+
+    monkeypatch.setattr(options._Scorer, "__call__", counted)
+    by_options(MINI, causal, tmp_path)
+    assert sum(seen) == 100  # 20 items in 5 orders, each once
+
+
+def test_what_does_not_go_together_is_refused_in_one_sentence(
+    causal, tiny_model, save_tiny_model, tmp_path
+):
+    headless = save_tiny_model(tmp_path / "headless")
+    config = (headless / "config.json").read_text()
+    (headless / "config.json").write_text(config.replace("BertForSequence", "BertForNoSequence"))
     with pytest.raises(RespondentError, match=r"causal or an encoder-decoder|head"):
-        ask_logits(TWO, tiny_model, store=tmp_path)
-    with pytest.raises(RespondentError, match="ask it with mode 'nli'"):
-        ask_logits(TWO, population()[0], store=tmp_path)
-    for wrong in ({"score": "both"}, {"mean": "median"}, {"labels": "roman"}, {"choose": "best"},
-                  {"permutations": "some"}, {"permutations": 0}, {"runs": 0}):  # fmt: skip
+        by_options(TWO, headless, tmp_path)
+    for wrong in ({"score": "both"}, {"labels": "roman"}, {"choose": "best"}, {"wording": "v9"},
+                  {"permutations": "some"}, {"permutations": 0}, {"runs": 0},
+                  {"persona": "I am."}, {"score": "contrast"}, {"seed": -1}):  # fmt: skip
         with pytest.raises(ParameterError, match=next(iter(wrong))):
-            ask_logits(TWO, tiny_model, store=tmp_path, **wrong)
+            by_options(TWO, causal, tmp_path, **wrong)
+    for wrong in ({"labels": "alphabetical"}, {"role": "hero"}, {"score": "text"}):
+        with pytest.raises(ParameterError, match=next(iter(wrong))):
+            by_options(TWO, tiny_model, tmp_path, **wrong)
+
+
+def test_who_answers_by_what_stands_in_the_table_with_the_conditions(causal, tiny_model, tmp_path):
+    table = by_options(TWO, causal, tmp_path, role="hero", labels="alphabetical")
+    assert table.columns[:7].tolist() == list(COLUMNS)
+    assert table.iloc[0][["mode", "by", "role", "wording", "labels", "score"]].tolist() == [
+        "options", "logits", "hero", "v1", "alphabetical", "label",
+    ]  # fmt: skip
+    table = by_options(TWO, tiny_model, tmp_path, baseline="I am.")
+    assert table.iloc[0][["by", "wording", "score", "baseline"]].tolist() == [
+        "entailment", "sentence", "entailment", "I am.",
+    ]  # fmt: skip
+    kept = open_kept(tmp_path, "options", "two", "tiny-bert").rows
+    assert list(kept.columns) == [
+        "premise", "hypothesis", "entailment", "neutral", "contradiction",
+    ]  # fmt: skip
 
 
 @given(st.integers(2, 5))
 def test_orders_are_permutations_and_each_option_stands_at_each_place_once(count):
-    table = np.array(orders_of(count, "cyclic"))
+    table = np.array(_orders_of(count, "cyclic"))
     assert (np.sort(table, axis=0) == np.arange(count)[:, None]).all()
     assert (np.sort(table, axis=1) == np.arange(count)).all()
-    assert len(set(orders_of(count, "all"))) == np.prod(np.arange(1, count + 1))
-    assert orders_of(count, "reversed")[0][::-1] == orders_of(count, "given")[0]
-    assert len(orders_of(count, 3)) == 3
+    assert len(set(_orders_of(count, "all"))) == np.prod(np.arange(1, count + 1))
+    assert _orders_of(count, "reversed")[0][::-1] == _orders_of(count, "given")[0]
+    assert len(_orders_of(count, 3)) == 3
 
 
 def test_too_many_orders_are_refused():
     with pytest.raises(ParameterError, match="720 orders"):
-        orders_of(6, "all")
+        _orders_of(6, "all")
 
 
 # --- inference -------------------------------------------------------------------------------
 
 
 def test_shares_are_entailments_divided_by_their_sum(tiny_model, tmp_path):
-    table = nli_probabilities(MINI, tiny_model, store=tmp_path, dtype="float32")
+    table = shares_of(MINI, tiny_model, tmp_path, dtype="float32")
     respondent = load_respondent(tiny_model, dtype="float32")
     statement = MINI.statement(MINI.items[3])
     asked = [(statement, option_sentence(option.label)) for option in MINI.options]
@@ -203,7 +256,7 @@ def test_baseline_and_contrast_follow_their_formulas(tiny_model, tmp_path):
     first = {"item_id": "ipip20_1"}
 
     def shares(**how):
-        table = nli_probabilities(MINI, tiny_model, store=tmp_path, dtype="float32", **how)
+        table = shares_of(MINI, tiny_model, tmp_path, dtype="float32", **how)
         return table[table["item_id"] == first["item_id"]]["probability"].to_numpy()
 
     ratio = item[:, 0] / empty[:, 0]
@@ -214,8 +267,8 @@ def test_baseline_and_contrast_follow_their_formulas(tiny_model, tmp_path):
 
 def test_a_personas_options_are_binomial_in_what_it_entails(tiny_model, tmp_path):
     persona = "I am calm."
-    answers = likert_by_nli(
-        MINI, tiny_model, choose="expected", persona=persona, store=tmp_path, dtype="float32"
+    answers = by_options(
+        MINI, tiny_model, tmp_path, choose="expected", persona=persona, dtype="float32"
     )
     respondent = load_respondent(tiny_model, dtype="float32")
     asked = [(persona, MINI.statement(item)) for item in MINI.items]
@@ -225,38 +278,40 @@ def test_a_personas_options_are_binomial_in_what_it_entails(tiny_model, tmp_path
 
 def test_embedded_respondents_find_a_statement_accurate_and_its_denial_not(tmp_path):
     name = next(n for n in population() if "frozen" not in n)
-    saint = likert_by_nli(
-        MINI, name, choose="expected", store=tmp_path,
+    saint = by_options(
+        MINI, name, tmp_path, choose="expected",
         persona="I sympathize with others' feelings. I feel others' emotions.",
     ).set_index("item_id")["value"]  # fmt: skip
     assert saint["ipip20_2"] > 4 > 3 > saint["ipip20_7"]  # "Am not interested in other people's..."
 
 
 def test_draws_follow_the_probabilities_and_argmax_takes_the_first_of_equals():
-    rows = [("r", "two", "nli", "ipip20_1", i, "x", float(i), p)
+    rows = [("r", "two", "options", "ipip20_1", i, "x", float(i), p)
             for i, p in zip(range(1, 6), [0.1, 0.0, 0.4, 0.4, 0.1], strict=True)]  # fmt: skip
     columns = ["respondent_id", "questionnaire", "mode", "item_id", "option", "label", "value",
                "probability"]  # fmt: skip
     shares = pd.DataFrame(rows, columns=columns)
-    assert answers_from(shares, TWO)["value"].tolist() == [3.0]
-    assert answers_from(shares, TWO, "expected")["value"].tolist() == [pytest.approx(3.4)]
-    drawn = answers_from(shares, TWO, "draw", runs=4000, seed=1)
+    assert _chosen(shares, TWO, "argmax", 1, 0)["value"].tolist() == [3.0]
+    assert _chosen(shares, TWO, "expected", 1, 0)["value"].tolist() == [pytest.approx(3.4)]
+    drawn = _chosen(shares, TWO, "draw", runs=4000, seed=1)
     counts = drawn["value"].value_counts(normalize=True)
     assert np.allclose(counts.sort_index(), [0.1, 0.4, 0.4, 0.1], atol=0.03)
     assert drawn.columns.tolist() == [*COLUMNS, "probability"]
 
 
-def test_options_of_a_users_hypothesis_and_wrong_parameters(tiny_model, tmp_path):
-    table = answer(MINI, "nli", respondents=tiny_model, hypothesis="It is {label}.", store=tmp_path)
-    assert set(table["mode"]) == {"nli"}
+def test_a_wording_of_the_users_and_wrong_parameters(tiny_model, tmp_path):
+    table = by_options(MINI, tiny_model, tmp_path, wording="It is {label}.")
+    assert set(table["wording"]) == {"It is {label}."}
     for wrong, message in (
-        ({"hypothesis": "It is so."}, "label"),
+        ({"wording": "It is so."}, "label"),
         ({"score": "neutral"}, "score"),
         ({"persona": "I am.", "baseline": "I am."}, "persona"),
+        ({"persona": ""}, "persona"),
+        ({"baseline": 5}, "baseline"),
         ({"choose": "best"}, "choose"),
     ):
         with pytest.raises(ParameterError, match=message):
-            likert_by_nli(MINI, tiny_model, store=tmp_path, **wrong)
+            by_options(MINI, tiny_model, tmp_path, **wrong)
 
 
 @pytest.mark.parametrize(

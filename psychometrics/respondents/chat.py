@@ -1,131 +1,244 @@
-"""Put questionnaires to chat models over HTTP, and keep every reply the moment it arrives.
+"""Chat models over HTTP: each reply is kept the moment it arrives.
 
-Each request is a batch of statements in a run's order. Its reply is appended to a JSON-lines file
-and forced to the disk before it is used, under a key made from all that produced it. A run that is
-killed goes on from there; a request whose reply is in the file is not sent again.
+Each request is a batch of statements in a run's order. Its reply goes into the store before it is
+used, under a key made from all that produced it. A run that is killed goes on from there; a request
+whose reply is kept is not sent again, and of two runs that would send the same requests from one
+machine the second waits for the first.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import math
 import os
-import random
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+import warnings
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from tqdm import tqdm
 
 from ..answers import tidy
-from ..exceptions import ParameterError, RespondentError, StoreError
-from ..messages import caesar, messages, option_order
-from ..parsing import parse_reply
-from ..paths import store_dir
+from ..exceptions import ParameterError, RespondentError
+from ..messages import caesar, messages, option_order, parse_reply
+from ..paths import cache_dir
 from ..questionnaires import Questionnaire
-from ..store import answers_path
+from ..store import Kept, key_of, open_kept
 
 if TYPE_CHECKING:
-    from openai import OpenAI
+    from . import Progress
 
-LONGEST_PAUSE = 60.0
-"""Seconds that a back-off may grow to; a longer Retry-After is obeyed up to ``PATIENCE``."""
+CONDITIONS = {
+    "role": "default",
+    "wording": "v1",
+    "think": False,
+    "labels": "numeric",
+    "order": "given",
+    "cipher": 0,
+    "temperature": 0.0,
+    "max_tokens": None,
+    "shuffle": True,
+    "batch_size": 30,
+    "runs": 10,
+    "ask_again": 2,
+    "seed": 0,
+    "endpoint": None,
+}
+"""What may be set, and what it is if it is not.
+
+``role``, ``wording``, ``think``, ``labels`` and ``cipher`` as in
+:func:`psychometrics.messages.messages`; replies in cipher are deciphered before they are read.
+``order`` of the options: ``"given"``, ``"reversed"``, or ``"shuffled"``, drawn for each run.
+``temperature`` and ``max_tokens`` go to the endpoint; None leaves them to it. The paper has 0, or
+0.01 where 0 is not taken. ``shuffle``: whether each run has the statements in an order of its own,
+drawn with ``seed``. ``batch_size``: statements per request. ``runs``: how often the whole
+questionnaire is asked; the paper's ten. ``ask_again``: how often statements without a valid answer
+are put again, by themselves. ``endpoint``: an :class:`Endpoint`.
+"""
+OBEYED = 300.0
+"""Most seconds that a ``Retry-After`` is obeyed for; a longer one is said, and tried again then."""
 PATIENCE = 600.0
+"""Seconds after which a request that has had no reply is not begun again."""
 GIVE_UP_AFTER = 3
 """Requests without a reply, one after the other, after which a run stops."""
+LARGEST_REPLY = 4 * 2**20
+GRACE = 1.0
+"""Seconds that replies on their way are waited for when a run is stopped, and kept."""
 
 
-def ask_chat(
+@dataclass(frozen=True)
+class Endpoint:
+    """Where chat models are, and how fast they may be asked.
+
+    Parameters
+    ----------
+    base_url, api_key : str, optional
+        By default from the environment: ``OPENAI_BASE_URL``, ``OPENAI_API_KEY``.
+    timeout : float
+        Seconds that a whole reply may take.
+    concurrency : int
+        Most requests at the same time.
+    requests_per_minute : float, optional
+        Most requests begun in a minute.
+    retries : int
+        How often a request is sent again that had no reply (no connection, a time-out, status
+        408, 409, 429 or 5xx, a reply that cannot be read).
+    pause : float
+        First pause before that, in seconds; it doubles each time, up to a minute. A
+        ``Retry-After`` is obeyed by all requests.
+    name : str
+        Put before the models' names, where another endpoint has a model of the same name.
+
+    Raises
+    ------
+    ParameterError
+        The address is none, the key cannot be sent, or a number is impossible.
+
+    Examples
+    --------
+    >>> Endpoint("http://127.0.0.1:8000/v1", requests_per_minute=30).concurrency
+    4
+    """
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    timeout: float = 120.0
+    concurrency: int = 4
+    requests_per_minute: float | None = None
+    retries: int = 5
+    pause: float = 1.0
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        import httpx2
+
+        check_numbers(concurrency=self.concurrency, retries=self.retries)
+        for name, least in {"timeout": 0, "requests_per_minute": 0, "pause": -1}.items():
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value) and value > least):
+                raise ParameterError(f"{name} must be a positive number, got {value!r}.")
+        if self.base_url is not None:
+            try:
+                url = httpx2.URL(self.base_url)
+                fits = url.scheme in ("http", "https") and url.host and url.port != 0
+            except (httpx2.InvalidURL, TypeError, ValueError):
+                fits = False
+            if not fits:
+                raise ParameterError(
+                    f"base_url must be an address such as https://host/v1, got {self.base_url!r}."
+                )
+        key = self.api_key
+        if key is not None and not (isinstance(key, str) and key.isascii() and key.isprintable()):
+            raise ParameterError(
+                "api_key holds characters that cannot be sent, such as a line's end: copy it anew."
+            )
+
+    def resolved(self) -> Endpoint:
+        """The endpoint with what the environment says.
+
+        Raises
+        ------
+        RespondentError
+            Neither says where the endpoint is.
+        ParameterError
+            The environment's address or key is none.
+        """
+        url = self.base_url or os.environ.get("OPENAI_BASE_URL")
+        key = self.api_key or os.environ.get("OPENAI_API_KEY")
+        if not url and not key:
+            raise RespondentError(
+                "There is no chat endpoint: set OPENAI_BASE_URL and OPENAI_API_KEY in the "
+                "environment."
+            )
+        url = (url or "https://api.openai.com/v1").rstrip("/")
+        rest = {"timeout", "concurrency", "requests_per_minute", "retries", "pause", "name"}
+        return Endpoint(url, key, **{name: getattr(self, name) for name in rest})
+
+
+def identify(respondent: str, dtype: str | None = None, **conditions: object) -> dict:
+    """Say which model is asked, and refuse impossible conditions before anything is sent.
+
+    Parameters
+    ----------
+    respondent : str
+        The endpoint's name for the model.
+    dtype : None
+        Is the endpoint's business.
+    **conditions
+        Of ``CONDITIONS``.
+
+    Returns
+    -------
+    dict
+        ``respondent_id, source, model, revision, mode, dtype, fingerprint``.
+
+    Raises
+    ------
+    RespondentError, ParameterError
+        There is no endpoint, or a condition is impossible.
+
+    Examples
+    --------
+    >>> identify("my-model", endpoint=Endpoint("http://127.0.0.1:8000/v1"))["respondent_id"]
+    'my-model'
+    """
+    if not isinstance(respondent, str) or not respondent.strip():
+        raise ParameterError(f"model must be the endpoint's name for it, got {respondent!r}.")
+    how = _checked(**(CONDITIONS | conditions))
+    name = how["endpoint"].name
+    name = f"{name}/{respondent}" if name else respondent
+    return {
+        "respondent_id": name,
+        "source": "endpoint",
+        "model": respondent,
+        "revision": None,
+        "mode": "chat",
+        "dtype": None,
+        "fingerprint": key_of("chat-1", name),
+    }
+
+
+def put(
     questionnaire: Questionnaire,
-    model: str,
-    respondent_id: str | None = None,
-    role: str = "default",
-    wording: str = "v1",
-    think: bool = False,
-    labels: str = "numeric",
-    option_order: str = "given",
-    shift: int = 0,
-    shuffle: bool = True,
-    batch_size: int = 30,
-    runs: int = 10,
-    temperature: float | None = 0.0,
-    max_tokens: int | None = None,
-    ask_again: int = 2,
-    concurrency: int = 4,
-    requests_per_minute: float | None = None,
-    retries: int = 6,
-    pause: float = 1.0,
-    timeout: float = 120.0,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    seed: int = 0,
-    store: str | Path | None = None,
-    progress: bool = False,
+    respondent: str,
+    identity: dict,
+    store: str | Path | None,
+    bar: Progress,
+    **conditions: object,
 ) -> pd.DataFrame:
     """Put a questionnaire to a chat model behind an OpenAI-compatible endpoint.
 
     Parameters
     ----------
     questionnaire : Questionnaire
-    model : str
-        The endpoint's name for it.
-    respondent_id : str, optional
-        What the respondent is called and its replies are kept under; by default the model's
-        name. Give another one where another endpoint has a different model of the same name.
-    role, wording, think, labels, shift
-        As in :func:`psychometrics.messages.messages`. With a ``shift`` the statements go out in
-        cipher, and replies are deciphered before they are read.
-    option_order : {"given", "reversed", "shuffled"}
-        Order of the options; ``"shuffled"`` is drawn for each run.
-    shuffle : bool
-        Whether each run has the statements in an order of its own.
-    batch_size : int
-        Statements per request.
-    runs : int
-        How often the whole questionnaire is asked; the paper's ten.
-    temperature : float, optional
-        None leaves it to the endpoint. The paper has 0, or 0.01 where 0 is not taken.
-    max_tokens : int, optional
-        Longest reply.
-    ask_again : int
-        How often statements without a valid answer are put again, by themselves.
-    concurrency : int
-        Most requests at the same time.
-    requests_per_minute : float, optional
-        Most requests begun in a minute.
-    retries, pause
-        How often a request is sent again that had no reply (no connection, a time-out, status
-        408, 409, 429 or 5xx, a reply that cannot be read), and the first pause in seconds, which
-        doubles each time. A ``Retry-After`` is obeyed by all requests.
-    timeout : float
-        Seconds to wait for a reply.
-    base_url, api_key : str, optional
-        By default from the environment: ``OPENAI_BASE_URL``, ``OPENAI_API_KEY``.
-    seed : int
-        Of the orders.
+    respondent, identity
+        As in :func:`identify`, and what it gave.
     store : str or Path, optional
-        Folder of the response store, as in :func:`psychometrics.ask`.
-    progress : bool
-        Show a progress bar over requests.
+        Folder or URL of the store.
+    bar : Progress
+        Is moved on by a batch's statements.
+    **conditions
+        Of ``CONDITIONS``.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, questionnaire, mode, run, item_id, value, status``, then ``position`` (in the
-        run's order, from 1), ``options`` (the order of the options shown), ``role, wording,
-        attempts`` and ``raw`` (the last reply about the item). Statuses are those of
-        :func:`psychometrics.parsing.parse_reply`, and ``no_reply`` where none came.
+        ``respondent_id, questionnaire, mode, run, item_id, value, status``, then ``position`` (in
+        the run's order, from 1), ``options`` (the order of the options shown), ``attempts``,
+        ``raw`` (the last reply about the item) and the conditions. Statuses are those of
+        :func:`psychometrics.messages.parse_reply`, and ``no_reply`` where none came.
 
     Raises
     ------
     ParameterError
-        A parameter is impossible.
+        A condition is impossible.
     RespondentError
         The endpoint refuses the key, the model or the request, or does not answer at all; what
         it answered before is kept.
@@ -135,146 +248,82 @@ def ask_chat(
     References
     ----------
     Huang et al. (2024), section 3.1: prompts, shuffled statements, ten runs, temperature.
-
-    Examples
-    --------
-    >>> ask_chat(load_questionnaire("ipip20"), "gpt-4o-mini", runs=2)  # doctest: +SKIP
     """
-    check_numbers(
-        batch_size=batch_size,
-        runs=runs,
-        concurrency=concurrency,
-        ask_again=ask_again,
-        retries=retries,
-        seed=seed,
-    )
-    for what, value in {"timeout": timeout, "requests_per_minute": requests_per_minute}.items():
-        if value is not None and not value > 0:
-            raise ParameterError(f"{what} must be a positive number, got {value!r}.")
-    if not isinstance(model, str) or not model:
-        raise ParameterError(f"model must be the endpoint's name for it, got {model!r}.")
-    messages(
-        questionnaire, questionnaire.items[:1], role, wording, think, labels
-    )  # refuse before asking
-    store = Path(store).expanduser() if store is not None else store_dir()
-    name = respondent_id or model
-    replies = _Replies(replies_path(store, name, questionnaire.id))
-    line = _Line(_client(base_url, api_key, timeout), replies, retries, pause, requests_per_minute)
-    plan = batches(questionnaire, runs, shuffle, batch_size, option_order, seed)
-    settings = {"model": model, "temperature": temperature, "max_tokens": max_tokens}
-    settings = {key: value for key, value in settings.items() if value is not None}
-    look = {"role": role, "wording": wording, "think": think, "labels": labels, "shift": shift}
+    how = _checked(**(CONDITIONS | conditions))
+    endpoint = how.pop("endpoint")
+    plan = batches(questionnaire, how)
+    look = how["role"], how["wording"], how["think"], how["labels"]
+    messages(questionnaire, questionnaire.items[:1], *look)  # refuse before asking
+    settings = {"model": identity["model"]}
+    settings |= {n: how[n] for n in ("temperature", "max_tokens") if how[n] is not None}
+    name = identity["respondent_id"]
+    bar.expect(sum(len(batch["items"]) for batch in plan))
+    # Runs that differ in nothing but their number of runs would send the same requests.
+    same = {key: value for key, value in how.items() if key != "runs"}
+    same = key_of(str(store), identity["fingerprint"], questionnaire.model_dump_json(), repr(same))
+    with (
+        _alone(same, bar),
+        open_kept(store, "chat", questionnaire.id, name, {**identity, **how}) as kept,
+    ):
+        line = _Line(endpoint, kept, identity, settings)
 
-    def answered(batch: dict) -> list[dict]:
-        try:
-            return ask_batch(
-                questionnaire, batch, look, settings, ask_again, name, "chat", line.ask
-            )
-        except BaseException:
-            line.stop()  # at once, or this thread would begin the next batch
-            raise
+        async def answered(batch: dict) -> list[dict]:
+            talk = conversation(questionnaire, batch, name, "chat", how)
+            async with line.room:
+                asked, sent = next(talk), False
+                while True:
+                    reply = await line.ask(*asked)
+                    sent |= asked[1].get("sent", False)
+                    try:
+                        asked = talk.send(reply)
+                    except StopIteration as end:
+                        (bar.update if sent else bar.found)(len(batch["items"]))
+                        return end.value
 
-    rows = []
-    pool = ThreadPoolExecutor(max_workers=concurrency)
-    try:
-        waiting = [pool.submit(answered, batch) for batch in plan]
-        for done in tqdm(as_completed(waiting), total=len(plan), desc=name, disable=not progress):
-            with contextlib.suppress(_Stopped):  # the error that stopped it comes up by itself
-                rows += done.result()
-    finally:  # on an error or a key press: begin nothing more, but keep what is under way
-        line.stop()
-        pool.shutdown(wait=True, cancel_futures=True)
-        replies.close()
-        line.client.close()
-    return in_order(rows, questionnaire)
+        rows = _run(line.all(answered, plan))
+    return in_order(rows, questionnaire, how)
 
 
-def replies_path(store: str | Path, respondent_id: str, questionnaire_id: str) -> Path:
-    """The JSON-lines file that keeps a respondent's replies to a questionnaire."""
-    return answers_path(store, respondent_id, questionnaire_id, "chat").with_suffix(".jsonl")
-
-
-def read_replies(path: str | Path) -> pd.DataFrame:
-    """Every reply and failure that a file keeps, in the order in which they came.
-
-    Parameters
-    ----------
-    path : str or Path
-        As :func:`replies_path` gives it.
-
-    Returns
-    -------
-    DataFrame
-        ``key, time, run, attempt, items, request, reply, finish_reason, usage, error``.
-
-    Raises
-    ------
-    StoreError
-        The file cannot be read.
-    """
-    columns = ["key", "time", "run", "attempt", "items", "request", "reply", "finish_reason"]
-    return pd.DataFrame(_records(Path(path)), columns=[*columns, "usage", "error"])
-
-
-def ask_batch(
+def conversation(
     questionnaire: Questionnaire,
     batch: dict,
-    look: dict,
-    settings: dict,
-    ask_again: int,
     name: str,
     mode: str,
-    send: Callable[[dict, dict, str], str | None],
+    how: dict,
     parse: Callable = parse_reply,
-) -> list[dict]:
+) -> Generator[tuple[list[dict], dict], str | None, list[dict]]:
     """Ask a batch of :func:`batches`, then what is left of it, up to ``ask_again`` times more.
 
     Parameters
     ----------
     questionnaire : Questionnaire
     batch : dict
-    look : dict
-        ``role, wording, think, labels, shift``.
-    settings : dict
-        What a request holds besides its messages.
-    ask_again : int
     name, mode : str
         Of the respondent.
-    send : callable
-        Takes the request, what it is about and the name; gives the reply or None.
+    how : dict
+        The conditions ``role, wording, think, labels, cipher, ask_again``.
     parse : callable
-        As :func:`psychometrics.parsing.parse_reply`.
+        As :func:`psychometrics.messages.parse_reply`.
 
-    Returns
-    -------
-    list of dict
-        One row per item.
+    Yields
+    ------
+    messages, about : list of dict, dict
+        What to send, and what it is about (``run, attempt, items``); is to be sent the reply, or
+        None where there is none. Returns one row per item.
     """
     left = batch["items"]
     results = {}
-    for attempt in range(1, ask_again + 2):
+    for attempt in range(1, how["ask_again"] + 2):
         items = [item for item, _, _ in left]
         orders = [order for _, order, _ in left]
-        request = {
-            **settings,
-            "messages": messages(
-                questionnaire,
-                items,
-                look["role"],
-                look["wording"],
-                look["think"],
-                look["labels"],
-                orders,
-                look["shift"],
-            ),
-        }
+        look = how["role"], how["wording"], how["think"], how["labels"], orders, how["cipher"]
         about = {"run": batch["run"], "attempt": attempt, "items": [item.id for item in items]}
-        reply = send(request, about, name)
+        reply = yield messages(questionnaire, items, *look), about
         if reply is None:
             read = [("no_reply", None)] * len(items)
         else:
-            text = caesar(reply, -look["shift"]) if look["shift"] else reply
-            read = parse(text, questionnaire, items, look["labels"], orders)
+            text = caesar(reply, -how["cipher"]) if how["cipher"] else reply
+            read = parse(text, questionnaire, items, how["labels"], orders)
         for (item, order, position), (status, value) in zip(left, read, strict=True):
             results[item.id] = {
                 "respondent_id": name,
@@ -285,8 +334,6 @@ def ask_batch(
                 "status": status,
                 "position": position,
                 "options": " ".join(str(i + 1) for i in order),
-                "role": look["role"],
-                "wording": look["wording"],
                 "attempts": attempt,
                 "raw": reply,
             }
@@ -296,237 +343,53 @@ def ask_batch(
     return list(results.values())
 
 
-def batches(
-    questionnaire: Questionnaire, runs: int, shuffle: bool, batch_size: int, order: str, seed: int
-) -> list[dict]:
-    """Split all runs into batches: of each item its order of options and its place in the run."""
-    plan = []
-    for run in range(1, runs + 1):
-        rng = np.random.default_rng([seed, run])  # a run's order does not hang on their number
-        places = (
-            rng.permutation(len(questionnaire.items))
-            if shuffle
-            else range(len(questionnaire.items))
-        )
+def batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
+    """Split all runs into batches: of each item its order of options and its place in the run.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    how : dict
+        The conditions ``runs, shuffle, batch_size, order, seed``.
+
+    Returns
+    -------
+    list of dict
+        ``run`` and ``items``, a list of (item, order of options, place from 1).
+    """
+    plan, count = [], len(questionnaire.items)
+    for run in range(1, how["runs"] + 1):
+        rng = np.random.default_rng([how["seed"], run])  # whatever the number of runs
+        places = rng.permutation(count) if how["shuffle"] else range(count)
         counts = {len(questionnaire.choices(item)) for item in questionnaire.items}
-        drawn = {count: option_order(count, order, rng) for count in sorted(counts)}
+        drawn = {n: option_order(n, how["order"], rng) for n in sorted(counts)}
         items = []
         for position, place in enumerate(places, start=1):
             item = questionnaire.items[int(place)]
             items.append((item, drawn[len(questionnaire.choices(item))], position))
-        for start in range(0, len(items), batch_size):
-            plan.append({"run": run, "items": items[start : start + batch_size]})
+        for start in range(0, count, how["batch_size"]):
+            plan.append({"run": run, "items": items[start : start + how["batch_size"]]})
     return plan
 
 
-def in_order(rows: list[dict], questionnaire: Questionnaire) -> pd.DataFrame:
-    """Answers as a tidy table, by run and then as the questionnaire has its items."""
+def in_order(rows: list[dict], questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
+    """Answers as a tidy table, by run and then as the questionnaire has its items; conditions last.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Of :func:`conversation`.
+    questionnaire : Questionnaire
+    how : dict
+        The conditions.
+    """
     place = {item.id: i for i, item in enumerate(questionnaire.items)}
-    return tidy(sorted(rows, key=lambda row: (row["run"], place[row["item_id"]])), questionnaire)
+    table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
+    shown = ("role", "wording", "think", "labels", "order", "cipher", "temperature")
+    return table.assign(**{name: how[name] for name in shown if name in how})
 
 
-class _Line:
-    """Sends requests: retries, pauses that all threads keep, and the replies' file."""
-
-    def __init__(self, client: OpenAI, replies: _Replies, retries, pause, per_minute) -> None:
-        self.client = client
-        self.replies = replies
-        self.retries = retries
-        self.pause = pause
-        self.gap = 60.0 / per_minute if per_minute else 0.0
-        self.lock = threading.Lock()
-        self.free_at = 0.0
-        self.failures = 0
-        self.stopped = threading.Event()
-
-    def stop(self) -> None:
-        self.stopped.set()
-
-    def ask(self, request: dict, about: dict, name: str) -> str | None:
-        """The reply, from the file if it is there; None if none came after all retries."""
-        key = _key(request, about, name)
-        if (known := self.replies.get(key)) is not None:
-            return known
-        for attempt in range(self.retries + 1):
-            self._wait()
-            try:
-                reply = self._send(request)
-            except _Retry as error:
-                self.replies.append({"key": key, **about, "error": str(error)})
-                pause = min(self.pause * 2**attempt, LONGEST_PAUSE) * random.uniform(0.75, 1.25)
-                if error.after is not None:
-                    self._hold(error.after)
-                elif attempt < self.retries:
-                    self.stopped.wait(pause)
-                continue
-            self.replies.append({"key": key, **about, "request": request, **reply})
-            with self.lock:
-                self.failures = 0
-            return reply["reply"]
-        with self.lock:
-            self.failures += 1
-            if self.failures >= GIVE_UP_AFTER:
-                raise RespondentError(
-                    f"{name} at {self.client.base_url} gave no reply to {self.failures} requests "
-                    f"in a row, {self.retries + 1} times each: see the last error in "
-                    f"{self.replies.path}, and run again to go on from there."
-                )
-        return None
-
-    def _send(self, request: dict) -> dict:
-        import openai
-
-        try:
-            answer = self.client.chat.completions.create(**request)
-        except (openai.APITimeoutError, openai.APIConnectionError) as error:
-            raise _Retry(f"{type(error).__name__}: {error.__cause__ or error}") from error
-        except openai.APIStatusError as error:
-            quota = getattr(error, "code", None) == "insufficient_quota"
-            if not quota and (error.status_code in (408, 409, 429) or error.status_code >= 500):
-                after = _retry_after(error.response.headers)
-                raise _Retry(f"status {error.status_code}", after) from error
-            raise RespondentError(
-                f"{request['model']} at {self.client.base_url} refuses the request with status "
-                f"{error.status_code}: {str(error.message)[:200]}"
-            ) from error
-        except (openai.OpenAIError, ValueError) as error:  # a body that is no JSON
-            raise _Retry(f"unreadable reply: {str(error)[:200]}") from error
-        try:
-            choice = answer.choices[0]
-            text = choice.message.content
-            if text is None:
-                text = getattr(choice.message, "refusal", None) or ""
-            usage = answer.usage.model_dump(exclude_none=True) if answer.usage else None
-        except (AttributeError, IndexError, TypeError) as error:
-            raise _Retry(f"unreadable reply: {str(answer)[:200]}") from error
-        return {"reply": text, "finish_reason": choice.finish_reason, "usage": usage}
-
-    def _wait(self) -> None:
-        """Until it is this request's turn; all threads share the turns."""
-        while not self.stopped.is_set():
-            with self.lock:
-                now = time.monotonic()
-                if now >= self.free_at:
-                    self.free_at = now + self.gap
-                    return
-                left = self.free_at - now
-            self.stopped.wait(left)
-        raise _Stopped
-
-    def _hold(self, seconds: float) -> None:
-        with self.lock:
-            self.free_at = max(self.free_at, time.monotonic() + min(seconds, PATIENCE))
-
-
-class _Retry(Exception):
-    """A request had no reply and may be sent again; ``after`` so many seconds, if it was said."""
-
-    def __init__(self, why: str, after: float | None = None) -> None:
-        super().__init__(why)
-        self.after = after
-
-
-class _Stopped(Exception):
-    """Another thread has ended the run."""
-
-
-class _Replies:
-    """The replies' file: what is in it, and appending to it so that a crash loses nothing."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.lock = threading.Lock()
-        self.known = {
-            record["key"]: record["reply"]
-            for record in _records(path)
-            if isinstance(record.get("reply"), str) and "key" in record
-        }
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            size = os.fstat(self.file).st_size
-            if size and os.pread(self.file, 1, size - 1) != b"\n":
-                os.write(self.file, b"\n")  # a line that was cut short stays a line of its own
-        except OSError as error:
-            raise StoreError(f"{path} cannot be written: {error.strerror}.") from error
-
-    def get(self, key: str) -> str | None:
-        with self.lock:
-            return self.known.get(key)
-
-    def append(self, record: dict) -> None:
-        record = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **record}
-        line = (json.dumps(record, ensure_ascii=False) + "\n").encode()
-        with self.lock:
-            try:
-                while line:
-                    line = line[os.write(self.file, line) :]
-                os.fsync(self.file)
-            except OSError as error:
-                raise StoreError(
-                    f"{self.path} cannot be written ({error.strerror}): free some space, and run "
-                    "again; what it holds is kept."
-                ) from error
-            if "reply" in record:
-                self.known[record["key"]] = record["reply"]
-
-    def close(self) -> None:
-        os.close(self.file)
-
-
-def _records(path: Path) -> list[dict]:
-    try:
-        lines = path.read_bytes().split(b"\n") if path.exists() else []
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
-    records = []
-    for line in lines:
-        try:
-            record = json.loads(line)
-        except ValueError:  # cut short when its writer was killed
-            continue
-        if isinstance(record, dict):
-            records.append(record)
-    return records
-
-
-def _key(request: dict, about: dict, name: str) -> str:
-    from .sources import digest_text
-
-    parts = [name, json.dumps(request, sort_keys=True, ensure_ascii=False)]
-    return digest_text(*parts, str(about["run"]), str(about["attempt"]))[:32]
-
-
-def _client(base_url: str | None, api_key: str | None, timeout: float) -> OpenAI:
-    import openai
-
-    if not (api_key or os.environ.get("OPENAI_API_KEY")):
-        if not (base_url or os.environ.get("OPENAI_BASE_URL")):
-            raise RespondentError(
-                "There is no chat endpoint: set OPENAI_BASE_URL and OPENAI_API_KEY in the "
-                "environment."
-            )
-        api_key = "none"  # a server of one's own asks for no key, the client for some text
-    return openai.OpenAI(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=0)
-
-
-def _retry_after(headers) -> float | None:
-    """Seconds that the server asks to wait: a number, or a date."""
-    try:
-        if (value := headers.get("retry-after-ms")) is not None:
-            return max(float(value) / 1000, 0.0)
-        value = headers.get("retry-after")
-        if value is None:
-            return None
-        try:
-            return max(float(value), 0.0)
-        except ValueError:
-            return max(parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
-    except (TypeError, ValueError):
-        return None
-
-
-def check_numbers(**given) -> None:
+def check_numbers(**given: object) -> None:
     """Refuse numbers of runs, batches and the like that make no sense.
 
     Raises
@@ -534,6 +397,307 @@ def check_numbers(**given) -> None:
     ParameterError
     """
     for name, value in given.items():
-        least = 1 if name in ("batch_size", "runs", "concurrency") else 0
+        least = 1 if name in ("batch_size", "runs", "run", "concurrency", "max_tokens") else 0
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
+
+
+def check_look(how: dict) -> None:
+    """Refuse conditions of a conversation that no message can be made from.
+
+    Raises
+    ------
+    ParameterError
+    """
+    check_numbers(**{n: how[n] for n in ("batch_size", "runs", "ask_again", "seed")})
+    cipher = how["cipher"]
+    if not isinstance(cipher, int) or isinstance(cipher, bool):
+        raise ParameterError(f"cipher must be a whole number of places, got {cipher!r}.")
+    option_order(2, how["order"], np.random.default_rng(0))
+
+
+def _checked(**how: object) -> dict:
+    check_look(how)
+    if (t := how["temperature"]) is not None and not (_is_number(t) and 0 <= t < math.inf):
+        raise ParameterError(f"temperature must be a number from 0, or None, got {t!r}.")
+    if how["max_tokens"] is not None:
+        check_numbers(max_tokens=how["max_tokens"])
+    endpoint = how["endpoint"] if how["endpoint"] is not None else Endpoint()
+    if not isinstance(endpoint, Endpoint):
+        raise ParameterError(f"endpoint must be an Endpoint, got {endpoint!r}.")
+    return how | {"endpoint": endpoint.resolved()}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+@contextlib.contextmanager
+def _alone(key: str, bar: Progress) -> Iterator[None]:
+    """Wait until no other process of this machine makes the same run: it would be paid twice."""
+    import filelock
+
+    folder = cache_dir() / "running"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(folder / f"{key}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            bar.set_postfix_str("waiting for the same run in another process")
+            lock.acquire()
+    except OSError:  # no place for a lock: only money is at stake
+        yield
+        return
+    with lock, contextlib.ExitStack() as stack:
+        stack.callback(lock.release)
+        yield
+
+
+def _run(work: Coroutine) -> list[dict]:
+    """Run a coroutine in a thread: a notebook has a loop already, and a key press is heard here."""
+    loop, ended = asyncio.new_event_loop(), threading.Event()
+
+    async def whole() -> list[dict]:
+        try:
+            return await work
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    future = asyncio.run_coroutine_threadsafe(whole(), loop)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        ended.wait(2 * GRACE)
+        raise
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(GRACE)
+        if not thread.is_alive():
+            loop.close()
+
+
+class _Line:
+    """Sends requests: retries, pauses that all requests keep, and the store.
+
+    The requests are sent with httpx2 itself and not with the openai client, which reads a reply to
+    its end however long it is, follows redirects, takes no total time-out, and obeys a
+    ``Retry-After`` by the request that got it alone.
+    """
+
+    def __init__(self, endpoint: Endpoint, kept: Kept, identity: dict, settings: dict) -> None:
+        import httpx2
+
+        self.endpoint, self.kept, self.identity, self.settings = endpoint, kept, identity, settings
+        self.known = dict(kept.rows["reply"]) if len(kept) else {}
+        self.room = asyncio.Semaphore(endpoint.concurrency)
+        self.http = httpx2.AsyncClient(follow_redirects=False, timeout=endpoint.timeout)
+        self.headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if endpoint.api_key:
+            self.headers["Authorization"] = f"Bearer {endpoint.api_key}"
+        self.gap = 60.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
+        self.free_at = 0.0
+        self.stopped = False
+        self.replies = self.failures = 0
+        self.last = ""
+
+    async def all(self, answered: Callable, plan: list[dict]) -> list[dict]:
+        """The rows of all batches; an error ends the run, after what is on its way is kept."""
+        rows: list[dict] = []
+        tasks = [asyncio.ensure_future(answered(batch)) for batch in plan]
+        try:
+            for done in asyncio.as_completed(tasks):
+                rows += await done
+            if self.failures and not self.replies:
+                raise self._dead()
+            return rows
+        finally:
+            self.stopped = True
+            if left := [task for task in tasks if not task.done()]:
+                await asyncio.wait(left, timeout=GRACE)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.http.aclose()
+
+    async def ask(self, prompt: list[dict], about: dict) -> str | None:
+        """The reply, from the store if it is there; None if none came after all retries."""
+        import tenacity as t
+
+        request = {**self.settings, "messages": prompt}
+        text = json.dumps(request, sort_keys=True)
+        run = str(about["run"]), str(about["attempt"])
+        key = key_of(self.identity["fingerprint"], text, *run)
+        if key in self.known:
+            return self.known[key]
+        about["sent"] = True
+        again = t.AsyncRetrying(
+            retry=t.retry_if_exception_type(_NoReply),
+            stop=t.stop_after_attempt(self.endpoint.retries + 1) | t.stop_after_delay(PATIENCE),
+            wait=self._pause,
+            reraise=True,
+        )
+        began = time.perf_counter()
+        try:
+            found = await again(self._send, text)
+        except _NoReply as error:
+            self.failures += 1
+            self.last = str(error)
+            if self.failures < GIVE_UP_AFTER:
+                return None
+            self.stopped = True
+            raise self._dead() from error
+        except RespondentError:
+            self.stopped = True  # at once, or the next request would be begun
+            raise
+        row = {"run": about["run"], "attempt": about["attempt"]}
+        row |= {"items": " ".join(about["items"]), "request": text, **found}
+        index = pd.Index([key], name="key")
+        self.kept.add(pd.DataFrame([row], index=index), seconds=time.perf_counter() - began)
+        self.known[key] = found["reply"]
+        self.failures, self.replies = 0, self.replies + 1
+        return found["reply"]
+
+    async def _send(self, text: str) -> dict:
+        import httpx2
+
+        while (left := self.free_at - time.monotonic()) > 0:
+            await asyncio.sleep(left)
+        if self.stopped:
+            raise asyncio.CancelledError
+        self.free_at = time.monotonic() + self.gap
+        url, body = f"{self.endpoint.base_url}/chat/completions", bytearray()
+        try:
+            async with (
+                asyncio.timeout(self.endpoint.timeout),
+                self.http.stream("POST", url, content=text, headers=self.headers) as response,
+            ):
+                async for part in response.aiter_raw():
+                    body += part
+                    if len(body) > LARGEST_REPLY:
+                        raise _NoReply(f"a reply of more than {LARGEST_REPLY:,} bytes")
+        except TimeoutError as error:
+            raise _NoReply(f"no whole reply in {self.endpoint.timeout:g} s") from error
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            raise _NoReply(f"{type(error).__name__} {error}".strip()) from error
+        try:
+            content = json.loads(body)
+        except (ValueError, RecursionError):
+            content = None
+        status = response.status_code
+        if status in (408, 409, 429) or status >= 500:
+            said = content.get("error") if isinstance(content, dict) else None
+            if not (isinstance(said, dict) and said.get("code") == "insufficient_quota"):
+                after = _retry_after(response.headers)
+                self._hold(after)
+                raise _NoReply(f"status {status}", after)
+        if not response.is_success:
+            raise RespondentError(self._refusal(response, content, body))
+        found = _reply_of(content)
+        if found is None:
+            raise _NoReply(f"unreadable reply: {self._scrubbed(body)}")
+        return found
+
+    def _pause(self, state: object) -> float:
+        """Seconds until the next attempt, where the server did not say them."""
+        if state.outcome.exception().after is not None:
+            return 0.0
+        grown = self.endpoint.pause * 2 ** min(state.attempt_number - 1, 10)
+        return min(grown, 60.0) * np.random.default_rng().uniform(0.75, 1.25)
+
+    def _hold(self, after: float | None) -> None:
+        """Begin no request for the seconds that the server asks for."""
+        if after is None:
+            return
+        if after > OBEYED:
+            warnings.warn(
+                f"{self._where()} asks to wait {after:g} s: it is asked again in {OBEYED:g} s.",
+                stacklevel=2,
+            )
+        self.free_at = max(self.free_at, time.monotonic() + min(after, OBEYED))
+
+    def _where(self) -> str:
+        import httpx2
+
+        url = httpx2.URL(self.endpoint.base_url)
+        return f"{self.identity['respondent_id']} at {url.copy_with(userinfo=b'')}"
+
+    def _dead(self) -> RespondentError:
+        return RespondentError(
+            f"{self._where()} gave no reply to {self.failures} requests in a row, up to "
+            f"{self.endpoint.retries + 1} times each (the last: {self.last}): see that it runs and "
+            "that OPENAI_BASE_URL is its address, and run again to go on from there."
+        )
+
+    def _refusal(self, response: object, content: object, body: bytes) -> str:
+        said = content.get("error", content) if isinstance(content, dict) else None
+        said = said.get("message") if isinstance(said, dict) else said
+        why = self._scrubbed(said if isinstance(said, str) else bytes(body))
+        if response.is_redirect:
+            why = self._scrubbed(
+                f"it sends elsewhere ({response.headers.get('location', 'nowhere')}), where "
+                "prompts and key do not follow; name that address if you trust it"
+            )
+        return f"{self._where()} refuses the request with status {response.status_code}: {why}"
+
+    def _scrubbed(self, text: str | bytes) -> str:
+        """The beginning of what the server said, without the key."""
+        text = text.decode("utf-8", "replace") if not isinstance(text, str) else text
+        if self.endpoint.api_key:
+            text = text.replace(self.endpoint.api_key, "…")
+        return _valid(" ".join(text.split()))[:200]
+
+
+class _NoReply(Exception):
+    """A request had no reply and may be sent again; ``after`` so many seconds, if it was said."""
+
+    def __init__(self, why: str, after: float | None = None) -> None:
+        super().__init__(why)
+        self.after = after
+
+
+def _reply_of(content: object) -> dict | None:
+    """Text, finish reason and usage of a completion; None if it is none."""
+    try:
+        choice = content["choices"][0]
+        message = choice["message"]
+        said = message.get("content")
+    except (LookupError, TypeError, AttributeError):
+        return None
+    if said is None:
+        said = message.get("refusal") or ""
+    if isinstance(said, list):  # of parts
+        parts = [part.get("text", "") if isinstance(part, dict) else part for part in said]
+        said = "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
+    text = said if isinstance(said, str) else json.dumps(said)
+    reason, usage = choice.get("finish_reason"), content.get("usage")
+    return {
+        "reply": _valid(text),
+        "finish_reason": None if reason is None else _valid(str(reason)),
+        "usage": None if usage is None else json.dumps(usage),
+    }
+
+
+def _valid(text: str) -> str:
+    """Text that can be written: a lone surrogate becomes the sign for what cannot be read."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _retry_after(headers: object) -> float | None:
+    """Seconds that the server asks to wait: a number, or a date."""
+    try:
+        if (value := headers.get("retry-after-ms")) is not None:
+            seconds = float(value) / 1000
+        elif (value := headers.get("retry-after")) is None:
+            return None
+        else:
+            try:
+                seconds = float(value)
+            except ValueError:
+                seconds = parsedate_to_datetime(value).timestamp() - time.time()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return None if math.isnan(seconds) else max(seconds, 0.0)

@@ -1,8 +1,9 @@
 """A chat endpoint on this machine behind which a simulated respondent sits.
 
-It speaks as much of the OpenAI protocol as :func:`psychometrics.respondents.chat.ask_chat` needs, reads the
-prompt as a model would, and answers from known traits, with known bad habits. So the whole way of
-an answer, from prompt to score, can be checked against what was put in.
+It speaks as much of the OpenAI protocol as asking needs, reads the prompt as a model would, and
+answers from known traits, with known bad habits. So the whole way of an answer, from prompt to
+score, can be checked against what was put in. It is a server and no stand-in for the client's
+connection, so that any other client, and another process, can ask it as well.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -21,7 +22,7 @@ import pandas as pd
 from ..exceptions import ParameterError
 from ..messages import caesar
 from ..questionnaires import Questionnaire
-from .persons import simulate_graded
+from . import simulated
 from .sources import digest_text
 
 REFUSAL = "As a language model, I have no personality to describe."
@@ -43,7 +44,7 @@ def simulated_endpoint(
     questionnaire : Questionnaire
         The one that will be asked.
     traits : DataFrame, shape (respondents, scales)
-        As from :func:`psychometrics.respondents.persons.draw_traits`; the index names the models.
+        As from :func:`psychometrics.respondents.simulated.draw_traits`; the index names the models.
     refuses : float
         Share of requests that get a refusal.
     strays : float
@@ -55,7 +56,7 @@ def simulated_endpoint(
     Yields
     ------
     str
-        The base URL for ``ask_chat``.
+        The base URL.
 
     Raises
     ------
@@ -64,16 +65,16 @@ def simulated_endpoint(
 
     Examples
     --------
-    >>> from psychometrics.respondents.chat import ask_chat
+    >>> import urllib.request
+    >>> from psychometrics.messages import messages
     >>> from psychometrics.questionnaires import load_questionnaire
-    >>> from psychometrics.respondents.persons import draw_traits
-    >>> import tempfile
     >>> mini = load_questionnaire("ipip20")
-    >>> with simulated_endpoint(mini, draw_traits(mini, 1)) as url:
-    ...     answers = ask_chat(mini, "simulated-1", runs=1, base_url=url,
-    ...                        store=tempfile.mkdtemp())
-    >>> answers["status"].unique().tolist()
-    ['ok']
+    >>> request = {"model": "simulated-1", "messages": messages(mini, mini.items[:1])}
+    >>> with simulated_endpoint(mini, simulated.draw_traits(mini, 1) * 0 + 60.0) as url:
+    ...     body = json.dumps(request).encode()
+    ...     reply = urllib.request.urlopen(f"{url}/chat/completions", body).read()
+    >>> json.loads(reply)["choices"][0]["message"]["content"]
+    '1: 5'
     """
     for name, share in {
         "refuses": refuses,
@@ -94,9 +95,7 @@ def simulated_endpoint(
             asked[digest := digest_text(model, system, user)] += 1
             rng = np.random.default_rng([seed, int(digest[:8], 16), asked[digest]])
         draw = int(rng.integers(1 << 31))
-        draws = simulate_graded(
-            questionnaire, traits=traits.loc[[model]], seed=draw, difficulty_sd=0.0
-        )
+        draws = simulated.answers(questionnaire, traits.loc[[model]], seed=draw, difficulty_sd=0.0)
         luck = rng.random(1 + 2 * len(questionnaire.items))
         if luck[0] < refuses:
             text = REFUSAL
@@ -141,31 +140,19 @@ def _lines(questionnaire, user, values, luck, strays, first_option) -> str:
     return "\n".join(line for _, line in sorted(lines))
 
 
-def _handler(reply, models: set[str]) -> type[BaseHTTPRequestHandler]:
+def _handler(reply: Callable, models: set[str]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            size = int(self.headers.get("Content-Length", 0))
-            request = json.loads(self.rfile.read(size))
-            model = request.get("model")
-            if model not in models:
-                return self._send(404, {"error": {"message": f"There is no model '{model}'."}})
-            text = reply(model, request["messages"])
-            message = {"role": "assistant", "content": text}
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            return self._send(
-                200,
-                {
-                    "id": "chatcmpl-1",
-                    "object": "chat.completion",
-                    "created": 0,
-                    "model": model,
-                    "choices": [choice],
-                },
-            )
-
-        def _send(self, status: int, content: dict) -> None:
+            request = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            if (model := request.get("model")) in models:
+                message = {"role": "assistant", "content": reply(model, request["messages"])}
+                choice = {"index": 0, "message": message, "finish_reason": "stop"}
+                status, content = 200, {"id": "1", "object": "chat.completion", "created": 0}
+                content |= {"model": model, "choices": [choice]}
+            else:
+                status, content = 404, {"error": {"message": f"There is no model '{model}'."}}
             body = json.dumps(content).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -173,7 +160,7 @@ def _handler(reply, models: set[str]) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_args) -> None:
+        def log_message(self, *_args: object) -> None:
             pass
 
     return Handler

@@ -1,182 +1,196 @@
-"""Answers without a conversation: probabilities of options from a model's logits or by entailment.
+"""Answers without a conversation: probabilities of options from logits or by entailment.
 
-Both ways give a probability for every option of every item; an answer is the most probable one,
-or is drawn.
+A language model is asked for the probability of each option as its next words, an NLI classifier
+for whether a sentence made from the option follows. Both give a probability for every option of
+every item; an answer is the most probable one, is drawn, or is their mean.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from tqdm import tqdm
 
 from ..answers import tidy
-from ..ask import answered, identified
 from ..exceptions import ParameterError, RespondentError
-from ..messages import messages, option_labels
-from ..paths import store_dir
+from ..messages import FORM, messages, option_labels
 from ..questionnaires import Questionnaire
-from ..store import answers_path, write_answers
+from ..store import Kept, key_of, open_kept
+from ._prompting import Buffer
+from .loading import load_config, load_model, moved, resolve_device
+from .sources import digest_text, fetched, find, read_json
 
 if TYPE_CHECKING:
+    import torch
+
+    from . import Progress
     from .nli import NLIRespondent
 
-HANDLING = "logits-1"
-"""Version of all that this file does to an answer; part of the key of stored ones."""
-CHOICES = ("argmax", "draw", "expected")
-PERMUTATIONS = ("given", "reversed", "cyclic", "all")
+CONDITIONS = {
+    "role": "default",
+    "wording": None,
+    "labels": "numeric",
+    "permutations": "cyclic",
+    "score": None,
+    "persona": None,
+    "baseline": None,
+    "choose": "argmax",
+    "runs": 1,
+    "seed": 0,
+}
+"""What may be set, and what it is if it is not.
+
+Of both kinds of respondent: ``choose``, ``"argmax"`` for the most probable option (the first of
+equals), ``"draw"`` for one drawn with ``seed`` in each of ``runs``, ``"expected"`` for the mean of
+the values weighted by their probabilities, ``"none"`` for the probabilities themselves, one row per
+option. Every respondent is drawn with the same stream.
+
+Of language models: ``role``, ``wording`` and ``labels`` as in
+:func:`psychometrics.messages.messages`; ``permutations``, the orders of the options shown,
+``"given"``, ``"reversed"``, ``"cyclic"`` (each option stands at every place once), ``"all"``, or so
+many drawn with ``seed``; ``score``, what is scored as the reply: the option's ``"label"``, its
+``"text"``, or ``"text_mean"``, the mean over the text's tokens, which does not put long texts at a
+disadvantage.
+
+Of NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default that of
+:func:`option_sentence`; ``score``, the probability of ``"entailment"``, or ``"contrast"``,
+entailment over entailment and contradiction; ``baseline``, a premise without content: scores are
+divided by the option's score after it, which takes away a liking for the option's words;
+``persona``, sentences in the first person. A persona makes it another question: it is the premise,
+the item is the hypothesis, and the answer is where the persona would stand. With
+:math:`p = (1 + P_e - P_c) / 2` the options have the probabilities of a binomial distribution over
+their ranks. That rule is this project's, not the papers'.
+"""
+HANDLING = "options-1"
+"""Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
+_CHOICES = ("argmax", "draw", "expected", "none")
+_PERMUTATIONS = ("given", "reversed", "cyclic", "all")
+_SCORES = {"logits": ("label", "text", "text_mean"), "entailment": ("entailment", "contrast")}
+_ONLY = {
+    "logits": ("role", "labels", "permutations"),
+    "entailment": ("persona", "baseline"),
+}
 MAX_PERMUTATIONS = 120
 BATCH = 16
 
 
-def likert_by_nli(
-    questionnaire: Questionnaire,
-    respondents: str | Path | NLIRespondent | Iterable = "embedded",
-    choose: str = "argmax",
-    runs: int = 1,
-    seed: int = 0,
-    store: str | Path | None = None,
-    progress: bool = False,
-    **how,
-) -> pd.DataFrame:
-    """Answers of NLI respondents to a questionnaire: which option does the statement entail?
+def identify(
+    respondent: str | Path | NLIRespondent, dtype: str | None = None, **conditions: object
+) -> dict:
+    """Say who answers, by logits or by entailment, and refuse conditions that do not go with it.
 
     Parameters
     ----------
-    questionnaire : Questionnaire
-    respondents : str or respondent, or several
-        As in :func:`psychometrics.ask`; ``"embedded"`` is the population that comes along.
-    choose : {"argmax", "draw", "expected"}
-        The most probable option, one drawn by the probabilities, or the mean of the values
-        weighted by them.
-    runs : int
-        How often an answer is drawn; the other choices come out the same each time.
-    seed : int
-        Of the draws.
-    store, progress
-        As in :func:`psychometrics.ask`.
-    **how
-        ``hypothesis``, ``score``, ``baseline``, ``persona`` and ``dtype`` of
-        :func:`nli_probabilities`.
+    respondent : str, Path or NLIRespondent
+        An embedded member, a folder or a hub id; a classifier is asked by entailment, a causal or
+        an encoder-decoder model by its logits.
+    dtype : {"float32", "bfloat16"}, optional
+        Precision of the computations; of logits float32 if left out.
+    **conditions
+        Of ``CONDITIONS``.
 
     Returns
     -------
-    DataFrame
-        ``respondent_id, questionnaire, mode, run, item_id, value, status, probability`` (of the
-        option chosen; missing with ``expected``).
+    dict
+        ``respondent_id, source, model, revision, mode, dtype, fingerprint`` and ``by``, which is
+        ``"logits"`` or ``"entailment"``.
 
     Raises
     ------
-    RespondentError, ParameterError, StoreError
-        A respondent, parameter or store is not usable.
+    RespondentError, ParameterError
+        The model or a condition is not usable.
 
     Examples
     --------
-    >>> from psychometrics.questionnaires import load_questionnaire
-    >>> likert_by_nli(load_questionnaire("ipip20"), "minilm-mnli-l6-s2")  # doctest: +SKIP
+    >>> identify("minilm-mnli-l3-s16")["by"]
+    'entailment'
     """
-    _check_choice(choose, runs)
-    shares = nli_probabilities(questionnaire, respondents, store=store, progress=progress, **how)
-    return answers_from(shares, questionnaire, choose, runs, seed)
+    from . import nli  # torch
+
+    by = "entailment"
+    if not hasattr(respondent, "answer"):
+        source = find(respondent)
+        if source.kind != "embedded" and not _is_classifier(source):
+            by, dtype = "logits", dtype or "float32"
+    who = nli.identify(respondent, dtype) | {"by": by}
+    _checked(who, **(CONDITIONS | conditions))
+    return who | {
+        "mode": "options",
+        "fingerprint": digest_text(who["fingerprint"], HANDLING, who["by"]),
+    }
 
 
-def nli_probabilities(
+def opened(respondent: str | Path | NLIRespondent, identity: dict, **_: object) -> object:
+    """The respondent, to be loaded at its first question and then kept for all questionnaires."""
+    from . import nli  # torch
+
+    if identity["by"] == "entailment":
+        return nli.opened(respondent, identity)
+    return _Scorer(respondent, identity["dtype"])
+
+
+def put(
     questionnaire: Questionnaire,
-    respondents: str | Path | NLIRespondent | Iterable = "embedded",
-    hypothesis: str | None = None,
-    score: str = "entailment",
-    baseline: str | None = None,
-    persona: str | None = None,
-    store: str | Path | None = None,
-    dtype: str | None = None,
-    progress: bool = False,
+    respondent: str | Path | NLIRespondent,
+    identity: dict,
+    store: str | Path | None,
+    bar: Progress,
+    **conditions: object,
 ) -> pd.DataFrame:
-    """Probability of every option by natural language inference.
-
-    The premise is the item as a whole sentence, the hypothesis is made from the option ("As a
-    description of me, this is very accurate."). Scores over the options of an item are divided by
-    their sum. An answer says which option the sentence makes believable to the model: the
-    model has not been asked about itself.
-
-    With a ``persona`` it is another question. The premise is the persona's sentences, the
-    hypothesis is the item, and the answer is where the persona would stand: with
-    :math:`p = (1 + P_e - P_c) / 2`, the options have the probabilities of a binomial distribution
-    over their ranks. That rule is this project's, not the papers'.
+    """Ask for the probability of every option of every item, keeping them as they come.
 
     Parameters
     ----------
     questionnaire : Questionnaire
-    respondents, store, dtype, progress
-        As in :func:`psychometrics.ask`.
-    hypothesis : str, optional
-        A sentence with ``{label}`` for the option; by default made by :func:`option_sentence`.
-    score : {"entailment", "contrast"}
-        The probability of entailment, or entailment over entailment and contradiction.
-    baseline : str, optional
-        A premise without content. Scores are divided by the option's score after it, which
-        takes away a liking for the option's words; not with a persona.
-    persona : str, optional
-        Sentences in the first person.
+    respondent, identity
+        As in :func:`identify`, and what it gave.
+    store : str or Path, optional
+        Folder or URL of the store.
+    bar : Progress
+        Is moved on by what was asked or found in the store.
+    **conditions
+        Of ``CONDITIONS``.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, questionnaire, mode, item_id, option`` (place in the questionnaire, from 1)
-        ``, label, value, probability``.
+        ``respondent_id, questionnaire, mode, run, item_id, value, status``, ``probability`` (of
+        the option chosen; missing with ``"expected"``), then ``by`` and the conditions. With
+        ``choose="none"`` one row per option, its ``value`` and ``probability``, ``option`` (place
+        in the questionnaire, from 1) and ``label``; of logits once per ``permutation``, with the
+        ``position`` where it was shown and its ``log_probability``, which :func:`pooled` averages.
 
     Raises
     ------
-    RespondentError, ParameterError, StoreError
-        A respondent, parameter or store is not usable.
+    RespondentError, StoreError
+        The model cannot answer, or the store cannot be read or written.
+
+    References
+    ----------
+    The question_llm library's description (third document), the local HuggingFace module.
     """
-    if score not in ("entailment", "contrast"):
-        raise ParameterError(f"score must be one of entailment, contrast, got {score!r}.")
-    if hypothesis is not None and "{label}" not in hypothesis:
-        raise ParameterError(f"hypothesis must have {{label}} in it, got {hypothesis!r}.")
-    if persona is not None and (baseline or hypothesis):
-        raise ParameterError("A persona takes neither baseline nor hypothesis: leave them out.")
-    rows = _option_rows(questionnaire)
-    if persona is not None:
-        premises = [persona] * len(rows)
-        sentences = [questionnaire.statement(questionnaire.item(i)) for i in rows["item_id"]]
+    how = _checked(identity, **(CONDITIONS | conditions))
+    who = {"respondent_id": identity["respondent_id"], "mode": "options", "run": 1}
+    manifest = {**identity, "device": str(resolve_device(None)), **how}
+    with open_kept(store, "options", questionnaire.id, who["respondent_id"], manifest) as kept:
+        if identity["by"] == "logits":
+            shares = _by_logits(questionnaire, respondent, identity, kept, bar, **how)
+        else:
+            shares = _by_entailment(questionnaire, respondent, identity, kept, bar, **how)
+    shares = shares.assign(**who, status="ok", questionnaire=questionnaire.id)
+    if how["choose"] == "none":
+        answers = tidy(shares, questionnaire)
     else:
-        premises = [questionnaire.statement(questionnaire.item(i)) for i in rows["item_id"]]
-        sentences = [
-            option_sentence(label) if hypothesis is None else hypothesis.replace("{label}", label)
-            for label in rows["label"]
-        ]
-    table = pd.DataFrame(
-        {"questionnaire": questionnaire.id, "premise": premises, "hypothesis": sentences}
-    )
-    if baseline:
-        table = pd.concat([table, table.assign(premise=baseline)], ignore_index=True)
-    unique = table.drop_duplicates(ignore_index=True)
-    store = Path(store).expanduser() if store is not None else store_dir()
-    parts = []
-    known = identified(respondents, "nli", dtype)
-    with tqdm(total=len(unique) * len(known), unit="prompt", disable=not progress) as bar:
-        for identity, respondent in known:
-            answers, _ = answered(unique, identity, respondent, store, bar)
-            answers = table.merge(answers, on=["questionnaire", "premise", "hypothesis"])
-            values = _score(answers, score)
-            if persona is not None:
-                shares = _binomial(answers, rows)
-            else:
-                shares = values[: len(rows)] / (values[len(rows) :] if baseline else 1.0)
-                shares = _normalised(shares, rows["item_id"])
-            part = rows.assign(probability=shares)
-            part.insert(0, "respondent_id", identity["respondent_id"])
-            parts.append(part)
-    shares = pd.concat(parts, ignore_index=True)
-    shares.insert(1, "questionnaire", questionnaire.id)
-    shares.insert(2, "mode", "nli")
-    return shares
+        if identity["by"] == "logits":
+            shares = pooled(shares)
+        answers = _chosen(shares, questionnaire, how["choose"], how["runs"], how["seed"])
+    shown = {k: v for k, v in how.items() if k not in ("runs", "seed")}
+    return answers.assign(by=identity["by"], **shown)
 
 
 def option_sentence(label: str) -> str:
@@ -208,156 +222,8 @@ def option_sentence(label: str) -> str:
     return f"The answer is: {words}."
 
 
-def ask_logits(
-    questionnaire: Questionnaire,
-    model: str | Path,
-    labels: str = "numeric",
-    score: str = "label",
-    permutations: str | int = "cyclic",
-    choose: str = "argmax",
-    runs: int = 1,
-    seed: int = 0,
-    role: str = "default",
-    wording: str = "v1",
-    mean: str = "sum",
-    store: str | Path | None = None,
-    progress: bool = False,
-) -> pd.DataFrame:
-    """Answers of a local language model by the probabilities of the options.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-    model, labels, score, permutations, role, wording, mean, store, progress, seed
-        As in :func:`logit_probabilities`.
-    choose, runs
-        As in :func:`likert_by_nli`.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, questionnaire, mode, run, item_id, value, status, probability``.
-
-    Raises
-    ------
-    RespondentError, ParameterError
-        The model or a parameter is not usable.
-
-    References
-    ----------
-    The question_llm library's description (third document), the local HuggingFace module.
-
-    Examples
-    --------
-    >>> ask_logits(load_questionnaire("ipip20"), "owner/model")  # doctest: +SKIP
-    """
-    _check_choice(choose, runs)
-    shares = logit_probabilities(
-        questionnaire,
-        model,
-        labels,
-        score,
-        permutations,
-        role,
-        wording,
-        mean,
-        seed,
-        store,
-        progress,
-    )
-    return answers_from(pooled(shares), questionnaire, choose, runs, seed)
-
-
-def logit_probabilities(
-    questionnaire: Questionnaire,
-    model: str | Path,
-    labels: str = "numeric",
-    score: str = "label",
-    permutations: str | int = "cyclic",
-    role: str = "default",
-    wording: str = "v1",
-    mean: str = "sum",
-    seed: int = 0,
-    store: str | Path | None = None,
-    progress: bool = False,
-) -> pd.DataFrame:
-    """Probability of every option as the next words of a local language model.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-    model : str or Path
-        A folder or hub id of a causal or an encoder-decoder model; its chat template is used if
-        it has one.
-    labels : {"numeric", "alphabetical"}
-        What stands before the options; see :func:`psychometrics.messages.option_labels`.
-    score : {"label", "text"}
-        Whether the option's label or its text is scored as the reply.
-    permutations : {"given", "reversed", "cyclic", "all"} or int
-        Orders in which the options are shown: each once, or so many drawn with ``seed``. Over
-        cyclic shifts every option stands at every place once.
-    role, wording : str
-        As in :func:`psychometrics.messages.messages`.
-    mean : {"sum", "token"}
-        Log-probability of a reply of several tokens: their sum, or their mean, which does not
-        put long texts at a disadvantage.
-    seed : int
-        Of drawn orders.
-    store : str or Path, optional
-        Folder of the response store, as in :func:`psychometrics.ask`.
-    progress : bool
-        Show a progress bar.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, questionnaire, mode, item_id, permutation, position`` (place where the option
-        was shown, from 1) ``, option, label, value, log_probability, probability`` (over the
-        options, within a permutation). :func:`pooled` averages the permutations.
-
-    Raises
-    ------
-    RespondentError, ParameterError
-        The model or a parameter is not usable.
-    """
-    if score not in ("label", "text"):
-        raise ParameterError(f"score must be one of label, text, got {score!r}.")
-    if mean not in ("sum", "token"):
-        raise ParameterError(f"mean must be one of sum, token, got {mean!r}.")
-    rows = []
-    rng = np.random.default_rng(seed)
-    for item in questionnaire.items:
-        options = questionnaire.choices(item)
-        names = option_labels(options, labels)
-        for number, order in enumerate(orders_of(len(options), permutations, rng), start=1):
-            prompt = messages(questionnaire, [item], role, wording, labels=labels, orders=[order])
-            for place, i in enumerate(order):
-                rows.append(
-                    {
-                        "item_id": item.id,
-                        "permutation": number,
-                        "position": place + 1,
-                        "option": i + 1,
-                        "label": options[i].label,
-                        "value": options[i].value,
-                        "prompt": _one_item(prompt),
-                        "reply": names[place] if score == "label" else options[i].label,
-                    }
-                )
-    rows = pd.DataFrame(rows)
-    name, values = _log_probabilities(questionnaire, model, rows, mean, store, progress)
-    rows["log_probability"] = values
-    by = [rows["item_id"], rows["permutation"]]
-    rows["probability"] = _normalised(_exp_within(rows["log_probability"], by), by)
-    rows = rows.drop(columns=["prompt", "reply"])
-    rows.insert(0, "respondent_id", name)
-    rows.insert(1, "questionnaire", questionnaire.id)
-    rows.insert(2, "mode", "option_logits")
-    return rows
-
-
 def pooled(shares: pd.DataFrame) -> pd.DataFrame:
-    """Average the permutations of :func:`logit_probabilities`, in log-probabilities.
+    """Average the permutations of options shown to a language model, in log-probabilities.
 
     What the model adds to the log-probability of a place, whatever stands there, is the same
     for all options after all cyclic shifts, and so falls out exactly.
@@ -365,7 +231,7 @@ def pooled(shares: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     shares : DataFrame
-        Of :func:`logit_probabilities`.
+        Of ``ask(..., mode="options", choose="none")``.
 
     Returns
     -------
@@ -391,8 +257,8 @@ def position_bias(shares: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     shares : DataFrame
-        Of :func:`logit_probabilities` with permutations in which each option stands at each place
-        equally often; items with the same number of options.
+        Of ``ask(..., mode="options", choose="none")`` with permutations in which each option stands
+        at each place equally often; items with the same number of options.
 
     Returns
     -------
@@ -403,14 +269,14 @@ def position_bias(shares: pd.DataFrame) -> pd.DataFrame:
     return out.assign(even=1 / out["position"].nunique())
 
 
-def orders_of(
+def _orders_of(
     count: int, permutations: str | int, rng: np.random.Generator | None = None
 ) -> list[tuple[int, ...]]:
     """Orders of options: which option stands at which place.
 
     Examples
     --------
-    >>> orders_of(3, "cyclic")
+    >>> _orders_of(3, "cyclic")
     [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
     """
     given = tuple(range(count))
@@ -431,34 +297,15 @@ def orders_of(
         rng = rng or np.random.default_rng(0)
         return [tuple(int(i) for i in rng.permutation(count)) for _ in range(permutations)]
     raise ParameterError(
-        f"permutations must be one of {', '.join(PERMUTATIONS)} or a number from 1, got "
+        f"permutations must be one of {', '.join(_PERMUTATIONS)} or a number from 1, got "
         f"{permutations!r}."
     )
 
 
-def answers_from(
-    shares: pd.DataFrame,
-    questionnaire: Questionnaire,
-    choose: str = "argmax",
-    runs: int = 1,
-    seed: int = 0,
+def _chosen(
+    shares: pd.DataFrame, questionnaire: Questionnaire, choose: str, runs: int, seed: int
 ) -> pd.DataFrame:
-    """Turn probabilities of options into answers.
-
-    Parameters
-    ----------
-    shares : DataFrame
-        Of :func:`nli_probabilities` or :func:`pooled`.
-    questionnaire : Questionnaire
-    choose, runs, seed
-        As in :func:`likert_by_nli`. Of equally probable options the first is taken.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, questionnaire, mode, run, item_id, value, status, probability``.
-    """
-    _check_choice(choose, runs)
+    """Turn the probabilities of options into answers."""
     rng = np.random.default_rng(seed)
     rows = []
     groups = list(shares.groupby(["respondent_id", "mode", "item_id"], sort=False))
@@ -474,40 +321,142 @@ def answers_from(
             rows.append((who, mode, run, item_id, value, "ok", chosen))
     columns = ["respondent_id", "mode", "run", "item_id", "value", "status", "probability"]
     answers = pd.DataFrame(rows, columns=columns)
-    place = {name: i for i, name in enumerate(shares["respondent_id"].unique())}
-    answers = answers.sort_values(
-        "respondent_id", key=lambda column: column.map(place), kind="stable"
-    )
     return tidy(answers, questionnaire)
 
 
-def _check_choice(choose: str, runs: int) -> None:
-    if choose not in CHOICES:
-        raise ParameterError(f"choose must be one of {', '.join(CHOICES)}, got {choose!r}.")
-    if not isinstance(runs, int) or isinstance(runs, bool) or runs < 1:
-        raise ParameterError(f"runs must be a whole number from 1, got {runs!r}.")
+def _checked(identity: dict, **conditions: object) -> dict:
+    """The conditions that the kind of respondent has, checked and with its own defaults."""
+    by = identity["by"]
+    other = "entailment" if by == "logits" else "logits"
+    how = {name: value for name, value in conditions.items() if name not in _ONLY[other]}
+    for name in _ONLY[other]:
+        if conditions[name] != CONDITIONS[name]:
+            kind = "a language model" if other == "logits" else "an NLI classifier"
+            raise ParameterError(
+                f"{identity['respondent_id']} answers by {by}, and {name} is a condition of "
+                f"{kind}: leave it out."
+            )
+    how["score"] = how["score"] or _SCORES[by][0]
+    how["wording"] = how["wording"] or ("v1" if by == "logits" else "sentence")
+    for name, known in {"choose": _CHOICES, "score": _SCORES[by]}.items():
+        if how[name] not in known:
+            raise ParameterError(f"{name} must be one of {', '.join(known)}, got {how[name]!r}.")
+    for name, least in {"runs": 1, "seed": 0}.items():
+        value = how[name]
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
+    if by == "logits":
+        _orders_of(2, how["permutations"])
+    elif how["wording"] != "sentence" and "{label}" not in str(how["wording"]):
+        raise ParameterError(f"wording must have {{label}} in it, got {how['wording']!r}.")
+    elif how["persona"] is not None and (how["baseline"] or how["wording"] != "sentence"):
+        raise ParameterError("A persona takes neither baseline nor wording: leave them out.")
+    for name in ("persona", "baseline"):
+        if how.get(name) is not None and (not isinstance(how[name], str) or not how[name].strip()):
+            raise ParameterError(f"{name} must be a sentence, got {how[name]!r}.")
+    return how
 
 
-def _option_rows(questionnaire: Questionnaire) -> pd.DataFrame:
-    rows = [
-        (item.id, place, option.label, option.value)
-        for item in questionnaire.items
-        for place, option in enumerate(questionnaire.choices(item), start=1)
+def _is_classifier(source) -> bool:
+    config = read_json(source.name, fetched(source) / "config.json")
+    kinds = config.get("architectures") or []
+    return any(str(kind).endswith("ForSequenceClassification") for kind in kinds)
+
+
+def _by_entailment(
+    questionnaire, respondent, identity, kept: Kept, bar, wording, score, persona, baseline, **_
+) -> pd.DataFrame:
+    """Options with their probabilities by an NLI classifier."""
+    rows = pd.DataFrame(
+        [
+            (item.id, place, option.label, option.value)
+            for item in questionnaire.items
+            for place, option in enumerate(questionnaire.choices(item), start=1)
+        ],
+        columns=["item_id", "option", "label", "value"],
+    )
+    statements = [questionnaire.statement(questionnaire.item(i)) for i in rows["item_id"]]
+    if persona is not None:
+        pairs = [(persona, statement) for statement in statements]
+    else:
+        sentences = [
+            option_sentence(label) if wording == "sentence" else wording.replace("{label}", label)
+            for label in rows["label"]
+        ]
+        pairs = list(zip(statements, sentences, strict=True))
+        if baseline is not None:
+            pairs += [(baseline, sentence) for sentence in sentences]
+    key = {pair: key_of(identity["fingerprint"], *pair) for pair in pairs}
+    missing = {pair: key[pair] for pair in key if key[pair] not in kept}
+    bar.expect(len(key), len(key) - len(missing))
+    from . import nli  # torch
+
+    nli.fill(respondent, missing, kept, bar)
+    e, _, c = kept.rows.loc[[key[pair] for pair in pairs], list(nli.PROBABILITIES)].to_numpy().T
+    if persona is not None:
+        return rows.assign(probability=_binomial((1 + e - c).astype(float) / 2, rows))
+    e, c = e.astype(float), c.astype(float)
+    values = e if score == "entailment" else e / (e + c)
+    shares = values[: len(rows)] / (values[len(rows) :] if baseline is not None else 1.0)
+    return rows.assign(probability=_normalised(shares, rows["item_id"]))
+
+
+def _by_logits(
+    questionnaire, model, identity, kept: Kept, bar, labels, score, permutations, role, wording,
+    seed, **_,
+) -> pd.DataFrame:  # fmt: skip
+    """Options with their probabilities as a language model's next words, per permutation."""
+    rows = []
+    rng = np.random.default_rng(seed)
+    for item in questionnaire.items:
+        options = questionnaire.choices(item)
+        names = option_labels(options, labels)
+        for number, order in enumerate(_orders_of(len(options), permutations, rng), start=1):
+            prompt = messages(questionnaire, [item], role, wording, labels=labels, orders=[order])
+            for place, i in enumerate(order):
+                rows.append(
+                    {
+                        "item_id": item.id,
+                        "permutation": number,
+                        "position": place + 1,
+                        "option": i + 1,
+                        "label": options[i].label,
+                        "value": options[i].value,
+                        "prompt": _one_item(prompt),
+                        "reply": names[place] if score == "label" else options[i].label,
+                    }
+                )
+    rows = pd.DataFrame(rows)
+    rows["key"] = [
+        key_of(identity["fingerprint"], score, *prompt, reply)
+        for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True)
     ]
-    return pd.DataFrame(rows, columns=["item_id", "option", "label", "value"])
+    new = rows[[key not in kept for key in rows["key"]]].drop_duplicates("key")
+    bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
+    groups = [group for _, group in new.groupby("prompt", sort=False)]
+    buffer = Buffer(kept)
+    try:
+        for start in range(0, len(groups), BATCH):
+            chunk = groups[start : start + BATCH]
+            asked = [(part["prompt"].iloc[0], list(part["reply"])) for part in chunk]
+            found = pd.concat(chunk)
+            done = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in found["prompt"]]})
+            done["reply"] = found["reply"].to_list()
+            done["log_probability"] = model(asked, score == "text_mean")
+            buffer.add(done, list(found["key"]), len(done))
+            bar.update(len(done))
+    finally:  # also if it is stopped
+        buffer.save()
+    # Kept as logarithms: probabilities of long texts would be 0.
+    rows["log_probability"] = kept.rows.loc[rows["key"], "log_probability"].to_numpy(dtype=float)
+    by = [rows["item_id"], rows["permutation"]]
+    rows["probability"] = _normalised(_exp_within(rows["log_probability"], by), by)
+    return rows.drop(columns=["prompt", "reply", "key"])
 
 
-def _score(answers: pd.DataFrame, score: str) -> np.ndarray:
-    entailed = answers["entailment"].to_numpy(dtype=float)
-    if score == "entailment":
-        return entailed
-    return entailed / (entailed + answers["contradiction"].to_numpy(dtype=float))
-
-
-def _binomial(answers: pd.DataFrame, rows: pd.DataFrame) -> np.ndarray:
+def _binomial(p: np.ndarray, rows: pd.DataFrame) -> np.ndarray:
     from scipy.stats import binom
 
-    p = (1 + answers["entailment"] - answers["contradiction"]).to_numpy(dtype=float) / 2
     groups = rows.groupby("item_id")["value"]
     rank = groups.rank(method="first").to_numpy() - 1
     return binom.pmf(rank, groups.transform("size").to_numpy() - 1, p)
@@ -527,113 +476,30 @@ def _normalised(values: np.ndarray, by) -> np.ndarray:
 def _one_item(prompt: list[dict[str, str]]) -> tuple[str, str]:
     """System and user text for a single item, whose reply is the label or text alone."""
     system, user = (message["content"] for message in prompt)
-    form = "Write one line for each statement: its number, a colon, the label you choose."
-    return system.replace(form, "Reply with your choice alone."), user
-
-
-def _log_probabilities(questionnaire, model, rows, mean, store, progress) -> tuple[str, np.ndarray]:
-    """Log-probability of each row's reply after its prompt, from the store where it is there."""
-    from .sources import digest_text, find
-
-    source = find(model)
-    if source.kind == "embedded":
-        raise RespondentError(
-            f"{source.name} is an NLI model and continues no text: ask it with mode 'nli', or name "
-            "the folder or hub id of a causal or encoder-decoder model."
-        )
-    store = Path(store).expanduser() if store is not None else store_dir()
-    path = answers_path(store, source.name, questionnaire.id, "option_logits")
-    known = _read_logs(path)
-    fingerprint = digest_text(source.digest, HANDLING, mean)
-    keys = [digest_text(fingerprint, *p, r) for p, r in zip(rows["prompt"], rows["reply"])]  # noqa: B905
-    rows = rows.assign(key=keys)
-    new = rows[~rows["key"].isin(known.index)].drop_duplicates("key")
-    if len(new):
-        scorer = _Scorer(source, mean)
-        groups = list(new.groupby("prompt", sort=False))
-        for start in tqdm(range(0, len(groups), BATCH), desc=source.name, disable=not progress):
-            chunk = groups[start : start + BATCH]
-            part = pd.concat([group for _, group in chunk])
-            logs = scorer([(prompt, list(group["reply"])) for prompt, group in chunk])
-            rows_new = pd.DataFrame(
-                {
-                    "premise": ["\n".join(prompt) for prompt in part["prompt"]],
-                    "hypothesis": part["reply"].to_list(),
-                    "log_probability": logs,
-                },
-                index=pd.Index(part["key"], name="key"),
-            )
-            known = pd.concat([known, rows_new]) if len(known) else rows_new
-        write_answers(
-            path,
-            known,
-            {
-                "questionnaire": questionnaire.id,
-                "respondent_id": source.name,
-                "model": source.model,
-                "revision": source.revision,
-                "mode": "option_logits",
-                "answers": len(known),
-            },
-        )
-    return source.name, known.loc[keys, "log_probability"].to_numpy(dtype=float)
-
-
-def _read_logs(path: Path) -> pd.DataFrame:
-    """Log-probabilities of a file of the store; probabilities of long texts would be 0."""
-    columns = ["premise", "hypothesis", "log_probability"]
-    empty = pd.DataFrame(columns=columns, index=pd.Index([], name="key", dtype=str))
-    try:
-        known = pd.read_parquet(path)
-    except (OSError, ValueError):  # none, or cut short: what it held is computed again
-        return empty
-    return known if known.index.name == "key" and list(known.columns) == columns else empty
+    return system.replace(FORM, "Reply with your choice alone."), user
 
 
 class _Scorer:
-    """A causal or encoder-decoder model that scores replies after prompts."""
+    """A causal or encoder-decoder model that scores replies after prompts; loaded when asked."""
 
-    def __init__(self, source, mean: str) -> None:
-        import torch
-        from transformers import (
-            AutoConfig,
-            AutoModelForCausalLM,
-            AutoModelForSeq2SeqLM,
-            AutoTokenizer,
-        )
+    def __init__(self, name_or_path: str | Path, dtype: str) -> None:
+        self.name_or_path, self.dtype, self.model = name_or_path, dtype, None
 
-        from .nli import quietly, resolve_device
-        from .sources import fetched
-
-        folder = fetched(source)
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        self.decodes = bool(config.is_encoder_decoder)
-        kind = AutoModelForSeq2SeqLM if self.decodes else AutoModelForCausalLM
-        with quietly():
-            try:
-                model, report = kind.from_pretrained(
-                    folder,
-                    use_safetensors=True,
-                    trust_remote_code=False,
-                    output_loading_info=True,
-                    dtype=torch.float32,
-                )
-            except (ValueError, OSError) as error:
-                raise RespondentError(
-                    f"{source.name} cannot continue a text: name a causal or an encoder-decoder "
-                    f"model ({str(error).splitlines()[0][:150]})."
-                ) from error
-        if report["missing_keys"]:
-            raise RespondentError(
-                f"{source.name} has no trained language-model head: its checkpoint lacks "
-                f"{min(report['missing_keys'])}."
-            )
+    def load(self) -> None:
+        source = find(self.name_or_path)
+        self.decodes = bool(load_config(source).is_encoder_decoder)
+        head = "encoder-decoder" if self.decodes else "causal"
+        what = "a causal or an encoder-decoder model, which continues a text"
+        model, self.tokenizer = load_model(source, head, what=what)
         self.device = resolve_device(None)
-        self.model = model.to(self.device).eval()
-        self.tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        self.mean = mean
+        self.model = moved(model, self.device, self.dtype, source.name)
 
-    def __call__(self, asked: Sequence[tuple[tuple[str, str], list[str]]]) -> np.ndarray:
+    def __call__(
+        self, asked: Sequence[tuple[tuple[str, str], list[str]]], mean: bool
+    ) -> np.ndarray:
+        """Log-probability of each reply, summed over its tokens or their mean."""
+        if self.model is None:
+            self.load()
         sequences = []
         for prompt, replies in asked:
             context, space = self._context(prompt)
@@ -643,7 +509,8 @@ class _Scorer:
                 if not ids:
                     raise RespondentError(f"The tokenizer has no tokens for {reply!r}.")
                 sequences.append((context, ids))
-        return self._seq2seq(sequences) if self.decodes else self._causal(sequences)
+        steps = self._seq2seq(sequences) if self.decodes else self._causal(sequences)
+        return np.array([float(logs.mean() if mean else logs.sum()) for logs in steps])
 
     def _context(self, prompt: tuple[str, str]) -> tuple[list[int], str]:
         """Token ids of what is read, and what stands between it and the reply."""
@@ -662,7 +529,7 @@ class _Scorer:
         start = self.tokenizer.bos_token_id
         return ([start, *ids] if start is not None else ids), " "
 
-    def _causal(self, sequences) -> np.ndarray:
+    def _causal(self, sequences) -> list[torch.Tensor]:
         """Replies of one token share a single pass over their prompt."""
         import torch
 
@@ -694,8 +561,8 @@ class _Scorer:
         for context, ids in sequences:
             row, last = row_of[tuple(context + ids[:-1])], len(context) - 1
             steps = [logs[row, last + i].log_softmax(dim=-1)[token] for i, token in enumerate(ids)]
-            out.append(self._together(torch.stack(steps)))
-        return np.array(out)
+            out.append(torch.stack(steps))
+        return out
 
     def _logits_at(self, ids, mask, places: list[int]):
         """Logits at some places only, where the model can do so: the vocabulary is large."""
@@ -709,7 +576,7 @@ class _Scorer:
             return self.model(**inputs, logits_to_keep=keep).logits.float()
         return self.model(**inputs).logits[:, places].float()
 
-    def _seq2seq(self, sequences) -> np.ndarray:
+    def _seq2seq(self, sequences) -> list[torch.Tensor]:
         import torch
 
         out = []
@@ -721,8 +588,5 @@ class _Scorer:
                     decoder_input_ids=torch.tensor([[start, *ids[:-1]]], device=self.device),
                 ).logits
                 logs = logits[0].float().log_softmax(dim=-1)
-                out.append(self._together(logs[range(len(ids)), ids]))
-        return np.array(out)
-
-    def _together(self, logs) -> float:
-        return float(logs.sum() if self.mean == "sum" else logs.mean())
+                out.append(logs[range(len(ids)), ids])
+        return out

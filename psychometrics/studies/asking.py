@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from ..ask import ask
 from ..exceptions import ParameterError
 from ..messages import PERSONAS
 from ..questionnaires import Questionnaire
-from ..respondents.options import answers_from, nli_probabilities
 from ..scoring import scale_scores
 
 
@@ -24,7 +23,7 @@ def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95)
     scores : DataFrame
         Of :func:`psychometrics.scale_scores`; several runs are averaged.
     traits : DataFrame, shape (respondents, scales)
-        As from :func:`psychometrics.respondents.persons.draw_traits`.
+        As from :func:`psychometrics.respondents.simulated.draw_traits`.
     coverage : float
         Of the intervals.
 
@@ -40,11 +39,12 @@ def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95)
 
     Examples
     --------
-    >>> from psychometrics import load_questionnaire, scale_scores
-    >>> from psychometrics.respondents.persons import draw_traits, simulate_graded
+    >>> from psychometrics.questionnaires import load_questionnaire
+    >>> from psychometrics.respondents.simulated import draw_traits
     >>> mini = load_questionnaire("ipip20")
     >>> traits = draw_traits(mini, 400, seed=1)
-    >>> table = recovery(scale_scores(simulate_graded(mini, traits=traits), mini), traits)
+    >>> answers = ask(mini, traits, mode="simulated", progress=False)
+    >>> table = recovery(scale_scores(answers, mini), traits)
     >>> (table["r"] > 0.7).all()
     np.True_
     """
@@ -112,19 +112,21 @@ def nli_ways(
     respondents : sequence
         Names or loaded respondents.
     ways : mapping of str to mapping
-        By the way's name, parameters of :func:`psychometrics.respondents.options.nli_probabilities`.
+        By the way's name, conditions of :mod:`psychometrics.respondents.options`.
     choose : {"argmax", "draw", "expected"}
     store : str or Path, optional
 
     Returns
     -------
     DataFrame
-        As from :func:`psychometrics.respondents.options.likert_by_nli`, with a column ``way``.
+        As from :func:`psychometrics.ask` in mode ``options``, with a column ``way``.
     """
-    parts = []
-    for name, how in ways.items():
-        shares = nli_probabilities(questionnaire, respondents, store=store, **how)
-        parts.append(answers_from(shares, questionnaire, choose).assign(way=name))
+    parts = [
+        ask(
+            questionnaire, respondents, store, "options", progress=False, choose=choose, **how
+        ).assign(way=name)
+        for name, how in ways.items()
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -153,7 +155,7 @@ def persona_scores(
     """
     ways = {name: {"persona": text} for name, text in personas.items()}
     answers = nli_ways(questionnaire, respondents, ways, choose="expected", store=store)
-    return scale_scores(answers.rename(columns={"way": "role"}), questionnaire, by=["role"])
+    return scale_scores(answers.assign(role=answers["way"]), questionnaire, by=["role"])
 
 
 def role_shifts(scores: pd.DataFrame, baseline: str = "default") -> pd.DataFrame:
@@ -271,71 +273,6 @@ def null_model(folder: str | Path, seed: int = 0) -> Path:
         model.save_pretrained(target)
         tokenizer.save_pretrained(target)
     return target
-
-
-def check_parameters(**given: object) -> None:
-    """Check the parameters of the chapter on ways of asking, before any model loads.
-
-    Parameters
-    ----------
-    **given
-        ``instrument, compass, respondents, chat_model, language_model, labels, role, wording,
-        members, people, runs, seed``.
-
-    Raises
-    ------
-    ParameterError, QuestionnaireError, RespondentError
-        A value is impossible, or papermill was given a name that the notebook does not have.
-
-    Examples
-    --------
-    >>> check_parameters(labels="roman")
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.ParameterError: labels must be one of numeric, alphabetical, got
-    'roman'.
-    """
-    from ..book import refuse_unknown
-    from ..messages import LABELS, messages
-    from ..population import population
-    from ..questionnaires import load_questionnaire
-    from ..respondents import identify
-    from ..respondents.chat import check_numbers
-    from ..respondents.sources import find
-
-    refuse_unknown(given)
-    for name in ("instrument", "compass", "respondents", "chat_model", "language_model"):
-        if name in given and (not isinstance(given[name], str) or not given[name]):
-            raise ParameterError(f"{name} must be text, got {given[name]!r}.")
-    if "labels" in given and given["labels"] not in LABELS:
-        raise ParameterError(f"labels must be one of {', '.join(LABELS)}, got {given['labels']!r}.")
-    least = {"members": 1, "people": 4, "runs": 2}
-    check_numbers(**{name: given[name] for name in (*least, "seed") if name in given})
-    for name, lowest in least.items():
-        if name in given and given[name] < lowest:
-            raise ParameterError(f"{name} must be a whole number from {lowest}.")
-    if "instrument" in given:
-        questionnaire = load_questionnaire(given["instrument"])
-        if not any(scale.reverse for scale in questionnaire.scales):
-            raise ParameterError(
-                f"{questionnaire.id} has no reverse-keyed items, without which agreeing cannot be told "
-                "from a trait: name another instrument."
-            )
-        look = given.get("role", "default"), given.get("wording", "v1")
-        messages(questionnaire, questionnaire.items[:1], *look)
-    if "compass" in given and len(load_questionnaire(given["compass"]).categories) != 2:
-        raise ParameterError(f"compass must have two categories, and {given['compass']} has not.")
-    for name in population(given["respondents"]) if "respondents" in given else ():
-        identify(name)
-    if given.get("chat_model", "simulated") != "simulated" and not (
-        os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_KEY")
-    ):
-        raise ParameterError(
-            f"chat_model is '{given['chat_model']}', and there is no endpoint: set OPENAI_BASE_URL "
-            "and OPENAI_API_KEY in the environment, or leave it 'simulated'."
-        )
-    if given.get("language_model", "null") != "null":
-        find(given["language_model"])
 
 
 def best_members(names: Sequence[str], members: int) -> list[str]:
