@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 import os
@@ -18,11 +17,15 @@ import pandas as pd
 
 from .data import available, fetch, mnli_sample
 from .exceptions import DataError, ParameterError, RespondentError
-from .paths import data_dir, store_dir
+from .paths import cache_dir, data_dir
 from .prompts import prompts
 from .questionnaires import Questionnaire
+from .respondents import identify, load_respondent
+from .respondents.embedded import head_table, load_masked_lm
+from .respondents.loading import load_model, resolve_dtype
+from .respondents.sources import find
 from .scoring import scale_scores
-from .store import PROBABILITIES, _replace, prompts_digest
+from .store import key_of, open_kept
 
 if TYPE_CHECKING:
     from .respondents.nli import NLIRespondent
@@ -33,9 +36,10 @@ HATE_SPEECH = 1003
 """Negative sentences of the paper's control."""
 HELD_OUT_PAIRS = 600
 """MNLI pairs that show what an intervention costs in inference."""
-MEASURED = (2, 5, 10, 20)
-"""Epochs after which the shipped study was measured, besides 0."""
 SHIPPED = "interventions.csv"
+COLUMNS = ["run", "epoch", "questionnaire", "scale", "score"]
+HANDLING = "interventions-2"
+"""Version of all that this file does to a measurement; part of its run's digest."""
 CHECKPOINT_SECONDS = 60
 """Training that a stopped run may lose."""
 
@@ -106,8 +110,8 @@ def adapt(
     after_epoch : callable
         Called with the number of the epoch after each.
     masked_lm : str
-        Where the masked-LM head comes from, as in :func:`psychometrics.respondents.embedded.load_masked_lm`; of
-        the same architecture as the respondent. It is trained along.
+        Where the masked-LM head comes from, ``"embedded"``, a folder or a hub id; of the same
+        architecture as the respondent. It is trained along.
     epochs, lr, batch_size
         The paper's settings by default; the learning rate stays constant.
     seed : int
@@ -127,9 +131,6 @@ def adapt(
     """
     import torch
     from transformers import DataCollatorForLanguageModeling
-
-    from .respondents.embedded import load_masked_lm
-    from .respondents.loading import resolve_dtype
 
     if respondent.identity["dtype"] != "float32":
         raise RespondentError(
@@ -215,8 +216,8 @@ def trajectories(
     measure_at : iterable of int, optional
         Epochs after which to measure, besides 0; by default all.
     store : str or Path, optional
-        Where measurements and unfinished training are kept: a stopped study goes on where it was
-        and measures nothing twice.
+        The store of answers, where measurements are kept; unfinished training lies in the user's
+        cache. A stopped study goes on where it was and measures nothing twice.
     shipped : bool
         Whether measurements that come with the project count as being in the store.
     progress : bool
@@ -225,8 +226,9 @@ def trajectories(
     Returns
     -------
     DataFrame
-        ``respondent_id, arm, epoch, questionnaire, scale, score``, and one row per epoch with
-        questionnaire and scale ``nli_accuracy`` where held-out MNLI pairs are at hand.
+        ``respondent_id, arm, epoch, questionnaire, scale, score`` and ``run``, a digest of all that
+        determines the measurement; besides, one row per epoch with questionnaire and scale
+        ``nli_accuracy`` where held-out MNLI pairs are at hand.
 
     Raises
     ------
@@ -238,64 +240,23 @@ def trajectories(
         raise ParameterError(
             "Name at least one respondent, one arm and one epoch, and measure within the epochs."
         )
-    before, runs = _runs(
-        respondents, questionnaires, arms, Path(store) if store else store_dir() / "interventions",
-        {"lr": lr, "batch_size": batch_size, "masked_lm": masked_lm, "seed": seed},
-    )  # fmt: skip
-    known = _shipped() if shipped else {}
-    work = [(name, questionnaires, None, [0], path) for name, path in before.items()]
-    _all(work, known, "before", progress)
+    training = {"lr": lr, "batch_size": batch_size, "masked_lm": masked_lm, "seed": seed}
+    before, runs = _runs(respondents, questionnaires, arms, training)
+    known = _shipped() if shipped else pd.DataFrame(columns=COLUMNS)
+    work = [(store, name, questionnaires, None, [0], run) for name, run in before.items()]
+    found = _all(work, known, "before", progress)
     later = [epoch for epoch in wanted if epoch]
     work = [
-        (name, questionnaires, settings, later, path)
-        for (name, _), (path, settings) in runs.items()
+        (store, name, questionnaires, settings, later, run)
+        for (name, _), (run, settings) in runs.items()
     ]
-    _all(work, known, "adapting", progress)
+    found = pd.concat([found, _all(work, known, "adapting", progress)], ignore_index=True)
     parts = []
-    for (name, arm), (path, _) in runs.items():
-        measured = _known(before[name], known) | _known(path, known)
-        parts += [pd.DataFrame(measured[epoch]).assign(arm=arm, epoch=epoch) for epoch in wanted]
-    columns = ["respondent_id", "arm", "epoch", "questionnaire", "scale", "score"]
+    for (name, arm), (run, _) in runs.items():
+        part = found[found["run"].isin([before[name], run]) & found["epoch"].isin(wanted)]
+        parts.append(part.sort_values("epoch", kind="stable").assign(arm=arm, respondent_id=name))
+    columns = ["respondent_id", "arm", "epoch", "questionnaire", "scale", "score", "run"]
     return pd.concat(parts, ignore_index=True)[columns]
-
-
-def build_study(models: int = 7, progress: bool = True) -> pd.DataFrame:
-    """Measure the study that comes with the project and keep it in ``data/interventions.csv``.
-
-    Parameters
-    ----------
-    models : int
-        How many embedded respondents, the most accurate first; the paper has seven.
-    progress : bool
-        Show progress bars.
-
-    Returns
-    -------
-    DataFrame
-        What was kept: ``run`` (digest of all that determines it), then as :func:`trajectories`.
-    """
-    from .population import population_table
-    from .questionnaires import load_questionnaire
-
-    table = population_table().sort_values("accuracy", ascending=False)
-    names = table["respondent_id"].head(models).tolist()
-    questionnaires = [load_questionnaire(name) for name in ("gad7", "phq9", "soc13")]
-    settings = {"lr": 2e-5, "batch_size": 8, "masked_lm": "embedded", "seed": 1}
-    trajectories(
-        names, questionnaires, measure_at=MEASURED, shipped=False, progress=progress, **settings
-    )
-    before, runs = _runs(names, questionnaires, ARMS, store_dir() / "interventions", settings)
-    paths = [(None, path) for path in before.values()]
-    paths += [(arm, path) for (_, arm), (path, _) in runs.items()]
-    frame = pd.concat(
-        pd.DataFrame(rows).assign(run=path.stem, arm=arm, epoch=epoch)
-        for arm, path in paths
-        for epoch, rows in sorted(_known(path, {}).items())
-    )
-    columns = ["run", "respondent_id", "arm", "epoch", "questionnaire", "scale", "score"]
-    frame = frame[columns].reset_index(drop=True)
-    frame.to_csv(data_dir() / SHIPPED, index=False, float_format="%.6f")
-    return frame
 
 
 def before_after(scores: pd.DataFrame) -> pd.DataFrame:
@@ -413,7 +374,7 @@ def attributions(
     special = np.isin(ids[0].cpu(), [*set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}])
     baseline = ids.clone()
     baseline[0, ~special] = tokenizer.pad_token_id
-    entailment = respondent._order[0]
+    entailment = respondent.order[0]
 
     def target(tokens):
         repeated = {key: value.expand(len(tokens), -1) for key, value in inputs.items()}
@@ -463,18 +424,18 @@ def replies(
     Reuben et al. (2024), section 4 (criterion validity).
     """
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from .training import adapt_causal  # torch and transformers
 
     torch.manual_seed(seed)
-    tokenizer = AutoTokenizer.from_pretrained(generator)
-    model = AutoModelForCausalLM.from_pretrained(generator, use_safetensors=True).float()
+    model, tokenizer = load_model(find(generator), "causal")
     if tokenizer.chat_template:
         text = tokenizer.apply_chat_template(
             [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
         )
     else:
         text = prompt
-    inputs = tokenizer(text, return_tensors="pt")
+    inputs = tokenizer(text, return_tensors="pt").to(model.device)
 
     def reply() -> str:
         model.eval()
@@ -483,98 +444,109 @@ def replies(
         return tokenizer.decode(ids[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
 
     said = {"before": reply()}
-    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    model.train()
-    for _ in range(epochs):
-        for start in range(0, len(sentences), batch_size):
-            batch = tokenizer(
-                list(sentences[start : start + batch_size]), padding=True, truncation=True,
-                max_length=128, return_tensors="pt",
-            )  # fmt: skip
-            labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
-            model(**batch, labels=labels).loss.backward()
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+    adapt_causal(
+        model, tokenizer, sentences, epochs=epochs, lr=lr, batch_size=batch_size, seed=seed
+    )
     return said | {"after": reply()}
 
 
-def _runs(respondents, questionnaires, arms, folder: Path, training: dict) -> tuple[dict, dict]:
-    """Where each respondent's first measurement and each of its runs is kept, with its settings."""
-    from .respondents.embedded import head_table
-    from .respondents.sources import find
-
+def _runs(respondents, questionnaires, arms, training: dict) -> tuple[dict, dict]:
+    """Digests of each respondent's first measurement and of each run, with the run's settings."""
     common = {
-        "prompts": prompts_digest(pd.concat([prompts(q) for q in questionnaires])),
-        "handling": "interventions-2",
+        "prompts": key_of(*(str(x) for q in questionnaires for x in prompts(q).to_numpy().flat)),
+        "handling": HANDLING,
     }
-    before = {name: folder / _file_name(name, common) for name in respondents}
     masked_lm = training["masked_lm"]
     head = str(head_table().get("mlm")) if masked_lm == "embedded" else find(masked_lm).digest
-    runs = {}
+    before, runs = {}, {}
     for name in respondents:
+        fingerprint = identify(name, dtype="float32")["fingerprint"]
+        before[name] = key_of(fingerprint, json.dumps(common))
         for arm in arms:
             settings = {"arm": arm, "sentences": intervention_texts(arm, training["seed"])}
             settings |= training
-            path = folder / _file_name(name, common | settings | {"head": head})
-            runs[name, arm] = path, settings
+            what = json.dumps(common | settings | {"head": head})
+            runs[name, arm] = key_of(fingerprint, what), settings
     return before, runs
 
 
-def _all(work: list[tuple], shipped: dict, what: str, progress: bool) -> None:
-    """Do what is not in the store yet, as many runs at a time as there are processor cores.
+def _all(work: list[tuple], shipped: pd.DataFrame, what: str, progress: bool) -> pd.DataFrame:
+    """Measurements of all runs; what is not in the store yet is done, a run on each core at a time.
 
     Small models leave a second core idle; a GPU is kept busy by one run.
     """
     import torch
     from tqdm import tqdm
 
-    todo = [item for item in work if set(item[3]) - set(_known(item[4], shipped))]
+    found, todo = [shipped], []
+    for item in work:
+        store, name, _, _, wanted, run = item
+        kept = _measurements(store, name, run)
+        found.append(kept)
+        if set(wanted) - set(kept["epoch"]) - set(shipped.loc[shipped["run"] == run, "epoch"]):
+            todo.append(item)
     workers = 1 if torch.cuda.is_available() else min(len(todo), os.cpu_count() or 1)
     with tqdm(total=len(todo), desc=what, unit="run", disable=not progress) as bar:
         if workers <= 1:
             for item in todo:
-                _run(*item)
+                found.append(_run(*item))
                 bar.update()
-            return
-        spawn = get_context("spawn")
-        with ProcessPoolExecutor(workers, spawn, torch.set_num_threads, (1,)) as pool:
-            for done in as_completed([pool.submit(_run, *item) for item in todo]):
-                done.result()
-                bar.update()
+        else:
+            spawn = get_context("spawn")
+            with ProcessPoolExecutor(workers, spawn, torch.set_num_threads, (1,)) as pool:
+                for done in as_completed([pool.submit(_run, *item) for item in todo]):
+                    found.append(done.result())
+                    bar.update()
+    table = pd.concat([part for part in found if len(part)] or [shipped], ignore_index=True)
+    return table.drop_duplicates(["run", "epoch", "scale"], keep="last")
 
 
-def _run(name, questionnaires, settings, wanted, path) -> None:
+def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
     """Measure one respondent where needed, adapting in between; every measurement is saved."""
-    from .respondents import load_respondent
-
     table = pd.concat([prompts(questionnaire) for questionnaire in questionnaires])
-    known = _known(path, {})
-    missing = sorted(set(wanted) - set(known))
+    known = set(_measurements(store, name, run)["epoch"])
+    missing = sorted(set(wanted) - known)
     respondent = load_respondent(name, dtype="float32")
+    manifest = respondent.identity | {"handling": HANDLING, "run": run, **(settings or {})}
+    manifest.pop("sentences", None)
+    kept = open_kept(store, "interventions", "scales", name, manifest)
 
     def measure(epoch: int) -> None:
         if epoch in missing:
-            known[epoch] = _measured(respondent, table, questionnaires)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            content = json.dumps({str(number): rows for number, rows in known.items()})
-            _replace(path, lambda temporary: temporary.write_text(content))
+            rows = pd.DataFrame(_measured(respondent, table, questionnaires))
+            rows = rows.assign(run=run, epoch=epoch)[COLUMNS]
+            rows.index = pd.Index([key_of(run, str(epoch), s) for s in rows["scale"]], name="key")
+            kept.add(rows)
 
     if settings is None:
         measure(0)
-        return
-    checkpoint = path.with_suffix(".safetensors")
-    if _epoch(checkpoint) >= missing[0]:
-        checkpoint.unlink()  # it is past an epoch that is to be measured now
-    adapt(
-        respondent,
-        settings["sentences"],
-        measure,
-        epochs=missing[-1],
-        checkpoint=checkpoint,
-        **{key: settings[key] for key in ("masked_lm", "lr", "batch_size", "seed")},
-    )
+    else:
+        checkpoint = cache_dir() / "interventions" / f"{run}.safetensors"
+        if _epoch(checkpoint) >= missing[0]:
+            checkpoint.unlink()  # it is past an epoch that is to be measured now
+        adapt(
+            respondent,
+            settings["sentences"],
+            measure,
+            epochs=missing[-1],
+            checkpoint=checkpoint,
+            **{key: settings[key] for key in ("masked_lm", "lr", "batch_size", "seed")},
+        )
+    return _measurements(store, name, run)
+
+
+def _measurements(store, name: str, run: str) -> pd.DataFrame:
+    """What the store has of a run."""
+    rows = open_kept(store, "interventions", "scales", name, {}).rows
+    if rows.empty:
+        return pd.DataFrame(columns=COLUMNS)
+    return rows.loc[rows["run"] == run, COLUMNS].reset_index(drop=True)
+
+
+def _shipped() -> pd.DataFrame:
+    """Measurements that come with the project."""
+    path = data_dir() / SHIPPED
+    return pd.read_csv(path)[COLUMNS] if path.is_file() else pd.DataFrame(columns=COLUMNS)
 
 
 def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
@@ -588,7 +560,9 @@ def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
     tensors |= {"order": generator.get_state(), "random": torch.get_rng_state()}
     tensors["epoch"] = torch.tensor(epoch)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(path, lambda temporary: save_file(tensors, temporary))
+    part = path.with_suffix(".part")
+    save_file(tensors, part)
+    part.replace(path)
 
 
 def _resume(path: Path | None, model, optimizer, generator) -> int:
@@ -624,20 +598,19 @@ def _epoch(path: Path) -> int:
 
 
 def _measured(respondent, table, questionnaires) -> list[dict]:
-    from .respondents.loading import resolve_dtype
-    from .respondents.nli import NLIRespondent
+    import torch
+
+    from .respondents.nli import PROBABILITIES, NLIRespondent  # torch and transformers
 
     # The scores need no more precision than when the questionnaires are asked otherwise.
     dtype = resolve_dtype(None, respondent.model.device)
-    import torch
-
     asked = NLIRespondent(
         copy.deepcopy(respondent.model).to(getattr(torch, dtype)),
         respondent.tokenizer,
         respondent.identity | {"dtype": dtype},
     )
     answers = table.assign(respondent_id=respondent.identity["respondent_id"])
-    answers[PROBABILITIES] = asked.answer(
+    answers[list(PROBABILITIES)] = asked.answer(
         list(zip(table["premise"], table["hypothesis"], strict=True))
     )
     rows = scale_scores(answers, questionnaires=questionnaires).to_dict("records")
@@ -664,32 +637,3 @@ def _head(model):
         f"The masked-LM head of {model.config.model_type} is not known: name a BERT, RoBERTa or "
         f"ALBERT model."
     )
-
-
-def _file_name(name: str, settings: dict) -> str:
-    from .respondents import identify
-    from .store import _digest
-
-    fingerprint = identify(name, dtype="float32")["fingerprint"]
-    return f"{_digest([fingerprint, settings])}.json"
-
-
-def _known(path: Path, shipped: dict) -> dict[int, list]:
-    """Measurements by epoch, from the store and from what comes with the project."""
-    known = shipped.get(path.stem, {})
-    if path.is_file():
-        with contextlib.suppress(ValueError):  # cut short: it is measured anew
-            kept = json.loads(path.read_text())
-            known = known | {int(epoch): rows for epoch, rows in kept.items()}
-    return known
-
-
-def _shipped() -> dict[str, dict[int, list]]:
-    path = data_dir() / SHIPPED
-    if not path.is_file():
-        return {}
-    known: dict[str, dict[int, list]] = {}
-    for (run, epoch), rows in pd.read_csv(path).groupby(["run", "epoch"], sort=False):
-        rows = rows[["respondent_id", "questionnaire", "scale", "score"]]
-        known.setdefault(run, {})[int(epoch)] = rows.to_dict("records")
-    return known

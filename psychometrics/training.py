@@ -7,6 +7,7 @@ Everything here is a thin use of ``transformers.Trainer`` and ``peft``: data in,
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -28,6 +29,7 @@ from transformers import (
     DataCollatorWithPadding,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    PrinterCallback,
     Trainer,
     TrainingArguments,
     set_seed,
@@ -36,8 +38,11 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from .data import NLI_LABELS, mnli_sample, snli_sample
 from .exceptions import DataError, ParameterError
+from .respondents.sources import base_path, fetched, find
 
 Tuning = Literal["unfrozen", "frozen", "lora"]
+SAFE = {"trust_remote_code": False}
+"""A base's own program code is never run; without this, transformers asks whether to."""
 PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
 """Fine-tuning on MNLI as in EMPALC, section 5: base unfrozen, 3 epochs at 5e-5."""
 
@@ -64,7 +69,7 @@ def train_nli(
     Parameters
     ----------
     base : str or Path
-        Encoder to start from: a hub id or a local folder.
+        Encoder to start from: a hub id, a local folder, or ``"minilm"``, the embedded one.
     data : str, sequence of str, or DataFrame
         ``"mnli"`` and ``"snli"`` are the project's samples (MNLI without its held-out pairs); a
         path is a CSV, JSON-lines or Parquet file with columns ``premise, hypothesis, label``;
@@ -109,8 +114,12 @@ def train_nli(
 
     Examples
     --------
-    >>> train_nli("sentence-transformers/all-MiniLM-L6-v2", "mnli", "runs/mini",
-    ...           tuning="lora", lr=1e-3, epochs=2)  # doctest: +SKIP
+    >>> import tempfile
+    >>> pairs = pd.DataFrame({"premise": ["I am calm."] * 2, "hypothesis": ["I am.", "I am not."],
+    ...                       "label": ["entailment", "contradiction"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     train_nli("minilm", pairs, folder, layers=1, epochs=1, progress=False)["pairs"]
+    2
     """
     settings = {
         name: value
@@ -121,8 +130,9 @@ def train_nli(
         raise ParameterError(f"tuning must be unfrozen, frozen or lora, got '{tuning}'.")
     set_seed(seed)
     pairs = nli_pairs(data)
-    tokenizer = AutoTokenizer.from_pretrained(base)
-    model = nli_classifier(base, layers=layers, dropout=dropout)
+    folder = _folder(base)
+    tokenizer = AutoTokenizer.from_pretrained(folder, **SAFE)
+    model = nli_classifier(folder, layers=layers, dropout=dropout)
     if tuning == "frozen":
         _freeze_encoder(model)
     elif tuning == "lora":
@@ -196,16 +206,21 @@ def adapt_encoder(
 
     Examples
     --------
-    >>> adapt_encoder("bert-base-uncased", ["A sentence."], "runs/adapted")  # doctest: +SKIP
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     adapt_encoder("minilm", ["I feel calm."], folder, layers=1, epochs=1,
+    ...                   progress=False)["steps"]
+    1
     """
     if not len(sentences):
         raise DataError("There are no sentences to adapt to: give at least one.")
     set_seed(seed)
-    tokenizer = AutoTokenizer.from_pretrained(base)
-    config = AutoConfig.from_pretrained(base)
+    folder = _folder(base)
+    tokenizer = AutoTokenizer.from_pretrained(folder, **SAFE)
+    config = AutoConfig.from_pretrained(folder, **SAFE)
     _shape(config, layers, dropout=0.0)
     model = AutoModelForMaskedLM.from_pretrained(
-        base, config=config, attn_implementation="eager", use_safetensors=True
+        folder, config=config, attn_implementation="eager", use_safetensors=True, **SAFE
     )
     model = get_peft_model(model, _lora(rank, None, targets=_encoder_linears(model)))
     head = {
@@ -281,18 +296,22 @@ def train_acceptability(
 
     Examples
     --------
-    >>> from psychometrics.data import cola
-    >>> train_acceptability("bert-base-uncased", cola("train"), "runs/cola")  # doctest: +SKIP
+    >>> import tempfile
+    >>> judged = pd.DataFrame({"sentence": ["I feel calm.", "Calm I the."], "acceptable": [1, 0]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     train_acceptability("minilm", judged, folder, epochs=1, progress=False)["sentences"]
+    2
     """
     set_seed(seed)
-    tokenizer = AutoTokenizer.from_pretrained(base)
+    folder = _folder(base)
+    tokenizer = AutoTokenizer.from_pretrained(folder, **SAFE)
     config = AutoConfig.from_pretrained(
-        base, num_labels=2, id2label={0: "unacceptable", 1: "acceptable"},
-        label2id={"unacceptable": 0, "acceptable": 1},
+        folder, num_labels=2, id2label={0: "unacceptable", 1: "acceptable"},
+        label2id={"unacceptable": 0, "acceptable": 1}, **SAFE,
     )  # fmt: skip
     _shape(config, None, dropout=0.0)
     model = AutoModelForSequenceClassification.from_pretrained(
-        base, config=config, attn_implementation="eager", use_safetensors=True
+        folder, config=config, attn_implementation="eager", use_safetensors=True, **SAFE
     )
     model = get_peft_model(model, _lora(rank, "SEQ_CLS"))
     dataset = Dataset.from_dict(
@@ -308,6 +327,50 @@ def train_acceptability(
     )  # fmt: skip
     manifest |= {"base": str(base), "sentences": len(sentences), "rank": rank, "seed": seed}
     return _save(model, tokenizer, manifest, output)
+
+
+def adapt_causal(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sentences: Sequence[str],
+    *,
+    epochs: float = 3.0,
+    lr: float = 2e-5,
+    batch_size: int = 8,
+    max_length: int = 128,
+    seed: int = 0,
+    progress: bool = False,
+) -> dict:
+    """Adapt a causal language model to a kind of text, all of its weights, in place.
+
+    Parameters
+    ----------
+    model, tokenizer
+        The model; a tokenizer without a pad token uses its end token.
+    sentences : sequence of str
+        The text.
+    epochs, lr, batch_size, max_length, seed, progress
+        As in :func:`train_nli`.
+
+    Returns
+    -------
+    dict
+        The manifest.
+    """
+    set_seed(seed)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    dataset = Dataset.from_dict({"text": list(sentences)}).map(
+        lambda rows: tokenizer(rows["text"], truncation=True, max_length=max_length),
+        batched=True,
+        remove_columns=["text"],
+    )
+    collator = DataCollatorForLanguageModeling(tokenizer, mlm=False)
+    with tempfile.TemporaryDirectory() as folder:
+        return _train(
+            model, dataset, collator, folder,
+            epochs=epochs, lr=lr, batch_size=batch_size, seed=seed, progress=progress,
+        )  # fmt: skip
 
 
 def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
@@ -343,22 +406,29 @@ def nli_classifier(
 
     Parameters are those of :func:`train_nli`; outputs are entailment, neutral, contradiction.
     """
+    folder = _folder(base)
     config = AutoConfig.from_pretrained(
-        base,
+        folder,
         num_labels=len(NLI_LABELS),
         id2label=dict(enumerate(NLI_LABELS)),
         label2id={label: index for index, label in enumerate(NLI_LABELS)},
+        **SAFE,
     )
     _shape(config, layers, dropout)
     # Eager attention trains small encoders 1.4 times as fast as the fused kernel on a CPU.
     return AutoModelForSequenceClassification.from_pretrained(
-        base, config=config, attn_implementation="eager", use_safetensors=True
+        folder, config=config, attn_implementation="eager", use_safetensors=True, **SAFE
     )
 
 
 def nli_accuracy(probabilities: np.ndarray, labels: Sequence[int]) -> float:
     """Share of pairs whose most probable class (of n rows of three probabilities) is the label."""
     return float((np.argmax(probabilities, axis=1) == np.asarray(labels)).mean())
+
+
+def _folder(base: str | Path) -> Path:
+    """Folder of a base's files, once they are known to be whole and to hold no program code."""
+    return Path(base_path()) if base == "minilm" else fetched(find(base))
 
 
 def _source(name: str) -> pd.DataFrame:
@@ -488,6 +558,8 @@ def _train(
         data_collator=collator,
         **({"optimizers": (optimizer, None)} if optimizer else {}),
     )
+    if not progress:
+        loop.remove_callback(PrinterCallback)  # which the Trainer puts in the progress bar's place
     started = time.perf_counter()
     last = get_last_checkpoint(str(output / "checkpoints")) if output.exists() else None
     result = loop.train(resume_from_checkpoint=last)

@@ -56,7 +56,7 @@ class NLIRespondent:
         self.tokenizer = tokenizer
         self.identity = identity
         self.token_budget = token_budget
-        self._order = self._label_order()
+        self.order = self._label_order()
 
     def answer(self, pairs: Iterable[tuple[str, str]], progress: bool = False) -> np.ndarray:
         """Probability of entailment, neutral and contradiction for each pair.
@@ -104,7 +104,7 @@ class NLIRespondent:
         order = sorted(range(len(unique)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
         while order:
             batch, logits = self._forward(encoded, order)
-            values = logits.softmax(dim=-1).cpu().numpy()[:, self._order]
+            values = logits.softmax(dim=-1).cpu().numpy()[:, self.order]
             if not np.isfinite(values).all():
                 raise RespondentError(
                     f"{self.identity['respondent_id']} gives answers that are not numbers in "
@@ -175,7 +175,7 @@ class NLIRespondent:
         order = labels_from_names([outputs.get(i) for i in range(3)], name)
         if order is None:
             labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
-            self._order = [0, 1, 2]
+            self.order = [0, 1, 2]
             answers = self.answer(zip(labelled["premise"], labelled["hypothesis"], strict=True))
             order = labels_from_pairs(answers, labelled["label"], name)
         return order
