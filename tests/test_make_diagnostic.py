@@ -11,8 +11,8 @@ from psychometrics import data, load_respondent
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.make import diagnostic as live
 from psychometrics.population import population
-from psychometrics.respondents.sources import base_path
 from psychometrics.respondents import identify
+from psychometrics.respondents.sources import base_path
 from psychometrics.studies import diagnostic
 
 needs_text = pytest.mark.skipif(
