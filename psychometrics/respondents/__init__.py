@@ -159,8 +159,9 @@ def load_respondent(
     Examples
     --------
     >>> respondent = load_respondent("minilm-mnli-l3-s16", dtype="float32")
-    >>> respondent.answer([("I feel nervous.", "I am calm.")]).round(1)
-    array([[0. , 0.1, 0.9]], dtype=float32)
+    >>> pair = "People whom I counted on disappointed me.", "It never happened to me."
+    >>> respondent.answer([pair]).round(1)
+    array([[0.1, 0.1, 0.8]], dtype=float32)
     """
     module = mode_named(mode)
     if not hasattr(module, "load"):

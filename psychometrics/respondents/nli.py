@@ -1,6 +1,6 @@
 """Respondents that answer by natural language inference: does the premise entail the hypothesis?
 
-The flow, top to bottom: :func:`load_nli` loads a classifier and finds out which of its outputs
+The flow: :func:`load` loads a classifier and finds out which of its outputs
 means what; :meth:`NLIRespondent.answer` turns (premise, hypothesis) pairs into probabilities of
 entailment, neutral and contradiction.
 """
