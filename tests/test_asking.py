@@ -90,7 +90,7 @@ def test_figures_show_what_they_are_given(simulated):
     import matplotlib.pyplot as plt
 
     traits, answers, scores = simulated
-    fig, axes = plt.subplots(1, 4)
+    fig, axes = plt.subplots(1, 3)
     asking_figures.recovery_scatter(scores, traits, "neuroticism", ax=axes[0])
     assert len(axes[0].collections[0].get_offsets()) == 400
     assert axes[0].get_ylabel() == "Neuroticism score"
@@ -98,11 +98,7 @@ def test_figures_show_what_they_are_given(simulated):
                            "probability": [0.9, 0.1, 0.5, 0.5]})  # fmt: skip
     asking_figures.share_bars(shares, "option", "asked", ax=axes[1])
     assert [bar.get_height() for bar in axes[1].patches] == [0.9, 0.1, 0.5, 0.5]
-    shifts = pd.DataFrame({"role": ["hero", "liar"], "scale": "x", "title": "X"})
-    shifts = shifts.assign(shift=[1.0, -1.0], low=[0.5, -2.0], high=[1.5, 0.0])
-    asking_figures.role_dots(shifts, shifts, ax=axes[2])
-    assert [t.get_text() for t in axes[2].get_legend().get_texts()] == ["hero", "liar"]
     styles = response_styles(answers.assign(way="one"), MINI, by=["way"])
-    asking_figures.style_dots(styles, "way", ax=axes[3])
-    assert len(axes[3].lines[0].get_xdata()) == 400
+    asking_figures.style_dots(styles, "way", ax=axes[2])
+    assert len(axes[2].lines[0].get_xdata()) == 400
     plt.close(fig)

@@ -106,7 +106,7 @@ def test_inventories_are_listed(command):
 def test_chat_prints_the_scores_of_a_model_behind_an_endpoint(command, monkeypatch):
     from psychometrics.questionnaires import load_questionnaire
     from psychometrics.respondents.endpoint import simulated_endpoint
-    from psychometrics.respondents.persons import draw_traits
+    from psychometrics.respondents.simulated import draw_traits
     from psychometrics.scoring import scale_scores
 
     questionnaire = load_questionnaire("ipip20")

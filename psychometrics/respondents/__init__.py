@@ -110,6 +110,11 @@ class Progress(tqdm):
         super().update(kept)
         self.refresh()
 
+    def found(self, n: int = 1) -> None:
+        """Move on by so many that the store has, where that shows only on the way."""
+        self.kept += n
+        super().update(n)
+
     def update(self, n: int = 1) -> bool | None:
         """Move on by so many questions that were asked now."""
         self.asked += n

@@ -122,14 +122,14 @@ class PromptMode:
         with open_kept(store, self.name, questionnaire.id, who, manifest, self.columns) as kept:
             new = {row: key for row, key in zip(rows, keys, strict=True) if key not in kept}
             bar.expect(len(table), len(table) - len(new))
-            self._ask(respondent, new, kept, bar)
+            self.fill(respondent, new, kept, bar)
             values = kept.rows.loc[keys, list(self.columns)].to_numpy(dtype="float32")
         table.insert(0, "respondent_id", who)
         table.insert(1, "mode", self.name)
         table[list(self.columns)] = values
         return table.assign(**conditions)
 
-    def _ask(self, respondent: object, new: dict[tuple, str], kept: Kept, bar: Progress) -> None:
+    def fill(self, respondent: object, new: dict[tuple, str], kept: Kept, bar: Progress) -> None:
         """Put prompts to a respondent, and keep its answers every chunk and every few seconds."""
         asked, buffer = list(new), Buffer(kept)
         try:

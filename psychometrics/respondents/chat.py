@@ -4,6 +4,17 @@ Each request is a batch of statements in a run's order. Its reply goes into the 
 used, under a key made from all that produced it. A run that is killed goes on from there; a request
 whose reply is kept is not sent again, and of two runs that would send the same requests from one
 machine the second waits for the first.
+
+Conditions
+----------
+``role``, ``wording``, ``think``, ``labels`` and ``cipher`` as in
+:func:`psychometrics.messages.messages`; replies in cipher are deciphered before they are read.
+``order`` of the options: ``"given"``, ``"reversed"``, or ``"shuffled"``, drawn for each run.
+``temperature`` and ``max_tokens`` go to the endpoint; None leaves them to it. The paper has 0, or
+0.01 where 0 is not taken. ``shuffle``: whether each run has the statements in an order of its own,
+drawn with ``seed``. ``batch_size``: statements per request. ``runs``: how often the whole
+questionnaire is asked; the paper's ten. ``ask_again``: how often statements without a valid answer
+are put again, by themselves. ``endpoint``: an :class:`Endpoint`.
 """
 
 from __future__ import annotations
@@ -51,17 +62,6 @@ CONDITIONS = {
     "seed": 0,
     "endpoint": None,
 }
-"""What may be set, and what it is if it is not.
-
-``role``, ``wording``, ``think``, ``labels`` and ``cipher`` as in
-:func:`psychometrics.messages.messages`; replies in cipher are deciphered before they are read.
-``order`` of the options: ``"given"``, ``"reversed"``, or ``"shuffled"``, drawn for each run.
-``temperature`` and ``max_tokens`` go to the endpoint; None leaves them to it. The paper has 0, or
-0.01 where 0 is not taken. ``shuffle``: whether each run has the statements in an order of its own,
-drawn with ``seed``. ``batch_size``: statements per request. ``runs``: how often the whole
-questionnaire is asked; the paper's ten. ``ask_again``: how often statements without a valid answer
-are put again, by themselves. ``endpoint``: an :class:`Endpoint`.
-"""
 OBEYED = 300.0
 """Most seconds that a ``Retry-After`` is obeyed for; a longer one is said, and tried again then."""
 PATIENCE = 600.0

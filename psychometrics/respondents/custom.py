@@ -1,4 +1,11 @@
-"""Anything that turns messages into text: a library, a service, a script of one's own."""
+"""Anything that turns messages into text: a library, a service, a script of one's own.
+
+Conditions
+----------
+All but ``parse`` as for chat models, see :mod:`psychometrics.respondents.chat`. ``parse`` takes
+reply, questionnaire, items, labels and orders, and gives a (status, value) for each item; by
+default :func:`psychometrics.messages.parse_reply`.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +40,6 @@ CONDITIONS = {
     "seed": 0,
     "parse": None,
 }
-"""What may be set, and what it is if it is not.
-
-All but ``parse`` as for chat models, see :mod:`psychometrics.respondents.chat`. ``parse`` takes
-reply, questionnaire, items, labels and orders, and gives a (status, value) for each item; by
-default :func:`psychometrics.messages.parse_reply`.
-"""
 
 
 def identify(respondent: Callable, dtype: str | None = None, **conditions: object) -> dict:

@@ -1,4 +1,10 @@
-"""People: in the terminal, or by a form in a notebook; each answer is kept at once."""
+"""People: in the terminal, or by a form in a notebook; each answer is kept at once.
+
+Conditions
+----------
+``run``: number of the sitting. ``read`` and ``write``: functions in place of the terminal;
+``read=None`` asks nobody and gives what is kept.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +28,6 @@ if TYPE_CHECKING:
     from . import Progress
 
 CONDITIONS = {"run": 1, "read": input, "write": print}
-"""What may be set, and what it is if it is not.
-
-``run``: number of the sitting. ``read`` and ``write``: functions in place of the terminal;
-``read=None`` asks nobody and gives what is kept.
-"""
 BACK, SKIP, LEAVE = "b", "s", "q"
 
 

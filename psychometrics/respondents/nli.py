@@ -309,3 +309,4 @@ def _load_folder(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
 
 _MODE = PromptMode("nli", _build, _digest, PROBABILITIES, asked=("premise", "hypothesis"))
 identify, load, opened, put = _MODE.identify, _MODE.load, _MODE.opened, _MODE.put
+fill = _MODE.fill

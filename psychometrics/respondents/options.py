@@ -3,6 +3,29 @@
 A language model is asked for the probability of each option as its next words, an NLI classifier
 for whether a sentence made from the option follows. Both give a probability for every option of
 every item; an answer is the most probable one, is drawn, or is their mean.
+
+Conditions
+----------
+Of both kinds of respondent: ``choose``, ``"argmax"`` for the most probable option (the first of
+equals), ``"draw"`` for one drawn with ``seed`` in each of ``runs``, ``"expected"`` for the mean of
+the values weighted by their probabilities, ``"none"`` for the probabilities themselves, one row per
+option. Every respondent is drawn with the same stream.
+
+Of language models: ``role``, ``wording`` and ``labels`` as in
+:func:`psychometrics.messages.messages`; ``permutations``, the orders of the options shown,
+``"given"``, ``"reversed"``, ``"cyclic"`` (each option stands at every place once), ``"all"``, or so
+many drawn with ``seed``; ``score``, what is scored as the reply: the option's ``"label"``, its
+``"text"``, or ``"text_mean"``, the mean over the text's tokens, which does not put long texts at a
+disadvantage.
+
+Of NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default that of
+:func:`option_sentence`; ``score``, the probability of ``"entailment"``, or ``"contrast"``,
+entailment over entailment and contradiction; ``baseline``, a premise without content: scores are
+divided by the option's score after it, which takes away a liking for the option's words;
+``persona``, sentences in the first person. A persona makes it another question: it is the premise,
+the item is the hypothesis, and the answer is where the persona would stand. With
+:math:`p = (1 + P_e - P_c) / 2` the options have the probabilities of a binomial distribution over
+their ranks. That rule is this project's, not the papers'.
 """
 
 from __future__ import annotations
@@ -43,29 +66,6 @@ CONDITIONS = {
     "runs": 1,
     "seed": 0,
 }
-"""What may be set, and what it is if it is not.
-
-Of both kinds of respondent: ``choose``, ``"argmax"`` for the most probable option (the first of
-equals), ``"draw"`` for one drawn with ``seed`` in each of ``runs``, ``"expected"`` for the mean of
-the values weighted by their probabilities, ``"none"`` for the probabilities themselves, one row per
-option. Every respondent is drawn with the same stream.
-
-Of language models: ``role``, ``wording`` and ``labels`` as in
-:func:`psychometrics.messages.messages`; ``permutations``, the orders of the options shown,
-``"given"``, ``"reversed"``, ``"cyclic"`` (each option stands at every place once), ``"all"``, or so
-many drawn with ``seed``; ``score``, what is scored as the reply: the option's ``"label"``, its
-``"text"``, or ``"text_mean"``, the mean over the text's tokens, which does not put long texts at a
-disadvantage.
-
-Of NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default that of
-:func:`option_sentence`; ``score``, the probability of ``"entailment"``, or ``"contrast"``,
-entailment over entailment and contradiction; ``baseline``, a premise without content: scores are
-divided by the option's score after it, which takes away a liking for the option's words;
-``persona``, sentences in the first person. A persona makes it another question: it is the premise,
-the item is the hypothesis, and the answer is where the persona would stand. With
-:math:`p = (1 + P_e - P_c) / 2` the options have the probabilities of a binomial distribution over
-their ranks. That rule is this project's, not the papers'.
-"""
 HANDLING = "options-1"
 """Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
 _CHOICES = ("argmax", "draw", "expected", "none")

@@ -1,6 +1,13 @@
 """Simulated respondents, whose traits are known.
 
 What they answer is computed from the seed faster than it could be read, so it is not kept.
+
+Conditions
+----------
+``discrimination``: slope of the items. ``difficulty_sd``: standard deviation over items of what
+moves their thresholds. ``acquiescence``: standard deviation over respondents of a tendency to
+agree, whatever the key. ``missing``: share of answers that are left out, at random. ``runs``: how
+often each is asked; traits stay, chance is drawn anew with ``seed``.
 """
 
 from __future__ import annotations
@@ -27,13 +34,6 @@ CONDITIONS = {
     "runs": 1,
     "seed": 0,
 }
-"""What may be set, and what it is if it is not.
-
-``discrimination``: slope of the items. ``difficulty_sd``: standard deviation over items of what
-moves their thresholds. ``acquiescence``: standard deviation over respondents of a tendency to
-agree, whatever the key. ``missing``: share of answers that are left out, at random. ``runs``: how
-often each is asked; traits stay, chance is drawn anew with ``seed``.
-"""
 SPREAD = 1.5
 """Thresholds of the simulated items lie evenly between minus and plus this, in trait units."""
 

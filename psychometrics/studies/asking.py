@@ -39,7 +39,7 @@ def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95)
 
     Examples
     --------
-    >>> from psychometrics.questionnaires import load_questionnaire
+    >>> from psychometrics import load_questionnaire, scale_scores
     >>> from psychometrics.respondents.simulated import draw_traits
     >>> mini = load_questionnaire("ipip20")
     >>> traits = draw_traits(mini, 400, seed=1)
