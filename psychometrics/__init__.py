@@ -7,8 +7,10 @@ load on first use, so that importing the package costs next to nothing.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import types
+from collections.abc import Callable
 
 __version__ = "0.1.0"
 
@@ -32,6 +34,17 @@ _ROOMS = (
 )  # fmt: skip
 
 __all__ = ["__version__", *_DOOR, *_ROOMS]
+
+
+def rooms_of(package: str) -> Callable[[str], types.ModuleType]:
+    """A package's ``__getattr__`` that imports its rooms on first use, as ``pm.studies.asking``."""
+
+    def room(name: str) -> types.ModuleType:
+        if name.startswith("_") or importlib.util.find_spec(f"{package}.{name}") is None:
+            raise AttributeError(f"{package} has no '{name}'.")
+        return importlib.import_module(f"{package}.{name}")
+
+    return room
 
 
 class _Package(types.ModuleType):

@@ -44,8 +44,9 @@ def ask(
     mode : str
         How respondents answer: a file of :mod:`psychometrics.respondents`, such as ``"nli"``,
         ``"mlm"``, ``"options"``, ``"chat"`` or ``"human"``.
-    dtype : {"float32", "bfloat16"}, optional
-        Precision of respondents that are loaded here; by default what suits the machine.
+    dtype : {"auto", "float32", "bfloat16"}, optional
+        Precision of respondents that are loaded here; by default, and for "auto", what suits the
+        machine.
     progress : bool
         Show a progress bar, and a summary at the end.
     **conditions
@@ -83,6 +84,7 @@ def ask(
     True
     """
     began = time.perf_counter()
+    dtype = None if dtype == "auto" else dtype
     given = _loaded(questionnaires)
     module, conditions = mode_named(mode), conditions_of(mode, conditions)
     failed: dict[str, Exception] = {}

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
+from .. import rooms_of
 from ..exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
     from ._prompting import LMRespondent
     from .nli import NLIRespondent
+
+
+__getattr__ = rooms_of(__name__)
 
 
 @functools.cache
