@@ -46,6 +46,9 @@ def _clean(text: str) -> str:
         hidden = unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") and sign != "\n"
         if (hidden and not joins) or ord(sign) & 0xFFFE == 0xFFFE:
             raise ValueError(f"holds the invisible sign U+{ord(sign):04X}: take it out")
+    # Styled tables of a notebook pass text on to the page as it is.
+    if tag := re.search(r"<[a-zA-Z/!?]", text):
+        raise ValueError(f"holds what a page reads as a tag ('{tag[0]}'): put a blank after '<'")
     return text
 
 

@@ -448,6 +448,7 @@ BAD_YAML = {
     "weight nan": (gad7(*WEIGHT, to=float("nan")), "intensifier 6, weight: must be a finite"),
     "weight true": (gad7(*WEIGHT, to=True), "weight: must be a number, got True"),
     "term with a gap": (gad7(*TERM, to="{intensifier}"), "holds a brace"),
+    "a tag": (gad7(*TERM, to="<script>alert(1)</script>"), "reads as a tag"),
     "NUL in a term": (gad7(*TERM, to="nervous\0"), "invisible sign U+0000"),
     "line break in a term": (gad7(*TERM, to="ner\nvous"), "holds a line break"),
     "zero width space": (gad7(*TERM, to="nervous\u200b"), "invisible sign U+200B"),

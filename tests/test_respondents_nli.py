@@ -855,3 +855,10 @@ def test_modules_of_a_sentence_encoder_that_are_its_own_code_are_refused(copy):
     assert load_sentence_encoder(copy).encode("I feel calm.").shape == (32,)
     with pytest.raises(RespondentError, match="no respondent 'no-such-encoder'"):
         load_sentence_encoder("no-such-encoder")
+
+
+def test_a_name_that_a_page_would_read_as_a_tag_is_refused(tmp_path):
+    folder = tmp_path / "<script>"
+    folder.mkdir()
+    with pytest.raises(RespondentError, match="has '<' in its name: rename the folder"):
+        load_respondent(folder)

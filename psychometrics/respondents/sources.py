@@ -119,6 +119,8 @@ def _find(name_or_path: str | Path) -> Source:
         raise RespondentError(
             "The respondent's name is empty: name a member, a folder or a hub id."
         )
+    if "<" in name:  # styled tables of a notebook pass names on to the page as they are
+        raise RespondentError(f"{_shown(name)} has '<' in its name: rename the folder.")
     # A Path is always a folder, so that a folder named like a member can be reached.
     if isinstance(name_or_path, str) and "/" not in name and (folder := embedded_path(name)):
         return _embedded(name, folder)
