@@ -8,7 +8,7 @@ class PsychometricsError(Exception):
 
 
 class QuestionnaireError(PsychometricsError, ValueError):
-    """An instrument's file is malformed, or lacks what was asked of it."""
+    """A questionnaire's file is malformed, or lacks what was asked of it."""
 
 
 class RespondentError(PsychometricsError, ValueError):

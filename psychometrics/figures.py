@@ -58,7 +58,7 @@ def heatmap(
     signed : bool
         Whether 0 is the middle of a scale from -1 to 1.
     **kwargs
-        Passed on to :func:`seaborn.heatmap`, such as ``annot`` and ``fmt``.
+        Passed on to ``seaborn.heatmap``, such as ``annot`` and ``fmt``.
 
     Returns
     -------

@@ -16,7 +16,7 @@ def bootstrap_mean(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Percentile bootstrap interval of the mean along the last axis.
 
-    All series share one set of draws, as counts: :func:`scipy.stats.bootstrap` draws other samples
+    All series share one set of draws, as counts: ``scipy.stats.bootstrap`` draws other samples
     from the same seed, and resamples every series anew.
 
     Parameters

@@ -270,7 +270,7 @@ def before_after(scores: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``arm, scale, n, t0, t1`` (means)``, change`` with its 95 % interval ``low, high``, ``t, p,
+        ``arm, scale, n, t0, t1`` (means), ``change`` with its 95 % interval ``low, high``, ``t, p,
         p_holm`` over all rows, and ``dz``, the mean change over the standard deviation of changes.
 
     Raises

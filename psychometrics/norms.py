@@ -167,8 +167,8 @@ def compare_norms(
     Parameters
     ----------
     scores : DataFrame
-        Raw, as :func:`psychometrics.scale_scores` gives them, or a summary with ``respondent_id,
-        questionnaire, scale, mean, sd, n``.
+        Raw, as :func:`psychometrics.scoring.scale_scores` gives them, or a summary with
+        ``respondent_id, questionnaire, scale, mean, sd, n``.
     norms : DataFrame, or as for :func:`norm_table`, optional
         A table of norms, or the questionnaires (a name, a path, loaded) that hold them; by default
         those that come with the project. Scales without a norm are left out.
@@ -232,7 +232,7 @@ def corrected(
     level : float
         Of significance.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
-        Of statsmodels' :func:`multipletests`.
+        Of statsmodels' ``multipletests``.
     family : sequence of str
         Tests that share these columns' values are corrected together; all, if empty.
 

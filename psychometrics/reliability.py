@@ -338,7 +338,7 @@ def retest(
     Parameters
     ----------
     scores : DataFrame
-        As :func:`psychometrics.scale_scores` gives them.
+        As :func:`psychometrics.scoring.scale_scores` gives them.
     occasion : str
         The column that tells the occasions apart.
     first, second : optional

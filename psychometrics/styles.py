@@ -217,7 +217,7 @@ def source_inverse_correlation(
         As :func:`psychometrics.ask` gives them.
     questionnaires : sequence of Questionnaire
     score, temperature
-        As in :func:`psychometrics.item_scores`.
+        As in :func:`psychometrics.scoring.item_scores`.
 
     Returns
     -------

@@ -37,7 +37,7 @@ def build_population(
     Returns
     -------
     DataFrame
-        The table, as :func:`population_table` gives it.
+        The table, as :func:`psychometrics.population.population_table` gives it.
     """
     work = Path(folder) if folder else cache_dir() / "training"
     table = population_table()

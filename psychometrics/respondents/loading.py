@@ -4,7 +4,7 @@
   key of ``HEADS``: "classifier", "masked", "causal", "encoder-decoder", "next-sentence", "encoder".
 - :func:`load_config`, :func:`load_tokenizer` give these alone; :func:`load_sentence_encoder` a
   model of sentence-transformers.
-- :func:`resolve_device`, :func:`resolve_dtype`, :data:`DTYPES`: where and how precisely to compute.
+- :func:`resolve_device`, :func:`resolve_dtype`, ``DTYPES``: where and how precisely to compute.
 - :func:`quietly` keeps libraries' notes to developers out of a notebook; :func:`out_of_memory`
   tells a lack of memory from other errors.
 

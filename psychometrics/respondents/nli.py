@@ -1,8 +1,8 @@
 """Respondents that answer by natural language inference: does the premise entail the hypothesis?
 
-The flow: :func:`load` loads a classifier and finds out which of its outputs
-means what; :meth:`NLIRespondent.answer` turns (premise, hypothesis) pairs into probabilities of
-entailment, neutral and contradiction.
+The flow: ``load`` loads a classifier and finds out which of its outputs means what;
+:meth:`NLIRespondent.answer` turns (premise, hypothesis) pairs into probabilities of entailment,
+neutral and contradiction.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95)
     Parameters
     ----------
     scores : DataFrame
-        Of :func:`psychometrics.scale_scores`; several runs are averaged.
+        Of :func:`psychometrics.scoring.scale_scores`; several runs are averaged.
     traits : DataFrame, shape (respondents, scales)
         As from :func:`psychometrics.respondents.simulated.draw_traits`.
     coverage : float
@@ -151,7 +151,7 @@ def persona_scores(
     Returns
     -------
     DataFrame
-        As from :func:`psychometrics.scale_scores`, with a column ``role``.
+        As from :func:`psychometrics.scoring.scale_scores`, with a column ``role``.
     """
     ways = {name: {"persona": text} for name, text in personas.items()}
     answers = nli_ways(questionnaire, respondents, ways, choose="expected", store=store)

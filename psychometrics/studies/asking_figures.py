@@ -18,7 +18,7 @@ def recovery_scatter(
     Parameters
     ----------
     scores : DataFrame
-        Of :func:`psychometrics.scale_scores`.
+        Of :func:`psychometrics.scoring.scale_scores`.
     traits : DataFrame, shape (respondents, scales)
     scale : str
         Which scale.

@@ -208,7 +208,7 @@ def role_effects(
     Parameters
     ----------
     scores : DataFrame
-        As :func:`psychometrics.scale_scores` gives them with ``by=(role,)``, or a
+        As :func:`psychometrics.scoring.scale_scores` gives them with ``by=(role,)``, or a
         summary with ``mean, sd, n``.
     baseline : str
         The role compared with.
@@ -317,7 +317,7 @@ def bsri_conclusions(
     Parameters
     ----------
     scores : DataFrame
-        As :func:`psychometrics.scale_scores` gives them, of ``bsri``.
+        As :func:`psychometrics.scoring.scale_scores` gives them, of ``bsri``.
     masculine, feminine : float, optional
         The medians; by default the mean over the norm's groups of workers, since the file has no
         medians.
