@@ -17,12 +17,16 @@ __version__ = "0.1.0"
 _DOOR = {
     "ask": "ask",
     "check_parameters": "parameters",
+    "compact": "store",
     "item_scores": "scoring",
     "load_questionnaire": "questionnaires",
     "load_respondent": "respondents",
+    "manifests": "store",
     "population": "population",
     "population_table": "population",
     "prompts": "prompts",
+    "pss": "scoring",
+    "questionnaire_names": "questionnaires",
     "scale_scores": "scoring",
     "two_way": "scoring",
 }

@@ -14,8 +14,9 @@ import pandas as pd
 from .exceptions import ParameterError, PsychometricsError, RespondentError
 from .population import population
 from .questionnaires import Questionnaire, load_questionnaire
-from .respondents import Progress, conditions_of, mode_named
+from .respondents import conditions_of, mode_named
 from .respondents.loading import out_of_memory
+from .respondents.progress import Progress
 
 
 def ask(

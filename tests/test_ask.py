@@ -18,8 +18,9 @@ import pytest
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError
 from psychometrics.prompts import PROMPT_COLUMNS
-from psychometrics.respondents import Progress, _prompting, conditions_of, mode_named, modes
+from psychometrics.respondents import _prompting, conditions_of, mode_named, modes
 from psychometrics.respondents.nli import NLIRespondent
+from psychometrics.respondents.progress import Progress
 from psychometrics.store import manifests
 
 PROBABILITIES = ["entailment", "neutral", "contradiction"]

@@ -121,6 +121,8 @@ def test_method_modules_load_no_model_and_read_no_file():
 def _public() -> dict[str, object]:
     found = {}
     for name in _modules():
+        if name.rpartition(".")[2].startswith("_"):
+            continue
         module = importlib.import_module(f"psychometrics.{name}")
         for own, value in vars(module).items():
             of_here = getattr(value, "__module__", None) == module.__name__
@@ -196,8 +198,15 @@ def test_every_numbered_formula_has_a_row_with_its_function():
 @pytest.mark.parametrize("word", ["instrument", "inventory"])
 def test_there_is_one_word_for_a_questionnaire(word):
     for name, path in _modules().items():
-        found = re.findall(rf"\b{word}(?:s|ies)?\b", path.read_text(encoding="utf-8"))
+        found = re.findall(rf'(?<!")\b{word}(?:s|ies)?\b', path.read_text(encoding="utf-8"))
         assert not found, (name, len(found))
 
 
-FRONT_DOOR = []
+FRONT_DOOR = [
+    "__version__", "answers", "ask", "beliefs", "book", "check_parameters", "compact", "content",
+    "data", "exceptions", "figures", "interventions", "intervals", "irt", "item_scores", "items",
+    "load_questionnaire", "load_respondent", "manifests", "messages", "norms", "paths",
+    "population", "population_table", "prompts", "pss", "questionnaire_names", "questionnaires",
+    "reliability", "respondents", "scale_scores", "scoring", "store", "studies", "styles",
+    "training", "trends", "two_way", "validity",
+]  # fmt: skip

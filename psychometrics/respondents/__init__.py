@@ -9,7 +9,7 @@ else names it. It has
   that determines an answer;
 - ``put(questionnaire, respondent, identity, store, bar, **conditions) -> DataFrame``, which puts
   one questionnaire to one respondent and keeps every answer in the store as it comes. ``bar`` is a
-  :class:`Progress`;
+  :class:`psychometrics.respondents.progress.Progress`;
 - optionally ``opened(respondent, identity, **conditions)``, which is called once before a
   respondent's questionnaires; what it returns is handed to ``put`` in the respondent's place, so
   that a model is loaded at its first question and once for all questionnaires;
@@ -27,8 +27,6 @@ import re
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
-
-from tqdm import tqdm
 
 from .. import rooms_of
 from ..exceptions import ParameterError
@@ -89,40 +87,6 @@ def conditions_of(mode: str, given: dict) -> dict:
         has = f"its conditions are {', '.join(known)}" if known else "it has no conditions"
         raise ParameterError(f"Mode '{mode}' has no condition '{unknown[0]}': {has}.")
     return known | given
-
-
-class Progress(tqdm):
-    """A progress bar over all respondents and questionnaires that also counts for the summary.
-
-    Attributes
-    ----------
-    kept, asked : int
-        Answers that were in the store, and that were asked for.
-    """
-
-    def __init__(self, *args: object, puts: int = 1, **options: object) -> None:
-        self.puts, self.begun, self.kept, self.asked, self._expected = puts, 0, 0, 0, 0
-        super().__init__(*args, **options)
-
-    def expect(self, questions: int, kept: int = 0) -> None:
-        """Say, once in each ``put``, how many questions it has and how many the store has."""
-        self.begun += 1
-        self._expected += questions
-        # What is still to come is taken to be as long as what has been seen.
-        self.total = self._expected * max(self.puts, self.begun) // self.begun
-        self.kept += kept
-        super().update(kept)
-        self.refresh()
-
-    def found(self, n: int = 1) -> None:
-        """Move on by so many that the store has, where that shows only on the way."""
-        self.kept += n
-        super().update(n)
-
-    def update(self, n: int = 1) -> bool | None:
-        """Move on by so many questions that were asked now."""
-        self.asked += n
-        return super().update(n)
 
 
 def load_respondent(

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from . import Progress
-    from .nli import NLIRespondent
+    from .progress import Progress
 
 CHUNK = 512
 """Prompts that are handed over at once, and at most between two saves."""
@@ -85,7 +84,7 @@ class PromptMode:
         device: str | torch.device | None = None,
         dtype: str | None = None,
         **conditions: object,
-    ) -> NLIRespondent | LMRespondent:
+    ) -> object:
         """A respondent that is ready to answer."""
         device = resolve_device(device)
         source = find(name_or_path)

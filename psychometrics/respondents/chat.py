@@ -44,7 +44,7 @@ from ..questionnaires import Questionnaire
 from ..store import Kept, key_of, open_kept
 
 if TYPE_CHECKING:
-    from . import Progress
+    from .progress import Progress
 
 CONDITIONS = {
     "role": "default",

@@ -24,7 +24,7 @@ from ..store import key_of, open_kept
 from .chat import batches, check_look, conversation, in_order
 
 if TYPE_CHECKING:
-    from . import Progress
+    from .progress import Progress
 
 CONDITIONS = {
     "role": "default",

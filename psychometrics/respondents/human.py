@@ -25,7 +25,7 @@ from .chat import check_numbers
 if TYPE_CHECKING:
     import ipywidgets
 
-    from . import Progress
+    from .progress import Progress
 
 CONDITIONS = {"run": 1, "read": input, "write": print}
 BACK, SKIP, LEAVE = "b", "s", "q"

@@ -51,8 +51,8 @@ from .sources import digest_text, fetched, find, read_json
 if TYPE_CHECKING:
     import torch
 
-    from . import Progress
     from .nli import NLIRespondent
+    from .progress import Progress
 
 CONDITIONS = {
     "role": "default",

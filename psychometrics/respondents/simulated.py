@@ -24,7 +24,7 @@ from ..questionnaires import Questionnaire
 from ..store import key_of
 
 if TYPE_CHECKING:
-    from . import Progress
+    from .progress import Progress
 
 CONDITIONS = {
     "discrimination": 1.5,
