@@ -130,7 +130,10 @@ def build_book(progress: bool = True) -> Path:
 
 
 def parse_parameters(pairs: list[str]) -> dict[str, object]:
-    """``["item=3", "score=contrast"]`` as a dict; values are numbers where they look like one.
+    """``["item=3", "score=contrast"]`` as a dict.
+
+    Values are numbers where they look like one, and true, false and None are what Python means by
+    them, as papermill has it.
 
     Raises
     ------
@@ -149,11 +152,14 @@ def parse_parameters(pairs: list[str]) -> dict[str, object]:
             raise ParameterError(f"Write a parameter as name=value, got '{pair}'.")
         if name in parameters:
             raise ParameterError(f"The parameter {name} is given twice: keep one.")
-        parameters[name] = _number_or_text(value)
+        parameters[name] = _meant(value)
     return parameters
 
 
-def _number_or_text(value: str) -> object:
+def _meant(value: str) -> object:
+    words = {"true": True, "false": False, "True": True, "False": False, "None": None}
+    if value in words:
+        return words[value]
     for kind in (int, float):
         try:
             return kind(value)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+import warnings
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -143,6 +145,10 @@ def scores(
 ) -> None:
     """Print scores as CSV, asking what is not in the store yet."""
     loaded = [pm.load_questionnaire(name) for name in questionnaires]
+    if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
+        raise ParameterError("Some of these have scales, others categories: score them one by one.")
+    if temperature is not None and not 0 < temperature < math.inf:
+        raise ParameterError(f"temperature must be a positive number, got {temperature:g}.")
     answers = _asked(loaded, respondents, mode, condition, store, dtype)
     how = {"score": score and score.value, "temperature": temperature}
     _print_scores(answers, loaded, items, {k: v for k, v in how.items() if v is not None})
@@ -230,16 +236,20 @@ def train_nli(
 
 def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype):
     conditions = pm.book.parse_parameters(condition or [])
-    if mode == "simulated" and respondents.isdecimal():
+    if mode == "simulated":
+        if not respondents.isdecimal():
+            raise ParameterError(f"Simulated --respondents are a number, got '{respondents}'.")
         respondents = int(respondents)
-    return pm.ask(
-        questionnaires,
-        respondents,
-        store=store,
-        mode=mode,
-        dtype=dtype and dtype.value,
-        **conditions,
-    )
+    with warnings.catch_warnings():  # what it says of a failure comes at the end, in one line
+        warnings.filterwarnings("ignore", ".* was not asked to the end", UserWarning)
+        return pm.ask(
+            questionnaires,
+            respondents,
+            store=store,
+            mode=mode,
+            dtype=dtype and dtype.value,
+            **conditions,
+        )
 
 
 def _print_scores(answers, questionnaires, items: bool, how: dict) -> None:
@@ -247,14 +257,18 @@ def _print_scores(answers, questionnaires, items: bool, how: dict) -> None:
         table = pm.item_scores(answers, **how) if "term" in answers else answers
     elif any(questionnaire.categories for questionnaire in questionnaires):
         table = pm.scoring.category_scores(answers, questionnaires)
+    elif "option" in answers:
+        raise ParameterError("choose=none gives probabilities, no answers to score: add --items.")
     else:
         table = pm.scale_scores(answers, questionnaires=questionnaires, **how)
     table.to_csv(sys.stdout, index=False, float_format="%.6f")
 
 
 def _exit(answers) -> None:
-    """Status 1 where a respondent failed; who and why was said before."""
-    if answers.attrs["summary"]["failed"]:
+    """Status 1 where a respondent failed, with who and why."""
+    if failed := answers.attrs["summary"]["failed"]:
+        for name, reason in failed.items():
+            typer.echo(f"psychometrics: {name} was not asked to the end: {reason}", err=True)
         raise typer.Exit(1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -9,26 +10,15 @@ import sys
 import time
 from html.parser import HTMLParser
 
+import papermill
 import pytest
 
-from psychometrics.book import (
-    _execution_page,
-    check_parameters,
-    notebook_names,
-    parse_parameters,
-    run_notebook,
-)
+from psychometrics import check_parameters
+from psychometrics.book import _execution_page, notebook_names, parse_parameters, run_notebook
 from psychometrics.exceptions import ParameterError, PsychometricsError
+from psychometrics.parameters import CHAPTERS
 from psychometrics.paths import book_dir, notebooks_dir
 
-GOOD = {
-    "questionnaire": "gad7",
-    "respondents": "minilm-mnli-l6-s2",
-    "score": "entailment",
-    "temperature": 1.0,
-    "dtype": "auto",
-    "seed": 1,
-}
 HTML = book_dir() / "_build" / "html"
 
 
@@ -41,7 +31,7 @@ def _text(path) -> str:
 
 
 @pytest.mark.parametrize("name", ["01-prompt-design", "02-assessment"])
-def test_a_notebook_runs_on_another_instrument_and_a_users_own_model(
+def test_a_notebook_runs_on_another_questionnaire_and_a_users_own_model(
     name, tmp_path, tiny_model, monkeypatch
 ):
     monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
@@ -90,28 +80,69 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("chapter", "values", "said"),
     [
-        ("questionnaire", "gad", r"did you mean 'gad7'\?"),
-        ("questionnaire", 7, "questionnaire must be text"),
-        ("respondents", "nobody-here", "nobody-here"),
-        ("respondents", " , ", "name at least one"),
-        ("respondent", "minilm", "There is no respondent 'minilm'"),
-        ("temperature", 0, "temperature must be a positive number, got 0"),
-        ("temperature", "hot", "temperature must be a positive number, got 'hot'"),
-        ("dtype", "float16", "dtype must be one of auto, float32, bfloat16"),
-        ("seed", -1, "seed must be a whole number from 0"),
-        ("item", 8, "item must be a whole number from 1 to 7, got 8"),
-        ("item", True, "item must be a whole number"),
+        ("1", {"questionnaire": "gad"}, r"did you mean 'gad7'\?"),
+        ("1", {"questionnaire": 7}, "questionnaire must be text, got 7"),
+        ("1", {"questionnaire": "gad7", "item": 8}, "item must be a whole number from 1 to 7"),
+        ("1", {"questionnaire": "gad7", "item": True}, "item must be a whole number from 1, got T"),
+        ("1", {"questionnaire": "bfi"}, "item 1 of bfi has no template: name another"),
+        ("2", {"respondents": "nobody-here"}, "nobody-here"),
+        ("2", {"respondents": " , "}, "name at least one"),
+        (
+            "2",
+            {"respondents": "minilm-mnli-l6-s2", "respondent": "minilm"},
+            "There is no respondent 'minilm': it must be one of first, minilm-mnli-l6-s2",
+        ),
+        ("2", {"temperature": 0}, "temperature must be a positive number, got 0"),
+        ("2", {"temperature": "hot"}, "temperature must be a positive number, got 'hot'"),
+        ("2", {"temperature": float("nan")}, "temperature must be a positive number, got nan"),
+        ("3", {"dtype": "float16"}, "dtype must be one of auto, float32, bfloat16"),
+        ("3", {"seed": -1}, "seed must be a whole number from 0"),
+        ("3", {"n_resamples": 0}, "n_resamples must be a whole number from 1, got 0"),
+        ("4", {"models": 2, "live": 3}, "live must be a whole number from 0 to models, got 3"),
+        ("4", {"lr": "fast"}, "lr must be a positive number, got 'fast'"),
+        ("5", {"respondents": "nobody-here"}, "nobody-here"),
+        ("6", {"group": "shoe size"}, "group must be a column of the templates"),
+        ("7", {"level": 1}, "level must be a number between 0 and 1, got 1"),
+        ("7", {"respondent": "nobody-here"}, "nobody-here"),
+        ("8", {"questionnaire": "gad7"}, "gad7 has no reverse-keyed items"),
+        ("8", {"compass": "gad7"}, "compass must have two categories, and gad7 has not"),
+        ("8", {"chat_model": "some-model"}, "there is no endpoint: set OPENAI_BASE_URL"),
+        ("8", {"language_model": "./nowhere"}, "nowhere"),
+        ("8", {"people": 3, "runs": 1}, "people must be .* from 4, got 3.\nruns must be .* from 2"),
     ],
 )
-def test_impossible_parameters_are_named(name, value, said):
+def test_impossible_parameters_are_named(chapter, values, said, monkeypatch):
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
     with pytest.raises(PsychometricsError, match=said):
-        check_parameters(**(GOOD | {name: value}))
+        check_parameters(_chapter(chapter), values)
 
 
-def test_good_parameters_pass():
-    check_parameters(**GOOD, item=7, respondent="first")
+def test_parameters_and_notebooks_that_are_not_there_are_named():
+    with pytest.raises(ParameterError, match=r"no parameter 'sede' \(did you mean 'seed'\?\)"):
+        check_parameters("02-assessment", {"sede": 1})
+    with pytest.raises(ParameterError, match=r"did you mean '02-assessment'\?"):
+        check_parameters("02-assesment", {})
+    with pytest.raises(ParameterError, match="No notebook is running: give the values"):
+        check_parameters("02-assessment")
+
+
+@pytest.mark.parametrize("name", notebook_names())
+def test_every_parameter_of_a_notebook_is_checked_and_its_own_values_pass(name):
+    values = {
+        parameter: ast.literal_eval(about["default"])
+        for parameter, about in papermill.inspect_notebook(
+            str(notebooks_dir() / f"{name}.ipynb")
+        ).items()
+    }
+    check_parameters(name, values)
+    assert set(values) == set(CHAPTERS[name].model_fields)
+
+
+def _chapter(number: str) -> str:
+    return next(name for name in notebook_names() if name.startswith(f"0{number}"))
 
 
 def test_parameters_from_the_command_line_are_numbers_where_they_look_like_it():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 
@@ -11,7 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import psychometrics as pm
-from psychometrics.cli import app
+from psychometrics.cli import app, main
+from psychometrics.respondents import chat, modes
+from psychometrics.respondents.endpoint import simulated_endpoint
+from psychometrics.respondents.simulated import draw_traits
 
 
 @pytest.fixture
@@ -25,6 +29,31 @@ def command(monkeypatch, tmp_path):
         return result.stdout
 
     return run
+
+
+@pytest.fixture
+def ended(monkeypatch, tmp_path, capsys):
+    """Function that runs the command as a shell does: exit status, what was printed, errors."""
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["psychometrics", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code, *capsys.readouterr()
+
+    return run
+
+
+def test_the_commands_are_these_and_each_says_what_it_does():
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).stdout
+    names = [c.name or c.callback.__name__.strip("_") for c in app.registered_commands]
+    assert names == [
+        "check", "prompts", "questionnaires", "ask", "scores", "fill-in", "population", "run",
+        "book", "train-nli",
+    ]  # fmt: skip
+    for name in names:
+        assert re.search(rf"{name} +[A-Z]", shown), name
 
 
 def test_check_prints_the_counts(command):
@@ -43,7 +72,9 @@ def test_prompts_are_printed_or_written(command, tmp_path):
 def test_ask_fills_the_store_that_scores_reads(command, tiny_model, tmp_path):
     shown = command("ask", "gad7", "challenges", "--respondents", tiny_model)
     assert "1 respondent(s), 864 answers" in shown
-    assert len(list((tmp_path / "store").rglob("*.parquet"))) == 2
+    assert {path.parts[-3] for path in (tmp_path / "store").rglob("*.parquet")} == {
+        "gad7", "challenges",
+    }  # fmt: skip
     lines = command("scores", "gad7", "--respondents", tiny_model).splitlines()
     assert lines[0] == "respondent_id,questionnaire,scale,score"
     assert lines[1].startswith(f"{tiny_model.name},gad7,gad7,")
@@ -97,36 +128,148 @@ def test_mistakes_end_in_one_sentence_without_a_traceback(arguments, said, tmp_p
     assert "Traceback" not in run.stderr
 
 
-def test_inventories_are_listed(command):
+def test_questionnaires_are_listed(command):
     lines = command("questionnaires").splitlines()
     assert lines[0] == "questionnaire,scale,items,reversed,low,high,mode,groups"
     assert any(line.startswith("bfi,Extraversion,8,3,1.0,5.0,mean,1") for line in lines)
 
 
-def test_chat_prints_the_scores_of_a_model_behind_an_endpoint(command, monkeypatch):
-    from psychometrics.questionnaires import load_questionnaire
-    from psychometrics.respondents.endpoint import simulated_endpoint
-    from psychometrics.respondents.simulated import draw_traits
-    from psychometrics.scoring import scale_scores
+def _scored_as_by_the_package(shown: str, items: str, questionnaire: str) -> pd.DataFrame:
+    """The printed scores, once they are those of the printed answers."""
+    scores, answers = pd.read_csv(io.StringIO(shown)), pd.read_csv(io.StringIO(items))
+    assert set(answers["status"]) == {"ok"}
+    expected = pm.scale_scores(answers, questionnaires=questionnaire)
+    pd.testing.assert_frame_equal(scores, expected[scores.columns], check_dtype=False, atol=1e-6)
+    return answers
 
-    questionnaire = load_questionnaire("ipip20")
+
+def test_scores_of_a_model_behind_an_endpoint_are_printed(command, monkeypatch):
+    questionnaire = pm.load_questionnaire("ipip20")
     traits = draw_traits(questionnaire, 1, seed=1)
+    name = traits.index[0]
+    arguments = ["scores", "ipip20", "--mode", "chat", "--respondents", name, "-c", "runs=2"]
     with simulated_endpoint(questionnaire, traits) as url:
         monkeypatch.setenv("OPENAI_BASE_URL", url)
         monkeypatch.setenv("OPENAI_API_KEY", "none needed")
-        answers = command("chat", "ipip20", traits.index[0], "--runs", "2", "--items")
-        scores = command("chat", "ipip20", traits.index[0], "--runs", "2")
-    answers = pd.read_csv(io.StringIO(answers))
+        items, scores = command(*arguments, "--items"), command(*arguments)
+    answers = _scored_as_by_the_package(scores, items, "ipip20")
     assert len(answers) == 40
-    assert set(answers["status"]) == {"ok"}
-    expected = scale_scores(answers, questionnaire)["score"].tolist()
-    assert pd.read_csv(io.StringIO(scores))["score"].tolist() == pytest.approx(expected)
+    assert set(answers["respondent_id"]) == {name}
 
 
-def test_fill_in_asks_a_person_and_goes_on_later(command, tmp_path):
-    path = str(tmp_path / "me.csv")
-    arguments = ["fill-in", "ipip20", "--path", path, "--items"]
+def test_scores_of_simulated_respondents_are_printed(command):
+    arguments = ["scores", "ipip20", "--mode", "simulated", "--respondents", 3]
+    arguments += ["-c", "seed=4", "-c", "runs=2"]
+    answers = _scored_as_by_the_package(
+        command(*arguments), command(*arguments, "--items"), "ipip20"
+    )
+    direct = pm.ask("ipip20", 3, mode="simulated", seed=4, runs=2, progress=False)
+    assert answers["value"].tolist() == direct["value"].tolist()
+
+
+def test_scores_by_the_probability_of_options_are_printed(command, tiny_model):
+    arguments = ["scores", "ipip20", "--mode", "options", "--respondents", tiny_model]
+    answers = _scored_as_by_the_package(
+        command(*arguments, "-c", "choose=expected"),
+        command(*arguments, "-c", "choose=expected", "--items"),
+        "ipip20",
+    )
+    assert set(answers["by"]) == {"entailment"}
+    assert not (answers["value"] % 1 == 0).all(), "expected values lie between the options"
+
+
+def test_scores_of_categories_are_printed_by_category(command):
+    arguments = ["scores", "two_axes", "--mode", "simulated", "--respondents", 2]
+    shown = pd.read_csv(io.StringIO(command(*arguments)))
+    assert sorted(set(shown["category"])) == ["economic", "social"]
+    assert shown["score"].between(shown["low"], shown["high"]).all()
+
+
+def test_fill_in_asks_a_person_and_goes_on_later_from_the_store(command, tmp_path):
+    arguments = ["fill-in", "ipip20", "--name", "ann", "--items"]
     CliRunner().invoke(app, arguments, input="5\n" * 12 + "q\n")
     shown = CliRunner().invoke(app, arguments, input="4\n" * 8 + "\n").stdout
-    assert shown.count(",5.0,ok") == 12
-    assert shown.count(",4.0,ok") == 8
+    assert shown.count(",5.000000,ok") == 12
+    assert shown.count(",4.000000,ok") == 8
+    other = CliRunner().invoke(app, ["fill-in", "ipip20", "--name", "bob"], input="q\n").stdout
+    assert "1 of 20" in other, "another person begins anew"
+    again = CliRunner().invoke(app, arguments[:-1], input="\n").stdout
+    lines = [line for line in again.splitlines() if line.startswith("ann,ipip20,human,1,")]
+    assert len(lines) == 5, "scores of the five scales"
+
+
+def test_one_failing_respondent_of_two_leaves_the_scores_of_the_other_and_status_1(
+    ended, tiny_model, tmp_path, save_tiny_model
+):
+    torn = save_tiny_model(tmp_path / "torn")
+    weights = torn / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    code, shown, errors = ended("scores", "challenges", "--respondents", f"{torn},{tiny_model}")
+    assert code == 1
+    assert shown.splitlines()[1].startswith(f"{tiny_model.name},challenges,")
+    assert "torn" not in shown
+    (said,) = [line for line in errors.splitlines() if line.startswith("psychometrics: ")]
+    assert said.startswith("psychometrics: torn was not asked to the end: torn cannot be loaded as")
+    assert "check or replace its files" in said
+    assert "192 asked, 0 from the store, 0 refused or unreadable, 1 failed" in errors
+    code, shown, _ = ended("ask", "challenges", "--respondents", f"{torn},{tiny_model}")
+    assert (code, shown) == (1, "1 respondent(s), 192 answers in the store\n")
+    code, shown, _ = ended("ask", "challenges", "--respondents", tiny_model)
+    assert code == 0
+
+
+def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-shown")
+    monkeypatch.setattr(chat, "PATIENCE", 0.0)  # nothing is sent again
+    code, shown, errors = ended("scores", "ipip20", "--mode", "chat", "--respondents", "m")
+    assert (code, shown) == (1, "")
+    said = [line for line in errors.splitlines() if line.startswith("psychometrics: ")]
+    assert len(said) == 1
+    assert "http://127.0.0.1:9/v1" in said[0]
+    assert "see that it runs" in said[0]
+    assert "Traceback" not in errors
+    assert "not-to-be-shown" not in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ask", "gad7", "--mode", "wild"], f"one of {', '.join(modes())}, got 'wild'"),
+        (["ask", "gad7", "-c", "rle=hero"], "Mode 'nli' has no condition 'rle'"),
+        (
+            ["scores", "ipip20", "--mode", "options", "-c", "shuffle=true"],
+            "Mode 'options' has no condition 'shuffle': its conditions are role, wording, labels,",
+        ),
+        (["ask", "gad7", "-c", "role"], "name=value, got 'role'"),
+        (["ask", "gad7", "--store", __file__], "test_cli.py is a file, and no store: name another"),
+        (["ask", "gad7", "gad7"], "gad7 is given twice: keep one"),
+        (["scores", "ipip20", "--respondents", "minilm-mnli-l3-s16"], "no prompts; add templates"),
+        (["scores", "ipip20", "--mode", "simulated"], "--respondents are a number, got 'embedded'"),
+        (["scores", "ipip20", "two_axes", "--mode", "simulated"], "score them one by one"),
+        (
+            ["scores", "ipip20", "--mode", "options", "-c", "choose=none", "--respondents",
+             "minilm-mnli-l3-s16"],
+            "choose=none gives probabilities, no answers to score: add --items",
+        ),
+        (
+            ["scores", "ipip20", "--mode", "simulated", "--respondents", 2, "--score", "contrast"],
+            "score does not apply to answers to items",
+        ),
+        (["scores", "ipip20", "--mode", "chat", "--respondents", "m"], "There is no chat endpoint"),
+        (["scores", "gad7", "--temperature", "nan"], "must be a positive number, got nan"),
+        (["run", "02-assessment", "-o", "."], ". cannot be written (Is a directory): name a file"),
+        (["run", "02-assessment", "-o", f"{__file__}/out.ipynb"], "be written (File exists)"),
+        (["prompts", "gad7", "-o", "prompts.txt"], "end the file's name in .csv or .parquet"),
+        (["fill-in", "gad7", "--name", " "], "A person needs a name"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_said_in_one_sentence(arguments, said, ended, monkeypatch, tmp_path):
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    code, shown, errors = ended(*arguments)
+    assert (code, shown) == (1, "")
+    lines = [line for line in errors.splitlines() if line.startswith("psychometrics: ")]
+    assert len(lines) == 1
+    assert said in lines[0]

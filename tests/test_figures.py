@@ -1,13 +1,18 @@
+"""Figures show what the tables hold: hand-made frames in, places and texts out."""
+
 from __future__ import annotations
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 
 from psychometrics import figures
+from psychometrics.exceptions import ParameterError
 
 mpl.use("Agg")
+WHITE = (1.0, 1.0, 1.0)
 
 
 @pytest.fixture
@@ -17,25 +22,68 @@ def ax():
     plt.close(figure)
 
 
-def test_heatmap_puts_source_terms_first_and_marks_their_polarity(ax):
+def _labels(axis) -> list[str]:
+    return [tick.get_text() for tick in axis]
+
+
+def _hollow(collection) -> list[bool]:
+    return [tuple(face[:3]) == WHITE for face in collection.get_facecolors()]
+
+
+def _intervals(collection) -> list[list[float]]:
+    """Ends of horizontal lines."""
+    return [segment[:, 0].tolist() for segment in collection.get_segments()]
+
+
+def test_the_style_is_one_palette_without_upper_and_right_spines():
+    with mpl.rc_context():
+        figures.style()
+        colours = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
+        assert [mpl.colors.to_hex(c).upper() for c in colours] == list(figures.PALETTE)
+        assert not mpl.rcParams["axes.spines.top"]
+        assert not mpl.rcParams["axes.spines.right"]
+
+
+def test_a_heatmap_has_a_cell_for_each_value_and_names_rows_columns_and_quantity(ax):
+    matrix = pd.DataFrame([[0.1, 0.9, 0.5], [0.2, 0.4, 0.3]], index=["a", "b"], columns=list("xyz"))
+    assert figures.heatmap(matrix, ax, "share", annot=True, fmt=".1f") is ax
+    assert _labels(ax.get_yticklabels()) == ["a", "b"]
+    assert _labels(ax.get_xticklabels()) == ["x", "y", "z"]
+    assert [t.get_text() for t in ax.texts] == ["0.1", "0.9", "0.5", "0.2", "0.4", "0.3"]
+    np.testing.assert_array_equal(ax.collections[0].get_array(), matrix)
+    assert ax.figure.axes[1].get_ylabel() == "share"
+
+
+def test_a_signed_heatmap_has_zero_in_the_middle_and_keeps_what_is_asked_for(ax):
+    figures.heatmap(pd.DataFrame([[-0.2, 0.1]]), ax, signed=True)
+    assert ax.collections[0].get_clim() == (-1, 1)
+    ax.clear()
+    figures.heatmap(pd.DataFrame([[-0.2, 0.1]]), ax, signed=True, vmin=-2, vmax=2, cbar=False)
+    assert ax.collections[0].get_clim() == (-2, 2)
+
+
+def test_a_heatmap_of_terms_puts_source_terms_first_and_marks_their_polarity(ax):
     matrix = pd.DataFrame({"never": [0.1, 0.9], "always": [0.6, 0.2]}, index=["glad", "sad"])
     figures.term_heatmap(matrix, pd.Series({"glad": -1, "sad": 1}), ax=ax, label="P")
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["sad  (+)", "glad  (−)"]
+    assert _labels(ax.get_yticklabels()) == ["sad  (+)", "glad  (−)"]
     assert [t.get_text() for t in ax.texts] == ["0.90", "0.20", "0.10", "0.60"]
     assert ax.get_xlabel() == "intensifier, from least to most"
+    assert ax.lines[0].get_ydata()[0] == 1, "between the one source term and the inverse one"
 
 
-def test_trends_draw_each_polarity_with_its_interval(ax):
-    curves = pd.DataFrame(
-        {
-            "polarity": [1, 1, -1, -1],
-            "intensifier": ["never", "always"] * 2,
-            "mean": [0.4, 0.6, 0.7, 0.3],
-            "low": [0.3, 0.5, 0.6, 0.2],
-            "high": [0.5, 0.9, 0.8, 0.4],
-        }
-    )
-    figures.intensifier_trends(curves, ax=ax)
+CURVES = pd.DataFrame(
+    {
+        "polarity": [1, 1, -1, -1],
+        "intensifier": ["never", "always"] * 2,
+        "mean": [0.4, 0.6, 0.7, 0.3],
+        "low": [0.3, 0.5, 0.6, 0.2],
+        "high": [0.5, 0.9, 0.8, 0.4],
+    }
+)
+
+
+def test_trends_draw_each_polarity_with_its_interval_and_an_even_spread(ax):
+    figures.intensifier_trends(CURVES, ax=ax)
     source, inverse = (container.lines[0] for container in ax.containers)
     assert source.get_ydata().tolist() == [0.4, 0.6]
     assert inverse.get_ydata().tolist() == [0.7, 0.3]
@@ -45,19 +93,202 @@ def test_trends_draw_each_polarity_with_its_interval(ax):
         pytest.approx([0.3, 0.5]),
         pytest.approx([0.5, 0.9]),
     ]
+    assert ax.lines[-1].get_ydata()[0] == 0.5, "a half each of two intensifiers"
+    ax.clear()
+    figures.intensifier_trends(CURVES, ax=ax, reference=0.25)
+    assert ax.lines[-1].get_ydata()[0] == 0.25
 
 
-def test_profile_runs_from_lowest_to_highest_with_intervals(ax):
-    scores = pd.DataFrame(
-        {"respondent_id": ["b", "a"], "score": [2.0, 1.0], "low": [1.5, 0.0], "high": [2.2, 1.5]}
+def test_a_forest_is_hollow_where_the_interval_holds_the_reference(ax):
+    table = pd.DataFrame(
+        {"x": [1.0, 0.1, -1.0], "low": [0.5, -0.2, -2.0], "high": [1.5, 0.4, -0.5]}
     )
-    figures.score_profile(scores, ax=ax, label="score")
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"]
-    assert ax.containers[0].lines[0].get_xdata().tolist() == [1.0, 2.0]
+    figures.forest(table, ["sure", "unsure", "below"], "x", "low", "high", ax=ax, xlabel="points")
+    lines, points = ax.collections
+    assert points.get_offsets().tolist() == [[1.0, 2.0], [0.1, 1.0], [-1.0, 0.0]]
+    assert _hollow(points) == [False, True, False]
+    assert _intervals(lines) == [[0.5, 1.5], [-0.2, 0.4], [-2.0, -0.5]]
+    assert _labels(ax.get_yticklabels()) == ["sure", "unsure", "below"]
+    assert ax.get_xlabel() == "points"
+    assert ax.lines[0].get_xdata()[0] == 0
+
+
+def test_a_forest_around_another_reference_or_none(ax):
+    table = pd.DataFrame(
+        {"name": ["a", "b"], "x": [1.0, 0.1], "low": [0.5, -0.2], "high": [1.5, 1]}
+    )
+    figures.forest(table, "name", "x", "low", "high", ax=ax, reference=0.6)
+    assert _hollow(ax.collections[1]) == [True, True]
+    assert ax.lines[0].get_xdata()[0] == 0.6
+    ax.clear()
+    figures.forest(table, "name", "x", "low", "high", ax=ax, reference=None)
+    assert _hollow(ax.collections[1]) == [False, False]
+    assert not ax.lines
+    ax.clear()
+    figures.forest(table, "name", "x", ax=ax)
+    assert len(ax.collections) == 1, "points without intervals"
+    assert _hollow(ax.collections[0]) == [False, False]
+
+
+def test_a_forest_puts_groups_side_by_side_and_equal_labels_in_a_row(ax):
+    table = pd.DataFrame(
+        {
+            "scale": ["s", "t", "s", "t"], "who": ["a", "a", "b", "b"], "x": [1.0, 2.0, 3.0, 4.0],
+            "told": [True, False, False, True],
+        }
+    )  # fmt: skip
+    figures.forest(table, "scale", "x", group="who", filled="told", ax=ax)
+    first, _, second, _ = ax.collections  # each followed by its entry in the legend
+    assert first.get_offsets()[:, 0].tolist() == [1, 2]
+    assert second.get_offsets()[:, 0].tolist() == [3, 4]
+    heights = np.array([first.get_offsets()[:, 1], second.get_offsets()[:, 1]])
+    np.testing.assert_allclose(heights.mean(axis=0), [1, 0])
+    assert (heights[0] > heights[1]).all(), "the first group above the second"
+    assert np.ptp(heights, axis=0).max() < 0.5, "nearer to their own row than to the next"
+    assert (_hollow(first), _hollow(second)) == ([False, True], [True, False])
+    assert _labels(ax.get_yticklabels()) == ["s", "t"]
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["a", "b"]
+    assert tuple(first.get_edgecolors()[0]) != tuple(second.get_edgecolors()[0])
+
+
+def test_pairs_are_joined_by_a_line_the_first_row_on_top(ax):
+    table = pd.DataFrame({"before": [1.0, 2.0], "after": [3.0, 1.5]}, index=["a", "b"])
+    figures.pairs(table, ax=ax, xlabel="score")
+    lines, before, after = ax.collections
+    assert _intervals(lines) == [[1.0, 3.0], [2.0, 1.5]]
+    assert before.get_offsets().tolist() == [[1.0, 1.0], [2.0, 0.0]]
+    assert after.get_offsets().tolist() == [[3.0, 1.0], [1.5, 0.0]]
+    assert dict(zip(ax.get_yticks(), _labels(ax.get_yticklabels()), strict=True)) == {
+        1: "a", 0: "b",
+    }  # fmt: skip
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["before", "after"]
     assert ax.get_xlabel() == "score"
 
 
 def test_scatter_names_the_farthest_respondents(ax):
     frame = pd.DataFrame({"x": [0.0, 0.1, 5.0], "y": [0.0, 0.1, 5.0]}, index=["a", "b", "far"])
-    figures.score_scatter(frame, "x", "y", ax=ax, annotate=1)
+    figures.scatter(frame, "x", "y", ax=ax, annotate=1)
+    assert ax.collections[0].get_offsets().tolist() == frame.to_numpy().tolist()
     assert [t.get_text() for t in ax.texts] == ["far"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
+
+
+def test_lines_run_from_left_to_right_and_differ_in_more_than_colour(ax):
+    frame = pd.DataFrame({"k": [2, 1, 1, 2], "share": [0.4, 0.3, 0.1, 0.2], "who": list("bbaa")})
+    figures.lines(frame, "k", "share", "who", ax=ax, markers=True)
+    first, second = ax.lines
+    assert (first.get_label(), second.get_label()) == ("b", "a")
+    assert (first.get_xdata().tolist(), first.get_ydata().tolist()) == ([1, 2], [0.3, 0.4])
+    assert second.get_ydata().tolist() == [0.1, 0.2]
+    for look in ("get_color", "get_linestyle", "get_marker"):
+        assert getattr(first, look)() != getattr(second, look)(), look
+    ax.clear()
+    figures.lines(frame, "k", "share", "who", ax=ax)
+    assert {line.get_marker() for line in ax.lines} == {"None"}
+
+
+PROFILE = pd.DataFrame(
+    {"respondent_id": ["b", "a"], "score": [2.0, 1.0], "low": [1.8, 0.0], "high": [2.2, 1.6]}
+)
+
+
+def test_a_profile_runs_from_lowest_to_highest_with_intervals_and_the_mean(ax):
+    figures.profile(PROFILE, ax=ax, label="score")
+    heights = dict(zip(_labels(ax.get_yticklabels()), ax.get_yticks(), strict=True))
+    assert heights == {"a": 0, "b": 1}
+    lines, points = ax.collections
+    assert points.get_offsets().tolist() == [[2.0, 1.0], [1.0, 0.0]]
+    assert _intervals(lines) == [[1.8, 2.2], [0.0, 1.6]]
+    assert _hollow(points) == [False, True], "the interval of a holds the mean"
+    assert ax.lines[0].get_xdata()[0] == 1.5
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("score", "respondent")
+
+
+def test_the_overview_is_trends_beside_a_profile():
+    figure, axes = plt.subplots(1, 2)
+    assert figures.overview(CURVES, PROFILE, "points", axes) is axes
+    assert axes[0].containers[0].lines[0].get_ydata().tolist() == [0.4, 0.6]
+    assert axes[1].get_xlabel() == "points"
+    plt.close(figure)
+
+
+def test_a_specification_curve_is_sorted_and_marks_one(ax):
+    worlds = pd.DataFrame(
+        {"score": ["e", "c", "e", "c"], "t": [1, 1, 2, 2], "r": [0.5, -0.1, 0.2, 0.3]}
+    )
+    figures.specification_curve(worlds, ax=ax, reference=0.4, chosen={"score": "c", "t": 2})
+    curve, marked, published = ax.lines[:3]
+    assert curve.get_ydata().tolist() == [-0.1, 0.2, 0.3, 0.5]
+    assert (marked.get_xdata().tolist(), marked.get_ydata().tolist()) == ([3], [0.3])
+    assert published.get_ydata()[0] == 0.4
+
+
+def test_a_trajectory_is_the_change_since_the_beginning_by_arm(ax):
+    rows = [("x", "a", 0, 1.0), ("x", "a", 5, 2.0), ("x", "b", 0, 3.0), ("x", "b", 5, 3.5),
+            ("y", "a", 0, 1.0), ("y", "a", 5, 1.0)]  # fmt: skip
+    scores = pd.DataFrame(rows, columns=["arm", "respondent_id", "epoch", "score"])
+    figures.trajectory(scores, ax=ax)
+    drawn = [line.get_ydata().tolist() for line in ax.lines]
+    assert drawn[:5] == [[0, 1], [0, 0.5], [0, 0.75], [0, 0], [0, 0]]
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["x", "y"]
+
+
+def test_a_radar_closes_and_keeps_its_span():
+    figure, ax = plt.subplots(subplot_kw={"polar": True})
+    figures.radar({"a": [1, 2, 3]}, ["x", "y", "z"], (1, 5), ax=ax, band=([1, 1, 1], [2, 2, 2]))
+    line = ax.get_lines()[0]
+    assert line.get_ydata().tolist() == [1, 2, 3, 1]
+    assert ax.get_ylim() == (1, 5)
+    with pytest.raises(ParameterError, match="2 values for 3 spokes"):
+        figures.radar({"a": [1, 2]}, ["x", "y", "z"], (1, 5), ax=ax)
+    plt.close(figure)
+
+
+def test_a_radar_refuses_plain_axes(ax):
+    with pytest.raises(ParameterError, match="polar"):
+        figures.radar({"a": [1]}, ["x"], (0, 1), ax=ax)
+
+
+def test_the_compass_places_points_within_the_categories_range(ax):
+    scores = pd.DataFrame(
+        {
+            "respondent_id": ["a", "a", "b", "b"], "questionnaire": "pct", "mode": "chat", "run": 1,
+            "category": ["economic", "social"] * 2, "score": [1.0, -2.0, -3.0, 4.0], "sd": 0.5,
+            "low": -10.0, "high": 10.0,
+        }
+    )  # fmt: skip
+    figures.compass(scores, ax=ax, ends={"economic": ("left", "right")})
+    assert ax.get_xlim() == (-10, 10)
+    assert "left" in ax.get_xlabel()
+    assert ax.get_ylabel() == "social"
+    found = {(c[0].get_xdata()[0], c[0].get_ydata()[0]) for c in ax.containers}
+    assert found == {(1, -2), (-3, 4)}
+    with pytest.raises(ParameterError, match="no category 'moral'"):
+        figures.compass(scores, x="moral", ax=ax)
+
+
+def test_characteristic_curves_are_logistic_and_falling_ones_are_told_apart(ax):
+    parameters = pd.DataFrame(
+        {"difficulty": [0.0, 1.0], "discrimination": [1.0, -2.0], "guessing": [0.0, 0.0]}
+    )
+    figures.characteristic_curves(parameters, ax=ax, limit=3.0)
+    rising, falling = ax.lines
+    theta = rising.get_xdata()
+    np.testing.assert_allclose(rising.get_ydata(), 1 / (1 + np.exp(-theta)))
+    np.testing.assert_allclose(falling.get_ydata(), 1 / (1 + np.exp(2 * (theta - 1))))
+    assert (theta.min(), theta.max()) == (-3, 3)
+    assert rising.get_linestyle() != falling.get_linestyle()
+    assert rising.get_color() != falling.get_color()
+
+
+def test_a_wright_map_has_people_left_items_right_and_infinite_ones_at_the_edge(ax):
+    theta = pd.Series([-1.1, -1.1, 0.6])
+    difficulties = pd.Series({"easy": -2.0, "never": np.inf, "hard": 1.0})
+    figures.wright_map(theta, difficulties, ax=ax, limit=4.0, labels={"hard": "H"})
+    bars = {round(bar.get_y(), 2): bar.get_width() for bar in ax.patches if bar.get_width()}
+    assert bars == {-1.25: -1.0, 0.5: -0.5}, "two and one of them, in bins of a quarter"
+    inside, edge = (c.get_offsets() for c in ax.collections)
+    assert inside[:, 1].tolist() == [-2, 1]
+    assert edge[:, 1].tolist() == [4]
+    assert (np.r_[inside[:, 0], edge[:, 0]] > 0).all()
+    assert [t.get_text() for t in ax.texts] == ["easy", "H", "never"]

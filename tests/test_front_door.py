@@ -32,7 +32,9 @@ def test_every_name_of_the_front_door_is_a_function_or_a_room_and_is_listed():
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are():
-    with pytest.raises(AttributeError, match="psychometrics has no 'scores'; it has .*item_scores"):
+    with pytest.raises(
+        AttributeError, match=r"psychometrics has no 'scores'; it has .*item_scores"
+    ):
         pm.scores  # noqa: B018
 
 

@@ -21,6 +21,7 @@ from psychometrics.interventions import (
     intervention_texts,
     trajectories,
 )
+from psychometrics.make.interventions import MEASURED
 from psychometrics.paths import data_dir
 
 LEAST = {"depressive": 200, "coherence": 280, "neutral": 200, "negative": 200}
@@ -179,22 +180,31 @@ def test_heads_of_another_architecture_and_half_precision_are_refused(
         adapt(respondent, SENTENCES, print, masked_lm=str(masked_lm))
 
 
-@pytest.mark.parametrize("seconds", [60, -1], ids=["without a checkpoint", "from a checkpoint"])
-def test_a_stopped_study_goes_on_and_measures_nothing_twice(
-    tiny_pair, tmp_path, monkeypatch, seconds
-):
-    monkeypatch.setattr(interventions, "CHECKPOINT_SECONDS", seconds)
+@pytest.fixture
+def study(tiny_pair, tmp_path, monkeypatch):
+    """A small study: a function of its store, and the respondent; checkpoints lie in the test's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(interventions, "available", lambda *keys: False)
     nli, masked_lm = tiny_pair
     settings = {
-        "questionnaires": [pm.load_questionnaire("gad7")], "arms": ["neutral"], "epochs": 3,
+        "questionnaires": [pm.load_questionnaire("challenges")], "arms": ["neutral"], "epochs": 3,
         "lr": 1e-3, "masked_lm": str(masked_lm), "progress": False,
     }  # fmt: skip
-    monkeypatch.setattr(interventions, "available", lambda *keys: False)
-    whole = trajectories([str(nli)], store=tmp_path / "whole", **settings)
+
+    def run(store: str, **changes) -> pd.DataFrame:
+        return trajectories([str(nli)], store=tmp_path / store, **(settings | changes))
+
+    return run
+
+
+@pytest.mark.parametrize("seconds", [60, -1], ids=["without a checkpoint", "from a checkpoint"])
+def test_a_stopped_study_goes_on_and_measures_nothing_twice(study, tmp_path, monkeypatch, seconds):
+    monkeypatch.setattr(interventions, "CHECKPOINT_SECONDS", seconds)
+    whole = study("whole")
     assert whole["epoch"].tolist() == [0, 1, 2, 3]
 
-    measured = []
-    original = interventions._measured
+    measured, trained = [], []
+    original, adapting = interventions._measured, interventions.adapt
 
     def stopping(respondent, table, questionnaires):
         measured.append(1)
@@ -202,16 +212,90 @@ def test_a_stopped_study_goes_on_and_measures_nothing_twice(
             raise KeyboardInterrupt
         return original(respondent, table, questionnaires)
 
+    def noted(respondent, sentences, after_epoch, **settings):
+        def after(epoch: int) -> None:
+            trained.append(epoch)
+            after_epoch(epoch)
+
+        adapting(respondent, sentences, after, **settings)
+
     monkeypatch.setattr(interventions, "_measured", stopping)
+    monkeypatch.setattr(interventions, "adapt", noted)
     with pytest.raises(KeyboardInterrupt):
-        trajectories([str(nli)], store=tmp_path / "parts", **settings)
-    assert bool(list((tmp_path / "parts").glob("*.safetensors"))) == (seconds < 0)
-    resumed = trajectories([str(nli)], store=tmp_path / "parts", **settings)
-    assert not list((tmp_path / "parts").glob("*.safetensors")), "done: nothing is left over"
+        study("parts")
+    checkpoints = list((tmp_path / "cache").rglob("interventions/*.safetensors"))
+    assert len(checkpoints) == (seconds < 0)
+    resumed = study("parts")
+    assert trained == ([1, 2, 2, 3] if seconds < 0 else [1, 2, 1, 2, 3])
+    assert not list((tmp_path / "cache").rglob("interventions/*")), "done: nothing is left over"
     assert len(measured) == 3 + 2, "epochs 0 and 1 were there, 2 and 3 were measured"
     pd.testing.assert_frame_equal(resumed, whole)
-    trajectories([str(nli)], store=tmp_path / "parts", **settings)
+    study("parts")
     assert len(measured) == 5
+
+
+def test_measurements_lie_in_the_store_with_what_made_them(study, tmp_path):
+    found = study("store", measure_at=[2])
+    assert found["epoch"].tolist() == [0, 2]
+    kept = pd.concat(pd.read_parquet(path) for path in (tmp_path / "store").rglob("*.parquet"))
+    assert set(interventions.COLUMNS) <= set(kept.columns)
+    assert set(kept["run"]) == set(found["run"])
+    told = pm.store.manifests(tmp_path / "store").query("mode == 'interventions'")
+    assert set(found["run"]) <= set(told["run"])
+    later = study("store", measure_at=[1, 3])
+    assert later["epoch"].tolist() == [0, 1, 3]
+    assert later["score"].iloc[0] == found["score"].iloc[0]
+
+
+def test_other_settings_are_another_run(study):
+    first, same = study("store", epochs=1), study("store", epochs=1)
+    pd.testing.assert_frame_equal(first, same)
+    other = study("store", epochs=1, seed=1)
+    assert other["run"].iloc[0] == first["run"].iloc[0], "the same before any training"
+    assert other["run"].iloc[1] != first["run"].iloc[1]
+
+
+def test_a_checkpoint_past_an_epoch_to_be_measured_is_not_taken_up(study, tmp_path, monkeypatch):
+    monkeypatch.setattr(interventions, "CHECKPOINT_SECONDS", -1)
+    whole = study("whole")
+    original = interventions._measured
+    measured = []
+
+    def stopping(*arguments):
+        measured.append(1)
+        if len(measured) == 3:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(interventions, "_measured", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            study("parts", measure_at=[2, 3])
+    assert list((tmp_path / "cache").rglob("interventions/*.safetensors"))
+    pd.testing.assert_frame_equal(study("parts"), whole)
+
+
+def test_the_shipped_study_is_found_by_its_digests(tmp_path, monkeypatch):
+    shipped = pd.read_csv(data_dir() / interventions.SHIPPED)
+
+    def fail(*work):
+        raise AssertionError(f"{work[1]} was to be measured")
+
+    monkeypatch.setattr(interventions, "_run", fail)
+    names = list(shipped["respondent_id"].unique())
+    assert len(names) == 7
+    questionnaires = [pm.load_questionnaire(name) for name in ("gad7", "phq9", "soc13")]
+    found = trajectories(
+        names, questionnaires, seed=1, store=tmp_path, measure_at=MEASURED, progress=False
+    )
+    assert found.groupby(["respondent_id", "arm", "epoch"]).ngroups == 7 * len(ARMS) * 5
+    keys = ["respondent_id", "arm", "epoch", "scale"]
+    expected = shipped[shipped["epoch"].isin(MEASURED)].set_index(keys)["score"]
+    assert len(expected) == (len(shipped) - 7 * shipped["scale"].nunique())
+    measured = found.set_index(keys)["score"]
+    pd.testing.assert_series_equal(measured.loc[expected.index], expected)
+    with pytest.raises(AssertionError, match="was to be measured"):
+        trajectories(names[:1], questionnaires, store=tmp_path, shipped=False, progress=False)
 
 
 def test_impossible_studies_are_refused():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +9,25 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForSequenceClassification
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+)
 
 from psychometrics import data, load_respondent
-from psychometrics.exceptions import DataError, ParameterError
-from psychometrics.training import PAPER_SETTINGS, adapt_encoder, nli_pairs, train_nli
+from psychometrics.exceptions import DataError, ParameterError, RespondentError
+from psychometrics.respondents.sources import base_path
+from psychometrics.training import (
+    PAPER_SETTINGS,
+    adapt_causal,
+    adapt_encoder,
+    nli_pairs,
+    train_acceptability,
+    train_nli,
+)
 
 PAIRS = pd.DataFrame(
     [
@@ -168,6 +183,109 @@ def test_bad_pairs_are_refused_with_the_mend(tmp_path):
         nli_pairs(PAIRS.head(0))
     with pytest.raises(DataError, match=r"missing\.csv does not exist"):
         nli_pairs(str(tmp_path / "missing.csv"))
+
+
+class _Exploit:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.fixture
+def wants_code(tiny_model, tmp_path):
+    """A base whose config asks for program code that lies beside it, and what that would touch."""
+    base, touched = tmp_path / "base", tmp_path / "ran"
+    shutil.copytree(tiny_model, base)
+    code = f"from pathlib import Path\n\nPath({str(touched)!r}).touch()\n"
+    (base / "own.py").write_text(code)
+    config = json.loads((base / "config.json").read_text())
+    classes = ("AutoConfig", "AutoModel", "AutoModelForSequenceClassification",
+               "AutoModelForMaskedLM")  # fmt: skip
+    config |= {"model_type": "of-its-own", "auto_map": {name: "own.Own" for name in classes}}
+    (base / "config.json").write_text(json.dumps(config))
+    return base, touched
+
+
+@pytest.fixture
+def pickled(tiny_model, tmp_path):
+    """A base with weights in pickle alone, which touch a file when loaded."""
+    base, touched = tmp_path / "base", tmp_path / "ran"
+    shutil.copytree(tiny_model, base)
+    (base / "model.safetensors").unlink()
+    torch.save({"weight": _Exploit(touched)}, base / "pytorch_model.bin")
+    return base, touched
+
+
+TRAININGS = {
+    "nli": lambda base, out: train_nli(base, PAIRS, out, epochs=1, progress=False),
+    "encoder": lambda base, out: adapt_encoder(base, ["I am."], out, epochs=1, progress=False),
+    "acceptability": lambda base, out: train_acceptability(
+        base, pd.DataFrame({"sentence": ["I am."], "acceptable": [1]}), out, progress=False
+    ),
+}
+
+
+@pytest.mark.parametrize("train", TRAININGS.values(), ids=list(TRAININGS))
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("wants_code", r"needs program code of its own \(auto_map in config.json\)"),
+        ("pickled", "holds its weights only as pytorch_model.bin"),
+    ],
+)
+def test_no_training_runs_a_bases_own_code(kind, said, train, request, tmp_path, monkeypatch):
+    base, touched = request.getfixturevalue(kind)
+    monkeypatch.setattr("builtins.input", lambda *_: "y")  # whoever asks is told to go ahead
+    with pytest.raises(RespondentError, match=said):
+        train(str(base), tmp_path / "out")
+    assert not touched.exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_unsafe_bases_of_these_tests_would_run_their_code(wants_code, pickled):
+    base, touched = wants_code
+    with pytest.raises((ImportError, AttributeError)):  # it has run, and has no class Own
+        AutoConfig.from_pretrained(base, trust_remote_code=True)
+    assert touched.exists()
+    touched.unlink()
+    torch.load(pickled[0] / "pytorch_model.bin", weights_only=False)
+    assert touched.exists()
+
+
+def test_a_causal_model_learns_its_text_in_place(tiny_model):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
+    config = GPT2Config(
+        vocab_size=len(tokenizer), n_positions=32, n_embd=32, n_layer=1, n_head=2,
+        bos_token_id=tokenizer.cls_token_id, eos_token_id=tokenizer.sep_token_id,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(config)
+    first = {name: weight.clone() for name, weight in model.state_dict().items()}
+    text = tokenizer("I feel calm at home.", return_tensors="pt")["input_ids"]
+
+    def loss() -> float:
+        model.eval()
+        with torch.no_grad():
+            return float(model(input_ids=text, labels=text).loss)
+
+    before = loss()
+    manifest = adapt_causal(
+        model, tokenizer, ["I feel calm at home."] * 8, epochs=10, lr=1e-2, batch_size=4
+    )
+    assert manifest["steps"] == 20
+    assert loss() < before / 2
+    same = [name for name, weight in model.named_parameters() if torch.equal(weight, first[name])]
+    assert not same, "all weights are trained"
+
+
+def test_the_embedded_base_is_called_minilm(tmp_path):
+    train_nli("minilm", PAIRS, tmp_path, tuning="frozen", layers=1, epochs=1, progress=False)
+    assert not changed(tmp_path, Path(base_path())) - {"pooler.dense.weight", "pooler.dense.bias"}
+    assert load_respondent(tmp_path).answer([("I feel calm.", "I do.")]).shape == (1, 3)
 
 
 def test_the_papers_settings_are_those_of_section_5():
