@@ -228,7 +228,7 @@ def test_a_trajectory_is_the_change_since_the_beginning_by_arm(ax):
             ("y", "a", 0, 1.0), ("y", "a", 5, 1.0)]  # fmt: skip
     scores = pd.DataFrame(rows, columns=["arm", "respondent_id", "epoch", "score"])
     figures.trajectory(scores, ax=ax)
-    drawn = [line.get_ydata().tolist() for line in ax.lines]
+    drawn = [list(line.get_ydata()) for line in ax.lines]
     assert drawn[:5] == [[0, 1], [0, 0.5], [0, 0.75], [0, 0], [0, 0]]
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["x", "y"]
 

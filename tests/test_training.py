@@ -213,7 +213,7 @@ def wants_code(tiny_model, tmp_path):
 @pytest.fixture
 def pickled(tiny_model, tmp_path):
     """A base with weights in pickle alone, which touch a file when loaded."""
-    base, touched = tmp_path / "base", tmp_path / "ran"
+    base, touched = tmp_path / "pickled", tmp_path / "ran"
     shutil.copytree(tiny_model, base)
     (base / "model.safetensors").unlink()
     torch.save({"weight": _Exploit(touched)}, base / "pytorch_model.bin")
@@ -284,7 +284,10 @@ def test_a_causal_model_learns_its_text_in_place(tiny_model):
 
 def test_the_embedded_base_is_called_minilm(tmp_path):
     train_nli("minilm", PAIRS, tmp_path, tuning="frozen", layers=1, epochs=1, progress=False)
-    assert not changed(tmp_path, Path(base_path())) - {"pooler.dense.weight", "pooler.dense.bias"}
+    after = load_file(tmp_path / "model.safetensors")
+    before = load_file(Path(base_path()) / "model.safetensors")
+    name = "encoder.layer.0.attention.self.query.weight"
+    torch.testing.assert_close(after[f"bert.{name}"], before[name])
     assert load_respondent(tmp_path).answer([("I feel calm.", "I do.")]).shape == (1, 3)
 
 
