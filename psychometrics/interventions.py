@@ -244,16 +244,18 @@ def trajectories(
     before, runs = _runs(respondents, questionnaires, arms, training)
     known = _shipped() if shipped else pd.DataFrame(columns=COLUMNS)
     work = [(store, name, questionnaires, None, [0], run) for name, run in before.items()]
-    found = _all(work, known, "before", progress)
+    found = [known, *_all(work, known, "before", progress)]
     later = [epoch for epoch in wanted if epoch]
     work = [
         (store, name, questionnaires, settings, later, run)
         for (name, _), (run, settings) in runs.items()
     ]
-    found = pd.concat([found, _all(work, known, "adapting", progress)], ignore_index=True)
+    found += _all(work, known, "adapting", progress)
+    table = pd.concat([part for part in found if len(part)], ignore_index=True)
+    table = table.drop_duplicates(["run", "epoch", "scale"], keep="last")
     parts = []
     for (name, arm), (run, _) in runs.items():
-        part = found[found["run"].isin([before[name], run]) & found["epoch"].isin(wanted)]
+        part = table[table["run"].isin([before[name], run]) & table["epoch"].isin(wanted)]
         parts.append(part.sort_values("epoch", kind="stable").assign(arm=arm, respondent_id=name))
     columns = ["respondent_id", "arm", "epoch", "questionnaire", "scale", "score", "run"]
     return pd.concat(parts, ignore_index=True)[columns]
@@ -470,15 +472,15 @@ def _runs(respondents, questionnaires, arms, training: dict) -> tuple[dict, dict
     return before, runs
 
 
-def _all(work: list[tuple], shipped: pd.DataFrame, what: str, progress: bool) -> pd.DataFrame:
-    """Measurements of all runs; what is not in the store yet is done, a run on each core at a time.
+def _all(work: list[tuple], shipped: pd.DataFrame, what: str, progress: bool) -> list[pd.DataFrame]:
+    """The store's measurements of all runs; what is nowhere yet is done, a run on each core.
 
     Small models leave a second core idle; a GPU is kept busy by one run.
     """
     import torch
     from tqdm import tqdm
 
-    found, todo = [shipped], []
+    found, todo = [], []
     for item in work:
         store, name, _, _, wanted, run = item
         kept = _measurements(store, name, run)
@@ -497,8 +499,7 @@ def _all(work: list[tuple], shipped: pd.DataFrame, what: str, progress: bool) ->
                 for done in as_completed([pool.submit(_run, *item) for item in todo]):
                     found.append(done.result())
                     bar.update()
-    table = pd.concat([part for part in found if len(part)] or [shipped], ignore_index=True)
-    return table.drop_duplicates(["run", "epoch", "scale"], keep="last")
+    return found
 
 
 def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
@@ -507,7 +508,8 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
     known = set(_measurements(store, name, run)["epoch"])
     missing = sorted(set(wanted) - known)
     respondent = load_respondent(name, dtype="float32")
-    manifest = respondent.identity | {"handling": HANDLING, "run": run, **(settings or {})}
+    manifest = respondent.identity | {"mode": "interventions", "handling": HANDLING, "run": run}
+    manifest |= settings or {}
     manifest.pop("sentences", None)
     kept = open_kept(store, "interventions", "scales", name, manifest)
 
