@@ -221,6 +221,8 @@ def train_nli(
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if paper and chosen:
         raise ParameterError(f"--paper sets {', '.join(chosen)} itself: leave one of them out.")
+    if (file := next(filter(Path.is_file, (output, *output.parents)), None)) is not None:
+        raise ParameterError(f"{file} is a file: name a folder for the model.")
     manifest = pm.training.train_nli(
         base,
         data or ["mnli"],

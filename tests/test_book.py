@@ -149,6 +149,9 @@ def test_parameters_from_the_command_line_are_numbers_where_they_look_like_it():
     assert parse_parameters(["a=1", "b=0.5", "c=phq9", "d=x=y", "e=", "f=1e-3"]) == {
         "a": 1, "b": 0.5, "c": "phq9", "d": "x=y", "e": "", "f": 1e-3,
     }  # fmt: skip
+    assert parse_parameters(["a=true", "b=False", "c=None", "d=none"]) == {
+        "a": True, "b": False, "c": None, "d": "none",
+    }  # fmt: skip
     with pytest.raises(ParameterError, match="name=value, got 'phq9'"):
         parse_parameters(["phq9"])
     with pytest.raises(ParameterError, match="given twice"):

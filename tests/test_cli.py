@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import psychometrics as pm
 from psychometrics.cli import app, main
+from psychometrics.exceptions import ParameterError
 from psychometrics.respondents import chat, modes
 from psychometrics.respondents.endpoint import simulated_endpoint
 from psychometrics.respondents.simulated import draw_traits
@@ -167,6 +168,21 @@ def test_scores_of_simulated_respondents_are_printed(command):
     assert answers["value"].tolist() == direct["value"].tolist()
 
 
+def test_conditions_that_are_words_are_what_they_mean(command, monkeypatch):
+    seen = {}
+
+    def noted(*_arguments, **conditions):
+        seen.update(conditions)
+        raise ParameterError("enough")
+
+    monkeypatch.setattr(pm, "ask", noted)
+    with pytest.raises(ParameterError, match="enough"):
+        command("ask", "ipip20", "--mode", "chat", "-c", "shuffle=false", "-c", "max_tokens=None",
+                "-c", "role=hero", "-c", "runs=2", "-c", "temperature=0.5")  # fmt: skip
+    how = {"shuffle": False, "max_tokens": None, "role": "hero", "runs": 2, "temperature": 0.5}
+    assert how.items() <= seen.items()
+
+
 def test_scores_by_the_probability_of_options_are_printed(command, tiny_model):
     arguments = ["scores", "ipip20", "--mode", "options", "--respondents", tiny_model]
     answers = _scored_as_by_the_package(
@@ -262,6 +278,7 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
         (["run", "02-assessment", "-o", f"{__file__}/out.ipynb"], "be written (File exists)"),
         (["prompts", "gad7", "-o", "prompts.txt"], "end the file's name in .csv or .parquet"),
         (["fill-in", "gad7", "--name", " "], "A person needs a name"),
+        (["train-nli", "minilm", f"{__file__}/model"], "test_cli.py is a file: name a folder for"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_said_in_one_sentence(arguments, said, ended, monkeypatch, tmp_path):
