@@ -429,7 +429,7 @@ def _category_rows(answers, questionnaire: Questionnaire, bias: bool, over_runs:
     )
     moments = moments.join(part[item_keys].reset_index(drop=True))
     by_item = moments.groupby(item_keys, sort=False).sum()
-    ends = category_ranges(questionnaire, bias=bias).set_index("category")
+    ends = _category_ranges(questionnaire, bias=bias).set_index("category")
     rows = []
     for asked, table in by_item.groupby(level=list(KEYS), sort=False):
         for c, name in enumerate(names):
@@ -445,7 +445,7 @@ def _category_rows(answers, questionnaire: Questionnaire, bias: bool, over_runs:
     return pd.DataFrame(rows, columns=columns)
 
 
-def category_ranges(questionnaire: str | Path | Questionnaire, bias: bool = True) -> pd.DataFrame:
+def _category_ranges(questionnaire: str | Path | Questionnaire, bias: bool = True) -> pd.DataFrame:
     """Least, greatest and indifferent score of each category.
 
     Parameters

@@ -17,7 +17,7 @@ from psychometrics.data import available
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import questionnaires_dir
 from psychometrics.questionnaires import Questionnaire
-from psychometrics.scoring import category_ranges, category_scores, keyed_items, pss
+from psychometrics.scoring import _category_ranges, category_scores, keyed_items, pss
 
 SCORES = arrays(np.float64, (3, 4), elements=st.floats(1e-4, 1.0))
 
@@ -367,7 +367,7 @@ def test_without_bias_and_with_unnormalised_probabilities():
 
 
 def test_ranges_are_reached_by_the_best_and_worst_answers():
-    table = category_ranges(TWO).set_index("category")
+    table = _category_ranges(TWO).set_index("category")
     assert table.loc["a"].tolist() == pytest.approx([-0.5, 3.5, 0.5 + 1 / 3 + 0.5])
     assert table.loc["b"].tolist() == pytest.approx([-1, 3, -1 + 4 / 3 + 0.5])
 
@@ -448,7 +448,7 @@ def test_categories_of_several_questionnaires_stand_one_below_the_other():
 
 def test_categories_without_a_bias_start_from_zero():
     bare = Questionnaire.model_validate(TWO.model_dump(exclude={"bias"}))
-    pd.testing.assert_frame_equal(category_ranges(bare), category_ranges(TWO, bias=False))
+    pd.testing.assert_frame_equal(_category_ranges(bare), category_ranges(TWO, bias=False))
 
 
 @settings(max_examples=40, deadline=None)
@@ -474,8 +474,8 @@ def test_scores_stay_in_their_range_and_are_means_over_all_answer_sheets(first, 
 
 @needs_compass
 def test_the_compass_with_its_bias_runs_from_minus_ten_to_ten():
-    table = category_ranges(load_questionnaire("political_compass"))
+    table = _category_ranges(load_questionnaire("political_compass"))
     assert table["low"].tolist() == pytest.approx([-10, -10], abs=0.01)
     assert table["high"].tolist() == pytest.approx([10, 10], abs=0.01)
-    bare = category_ranges(load_questionnaire("political_compass"), bias=False)
+    bare = _category_ranges(load_questionnaire("political_compass"), bias=False)
     assert (table["low"] - bare["low"]).tolist() == pytest.approx([0.38, 2.41])

@@ -119,7 +119,7 @@ def mine(
     source, name, digest = _found(model)
     device = resolve_device(device)
     if kind == "auto":
-        kind = "masked" if source is None else model_kind(model)
+        kind = "masked" if source is None else _model_kind(model)
     options = {"kind": kind, "k": k, "length": length, "whole_words": whole_words}
     asked = [HANDLING, name, digest, json.dumps(options)]
     keys = {text: [key_of(*asked, text, str(rank + 1)) for rank in range(k)] for text in templates}
@@ -196,7 +196,7 @@ def require(model: str | Path) -> None:
     head_path("mlm") if model == "embedded" else find(model)
 
 
-def model_kind(model: str | Path) -> str:
+def _model_kind(model: str | Path) -> str:
     """Of which kind a model is, by its configuration and its tokenizer's mask.
 
     Returns
@@ -212,7 +212,7 @@ def model_kind(model: str | Path) -> str:
     Examples
     --------
     >>> from psychometrics.respondents.sources import base_path
-    >>> model_kind(base_path())
+    >>> _model_kind(base_path())
     'masked'
     """
     from transformers.models.auto import modeling_auto as auto
