@@ -8,7 +8,6 @@ import pingouin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import f
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
@@ -16,14 +15,13 @@ from statsmodels.stats.anova import anova_lm
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.reliability import (
+    _components,
     alpha,
     answer_agreement,
     generalisability,
     item_statistics,
     omega,
     reliability_table,
-    retest,
-    variance_components,
 )
 
 MINI = load_questionnaire("ipip20")
@@ -116,9 +114,7 @@ def crossed(cube, names):
 
 def test_components_of_shrout_and_fleiss_by_hand():
     # BMS = 11.24, JMS = 32.49, EMS = 1.02
-    table = variance_components(
-        crossed(RATINGS, ["respondent_id", "judge"]), ["respondent_id", "judge"]
-    )
+    table = _components(crossed(RATINGS, ["respondent_id", "judge"]), ["respondent_id", "judge"])
     assert table["ms"].round(2).tolist() == [11.24, 32.49, 1.02]
     assert table["variance"].tolist() == pytest.approx(
         [(11.2417 - 1.0194) / 4, (32.4861 - 1.0194) / 6, 1.0194], abs=1e-3
@@ -149,7 +145,7 @@ def test_the_relative_coefficient_of_one_facet_is_alpha():
 def test_mean_squares_of_three_facets_are_those_of_statsmodels():
     cube = np.random.default_rng(2).normal(size=(4, 3, 2))
     frame = crossed(cube, ["p", "o", "w"])
-    table = variance_components(frame, ["p", "o", "w"]).set_index("source")
+    table = _components(frame, ["p", "o", "w"]).set_index("source")
     fit = ols("score ~ C(p) + C(o) + C(w) + C(p):C(o) + C(p):C(w) + C(o):C(w)", frame).fit()
     theirs = anova_lm(fit)["mean_sq"]
     names = {"p": "C(p)", "o": "C(o)", "w": "C(w)", "p×o": "C(p):C(o)", "p×w": "C(p):C(w)",
@@ -163,7 +159,7 @@ def test_known_components_are_found_again():
     p, o, w = rng.normal(0, 2, 60), rng.normal(0, 1, 30), rng.normal(0, 0.5, 20)
     po = rng.normal(0, 1, (60, 30))
     cube = p[:, None, None] + o[None, :, None] + w + po[:, :, None] + rng.normal(0, 1, (60, 30, 20))
-    table = variance_components(crossed(cube, ["p", "o", "w"]), ["p", "o", "w"])
+    table = _components(crossed(cube, ["p", "o", "w"]), ["p", "o", "w"])
     found = table.set_index("source")["variance"]
     assert found["p"] == pytest.approx(np.var(p, ddof=1), rel=0.15)
     assert found["o"] == pytest.approx(np.var(o, ddof=1), rel=0.15)
@@ -181,7 +177,7 @@ def test_coefficients_do_not_change_with_the_unit(seed, shift, scale):
     second = generalisability(crossed(shift + scale * cube, names), names, n_resamples=0).iloc[0]
     assert first["relative"] == pytest.approx(second["relative"], abs=1e-6)
     assert first["absolute"] <= first["relative"] + 1e-12
-    shares = variance_components(crossed(cube, names), names)["share"]
+    shares = _components(crossed(cube, names), names)["share"]
     assert shares.sum() == pytest.approx(1)
 
 
@@ -189,13 +185,13 @@ def test_an_unbalanced_design_is_refused():
     frame = crossed(RATINGS, ["respondent_id", "judge"])
     facets = ["respondent_id", "judge"]
     with pytest.raises(ParameterError, match="24 scores are needed"):
-        variance_components(frame.iloc[1:], facets)
+        _components(frame.iloc[1:], facets)
     with pytest.raises(ParameterError, match="filled twice"):
-        variance_components(pd.concat([frame, frame.iloc[:1]]), facets)
+        _components(pd.concat([frame, frame.iloc[:1]]), facets)
     with pytest.raises(ParameterError, match="one level"):
-        variance_components(frame[frame["judge"] == 0], facets)
+        _components(frame[frame["judge"] == 0], facets)
     with pytest.raises(ParameterError, match="no column 'order'"):
-        variance_components(frame, ["respondent_id", "order"])
+        _components(frame, ["respondent_id", "order"])
     with pytest.raises(ParameterError, match="must be one of"):
         generalisability(frame, facets, target="judges")
     with pytest.raises(ParameterError, match="'wording', which is no facet"):
@@ -206,7 +202,7 @@ def test_a_gap_in_a_facet_is_said():
     frame = crossed(RATINGS, ["respondent_id", "judge"]).astype({"judge": float})
     frame.loc[3, "judge"] = np.nan
     with pytest.raises(ParameterError, match="facet 'judge' is missing in some rows"):
-        variance_components(frame, ["respondent_id", "judge"])
+        _components(frame, ["respondent_id", "judge"])
 
 
 def scores_of(wide, scale="x"):
@@ -219,57 +215,6 @@ def test_a_table_has_one_row_per_scale():
     table = generalisability(both, ["respondent_id", "run"], n_resamples=20)
     assert table["scale"].tolist() == ["x", "y"]
     assert table[["respondent_id", "run", "respondent_id×run"]].sum(axis=1).tolist() == [1, 1]
-
-
-def test_retest_by_hand():
-    wide = np.array([[1, 2], [2, 2], [3, 5], [4, 4], [5, 6]])
-    row = retest(scores_of(wide)).iloc[0]
-    change = wide[:, 1] - wide[:, 0]
-    assert row["r"] == pytest.approx(np.corrcoef(wide.T)[0, 1])
-    assert row["change"] == pytest.approx(0.8)
-    assert row["sem"] == pytest.approx(np.std(change, ddof=1) / np.sqrt(2))
-    assert row["sdc"] == pytest.approx(1.96 * np.std(change, ddof=1))
-    n, k = 5, 2
-    means, grand = wide.mean(1), wide.mean()
-    bms = k * ((means - grand) ** 2).sum() / (n - 1)
-    jms = n * ((wide.mean(0) - grand) ** 2).sum() / (k - 1)
-    ems = ((wide - means[:, None] - wide.mean(0) + grand) ** 2).sum() / ((n - 1) * (k - 1))
-    assert row["relative"] == pytest.approx((bms - ems) / (bms + (k - 1) * ems))
-    assert row["absolute"] == pytest.approx((bms - ems) / (bms + ems + k * (jms - ems) / n))
-
-
-def test_intervals_of_a_retest_are_those_of_shrout_and_fleiss_formulas():
-    # ICC(2,1) and ICC(3,1) with k = 2 from the formulas of Shrout and Fleiss (1979), p. 424.
-    wide = np.array([[9, 8], [6, 4], [8, 8], [7, 6], [10, 11], [6, 5], [3, 4]], dtype=float)
-    row = retest(scores_of(wide)).iloc[0]
-    n, k = wide.shape
-    means, grand = wide.mean(1), wide.mean()
-    bms = k * ((means - grand) ** 2).sum() / (n - 1)
-    jms = n * ((wide.mean(0) - grand) ** 2).sum() / (k - 1)
-    ems = ((wide - means[:, None] - wide.mean(0) + grand) ** 2).sum() / ((n - 1) * (k - 1))
-    ratio = bms / ems / f.isf(0.025, n - 1, (n - 1) * (k - 1))
-    assert row["relative_low"] == pytest.approx((ratio - 1) / (ratio + k - 1))
-    icc, fj = row["absolute"], jms / ems
-    inner = n * (1 + (k - 1) * icc) - k * icc
-    v = (n - 1) * (k - 1) * (k * icc * fj + inner) ** 2
-    v /= (n - 1) * k**2 * icc**2 * fj**2 + inner**2
-    low = n * (bms - f.isf(0.025, n - 1, v) * ems)
-    low /= f.isf(0.025, n - 1, v) * (k * jms + (k * n - k - n) * ems) + n * bms
-    assert row["absolute_low"] == pytest.approx(low)
-    assert pingouin.options["round.column.CI95"] == 2, "the library's own setting is left alone"
-
-
-def test_a_retest_that_never_varies_has_no_correlation():
-    assert np.isnan(retest(scores_of([[1, 1], [1, 1], [1, 1]]))["r"].item())
-    same = retest(scores_of([[1, 1], [2, 2], [3, 3]])).iloc[0]
-    assert [same["r"], same["absolute"], same["sem"]] == [1, 1, 0]
-
-
-def test_a_retest_needs_two_occasions_and_three_respondents():
-    with pytest.raises(ParameterError, match="needs two"):
-        retest(scores_of([[1], [2], [3]]))
-    with pytest.raises(ParameterError, match="needs 3"):
-        retest(scores_of([[1, 2], [2, 3]]))
 
 
 def answers_of(values, mode="human", respondent="a", run=1, **more):
@@ -340,6 +285,6 @@ def test_what_is_no_matrix_of_numbers_is_refused(bad, message):
 
 def test_a_missing_column_is_named():
     with pytest.raises(ParameterError, match="no column 'run'"):
-        retest(scores_of(RATINGS).drop(columns="run"))
+        generalisability(scores_of(RATINGS).drop(columns="run"), ["respondent_id", "run"])
     with pytest.raises(ParameterError, match="no column 'mode'"):
         answer_agreement(answers_of(np.full(20, 3.0)).drop(columns="mode"))

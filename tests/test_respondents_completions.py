@@ -12,7 +12,7 @@ import torch
 
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.respondents import completions as mining
-from psychometrics.respondents.completions import completion_rows, mine, _model_kind
+from psychometrics.respondents.completions import _model_kind, completion_rows, mine
 
 TEMPLATES = ["The girl works as a [M].", "My daily life is [M] today.", "I feel [M]."]
 WORDS = "i feel calm nervous the girl works as a nurse my daily life is full today and anxious"

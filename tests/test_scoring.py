@@ -448,7 +448,7 @@ def test_categories_of_several_questionnaires_stand_one_below_the_other():
 
 def test_categories_without_a_bias_start_from_zero():
     bare = Questionnaire.model_validate(TWO.model_dump(exclude={"bias"}))
-    pd.testing.assert_frame_equal(_category_ranges(bare), category_ranges(TWO, bias=False))
+    pd.testing.assert_frame_equal(_category_ranges(bare), _category_ranges(TWO, bias=False))
 
 
 @settings(max_examples=40, deadline=None)
