@@ -827,7 +827,7 @@ def test_half_a_character_is_refused(respondent):
 
 def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(copy):
     """A base whose own code would run on asking for it, by every way that loads one."""
-    from psychometrics.respondents.embedded import load_acceptability, load_masked_lm
+    from psychometrics.respondents.embedded import acceptability, load_masked_lm
     from psychometrics.respondents.loading import (
         load_config,
         load_model,
@@ -837,7 +837,8 @@ def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(
 
     (copy / "code.py").write_text("raise SystemExit('remote code was run')\n")
     edit(copy / "config.json", auto_map=REMOTE, model_type="acme")
-    ways = [load_acceptability, load_masked_lm, load_config, load_tokenizer, load_sentence_encoder]
+    ways = [load_masked_lm, load_config, load_tokenizer, load_sentence_encoder]
+    ways += [lambda folder: acceptability(["I am."], folder)]
     for load in [*ways, lambda folder: load_model(folder, "causal")]:
         with pytest.raises(RespondentError, match="program code of its own"):
             load(str(copy))

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+from ..answers import check_numbers
 from ..exceptions import ParameterError, RespondentError
 from ..store import Kept, key_of, open_kept
 from ._prompting import Buffer, fitting
@@ -435,12 +436,7 @@ def _opened(source: Source | None, name: str, kind: str, device: torch.device):
 def _checked(templates, k, length, batch_size, kind) -> list[str]:
     if kind not in ("auto", *KINDS):
         raise ParameterError(f"kind must be one of auto, {', '.join(KINDS)}, got '{kind}'.")
-    for name, value in (("k", k), ("length", length), ("batch_size", batch_size)):
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if value is None and name == "length":
-            continue
-        if not whole or value < 1:
-            raise ParameterError(f"{name} must be a whole number from 1, got {value!r}.")
+    check_numbers(k=k, batch_size=batch_size, length=1 if length is None else length)
     templates = [] if templates is None else list(templates)
     if not templates:
         raise ParameterError("There are no templates to complete.")
