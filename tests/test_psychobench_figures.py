@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.norms import compare_norms, norm_table
+from psychometrics.norms import compare_norms, norm_table, published_tables
 from psychometrics.studies import psychobench_figures as draw
-from psychometrics.studies.psychobench import published_tables
 
 
 @pytest.fixture
