@@ -303,6 +303,8 @@ def adapt_causal(
     sentences: Sequence[str],
     *,
     epochs: float = 3.0,
+    lr: float = 2e-5,
+    batch_size: int = 8,
     seed: int = 0,
 ) -> dict:
     """Adapt a causal language model to a kind of text, all of its weights, in place.
@@ -313,7 +315,7 @@ def adapt_causal(
         The model; a tokenizer without a pad token uses its end token.
     sentences : sequence of str
         The text.
-    epochs, seed
+    epochs, lr, batch_size, seed
         As in :func:`train_nli`.
 
     Returns
@@ -329,7 +331,7 @@ def adapt_causal(
     with tempfile.TemporaryDirectory() as folder:
         return _train(
             model, dataset, collator, folder,
-            epochs=epochs, lr=2e-5, batch_size=8, seed=seed, progress=False,
+            epochs=epochs, lr=lr, batch_size=batch_size, seed=seed, progress=False,
         )  # fmt: skip
 
 
