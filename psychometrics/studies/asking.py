@@ -127,8 +127,10 @@ def nli_ways(
     return pd.concat(parts, ignore_index=True)
 
 
-def persona_scores(questionnaire: Questionnaire, respondents: Sequence) -> pd.DataFrame:
-    """Scale scores that NLI respondents expect of the roles of ``messages.PERSONAS``.
+def persona_scores(
+    questionnaire: Questionnaire, respondents: Sequence, personas: Mapping[str, str] = PERSONAS
+) -> pd.DataFrame:
+    """Scale scores that NLI respondents expect of personas.
 
     Parameters
     ----------
@@ -136,13 +138,15 @@ def persona_scores(questionnaire: Questionnaire, respondents: Sequence) -> pd.Da
         With scales.
     respondents : sequence
         Names or loaded respondents.
+    personas : mapping of str to str
+        Sentences in the first person, by the role's name.
 
     Returns
     -------
     DataFrame
         As from :func:`psychometrics.scoring.scale_scores`, with a column ``role``.
     """
-    ways = {name: {"persona": text} for name, text in PERSONAS.items()}
+    ways = {name: {"persona": text} for name, text in personas.items()}
     answers = nli_ways(questionnaire, respondents, ways, choose="expected")
     return scale_scores(answers.assign(role=answers["way"]), questionnaire, by=["role"])
 
