@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -268,6 +269,81 @@ def generalisability(
     return pd.DataFrame(rows)
 
 
+def retest(
+    scores: pd.DataFrame, occasion: str = "run", first: object = None, second: object = None
+) -> pd.DataFrame:
+    r"""Test-retest of every scale over respondents: correlations, change, error of measurement.
+
+    With mean squares of respondents, occasions and the rest,
+
+    .. math:: ICC(C,1) = \frac{MS_R - MS_E}{MS_R + (k-1) MS_E}, \qquad
+              ICC(A,1) = \frac{MS_R - MS_E}{MS_R + (k-1) MS_E + \frac{k}{n}(MS_O - MS_E)}
+
+    .. math:: SEM = \frac{s_{x_2 - x_1}}{\sqrt 2}, \qquad SDC = 1.96\,\sqrt 2\; SEM
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As :func:`psychometrics.scoring.scale_scores` gives them.
+    occasion : str
+        The column that tells the occasions apart.
+    first, second : optional
+        Two of its values; by default its first two.
+
+    Returns
+    -------
+    DataFrame
+        ``questionnaire, scale, respondents, r, relative, relative_low, relative_high``
+        (ICC(C,1), the respondents' order), ``absolute, absolute_low, absolute_high`` (ICC(A,1),
+        their level), ``change`` (mean), ``sem, sdc`` (smallest detectable change of one
+        respondent). Missing where respondents do not differ.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than two occasions, or fewer than three respondents with both.
+
+    References
+    ----------
+    McGraw and Wong (1996), table 4, by pingouin; Terwee et al. (2007).
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"respondent_id": list("abcabc"), "run": [1, 1, 1, 2, 2, 2],
+    ...     "questionnaire": "q", "scale": "s", "score": [1.0, 2.0, 4.0, 2.0, 2.0, 5.0]})
+    >>> retest(frame)[["relative", "change"]].round(2).to_numpy().tolist()
+    [[0.94, 0.67]]
+    """
+    check_columns(scores, ["respondent_id", "questionnaire", "scale", occasion], ["score"])
+    seen = list(scores[occasion].dropna().unique())
+    if len(seen) < 2 and (first is None or second is None):
+        raise ParameterError(f"'{occasion}' has one value; a retest needs two.")
+    first = seen[0] if first is None else first
+    second = seen[1] if second is None else second
+    rows = []
+    for (name, scale), part in scores.groupby(["questionnaire", "scale"], sort=False):
+        if part.duplicated(["respondent_id", occasion]).any():
+            raise ParameterError(
+                f"A respondent has two scores at one '{occasion}'; choose one way of asking first."
+            )
+        wide = part.pivot(index="respondent_id", columns=occasion, values="score")
+        wide = wide.reindex(columns=[first, second]).dropna()
+        if len(wide) < 3:
+            raise ParameterError(
+                f"{name}, {scale}: {len(wide)} respondents answered on both occasions; a retest "
+                "needs 3."
+            )
+        change = wide[second] - wide[first]
+        sem = change.std() / np.sqrt(2)
+        row = {"questionnaire": name, "scale": scale, "respondents": len(wide)}
+        steady = (wide.nunique() == 1).any()
+        row["r"] = np.nan if steady else wide[first].corr(wide[second])
+        for label, (x, low, high) in _intraclass(wide).items():
+            row |= {label: x, f"{label}_low": low, f"{label}_high": high}
+        rows.append(row | {"change": change.mean(), "sem": sem, "sdc": 1.96 * np.sqrt(2) * sem})
+    return pd.DataFrame(rows)
+
+
 def answer_agreement(
     answers: pd.DataFrame, by: str = "mode", n_resamples: int = 500, seed: int = 0
 ) -> pd.DataFrame:
@@ -436,6 +512,30 @@ def _coefficients(cube: np.ndarray, names: list[str], sizes: dict[str, int]) -> 
     if true + absolute == 0:
         return np.nan, np.nan
     return (true / (true + relative) if true + relative else np.nan), true / (true + absolute)
+
+
+def _intraclass(wide: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
+    """ICC(C,1) and ICC(A,1) of R respondents by k occasions, each with its 95 % interval."""
+    import pingouin
+
+    kinds = {"relative": "ICC(C,1)", "absolute": "ICC(A,1)"}
+    if (wide.mean(axis=1) - wide.mean(axis=None)).abs().max() < 1e-6:
+        return dict.fromkeys(kinds, (np.nan, np.nan, np.nan))
+    table = wide.rename_axis(columns="occasion").reset_index()
+    table = table.melt("respondent_id", var_name="occasion", value_name="score")
+    places = pingouin.options["round.column.CI95"]
+    # pingouin cuts intervals to two places, and calls what pandas is about to retire
+    pingouin.options["round.column.CI95"] = None
+    try:
+        with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+            warnings.simplefilter("ignore")
+            found = pingouin.intraclass_corr(table, "respondent_id", "occasion", "score")
+    finally:
+        pingouin.options["round.column.CI95"] = places
+    found = found.set_index("Type")
+    return {
+        kind: (found.loc[name, "ICC"], *found.loc[name, "CI95"]) for kind, name in kinds.items()
+    }
 
 
 def _kappa_interval(whole: np.ndarray, options, n_resamples: int, rng) -> tuple[float, float]:

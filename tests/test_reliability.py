@@ -8,6 +8,7 @@ import pingouin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import f
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
@@ -22,6 +23,7 @@ from psychometrics.reliability import (
     item_statistics,
     omega,
     reliability_table,
+    retest,
 )
 
 MINI = load_questionnaire("ipip20")
@@ -217,6 +219,57 @@ def test_a_table_has_one_row_per_scale():
     assert table[["respondent_id", "run", "respondent_id×run"]].sum(axis=1).tolist() == [1, 1]
 
 
+def test_retest_by_hand():
+    wide = np.array([[1, 2], [2, 2], [3, 5], [4, 4], [5, 6]])
+    row = retest(scores_of(wide)).iloc[0]
+    change = wide[:, 1] - wide[:, 0]
+    assert row["r"] == pytest.approx(np.corrcoef(wide.T)[0, 1])
+    assert row["change"] == pytest.approx(0.8)
+    assert row["sem"] == pytest.approx(np.std(change, ddof=1) / np.sqrt(2))
+    assert row["sdc"] == pytest.approx(1.96 * np.std(change, ddof=1))
+    n, k = 5, 2
+    means, grand = wide.mean(1), wide.mean()
+    bms = k * ((means - grand) ** 2).sum() / (n - 1)
+    jms = n * ((wide.mean(0) - grand) ** 2).sum() / (k - 1)
+    ems = ((wide - means[:, None] - wide.mean(0) + grand) ** 2).sum() / ((n - 1) * (k - 1))
+    assert row["relative"] == pytest.approx((bms - ems) / (bms + (k - 1) * ems))
+    assert row["absolute"] == pytest.approx((bms - ems) / (bms + ems + k * (jms - ems) / n))
+
+
+def test_intervals_of_a_retest_are_those_of_shrout_and_fleiss_formulas():
+    # ICC(2,1) and ICC(3,1) with k = 2 from the formulas of Shrout and Fleiss (1979), p. 424.
+    wide = np.array([[9, 8], [6, 4], [8, 8], [7, 6], [10, 11], [6, 5], [3, 4]], dtype=float)
+    row = retest(scores_of(wide)).iloc[0]
+    n, k = wide.shape
+    means, grand = wide.mean(1), wide.mean()
+    bms = k * ((means - grand) ** 2).sum() / (n - 1)
+    jms = n * ((wide.mean(0) - grand) ** 2).sum() / (k - 1)
+    ems = ((wide - means[:, None] - wide.mean(0) + grand) ** 2).sum() / ((n - 1) * (k - 1))
+    ratio = bms / ems / f.isf(0.025, n - 1, (n - 1) * (k - 1))
+    assert row["relative_low"] == pytest.approx((ratio - 1) / (ratio + k - 1))
+    icc, fj = row["absolute"], jms / ems
+    inner = n * (1 + (k - 1) * icc) - k * icc
+    v = (n - 1) * (k - 1) * (k * icc * fj + inner) ** 2
+    v /= (n - 1) * k**2 * icc**2 * fj**2 + inner**2
+    low = n * (bms - f.isf(0.025, n - 1, v) * ems)
+    low /= f.isf(0.025, n - 1, v) * (k * jms + (k * n - k - n) * ems) + n * bms
+    assert row["absolute_low"] == pytest.approx(low)
+    assert pingouin.options["round.column.CI95"] == 2, "the library's own setting is left alone"
+
+
+def test_a_retest_that_never_varies_has_no_correlation():
+    assert np.isnan(retest(scores_of([[1, 1], [1, 1], [1, 1]]))["r"].item())
+    same = retest(scores_of([[1, 1], [2, 2], [3, 3]])).iloc[0]
+    assert [same["r"], same["absolute"], same["sem"]] == [1, 1, 0]
+
+
+def test_a_retest_needs_two_occasions_and_three_respondents():
+    with pytest.raises(ParameterError, match="needs two"):
+        retest(scores_of([[1], [2], [3]]))
+    with pytest.raises(ParameterError, match="needs 3"):
+        retest(scores_of([[1, 2], [2, 3]]))
+
+
 def answers_of(values, mode="human", respondent="a", run=1, **more):
     return pd.DataFrame(
         {
@@ -285,6 +338,6 @@ def test_what_is_no_matrix_of_numbers_is_refused(bad, message):
 
 def test_a_missing_column_is_named():
     with pytest.raises(ParameterError, match="no column 'run'"):
-        generalisability(scores_of(RATINGS).drop(columns="run"), ["respondent_id", "run"])
+        retest(scores_of(RATINGS).drop(columns="run"))
     with pytest.raises(ParameterError, match="no column 'mode'"):
         answer_agreement(answers_of(np.full(20, 3.0)).drop(columns="mode"))
