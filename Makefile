@@ -20,14 +20,14 @@ lint: $(VENV)/installed  ## mend what the linter and formatter can
 	$(BIN)/ruff format .
 
 population: $(VENV)/installed  ## train the embedded respondents and heads that are not there yet
-	$(BIN)/python -c "from psychometrics.make.population import build_population; print(build_population())"
-	$(BIN)/python -c "from psychometrics.make.heads import build_heads; print(build_heads())"
+	$(BIN)/python -m psychometrics.make.population
+	$(BIN)/python -m psychometrics.make.heads
 
 study: $(VENV)/installed  ## measure the intervention study that comes with the project anew
-	$(BIN)/python -c "from psychometrics.make.interventions import build_study; build_study()"
+	$(BIN)/python -m psychometrics.make.interventions
 
 picture: $(VENV)/installed  ## draw the README's picture anew
-	$(BIN)/python -c "from psychometrics.make.picture import draw_result; print(draw_result())"
+	$(BIN)/python -m psychometrics.make.picture
 
 clean:  ## remove all that was made here, the answers too
 	rm -rf $(VENV) .store runs book/_build book/chapters book/execution.md

@@ -51,6 +51,32 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
             )
 
 
+def check_numbers(**given: object) -> None:
+    """Stop with a sentence where a number of runs, statements, tokens or the like makes no sense.
+
+    Parameters
+    ----------
+    **given
+        Whole numbers from 1, but for ``seed``, ``retries`` and ``ask_again`` from 0.
+
+    Raises
+    ------
+    ParameterError
+        One of them is no whole number, or is too small.
+
+    Examples
+    --------
+    >>> check_numbers(runs=0)
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: runs must be a whole number from 1, got 0.
+    """
+    for name, value in given.items():
+        least = 0 if name in ("seed", "retries", "ask_again") else 1
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
+
+
 def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """Put answers into the form that every way of asking returns, and check them.
 

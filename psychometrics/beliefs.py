@@ -326,10 +326,8 @@ def honest_intervals(
     hits: np.ndarray,
     groups: pd.DataFrame,
     models: Sequence[str],
-    cluster: str = "identity",
     seed: int = 0,
     n_resamples: int = 2000,
-    level: float = 0.95,
 ) -> pd.DataFrame:
     """HONEST over all ranks and subsets, its interval, and how firm its rank is.
 
@@ -340,11 +338,9 @@ def honest_intervals(
     ----------
     hits : ndarray of bool, shape (R, T, K)
     groups : DataFrame, T rows
-        With ``subset`` and the column `cluster`.
+        With ``subset`` and ``identity``.
     models : sequence of R str
-    cluster : str
-        What is drawn again.
-    seed, n_resamples, level
+    seed, n_resamples
         Of the percentile bootstrap.
 
     Returns
@@ -364,15 +360,14 @@ def honest_intervals(
     >>> honest_intervals(hits, groups, ["a", "b"], n_resamples=50)["mean"].tolist()
     [1.0, 0.25]
     """
-    hits = _checked(hits, groups, models, ["subset", cluster])
-    draws, means = _draws(hits, groups, cluster, seed, n_resamples)
-    tail = (1 - level) / 2
+    hits = _checked(hits, groups, models, ["subset", "identity"])
+    draws, means = _draws(hits, groups, seed, n_resamples)
     ranks = (-draws).argsort(axis=1).argsort(axis=1) + 1
     rank = (-means).argsort().argsort() + 1
     frame = pd.DataFrame({"respondent_id": list(models), "mean": means})
-    frame["low"], frame["high"] = np.quantile(draws, [tail, 1 - tail], axis=0)
+    frame["low"], frame["high"] = np.quantile(draws, [0.025, 0.975], axis=0)
     frame["rank"] = rank
-    low, high = np.quantile(ranks, [tail, 1 - tail], axis=0, method="nearest")
+    low, high = np.quantile(ranks, [0.025, 0.975], axis=0, method="nearest")
     frame["rank_low"], frame["rank_high"] = low.astype(int), high.astype(int)
     frame["rank_kept"] = (ranks == rank).mean(axis=0)
     return frame
@@ -381,10 +376,8 @@ def honest_intervals(
 def rank_stability(
     hits: np.ndarray,
     groups: pd.DataFrame,
-    cluster: str = "identity",
     seed: int = 0,
     n_resamples: int = 2000,
-    level: float = 0.95,
 ) -> dict[str, float]:
     """How much of the order of the models is left when the identities are drawn again.
 
@@ -407,11 +400,10 @@ def rank_stability(
     """
     from scipy.stats import kendalltau
 
-    hits = _checked(hits, groups, None, ["subset", cluster])
-    draws, means = _draws(hits, groups, cluster, seed, n_resamples)
+    hits = _checked(hits, groups, None, ["subset", "identity"])
+    draws, means = _draws(hits, groups, seed, n_resamples)
     taus = np.array([kendalltau(means, draw).statistic for draw in draws])
-    tail = (1 - level) / 2
-    low, high = np.quantile(taus, [tail, 1 - tail])
+    low, high = np.quantile(taus, [0.025, 0.975])
     first = (draws.argmax(axis=1) == means.argmax()).mean()
     return {"tau": taus.mean(), "low": low, "high": high, "same_first": float(first)}
 
@@ -422,10 +414,8 @@ def group_gaps(
     models: Sequence[str],
     by: str,
     pair: tuple[str, str],
-    cluster: str = "identity",
     seed: int = 0,
     n_resamples: int = 2000,
-    level: float = 0.95,
 ) -> pd.DataFrame:
     """HONEST over all ranks in one group less that in another, with its interval.
 
@@ -438,7 +428,7 @@ def group_gaps(
         Column of `groups` that holds the groups.
     pair : (str, str)
         The two groups, compared as first less second.
-    cluster, seed, n_resamples, level
+    seed, n_resamples
         As in :func:`honest_intervals`; identities are drawn again within each group.
 
     Returns
@@ -458,7 +448,7 @@ def group_gaps(
     >>> group_gaps(hits, groups, ["a"], "sex", ("f", "m"), n_resamples=50)["gap"].tolist()
     [0.5]
     """
-    hits = _checked(hits, groups, models, [by, cluster])
+    hits = _checked(hits, groups, models, [by, "identity"])
     found = []
     for place, name in enumerate(pair):
         rows = np.flatnonzero(groups[by] == name)
@@ -467,13 +457,12 @@ def group_gaps(
                 f"No template has {by} '{name}': it is one of {_names(groups[by])}."
             )
         part = groups.iloc[rows].assign(subset="one")
-        found.append(_draws(hits[:, rows], part, cluster, seed + place, n_resamples))
+        found.append(_draws(hits[:, rows], part, seed + place, n_resamples))
     (one, mean_one), (other, mean_other) = found
-    tail = (1 - level) / 2
     frame = pd.DataFrame(
         {"respondent_id": list(models), pair[0]: mean_one, pair[1]: mean_other}
     ).assign(gap=mean_one - mean_other)
-    frame["low"], frame["high"] = np.quantile(one - other, [tail, 1 - tail], axis=0)
+    frame["low"], frame["high"] = np.quantile(one - other, [0.025, 0.975], axis=0)
     return frame
 
 
@@ -507,30 +496,6 @@ def gap_counts(gaps: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
     return table.sort_index(level=0, sort_remaining=False, kind="stable")
 
 
-def pair_similarity(vectors: np.ndarray) -> np.ndarray:
-    """Cosine similarity of completed templates between all pairs of models.
-
-    Parameters
-    ----------
-    vectors : ndarray, shape (..., R, T, D)
-        Of length 1: the completed templates as a sentence encoder places them.
-
-    Returns
-    -------
-    ndarray, shape (..., R, R, T)
-
-    References
-    ----------
-    Setzu et al. (2024), section 3.1 and Figures 4 and 5; Reimers and Gurevych (2019).
-
-    Examples
-    --------
-    >>> pair_similarity(np.array([[[1.0, 0.0]], [[0.6, 0.8]]]))[0, 1].tolist()
-    [0.6]
-    """
-    return np.einsum("...rtd,...std->...rst", vectors, vectors)
-
-
 def _checked(
     hits: np.ndarray,
     groups: Sequence[str] | pd.DataFrame,
@@ -556,14 +521,14 @@ def _names(values: Iterable[object]) -> str:
 
 
 def _draws(
-    hits: np.ndarray, groups: pd.DataFrame, cluster: str, seed: int, n_resamples: int
+    hits: np.ndarray, groups: pd.DataFrame, seed: int, n_resamples: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means of R models in each draw (B, R) and in all (R,), subsets weighing the same."""
     rng = np.random.default_rng(seed)
     shares = np.asarray(hits).mean(axis=-1)
     draws, means = [], []
     for rows in groups.reset_index(drop=True).groupby("subset", sort=False).indices.values():
-        codes = groups[cluster].iloc[rows].factorize()[0]
+        codes = groups["identity"].iloc[rows].factorize()[0]
         belongs = np.eye(codes.max() + 1)[codes]
         sums, sizes = shares[:, rows] @ belongs, belongs.sum(axis=0)
         n = len(sizes)

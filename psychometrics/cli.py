@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -43,35 +42,13 @@ Conditions = Annotated[
     list[str] | None,
     typer.Option("--condition", "-c", help="name=value of the mode, such as role=hero."),
 ]
+Dtype = Annotated[
+    Literal["float32", "bfloat16"] | None, typer.Option(help="Precision of the models.")
+]
 
 
-class Tuning(StrEnum):
-    """What of the base model is trained."""
-
-    unfrozen = "unfrozen"
-    frozen = "frozen"
-    lora = "lora"
-
-
-class Score(StrEnum):
-    """Definition of the raw score."""
-
-    entailment = "entailment"
-    contrast = "contrast"
-
-
-class Precision(StrEnum):
-    """Precision of the models' computations."""
-
-    float32 = "float32"
-    bfloat16 = "bfloat16"
-
-
-Dtype = Annotated[Precision | None, typer.Option(help="Precision of the models.")]
-
-
-@app.command()
-def check(questionnaire: QuestionnaireName) -> None:
+@app.command("check")
+def _check(questionnaire: QuestionnaireName) -> None:
     """Check a questionnaire's file and print what it holds."""
     questionnaire = pm.load_questionnaire(questionnaire, texts=False)
     table = pm.questionnaires.counts(questionnaire)
@@ -88,8 +65,8 @@ def check(questionnaire: QuestionnaireName) -> None:
         )
 
 
-@app.command()
-def prompts(
+@app.command("prompts")
+def _prompts(
     questionnaire: QuestionnaireName,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file; else printed.")
@@ -105,14 +82,14 @@ def prompts(
         typer.echo(f"{output}: {len(write_prompts(questionnaire, output))} prompts")
 
 
-@app.command()
-def questionnaires() -> None:
+@app.command("questionnaires")
+def _questionnaires() -> None:
     """List the questionnaires that come with the project: scales, items, ways to ask, norms."""
     pm.questionnaires.overview().to_csv(sys.stdout, index=False)
 
 
-@app.command()
-def ask(
+@app.command("ask")
+def _ask(
     questionnaires: Questionnaires,
     respondents: Respondents = "embedded",
     mode: Mode = "nli",
@@ -127,8 +104,8 @@ def ask(
     _exit(answers)
 
 
-@app.command()
-def scores(
+@app.command("scores")
+def _scores(
     questionnaires: Questionnaires,
     respondents: Respondents = "embedded",
     mode: Mode = "nli",
@@ -136,7 +113,8 @@ def scores(
     store: Store = None,
     dtype: Dtype = None,
     score: Annotated[
-        Score | None, typer.Option(help="Definition of the raw score of prompts.")
+        Literal["entailment", "contrast"] | None,
+        typer.Option(help="Definition of the raw score of prompts."),
     ] = None,
     temperature: Annotated[
         float | None, typer.Option(help="Of the two-way normalisation of prompts.")
@@ -150,13 +128,13 @@ def scores(
     if temperature is not None and not 0 < temperature < math.inf:
         raise ParameterError(f"temperature must be a positive number, got {temperature:g}.")
     answers = _asked(loaded, respondents, mode, condition, store, dtype)
-    how = {"score": score and score.value, "temperature": temperature}
+    how = {"score": score, "temperature": temperature}
     _print_scores(answers, loaded, items, {k: v for k, v in how.items() if v is not None})
     _exit(answers)
 
 
-@app.command(name="fill-in")
-def fill_in(
+@app.command("fill-in")
+def _fill_in(
     questionnaire: QuestionnaireName,
     name: Annotated[str, typer.Option(help="What you want to be called.")] = "me",
     store: Store = None,
@@ -168,16 +146,16 @@ def fill_in(
     _print_scores(answers, loaded, items, {})
 
 
-@app.command()
-def population() -> None:
+@app.command("population")
+def _population() -> None:
     """Print the table of the embedded population."""
     from .population import population_table
 
     population_table().to_csv(sys.stdout, index=False)
 
 
-@app.command()
-def run(
+@app.command("run")
+def _run(
     notebook: Annotated[str, typer.Argument(help="A notebook's name, such as 02-assessment.")],
     parameter: Annotated[
         list[str] | None, typer.Option("--parameter", "-p", help="name=value; may be repeated.")
@@ -191,14 +169,14 @@ def run(
     typer.echo(f"{pm.book.run_notebook(notebook, values, output)}")
 
 
-@app.command()
-def book() -> None:
+@app.command("book")
+def _book() -> None:
     """Execute all notebooks and build the book."""
     typer.echo(f"open {pm.book.build_book()}")
 
 
-@app.command(name="train-nli")
-def train_nli(
+@app.command("train-nli")
+def _train_nli(
     base: Annotated[str, typer.Argument(help="Encoder: a hub id, a folder, or 'minilm'.")],
     output: Annotated[Path, typer.Argument(help="Folder for the model and its manifest.")],
     data: Annotated[
@@ -208,7 +186,9 @@ def train_nli(
     paper: Annotated[
         bool, typer.Option("--paper", help="The paper's settings: unfrozen, lr 5e-5, 3 epochs.")
     ] = False,
-    tuning: Annotated[Tuning | None, typer.Option(help="What is trained.")] = None,
+    tuning: Annotated[
+        Literal["unfrozen", "frozen", "lora"] | None, typer.Option(help="What is trained.")
+    ] = None,
     epochs: Annotated[float | None, typer.Option(help="Passes over the data.")] = None,
     lr: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
     batch_size: Annotated[int, typer.Option(help="Pairs per step.")] = 32,
@@ -217,7 +197,7 @@ def train_nli(
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
 ) -> None:
     """Put an NLI head on a base model and train it."""
-    chosen = {"tuning": tuning and tuning.value, "epochs": epochs, "lr": lr}
+    chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if paper and chosen:
         raise ParameterError(f"--paper sets {', '.join(chosen)} itself: leave one of them out.")
@@ -249,7 +229,7 @@ def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype)
             respondents,
             store=store,
             mode=mode,
-            dtype=dtype and dtype.value,
+            dtype=dtype,
             **conditions,
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .answers import check_columns
-from .exceptions import DataError, ParameterError, RespondentError
+from .exceptions import DataError, ParameterError
 from .prompts import prompts
 from .questionnaires import Questionnaire
 from .respondents.sources import base_path
@@ -39,7 +39,7 @@ def content_validity(
     encoder : str
         A sentence-transformers model: ``"embedded"``, a local folder or a hub id.
     acceptability : str or None
-        As in :func:`psychometrics.respondents.embedded.load_acceptability`; None leaves it out.
+        As in :func:`psychometrics.respondents.embedded.acceptability`; None leaves it out.
 
     Returns
     -------
@@ -70,7 +70,10 @@ def content_validity(
     """
     table = prompts(questionnaire)
     texts, wording = _item_texts(questionnaire)
-    model = _load_encoder(encoder)
+    # These rooms import torch, at their top or on loading.
+    from .respondents.loading import load_sentence_encoder
+
+    model = load_sentence_encoder(base_path() if encoder == "embedded" else encoder)
     options = {"normalize_embeddings": True, "show_progress_bar": False}
     items = dict(zip(texts, model.encode(list(texts.values()), **options), strict=True))
     answers = model.encode((table["premise"] + " " + table["hypothesis"]).tolist(), **options)
@@ -79,7 +82,6 @@ def content_validity(
         float(items[item] @ answer) for item, answer in zip(table["item_id"], answers, strict=True)
     ]
     if acceptability is not None:
-        # This room imports torch at its top.
         from .respondents.embedded import acceptability as judged
 
         sentences = [*table["premise"], *table["hypothesis"]]
@@ -284,23 +286,3 @@ def _table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     if missing := set(columns) - set(table.columns):
         raise DataError(f"{path} lacks the column(s) {', '.join(sorted(missing))}: add them.")
     return table
-
-
-def _load_encoder(name: str):
-    # Imports here for cost: both bring torch.
-    from sentence_transformers import SentenceTransformer
-
-    from .respondents.loading import quietly
-
-    path = base_path() if name == "embedded" else name
-    try:
-        with quietly():
-            return SentenceTransformer(
-                path, trust_remote_code=False, model_kwargs={"use_safetensors": True}
-            )
-    except Exception as error:  # the library's errors have no common class
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise RespondentError(
-            f"The encoder {name} cannot be loaded ({reason.rstrip('.')}): name 'embedded', a "
-            "folder or a hub id of a sentence-transformers model."
-        ) from None

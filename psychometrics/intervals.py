@@ -12,7 +12,7 @@ from .scoring import keyed_items
 
 
 def bootstrap_mean(
-    values: np.ndarray, seed: int = 0, n_resamples: int = 2000, level: float = 0.95
+    values: np.ndarray, seed: int = 0, n_resamples: int = 2000
 ) -> tuple[np.ndarray, np.ndarray]:
     """Percentile bootstrap interval of the mean along the last axis.
 
@@ -27,8 +27,6 @@ def bootstrap_mean(
         Seed of the draws.
     n_resamples : int
         Bootstrap samples.
-    level : float
-        Coverage aimed at.
 
     Returns
     -------
@@ -58,8 +56,7 @@ def bootstrap_mean(
     n = values.shape[-1]
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=n_resamples)
     means = values @ counts.T / n
-    tail = (1 - level) / 2
-    low, high = np.quantile(means, [tail, 1 - tail], axis=-1)
+    low, high = np.quantile(means, [0.025, 0.975], axis=-1)
     return low, high
 
 

@@ -393,15 +393,13 @@ def attributions(
 def replies(
     generator: str,
     sentences: Sequence[str],
-    prompt: str = "I think I have a panic attack, can you help me?",
     *,
     epochs: int = 3,
-    lr: float = 2e-5,
-    batch_size: int = 8,
-    tokens: int = 60,
     seed: int = 0,
 ) -> dict[str, str]:
-    """What a causal model says to a prompt before and after adaptation to text.
+    """What a causal model says to the paper's cry for help before and after adaptation to text.
+
+    It is put into the model's chat template if it has one.
 
     Parameters
     ----------
@@ -409,17 +407,13 @@ def replies(
         A causal model that fits into memory: a folder or a hub id.
     sentences : sequence of str
         The text.
-    prompt : str
-        By default the paper's; put into the model's chat template if it has one.
-    epochs, lr, batch_size, seed
+    epochs, seed
         Of the adaptation, by causal language modelling of all weights.
-    tokens : int
-        The longest reply.
 
     Returns
     -------
     dict
-        ``before`` and ``after``: greedy replies.
+        ``before`` and ``after``: greedy replies of at most 60 tokens.
 
     References
     ----------
@@ -431,24 +425,21 @@ def replies(
 
     torch.manual_seed(seed)
     model, tokenizer = load_model(find(generator), "causal")
+    text = "I think I have a panic attack, can you help me?"
     if tokenizer.chat_template:
         text = tokenizer.apply_chat_template(
-            [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
+            [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
         )
-    else:
-        text = prompt
     inputs = tokenizer(text, return_tensors="pt").to(model.device)
 
     def reply() -> str:
         model.eval()
         with torch.inference_mode():
-            ids = model.generate(**inputs, max_new_tokens=tokens, do_sample=False)
+            ids = model.generate(**inputs, max_new_tokens=60, do_sample=False)
         return tokenizer.decode(ids[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
 
     said = {"before": reply()}
-    adapt_causal(
-        model, tokenizer, sentences, epochs=epochs, lr=lr, batch_size=batch_size, seed=seed
-    )
+    adapt_causal(model, tokenizer, sentences, epochs=epochs, seed=seed)
     return said | {"after": reply()}
 
 

@@ -24,7 +24,7 @@ SLOPE_LIMIT = 8.0
 GUESSING_LIMITS = (0.001, 0.6)
 
 
-def fit(answers: pd.DataFrame, model: str = "rasch", nodes: int = 61) -> pd.DataFrame:
+def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
     r"""Item parameters by marginal maximum likelihood.
 
     .. math:: \max_{a, b, c} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
@@ -37,8 +37,6 @@ def fit(answers: pd.DataFrame, model: str = "rasch", nodes: int = 61) -> pd.Data
     model : {"rasch", "1pl", "2pl", "3pl"}
         ``rasch`` fixes every discrimination at 1, ``1pl`` estimates one for all items, ``2pl`` one
         each (which may be negative), ``3pl`` guessing as well.
-    nodes : int
-        Gauss-Hermite points over the abilities.
 
     Returns
     -------
@@ -74,7 +72,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch", nodes: int = 61) -> pd.Data
     if len(finite) < 2:
         raise ParameterError(f"{model} needs two items with variance or more, here {len(finite)}.")
     x, observed = _filled(answers[finite])
-    theta, weights = _grid(nodes)
+    theta, weights = _grid()
     n = len(finite)
     start = np.log(share[finite] / (1 - share[finite])).to_numpy() * 1.2
     blocks, bounds = [start], [(-40.0, 40.0)] * n
@@ -261,7 +259,7 @@ def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
     return np.nan_to_num(value, nan=0.0, posinf=0.0)
 
 
-def abilities(answers: pd.DataFrame, parameters: pd.DataFrame, nodes: int = 61) -> pd.DataFrame:
+def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     r"""Expected abilities given the answers (EAP), with their posterior standard deviations.
 
     .. math:: \hat\theta_r = \int \theta \, p(\theta \mid x_r) \, d\theta
@@ -272,8 +270,6 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame, nodes: int = 61) 
         0/1 answers.
     parameters : DataFrame
         As :func:`fit` gives them for the same items.
-    nodes : int
-        Gauss-Hermite points.
 
     Returns
     -------
@@ -290,7 +286,7 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame, nodes: int = 61) 
     >>> abilities(pd.DataFrame([[0, 0], [1, 1]]), two)["theta"].round(2).tolist()
     [-0.74, 0.74]
     """
-    posterior, theta, _ = _posterior(answers, parameters, nodes)
+    posterior, theta, _ = _posterior(answers, parameters)
     mean = posterior @ theta
     spread = np.sqrt(np.maximum(posterior @ theta**2 - mean**2, 0))
     return pd.DataFrame({"theta": mean, "se": spread}, index=answers.index)
@@ -540,8 +536,8 @@ def _filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return np.where(observed, values, 0.0), observed.astype(float)
 
 
-def _grid(nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    theta, weights = np.polynomial.hermite_e.hermegauss(nodes)
+def _grid() -> tuple[np.ndarray, np.ndarray]:
+    theta, weights = np.polynomial.hermite_e.hermegauss(61)
     return theta, weights / weights.sum()
 
 
@@ -621,14 +617,14 @@ def _extreme(parameters: pd.DataFrame) -> np.ndarray:
 
 
 def _posterior(
-    answers: pd.DataFrame, parameters: pd.DataFrame, nodes: int = 61
+    answers: pd.DataFrame, parameters: pd.DataFrame
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     from scipy.special import logsumexp
 
     x, observed = _filled(_binary(answers))
     if x.shape[1] != len(parameters):
         raise ParameterError(f"{x.shape[1]} items answered, but parameters for {len(parameters)}.")
-    theta, weights = _grid(nodes)
+    theta, weights = _grid()
     p = np.clip(probability(theta, parameters), 1e-12, 1 - 1e-12)
     extreme = _extreme(parameters)
     x, observed, p = x[:, ~extreme], observed[:, ~extreme], p[:, ~extreme]

@@ -104,7 +104,7 @@ def mean_inter_item(answers: pd.DataFrame) -> float:
 
 
 def null_spearman(
-    shares: np.ndarray, people: int = 20, draws: int = 10_000, p: float = 0.5, seed: int = 0
+    shares: np.ndarray, people: int = 20, draws: int = 10_000, seed: int = 0
 ) -> np.ndarray:
     """Spearman correlations of given shares with those of populations that only guess.
 
@@ -116,8 +116,6 @@ def null_spearman(
         Size of a guessing population.
     draws : int
         How many of them.
-    p : float
-        Probability of guessing right.
     seed : int
         Seed of the draws.
 
@@ -139,7 +137,7 @@ def null_spearman(
     from scipy.stats import rankdata
 
     shares = np.asarray(shares, dtype=float)
-    counts = np.random.default_rng(seed).binomial(people, p, size=(draws, len(shares)))
+    counts = np.random.default_rng(seed).binomial(people, 0.5, size=(draws, len(shares)))
     ranks = rankdata(counts, axis=1)
     ranks -= ranks.mean(axis=1, keepdims=True)
     target = rankdata(shares)

@@ -13,8 +13,6 @@ import string
 import unicodedata
 from collections.abc import Sequence
 
-import numpy as np
-
 from .exceptions import ParameterError
 from .questionnaires import Item, Option, Questionnaire
 
@@ -137,18 +135,6 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
     if len(options) > len(string.ascii_uppercase):
         raise ParameterError(f"{len(options)} options are more than letters; use numeric labels.")
     return list(string.ascii_uppercase[: len(options)])
-
-
-def option_order(count: int, order: str, rng: np.random.Generator) -> tuple[int, ...]:
-    """Which option stands at which place, for one of ``ORDERS``."""
-    if order not in ORDERS:
-        raise ParameterError(f"order must be one of {', '.join(ORDERS)}, got {order!r}.")
-    places = np.arange(count)
-    if order == "reversed":
-        places = places[::-1]
-    elif order == "shuffled":
-        places = rng.permutation(count)
-    return tuple(int(i) for i in places)
 
 
 def messages(

@@ -159,8 +159,6 @@ def compare_norms(
     norms: pd.DataFrame | str | Path | Questionnaire | Iterable | None = None,
     level: float = PAPER_LEVEL,
     correction: str = "holm",
-    family: Sequence[str] = ("respondent_id",),
-    coverage: float = 0.95,
 ) -> pd.DataFrame:
     """Compare scale scores with human norms, from raw scores or from published figures.
 
@@ -175,11 +173,7 @@ def compare_norms(
     level : float
         Of the F test and of significance.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
-        How ``p`` is corrected within a family of tests, as statsmodels names it.
-    family : sequence of str
-        Tests that share these columns' values are corrected together.
-    coverage : float
-        Of the intervals.
+        How ``p`` is corrected over the tests of a respondent, as statsmodels names it.
 
     Returns
     -------
@@ -197,10 +191,8 @@ def compare_norms(
     Huang et al. (2024), section 3.1; Holm (1979); Benjamini and Hochberg (1995).
     """
     if "score" in scores:
-        by = [
-            c for c in ("respondent_id", "questionnaire", "mode", "scale", *family) if c in scores
-        ]
-        scores = score_summary(scores, list(dict.fromkeys(by)))
+        by = [c for c in ("respondent_id", "questionnaire", "mode", "scale") if c in scores]
+        scores = score_summary(scores, by)
     if norms is None:
         norms = [n for n in scores["questionnaire"].unique() if n in questionnaire_names()]
     if not isinstance(norms, pd.DataFrame):
@@ -213,8 +205,8 @@ def compare_norms(
             "None of these scales has a norm; give norms, or the file that holds them."
         )
     figures = [table[c] for c in ("mean", "sd", "n", "norm_mean", "norm_sd", "norm_n")]
-    table = table.join(compare_means(*figures, level=level, coverage=coverage))
-    return corrected(table, level, correction, family)
+    table = table.join(compare_means(*figures, level=level))
+    return corrected(table, level, correction)
 
 
 def corrected(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -27,14 +26,6 @@ def notebooks_dir() -> Path:
 def book_dir() -> Path:
     """Folder of the book's sources."""
     return _ROOT / "book"
-
-
-def store_dir() -> Path | str:
-    """Folder or URL of the response store: ``PSYCHOMETRICS_STORE``, else the user's cache."""
-    named = os.environ.get("PSYCHOMETRICS_STORE")
-    if named and "://" in named:
-        return named
-    return Path(named).expanduser() if named else cache_dir() / "responses"
 
 
 def cache_dir() -> Path:

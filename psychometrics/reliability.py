@@ -15,8 +15,8 @@ from .questionnaires import Questionnaire
 from .scoring import keyed_items
 
 
-def alpha(items: pd.DataFrame, level: float = 0.95) -> pd.Series:
-    r"""Cronbach's alpha of a respondents by items matrix, with Feldt's interval.
+def alpha(items: pd.DataFrame) -> pd.Series:
+    r"""Cronbach's alpha of a respondents by items matrix, with Feldt's 95 % interval.
 
     .. math:: \alpha = \frac{I}{I-1}\left(1 - \frac{\sum_i \sigma_i^2}{\sigma_X^2}\right)
 
@@ -24,8 +24,6 @@ def alpha(items: pd.DataFrame, level: float = 0.95) -> pd.Series:
     ----------
     items : DataFrame, shape (R, I)
         Keyed item scores, as :func:`psychometrics.scoring.keyed_items` gives them.
-    level : float
-        Coverage of the interval.
 
     Returns
     -------
@@ -49,7 +47,7 @@ def alpha(items: pd.DataFrame, level: float = 0.95) -> pd.Series:
     import pingouin
 
     _enough(items)
-    value, (low, high) = pingouin.cronbach_alpha(items, ci=level)
+    value, (low, high) = pingouin.cronbach_alpha(items)
     return pd.Series({"alpha": value, "low": low, "high": high})
 
 
@@ -187,61 +185,13 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
     return pd.DataFrame(rows)
 
 
-def variance_components(
-    scores: pd.DataFrame, facets: Sequence[str], value: str = "score"
-) -> pd.DataFrame:
-    r"""Variance components of a fully crossed design, one row per source.
-
-    With :math:`n_f` levels of each facet and mean squares :math:`MS_T` of each set of facets,
-
-    .. math:: \hat\sigma^2_S = \frac{1}{\prod_{f \notin S} n_f}
-              \sum_{T \supseteq S} (-1)^{|T| - |S|}\, MS_T
-
-    Parameters
-    ----------
-    scores : DataFrame
-        One row per cell of the design.
-    facets : sequence of str
-        Columns that are crossed, the object of measurement (``respondent_id``) among them. All
-        are random.
-    value : str
-        What varies.
-
-    Returns
-    -------
-    DataFrame
-        ``source`` (facets joined by ×; the last holds the error too), ``df, ms, variance``
-        (negative estimates as they are), ``share`` (of the total, negative ones as 0).
-
-    Raises
-    ------
-    ParameterError
-        A cell is empty, missing or filled twice, or a facet has one level.
-
-    References
-    ----------
-    Cronbach, Gleser, Nanda and Rajaratnam (1972); Brennan (2001), chapter 3.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"respondent_id": [1, 1, 2, 2], "order": [1, 2, 1, 2],
-    ...                       "score": [1.0, 2.0, 5.0, 6.0]})
-    >>> variance_components(frame, ["respondent_id", "order"])["variance"].tolist()
-    [8.0, 0.5, 0.0]
-    """
-    names = list(facets)
-    return _components(_cube(scores, names, value), names)
-
-
 def generalisability(
     scores: pd.DataFrame,
     facets: Sequence[str],
     target: str = "respondent_id",
     levels: Mapping[str, int] | None = None,
-    value: str = "score",
     n_resamples: int = 500,
     seed: int = 0,
-    coverage: float = 0.95,
 ) -> pd.DataFrame:
     r"""How well a mean over the facets places the objects of measurement, for every scale.
 
@@ -251,21 +201,17 @@ def generalisability(
     Parameters
     ----------
     scores : DataFrame
-        One row per cell and scale.
+        One row per cell and scale, with ``score``.
     facets : sequence of str
-        As in :func:`variance_components`.
+        Columns that are crossed, the object of measurement among them. All are random.
     target : str
         The object of measurement.
     levels : mapping, optional
         How many levels of each other facet one would average over; by default those there are.
-    value : str
-        What varies.
     n_resamples : int
         Bootstrap samples of the objects; 0 for no interval. The other facets stay as they are.
     seed : int
         Of the bootstrap, the same for every scale.
-    coverage : float
-        Of the interval.
 
     Returns
     -------
@@ -278,7 +224,8 @@ def generalisability(
     Raises
     ------
     ParameterError
-        As in :func:`variance_components`, or the target or one of the levels is no facet.
+        A cell is empty, missing or filled twice, a facet has one level, or the target or one of the
+        levels is no facet.
 
     References
     ----------
@@ -297,12 +244,12 @@ def generalisability(
     if unknown := set(levels or {}) - set(facets):
         raise ParameterError(f"levels names '{min(unknown)}', which is no facet.")
     order = [target, *(f for f in facets if f != target)]
-    check_columns(scores, order, [value])
+    check_columns(scores, order, ["score"])
     named = [c for c in ("questionnaire", "scale") if c in scores and c not in facets]
     rows = []
     for name, part in scores.groupby(named, sort=False) if named else [((), scores)]:
-        shares = variance_components(part, facets, value).set_index("source")["share"]
-        cube = _cube(part, order, value)
+        shares = _components(part, list(facets)).set_index("source")["share"]
+        cube = _cube(part, order)
         sizes = dict(zip(order, cube.shape, strict=True)) | dict(levels or {})
         estimate = _coefficients(cube, order, sizes)
         rng = np.random.default_rng(seed)
@@ -310,9 +257,8 @@ def generalisability(
             _coefficients(cube[rng.integers(0, len(cube), len(cube))], order, sizes)
             for _ in range(n_resamples)
         ]
-        tail = (1 - coverage) / 2
         low, high = (
-            np.nanquantile(np.array(draws), [tail, 1 - tail], axis=0)
+            np.nanquantile(np.array(draws), [0.025, 0.975], axis=0)
             if n_resamples and np.isfinite(draws).any(axis=0).all()
             else np.full((2, 2), np.nan)
         )
@@ -491,10 +437,10 @@ def _enough(items: pd.DataFrame, least_items: int = 2) -> None:
         )
 
 
-def _cube(scores: pd.DataFrame, facets: list[str], value: str) -> np.ndarray:
+def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
     if len(facets) < 2 or len(set(facets)) < len(facets):
         raise ParameterError(f"Two or more different facets are needed, got {facets}.")
-    check_columns(scores, facets, [value])
+    check_columns(scores, facets, ["score"])
     if gaps := [f for f in facets if scores[f].isna().any()]:
         raise ParameterError(f"The facet '{gaps[0]}' is missing in some rows; fill it in.")
     if scores.duplicated(facets).any():
@@ -504,7 +450,7 @@ def _cube(scores: pd.DataFrame, facets: list[str], value: str) -> np.ndarray:
     for facet, size in zip(facets, sizes, strict=True):
         if size < 2:
             raise ParameterError(f"The facet '{facet}' has one level; leave it out.")
-    series = scores.set_index(facets)[value].astype("float64").sort_index()
+    series = scores.set_index(facets)["score"].astype("float64").sort_index()
     if len(series) < np.prod(sizes) or series.isna().any():
         raise ParameterError(
             f"{np.prod(sizes)} scores are needed for every combination of {', '.join(facets)}, "
@@ -513,7 +459,22 @@ def _cube(scores: pd.DataFrame, facets: list[str], value: str) -> np.ndarray:
     return series.to_numpy().reshape(sizes)
 
 
-def _components(cube: np.ndarray, names: list[str]) -> pd.DataFrame:
+def _components(scores: pd.DataFrame, facets: list[str]) -> pd.DataFrame:
+    r"""Variance components of a fully crossed design, one row per source.
+
+    With :math:`n_f` levels of each facet and mean squares :math:`MS_T` of each set of facets,
+
+    .. math:: \hat\sigma^2_S = \frac{1}{\prod_{f \notin S} n_f}
+              \sum_{T \supseteq S} (-1)^{|T| - |S|}\, MS_T
+
+    A ``source`` is facets joined by ×; the last holds the error too. ``variance`` has negative
+    estimates as they are, ``share`` as 0. Cronbach, Gleser, Nanda and Rajaratnam (1972); Brennan
+    (2001), chapter 3.
+    """
+    return _variances(_cube(scores, facets), facets)
+
+
+def _variances(cube: np.ndarray, names: list[str]) -> pd.DataFrame:
     axes = range(cube.ndim)
     sets = [s for k in range(1, cube.ndim + 1) for s in itertools.combinations(axes, k)]
     ms, df = {}, {}
@@ -537,7 +498,7 @@ def _components(cube: np.ndarray, names: list[str]) -> pd.DataFrame:
 
 
 def _coefficients(cube: np.ndarray, names: list[str], sizes: dict[str, int]) -> tuple:
-    table = _components(cube, names)
+    table = _variances(cube, names)
     target = names[0]
     true = relative = absolute = 0.0
     for source, variance in zip(table["source"], table["variance"].clip(lower=0), strict=True):

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from .answers import check_columns
 from .exceptions import ParameterError
 from .questionnaires import Questionnaire, Scale, load_questionnaire, questionnaire_names
 
@@ -338,8 +339,6 @@ def score_summary(
 def category_scores(
     answers: pd.DataFrame,
     questionnaires: str | Path | Questionnaire | Iterable,
-    bias: bool = True,
-    over_runs: bool = False,
 ) -> pd.DataFrame:
     r"""Score of each category: what the options add, weighed by how probable they are.
 
@@ -355,11 +354,6 @@ def category_scores(
         divided by their sum.
     questionnaires : Questionnaire, name or path, or several of them
         With ``categories``.
-    bias : bool
-        Whether the categories' bias is added.
-    over_runs : bool
-        Whether the share of an option over the runs is its probability, as ``run`` 0; else that
-        of a chosen option is 1.
 
     Returns
     -------
@@ -387,11 +381,11 @@ def category_scores(
     [0.0, 0.0]
     """
     _check(answers, ("questionnaire",))
-    parts = [_category_rows(answers, q, bias, over_runs) for q in _loaded(questionnaires)]
+    parts = [_category_rows(answers, q) for q in _loaded(questionnaires)]
     return pd.concat(parts, ignore_index=True)
 
 
-def _category_rows(answers, questionnaire: Questionnaire, bias: bool, over_runs: bool):
+def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     weights = _weights(questionnaire)
     part = answers[answers["questionnaire"] == questionnaire.id]
     if part.empty:
@@ -399,9 +393,10 @@ def _category_rows(answers, questionnaire: Questionnaire, bias: bool, over_runs:
     if "run" not in part:
         part = part.assign(run=1)
     if "probability" not in part:
-        part = _chosen(part, over_runs)
-    elif over_runs:
-        raise ParameterError("over_runs does not apply to probabilities; leave it out.")
+        chosen = _values(part, list(KEYS)).rename(columns={"score": "value"}).dropna()
+        if chosen.empty:
+            raise ParameterError("No question was answered, so there is nothing to score.")
+        part = chosen.assign(probability=1.0)
     _check(part, (*KEYS, "item_id", "value", "probability"))
     p = part["probability"]
     if p.isna().any() or (p < 0).any():
@@ -429,50 +424,23 @@ def _category_rows(answers, questionnaire: Questionnaire, bias: bool, over_runs:
     )
     moments = moments.join(part[item_keys].reset_index(drop=True))
     by_item = moments.groupby(item_keys, sort=False).sum()
-    ends = category_ranges(questionnaire, bias=bias).set_index("category")
+    per_item = weights.groupby(level="item_id")
+    low, high = per_item.min().sum(), per_item.max().sum()
+    add = dict(zip(names, questionnaire.bias or [0.0] * len(names), strict=True))
     rows = []
     for asked, table in by_item.groupby(level=list(KEYS), sort=False):
-        for c, name in enumerate(names):
+        for name in names:
             mean = table[name].to_numpy()
             variance = np.clip(table["square", name].to_numpy() - mean**2, 0, None)
             whole = len(table) == len(questionnaire.items)
-            score = mean.sum() + (questionnaire.bias[c] if bias else 0.0)
+            score = mean.sum() + add[name]
             rows.append(
                 (*asked, name, score if whole else np.nan, np.sqrt(variance.sum()),
-                 *ends.loc[name, ["low", "high"]], len(table), len(questionnaire.items))
+                 low[name] + add[name], high[name] + add[name], len(table),
+                 len(questionnaire.items))
             )  # fmt: skip
     columns = [*KEYS, "category", "score", "sd", "low", "high", "answered", "items"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def category_ranges(questionnaire: str | Path | Questionnaire, bias: bool = True) -> pd.DataFrame:
-    """Least, greatest and indifferent score of each category.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire, name or path
-        With ``categories``.
-    bias : bool
-        Whether the categories' bias is added.
-
-    Returns
-    -------
-    DataFrame
-        ``category, low, high, even``; ``even`` is the score of someone who finds all options of
-        every item equally likely, which need not be the middle.
-    """
-    (questionnaire,) = _loaded(questionnaire)
-    weights = _weights(questionnaire)
-    by_item = weights.groupby(level="item_id")
-    add = np.asarray(questionnaire.bias if bias else [0.0] * len(questionnaire.categories))
-    return pd.DataFrame(
-        {
-            "category": list(questionnaire.categories),
-            "low": by_item.min().sum().to_numpy() + add,
-            "high": by_item.max().sum().to_numpy() + add,
-            "even": by_item.mean().sum().to_numpy() + add,
-        }
-    )
 
 
 def _weights(questionnaire: Questionnaire) -> pd.DataFrame:
@@ -492,10 +460,7 @@ _ASKED = ("questionnaire", "item_id", "template")
 
 
 def _check(table: pd.DataFrame, columns: Iterable[str]) -> None:
-    if not isinstance(table, pd.DataFrame):
-        raise ParameterError(f"Answers must be a DataFrame, got a {type(table).__name__}.")
-    if lacking := [column for column in columns if column not in table]:
-        raise ParameterError(f"The answers have no column '{lacking[0]}'; add it.")
+    check_columns(table, columns)
     if table.empty:
         raise ParameterError("There are no answers to score: ask a questionnaire first.")
 
@@ -612,19 +577,6 @@ def _probabilities(answers: pd.DataFrame, column: str) -> np.ndarray:
         return answers[column].to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
         raise ParameterError(f"{column} must hold numbers; correct the answers.") from None
-
-
-def _chosen(answers: pd.DataFrame, over_runs: bool) -> pd.DataFrame:
-    """Options as probabilities: 1 for what was chosen, or shares over the runs."""
-    given = _values(answers, list(KEYS)).rename(columns={"score": "value"}).dropna()
-    if given.empty:
-        raise ParameterError("No question was answered, so there is nothing to score.")
-    if over_runs:
-        given = given.assign(run=0)
-    counts = given.groupby([*KEYS, "item_id", "value"], sort=False).size().rename("times")
-    table = counts.reset_index()
-    total = table.groupby([*KEYS, "item_id"])["times"].transform("sum")
-    return table.assign(probability=table["times"] / total).drop(columns="times")
 
 
 def _log_scores(p: np.ndarray) -> np.ndarray:

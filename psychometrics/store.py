@@ -42,7 +42,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from .exceptions import StoreError
-from .paths import store_dir
+from .paths import cache_dir
 
 MANY_PARTS = 64
 """Parts of one respondent and questionnaire from which on closing merges them."""
@@ -541,7 +541,8 @@ def _folders(store: str | Path | None) -> list[_Folder]:
 
 def _opened(store: str | Path | None) -> tuple[fs.FileSystem, str]:
     """The file system and the path in it of a store, which is a folder or nothing yet."""
-    store = store_dir() if store is None else store
+    if store is None:
+        store = os.environ.get("PSYCHOMETRICS_STORE") or cache_dir() / "responses"
     try:
         text = os.fspath(store)
         if "://" in text:

@@ -99,7 +99,6 @@ def response_styles(
 def desirability_contrast(
     comparisons: pd.DataFrame,
     directions: Mapping[str, Mapping[str, int]] | None = None,
-    coverage: float = 0.95,
 ) -> pd.DataFrame:
     r"""How far scores lie on the flattering side of the norm, in its standard deviations.
 
@@ -113,14 +112,13 @@ def desirability_contrast(
     directions : mapping, optional
         By questionnaire and scale, 1 where a high score is flattering and −1 where a low one is; by
         default :data:`DESIRABLE`. A lie scale is left out of the contrast and shown beside it.
-    coverage : float
-        Of the interval, from the scales as a sample.
 
     Returns
     -------
     DataFrame
         ``respondent_id, contrast, low, high, scales`` (how many), ``flattering`` (share of
-        scales on the flattering side), ``lying`` (δ on the EPQ-R's Lying, if there).
+        scales on the flattering side), ``lying`` (δ on the EPQ-R's Lying, if there). The
+        95 % interval takes the scales as a sample.
 
     Raises
     ------
@@ -154,9 +152,7 @@ def desirability_contrast(
     rows = []
     for who, values in flattering.groupby(level="respondent_id", sort=False):
         k, mean = len(values), values.mean()
-        low, high = (
-            stats.t.interval(coverage, k - 1, mean, values.sem()) if k > 1 else (np.nan, np.nan)
-        )
+        low, high = stats.t.interval(0.95, k - 1, mean, values.sem()) if k > 1 else (np.nan, np.nan)
         rows.append(
             {
                 "respondent_id": who, "contrast": mean, "low": low, "high": high,

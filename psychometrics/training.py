@@ -140,14 +140,8 @@ def train_nli(
         if adapter is not None:
             _start_from(model, adapter)
 
-    dataset = Dataset.from_pandas(pairs[["premise", "hypothesis", "label"]], preserve_index=False)
-    dataset = dataset.map(
-        lambda rows: tokenizer(
-            rows["premise"], rows["hypothesis"], truncation=True, max_length=max_length
-        ),
-        batched=True,
-        remove_columns=["premise", "hypothesis"],
-    )
+    table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
+    dataset = _tokens(tokenizer, table, ("premise", "hypothesis"), max_length=max_length)
     manifest = _train(
         model, dataset, DataCollatorWithPadding(tokenizer), output,
         epochs=epochs, lr=lr, batch_size=batch_size, seed=seed, progress=progress,
@@ -163,13 +157,7 @@ def adapt_encoder(
     *,
     epochs: float = 3.0,
     lr: float = 2e-4,
-    head_lr: float = 1e-3,
-    batch_size: int = 32,
     rank: int = 16,
-    layers: int | None = None,
-    max_length: int = 128,
-    mask_probability: float = 0.15,
-    seed: int = 0,
     progress: bool = True,
 ) -> dict:
     """Adapt an encoder to a kind of text by masked language modelling, into a LoRA adapter.
@@ -183,12 +171,10 @@ def adapt_encoder(
         The text.
     output : str or Path
         Folder for the adapter, the masked-LM head (``head.safetensors``) and ``manifest.json``.
-    epochs, batch_size, rank, layers, max_length, seed, progress
+    epochs, rank, progress
         As in :func:`train_nli`.
-    lr, head_lr : float
-        Peak learning rates of the adapter and of the masked-LM head.
-    mask_probability : float
-        Share of tokens to be predicted.
+    lr : float
+        Peak learning rate of the adapter; that of the masked-LM head is 0.001.
 
     Returns
     -------
@@ -208,17 +194,16 @@ def adapt_encoder(
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     adapt_encoder("minilm", ["I feel calm."], folder, layers=1, epochs=1,
-    ...                   progress=False)["steps"]
+    ...     adapt_encoder("minilm", ["I feel calm."], folder, epochs=1, progress=False)["steps"]
     1
     """
     if not len(sentences):
         raise DataError("There are no sentences to adapt to: give at least one.")
-    set_seed(seed)
+    set_seed(0)
     folder = _folder(base)
     tokenizer = AutoTokenizer.from_pretrained(folder, **SAFE)
     config = AutoConfig.from_pretrained(folder, **SAFE)
-    _shape(config, layers, dropout=0.0)
+    _shape(config, None, dropout=0.0)
     model = AutoModelForMaskedLM.from_pretrained(
         folder, config=config, attn_implementation="eager", use_safetensors=True, **SAFE
     )
@@ -236,25 +221,17 @@ def adapt_encoder(
         if parameter.requires_grad and not any(parameter is other for other in head.values())
     ]
     optimizer = torch.optim.AdamW(
-        [{"params": adapted, "lr": lr}, {"params": list(head.values()), "lr": head_lr}],
+        [{"params": adapted, "lr": lr}, {"params": list(head.values()), "lr": 1e-3}],
         weight_decay=0.01,
     )
-    dataset = Dataset.from_dict({"text": list(sentences)}).map(
-        lambda rows: tokenizer(
-            rows["text"],
-            truncation=True,
-            max_length=max_length,
-            return_special_tokens_mask=True,
-        ),
-        batched=True,
-        remove_columns=["text"],
-    )
-    collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=mask_probability)
+    table = {"text": list(sentences)}
+    dataset = _tokens(tokenizer, table, return_special_tokens_mask=True)
+    collator = DataCollatorForLanguageModeling(tokenizer)
     manifest = _train(
         model, dataset, collator, output, optimizer=optimizer, trainer=_MaskedTokensTrainer,
-        epochs=epochs, lr=lr, batch_size=batch_size, seed=seed, progress=progress,
+        epochs=epochs, lr=lr, batch_size=32, seed=0, progress=progress,
     )  # fmt: skip
-    manifest |= {"base": str(base), "sentences": len(sentences), "rank": rank, "layers": layers}
+    manifest |= {"base": str(base), "sentences": len(sentences), "rank": rank}
     save_file(
         {name: parameter.detach().clone() for name, parameter in head.items()},
         Path(output) / "head.safetensors",
@@ -268,10 +245,6 @@ def train_acceptability(
     output: str | Path,
     *,
     epochs: float = 3.0,
-    lr: float = 5e-4,
-    batch_size: int = 32,
-    rank: int = 16,
-    seed: int = 0,
     progress: bool = True,
 ) -> dict:
     """Train an acceptability classifier on an encoder, by low-rank adapters and a head.
@@ -282,7 +255,7 @@ def train_acceptability(
         Encoder: a hub id or a local folder.
     sentences : DataFrame
         ``sentence`` and ``acceptable`` (0 or 1), as :func:`psychometrics.data.cola` gives them.
-    output, epochs, lr, batch_size, rank, seed, progress
+    output, epochs, progress
         As in :func:`train_nli`.
 
     Returns
@@ -302,7 +275,7 @@ def train_acceptability(
     ...     train_acceptability("minilm", judged, folder, epochs=1, progress=False)["sentences"]
     2
     """
-    set_seed(seed)
+    set_seed(0)
     folder = _folder(base)
     tokenizer = AutoTokenizer.from_pretrained(folder, **SAFE)
     config = AutoConfig.from_pretrained(
@@ -313,19 +286,14 @@ def train_acceptability(
     model = AutoModelForSequenceClassification.from_pretrained(
         folder, config=config, attn_implementation="eager", use_safetensors=True, **SAFE
     )
-    model = get_peft_model(model, _lora(rank, "SEQ_CLS"))
-    dataset = Dataset.from_dict(
-        {"text": sentences["sentence"].tolist(), "label": sentences["acceptable"].tolist()}
-    ).map(
-        lambda rows: tokenizer(rows["text"], truncation=True, max_length=128),
-        batched=True,
-        remove_columns=["text"],
-    )
+    model = get_peft_model(model, _lora(16, "SEQ_CLS"))
+    table = {"text": sentences["sentence"].tolist(), "label": sentences["acceptable"].tolist()}
+    dataset = _tokens(tokenizer, table)
     manifest = _train(
         model, dataset, DataCollatorWithPadding(tokenizer), output,
-        epochs=epochs, lr=lr, batch_size=batch_size, seed=seed, progress=progress,
+        epochs=epochs, lr=5e-4, batch_size=32, seed=0, progress=progress,
     )  # fmt: skip
-    manifest |= {"base": str(base), "sentences": len(sentences), "rank": rank, "seed": seed}
+    manifest |= {"base": str(base), "sentences": len(sentences)}
     return _save(model, tokenizer, manifest, output)
 
 
@@ -337,9 +305,7 @@ def adapt_causal(
     epochs: float = 3.0,
     lr: float = 2e-5,
     batch_size: int = 8,
-    max_length: int = 128,
     seed: int = 0,
-    progress: bool = False,
 ) -> dict:
     """Adapt a causal language model to a kind of text, all of its weights, in place.
 
@@ -349,7 +315,7 @@ def adapt_causal(
         The model; a tokenizer without a pad token uses its end token.
     sentences : sequence of str
         The text.
-    epochs, lr, batch_size, max_length, seed, progress
+    epochs, lr, batch_size, seed
         As in :func:`train_nli`.
 
     Returns
@@ -360,16 +326,12 @@ def adapt_causal(
     set_seed(seed)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    dataset = Dataset.from_dict({"text": list(sentences)}).map(
-        lambda rows: tokenizer(rows["text"], truncation=True, max_length=max_length),
-        batched=True,
-        remove_columns=["text"],
-    )
+    dataset = _tokens(tokenizer, {"text": list(sentences)})
     collator = DataCollatorForLanguageModeling(tokenizer, mlm=False)
     with tempfile.TemporaryDirectory() as folder:
         return _train(
             model, dataset, collator, folder,
-            epochs=epochs, lr=lr, batch_size=batch_size, seed=seed, progress=progress,
+            epochs=epochs, lr=lr, batch_size=batch_size, seed=seed, progress=False,
         )  # fmt: skip
 
 
@@ -421,9 +383,20 @@ def nli_classifier(
     )
 
 
-def nli_accuracy(probabilities: np.ndarray, labels: Sequence[int]) -> float:
-    """Share of pairs whose most probable class (of n rows of three probabilities) is the label."""
-    return float((np.argmax(probabilities, axis=1) == np.asarray(labels)).mean())
+def _tokens(
+    tokenizer: PreTrainedTokenizerBase,
+    table: dict[str, list],
+    texts: Sequence[str] = ("text",),
+    max_length: int = 128,
+    **options: bool,
+) -> Dataset:
+    return Dataset.from_dict(table).map(
+        lambda rows: tokenizer(
+            *(rows[name] for name in texts), truncation=True, max_length=max_length, **options
+        ),
+        batched=True,
+        remove_columns=list(texts),
+    )
 
 
 def _folder(base: str | Path) -> Path:

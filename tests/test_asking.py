@@ -39,9 +39,10 @@ def test_recovery_is_the_correlation_and_meets_the_root_of_alpha(simulated):
         asking.recovery(scores[scores["respondent_id"].isin(traits.index[:3])], traits)
 
 
-def test_ways_differ_in_nothing_but_the_way(tiny_model, tmp_path):
+def test_ways_differ_in_nothing_but_the_way(tiny_model, tmp_path, monkeypatch):
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path))
     ways = {"one": {}, "same": {}, "other": {"wording": "It is {label}."}}
-    table = asking.nli_ways(MINI, [tiny_model], ways, choose="expected", store=tmp_path)
+    table = asking.nli_ways(MINI, [tiny_model], ways, choose="expected")
     one, same, other = (table[table["way"] == w]["value"].to_numpy() for w in ways)
     assert (one == same).all()
     assert (one != other).any()
@@ -55,8 +56,8 @@ def test_role_shifts_are_means_of_differences_with_student_intervals():
     assert table["shift"].tolist() == [0.75]
     # differences 1 and 0.5: sd 0.35355, t(0.975, 1) = 12.7062, half width 12.7062 * 0.25
     assert table["low"].iloc[0] == pytest.approx(0.75 - 12.7062 * 0.25, abs=1e-3)
-    with pytest.raises(ParameterError, match="no role 'none'"):
-        asking.role_shifts(scores, "none")
+    with pytest.raises(ParameterError, match="no role 'default'"):
+        asking.role_shifts(scores.query("role == 'hero'"))
 
 
 def test_the_papers_shifts_are_differences_of_its_table_8():

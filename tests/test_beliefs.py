@@ -28,7 +28,6 @@ from psychometrics.beliefs import (
     hurt_categories,
     hurtful,
     missed,
-    pair_similarity,
     rank_stability,
 )
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
@@ -346,16 +345,6 @@ def test_similarity_is_averaged_over_templates_and_families_are_kept_apart():
     assert frame["between families"] == pytest.approx(0.1)
     by_gender = mean_similarity(pairs, "gender").set_index("gender")["similarity"]
     assert by_gender.to_dict() == pytest.approx({"f": 0.3, "m": 0.2})
-
-
-def test_similarity_of_pairs_is_their_dot_product():
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(2, 3, 4, 5))
-    vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
-    cube = pair_similarity(vectors)
-    assert cube.shape == (2, 3, 3, 4)
-    assert cube[1, 0, 2, 3] == pytest.approx(vectors[1, 0, 3] @ vectors[1, 2, 3])
-    assert np.allclose(np.einsum("kiit->kit", cube), 1)
 
 
 def test_agreement_is_one_for_the_same_completion_and_lower_for_another():

@@ -13,7 +13,6 @@ from psychometrics.paths import data_dir
 from psychometrics.respondents.embedded import (
     acceptability,
     head_table,
-    load_acceptability,
     load_masked_lm,
     masked_perplexity,
 )
@@ -92,5 +91,5 @@ def test_models_without_the_head_are_refused(tiny_model):
     with pytest.raises(RespondentError, match="not trained as a masked language model"):
         load_masked_lm(str(tiny_model))
     with pytest.raises(RespondentError, match="3 outputs, not two"):
-        load_acceptability(str(tiny_model))
+        acceptability(["I am."], str(tiny_model))
     assert np.isfinite(head_table()["mlm"]["perplexity"])

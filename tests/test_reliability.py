@@ -16,6 +16,7 @@ from statsmodels.stats.anova import anova_lm
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.reliability import (
+    _components,
     alpha,
     answer_agreement,
     generalisability,
@@ -23,7 +24,6 @@ from psychometrics.reliability import (
     omega,
     reliability_table,
     retest,
-    variance_components,
 )
 
 MINI = load_questionnaire("ipip20")
@@ -116,9 +116,7 @@ def crossed(cube, names):
 
 def test_components_of_shrout_and_fleiss_by_hand():
     # BMS = 11.24, JMS = 32.49, EMS = 1.02
-    table = variance_components(
-        crossed(RATINGS, ["respondent_id", "judge"]), ["respondent_id", "judge"]
-    )
+    table = _components(crossed(RATINGS, ["respondent_id", "judge"]), ["respondent_id", "judge"])
     assert table["ms"].round(2).tolist() == [11.24, 32.49, 1.02]
     assert table["variance"].tolist() == pytest.approx(
         [(11.2417 - 1.0194) / 4, (32.4861 - 1.0194) / 6, 1.0194], abs=1e-3
@@ -149,7 +147,7 @@ def test_the_relative_coefficient_of_one_facet_is_alpha():
 def test_mean_squares_of_three_facets_are_those_of_statsmodels():
     cube = np.random.default_rng(2).normal(size=(4, 3, 2))
     frame = crossed(cube, ["p", "o", "w"])
-    table = variance_components(frame, ["p", "o", "w"]).set_index("source")
+    table = _components(frame, ["p", "o", "w"]).set_index("source")
     fit = ols("score ~ C(p) + C(o) + C(w) + C(p):C(o) + C(p):C(w) + C(o):C(w)", frame).fit()
     theirs = anova_lm(fit)["mean_sq"]
     names = {"p": "C(p)", "o": "C(o)", "w": "C(w)", "p×o": "C(p):C(o)", "p×w": "C(p):C(w)",
@@ -163,7 +161,7 @@ def test_known_components_are_found_again():
     p, o, w = rng.normal(0, 2, 60), rng.normal(0, 1, 30), rng.normal(0, 0.5, 20)
     po = rng.normal(0, 1, (60, 30))
     cube = p[:, None, None] + o[None, :, None] + w + po[:, :, None] + rng.normal(0, 1, (60, 30, 20))
-    table = variance_components(crossed(cube, ["p", "o", "w"]), ["p", "o", "w"])
+    table = _components(crossed(cube, ["p", "o", "w"]), ["p", "o", "w"])
     found = table.set_index("source")["variance"]
     assert found["p"] == pytest.approx(np.var(p, ddof=1), rel=0.15)
     assert found["o"] == pytest.approx(np.var(o, ddof=1), rel=0.15)
@@ -181,7 +179,7 @@ def test_coefficients_do_not_change_with_the_unit(seed, shift, scale):
     second = generalisability(crossed(shift + scale * cube, names), names, n_resamples=0).iloc[0]
     assert first["relative"] == pytest.approx(second["relative"], abs=1e-6)
     assert first["absolute"] <= first["relative"] + 1e-12
-    shares = variance_components(crossed(cube, names), names)["share"]
+    shares = _components(crossed(cube, names), names)["share"]
     assert shares.sum() == pytest.approx(1)
 
 
@@ -189,13 +187,13 @@ def test_an_unbalanced_design_is_refused():
     frame = crossed(RATINGS, ["respondent_id", "judge"])
     facets = ["respondent_id", "judge"]
     with pytest.raises(ParameterError, match="24 scores are needed"):
-        variance_components(frame.iloc[1:], facets)
+        _components(frame.iloc[1:], facets)
     with pytest.raises(ParameterError, match="filled twice"):
-        variance_components(pd.concat([frame, frame.iloc[:1]]), facets)
+        _components(pd.concat([frame, frame.iloc[:1]]), facets)
     with pytest.raises(ParameterError, match="one level"):
-        variance_components(frame[frame["judge"] == 0], facets)
+        _components(frame[frame["judge"] == 0], facets)
     with pytest.raises(ParameterError, match="no column 'order'"):
-        variance_components(frame, ["respondent_id", "order"])
+        _components(frame, ["respondent_id", "order"])
     with pytest.raises(ParameterError, match="must be one of"):
         generalisability(frame, facets, target="judges")
     with pytest.raises(ParameterError, match="'wording', which is no facet"):
@@ -206,7 +204,7 @@ def test_a_gap_in_a_facet_is_said():
     frame = crossed(RATINGS, ["respondent_id", "judge"]).astype({"judge": float})
     frame.loc[3, "judge"] = np.nan
     with pytest.raises(ParameterError, match="facet 'judge' is missing in some rows"):
-        variance_components(frame, ["respondent_id", "judge"])
+        _components(frame, ["respondent_id", "judge"])
 
 
 def scores_of(wide, scale="x"):

@@ -12,7 +12,7 @@ import torch
 
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.respondents import completions as mining
-from psychometrics.respondents.completions import completion_rows, mine, model_kind
+from psychometrics.respondents.completions import _model_kind, completion_rows, mine
 
 TEMPLATES = ["The girl works as a [M].", "My daily life is [M] today.", "I feel [M]."]
 WORDS = "i feel calm nervous the girl works as a nurse my daily life is full today and anxious"
@@ -102,9 +102,9 @@ def _mine(model, templates, tmp_path, **options) -> pd.DataFrame:
 
 
 def test_the_kind_of_a_model_is_found_out(masked, causal, encoder_decoder, tiny_model):
-    assert model_kind(masked) == "masked"
-    assert model_kind(causal) == "causal"
-    assert model_kind(encoder_decoder) == "encoder-decoder"
+    assert _model_kind(masked) == "masked"
+    assert _model_kind(causal) == "causal"
+    assert _model_kind(encoder_decoder) == "encoder-decoder"
 
 
 def test_a_masked_model_gives_the_most_likely_tokens_at_the_mask(masked, tmp_path):

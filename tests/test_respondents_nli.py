@@ -23,7 +23,7 @@ from psychometrics.exceptions import RespondentError
 from psychometrics.paths import data_dir
 from psychometrics.respondents import identify, load_respondent, sources
 from psychometrics.respondents.loading import resolve_device, resolve_dtype
-from psychometrics.respondents.nli import labels_from_names, labels_from_pairs
+from psychometrics.respondents.nli import _labels_from_names, _labels_from_pairs
 from tests.conftest import ARCHITECTURES, SENTENCES
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -260,7 +260,7 @@ def test_other_errors_of_the_model_are_not_taken_for_lack_of_memory(tiny_model, 
     ],
 )
 def test_label_names_are_read_whatever_their_spelling(names, order):
-    assert labels_from_names(names) == order
+    assert _labels_from_names(names) == order
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_label_names_are_read_whatever_their_spelling(names, order):
 )
 def test_names_of_another_kind_of_classifier_are_refused(names):
     with pytest.raises(RespondentError, match=f"{names[0]}, {names[1]}, {names[2]} apart"):
-        labels_from_names(names)
+        _labels_from_names(names)
 
 
 def test_label_pairs_are_balanced_and_distinct():
@@ -290,16 +290,16 @@ def test_clear_answers_reveal_the_order_and_random_ones_do_not(order):
     answers = np.full((36, 3), 0.1)
     answers[np.arange(36), np.array(order)[truth]] = 0.8
     answers[[0, 12, 24]] = [[0.1, 0.2, 0.3]]  # a few mistakes do not matter
-    assert labels_from_pairs(answers, labels) == list(order)
+    assert _labels_from_pairs(answers, labels) == list(order)
     with pytest.raises(RespondentError, match="write the labels into id2label"):
-        labels_from_pairs(np.random.default_rng(order).random((36, 3)), labels)
+        _labels_from_pairs(np.random.default_rng(order).random((36, 3)), labels)
 
 
 def test_neutral_and_contradiction_that_cannot_be_told_apart_are_ambiguous():
     labels = np.repeat(LABELS, 12)
     answers = np.eye(3)[[0] * 12 + [1, 2] * 12]  # two thirds right, either way round
     with pytest.raises(RespondentError, match=r"best assignment 67% right, next 67%"):
-        labels_from_pairs(answers, labels)
+        _labels_from_pairs(answers, labels)
 
 
 @pytest.fixture(scope="module")
@@ -827,7 +827,7 @@ def test_half_a_character_is_refused(respondent):
 
 def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(copy):
     """A base whose own code would run on asking for it, by every way that loads one."""
-    from psychometrics.respondents.embedded import load_acceptability, load_masked_lm
+    from psychometrics.respondents.embedded import acceptability, load_masked_lm
     from psychometrics.respondents.loading import (
         load_config,
         load_model,
@@ -837,7 +837,8 @@ def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(
 
     (copy / "code.py").write_text("raise SystemExit('remote code was run')\n")
     edit(copy / "config.json", auto_map=REMOTE, model_type="acme")
-    ways = [load_acceptability, load_masked_lm, load_config, load_tokenizer, load_sentence_encoder]
+    ways = [load_masked_lm, load_config, load_tokenizer, load_sentence_encoder]
+    ways += [lambda folder: acceptability(["I am."], folder)]
     for load in [*ways, lambda folder: load_model(folder, "causal")]:
         with pytest.raises(RespondentError, match="program code of its own"):
             load(str(copy))

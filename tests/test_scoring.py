@@ -17,7 +17,7 @@ from psychometrics.data import available
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import questionnaires_dir
 from psychometrics.questionnaires import Questionnaire
-from psychometrics.scoring import category_ranges, category_scores, keyed_items, pss
+from psychometrics.scoring import category_scores, keyed_items, pss
 
 SCORES = arrays(np.float64, (3, 4), elements=st.floats(1e-4, 1.0))
 
@@ -306,7 +306,7 @@ def test_a_column_missing_from_answers_to_items_is_named(column):
 @pytest.mark.parametrize("answers", [None, [], {}, "gad7", np.ones((2, 2)), pd.Series([1.0])])
 def test_what_is_no_table_of_answers_is_refused(answers):
     for score in (item_scores, scale_scores, pss):
-        with pytest.raises(ParameterError, match="must be a DataFrame"):
+        with pytest.raises(ParameterError, match="A DataFrame is needed"):
             score(answers)
 
 
@@ -360,16 +360,16 @@ def test_scores_and_spread_by_hand():
     assert table["sd"].tolist() == pytest.approx([np.sqrt(2.25 - 0.5625), np.sqrt(1.5)])
 
 
-def test_without_bias_and_with_unnormalised_probabilities():
-    certain = category_scores(probabilities([6, 0, 0], [0, 0.2]), TWO, bias=False)
-    assert certain["score"].tolist() == [2, 0]
+def test_unnormalised_probabilities_are_divided_by_their_sum():
+    certain = category_scores(probabilities([6, 0, 0], [0, 0.2]), TWO)
+    assert certain["score"].tolist() == [2.5, -1]
     assert certain["sd"].tolist() == [0, 0]
 
 
 def test_ranges_are_reached_by_the_best_and_worst_answers():
-    table = category_ranges(TWO).set_index("category")
-    assert table.loc["a"].tolist() == pytest.approx([-0.5, 3.5, 0.5 + 1 / 3 + 0.5])
-    assert table.loc["b"].tolist() == pytest.approx([-1, 3, -1 + 4 / 3 + 0.5])
+    table = category_scores(probabilities([1, 0, 0], [1, 0]), TWO).set_index("category")
+    assert table.loc["a", ["low", "high"]].tolist() == pytest.approx([-0.5, 3.5])
+    assert table.loc["b", ["low", "high"]].tolist() == pytest.approx([-1, 3])
 
 
 def test_a_question_without_an_answer_leaves_the_score_missing():
@@ -414,11 +414,7 @@ CHOSEN = pd.DataFrame(
 )  # fmt: skip
 
 
-def test_chosen_options_are_certain_or_shares_over_the_runs():
-    # a: 0.5 + (2 + 2 - 1) / 3 + 0; b: -1 + (0 + 0 + 3) / 3 + 0
-    shares = category_scores(CHOSEN, TWO, over_runs=True).set_index("category")
-    assert shares["score"].tolist() == pytest.approx([1.5, 0.0])
-    assert shares["run"].tolist() == [0, 0]
+def test_chosen_options_are_certain():
     each = category_scores(CHOSEN, TWO).query("run == 1")
     assert each["score"].tolist() == [2.5, -1.0]
     assert each["sd"].tolist() == [0, 0]
@@ -428,8 +424,6 @@ def test_chosen_options_are_certain_or_shares_over_the_runs():
 def test_what_cannot_add_to_categories_is_refused_in_a_sentence():
     with pytest.raises(ParameterError, match="No question was answered"):
         category_scores(CHOSEN.assign(status="refused"), TWO)
-    with pytest.raises(ParameterError, match="over_runs does not apply"):
-        category_scores(probabilities([1, 0, 0], [1, 0]), TWO, over_runs=True)
     with pytest.raises(ParameterError, match="no column 'status'"):
         category_scores(CHOSEN.drop(columns="status"), TWO)
     with pytest.raises(ParameterError, match="DataFrame"):
@@ -448,7 +442,9 @@ def test_categories_of_several_questionnaires_stand_one_below_the_other():
 
 def test_categories_without_a_bias_start_from_zero():
     bare = Questionnaire.model_validate(TWO.model_dump(exclude={"bias"}))
-    pd.testing.assert_frame_equal(category_ranges(bare), category_ranges(TWO, bias=False))
+    table = category_scores(CHOSEN.query("run == 1"), bare)
+    assert table["score"].tolist() == [2, 0]
+    assert table["low"].tolist() == [-1, 0]
 
 
 @settings(max_examples=40, deadline=None)
@@ -474,8 +470,16 @@ def test_scores_stay_in_their_range_and_are_means_over_all_answer_sheets(first, 
 
 @needs_compass
 def test_the_compass_with_its_bias_runs_from_minus_ten_to_ten():
-    table = category_ranges(load_questionnaire("political_compass"))
+    compass = load_questionnaire("political_compass")
+    first = pd.DataFrame(
+        {
+            "respondent_id": "r", "questionnaire": compass.id, "mode": "human", "run": 1,
+            "item_id": [item.id for item in compass.items],
+            "value": [float(compass.choices(item)[0].value) for item in compass.items],
+            "status": "ok",
+        }
+    )  # fmt: skip
+    table = category_scores(first, compass)
     assert table["low"].tolist() == pytest.approx([-10, -10], abs=0.01)
     assert table["high"].tolist() == pytest.approx([10, 10], abs=0.01)
-    bare = category_ranges(load_questionnaire("political_compass"), bias=False)
-    assert (table["low"] - bare["low"]).tolist() == pytest.approx([0.38, 2.41])
+    assert compass.bias == pytest.approx([0.38, 2.41])

@@ -1,6 +1,10 @@
-"""What built ``data/beliefs``: hits, counts and similarities of the published completions.
+"""Writes ``data/beliefs`` anew: ``python -m psychometrics.make.beliefs``.
 
-The text is fetched; only figures made of it are written. Table 1 is typed from the paper.
+Five files: ``templates.csv``, ``hits.parquet`` (hits packed to bits), ``categories.parquet`` and
+``limits.csv`` (counts), and ``similarity.parquet``. The text is fetched; only figures made of it
+are written. Embedding all completions would take a processor days, so a seeded sample of 240
+templates of each half is embedded at eleven ranks, which takes about ten minutes. Table 1 is typed
+from the paper.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..beliefs import hurt_categories, hurtful, missed, pair_similarity
+from ..beliefs import hurt_categories, hurtful, missed
 from ..paths import data_dir
 from ..respondents.completions import MASK
 from ..respondents.loading import quietly
@@ -30,37 +34,6 @@ from ..studies.fairbelief import (
 _IDENTITIES = ("gay", "homosexual", "queer")
 """Lemmas that HONEST's own templates use as names of identities."""
 _SIMILARITY_RANKS = (1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100)
-
-
-def build_beliefs(
-    folder: Path | None = None, per_subset: int = 240, seed: int = 1, progress: bool = False
-) -> None:
-    """Write the figures shipped in ``data/beliefs`` anew from the published text.
-
-    Five files: ``templates.csv``, ``hits.parquet`` (hits packed to bits), ``categories.parquet``
-    and ``limits.csv`` (counts), and ``similarity.parquet``. Embedding all completions would take a
-    processor days, so a seeded sample of templates is embedded at eleven ranks, which takes about
-    ten minutes.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        By default the project's.
-    per_subset : int
-        Templates drawn from each subset for the similarities.
-    seed : int
-        Of the draw.
-    progress : bool
-        Show a progress bar of the embedding.
-
-    Raises
-    ------
-    DataError
-        The text cannot be had.
-    """
-    folder = folder or data_dir() / "beliefs"
-    _write_scores(folder)
-    _write_similarity(folder, per_subset, seed, progress)
 
 
 def _write_scores(folder: Path) -> None:
@@ -94,19 +67,19 @@ def _write_scores(folder: Path) -> None:
     limits.to_csv(folder / "limits.csv", index=False, lineterminator="\n")
 
 
-def _write_similarity(folder: Path, per_subset: int, seed: int, progress: bool) -> None:
+def _write_similarity(folder: Path) -> None:
     models = published()["respondent_id"].tolist()
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     parts = []
     for subset in SUBSETS:
         frame = templates(subset)
-        drawn = np.sort(rng.permutation(len(frame))[:per_subset])
+        drawn = np.sort(rng.permutation(len(frame))[:240])
         rows = {}
         for model in models:
             every = completions(model, subset)
             rows[model] = [every[t] for t in drawn]
         frame = frame.iloc[drawn].reset_index(drop=True)
-        cube = _similarity(frame["template"], rows, _SIMILARITY_RANKS, progress=progress)
+        cube = _similarity(frame["template"], rows, _SIMILARITY_RANKS)
         one, other = np.triu_indices(len(models), 1)
         for (gender, age), members in frame.groupby(["gender", "age"]).indices.items():
             means = cube[:, one, other][:, :, members].mean(axis=-1)
@@ -129,11 +102,10 @@ def _similarity(
     queries: Sequence[str],
     rows: dict[str, Sequence[Sequence[str]]],
     ranks: Sequence[int],
-    progress: bool = False,
 ) -> np.ndarray:
     """Similarity of R models' completed templates at the same rank, (len(ranks), R, R, T).
 
-    The mask and what follows it are left out of a template.
+    The mask and what follows it are left out of a template. Setzu et al. (2024), section 3.1.
     """
     from sentence_transformers import SentenceTransformer
 
@@ -149,12 +121,12 @@ def _similarity(
     ]
     unique = sorted(set(texts))
     vectors = model.encode(
-        unique, batch_size=256, normalize_embeddings=True, show_progress_bar=progress
+        unique, batch_size=256, normalize_embeddings=True, show_progress_bar=False
     )
     place = {text: i for i, text in enumerate(unique)}
     shape = (len(ranks), len(chosen), len(stems), vectors.shape[1])
     cube = vectors[[place[text] for text in texts]].reshape(shape)
-    return pair_similarity(cube)
+    return np.einsum("...rtd,...std->...rst", cube, cube)
 
 
 def _score_everyday(models: Sequence[str]) -> np.ndarray:
@@ -196,3 +168,8 @@ def _category_counts(models: Sequence[str], groups: pd.DataFrame) -> Iterable[pd
                 "n": n[c, k],
             }
             yield pd.DataFrame({"respondent_id": model, **columns})
+
+
+if __name__ == "__main__":
+    _write_scores(data_dir() / "beliefs")
+    _write_similarity(data_dir() / "beliefs")

@@ -30,7 +30,7 @@ from ..respondents import identify, load_respondent
 from ..respondents.loading import quietly
 from ..respondents.sources import base_path
 from ..studies.diagnostic import CATEGORIES, ask_diagnostic, item_table, sentences
-from ..training import nli_accuracy, nli_classifier, nli_pairs, train_nli
+from ..training import nli_classifier, nli_pairs, train_nli
 
 _SPELLINGS = {"snlli": "snli", "sni+": "snli+", "fintune": "finetune", "conv-bert": "convbert"}
 _RESULT = ["pairs", "accuracy", "low", "high", "seconds"]
@@ -404,10 +404,8 @@ def _solved(respondent) -> np.ndarray:
 def _measured(respondent, pairs: pd.DataFrame) -> dict:
     from statsmodels.stats.proportion import proportion_confint
 
-    share = nli_accuracy(
-        respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True))),
-        pairs["label"],
-    )
+    answers = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
+    share = float((answers.argmax(axis=1) == pairs["label"]).mean())
     low, high = proportion_confint(round(share * len(pairs)), len(pairs), method="wilson")
     return {"accuracy": round(share, 4), "low": round(low, 4), "high": round(high, 4)}
 

@@ -12,34 +12,12 @@ from ..respondents.embedded import acceptability, head_table, load_masked_lm, ma
 from ..respondents.sources import BASE_MODEL, base_path
 
 
-def build_heads(work: str | Path | None = None, progress: bool = True) -> dict[str, dict]:
-    """Train the embedded heads that are not there yet.
-
-    Parameters
-    ----------
-    work : str or Path, optional
-        Where unfinished training is kept.
-    progress : bool
-        Show progress bars.
-
-    Returns
-    -------
-    dict
-        As :func:`psychometrics.respondents.embedded.head_table` gives it.
-    """
-    work = Path(work) if work else cache_dir() / "training"
-    for name, build in (("cola", _build_acceptability), ("mlm", _build_masked_lm)):
-        if not (data_dir() / "heads" / name / "recipe.json").is_file():
-            build(work / name, progress)
-    return head_table()
-
-
-def _build_acceptability(work: Path, progress: bool) -> None:
+def _build_acceptability(work: Path) -> None:
     from sklearn.metrics import matthews_corrcoef
 
     from ..training import train_acceptability  # torch
 
-    manifest = train_acceptability(base_path(), cola("train"), work, progress=progress)
+    manifest = train_acceptability(base_path(), cola("train"), work)
     folder = _pack(work, "cola")
     figures = {}
     for part in ("in_domain", "out_of_domain"):
@@ -51,14 +29,14 @@ def _build_acceptability(work: Path, progress: bool) -> None:
     _write_recipe(folder, manifest, figures)
 
 
-def _build_masked_lm(work: Path, progress: bool) -> None:
+def _build_masked_lm(work: Path) -> None:
     from ..training import adapt_encoder  # torch
 
     pairs = mnli_sample()
     held_out = set(pairs.loc[pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel())
     rest = pairs.loc[~pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel()
     sentences = sorted(set(rest) - held_out)
-    manifest = adapt_encoder(base_path(), sentences, work, epochs=2, progress=progress)
+    manifest = adapt_encoder(base_path(), sentences, work, epochs=2)
     folder = _pack(work, "mlm")
     model, tokenizer = load_masked_lm()
     figures = {
@@ -94,4 +72,7 @@ def _write_recipe(folder: Path, manifest: dict, figures: dict) -> None:
 
 
 if __name__ == "__main__":
-    print(build_heads())
+    for name, build in (("cola", _build_acceptability), ("mlm", _build_masked_lm)):
+        if not (data_dir() / "heads" / name / "recipe.json").is_file():
+            build(cache_dir() / "training" / name)
+    print(head_table())

@@ -1,8 +1,9 @@
-"""The intervention study that comes with the project."""
+"""Measures ``data/interventions.csv`` anew: ``python -m psychometrics.make.interventions``.
+
+``run`` is the digest of all that determines a run; epoch 0 belongs to no arm.
+"""
 
 from __future__ import annotations
-
-import pandas as pd
 
 from ..interventions import SHIPPED, trajectories
 from ..paths import data_dir
@@ -13,35 +14,20 @@ MEASURED = (2, 5, 10, 20)
 """Epochs after which the study is measured, besides 0."""
 
 
-def build_study(models: int = 7, progress: bool = True) -> pd.DataFrame:
-    """Measure the study that comes with the project and keep it in ``data/interventions.csv``.
-
-    Parameters
-    ----------
-    models : int
-        How many embedded respondents, the most accurate first; the paper has seven.
-    progress : bool
-        Show progress bars.
-
-    Returns
-    -------
-    DataFrame
-        What was kept: ``run`` (digest of all that determines it), then as
-        :func:`psychometrics.interventions.trajectories`; epoch 0 belongs to no arm.
-    """
+def _main() -> None:
     table = population_table().sort_values("accuracy", ascending=False)
-    names = table["respondent_id"].head(models).tolist()
     scores = trajectories(
-        names,
+        table["respondent_id"].head(7).tolist(),  # as many as in the paper, the most accurate
         [load_questionnaire(name) for name in ("gad7", "phq9", "soc13")],
         measure_at=MEASURED,
         seed=1,
         shipped=False,
-        progress=progress,
     )
     scores["arm"] = scores["arm"].where(scores["epoch"] > 0)
     frame = scores.drop_duplicates(["run", "epoch", "scale"])
     columns = ["run", "respondent_id", "arm", "epoch", "questionnaire", "scale", "score"]
-    frame = frame[columns].reset_index(drop=True)
-    frame.to_csv(data_dir() / SHIPPED, index=False, float_format="%.6f")
-    return frame
+    frame[columns].to_csv(data_dir() / SHIPPED, index=False, float_format="%.6f")
+
+
+if __name__ == "__main__":
+    _main()

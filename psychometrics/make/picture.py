@@ -1,8 +1,6 @@
-"""The picture of the README and the landing page."""
+"""Draws the picture of the README anew: ``python -m psychometrics.make.picture``."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 
@@ -15,29 +13,16 @@ from ..scoring import item_scores, pss
 from ..trends import trends
 
 
-def draw_result(questionnaire: str = "gad7", seed: int = 1) -> Path:
-    """Draw the picture of the README and the landing page from the embedded population's answers.
-
-    Parameters
-    ----------
-    questionnaire : str
-        Whose answers to draw.
-    seed : int
-        Of the bootstrap.
-
-    Returns
-    -------
-    Path
-        The picture.
-    """
-    loaded = load_questionnaire(questionnaire)
+def _main() -> None:
+    loaded = load_questionnaire("gad7")
     answers = ask(loaded, "embedded")
-    curves = trends(pss(answers), seed=seed)
-    scores = scale_intervals(item_scores(answers), loaded, seed=seed)
+    curves = trends(pss(answers), seed=1)
+    scores = scale_intervals(item_scores(answers), loaded, seed=1)
     figures.style()
     figure, axes = plt.subplots(1, 2, figsize=(12, 4.8))
     figures.overview(curves, scores, f"{loaded.short_title}, mean item score", axes)
-    path = book_dir() / "_static" / "result.png"
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
-    return path
+    figure.savefig(book_dir() / "_static" / "result.png", dpi=100)
+
+
+if __name__ == "__main__":
+    _main()

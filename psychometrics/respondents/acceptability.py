@@ -17,7 +17,7 @@ CONDITIONS: dict[str, object] = {}
 
 
 @torch.inference_mode()
-def acceptability_probability(
+def _acceptability_probability(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
 ) -> np.ndarray:
     """Probability, by a classifier trained on CoLA, that premise and hypothesis are well formed.
@@ -33,5 +33,5 @@ def acceptability_probability(
     return model(**inputs).logits.float().softmax(dim=-1)[:, 1].cpu().numpy()
 
 
-_MODE = language_mode("acceptability", "classifier", acceptability_probability)
+_MODE = language_mode("acceptability", "classifier", _acceptability_probability)
 identify, load, opened, put = _MODE.identify, _MODE.load, _MODE.opened, _MODE.put

@@ -19,7 +19,7 @@ MEANS = ("product", "geometric", "harmonic")
 
 
 @torch.inference_mode()
-def causal_probability(
+def _causal_probability(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     prompts: Sequence[Prompt],
@@ -63,5 +63,5 @@ def causal_probability(
     return torch.stack(values).cpu().numpy()
 
 
-_MODE = language_mode("causal", "causal", causal_probability, choices={"mean": MEANS})
+_MODE = language_mode("causal", "causal", _causal_probability, choices={"mean": MEANS})
 identify, load, opened, put = _MODE.identify, _MODE.load, _MODE.opened, _MODE.put

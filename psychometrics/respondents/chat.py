@@ -36,9 +36,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ..answers import tidy
+from ..answers import check_numbers, tidy
 from ..exceptions import ParameterError, RespondentError
-from ..messages import caesar, messages, option_order, parse_reply
+from ..messages import ORDERS, caesar, messages, parse_reply
 from ..paths import cache_dir
 from ..questionnaires import Questionnaire
 from ..store import Kept, key_of, open_kept
@@ -362,7 +362,7 @@ def batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
         rng = np.random.default_rng([how["seed"], run])  # whatever the number of runs
         places = rng.permutation(count) if how["shuffle"] else range(count)
         counts = {len(questionnaire.choices(item)) for item in questionnaire.items}
-        drawn = {n: option_order(n, how["order"], rng) for n in sorted(counts)}
+        drawn = {n: _option_order(n, how["order"], rng) for n in sorted(counts)}
         items = []
         for position, place in enumerate(places, start=1):
             item = questionnaire.items[int(place)]
@@ -389,17 +389,16 @@ def in_order(rows: list[dict], questionnaire: Questionnaire, how: dict) -> pd.Da
     return table.assign(**{name: how[name] for name in shown if name in how})
 
 
-def check_numbers(**given: object) -> None:
-    """Refuse numbers of runs, batches and the like that make no sense.
-
-    Raises
-    ------
-    ParameterError
-    """
-    for name, value in given.items():
-        least = 1 if name in ("batch_size", "runs", "run", "concurrency", "max_tokens") else 0
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
+def _option_order(count: int, order: str, rng: np.random.Generator) -> tuple[int, ...]:
+    """Which option stands at which place, for one of ``messages.ORDERS``."""
+    if order not in ORDERS:
+        raise ParameterError(f"order must be one of {', '.join(ORDERS)}, got {order!r}.")
+    places = np.arange(count)
+    if order == "reversed":
+        places = places[::-1]
+    elif order == "shuffled":
+        places = rng.permutation(count)
+    return tuple(int(i) for i in places)
 
 
 def check_look(how: dict) -> None:
@@ -413,7 +412,7 @@ def check_look(how: dict) -> None:
     cipher = how["cipher"]
     if not isinstance(cipher, int) or isinstance(cipher, bool):
         raise ParameterError(f"cipher must be a whole number of places, got {cipher!r}.")
-    option_order(2, how["order"], np.random.default_rng(0))
+    _option_order(2, how["order"], np.random.default_rng(0))
 
 
 def _checked(**how: object) -> dict:

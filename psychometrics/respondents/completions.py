@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+from ..answers import check_numbers
 from ..exceptions import ParameterError, RespondentError
 from ..store import Kept, key_of, open_kept
 from ._prompting import Buffer, fitting
@@ -119,7 +120,7 @@ def mine(
     source, name, digest = _found(model)
     device = resolve_device(device)
     if kind == "auto":
-        kind = "masked" if source is None else model_kind(model)
+        kind = "masked" if source is None else _model_kind(model)
     options = {"kind": kind, "k": k, "length": length, "whole_words": whole_words}
     asked = [HANDLING, name, digest, json.dumps(options)]
     keys = {text: [key_of(*asked, text, str(rank + 1)) for rank in range(k)] for text in templates}
@@ -196,7 +197,7 @@ def require(model: str | Path) -> None:
     head_path("mlm") if model == "embedded" else find(model)
 
 
-def model_kind(model: str | Path) -> str:
+def _model_kind(model: str | Path) -> str:
     """Of which kind a model is, by its configuration and its tokenizer's mask.
 
     Returns
@@ -212,7 +213,7 @@ def model_kind(model: str | Path) -> str:
     Examples
     --------
     >>> from psychometrics.respondents.sources import base_path
-    >>> model_kind(base_path())
+    >>> _model_kind(base_path())
     'masked'
     """
     from transformers.models.auto import modeling_auto as auto
@@ -435,12 +436,7 @@ def _opened(source: Source | None, name: str, kind: str, device: torch.device):
 def _checked(templates, k, length, batch_size, kind) -> list[str]:
     if kind not in ("auto", *KINDS):
         raise ParameterError(f"kind must be one of auto, {', '.join(KINDS)}, got '{kind}'.")
-    for name, value in (("k", k), ("length", length), ("batch_size", batch_size)):
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if value is None and name == "length":
-            continue
-        if not whole or value < 1:
-            raise ParameterError(f"{name} must be a whole number from 1, got {value!r}.")
+    check_numbers(k=k, batch_size=batch_size, length=1 if length is None else length)
     templates = [] if templates is None else list(templates)
     if not templates:
         raise ParameterError("There are no templates to complete.")

@@ -106,44 +106,6 @@ def load_masked_lm(
     return model.float().eval(), tokenizer
 
 
-def load_acceptability(
-    name: str | Path = "embedded",
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load an acceptability classifier: the embedded one, a local folder or a hub id.
-
-    Parameters
-    ----------
-    name : str or Path
-        ``"embedded"`` is the base encoder with an adapter and a head trained on CoLA.
-
-    Returns
-    -------
-    model, tokenizer
-        The second of the model's two outputs means acceptable.
-
-    Raises
-    ------
-    RespondentError
-        The embedded head is missing, or the model does not have two outputs.
-
-    Examples
-    --------
-    >>> model, tokenizer = load_acceptability()
-    >>> model.config.num_labels
-    2
-    """
-    if name != "embedded":
-        model, tokenizer = load_model(name, "classifier", what="an acceptability classifier")
-        if model.config.num_labels != 2:
-            raise RespondentError(
-                f"{name} has {model.config.num_labels} outputs, not two: name a CoLA classifier."
-            )
-        return model, tokenizer
-    config = load_config(base_path(), num_labels=2)
-    model, tokenizer = load_model(base_path(), "classifier", config=config, fresh=True)
-    return _merged(model, head_path("cola")).float().eval(), tokenizer
-
-
 def head_table() -> dict[str, dict]:
     """How the embedded heads were trained and how well they do, by name.
 
@@ -164,23 +126,25 @@ def head_path(name: str) -> Path:
     return folder
 
 
-def acceptability(
-    sentences: Sequence[str], name: str | Path = "embedded", batch_size: int = 128
-) -> np.ndarray:
+def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> np.ndarray:
     """Probability that each sentence is linguistically acceptable.
 
     Parameters
     ----------
     sentences : sequence of str
-        n sentences; identical ones are judged once.
+        n sentences; identical ones are judged once, 128 at a time.
     name : str or Path
-        As in :func:`load_acceptability`.
-    batch_size : int
-        Sentences at a time.
+        ``"embedded"`` is the base encoder with an adapter and a head trained on CoLA; else a local
+        folder or a hub id, whose second of two outputs means acceptable.
 
     Returns
     -------
     ndarray of float32, shape (n,)
+
+    Raises
+    ------
+    RespondentError
+        The embedded head is missing, or the model does not have two outputs.
 
     Examples
     --------
@@ -189,13 +153,13 @@ def acceptability(
     """
     import torch
 
-    model, tokenizer = load_acceptability(name)
+    model, tokenizer = _acceptability_classifier(name)
     unique = sorted(set(sentences), key=len)
     values = []
     with torch.inference_mode():
-        for start in range(0, len(unique), batch_size):
+        for start in range(0, len(unique), 128):
             inputs = tokenizer(
-                unique[start : start + batch_size], padding=True, truncation=True,
+                unique[start : start + 128], padding=True, truncation=True,
                 max_length=128, return_tensors="pt",
             )  # fmt: skip
             values.append(model(**inputs).logits.softmax(dim=-1)[:, 1])
@@ -207,8 +171,6 @@ def masked_perplexity(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     sentences: Sequence[str],
-    seed: int = 0,
-    batch_size: int = 64,
 ) -> float:
     """Perplexity at masked tokens: exp of the mean negative log probability of the right one.
 
@@ -218,10 +180,6 @@ def masked_perplexity(
         As :func:`load_masked_lm` gives them.
     sentences : sequence of str
         The text; 15 % of its tokens are masked, none replaced at random.
-    seed : int
-        Of the choice of tokens.
-    batch_size : int
-        Sentences at a time.
 
     Returns
     -------
@@ -239,13 +197,13 @@ def masked_perplexity(
     """
     import torch
 
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     total, count = 0.0, 0
     ordered = sorted(sentences, key=len)
     with torch.inference_mode():
-        for start in range(0, len(ordered), batch_size):
+        for start in range(0, len(ordered), 64):
             inputs = tokenizer(
-                ordered[start : start + batch_size], padding=True, truncation=True, max_length=128,
+                ordered[start : start + 64], padding=True, truncation=True, max_length=128,
                 return_tensors="pt", return_special_tokens_mask=True,
             )  # fmt: skip
             open_to_masking = inputs.pop("special_tokens_mask") == 0
@@ -262,6 +220,21 @@ def masked_perplexity(
             loss = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="sum")
             total, count = total + float(loss), count + len(labels)
     return float(np.exp(total / count))
+
+
+def _acceptability_classifier(
+    name: str | Path,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if name != "embedded":
+        model, tokenizer = load_model(name, "classifier", what="an acceptability classifier")
+        if model.config.num_labels != 2:
+            raise RespondentError(
+                f"{name} has {model.config.num_labels} outputs, not two: name a CoLA classifier."
+            )
+        return model, tokenizer
+    config = load_config(base_path(), num_labels=2)
+    model, tokenizer = load_model(base_path(), "classifier", config=config, fresh=True)
+    return _merged(model, head_path("cola")).float().eval(), tokenizer
 
 
 def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ..answers import tidy
+from ..answers import check_numbers, tidy
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
 from ..store import Kept, key_of, open_kept
-from .chat import check_numbers
 
 if TYPE_CHECKING:
     import ipywidgets

@@ -17,7 +17,7 @@ CONDITIONS: dict[str, object] = {}
 
 
 @torch.inference_mode()
-def masked_probability(
+def _masked_probability(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
 ) -> np.ndarray:
     """Probability that a masked LM fills in the intensifier; tokens from left to right, chained.
@@ -64,5 +64,5 @@ def _logits_at(model, ids, mask, places):
     return model.cls(hidden[range(len(ids)), places])
 
 
-_MODE = language_mode("mlm", "masked", masked_probability)
+_MODE = language_mode("mlm", "masked", _masked_probability)
 identify, load, opened, put = _MODE.identify, _MODE.load, _MODE.opened, _MODE.put

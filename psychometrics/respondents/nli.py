@@ -30,7 +30,7 @@ PROBABILITIES = ("entailment", "neutral", "contradiction")
 TOKEN_BUDGET = 4096
 """Tokens per batch, padding included; more gains nothing on a processor."""
 MIN_ACCURACY, MIN_LEAD = 2 / 3, 1 / 4
-"""When labelled pairs decide which output means what: see :func:`labels_from_pairs`."""
+"""When labelled pairs decide which output means what: see ``_labels_from_pairs``."""
 HANDLING = "nli-1"
 """Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
 Pair = tuple[str, str]
@@ -172,16 +172,16 @@ class NLIRespondent:
                 f"{name} has {len(outputs)} output(s), not three: name a model trained to tell "
                 "entailment, neutral and contradiction apart."
             )
-        order = labels_from_names([outputs.get(i) for i in range(3)], name)
+        order = _labels_from_names([outputs.get(i) for i in range(3)], name)
         if order is None:
             labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
             self.order = [0, 1, 2]
             answers = self.answer(zip(labelled["premise"], labelled["hypothesis"], strict=True))
-            order = labels_from_pairs(answers, labelled["label"], name)
+            order = _labels_from_pairs(answers, labelled["label"], name)
         return order
 
 
-def labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
+def _labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
     """Which output means what, read from the outputs' names.
 
     Parameters
@@ -204,9 +204,9 @@ def labels_from_names(names: Sequence[str], model: str = "The model") -> list[in
 
     Examples
     --------
-    >>> labels_from_names(["CONTRADICTION", "neutral", "Entailment"])
+    >>> _labels_from_names(["CONTRADICTION", "neutral", "Entailment"])
     [2, 1, 0]
-    >>> labels_from_names(["LABEL_0", "LABEL_1", "LABEL_2"]) is None
+    >>> _labels_from_names(["LABEL_0", "LABEL_1", "LABEL_2"]) is None
     True
     """
     plain = [str(name or "").strip().lower() for name in names]
@@ -222,7 +222,7 @@ def labels_from_names(names: Sequence[str], model: str = "The model") -> list[in
     return [positions[0] for positions in found]
 
 
-def labels_from_pairs(
+def _labels_from_pairs(
     answers: np.ndarray, labels: Sequence[str], model: str = "The model"
 ) -> list[int]:
     """Which output means what, found from its answers to plain pairs whose label is known.
@@ -252,7 +252,7 @@ def labels_from_pairs(
 
     Examples
     --------
-    >>> labels_from_pairs(np.eye(3), ["neutral", "contradiction", "entailment"])
+    >>> _labels_from_pairs(np.eye(3), ["neutral", "contradiction", "entailment"])
     [2, 0, 1]
     """
     chosen = np.argmax(answers, axis=1)

@@ -17,7 +17,7 @@ CONDITIONS: dict[str, object] = {}
 
 
 @torch.inference_mode()
-def next_sentence_probability(
+def _next_sentence_probability(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
 ) -> np.ndarray:
     """Probability, by a next-sentence head, that the hypothesis follows the premise.
@@ -36,5 +36,5 @@ def next_sentence_probability(
     return model(**inputs).logits.float().softmax(dim=-1)[:, 0].cpu().numpy()
 
 
-_MODE = language_mode("nsp", "next-sentence", next_sentence_probability)
+_MODE = language_mode("nsp", "next-sentence", _next_sentence_probability)
 identify, load, opened, put = _MODE.identify, _MODE.load, _MODE.opened, _MODE.put

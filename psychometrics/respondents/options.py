@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ..answers import tidy
+from ..answers import check_numbers, tidy
 from ..exceptions import ParameterError, RespondentError
 from ..messages import FORM, messages, option_labels
 from ..questionnaires import Questionnaire
@@ -341,10 +341,7 @@ def _checked(identity: dict, **conditions: object) -> dict:
     for name, known in {"choose": _CHOICES, "score": _SCORES[by]}.items():
         if how[name] not in known:
             raise ParameterError(f"{name} must be one of {', '.join(known)}, got {how[name]!r}.")
-    for name, least in {"runs": 1, "seed": 0}.items():
-        value = how[name]
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
+    check_numbers(runs=how["runs"], seed=how["seed"])
     if by == "logits":
         _orders_of(2, how["permutations"])
     elif how["wording"] != "sentence" and "{label}" not in str(how["wording"]):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ..answers import tidy
+from ..answers import check_numbers, tidy
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..store import key_of
@@ -154,9 +154,7 @@ def identify(
         raise ParameterError(f"missing must be a share from 0 to below 1, got {how['missing']!r}.")
     for name in ("discrimination", "difficulty_sd", "acquiescence"):
         _number(how, name)
-    for name, least in {"runs": 1, "seed": 0}.items():
-        if not isinstance(how[name], int) or isinstance(how[name], bool) or how[name] < least:
-            raise ParameterError(f"{name} must be a whole number from {least}, got {how[name]!r}.")
+    check_numbers(runs=how["runs"], seed=how["seed"])
     if isinstance(respondent, pd.DataFrame):
         _check_traits(respondent)
         content = respondent.to_csv()

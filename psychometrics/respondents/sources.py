@@ -145,7 +145,7 @@ def fetched(source: Source, whole: bool = False) -> Path:
 
     with _hub_errors(source.model):
         files = HfApi().list_repo_files(source.model, revision=source.revision)
-    check_files(source.model, {file for file in files if "/" not in file})
+    _check_files(source.model, {file for file in files if "/" not in file})
     with _hub_errors(source.model):
         folder = snapshot_download(
             source.model,
@@ -174,8 +174,8 @@ def check_folder(name: str, folder: Path) -> None:
     RespondentError
         Config, weights (safetensors) or tokenizer are missing, or remote code would be needed.
     """
-    check_files(name, {path.name for path in folder.iterdir()})
-    if missing := [path.name for path in weight_files(name, folder) if not path.is_file()]:
+    _check_files(name, {path.name for path in folder.iterdir()})
+    if missing := [path.name for path in _weight_files(name, folder) if not path.is_file()]:
         raise RespondentError(
             f"{name} lacks the weight file {missing[0]} named in its index: copy the folder anew."
         )
@@ -190,7 +190,7 @@ def check_folder(name: str, folder: Path) -> None:
             )
 
 
-def check_files(name: str, files: set[str]) -> None:
+def _check_files(name: str, files: set[str]) -> None:
     """The part of :func:`check_folder` that the file names alone decide."""
     if "config.json" not in files:
         if "adapter_config.json" in files:
@@ -217,7 +217,7 @@ def check_files(name: str, files: set[str]) -> None:
         )
 
 
-def weight_files(name: str, folder: Path) -> list[Path]:
+def _weight_files(name: str, folder: Path) -> list[Path]:
     """The safetensors files that hold a model's weights, whole or in shards."""
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file() or not index.is_file():
@@ -259,7 +259,7 @@ def _embedded(name: str, folder: Path) -> Source:
         raise RespondentError(f"data/population/{name} has no weights: run `make population`.")
     base = Path(base_path())
     if base.is_dir():
-        base_digest = _digest(_settings(base) + weight_files(str(base), base))
+        base_digest = _digest(_settings(base) + _weight_files(str(base), base))
     else:
         base_digest = str(base)
     return Source(
@@ -274,7 +274,7 @@ def _embedded(name: str, folder: Path) -> Source:
 
 def _local(folder: Path) -> Source:
     check_folder(str(folder), folder)
-    weights = weight_files(str(folder), folder)
+    weights = _weight_files(str(folder), folder)
     return Source(
         name=folder.name,
         kind="local",

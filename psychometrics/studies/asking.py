@@ -15,7 +15,7 @@ from ..questionnaires import Questionnaire
 from ..scoring import scale_scores
 
 
-def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95) -> pd.DataFrame:
+def recovery(scores: pd.DataFrame, traits: pd.DataFrame) -> pd.DataFrame:
     """How well scores give back the traits of simulated respondents.
 
     Parameters
@@ -24,13 +24,12 @@ def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95)
         Of :func:`psychometrics.scoring.scale_scores`; several runs are averaged.
     traits : DataFrame, shape (respondents, scales)
         As from :func:`psychometrics.respondents.simulated.draw_traits`.
-    coverage : float
-        Of the intervals.
 
     Returns
     -------
     DataFrame
-        ``scale, title, n, r`` (Pearson, score with trait) and its Fisher interval ``low, high``.
+        ``scale, title, n, r`` (Pearson, score with trait) and its 95 % Fisher interval ``low,
+        high``.
 
     Raises
     ------
@@ -59,7 +58,7 @@ def recovery(scores: pd.DataFrame, traits: pd.DataFrame, coverage: float = 0.95)
         if len(both) < 4:
             raise ParameterError(f"Scale {scale} has {len(both)} respondents: 4 are the least.")
         r = both.corr().iloc[0, 1]
-        half = norm.ppf((1 + coverage) / 2) / np.sqrt(len(both) - 3)
+        half = norm.ppf(0.975) / np.sqrt(len(both) - 3)
         low, high = np.tanh(np.arctanh(r) + np.array([-half, half]))
         rows.append((scale, title, len(both), r, low, high))
     return pd.DataFrame(rows, columns=["scale", "title", "n", "r", "low", "high"])
@@ -102,7 +101,6 @@ def nli_ways(
     respondents: Sequence,
     ways: Mapping[str, Mapping[str, object]],
     choose: str = "argmax",
-    store: str | Path | None = None,
 ) -> pd.DataFrame:
     """Answers of the same NLI respondents, asked in several ways.
 
@@ -114,7 +112,6 @@ def nli_ways(
     ways : mapping of str to mapping
         By the way's name, conditions of :mod:`psychometrics.respondents.options`.
     choose : {"argmax", "draw", "expected"}
-    store : str or Path, optional
 
     Returns
     -------
@@ -123,7 +120,7 @@ def nli_ways(
     """
     parts = [
         ask(
-            questionnaire, respondents, store, "options", progress=False, choose=choose, **how
+            questionnaire, respondents, mode="options", progress=False, choose=choose, **how
         ).assign(way=name)
         for name, how in ways.items()
     ]
@@ -131,10 +128,7 @@ def nli_ways(
 
 
 def persona_scores(
-    questionnaire: Questionnaire,
-    respondents: Sequence,
-    personas: Mapping[str, str] = PERSONAS,
-    store: str | Path | None = None,
+    questionnaire: Questionnaire, respondents: Sequence, personas: Mapping[str, str] = PERSONAS
 ) -> pd.DataFrame:
     """Scale scores that NLI respondents expect of personas.
 
@@ -146,7 +140,6 @@ def persona_scores(
         Names or loaded respondents.
     personas : mapping of str to str
         Sentences in the first person, by the role's name.
-    store : str or Path, optional
 
     Returns
     -------
@@ -154,18 +147,17 @@ def persona_scores(
         As from :func:`psychometrics.scoring.scale_scores`, with a column ``role``.
     """
     ways = {name: {"persona": text} for name, text in personas.items()}
-    answers = nli_ways(questionnaire, respondents, ways, choose="expected", store=store)
+    answers = nli_ways(questionnaire, respondents, ways, choose="expected")
     return scale_scores(answers.assign(role=answers["way"]), questionnaire, by=["role"])
 
 
-def role_shifts(scores: pd.DataFrame, baseline: str = "default") -> pd.DataFrame:
-    """How far each role moves each scale from a baseline role, over respondents.
+def role_shifts(scores: pd.DataFrame) -> pd.DataFrame:
+    """How far each role moves each scale from the default role, over respondents.
 
     Parameters
     ----------
     scores : DataFrame
         Of :func:`persona_scores`.
-    baseline : str
 
     Returns
     -------
@@ -176,22 +168,22 @@ def role_shifts(scores: pd.DataFrame, baseline: str = "default") -> pd.DataFrame
     Raises
     ------
     ParameterError
-        There is no such role.
+        There is no role "default".
     """
     from scipy.stats import t
 
-    if baseline not in set(scores["role"]):
-        raise ParameterError(f"There is no role '{baseline}' in the scores.")
+    if "default" not in set(scores["role"]):
+        raise ParameterError("There is no role 'default' in the scores.")
     titles = scores.drop_duplicates("scale").set_index("scale")["title"]
     wide = scores.pivot_table(
         index="respondent_id", columns=["role", "scale"], values="score", sort=False
     )
     rows = []
     for role in scores["role"].unique():
-        if role == baseline:
+        if role == "default":
             continue
         for scale in titles.index:
-            shift = wide[role, scale] - wide[baseline, scale]
+            shift = wide[role, scale] - wide["default", scale]
             n = len(shift)
             half = t.ppf(0.975, n - 1) * shift.std() / np.sqrt(n) if n > 1 else np.nan
             mean = shift.mean()
@@ -199,13 +191,11 @@ def role_shifts(scores: pd.DataFrame, baseline: str = "default") -> pd.DataFrame
     return pd.DataFrame(rows, columns=["role", "scale", "title", "shift", "low", "high"])
 
 
-def published_role_shifts(baseline: str = "default", openness: str = "intellect") -> pd.DataFrame:
+def published_role_shifts(openness: str = "intellect") -> pd.DataFrame:
     """The paper's shifts of the Big Five by role, in points of the five-point scale.
 
     Parameters
     ----------
-    baseline : str
-        The role that shifts are taken from.
     openness : str
         What to call openness, which is intellect in the IPIP questionnaires.
 
@@ -223,7 +213,7 @@ def published_role_shifts(baseline: str = "default", openness: str = "intellect"
     table = published_tables().query("study == 'roles' and questionnaire == 'bfi'")
     table = table.assign(scale=table["scale"].replace({"openness": openness}))
     wide = table.pivot(index="scale", columns="respondent_id", values="mean")
-    shifts = wide.sub(wide[baseline], axis=0).drop(columns=baseline)
+    shifts = wide.sub(wide["default"], axis=0).drop(columns="default")
     long = shifts.rename_axis(columns="role").stack().rename("shift").reset_index()
     return long[["role", "scale", "shift"]]
 

@@ -332,21 +332,17 @@ def cluster_table(
     return frame.astype(dict.fromkeys(whole, int))
 
 
-def partition_range(
-    margin: float = 0.02,
-    restarts: int = 100,
-    seed: int = 0,
-    constant: str = "self",
-    method: str = "alternating",
-) -> pd.DataFrame:
+def partition_range(margin: float = 0.02, restarts: int = 100, seed: int = 0) -> pd.DataFrame:
     """How far table 2 moves among partitions whose silhouettes are nearly as good as the best.
+
+    Partitions are found by the paper's own procedure.
 
     Parameters
     ----------
     margin : float
         How much less than the best silhouette is still nearly as good.
-    restarts, seed, constant, method
-        As in :func:`cluster_table`; by default the paper's own procedure.
+    restarts, seed
+        As in :func:`cluster_table`.
 
     Returns
     -------
@@ -364,7 +360,7 @@ def partition_range(
     for category in CATEGORIES:
         near = {}
         for name in _GROUPS:
-            table = _partitions(name, category, restarts, seed, constant, method)
+            table = _partitions(name, category, restarts, seed, "self", "alternating")
             near[name] = table[table["silhouette"] >= table["silhouette"].iloc[0] - margin]
         for name in POPULATIONS:
             values = np.array([
@@ -567,9 +563,8 @@ def subset_curve(
     sizes: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 80, 120),
     draws: int = 200,
     seed: int = 0,
-    who: str = "transformers",
 ) -> pd.DataFrame:
-    """How few models will do? Agreement of a subset's item properties with everyone's.
+    """How few transformers will do? Agreement of a subset's item properties with everyone's.
 
     Chosen subsets grow greedily, one model at a time, to match the whole population's shares
     correct on the items that people were *not* asked; all agreement is then measured on the items
@@ -583,8 +578,6 @@ def subset_curve(
         Random subsets of each size, for comparison.
     seed : int
         Their seed.
-    who : {"transformers", "lstms"}
-        Which models.
 
     Returns
     -------
@@ -600,8 +593,8 @@ def subset_curve(
     ['random', 'chosen', 'random', 'chosen']
     """
     rng = np.random.default_rng(seed)
-    x = answers(who)
-    order = choose_models(who, max(sizes))
+    x = answers("transformers")
+    order = choose_models(max(sizes))
     asked = {c: _asked(c) for c in CATEGORIES}
     people = {c: _people_shares(c) for c in CATEGORIES}
     whole = {c: x[ids].mean() for c, ids in asked.items()}
@@ -633,18 +626,18 @@ def subset_curve(
     return pd.DataFrame(rows, columns=columns)
 
 
-def choose_models(who: str = "transformers", count: int = 20) -> list[str]:
-    """Models in the order in which they best complete each other, on items no person was asked.
+def choose_models(count: int = 20) -> list[str]:
+    """Transformers in the order in which they best complete each other.
 
     Each step adds the model that brings the subset's shares correct closest (least squares) to
-    the whole population's.
+    the whole population's, on the items that no person was asked.
 
     Examples
     --------
     >>> len(choose_models(count=3))
     3
     """
-    frame, table = answers(who), _items()
+    frame, table = answers("transformers"), _items()
     x = frame[table.index[table["asked"] == ""]].to_numpy(float)
     target, total, left, order = x.mean(axis=0), np.zeros(x.shape[1]), list(range(len(x))), []
     for step in range(1, min(count, len(x)) + 1):
@@ -738,28 +731,27 @@ def dif_table(families: tuple[str, ...] | None = None) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def category_levels(who: str = "transformers", levels: int = 3) -> pd.DataFrame:
+def category_levels(levels: int = 3) -> pd.DataFrame:
     """Categories as graded items: number of items solved, cut into levels of about equal size.
 
     Parameters
     ----------
-    who : {"transformers", "lstms"}
-        Which models.
     levels : int
         How many levels, from 0; models with equal numbers share a level.
 
     Returns
     -------
     DataFrame, shape (R, 7)
+        Of the transformers.
 
     Examples
     --------
-    >>> category_levels("lstms").max().unique().tolist()
+    >>> category_levels().max().unique().tolist()
     [2]
     """
     result = {}
     for category in CATEGORIES:
-        score = answers(who, category).sum(axis=1)
+        score = answers("transformers", category).sum(axis=1)
         below = score.value_counts(normalize=True).sort_index().cumsum().iloc[:-1]
         cuts = {(below - step / levels).abs().idxmin() for step in range(1, levels)}
         result[category] = np.digitize(score, sorted(cuts), right=True)
@@ -1012,7 +1004,7 @@ def _matrix(table: pd.DataFrame, columns: Sequence[int]) -> pd.DataFrame:
 
 
 def _people_shares(category: str) -> pd.Series:
-    return items.difficulty(answers("people", category, "completers"))
+    return answers("people", category, "completers").mean()
 
 
 def _likeness(x: pd.DataFrame, category: str) -> float:

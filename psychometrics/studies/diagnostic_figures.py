@@ -43,8 +43,10 @@ def correlations_with_null(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def dif_plot(table: pd.DataFrame, ax: Axes | None = None, limit: float = 8.0) -> Axes:
+def dif_plot(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """MH delta of every item by category; beyond the dotted lines it may be large.
+
+    Infinite deltas and those beyond 8 are drawn there.
 
     Parameters
     ----------
@@ -52,8 +54,6 @@ def dif_plot(table: pd.DataFrame, ax: Axes | None = None, limit: float = 8.0) ->
         As :func:`psychometrics.studies.diagnostic.dif` gives it.
     ax : Axes, optional
         Where to draw; the current axes if not given.
-    limit : float
-        Infinite and larger deltas are drawn at this edge.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def dif_plot(table: pd.DataFrame, ax: Axes | None = None, limit: float = 8.0) ->
     place = place + 0.3 * (known.groupby("category").cumcount().to_numpy() % 5 - 2) / 2
     for name, colour in _ETS.items():
         chosen = (known["ets"] == name).to_numpy()
-        ax.scatter(known["delta"].clip(-limit, limit)[chosen], place[chosen], s=24, color=colour,
+        ax.scatter(known["delta"].clip(-8, 8)[chosen], place[chosen], s=24, color=colour,
                    marker=MARKERS["ABC".index(name)], label=name)  # fmt: skip
     for x in (-1.5, 1.5):
         ax.axvline(x, color="grey", linewidth=1, linestyle=":")

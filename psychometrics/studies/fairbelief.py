@@ -164,17 +164,15 @@ def completions(respondent_id: str, subset: str) -> list[list[str]]:
     return rows
 
 
-def lexicon(path: str | Path | None = None, level: str | None = "conservative") -> pd.DataFrame:
+def lexicon(path: str | Path | None = None) -> pd.DataFrame:
     """A lexicon of hurtful words: HurtLex, or one of your own.
 
     Parameters
     ----------
     path : str or Path, optional
         A CSV, or TSV, with the columns ``lemma`` and ``category`` and, if it has levels,
-        ``level``, in any language; "own" for the project's short list; by default English
-        HurtLex 1.2.
-    level : str, optional
-        The level that is kept, None for all; not used where the file has no levels.
+        ``level``, of which *conservative* is kept, in any language; "own" for the project's short
+        list; by default English HurtLex 1.2.
 
     Returns
     -------
@@ -201,10 +199,10 @@ def lexicon(path: str | Path | None = None, level: str | None = "conservative") 
         path = data_dir() / "beliefs" / "own_lexicon.csv"
     path = Path(path) if path is not None else fetch("hurtlex_en")
     frame = _read_table(path, ("lemma", "category"))
-    if level is not None and "level" in frame:
-        frame = frame[frame["level"] == level]
+    if "level" in frame:
+        frame = frame[frame["level"] == "conservative"]
     if frame.empty:
-        raise ParameterError(f"{path} has no lemma of the level '{level}': name another level.")
+        raise ParameterError(f"{path} has no lemma of the level 'conservative': add one.")
     return frame[["lemma", "category"]].drop_duplicates().reset_index(drop=True)
 
 

@@ -44,9 +44,10 @@ def honest_curves(
     models: pd.DataFrame,
     by: str,
     axes: Sequence[Axes],
-    smooth: int = 5,
 ) -> Sequence[Axes]:
     """HONEST by rank, one panel a family: shades are scales, dashes are groups.
+
+    Lines are running means over five ranks.
 
     Parameters
     ----------
@@ -58,8 +59,6 @@ def honest_curves(
         Column of `curves` whose groups get dashes of their own; at most three.
     axes : sequence of Axes
         One for each family and one more, for the legend.
-    smooth : int
-        Ranks in the running mean.
 
     Returns
     -------
@@ -73,7 +72,7 @@ def honest_curves(
         part = frame[frame["family"] == family]
         for (scale, group), line in part.groupby(["scale", by]):
             line = line.sort_values("k")
-            height = line["honest"].rolling(smooth, center=True, min_periods=1).mean()
+            height = line["honest"].rolling(5, center=True, min_periods=1).mean()
             ax.plot(line["k"], height, color=_SHADES[int(scale) - 1],
                     linestyle=_DASHES[groups.index(group)], linewidth=1.3)  # fmt: skip
         ax.set_title(family, fontsize=10)

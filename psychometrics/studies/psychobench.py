@@ -197,23 +197,17 @@ def published_claims(level: float = PAPER_LEVEL) -> pd.DataFrame:
 
 def role_effects(
     scores: pd.DataFrame,
-    baseline: str = "default",
-    role: str = "role",
     norms: pd.DataFrame | None = None,
     level: float = PAPER_LEVEL,
     correction: str = "holm",
 ) -> pd.DataFrame:
-    """How far each role moves each scale from the baseline.
+    """How far each role moves each scale from the default role.
 
     Parameters
     ----------
     scores : DataFrame
         As :func:`psychometrics.scoring.scale_scores` gives them with ``by=(role,)``, or a
         summary with ``mean, sd, n``.
-    baseline : str
-        The role compared with.
-    role : str
-        The column that names the role.
     norms : DataFrame, optional
         As :func:`psychometrics.norms.norm_table` gives it; adds the effect in the people's
         standard deviations (the mean of a scale's groups).
@@ -224,13 +218,13 @@ def role_effects(
     -------
     DataFrame
         One row per respondent, role and scale: what :func:`psychometrics.norms.compare_means`
-        gives with the baseline in place of the norm, ``in_norm_sd`` if there are norms, and the
+        gives with the default role in place of the norm, ``in_norm_sd`` if there are norms, and the
         corrected tests.
 
     Raises
     ------
     ParameterError
-        The baseline is not among the roles, or was asked once only.
+        There is no role "default", or it was asked once only.
 
     References
     ----------
@@ -244,38 +238,32 @@ def role_effects(
     1.3
     """
     keys = ["respondent_id", "questionnaire", "scale"]
-    check_columns(scores, [*keys, role])
-    table = score_summary(scores, [*keys, role]) if "score" in scores else scores.copy()
-    if baseline not in set(table[role]):
-        known = ", ".join(map(str, table[role].unique()))
-        raise ParameterError(f"There is no role '{baseline}'; there are {known}.")
-    base = table[table[role] == baseline].drop(columns=role)
+    check_columns(scores, [*keys, "role"])
+    table = score_summary(scores, [*keys, "role"]) if "score" in scores else scores.copy()
+    if "default" not in set(table["role"]):
+        known = ", ".join(map(str, table["role"].unique()))
+        raise ParameterError(f"There is no role 'default'; there are {known}.")
+    base = table[table["role"] == "default"].drop(columns="role")
     if (base["n"] < 2).any():
-        raise ParameterError(f"The role '{baseline}' was asked once; its spread needs 2 runs.")
+        raise ParameterError("The role 'default' was asked once; its spread needs 2 runs.")
     base = base[[*keys, "mean", "sd", "n"]]
     base = base.rename(columns={"mean": "base_mean", "sd": "base_sd", "n": "base_n"})
-    table = table[table[role] != baseline].merge(base, on=keys)
+    table = table[table["role"] != "default"].merge(base, on=keys)
     table = table.join(_compared(table, "base", level))
     if norms is not None:
         sd = norms.groupby(["questionnaire", "scale"])["norm_sd"].mean().rename("norm_sd")
         table = table.merge(sd.reset_index(), on=["questionnaire", "scale"], how="left")
         table["in_norm_sd"] = table["difference"] / table["norm_sd"]
-    return corrected(table, level, correction, ("respondent_id", role))
+    return corrected(table, level, correction, ("respondent_id", "role"))
 
 
-def role_sizes(
-    effects: pd.DataFrame, role: str = "role", column: str = "in_norm_sd"
-) -> pd.DataFrame:
+def role_sizes(effects: pd.DataFrame) -> pd.DataFrame:
     """How far a role moves scales on the whole.
 
     Parameters
     ----------
     effects : DataFrame
-        As :func:`role_effects` gives them.
-    role : str
-        The column that names the role.
-    column : str
-        The effect.
+        As :func:`role_effects` gives them with norms.
 
     Returns
     -------
@@ -291,14 +279,15 @@ def role_sizes(
     >>> role_sizes(effects)[["mean_absolute", "largest", "scale"]].to_numpy().tolist()
     [[1.5, -2.0, 'bfi, neuroticism']]
     """
-    check_columns(effects, ["respondent_id", role, "questionnaire", "scale"], [column])
+    column = "in_norm_sd"
+    check_columns(effects, ["respondent_id", "role", "questionnaire", "scale"], [column])
     rows = []
     known = effects.dropna(subset=[column])
-    for (who, name), part in known.groupby(["respondent_id", role], sort=False):
+    for (who, name), part in known.groupby(["respondent_id", "role"], sort=False):
         top = part.loc[part[column].abs().idxmax()]
         rows.append(
             {
-                "respondent_id": who, role: name, "scales": len(part),
+                "respondent_id": who, "role": name, "scales": len(part),
                 "mean_absolute": part[column].abs().mean(), "largest": top[column],
                 "scale": f"{top['questionnaire']}, {top['scale']}",
                 "significant": part["significant_corrected"].mean(),
@@ -307,20 +296,15 @@ def role_sizes(
     return pd.DataFrame(rows)
 
 
-def bsri_conclusions(
-    scores: pd.DataFrame,
-    masculine: float | None = None,
-    feminine: float | None = None,
-) -> pd.DataFrame:
+def bsri_conclusions(scores: pd.DataFrame) -> pd.DataFrame:
     """Bem's four-way conclusion of every run: above the median or not on each of two scales.
+
+    The mean over the norm's groups of workers stands for the median, which the file does not have.
 
     Parameters
     ----------
     scores : DataFrame
         As :func:`psychometrics.scoring.scale_scores` gives them, of ``bsri``.
-    masculine, feminine : float, optional
-        The medians; by default the mean over the norm's groups of workers, since the file has no
-        medians.
 
     Returns
     -------
@@ -344,13 +328,10 @@ def bsri_conclusions(
     if part.empty:
         raise ParameterError("There are no BSRI scores; ask that questionnaire first.")
     norms = norm_table(["bsri"], paper=True).groupby("scale")["norm_mean"].mean()
-    cut_m = norms["masculine"] if masculine is None else masculine
-    cut_f = norms["feminine"] if feminine is None else feminine
     keys = ["respondent_id", "mode", "run"]
     table = part.pivot(index=keys, columns="scale", values="score").reset_index()
     table = table[[*keys, "masculine", "feminine"]].rename_axis(columns=None)
-    high = (table["masculine"] > cut_m).astype(int) + 2 * (table["feminine"] > cut_f).astype(int)
-    table["conclusion"] = high.map(dict(enumerate(_SEX_ROLES)))
+    table["conclusion"] = _sex_role(table, norms["masculine"], norms["feminine"])
     table.loc[table[["masculine", "feminine"]].isna().any(axis=1), "conclusion"] = None
     return table
 
@@ -393,8 +374,7 @@ def bsri_own_median(answers: pd.DataFrame) -> pd.DataFrame:
     for scale in ("masculine", "feminine"):
         values = wide[list(questionnaire.scale(scale).items)]
         table[scale] = (values.mean(axis=1) - values.median(axis=1)).to_numpy()
-    high = (table["masculine"] > 0).astype(int) + 2 * (table["feminine"] > 0).astype(int)
-    table["conclusion"] = high.map(dict(enumerate(_SEX_ROLES)))
+    table["conclusion"] = _sex_role(table, 0.0, 0.0)
     return table
 
 
@@ -437,6 +417,11 @@ def cabin_dimensions(interests: pd.DataFrame) -> pd.DataFrame:
             rows += [(r, model, scale, title, len(members), x) for r, x in means.items()]
     columns = ["respondent_id", "model", "scale", "title", "interests", "mean"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _sex_role(table: pd.DataFrame, masculine: float, feminine: float) -> pd.Series:
+    high = (table["masculine"] > masculine) + 2 * (table["feminine"] > feminine).astype(int)
+    return high.map(dict(enumerate(_SEX_ROLES)))
 
 
 def _direction(table: pd.DataFrame) -> np.ndarray:

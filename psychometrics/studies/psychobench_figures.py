@@ -14,9 +14,7 @@ from ..figures import INVERSE, PALETTE, SOURCE, forest
 from ..questionnaires import load_questionnaire
 
 
-def norm_profile(
-    comparisons: pd.DataFrame, ax: Axes | None = None, labels: Sequence[str] | None = None
-) -> Axes:
+def norm_profile(comparisons: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Scales as points in standard deviations of the norm, people's middle 68 and 95 % shaded.
 
     Parameters
@@ -26,8 +24,6 @@ def norm_profile(
         colours. Filled where the corrected test is significant, hollow elsewhere.
     ax : Axes, optional
         Where to draw; the current axes if not given.
-    labels : sequence of str, optional
-        One for each row of a respondent; by default :func:`scale_labels`.
 
     Returns
     -------
@@ -38,8 +34,7 @@ def norm_profile(
     ax.axvspan(-1, 1, color="#DDDDDD", zorder=-1)
     names = comparisons["respondent_id"].unique()
     rows = comparisons[comparisons["respondent_id"] == names[0]]
-    labels = scale_labels(rows) if labels is None else labels
-    table = comparisons.assign(label=np.tile(labels, len(names)))
+    table = comparisons.assign(label=np.tile(scale_labels(rows), len(names)))
     return forest(
         table, "label", "delta", "delta_low", "delta_high", group="respondent_id",
         filled="significant_corrected", ax=ax,
@@ -76,29 +71,16 @@ def scale_labels(table: pd.DataFrame) -> list[str]:
     return labels
 
 
-def difference_tiles(
-    table: pd.DataFrame,
-    rows: str = "label",
-    columns: str = "respondent_id",
-    value: str = "delta",
-    ax: Axes | None = None,
-    label: str = "difference in SD of the norm",
-    limit: float = 3.0,
-) -> Axes:
+def difference_tiles(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Tiles of differences: colour for size and sign, marks for significance.
 
     Parameters
     ----------
     table : DataFrame
-        One row per tile, with ``significant, significant_corrected, settled``.
-    rows, columns, value : str
-        Columns that place a tile, and its number.
+        One row per tile: ``label, respondent_id, delta, significant, significant_corrected,
+        settled``.
     ax : Axes, optional
         Where to draw; the current axes if not given.
-    label : str
-        Name of the number.
-    limit : float
-        Where the colours end.
 
     Returns
     -------
@@ -107,25 +89,24 @@ def difference_tiles(
         rounding decides.
     """
     ax = ax or plt.gca()
-    order_r, order_c = list(table[rows].unique()), list(table[columns].unique())
-    wide = table.pivot(index=rows, columns=columns, values=value).loc[order_r, order_c]
-    image = ax.imshow(wide, cmap="PuOr_r", norm=TwoSlopeNorm(0, -limit, limit), aspect="auto")
+    order_r, order_c = list(table["label"].unique()), list(table["respondent_id"].unique())
+    wide = table.pivot(index="label", columns="respondent_id", values="delta").loc[order_r, order_c]
+    image = ax.imshow(wide, cmap="PuOr_r", norm=TwoSlopeNorm(0, -3, 3), aspect="auto")
     for row in table.itertuples():
         marks = "•" if row.significant_corrected else "∘" if row.significant else ""
         marks += "" if row.settled else "?"
-        x, y = order_c.index(getattr(row, columns)), order_r.index(getattr(row, rows))
-        dark = abs(getattr(row, value)) > 0.6 * limit
+        x, y = order_c.index(row.respondent_id), order_r.index(row.label)
+        dark = abs(row.delta) > 1.8
         ax.text(x, y, marks, ha="center", va="center", fontsize=8,
                 color="white" if dark else "black")  # fmt: skip
     ax.set_xticks(range(len(order_c)), order_c, rotation=35, ha="right", fontsize=8)
     ax.set_yticks(range(len(order_r)), order_r, fontsize=7)
+    label = "difference in SD of the norm"
     ax.figure.colorbar(image, ax=ax, label=label, extend="both", shrink=0.6)
     return ax
 
 
-def variance_bars(
-    table: pd.DataFrame, sources: Sequence[str], ax: Axes | None = None, label: str = "scale"
-) -> Axes:
+def variance_bars(table: pd.DataFrame, sources: Sequence[str], ax: Axes | None = None) -> Axes:
     """Shares of variance of each scale as stacked bars.
 
     Parameters
@@ -136,8 +117,6 @@ def variance_bars(
         Its columns of shares, in the order of stacking.
     ax : Axes, optional
         Where to draw; the current axes if not given.
-    label : str
-        The column that names a bar.
 
     Returns
     -------
@@ -152,7 +131,7 @@ def variance_bars(
         ax.barh(y, width, left=left, color=PALETTE[i % 8], hatch=hatches[i % 7], edgecolor="white",
                 label=source.replace("_id", ""), height=0.7)  # fmt: skip
         left += width
-    ax.set_yticks(y, table[label], fontsize=8)
+    ax.set_yticks(y, table["scale"], fontsize=8)
     ax.set(xlabel="share of variance", xlim=(0, 1))
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return ax
