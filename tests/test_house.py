@@ -133,9 +133,9 @@ def _public() -> dict[str, object]:
     return found
 
 
-def test_public_names_are_at_most_220_and_documented():
+def test_public_names_are_few_and_documented():
     public = _public()
-    assert len(public) <= 220
+    assert len(public) <= 280
     assert [name for name, value in public.items() if not value.__doc__] == []
 
 
