@@ -95,7 +95,10 @@ def test_every_notebook_is_a_chapter_and_every_citation_has_an_entry():
     for path in notebooks_dir().glob("*.ipynb"):
         assert f"chapters/{path.stem}" in contents
     entries = set(re.findall(r"^@\w+{(\w+),", (book_dir() / "references.bib").read_text(), re.M))
-    for name in pm.questionnaires.questionnaire_names():
+    names = pm.questionnaire_names()
+    if not pm.data.available(pm.questionnaires.COMPASS):  # the one that is nothing but a download
+        names.remove(pm.questionnaires.COMPASS)
+    for name in names:
         questionnaire = pm.load_questionnaire(name, texts=False)
         assert {questionnaire.citation, *(n.citation for n in questionnaire.norms)} <= entries
 
