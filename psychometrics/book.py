@@ -14,6 +14,7 @@ from pathlib import Path
 from .exceptions import ParameterError, PsychometricsError
 from .parameters import unknown
 from .paths import book_dir, notebooks_dir
+from .population import population, population_table
 
 RUNS = Path("runs")
 
@@ -169,8 +170,6 @@ def _meant(value: str) -> object:
 
 
 def _execution_page(seconds: dict[str, float]) -> str:
-    from .population import population, population_table
-
     rows = "\n".join(
         f"| [{name}](chapters/{name}.ipynb) | {taken:.0f} |" for name, taken in seconds.items()
     )

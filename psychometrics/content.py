@@ -13,6 +13,8 @@ from .answers import check_columns
 from .exceptions import DataError, ParameterError
 from .prompts import prompts
 from .questionnaires import Questionnaire
+from .respondents.embedded import acceptability as judged
+from .respondents.loading import load_sentence_encoder
 from .respondents.sources import base_path
 
 _WORDING_VARIABLE = "PSYCHOMETRICS_WORDING"
@@ -70,9 +72,6 @@ def content_validity(
     """
     table = prompts(questionnaire)
     texts, wording = _item_texts(questionnaire)
-    # These rooms import torch, at their top or on loading.
-    from .respondents.loading import load_sentence_encoder
-
     model = load_sentence_encoder(base_path() if encoder == "embedded" else encoder)
     options = {"normalize_embeddings": True, "show_progress_bar": False}
     items = dict(zip(texts, model.encode(list(texts.values()), **options), strict=True))
@@ -82,8 +81,6 @@ def content_validity(
         float(items[item] @ answer) for item, answer in zip(table["item_id"], answers, strict=True)
     ]
     if acceptability is not None:
-        from .respondents.embedded import acceptability as judged
-
         sentences = [*table["premise"], *table["hypothesis"]]
         frame["acceptability"] = judged(sentences, acceptability).reshape(2, -1).mean(axis=0)
     return frame.assign(wording=wording)

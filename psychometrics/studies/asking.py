@@ -11,8 +11,12 @@ import pandas as pd
 from ..ask import ask
 from ..exceptions import ParameterError
 from ..messages import PERSONAS
+from ..population import population_table
 from ..questionnaires import Questionnaire
+from ..respondents.loading import quietly
+from ..respondents.sources import base_path
 from ..scoring import scale_scores
+from .psychobench import published_tables
 
 
 def recovery(scores: pd.DataFrame, traits: pd.DataFrame) -> pd.DataFrame:
@@ -208,8 +212,6 @@ def published_role_shifts(openness: str = "intellect") -> pd.DataFrame:
     ----------
     Huang et al. (2024), Table 8: gpt-3.5-turbo, ten runs for each role.
     """
-    from .psychobench import published_tables
-
     table = published_tables().query("study == 'roles' and questionnaire == 'bfi'")
     table = table.assign(scale=table["scale"].replace({"openness": openness}))
     wide = table.pivot(index="scale", columns="respondent_id", values="mean")
@@ -237,9 +239,6 @@ def null_model(folder: str | Path, seed: int = 0) -> Path:
     """
     import torch
     from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
-
-    from ..respondents.loading import quietly
-    from ..respondents.sources import base_path
 
     target = Path(folder) / f"null-{seed}"
     if (target / "model.safetensors").is_file():
@@ -278,8 +277,6 @@ def best_members(names: Sequence[str], members: int) -> list[str]:
     -------
     list of str
     """
-    from ..population import population_table
-
     accuracy = population_table().set_index("respondent_id")["accuracy"]
     ranked = sorted(names, key=lambda name: -accuracy.get(name, 1.0))
     return ranked[:members]
