@@ -224,7 +224,7 @@ def corrected(
     level : float
         Of significance.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
-        Of statsmodels' ``multipletests``.
+        Of the p-values, by :func:`pingouin.multicomp`.
     family : sequence of str
         Tests that share these columns' values are corrected together; all, if empty.
 
@@ -320,9 +320,9 @@ def _variance_test(s1, n1, s2, n2) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _corrected_p(p: pd.Series, method: str) -> pd.Series:
-    from statsmodels.stats.multitest import multipletests
+    from pingouin import multicomp  # slow to load; statsmodels' collects garbage at each call
 
-    given = p.dropna()
-    if method == "none" or given.empty:
+    if method == "none" or p.isna().all():
         return p
-    return pd.Series(multipletests(given, method=method)[1], index=given.index).reindex(p.index)
+    method = {"bonferroni": "bonf"}.get(method, method)
+    return pd.Series(multicomp(p.to_numpy(dtype=float), method=method)[1], index=p.index)

@@ -118,8 +118,7 @@ def correlations(
     >>> correlations(scores, [("x", "y")], n_resamples=100)["spearman"].round(2).tolist()
     [0.8]
     """
-    # An import here for cost; statsmodels is slow to load.
-    from statsmodels.stats.multitest import multipletests
+    from pingouin import multicomp  # slow to load
 
     _check_pairs(scores, pairs, reliabilities)
     if len(scores) < 4:
@@ -141,7 +140,7 @@ def correlations(
             row["corrected"] = pearson[0] / np.sqrt(product) if product else np.nan
         rows.append(row)
     frame = pd.DataFrame(rows)
-    adjusted = multipletests(frame["p"], method="holm")[1]
+    adjusted = multicomp(frame["p"].to_numpy(), method="holm")[1]
     frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjusted)
     return frame
 
