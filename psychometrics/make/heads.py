@@ -18,7 +18,7 @@ def _build_acceptability(work: Path) -> None:
     from ..training import train_acceptability  # torch
 
     manifest = train_acceptability(base_path(), cola("train"), work)
-    folder = _pack(work, "cola")
+    folder = _pack_head(work, "cola")
     figures = {}
     for part in ("in_domain", "out_of_domain"):
         judged = cola(part)
@@ -37,7 +37,7 @@ def _build_masked_lm(work: Path) -> None:
     rest = pairs.loc[~pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel()
     sentences = sorted(set(rest) - held_out)
     manifest = adapt_encoder(base_path(), sentences, work, epochs=2)
-    folder = _pack(work, "mlm")
+    folder = _pack_head(work, "mlm")
     model, tokenizer = load_masked_lm()
     figures = {
         "held_out_sentences": len(held_out),
@@ -46,7 +46,7 @@ def _build_masked_lm(work: Path) -> None:
     _write_recipe(folder, manifest, figures)
 
 
-def _pack(trained: Path, name: str) -> Path:
+def _pack_head(trained: Path, name: str) -> Path:
     """Keep adapter and head in fp16."""
     from safetensors.torch import load_file, save_file
 

@@ -113,11 +113,11 @@ def _train_member(recipe: dict, work: Path, threads: int | None) -> tuple[str, d
         dropout=0.0,
         progress=False,
     )
-    _pack(member, {name: recipe[name] for name in RECIPE}, work / member)
+    _pack_member(member, {name: recipe[name] for name in RECIPE}, work / member)
     return member, {"pairs": len(pairs), "seconds": manifest["seconds"]} | _held_out(recipe)
 
 
-def _pack(member: str, recipe: dict, trained: Path) -> None:
+def _pack_member(member: str, recipe: dict, trained: Path) -> None:
     """Keep what was trained, in fp16: the adapter with its head, or the head alone."""
     from safetensors.torch import load_file, save_file
 
