@@ -72,6 +72,9 @@ def found(tmp_path_factory) -> Callable[[str], pd.Series]:
     return values
 
 
+@pytest.mark.skipif(
+    os.environ.get("CI") != "true", reason="every chapter once more takes minutes: CI=true runs it"
+)
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("chapter", "needs"), CASES, ids=[" ".join(c).strip() for c in CASES])
 def test_a_chapter_still_gives_its_headline_numbers(chapter, needs, found, monkeypatch):
