@@ -21,12 +21,9 @@ from datasets import Dataset
 from peft import LoraConfig, get_peft_model, load_peft_weights
 from safetensors.torch import save_file
 from transformers import (
-    AutoConfig,
-    AutoModelForMaskedLM,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
     DataCollatorForLanguageModeling,
     DataCollatorWithPadding,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PrinterCallback,
@@ -38,11 +35,10 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from .data import NLI_LABELS, mnli_sample, snli_sample
 from .exceptions import DataError, ParameterError
-from .respondents.sources import base_path, fetched, find
+from .respondents.loading import load_config, load_model, load_tokenizer
+from .respondents.sources import Source, base_path, find
 
 Tuning = Literal["unfrozen", "frozen", "lora"]
-SAFE = {"trust_remote_code": False}
-"""A base's own program code is never run; without this, transformers asks whether to."""
 PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
 """Fine-tuning on MNLI as in EMPALC, section 5: base unfrozen, 3 epochs at 5e-5."""
 
@@ -130,9 +126,8 @@ def train_nli(
         raise ParameterError(f"tuning must be unfrozen, frozen or lora, got '{tuning}'.")
     set_seed(seed)
     pairs = nli_pairs(data)
-    folder = _folder(base)
-    tokenizer = AutoTokenizer.from_pretrained(folder, **SAFE)
-    model = nli_classifier(folder, layers=layers, dropout=dropout)
+    tokenizer = load_tokenizer(_source_of(base))
+    model = nli_classifier(base, layers=layers, dropout=dropout)
     if tuning == "frozen":
         _freeze_encoder(model)
     elif tuning == "lora":
@@ -200,13 +195,7 @@ def adapt_encoder(
     if not len(sentences):
         raise DataError("There are no sentences to adapt to: give at least one.")
     set_seed(0)
-    folder = _folder(base)
-    tokenizer = AutoTokenizer.from_pretrained(folder, **SAFE)
-    config = AutoConfig.from_pretrained(folder, **SAFE)
-    _shape(config, None, dropout=0.0)
-    model = AutoModelForMaskedLM.from_pretrained(
-        folder, config=config, attn_implementation="eager", use_safetensors=True, **SAFE
-    )
+    model, tokenizer = _fresh(base, "masked", dropout=0.0)
     model = get_peft_model(model, _lora(rank, None, targets=_encoder_linears(model)))
     head = {
         name.removeprefix("base_model.model."): parameter
@@ -276,16 +265,7 @@ def train_acceptability(
     2
     """
     set_seed(0)
-    folder = _folder(base)
-    tokenizer = AutoTokenizer.from_pretrained(folder, **SAFE)
-    config = AutoConfig.from_pretrained(
-        folder, num_labels=2, id2label={0: "unacceptable", 1: "acceptable"},
-        label2id={"unacceptable": 0, "acceptable": 1}, **SAFE,
-    )  # fmt: skip
-    _shape(config, None, dropout=0.0)
-    model = AutoModelForSequenceClassification.from_pretrained(
-        folder, config=config, attn_implementation="eager", use_safetensors=True, **SAFE
-    )
+    model, tokenizer = _fresh(base, "classifier", ("unacceptable", "acceptable"), dropout=0.0)
     model = get_peft_model(model, _lora(16, "SEQ_CLS"))
     table = {"text": sentences["sentence"].tolist(), "label": sentences["acceptable"].tolist()}
     dataset = _tokens(tokenizer, table)
@@ -368,19 +348,27 @@ def nli_classifier(
 
     Parameters are those of :func:`train_nli`; outputs are entailment, neutral, contradiction.
     """
-    folder = _folder(base)
-    config = AutoConfig.from_pretrained(
-        folder,
-        num_labels=len(NLI_LABELS),
-        id2label=dict(enumerate(NLI_LABELS)),
-        label2id={label: index for index, label in enumerate(NLI_LABELS)},
-        **SAFE,
-    )
+    return _fresh(base, "classifier", NLI_LABELS, layers, dropout)[0]
+
+
+def _fresh(
+    base: str | Path,
+    head: str,
+    labels: Sequence[str] = (),
+    layers: int | None = None,
+    dropout: float | None = None,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A base with a head to be trained, which may be random; and its tokenizer."""
+    source = _source_of(base)
+    changes = {
+        "num_labels": len(labels),
+        "id2label": dict(enumerate(labels)),
+        "label2id": {label: index for index, label in enumerate(labels)},
+    }
+    config = load_config(source, **(changes if labels else {}))
     _shape(config, layers, dropout)
     # Eager attention trains small encoders 1.4 times as fast as the fused kernel on a CPU.
-    return AutoModelForSequenceClassification.from_pretrained(
-        folder, config=config, attn_implementation="eager", use_safetensors=True, **SAFE
-    )
+    return load_model(source, head, config=config, fresh=True, attn_implementation="eager")
 
 
 def _tokens(
@@ -399,9 +387,8 @@ def _tokens(
     )
 
 
-def _folder(base: str | Path) -> Path:
-    """Folder of a base's files, once they are known to be whole and to hold no program code."""
-    return Path(base_path()) if base == "minilm" else fetched(find(base))
+def _source_of(base: str | Path) -> Source | str:
+    return base_path() if base == "minilm" else find(base)
 
 
 def _source(name: str) -> pd.DataFrame:
@@ -432,7 +419,7 @@ def _source(name: str) -> pd.DataFrame:
         ) from error
 
 
-def _shape(config: AutoConfig, layers: int | None, dropout: float | None) -> None:
+def _shape(config: PreTrainedConfig, layers: int | None, dropout: float | None) -> None:
     if layers is not None:
         if not 1 <= layers <= config.num_hidden_layers:
             raise ParameterError(

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 
 from ..figures import INVERSE, PALETTE, SOURCE, forest
-from ..questionnaires import load_questionnaire
+from ..questionnaires import load_questionnaire, questionnaire_names
 
 
 def norm_profile(comparisons: pd.DataFrame, ax: Axes | None = None) -> Axes:
@@ -64,7 +64,9 @@ def scale_labels(table: pd.DataFrame) -> list[str]:
     groups = table["group"] if "group" in table else pd.Series("", index=table.index)
     labels = []
     for name, scale, group in zip(table["questionnaire"], table["scale"], groups, strict=True):
-        short = load_questionnaire(name, texts=False).short_title
+        # A user's own is known by its name alone.
+        shipped = name in questionnaire_names()
+        short = load_questionnaire(name, texts=False).short_title if shipped else name
         who = group.removeprefix("Workers ").strip("()").lower()
         who = "" if who in ("", "whole sample") else f" ({who})"
         labels.append(f"{short}, {scale.replace('_', ' ')}{who}")
