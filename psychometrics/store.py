@@ -342,10 +342,7 @@ class _Folder:
 
     def files(self) -> list[fs.FileInfo]:
         """The folder's files, those first that were written first."""
-        selector = fs.FileSelector(self.path, allow_not_found=True)
-        with _told(f"{self.path} cannot be read"):
-            found = self.system.get_file_info(selector)
-        return sorted((f for f in found if f.is_file), key=lambda file: file.base_name)
+        return sorted(_listed(self.system, self.path), key=lambda file: file.base_name)
 
     def read_new(
         self,
@@ -528,15 +525,26 @@ class _Folder:
 def _folders(store: str | Path | None) -> list[_Folder]:
     """Folders of the store that hold parts."""
     system, root = _opened(store)
-    with _told(f"{root} cannot be read"):
-        files = system.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True))
-    names = [file.path[len(root) :].strip("/").split("/") for file in files if file.is_file]
+    files = _listed(system, root, recursive=True)
+    names = [file.path[len(root) :].strip("/").split("/") for file in files]
     found = {
         tuple(folder)
         for *folder, name in names
         if len(folder) == 3 and (_PART.fullmatch(name) or _NEWER.fullmatch(name))
     }
     return [_Folder(system, "/".join([root, *folder])) for folder in sorted(found)]
+
+
+def _listed(system: fs.FileSystem, path: str, recursive: bool = False) -> list[fs.FileInfo]:
+    """The files below a folder; none where it is not there."""
+    selector = fs.FileSelector(path, allow_not_found=True, recursive=recursive)
+    with _told(f"{path} cannot be read"):
+        for _ in range(9):
+            # Arrow opens the folder and, where that fails, looks whether it is there: made by
+            # another process between the two, it is neither listed nor counted as not found.
+            with contextlib.suppress(FileNotFoundError):
+                return [file for file in system.get_file_info(selector) if file.is_file]
+        return [file for file in system.get_file_info(selector) if file.is_file]
 
 
 def _opened(store: str | Path | None) -> tuple[fs.FileSystem, str]:

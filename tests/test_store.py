@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
@@ -503,6 +505,22 @@ def test_four_writers_at_once_lose_no_row_and_agree_on_the_first(tmp_path):
     assert read(tmp_path / "s")["by"].to_dict() == rows["by"].to_dict()
     assert len(files_of(tmp_path / "s")) == 1
     assert compactions > 0, "some parts were merged beside the writers"
+
+
+def test_a_folder_that_another_process_makes_while_it_is_listed_is_listed_again(tmp_path):
+    filled(tmp_path, parts=2, each=3)
+    listings = []
+
+    class JustMade:
+        def get_file_info(self, selector):
+            listings.append(selector.base_dir)
+            if len(listings) < 3:
+                raise FileNotFoundError(errno.ENOENT, "Cannot list directory")
+            return pyarrow.fs.LocalFileSystem().get_file_info(selector)
+
+    files = store_module._listed(JustMade(), str(tmp_path), recursive=True)
+    assert len([file for file in files if file.extension == "parquet"]) == 2
+    assert len(listings) == 3
 
 
 def compact_for_ever(store) -> None:
