@@ -32,9 +32,10 @@ _DOOR = {
 }
 """Names of the front door, and the room each comes from."""
 _ROOMS = (
-    "answers", "beliefs", "book", "content", "data", "exceptions", "figures", "interventions",
-    "intervals", "irt", "items", "messages", "norms", "paths", "questionnaires", "reliability",
-    "respondents", "scoring", "store", "studies", "styles", "training", "trends", "validity",
+    "answers", "beliefs", "book", "claims", "content", "data", "exceptions", "figures",
+    "interventions", "intervals", "irt", "items", "messages", "norms", "nulls", "paths",
+    "questionnaires", "reliability", "respondents", "scoring", "store", "studies", "styles",
+    "training", "trends", "validity",
 )  # fmt: skip
 
 __all__ = ["__version__", *_DOOR, *_ROOMS]

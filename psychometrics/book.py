@@ -130,6 +130,35 @@ def build_book(progress: bool = True) -> Path:
     return page
 
 
+def glue(**values: object) -> None:
+    """Keep results of a cell for the prose: ``{glue:text}`rho:.2f` `` shows one in Markdown.
+
+    Parameters
+    ----------
+    **values
+        Numbers or words by name; names are unique in a notebook.
+
+    References
+    ----------
+    The outputs are those of ``myst_nb.glue``, which is not needed where a notebook is only run.
+
+    Examples
+    --------
+    >>> glue(rho=0.63)  # a notebook shows nothing
+    {'application/papermill.record/text/plain': '0.63'}
+    """
+    from IPython.display import display
+
+    kind = "application/papermill.record/"
+    for name, value in values.items():
+        value = getattr(value, "item", lambda value=value: value)()
+        display(
+            {f"{kind}text/plain": repr(value)},
+            raw=True,
+            metadata={"scrapbook": {"name": name, "mime_prefix": kind}},
+        )
+
+
 def parse_parameters(pairs: list[str]) -> dict[str, object]:
     """``["item=3", "score=contrast"]`` as a dict.
 

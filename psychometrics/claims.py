@@ -1,0 +1,265 @@
+"""Claims of the five studies: what a paper found, what a chapter found, and the verdict.
+
+``data/claims/*.csv`` lists the claims, one file a study. A chapter records what it computes as an
+output of its cell; the scorecard collects these outputs from the executed chapters.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .exceptions import DataError, ParameterError
+from .paths import data_dir
+
+STUDIES = {
+    "empalc": "EMPALC",
+    "diagnostic": "Psychometric properties",
+    "questionnaires": "Questionnaire library",
+    "psychobench": "PsychoBench",
+    "fairbelief": "FairBelief",
+}
+VERDICTS = (
+    "reproduced",
+    "reproduced but also found in the null",
+    "not reproduced",
+    "cannot be tested here",
+)
+RULES = ("equal", "above", "below", "untestable")
+RECORDED = ["value", "low", "high", "null", "null_low", "null_high"]
+MIME = "application/vnd.psychometrics.claims+json"
+
+
+def published() -> pd.DataFrame:
+    """The claims, in the order of the studies.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``claim_id``: ``study, claim, source`` (citation key), ``place`` in it,
+        ``published`` (the number, if it has one), ``rule`` with its ``bar`` and ``tolerance``,
+        ``chapter`` and ``reason`` (why it cannot be tested).
+
+    Raises
+    ------
+    DataError
+        A claim is there twice, or has no rule, chapter or reason that its rule needs.
+
+    Examples
+    --------
+    >>> "study" in published().columns
+    True
+    """
+    words = ["claim_id", "claim", "source", "place", "rule", "chapter", "reason"]
+    folder = data_dir() / "claims"
+    tables = {
+        study: pd.read_csv(folder / f"{study}.csv", dtype=dict.fromkeys(words, str))
+        for study in STUDIES
+    }
+    table = pd.concat(tables, names=["study"]).reset_index("study")
+    table[words] = table[words].fillna("")
+    table = table.astype({"published": float, "bar": float, "tolerance": float})
+    for row in table.itertuples():
+        wrong = {
+            "is there twice": (table["claim_id"] == row.claim_id).sum() > 1,
+            f"has no rule of {', '.join(RULES)}": row.rule not in RULES,
+            "says nothing": not row.claim or not row.source or not row.place,
+            "has no chapter": row.rule != "untestable" and not row.chapter,
+            "has no reason": row.rule == "untestable" and not row.reason,
+            "has no number to equal": row.rule == "equal" and math.isnan(row.published),
+            "has no tolerance": row.rule == "equal" and math.isnan(row.tolerance),
+            "has no bar": row.rule in ("above", "below") and math.isnan(row.bar),
+        }
+        for what, is_so in wrong.items():
+            if is_so:
+                raise DataError(f"data/claims/{row.study}.csv: the claim '{row.claim_id}' {what}.")
+    return table.set_index("claim_id")
+
+
+def record(
+    claims: str | pd.DataFrame,
+    value: float = math.nan,
+    low: float = math.nan,
+    high: float = math.nan,
+    null: float = math.nan,
+    null_low: float = math.nan,
+    null_high: float = math.nan,
+) -> None:
+    """Put what was found for one claim, or for many, among the outputs of the running cell.
+
+    Parameters
+    ----------
+    claims : str or DataFrame
+        A claim's id, or a table with the other parameters as columns (those it lacks are missing)
+        and ids as index.
+    value : float
+        What was found.
+    low, high : float
+        Its 95 % interval.
+    null, null_low, null_high : float
+        Median and central 95 % of what is found for the same where there is nothing to find.
+
+    Raises
+    ------
+    ParameterError
+        There is no such claim, or it cannot be tested by its own account.
+
+    Examples
+    --------
+    >>> record("no-such-claim", 1.0)
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: data/claims has no claim 'no-such-claim'.
+    """
+    from IPython.display import display
+
+    if isinstance(claims, str):
+        given = dict(zip(RECORDED, (value, low, high, null, null_low, null_high), strict=True))
+        claims = pd.DataFrame(given, index=[claims])
+    if strange := [column for column in claims if column not in RECORDED]:
+        raise ParameterError(f"A claim has no '{strange[0]}'; it has {', '.join(RECORDED)}.")
+    known = published()
+    for name in claims.index:
+        if name not in known.index:
+            raise ParameterError(f"data/claims has no claim '{name}'.")
+        if known.loc[name, "rule"] == "untestable":
+            raise ParameterError(f"The claim '{name}' cannot be tested, says data/claims.")
+    found = claims.reindex(columns=RECORDED).astype(float)
+    if found.index.has_duplicates:
+        raise ParameterError(f"'{found.index[found.index.duplicated()][0]}' is recorded twice.")
+    plain = {
+        name: {key: float(x) for key, x in row.items() if math.isfinite(x)}
+        for name, row in found.iterrows()
+    }
+    anchors = "".join(f'<span id="claim-{escape(name)}"></span>' for name in plain)
+    # The anchor is what the scorecard links to.
+    display({MIME: plain, "text/html": anchors, "text/plain": ""}, raw=True)
+
+
+def recorded(folder: str | Path) -> pd.DataFrame:
+    """What the executed notebooks of a folder have recorded.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where the executed copies are.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``claim_id``: ``value, low, high, null, null_low, null_high`` and ``chapter``.
+
+    Raises
+    ------
+    DataError
+        Two cells recorded the same claim.
+
+    Examples
+    --------
+    >>> recorded("a-folder-without-notebooks").empty
+    True
+    """
+    rows = {}
+    for path in sorted(Path(folder).glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        for output in (output for cell in cells for output in cell.get("outputs", [])):
+            for name, found in output.get("data", {}).get(MIME, {}).items():
+                if name in rows:
+                    raise DataError(f"The claim '{name}' is recorded twice, last in {path.name}.")
+                rows[name] = found | {"chapter": path.stem}
+    columns = [*RECORDED, "chapter"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("claim_id")
+    return table.astype(dict.fromkeys(RECORDED, float))
+
+
+def verdicts(claims: pd.DataFrame) -> pd.Series:
+    r"""What is to be said of each claim.
+
+    A claim with the rule ``equal`` is reproduced where the value lies within ``tolerance`` of what
+    was published; with ``above`` (``below``) where the whole interval, or the value if it has
+    none, lies above (below) the ``bar``. Such a claim is *also found in the null* where the null's
+    central 95 % reaches the value.
+
+    Parameters
+    ----------
+    claims : DataFrame
+        ``published, rule, bar, tolerance`` and what :func:`recorded` gives.
+
+    Returns
+    -------
+    Series
+        One of :data:`VERDICTS` each.
+
+    Examples
+    --------
+    >>> claims = pd.DataFrame({"published": [0.8, 0.1], "rule": ["above", "equal"], "bar": 0.0,
+    ...     "tolerance": 0.01, "value": [0.7, None], "low": [0.5, None], "high": [0.9, None],
+    ...     "null": [0.9, None], "null_low": [0.8, None], "null_high": [0.95, None]})
+    >>> verdicts(claims).tolist()
+    ['reproduced but also found in the null', 'cannot be tested here']
+    """
+    numbers = ["published", "bar", "tolerance", *RECORDED]
+    claims = claims.astype(dict.fromkeys(numbers, float))
+    value = claims["value"]
+    low, high = claims["low"].fillna(value), claims["high"].fillna(value)
+    holds = {
+        "equal": (value - claims["published"]).abs() <= claims["tolerance"] + 1e-12,
+        "above": low > claims["bar"],
+        "below": high < claims["bar"],
+    }
+    reached = {"above": claims["null_high"] >= value, "below": claims["null_low"] <= value}
+    rule = claims["rule"]
+    held = np.select([rule == name for name in holds], list(holds.values()), False)
+    empty = np.select([rule == name for name in reached], list(reached.values()), False)
+    untested = (rule == "untestable") | value.isna()
+    chosen = np.select([untested, held & empty, held], [3, 1, 0], 2)
+    return pd.Series([VERDICTS[i] for i in chosen], index=claims.index, name="verdict")
+
+
+def scorecard(folder: str | Path) -> pd.DataFrame:
+    """Every claim with what the executed chapters of a folder found, and its verdict.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where the executed copies are.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`published` with the columns of :func:`recorded`, and ``verdict``.
+
+    Raises
+    ------
+    DataError
+        A claim that can be tested was not recorded by its chapter, or by another one.
+
+    Examples
+    --------
+    >>> scorecard("a-folder-without-notebooks")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.DataError: ... run the chapters first, with `psychometrics book`.
+    """
+    claims, found = published(), recorded(folder)
+    if found.empty:
+        raise DataError(
+            f"No claim is recorded in {folder}: run the chapters first, with `psychometrics book`."
+        )
+    testable = claims.index[claims["rule"] != "untestable"]
+    if lacking := [name for name in testable if name not in found.index]:
+        raise DataError(
+            f"{len(lacking)} claims were not recorded, such as '{lacking[0]}', of which "
+            f"{claims.loc[lacking[0], 'chapter']} should."
+        )
+    elsewhere = found["chapter"] != claims["chapter"].reindex(found.index)
+    if elsewhere.any():
+        name = found.index[elsewhere][0]
+        raise DataError(f"'{name}' was recorded in {found.loc[name, 'chapter']}: mend data/claims.")
+    table = claims.join(found[RECORDED])
+    return table.assign(verdict=verdicts(table))
