@@ -1,1 +1,445 @@
-"""What would be found if nothing were there: null respondents, null scorings, and their power."""
+"""What would be found if nothing were there: null respondents, null scorings, and power.
+
+A *null respondent* answers by the same procedure without the ability in question. What is found
+for a population of them is what the method finds by itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .answers import check_columns
+from .exceptions import ParameterError
+from .paths import data_dir
+from .prompts import prompts
+from .questionnaires import Questionnaire, load_questionnaire
+from .respondents.nli import PROBABILITIES
+from .respondents.sources import base_path, find
+from .store import key_of
+
+KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise")
+SHIPPED = "nulls.parquet"
+BATCH = 128
+
+
+def null_answers(
+    questionnaires: str | Path | Questionnaire | Iterable,
+    null: str = "random-heads",
+    respondents: int = 24,
+    base: str = "embedded",
+    layers: int | Sequence[int] | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Answers of null respondents, in the form of :func:`psychometrics.ask`.
+
+    A random head on an encoder whose vector of a prompt's first token is *h* answers
+
+    .. math:: \mathrm{softmax}(V \tanh(W h)), \qquad W_{ij}, V_{ij} \sim N(0, 0.02^2),
+
+    as an untrained classifier of the BERT family does. The encoder reads each prompt once for all
+    heads, in float32.
+
+    Parameters
+    ----------
+    questionnaires : str, Path or Questionnaire, or several
+        Names of shipped questionnaires, paths of files, or loaded ones.
+    null : {"random-heads", "random-bases", "shuffled-labels", "noise"}
+        Random heads on the untouched encoder; random heads on encoders with random weights;
+        members trained on pairs whose labels were shuffled (shipped answers to shipped
+        questionnaires only); three uniform random numbers for each prompt, divided by their sum.
+    respondents : int
+        How many.
+    base : str
+        The encoder: ``"embedded"``, a folder or a hub id.
+    layers : int or sequence of int, optional
+        How many of its layers are used; by default all. Of several numbers each respondent in turn
+        has one, so that a population's null can have the population's numbers of layers.
+    seed : int
+        Respondents are numbered from ``seed``, so that others have other random numbers.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, mode``, the prompt table's columns, ``entailment, neutral,
+        contradiction``.
+
+    Raises
+    ------
+    ParameterError
+        There is no such kind, or a number is impossible.
+
+    References
+    ----------
+    Devlin et al. (2019) for the form of the head and its starting values.
+
+    Examples
+    --------
+    >>> answers = null_answers("challenges", "noise", respondents=2)
+    >>> answers.groupby("respondent_id").size().tolist()
+    [192, 192]
+    """
+    return next(_drawn(questionnaires, null, respondents, 1, base, layers, seed))
+
+
+def null_distribution(
+    statistic: Callable[[pd.DataFrame], float | pd.Series | dict],
+    questionnaires: str | Path | Questionnaire | Iterable,
+    null: str = "random-heads",
+    respondents: int = 24,
+    draws: int = 100,
+    base: str = "embedded",
+    layers: int | Sequence[int] | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """What a statistic gives for populations of null respondents.
+
+    Parameters
+    ----------
+    statistic : callable
+        From answers, as :func:`psychometrics.ask` gives them, to a number or to several by name.
+    questionnaires, null, base, layers, seed
+        As in :func:`null_answers`.
+    respondents : int
+        Size of each population.
+    draws : int
+        How many populations. They have no respondent in common, but for the shipped kind
+        (``"shuffled-labels"``), whose respondents are drawn from the few that there are.
+
+    Returns
+    -------
+    DataFrame, shape (draws, statistics)
+        One column, ``statistic``, where it gives a number.
+
+    Raises
+    ------
+    ParameterError
+        As in :func:`null_answers`.
+
+    Examples
+    --------
+    >>> found = null_distribution(
+    ...     lambda answers: answers["entailment"].mean(), "challenges", "noise", 3, draws=4)
+    >>> found.shape, bool(found["statistic"].between(0.3, 0.37).all())
+    ((4, 1), True)
+    """
+    rows = []
+    for answers in _drawn(questionnaires, null, respondents, draws, base, layers, seed):
+        value = statistic(answers)
+        rows.append({"statistic": value} if np.isscalar(value) else dict(value))
+    return pd.DataFrame(rows)
+
+
+def null_table(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
+    """Observed statistics beside what the null gives.
+
+    Parameters
+    ----------
+    observed : Series
+        Statistics by name.
+    draws : DataFrame
+        As :func:`null_distribution` gives them, with columns of these names.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by statistic: ``observed``; ``null`` (median), ``null_low, null_high`` (central
+        95 %); ``as_far``, the share of draws at least as far from zero on the same side, with its
+        95 % interval ``as_far_low, as_far_high`` (Wilson); ``draws`` in which the statistic was
+        defined. An observed value that is missing is as far as nothing.
+
+    Raises
+    ------
+    ParameterError
+        A statistic was not drawn.
+
+    References
+    ----------
+    Wilson (1927), by statsmodels.
+
+    Examples
+    --------
+    >>> table = null_table(pd.Series({"r": 0.8}), pd.DataFrame({"r": [0.0, 0.9, -0.9, 0.5]}))
+    >>> table.loc["r", ["null", "as_far", "draws"]].tolist()
+    [0.25, 0.25, 4.0]
+    """
+    from statsmodels.stats.proportion import proportion_confint
+
+    check_columns(draws, (), list(observed.index))
+    rows = {}
+    for name, value in observed.items():
+        drawn = draws[name].dropna().to_numpy(dtype=float)
+        row = {"observed": value, "draws": len(drawn)}
+        if len(drawn):
+            row |= dict(
+                zip(
+                    ("null_low", "null", "null_high"),
+                    np.quantile(drawn, [0.025, 0.5, 0.975]),
+                    strict=True,
+                )
+            )
+        if len(drawn) and np.isfinite(value):
+            far = int(((drawn >= value) if value >= 0 else (drawn <= value)).sum())
+            low, high = proportion_confint(far, len(drawn), method="wilson")
+            row |= {"as_far": far / len(drawn), "as_far_low": low, "as_far_high": high}
+        rows[name] = row
+    columns = ["observed", "null", "null_low", "null_high", "as_far", "as_far_low", "as_far_high",
+               "draws"]  # fmt: skip
+    return pd.DataFrame.from_dict(rows, orient="index").reindex(columns=columns)
+
+
+def shuffled_terms(answers: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Answers in which every template's terms are source or inverse at random.
+
+    Respondents answered as they did; what is wrong is what the questionnaire takes their answers
+    for. The stances are the same for all respondents, and as many terms are source terms.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        To prompts, as :func:`psychometrics.ask` gives them.
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        With another ``polarity``.
+
+    Examples
+    --------
+    >>> answers = null_answers("challenges", "noise", respondents=1)
+    >>> before, after = answers["polarity"], shuffled_terms(answers, seed=1)["polarity"]
+    >>> bool((before != after).any()), bool(before.sum() == after.sum())
+    (True, True)
+    """
+    keys = ["questionnaire", "item_id", "template"]
+    check_columns(answers, [*keys, "term"], ["polarity"])
+    rng = np.random.default_rng(seed)
+    terms = answers[[*keys, "term", "polarity"]].drop_duplicates()
+    shuffled = terms.groupby(keys, sort=False)["polarity"].transform(
+        lambda stances: rng.permutation(stances.to_numpy())
+    )
+    found = answers[[*keys, "term", "polarity"]].merge(
+        terms.assign(other=shuffled), "left", [*keys, "term", "polarity"]
+    )
+    return answers.assign(polarity=found["other"].to_numpy())
+
+
+def shuffled_weights(answers: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Answers in which the intensifiers have each other's weights, the same for all items.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        To prompts, as :func:`psychometrics.ask` gives them.
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        With another ``weight``.
+
+    Raises
+    ------
+    ParameterError
+        An intensifier has two weights.
+
+    Examples
+    --------
+    >>> answers = null_answers("challenges", "noise", respondents=1)
+    >>> sorted(set(shuffled_weights(answers)["weight"])) == sorted(set(answers["weight"]))
+    True
+    """
+    check_columns(answers, ["intensifier"], ["weight"])
+    weights = answers[["intensifier", "weight"]].drop_duplicates().set_index("intensifier")
+    if weights.index.has_duplicates:
+        name = weights.index[weights.index.duplicated()][0]
+        raise ParameterError(f"'{name}' has two weights; shuffle one questionnaire at a time.")
+    rng = np.random.default_rng(seed)
+    other = pd.Series(rng.permutation(weights["weight"].to_numpy()), weights.index)
+    return answers.assign(weight=answers["intensifier"].map(other))
+
+
+def power(real: pd.Series, null: pd.Series, bar: float | None = None) -> dict[str, float]:
+    r"""How well a criterion tells what is real from what is null.
+
+    .. math:: \mathrm{AUC} = P(x > y) + \tfrac12 P(x = y)
+
+    for *x* of the real and *y* of the null: 1 tells all apart, 0.5 none, and below 0.5 the null
+    passes more easily.
+
+    Parameters
+    ----------
+    real, null : Series
+        Values of the criterion, where more is better evidence; missing ones are the least.
+    bar : float, optional
+        What has to be reached by convention.
+
+    Returns
+    -------
+    dict
+        ``auc`` with its 95 % interval ``low, high`` (Hanley and McNeil, for independent values);
+        ``real_pass, null_pass``, the shares that reach the bar; ``n_real, n_null``.
+
+    Raises
+    ------
+    ParameterError
+        One of the two is empty.
+
+    References
+    ----------
+    Hanley and McNeil (1982).
+
+    Examples
+    --------
+    >>> found = power(pd.Series([0.7, 0.8, 0.9]), pd.Series([0.1, 0.75]), bar=0.6)
+    >>> round(found["auc"], 3), found["real_pass"], found["null_pass"]
+    (0.833, 1.0, 0.5)
+    """
+    x, y = (pd.Series(v, dtype=float).fillna(-np.inf).to_numpy() for v in (real, null))
+    if not len(x) or not len(y):
+        raise ParameterError("Power needs real and null values; one of the two is empty.")
+    auc = float((np.sign(x[:, None] - y[None, :]) / 2 + 0.5).mean())
+    one, two = auc / (2 - auc), 2 * auc**2 / (1 + auc)
+    variance = auc * (1 - auc) + (len(x) - 1) * (one - auc**2) + (len(y) - 1) * (two - auc**2)
+    half = 1.959964 * np.sqrt(max(variance, 0) / (len(x) * len(y)))
+    found = {"auc": auc, "low": max(auc - half, 0.0), "high": min(auc + half, 1.0)}
+    if bar is not None:
+        found |= {"real_pass": float((x >= bar).mean()), "null_pass": float((y >= bar).mean())}
+    return found | {"n_real": len(x), "n_null": len(y)}
+
+
+def _drawn(questionnaires, null: str, n: int, draws: int, base: str, layers, seed: int) -> Iterator:
+    if null not in KINDS:
+        raise ParameterError(f"null must be one of {', '.join(KINDS)}, got {null!r}.")
+    depths = [None] if layers is None else [int(x) for x in np.atleast_1d(layers)]
+    if n < 1 or draws < 1 or not depths or any(x is not None and x < 1 for x in depths):
+        raise ParameterError("Respondents, draws and layers must be 1 or more.")
+    if isinstance(questionnaires, str | Path | Questionnaire):
+        questionnaires = [questionnaires]
+    loaded = [q if isinstance(q, Questionnaire) else load_questionnaire(q) for q in questionnaires]
+    table = pd.concat([prompts(q) for q in loaded], ignore_index=True)
+    pairs = tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
+    for draw in range(draws):
+        numbers = range(seed + draw * n, seed + (draw + 1) * n)
+        shipped = _shipped(null, pairs) if base == "embedded" and layers is None else None
+        if null == "shuffled-labels":
+            names, answers = _some(null, shipped, n, draw, seed)
+        elif null == "random-bases" and shipped is not None and numbers[-1] < len(shipped):
+            names, answers = [f"{null}-s{k}" for k in numbers], shipped[list(numbers)]
+        else:
+            deep = [depths[k % len(depths)] for k in numbers]
+            names = [
+                f"{null}-{f'l{x}-' * (x is not None)}s{k}"
+                for k, x in zip(numbers, deep, strict=True)
+            ]
+            answers = np.stack(
+                [_answers(null, pairs, base, x, k) for k, x in zip(numbers, deep, strict=True)]
+            )
+        frame = pd.concat([table] * n, ignore_index=True)  # as pm.ask, one respondent after another
+        frame.insert(0, "respondent_id", np.repeat(names, len(table)))
+        frame.insert(1, "mode", "nli")
+        frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
+        yield frame
+
+
+def _some(null: str, shipped: np.ndarray | None, n: int, draw: int, seed: int):
+    """Some of the few that there are: the first, or others by chance in further draws."""
+    if shipped is None:
+        raise ParameterError(
+            f"Answers of '{null}' come with the project's own questionnaires in prompts, encoder "
+            "and layers only; take another null."
+        )
+    if n > len(shipped):
+        raise ParameterError(f"There are {len(shipped)} respondents of '{null}', not {n}.")
+    order = np.arange(len(shipped))
+    if draw or seed:
+        order = np.random.default_rng([seed, draw]).permutation(order)
+    chosen = np.sort(order[:n])
+    return [f"{null}-s{number}" for number in chosen], shipped[chosen]
+
+
+def _answers(null: str, pairs: tuple, base: str, layers: int | None, number: int) -> np.ndarray:
+    """One null respondent's answers, shape (prompts, 3)."""
+    rng = np.random.default_rng([KINDS.index(null), number])
+    if null == "noise":
+        values = rng.random((len(pairs), 3), dtype="float32")
+        return values / values.sum(axis=1, keepdims=True)
+    hidden = _encoded(base, pairs) if null == "random-heads" else _encode(base, pairs, number)
+    if layers is not None and layers >= len(hidden):
+        raise ParameterError(f"{base} has {len(hidden) - 1} layers, not {layers}.")
+    return _random_head(hidden[-1 if layers is None else layers], rng)
+
+
+def _random_head(vectors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Probabilities by an untrained head, shape (prompts, 3), of vectors (prompts, width)."""
+    width = vectors.shape[1]
+    inner = rng.normal(0, 0.02, (width, width)).astype("float32")
+    outer = rng.normal(0, 0.02, (width, 3)).astype("float32")
+    logits = np.tanh(vectors @ inner) @ outer
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+@functools.lru_cache(maxsize=4)
+def _encoded(base: str, pairs: tuple) -> np.ndarray:
+    return _encode(base, pairs)
+
+
+def _encode(base: str, pairs: tuple, number: int | None = None) -> np.ndarray:
+    """Vectors of the pairs' first tokens after every layer, shape (layers + 1, prompts, width).
+
+    By the encoder, or by one of its shape with random weights if it has a number.
+    """
+    import torch
+    from transformers import AutoModel
+
+    from .respondents.loading import load_config, load_model, load_tokenizer, resolve_device
+
+    source = base_path() if base == "embedded" else find(base)
+    if number is None:
+        model, tokenizer = load_model(source, "encoder")
+    else:
+        tokenizer = load_tokenizer(source)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(number)
+            model = AutoModel.from_config(load_config(source)).eval()
+    model = model.to(resolve_device(None))
+    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
+    layers, width = model.config.num_hidden_layers, model.config.hidden_size
+    found = np.empty((layers + 1, len(pairs), width), dtype="float32")
+    for start in range(0, len(pairs), BATCH):
+        chosen = order[start : start + BATCH]
+        inputs = tokenizer(
+            [pairs[i][0] for i in chosen], [pairs[i][1] for i in chosen],
+            padding=True, truncation=True, return_tensors="pt",
+        ).to(model.device)  # fmt: skip
+        with torch.inference_mode():
+            states = model(**inputs, output_hidden_states=True).hidden_states
+        for layer, state in enumerate(states):
+            found[layer, chosen] = state[:, 0].float().cpu().numpy()
+    return found
+
+
+def _shipped(null: str, pairs: tuple) -> np.ndarray | None:
+    """Shipped answers, shape (respondents, prompts, 3); None where a prompt is not among them."""
+    table = _shipped_table(null)
+    keys = pd.Index([key_of(*pair) for pair in pairs])
+    rows = table.index.get_indexer(keys)
+    if not len(table) or (rows < 0).any():
+        return None
+    return table.to_numpy()[rows].reshape(len(pairs), -1, 3).transpose(1, 0, 2)
+
+
+@functools.cache
+def _shipped_table(null: str) -> pd.DataFrame:
+    """Indexed by prompt; three columns for each respondent."""
+    path = data_dir() / SHIPPED
+    if not path.is_file():
+        return pd.DataFrame()
+    table = pd.read_parquet(path).set_index("key")
+    return table[[column for column in table if column.startswith(null)]]
