@@ -303,7 +303,7 @@ def power(real: pd.Series, null: pd.Series, bar: float | None = None) -> dict[st
     x, y = (pd.Series(v, dtype=float).fillna(-np.inf).to_numpy() for v in (real, null))
     if not len(x) or not len(y):
         raise ParameterError("Power needs real and null values; one of the two is empty.")
-    auc = float((np.sign(x[:, None] - y[None, :]) / 2 + 0.5).mean())
+    auc = float(((x[:, None] > y) + 0.5 * (x[:, None] == y)).mean())
     one, two = auc / (2 - auc), 2 * auc**2 / (1 + auc)
     variance = auc * (1 - auc) + (len(x) - 1) * (one - auc**2) + (len(y) - 1) * (two - auc**2)
     half = 1.959964 * np.sqrt(max(variance, 0) / (len(x) * len(y)))

@@ -11,6 +11,8 @@ import itertools
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -25,12 +27,18 @@ from .embedded import load_embedded
 from .loading import load_config, load_model, moved, out_of_memory
 from .sources import Source, digest_text, fetched, read_json
 
+if TYPE_CHECKING:
+    from ..questionnaires import Questionnaire
+    from .progress import Progress
+
 CONDITIONS: dict[str, object] = {}
 PROBABILITIES = ("entailment", "neutral", "contradiction")
 TOKEN_BUDGET = 4096
 """Tokens per batch, padding included; more gains nothing on a processor."""
 MIN_ACCURACY, MIN_LEAD = 2 / 3, 1 / 4
 """When labelled pairs decide which output means what: see ``_labels_from_pairs``."""
+BFLOAT16_STEP, LEAST_STEPS = 2**-8, 4
+"""The relative step of bfloat16, and over how many of them answers must be spread."""
 HANDLING = "nli-1"
 """Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
 Pair = tuple[str, str]
@@ -307,6 +315,33 @@ def _load_folder(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     return model, tokenizer
 
 
+def put(
+    questionnaire: Questionnaire,
+    respondent: object,
+    identity: dict,
+    store: str | Path | None,
+    bar: Progress,
+) -> pd.DataFrame:
+    """The prompt table with one respondent's answers, from the store or asked now.
+
+    Warns
+    -----
+    UserWarning
+        The answers differ by less than their precision tells apart: what is computed of them is
+        rounding.
+    """
+    table = _MODE.put(questionnaire, respondent, identity, store, bar)
+    entailment = table["entailment"].to_numpy(dtype="float64")
+    spread, finest = entailment.std(), BFLOAT16_STEP * entailment.mean()
+    if identity["dtype"] == "bfloat16" and spread < LEAST_STEPS * finest:
+        warnings.warn(
+            f"{identity['respondent_id']} gives {questionnaire.id} answers that differ by "
+            f"{spread:.1g} (standard deviation), where bfloat16 tells {finest:.1g} apart: ask it "
+            "with dtype='float32'.",
+            stacklevel=3,
+        )
+    return table
+
+
 _MODE = PromptMode("nli", _build, _digest, PROBABILITIES, asked=("premise", "hypothesis"))
-identify, load, opened, put = _MODE.identify, _MODE.load, _MODE.opened, _MODE.put
-fill = _MODE.fill
+identify, load, opened, fill = _MODE.identify, _MODE.load, _MODE.opened, _MODE.fill

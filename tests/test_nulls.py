@@ -1,0 +1,210 @@
+"""Null respondents answer as they are described, and what is computed of them is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import psychometrics as pm
+from psychometrics import nulls
+from psychometrics.exceptions import ParameterError
+from psychometrics.nulls import (
+    null_answers,
+    null_distribution,
+    null_table,
+    power,
+    shuffled_terms,
+    shuffled_weights,
+)
+from psychometrics.respondents.sources import base_path
+from psychometrics.training import nli_classifier
+
+from .conftest import _save_tiny_model
+
+PROBABILITIES = ["entailment", "neutral", "contradiction"]
+PLACEBOS = ("placebo_defects", "placebo_pleasures", "placebo_habits", "placebo_weather")
+
+
+@pytest.mark.parametrize("layers", [None, 2])
+def test_a_random_head_answers_as_an_untrained_classifier_of_transformers(layers, monkeypatch):
+    found = null_answers("challenges", respondents=2, layers=layers, seed=3)
+    second = found[found["respondent_id"] == found["respondent_id"].iloc[-1]]
+    rng = np.random.default_rng([0, 4])  # the null's kind, the respondent's number
+    model = nli_classifier("minilm", layers=layers).eval()
+    with torch.no_grad():
+        for layer, width in ((model.bert.pooler.dense, 384), (model.classifier, 3)):
+            weight = rng.normal(0, 0.02, (384, width)).astype("float32")
+            layer.weight.copy_(torch.from_numpy(weight.T.copy()))
+            layer.bias.zero_()
+        from psychometrics.respondents.loading import load_tokenizer
+
+        inputs = load_tokenizer(base_path())(
+            second["premise"].tolist(), second["hypothesis"].tolist(),
+            padding=True, return_tensors="pt",
+        )  # fmt: skip
+        expected = model(**inputs).logits.softmax(dim=-1).numpy()
+    assert np.abs(second[PROBABILITIES].to_numpy() - expected).max() < 1e-6
+    assert expected[:, 0].std() > 1e-5, "its answers differ"
+
+
+def test_null_answers_are_scored_like_answers_and_follow_their_seed():
+    first = null_answers(["challenges", "gad7"], "noise", respondents=3)
+    assert list(first["respondent_id"].unique()) == ["noise-s0", "noise-s1", "noise-s2"]
+    asked = first[first["respondent_id"] == "noise-s1"].reset_index(drop=True)
+    table = pd.concat([pm.prompts(pm.load_questionnaire(q)) for q in ("challenges", "gad7")])
+    pd.testing.assert_frame_equal(asked[table.columns], table.reset_index(drop=True))
+    assert np.abs(asked[PROBABILITIES].sum(axis=1) - 1).max() < 1e-6
+    again = null_answers(["challenges", "gad7"], "noise", respondents=2, seed=1)
+    same = again[again["respondent_id"] == "noise-s1"][PROBABILITIES].to_numpy()
+    assert (asked[PROBABILITIES].to_numpy() == same).all()
+    scores = pm.scale_scores(first)
+    assert set(scores["scale"]) == {"challenges", "gad7"}
+
+
+def test_draws_of_a_null_have_no_respondent_in_common_and_layers_take_turns():
+    seen = []
+    null_distribution(
+        lambda answers: seen.append(set(answers["respondent_id"])) or 0.0,
+        "challenges", respondents=3, draws=2, layers=[2, 3],
+    )  # fmt: skip
+    assert seen == [
+        {"random-heads-l2-s0", "random-heads-l3-s1", "random-heads-l2-s2"},
+        {"random-heads-l3-s3", "random-heads-l2-s4", "random-heads-l3-s5"},
+    ]
+
+
+def test_a_statistic_that_gives_several_numbers_has_a_column_for_each():
+    drawn = null_distribution(
+        lambda answers: answers[PROBABILITIES].mean(), "challenges", "noise", 2, draws=3
+    )
+    assert drawn.columns.tolist() == PROBABILITIES
+    assert len(drawn) == 3
+    table = null_table(pd.Series({"entailment": 0.9, "neutral": np.nan}), drawn)
+    assert table.loc["entailment", "as_far"] == 0
+    assert table.loc["entailment", "as_far_high"] > 0.5, "three draws say little"
+    assert table.loc["neutral", "as_far":"as_far_high"].isna().all()
+    assert table.loc["neutral", "null"] == drawn["neutral"].median()
+
+
+def test_a_random_encoder_differs_from_number_to_number_and_from_the_trained_one():
+    found = null_answers("challenges", "random-bases", respondents=2, layers=1)
+    values = found.groupby("respondent_id")["entailment"].agg(list)
+    heads = null_answers("challenges", "random-heads", respondents=1, layers=1)["entailment"]
+    assert not np.allclose(values.iloc[0], values.iloc[1])
+    assert not np.allclose(values.iloc[0], heads)
+
+
+@pytest.mark.parametrize("null", ["shuffled-labels", "random-bases"])
+def test_shipped_null_respondents_answer_the_prompts_that_the_questionnaires_have(null):
+    names = ["gad7", "phq9", "soc13", *PLACEBOS]
+    found = null_answers(names, null, respondents=4)
+    assert found["respondent_id"].nunique() == 4
+    assert found[PROBABILITIES].notna().all(axis=None)
+    assert np.abs(found[PROBABILITIES].sum(axis=1) - 1).max() < 1e-5
+    assert found.groupby("respondent_id")["entailment"].std().min() > 0
+
+
+def test_members_trained_on_shuffled_labels_do_not_answer_new_prompts():
+    with pytest.raises(ParameterError, match="own questionnaires"):
+        null_answers("challenges", "shuffled-labels", respondents=2)
+    with pytest.raises(ParameterError, match="There are 8 respondents"):
+        null_answers("gad7", "shuffled-labels", respondents=9)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"null": "nothing"}, "null must be one of random-heads"),
+        ({"respondents": 0}, "must be 1 or more"),
+        ({"layers": 7}, "has 6 layers, not 7"),
+        ({"layers": []}, "must be 1 or more"),
+    ],
+)
+def test_an_impossible_null_is_refused(given, message):
+    with pytest.raises(ParameterError, match=message):
+        null_answers("challenges", **given)
+
+
+def test_shuffled_terms_keep_the_number_of_source_terms_and_are_the_same_for_all():
+    answers = null_answers("gad7", "noise", respondents=2)
+    shuffled = shuffled_terms(answers, seed=5)
+    keys = ["respondent_id", "item_id", "template"]
+    assert (
+        shuffled.groupby(keys)["polarity"].sum() == answers.groupby(keys)["polarity"].sum()
+    ).all()
+    per_term = shuffled.groupby(["item_id", "template", "term"])["polarity"].nunique()
+    assert (per_term == 1).all()
+    changed = (shuffled["polarity"] != answers["polarity"]).mean()
+    assert 0.3 < changed < 0.7
+    assert (shuffled["entailment"] == answers["entailment"]).all()
+
+
+def test_shuffled_weights_are_a_permutation_of_the_words():
+    answers = null_answers("gad7", "noise", respondents=1)
+    shuffled = shuffled_weights(answers, seed=2)
+    before, after = (
+        frame.groupby("intensifier")["weight"].unique().map(list) for frame in (answers, shuffled)
+    )
+    assert (after.map(len) == 1).all()
+    assert sorted(after.sum()) == sorted(before.sum())
+    assert (after != before).any()
+
+
+def test_the_area_under_the_curve_is_that_of_scikit_learn():
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(0)
+    real, null = rng.normal(1, 1, 30).round(1), rng.normal(0, 1, 50).round(1)  # with ties
+    found = power(pd.Series(real), pd.Series(null), bar=1.0)
+    labels = np.repeat([1, 0], [30, 50])
+    assert found["auc"] == pytest.approx(roc_auc_score(labels, np.r_[real, null]))
+    assert found["low"] < found["auc"] < found["high"]
+    assert found["real_pass"] == (real >= 1).mean()
+    assert found["null_pass"] == (null >= 1).mean()
+
+
+def test_the_interval_of_the_area_is_that_of_hanley_and_mcneil():
+    # Their example: 51 abnormal, 58 normal images, area .893, standard error .032.
+    real = pd.Series([1.0] * 51)
+    null = pd.Series([0.0] * 46 + [1.0] * 11 + [0.0])
+    found = power(real, null)
+    half = (found["high"] - found["low"]) / 2
+    assert found["auc"] == pytest.approx(0.905, abs=0.001)
+    assert half / 1.96 == pytest.approx(0.031, abs=0.002)
+
+
+def test_a_missing_criterion_is_no_evidence():
+    found = power(pd.Series([np.nan, 1.0]), pd.Series([0.5, np.nan]), bar=0.4)
+    assert found["auc"] == (1 + 1 + 0 + 0.5) / 4
+    assert found["real_pass"] == 0.5
+    with pytest.raises(ParameterError, match="empty"):
+        power(pd.Series(dtype=float), pd.Series([1.0]))
+
+
+@pytest.mark.parametrize("name", PLACEBOS)
+def test_a_placebo_has_the_form_of_the_anxiety_questionnaire(name):
+    placebo, real = (pm.prompts(pm.load_questionnaire(q)) for q in (name, "gad7"))
+    shape = ["item_id", "template"]
+    for column in ("term", "intensifier"):
+        ours = placebo.groupby(shape)[column].nunique()
+        assert (ours == real.groupby(shape)[column].nunique().iloc[0]).all()
+    assert placebo["item_id"].nunique() == real["item_id"].nunique() == 7
+    assert (placebo.groupby([*shape, "term"])["polarity"].first().groupby(shape).sum() == 0).all()
+
+
+def test_answers_that_bfloat16_cannot_tell_apart_are_named(tmp_path):
+    flat = _save_tiny_model(tmp_path / "flat", spread=0.02)
+    with pytest.warns(UserWarning, match="differ by .* where bfloat16 tells .*dtype='float32'"):
+        pm.ask("challenges", flat, tmp_path / "store", dtype="bfloat16", progress=False)
+    pm.ask("challenges", flat, tmp_path / "store", dtype="float32", progress=False)
+    varied = _save_tiny_model(tmp_path / "varied")
+    pm.ask("challenges", varied, tmp_path / "store", dtype="bfloat16", progress=False)
+
+
+def test_shipped_answers_are_found_by_their_prompts_alone():
+    table = nulls._shipped_table("shuffled-labels")
+    names = {column.rsplit(" ", 1)[0] for column in table}
+    assert len(names) == 8
+    assert table.index.is_unique
