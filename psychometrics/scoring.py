@@ -568,7 +568,7 @@ def _raw(answers: pd.DataFrame, score: str) -> np.ndarray:
     if score == "entailment":
         return entailment
     total = entailment + _probabilities(answers, "contradiction")
-    return np.divide(entailment, total, out=np.full_like(total, 0.5), where=total > 0)
+    return np.divide(entailment, total, out=np.full_like(total, 0.5), where=total != 0)
 
 
 def _probabilities(answers: pd.DataFrame, column: str) -> np.ndarray:

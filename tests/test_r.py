@@ -15,9 +15,10 @@ from psychometrics.studies import diagnostic
 pytestmark = pytest.mark.r
 
 
-def in_r(code: str, table: pd.DataFrame, folder) -> np.ndarray:
+def in_r(code: str, table: pd.DataFrame, folder, needs=("eRm", "psych")) -> np.ndarray:
     """Numbers that R prints for a table it reads as ``d``; skips where R or a package is absent."""
-    packages = 'for (p in c("eRm", "psych")) if (!requireNamespace(p, quietly=TRUE)) quit(status=3)'
+    listed = ", ".join(f'"{name}"' for name in needs)
+    packages = f"for (p in c({listed})) if (!requireNamespace(p, quietly=TRUE)) quit(status=3)"
     if shutil.which("Rscript") is None:
         pytest.skip("R is not installed (Rscript)")
     path = folder / "table.csv"
@@ -25,7 +26,7 @@ def in_r(code: str, table: pd.DataFrame, folder) -> np.ndarray:
     script = f'{packages}; d <- read.csv("{path}"); {code}'
     done = subprocess.run(["Rscript", "-e", script], capture_output=True, text=True, timeout=120)
     if done.returncode == 3:
-        pytest.skip("R lacks eRm or psych (r-cran-erm, r-cran-psych)")
+        pytest.skip(f"R lacks one of {', '.join(needs)} (r-cran-… in lower case)")
     assert done.returncode == 0, done.stderr
     return np.array([float(word) for word in done.stdout.split()])
 
@@ -104,3 +105,52 @@ def test_mantel_haenszel_is_rs(tmp_path):
     assert 1 / ratio == pytest.approx(ours.loc[item, "odds_ratio"], rel=1e-6)
     assert statistic == pytest.approx(ours.loc[item, "chi2"], rel=1e-6)
     assert p == pytest.approx(ours.loc[item, "p"], rel=1e-6)
+
+
+def _of_three_scales(people: int, correlation: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    from tests.test_validity import matrix_of, scored, traits
+
+    items = scored(people, traits(people, correlation) * np.array([[1.0], [1.0], [-1.0]]))
+    return items, matrix_of(items).reset_index(drop=True)
+
+
+@pytest.mark.parametrize(("people", "correlation"), [(60, 0.3), (200, 0.7)])
+def test_factor_models_are_lavaans(people, correlation, tmp_path):
+    from psychometrics.validity import factor_models
+    from tests.test_validity import THREE
+
+    items, table = _of_three_scales(people, correlation)
+    ours = factor_models(items, THREE)
+    names = list(table)
+    blocks = [" + ".join(part) for part in (names[:7], names[7:16], names[16:])]
+    several = "; ".join(f"f{n} =~ {block}" for n, block in enumerate(blocks))
+    kinds = ("chisq", "df", "pvalue", "cfi", "rmsea", "aic", "bic")
+    measures = ", ".join(f'"{name}"' for name in kinds)
+    for row, model in zip(ours.itertuples(), (f"f =~ {' + '.join(names)}", several), strict=True):
+        code = (
+            f"m <- suppressWarnings(lavaan::cfa('{model}', d, std.lv=TRUE)); "
+            f"cat(lavaan::fitMeasures(m, c({measures})), lavaan::lavInspect(m, 'cor.lv'))"
+        )
+        theirs = in_r(code, table, tmp_path, needs=("lavaan",))
+        own = [row.chi2, row.df, row.p, row.cfi, row.rmsea, row.aic, row.bic]
+        assert own == pytest.approx(theirs[:7], rel=1e-4, abs=1e-4)
+    phi = np.abs(theirs[7:].reshape(3, 3))
+    between = ours.iloc[1][["gad7 ~ phq9", "gad7 ~ soc13", "phq9 ~ soc13"]].to_numpy(float)
+    assert np.abs(between) == pytest.approx(phi[[0, 0, 1], [1, 2, 2]], abs=1e-3)
+
+
+@pytest.mark.parametrize(("people", "correlation"), [(60, 0.3), (200, 0.7)])
+def test_omega_hierarchical_is_psychs(people, correlation, tmp_path):
+    from psychometrics.validity import omega_hierarchical
+    from tests.test_validity import THREE
+
+    items, table = _of_three_scales(people, correlation)
+    ours = omega_hierarchical(items, THREE)
+    code = (
+        "m <- suppressWarnings(suppressMessages(psych::omega(d, nfactors=3, plot=FALSE))); "
+        "l <- m$schmid$sl; "
+        "cat(m$omega_h, m$omega.tot, sum(l[, 1]^2) / sum(l[, 'h2']))"
+    )
+    theirs = in_r(code, table, tmp_path, needs=("psych", "GPArotation"))
+    own = ours[["hierarchical", "total", "explained"]].to_numpy(float)
+    assert own == pytest.approx(theirs, abs=0.003)

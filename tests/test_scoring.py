@@ -43,6 +43,14 @@ def test_two_way_matches_the_hand_worked_example():
     )
 
 
+def test_a_missing_answer_is_not_an_even_one():
+    responses = answered("challenges")
+    responses.loc[0, "entailment"] = np.nan
+    for score in ("entailment", "contrast"):
+        with pytest.raises(ParameterError, match="answered each of its"):
+            pss(responses, score)
+
+
 def test_two_way_at_temperature_one_half_squares_the_scores():
     # Columns: .04/.13, .09/.13 and .16/.17, .01/.17.
     first = np.array([0.04 / 0.13, 0.16 / 0.17])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pingouin
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import silhouette_score
 
@@ -145,15 +149,43 @@ def test_too_few_respondents_are_refused(scores):
         validity.correlations(scores.iloc[:3], PAIRS)
 
 
-def test_multitrait_multimethod_matrix_is_over_common_respondents(scores):
+def test_multitrait_multimethod_cells_are_of_complete_pairs_each_with_its_interval(scores):
     noisy = scores + np.random.default_rng(1).normal(scale=0.1, size=scores.shape)
     found = validity.multitrait_multimethod({"nli": scores, "mlm": noisy.iloc[4:]})
-    assert found.shape == (6, 6)
+    assert len(found) == 6 * 7 / 2
+    assert found["kind"].value_counts().to_dict() == {
+        "reliability": 6, "heterotrait-monomethod": 6, "heterotrait-heteromethod": 6,
+        "monotrait-heteromethod": 3,
+    }  # fmt: skip
+    cells = found.set_index(["method_2", "trait_2", "method_1", "trait_1"])
+    cell = cells.loc[("nli", "a", "mlm", "c")]
     expected = stats.spearmanr(scores["a"].iloc[4:], noisy["c"].iloc[4:]).statistic
-    assert found.loc[("nli", "a"), ("mlm", "c")] == pytest.approx(expected)
-    assert found.loc[("nli", "a"), ("mlm", "a")] > 0.9
+    assert (cell["r"], cell["n"]) == (pytest.approx(expected), 20)
+    alone = validity.correlations(
+        pd.DataFrame({"a": scores["a"], "c": noisy["c"].iloc[4:]}), [("a", "c")]
+    )
+    assert [cell["low"], cell["high"]] == pytest.approx(
+        alone[["spearman_low", "spearman_high"]].iloc[0].tolist()
+    )
+    assert cells.loc[("nli", "a", "mlm", "a"), "r"] > 0.9
+    assert cells.loc[("nli", "a", "nli", "b"), "n"] == 24
+    assert found.query("kind == 'reliability'")["r"].isna().all()
     with pytest.raises(ParameterError, match="At least 4 respondents"):
         validity.multitrait_multimethod({"nli": scores, "mlm": noisy.iloc[:3]})
+
+
+def test_multitrait_multimethod_matches_respondents_by_label_and_has_its_diagonal(scores):
+    noisy = scores + np.random.default_rng(1).normal(scale=0.1, size=scores.shape)
+    known = pd.DataFrame(
+        {"alpha": [0.8], "low": [0.7], "high": [0.9]},
+        index=pd.MultiIndex.from_tuples([("mlm", "b")]),
+    )
+    one = validity.multitrait_multimethod({"nli": scores, "mlm": noisy}, known, 50)
+    two = validity.multitrait_multimethod({"nli": scores, "mlm": noisy.iloc[::-1]}, known, 50)
+    pd.testing.assert_frame_equal(one.drop(columns=["low", "high"]),
+                                  two.drop(columns=["low", "high"]))  # fmt: skip
+    diagonal = one.query("kind == 'reliability' and method_1 == 'mlm' and trait_1 == 'b'")
+    assert diagonal[["r", "low", "high"]].iloc[0].tolist() == [0.8, 0.7, 0.9]
 
 
 def test_a_scale_that_is_not_there_and_a_constant_control_are_said(scores):
@@ -169,3 +201,372 @@ def test_a_scale_that_is_not_there_and_a_constant_control_are_said(scores):
     q = [pm.load_questionnaire("challenges")]
     with pytest.raises(ParameterError, match="no answers to 'phq9'"):
         validity.multiverse(responses, q, [("challenges", "phq9")])
+
+
+def test_an_undefined_correlation_has_no_p_and_leaves_the_others_as_they_are(scores):
+    untidy = scores.assign(constant=0.1, gap=scores["b"].where(scores.index != 3), empty=np.nan)
+    pairs = [("a", "constant"), ("a", "gap"), ("a", "empty"), ("a", "b")]
+    found = validity.correlations(untidy, pairs, n_resamples=200).set_index("second")
+    assert found["n"].to_dict() == {"constant": 24, "gap": 23, "empty": 0, "b": 24}
+    numbers = found.drop(columns=["first", "n"])
+    assert numbers.loc[["constant", "empty"]].isna().all(axis=None)
+    assert numbers.loc[["gap", "b"]].notna().all(axis=None)
+    alone = validity.correlations(untidy.drop(index=3), [("a", "b")], n_resamples=200).iloc[0]
+    assert found.loc["gap", "spearman"] == alone["spearman"]
+    assert found.loc["gap", "p"] == alone["p"]
+    # Holm over the two tests that there are.
+    expected = pingouin.multicomp(found.loc[["gap", "b"], "p"].tolist(), method="holm")[1]
+    assert found.loc[["gap", "b"], "p_holm"].tolist() == pytest.approx(list(expected))
+    nothing = validity.correlations(untidy, [("a", "empty")], n_resamples=10)
+    assert nothing["p_holm"].isna().all()
+
+
+def test_samples_in_which_all_are_alike_leave_the_bootstrap_whatever_rounding_leaves():
+    # A mean of four times 0.1 is not 0.1, and its deviations would correlate perfectly.
+    rows = np.full((2, 3), 0.1), np.array([[1.0, 2.0, 4.0], [0.3, 0.3, 0.3]])
+    assert np.isnan(validity._row_correlations(*rows)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: {"scores": pd.concat([s, s])}, "respondent '0' stands twice"),
+        (lambda s: {"scores": s.set_axis(["a", "b", "b"], axis=1)}, "column 'b' stands twice"),
+        (lambda s: {"pairs": []}, "Name pairs of scales"),
+        (lambda s: {"n_resamples": 0}, "n_resamples must be"),
+        (lambda s: {"reliabilities": pd.Series([0.8] * 4, index=list("abca"))}, "each scale once"),
+        (lambda s: {"reliabilities": pd.Series("high", index=list("abc"))}, "give numbers"),
+    ],
+)
+def test_what_correlations_cannot_use_is_said_in_a_sentence(scores, change, message):
+    with pytest.raises(ParameterError, match=message):
+        validity.correlations(**({"scores": scores, "pairs": PAIRS} | change(scores)))
+
+
+def test_reliabilities_are_matched_by_their_labels(scores):
+    given_ = pd.Series({"a": 0.9, "b": 0.8, "c": 0.7})
+    one, two = (
+        validity.correlations(scores, PAIRS, rel, 20)["corrected"] for rel in (given_, given_[::-1])
+    )
+    pd.testing.assert_series_equal(one, two)
+
+
+def test_several_controls_are_held_constant_at_once_and_matched_by_label(scores):
+    rng = np.random.default_rng(5)
+    held = pd.DataFrame({"c": scores["c"], "a": rng.normal(size=24)}, index=scores.index)
+    found = validity.partial_correlations(scores, [("a", "b")], held.iloc[::-1]).iloc[0]
+    ranks = pd.DataFrame({"x": scores["a"], "y": scores["b"], "c": held["c"], "d": held["a"]})
+    inverse = np.linalg.inv(ranks.rank().corr().to_numpy())
+    expected = -inverse[0, 1] / np.sqrt(inverse[0, 0] * inverse[1, 1])
+    assert found["partial"] == pytest.approx(expected)
+    assert found["n"] == 24
+    twice = held.assign(again=held["c"] * 2)
+    again = validity.partial_correlations(scores, [("a", "b")], twice).iloc[0]
+    pd.testing.assert_series_equal(again, found)
+
+
+def test_partial_correlations_leave_out_gaps_and_say_nothing_where_there_is_nothing(scores):
+    control = scores["c"].where(scores.index > 1)
+    found = validity.partial_correlations(scores, [("a", "b"), ("a", "c")], control)
+    assert found["n"].tolist() == [22, 22]
+    short = validity.partial_correlations(scores.iloc[2:], [("a", "b")], scores["c"])
+    assert found["partial"].iloc[0] == short["partial"].iloc[0]
+    # What is held constant is one of the two: nothing is left of it.
+    assert found.loc[1, ["partial", "low", "high", "p"]].isna().all()
+    few = validity.partial_correlations(scores.iloc[:4], [("a", "b")], scores["c"])
+    assert (few["n"].item(), few["partial"].isna().item()) == (4, True)
+    flat = validity.partial_correlations(scores.assign(a=0.1), [("a", "b")], scores["c"])
+    assert flat["partial"].isna().all()
+    with pytest.raises(ParameterError, match="one index"):
+        validity.partial_correlations(scores, PAIRS, scores["c"].set_axis(range(100, 124)))
+    with pytest.raises(ParameterError, match="give numbers"):
+        validity.partial_correlations(scores, PAIRS, scores["c"].astype(str) + "x")
+
+
+def test_silhouettes_of_one_kind_of_terms_are_missing_and_doubled_answers_are_refused():
+    shares = pss(answered("challenges", ["r1"]))
+    found = validity.term_silhouettes(shares[shares["polarity"] == 1])
+    assert found["silhouette"].isna().all()
+    gap = shares.assign(pss=shares["pss"].where(shares.index > 0))
+    assert validity.term_silhouettes(gap)["silhouette"].isna().sum() == 1
+    with pytest.raises(ParameterError, match="two answers of one respondent"):
+        validity.term_silhouettes(pd.concat([shares, shares]))
+
+
+def test_the_multiverse_leaves_out_who_lacks_an_answer_and_says_how_many_are_left():
+    names = ("gad7", "challenges")
+    who = [f"r{n}" for n in range(6)]
+    responses = pd.concat(
+        [answered(name, who, seed=i) for i, name in enumerate(names)], ignore_index=True
+    )
+    questionnaires = [pm.load_questionnaire(name) for name in names]
+    tidy = responses[responses["respondent_id"] != "r5"]
+    expected = validity.multiverse(tidy, questionnaires, [names], (1.0,))
+    assert set(expected["n"]) == {5}
+    last = responses.index[responses["respondent_id"] == "r5"][-1]
+    for untidy in (
+        responses[~((responses["respondent_id"] == "r5") & (responses["questionnaire"] == "gad7"))],
+        responses.assign(
+            entailment=responses["entailment"].mask(responses["respondent_id"] == "r5")
+        ),
+    ):
+        found = validity.multiverse(untidy.sample(frac=1, random_state=1), questionnaires,
+                                    [names], (1.0,))  # fmt: skip
+        assert found["r"].to_numpy() == pytest.approx(expected["r"].to_numpy())
+        assert set(found["n"]) == {5}
+    one_lost = validity.multiverse(responses.drop(index=last), questionnaires, [names], (1.0,))
+    assert set(one_lost["n"]) == {5}
+    with pytest.raises(ParameterError, match="two answers of one respondent"):
+        validity.multiverse(pd.concat([responses, responses]), questionnaires, [names])
+    alike = validity.multiverse(responses.assign(entailment=0.3, contradiction=0.3),
+                                questionnaires, [names], (1.0,))  # fmt: skip
+    assert alike["r"].isna().all()
+
+
+def test_the_multiverse_is_quick():
+    import time
+
+    names = ("gad7", "phq9")
+    questionnaires = [pm.load_questionnaire(name) for name in names]
+    responses = pd.concat([answered(name, [f"r{n}" for n in range(24)]) for name in names])
+    began = time.perf_counter()
+    validity.multiverse(responses, questionnaires, [names])
+    assert time.perf_counter() - began < 2  # 0.3 on a free core
+
+
+def scored(respondents, loadings, noise=1.0, seed=0, names=("gad7", "phq9", "soc13")):
+    """Item scores of scales, each item a loading times its scale's trait, and noise."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for own, name in zip(loadings, names, strict=True):
+        entries = pm.load_questionnaire(name).items
+        values = own[:, None] + noise * rng.normal(size=(respondents, len(entries)))
+        parts.append(
+            pd.DataFrame(
+                {
+                    "respondent_id": np.repeat(
+                        [f"r{n:04}" for n in range(respondents)], len(entries)
+                    ),
+                    "questionnaire": name,
+                    "item_id": [item.id for item in entries] * respondents,
+                    "score": (values * [item.keying for item in entries]).ravel(),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+THREE = [pm.load_questionnaire(name) for name in ("gad7", "phq9", "soc13")]
+
+
+def traits(respondents, correlation, seed=1):
+    rng = np.random.default_rng(seed)
+    shared = rng.normal(size=respondents)
+    own = rng.normal(size=(3, respondents))
+    return np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
+
+
+def matrix_of(items):
+    return pd.concat([pm.scoring.keyed_items(items, q) for q in THREE], axis=1)
+
+
+def test_htmt_is_the_mean_between_over_the_geometric_mean_within():
+    items = scored(12, traits(12, 0.3))
+    found = validity.heterotrait_monotrait(items, THREE, 50).set_index(["first", "second"])
+    r = matrix_of(items).corr()
+    for (one, first), (two, second) in itertools.combinations(
+        [(q.id, [i.id for i in q.items]) for q in THREE], 2
+    ):
+        between = np.mean([r.loc[a, b] for a in first for b in second])
+        within = [
+            np.mean([r.loc[a, b] for a, b in itertools.combinations(own, 2)])
+            for own in (first, second)
+        ]
+        row = found.loc[(one, two)]
+        assert row["htmt"] == pytest.approx(between / np.sqrt(within[0] * within[1]))
+        assert row["low"] < row["htmt"] < row["high"]
+
+
+def test_htmt_recovers_the_correlation_of_the_traits_and_its_interval_holds_it():
+    hits, estimates = [], []
+    for seed in range(20):
+        items = scored(60, traits(60, 0.5, seed=seed), seed=100 + seed)
+        found = validity.heterotrait_monotrait(items, THREE, 200, seed=seed)
+        estimates.append(found["htmt"].mean())
+        hits += list((found["low"] <= 0.5) & (found["high"] >= 0.5))
+    assert np.mean(estimates) == pytest.approx(0.5, abs=0.05)
+    assert np.mean(hits) > 0.88
+
+
+def test_items_of_one_trait_show_the_same_dealt_at_random_as_in_their_own_scales():
+    items = scored(24, traits(24, 1.0))
+    dealt = validity.item_deals(items, THREE, draws=400)
+    ahead = dealt.query("statistic == 'spearman'")
+    assert 0.02 < (ahead["value"] >= ahead["own"]).mean() < 0.98
+    apart = validity.item_deals(scored(24, traits(24, 0.0)), THREE, draws=400)
+    alphas = apart.query("statistic == 'alpha'")
+    assert (alphas["value"] >= alphas["own"]).mean() < 0.02
+    ratios = apart.query("statistic == 'htmt'")
+    assert (ratios["value"] <= ratios["own"]).mean() < 0.02
+
+
+def test_the_questionnaires_own_deal_has_the_values_of_the_functions_for_them():
+    items = scored(20, traits(20, 0.9) * np.array([[1.0], [1.0], [-1.0]]))
+    dealt = validity.item_deals(items, THREE, reverse=["soc13"], draws=3)
+    own = dealt.drop_duplicates(["statistic", "first", "second"]).set_index(
+        ["statistic", "first", "second"]
+    )["own"]
+    wide = pd.DataFrame({q.id: pm.scoring.keyed_items(items, q).mean(axis=1) for q in THREE})
+    rho = wide.corr("spearman")
+    ratio = validity.heterotrait_monotrait(items, THREE, 10).set_index(["first", "second"])["htmt"]
+    for pair in itertools.combinations(wide, 2):
+        assert own["spearman", *pair] == pytest.approx(rho.loc[pair])
+        assert own["htmt", *pair] == pytest.approx(ratio[pair])
+    for q in THREE:
+        keyed = pm.scoring.keyed_items(items, q)
+        assert own["alpha", q.id, ""] == pytest.approx(pm.reliability.alpha(keyed)["alpha"])
+        largest = np.linalg.eigvalsh(keyed.corr())[-1] / keyed.shape[1]
+        assert own["first component", q.id, ""] == pytest.approx(largest)
+    # Turned before the deal and back after it: the dealt correlations have the own one's sign.
+    signs = dealt.query("statistic == 'spearman'")
+    assert (np.sign(signs["value"]) == np.sign(signs["own"])).all()
+    assert dealt["n"].unique().tolist() == [20]
+
+
+def test_components_of_unrelated_items_are_not_kept_and_of_two_traits_two_are():
+    alone = validity.components(scored(60, np.zeros((3, 60))), THREE, draws=200)
+    assert not alone["kept"].any()
+    pair = np.random.default_rng(0).normal(size=(2, 60))
+    two = validity.components(scored(60, pair[[0, 0, 1]]), THREE, draws=200)
+    assert two["kept"].tolist() == [True, True] + [False] * 27
+    assert two["share"].sum() == pytest.approx(1)
+    values = np.linalg.eigvalsh(matrix_of(scored(60, pair[[0, 0, 1]])).corr())[::-1]
+    np.testing.assert_allclose(two["eigenvalue"], values)
+
+
+def test_the_interval_of_the_first_component_covers_its_share_about_as_often_as_it_says():
+    # One trait with loadings of root one half: eigenvalue 1 + 28 / 2 of 29.
+    hits = 0
+    for seed in range(25):
+        found = validity.components(scored(60, traits(60, 1.0, seed), seed=seed), THREE, draws=1)
+        hits += found.loc[0, "low"] <= 15 / 29 <= found.loc[0, "high"]
+    assert hits / 25 >= 0.84
+
+
+def test_one_factor_is_worse_where_traits_differ_and_no_worse_where_they_are_one():
+    apart = validity.factor_models(scored(200, traits(200, 0.4)), THREE).iloc[1]
+    assert apart["proper"]
+    assert apart["difference_p"] < 1e-6
+    assert apart["gad7 ~ phq9"] == pytest.approx(0.4, abs=0.2)
+    # One trait by three short scales: correlations of 1 lie on the edge of what is possible.
+    one = validity.factor_models(scored(200, traits(200, 1.0)), THREE).iloc[1]
+    assert one["difference_p"] > 0.01
+
+
+def test_with_no_more_respondents_than_items_the_likelihood_is_left_to_parcels():
+    items = scored(24, traits(24, 0.3))
+    whole = validity.factor_models(items, THREE)
+    assert whole[["chi2", "p", "cfi", "aic", "difference_p"]].isna().all(axis=None)
+    assert validity.omega_hierarchical(items, THREE).drop(["n", "observed", "proper"]).isna().all()
+    parcels = validity.factor_models(items, THREE, parcels=3, draws=4)
+    assert parcels["draw"].tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert parcels[["chi2", "aic"]].notna().all(axis=None)
+    assert set(parcels["observed"]) == {9}
+    with pytest.raises(ParameterError, match="'gad7' has 7 items, too few for 8 parcels"):
+        validity.factor_models(items, THREE, parcels=8)
+    with pytest.raises(ParameterError, match="two or more observed variables"):
+        validity.factor_models(items, THREE, parcels=1)
+
+
+def test_omega_hierarchical_is_what_the_bifactor_model_says():
+    # Loadings of root one third each on the general and one group factor, by hand.
+    rng = np.random.default_rng(3)
+    general, group = rng.normal(size=3000), rng.normal(size=(3, 3000))
+    items = scored(3000, general + group)
+    sizes = np.array([7, 9, 13])
+    total = (29**2 + (sizes**2).sum() + 29) / 3
+    found = validity.omega_hierarchical(items, THREE)
+    assert found["hierarchical"] == pytest.approx(29**2 / 3 / total, abs=0.03)
+    assert found["total"] == pytest.approx(1 - 29 / 3 / total, abs=0.01)
+    assert found["explained"] == pytest.approx(0.5, abs=0.03)
+
+
+UNTIDY = {
+    "nothing": lambda i: i,
+    "a gap": lambda i: i.assign(score=i["score"].where(i.index != 3)),
+    "a constant item": lambda i: i.assign(score=i["score"].where(i["item_id"] != "gad7_2", 0.1)),
+    "all alike": lambda i: i.assign(score=0.1),
+    "ties": lambda i: i.assign(score=i["score"].round()),
+    "another order": lambda i: i.sample(frac=1, random_state=0),
+    "infinite": lambda i: i.assign(score=i["score"].where(i.index != 3, np.inf)),
+    "text": lambda i: i.assign(score=i["score"].astype(str) + "x"),
+    "twice": lambda i: pd.concat([i, i]),
+    "an item missing": lambda i: i[i["item_id"] != "gad7_2"],
+    "nobody": lambda i: i[:0],
+}
+REFUSED = ("text", "twice", "an item missing", "nobody", "infinite")
+OF_ITEMS = {
+    "item_deals": lambda i: validity.item_deals(i, THREE, draws=5),
+    "heterotrait_monotrait": lambda i: validity.heterotrait_monotrait(i, THREE, 5),
+    "components": lambda i: validity.components(i, THREE, draws=5),
+    "factor_models": lambda i: validity.factor_models(i, THREE, parcels=2),
+    "omega_hierarchical": lambda i: validity.omega_hierarchical(i, THREE, parcels=3).to_frame().T,
+}
+
+
+@pytest.mark.parametrize("name", OF_ITEMS)
+@pytest.mark.parametrize("untidy", UNTIDY)
+@pytest.mark.parametrize("respondents", [3, 4, 8, 40])
+def test_a_statistic_of_items_answers_or_says_why_not(name, untidy, respondents):
+    items = UNTIDY[untidy](scored(respondents, traits(respondents, 0.5)))
+    if respondents - (untidy == "a gap") < 4 or untidy in REFUSED:
+        with pytest.raises(ParameterError, match=r"\.$"):
+            OF_ITEMS[name](items)
+        return
+    found = OF_ITEMS[name](items)
+    assert (found["n"] == respondents - (untidy == "a gap")).all()
+    numbers = found.select_dtypes("number")
+    assert not np.isinf(numbers).any(axis=None)
+    if untidy == "all alike":
+        assert (
+            numbers.filter(["value", "htmt", "share", "chi2", "hierarchical"]).isna().all(axis=None)
+        )
+    if untidy == "another order":
+        pd.testing.assert_frame_equal(
+            found, OF_ITEMS[name](scored(respondents, traits(respondents, 0.5)))
+        )
+
+
+untidy_numbers = st.lists(
+    st.one_of(st.none(), st.sampled_from([0.1, 0.3]), st.floats(-5, 5)), min_size=24, max_size=24
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(untidy_numbers, st.integers(1, 8))
+def test_a_statistic_of_scores_is_of_complete_pairs_or_missing(values, people):
+    table = pd.DataFrame(np.array(values, dtype=float).reshape(8, 3), columns=["x", "y", "z"])
+    table = table.iloc[:people]
+    complete = table[["x", "y"]].dropna()
+    defined = len(complete) >= 4 and (complete.nunique() > 1).all()
+    try:
+        found = validity.correlations(table, [("x", "y")], n_resamples=20).iloc[0]
+        matrix = validity.multitrait_multimethod({"one": table}, n_resamples=20)
+    except ParameterError:
+        assert people < 4
+        return
+    assert found["n"] == len(complete)
+    assert found[["spearman", "pearson", "p", "p_holm"]].notna().all() == defined
+    assert found[["spearman", "pearson", "p", "p_holm"]].isna().all() != defined
+    cell = matrix.set_index(["trait_2", "trait_1"]).loc[("x", "y")]
+    assert cell["n"] == len(complete)
+    assert pd.notna(cell["r"]) == defined
+    try:
+        partial = validity.partial_correlations(table, [("x", "y")], table["z"]).iloc[0]
+    except ParameterError:
+        assert table["z"].nunique() < 2
+        return
+    assert partial["n"] == len(table.dropna())
+    known = partial[["partial", "low", "high", "p"]].notna()
+    assert known.all() or not known.any()
+    assert len(table.dropna()) >= 5 or not known.any()
