@@ -29,7 +29,8 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
     Raises
     ------
     ParameterError
-        It is no DataFrame, lacks a column, or holds text where a number belongs.
+        It is no DataFrame, lacks a column or has it twice, or holds text or infinity where a
+        number belongs.
 
     Examples
     --------
@@ -44,10 +45,16 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
         if column not in table:
             raise ParameterError(f"The table has no column '{column}'; add it.")
     for column in numbers:
-        wrong = table[column].notna() & pd.to_numeric(table[column], errors="coerce").isna()
+        values = table[column]
+        if isinstance(values, pd.DataFrame):
+            raise ParameterError(f"The column '{column}' is there twice; keep one.")
+        figures = pd.to_numeric(values, errors="coerce")
+        wrong = values.notna() & (figures.isna() | (figures.abs() == float("inf")))
+        if not pd.api.types.is_numeric_dtype(values):
+            wrong |= values.map(lambda value: isinstance(value, str))
         if wrong.any():
             raise ParameterError(
-                f"The column '{column}' holds {table[column][wrong].iloc[0]!r}; give numbers."
+                f"The column '{column}' holds {values[wrong].iloc[0]!r}; give numbers."
             )
 
 

@@ -198,7 +198,8 @@ def rater_agreement(ratings: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ParameterError
-        There are fewer than two raters, no item that all of them rated, or one rated it twice.
+        There are fewer than two raters, no item that all of them rated, one rated it twice, or a
+        rating is neither 0 nor 1 nor missing.
 
     References
     ----------
@@ -221,11 +222,17 @@ def rater_agreement(ratings: pd.DataFrame) -> pd.DataFrame:
         raise ParameterError(
             f"{row['rater']} rated {row['criterion']} of {row['item_id']} twice: keep one."
         )
+    given = ratings["rating"].dropna()
+    if (wrong := given[~given.isin([0, 1])]).size:
+        raise ParameterError(f"A rating is 0 or 1, got {wrong.iloc[0]:g}.")
+    if given.empty:
+        raise ParameterError("There are no ratings: read filled sheets.")
     rows = {}
     for criterion, part in ratings.groupby("criterion", sort=False):
         table = part.pivot(index="item_id", columns="rater", values="rating")
         if table.shape[1] < 2:
             raise ParameterError("Agreement needs at least two raters: give another sheet.")
+        table = table.astype("float64").dropna(how="all")
         complete = table.dropna().to_numpy(dtype=int)
         if not len(complete):
             raise ParameterError(

@@ -99,7 +99,8 @@ def compare_means(
     Raises
     ------
     ParameterError
-        A standard deviation below 0, a size below 1, or a level or coverage outside (0, 1).
+        A standard deviation below 0, a size below 1, a level or coverage outside (0, 1), lengths
+        that do not fit, or something is no finite number.
 
     References
     ----------
@@ -113,12 +114,17 @@ def compare_means(
     ('student', 0.18)
     """
     for name, value in (("level", level), ("coverage", coverage)):
-        if not 0 < value < 1:
-            raise ParameterError(f"{name} must lie between 0 and 1, got {value}.")
+        if not isinstance(value, int | float) or not 0 < value < 1:
+            raise ParameterError(f"{name} must lie between 0 and 1, got {value!r}.")
     values = (mean, sd, n, norm_mean, norm_sd, norm_n)
-    m1, s1, n1, m2, s2, n2 = np.broadcast_arrays(
-        *(np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in values)
-    )
+    try:
+        m1, s1, n1, m2, s2, n2 = np.broadcast_arrays(
+            *(np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in values)
+        )
+    except (TypeError, ValueError):
+        raise ParameterError("Numbers are needed, each one or as many as the others.") from None
+    if m1.ndim > 1 or any(np.isinf(x).any() for x in (m1, s1, n1, m2, s2, n2)):
+        raise ParameterError("Means, deviations and sizes must be finite numbers in a row.")
     single = n1 == 1
     if (n1 < 1).any() or (n2 < 2).any() or (s1[~single] < 0).any() or (s2 < 0).any():
         raise ParameterError(
@@ -137,12 +143,13 @@ def compare_means(
         difference = m1 - m2
         t = np.where(se > 0, difference / se, np.nan)
         p = 2 * stats.t.sf(np.abs(t), df)
-        half = stats.t.isf((1 - coverage) / 2, df) * se
+        half = np.where(se > 0, stats.t.isf((1 - coverage) / 2, df) * se, np.nan)
         delta = np.where(s2 > 0, difference / s2, np.nan)
         own = np.where(single, 0.0, s1**2 / (s2**2 * (n1 - 1)))
         spread = np.sqrt(delta**2 / (2 * (n2 - 1)) + own + 1 / (n2 - 1))
         width = stats.norm.isf((1 - coverage) / 2) * spread
-        g = difference / np.sqrt(pooled) * (1 - 3 / (4 * (n1 + n2 - 2) - 1))
+        scale = np.where(pooled > 0, np.sqrt(pooled), np.nan)
+        g = difference / scale * (1 - 3 / (4 * (n1 + n2 - 2) - 1))
     test = np.select([single, equal], ["single", "student"], "welch")
     return pd.DataFrame(
         {
@@ -184,12 +191,16 @@ def compare_norms(
     Raises
     ------
     ParameterError
-        No scale has a norm, or the correction is unknown.
+        No scale has a norm, the correction is unknown, a column is missing, or something is no
+        finite number.
 
     References
     ----------
     Huang et al. (2024), section 3.1; Holm (1979); Benjamini and Hochberg (1995).
     """
+    keys = ["respondent_id", "questionnaire", "scale"]
+    numbers = ["score"] if "score" in getattr(scores, "columns", ()) else ["mean", "sd", "n"]
+    check_columns(scores, keys, numbers)
     if "score" in scores:
         by = [c for c in ("respondent_id", "questionnaire", "mode", "scale") if c in scores]
         scores = score_summary(scores, by)
@@ -197,6 +208,7 @@ def compare_norms(
         norms = [n for n in scores["questionnaire"].unique() if n in questionnaire_names()]
     if not isinstance(norms, pd.DataFrame):
         norms = norm_table(norms)
+    check_columns(norms, keys[1:], ["norm_mean", "norm_sd", "norm_n"])
     table = scores.merge(
         norms.drop(columns="title", errors="ignore"), on=["questionnaire", "scale"]
     )
@@ -235,7 +247,7 @@ def corrected(
     Raises
     ------
     ParameterError
-        The correction is unknown, or a column is missing.
+        The correction is unknown, a column is missing, or a p-value is none.
 
     References
     ----------
@@ -252,7 +264,11 @@ def corrected(
         raise ParameterError(
             f"correction must be holm, fdr_bh, bonferroni or none, got '{correction}'."
         )
-    table = table.copy()
+    if not isinstance(level, int | float) or not 0 < level < 1:
+        raise ParameterError(f"level must lie between 0 and 1, got {level!r}.")
+    table = table.astype({"p": "float64"})
+    if ((table["p"] < 0) | (table["p"] > 1)).any():
+        raise ParameterError("A p-value lies outside 0 to 1; correct it.")
     groups = [table.groupby(c, sort=False).ngroup().astype(str) for c in family]
     key = pd.Series("", index=table.index)
     for group in groups:
@@ -295,6 +311,11 @@ def as_one_respondent(
     >>> bool(table["significant"].item()), bool(as_one_respondent(table)["significant"].item())
     (True, False)
     """
+    check_columns(
+        comparisons,
+        ["respondent_id", "questionnaire", "scale"],
+        ["mean", "norm_mean", "norm_sd", "norm_n"],
+    )
     given = [
         c for c in comparisons if c in ("study", "table", "title", "group", "citation", "mode")
     ]

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from .answers import check_columns
 from .exceptions import ParameterError
+from .intervals import correlation_interval
 from .questionnaires import Questionnaire
 from .scoring import keyed_items
 
@@ -23,17 +25,21 @@ def alpha(items: pd.DataFrame) -> pd.Series:
     Parameters
     ----------
     items : DataFrame, shape (R, I)
-        Keyed item scores, as :func:`psychometrics.scoring.keyed_items` gives them.
+        Keyed item scores, as :func:`psychometrics.scoring.keyed_items` gives them. Respondents
+        with a gap are left out.
 
     Returns
     -------
     Series
-        ``alpha, low, high``.
+        ``alpha, low, high``; ``n``, the respondents without a gap; ``constant``, how many items
+        are the same for all of them, which count among the I items all the same. Alpha and its
+        interval are missing where n is below 3 or the sum of the items does not vary.
 
     Raises
     ------
     ParameterError
-        There are fewer than two items or three respondents, or something is no number.
+        There are fewer than two items or three respondents, an item is there twice, or something
+        is no finite number.
 
     References
     ----------
@@ -46,57 +52,103 @@ def alpha(items: pd.DataFrame) -> pd.Series:
     """
     import pingouin
 
-    _enough(items)
-    value, (low, high) = pingouin.cronbach_alpha(items)
-    return pd.Series({"alpha": value, "low": low, "high": high})
+    whole = _complete(items)
+    found = {"alpha": np.nan, "low": np.nan, "high": np.nan, "n": len(whole)}
+    found["constant"] = int((~_varies(whole)).sum())
+    spread = whole.var().sum()
+    if len(whole) > 2 and whole.sum(axis=1).var() > 1e-12 * spread:
+        found["alpha"], (found["low"], found["high"]) = pingouin.cronbach_alpha(whole)
+    return pd.Series(found)
 
 
 def omega(items: pd.DataFrame) -> float:
-    r"""McDonald's omega (total) from a one-factor model of the items' correlations.
+    r"""McDonald's omega of a one-factor model of the items' correlations.
 
     .. math:: \omega = \frac{(\sum_i \lambda_i)^2}{(\sum_i \lambda_i)^2 + \sum_i (1-\lambda_i^2)}
+
+    The denominator is the variance that the one factor implies. Omega total of several factors,
+    as ``psych::omega`` prints it, divides by the observed variance instead: with items of two
+    factors it is higher.
 
     Parameters
     ----------
     items : DataFrame, shape (R, I)
-        Keyed item scores.
+        Keyed item scores. Respondents with a gap are left out.
 
     Returns
     -------
     float
-        Not a number where an item has no variance, or so few respondents answered that the
-        factor cannot be computed.
+        Missing where the correlations are singular, so that they say nothing about a factor: no
+        more respondents than items (:math:`R \le I`), an item that does not vary, or items that
+        are copies of each other.
 
     Raises
     ------
     ParameterError
         There are fewer than three items, for which one factor is not determined, or fewer than
-        three respondents.
+        three respondents, an item is there twice, or something is no finite number.
 
     References
     ----------
-    McDonald (1999), chapter 6. Loadings by iterated principal axes (statsmodels).
+    McDonald (1999), chapter 6, equation 6.20b. Loadings by iterated principal axes (statsmodels).
 
     Examples
     --------
-    >>> table = pd.DataFrame({"a": [1, 2, 3, 4], "b": [2, 2, 4, 4], "c": [1, 3, 2, 4]})
+    >>> table = pd.DataFrame({"a": [1, 2, 3, 4, 5], "b": [2, 2, 4, 4, 3], "c": [1, 3, 2, 4, 5]})
     >>> round(omega(table), 2)
-    0.86
+    0.82
     """
-    from statsmodels.multivariate.factor import Factor
+    return _omega(_complete(items, least_items=3).to_numpy())
 
-    _enough(items, least_items=3)
-    correlations = np.corrcoef(items.to_numpy(dtype=float), rowvar=False)
-    if not np.isfinite(correlations).all():
-        return float("nan")
-    try:
-        with np.errstate(divide="ignore", invalid="ignore"):  # fewer respondents than items
-            fitted = Factor(corr=correlations, n_factor=1, method="pa").fit(maxiter=500)
-    except np.linalg.LinAlgError:
-        return float("nan")
-    loadings = fitted.loadings[:, 0]
-    common = loadings.sum() ** 2
-    return float(common / (common + (1 - loadings**2).clip(min=0).sum()))
+
+def omega_interval(items: pd.DataFrame) -> pd.Series:
+    r"""McDonald's omega with its 95 % interval, over respondents.
+
+    With the pseudo-values of a jackknife over the n respondents,
+    :math:`\theta_r = n\theta - (n-1)\theta_{(r)}` of :math:`\theta = \ln(1 - \omega)`, the interval
+    is Student's of their mean, around :math:`\theta`.
+
+    Of 24 respondents it holds the true omega in 93 to 96 %, the percentile bootstrap in 90 to 92 %.
+
+    Parameters
+    ----------
+    items : DataFrame, shape (R, I)
+        As for :func:`omega`.
+
+    Returns
+    -------
+    Series
+        ``omega, low, high, n``. The interval is missing too where omega is, or is not defined
+        without one of the respondents.
+
+    Raises
+    ------
+    ParameterError
+        As in :func:`omega`.
+
+    References
+    ----------
+    McDonald (1999), chapter 6; Efron and Tibshirani (1993), chapter 11, for the jackknife;
+    coverage is simulated in ``tests/test_intervals.py``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame(rng.normal(size=(24, 1)) + rng.normal(size=(24, 5)))
+    >>> omega_interval(table).round(2).tolist()
+    [0.81, 0.64, 0.9, 24.0]
+    """
+    whole = _complete(items, least_items=3).to_numpy()
+    n, value = len(whole), _omega(whole)
+    low = high = np.nan
+    if value < 1:
+        without = np.array([_omega(np.delete(whole, r, axis=0)) for r in range(n)])
+        if np.isfinite(without).all() and (without < 1).all():
+            middle = np.log(1 - value)
+            pseudo = n * middle - (n - 1) * np.log(1 - without)
+            half = stats.t.ppf(0.975, n - 1) * pseudo.std(ddof=1) / np.sqrt(n)
+            low, high = 1 - np.exp(middle + half), 1 - np.exp(middle - half)
+    return pd.Series({"omega": value, "low": low, "high": high, "n": n})
 
 
 def item_statistics(items: pd.DataFrame) -> pd.DataFrame:
@@ -105,22 +157,25 @@ def item_statistics(items: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     items : DataFrame, shape (R, I)
-        Keyed item scores.
+        Keyed item scores. Respondents with a gap are left out.
 
     Returns
     -------
     DataFrame
         Indexed by item: ``mean, sd, item_total`` (Pearson's correlation with the sum of the other
-        items), ``alpha_if_dropped``.
+        items) with its 95 % interval ``low, high`` by Fisher's z, ``alpha_if_dropped``, ``n``
+        respondents. The correlation is missing where the item or the others do not vary, the
+        interval also with fewer than four respondents.
 
     Raises
     ------
     ParameterError
-        There are fewer than three items or three respondents, or something is no number.
+        There are fewer than three items or three respondents, an item is there twice, or something
+        is no finite number.
 
     References
     ----------
-    Nunnally and Bernstein (1994), chapter 8.
+    Nunnally and Bernstein (1994), chapter 8; Fisher (1915).
 
     Examples
     --------
@@ -128,22 +183,25 @@ def item_statistics(items: pd.DataFrame) -> pd.DataFrame:
     >>> item_statistics(table).loc["a", "mean"]
     np.float64(2.0)
     """
-    _enough(items, least_items=3)
-    total = items.sum(axis=1)
-    rows = {
-        name: {
-            "mean": items[name].mean(),
-            "sd": items[name].std(),
-            "item_total": items[name].corr(total - items[name]),
-            "alpha_if_dropped": alpha(items.drop(columns=name))["alpha"],
+    whole = _complete(items, least_items=3)
+    rows = {}
+    for name in whole.columns:
+        rest = whole.drop(columns=name)
+        found = correlation_interval(whole[name].to_numpy(), rest.sum(axis=1), method="pearson")
+        rows[name] = {
+            "mean": whole[name].mean(),
+            "sd": whole[name].std(),
+            "item_total": found["r"],
+            "low": found["low"],
+            "high": found["high"],
+            "alpha_if_dropped": alpha(rest)["alpha"] if len(rest) > 2 else np.nan,
+            "n": len(whole),
         }
-        for name in items.columns
-    }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("item_id")
 
 
 def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
-    """Alpha with its interval, and omega, of every scale and subscale.
+    """Alpha and omega with their 95 % intervals, of every scale and subscale.
 
     Parameters
     ----------
@@ -154,13 +212,15 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
     Returns
     -------
     DataFrame
-        ``scale, title, items, alpha, low, high, omega``, one row per scale; omega is missing for
-        two items.
+        ``scale, title, items, n, alpha, low, high, omega, omega_low, omega_high``, one row per
+        scale; ``n`` is the number of respondents without a gap. What few respondents leave
+        undefined is missing: alpha with one item or fewer than three respondents, omega with two
+        items or no more respondents than items.
 
     Raises
     ------
     ParameterError
-        As in :func:`alpha`, or an item has no score.
+        An item was not asked, or something is no finite number.
 
     Examples
     --------
@@ -172,16 +232,24 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
     >>> round(float(reliability_table(items, [gad])["alpha"].iloc[0]), 2)
     0.92
     """
+    check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
     rows = []
     for questionnaire in questionnaires:
-        matrix = keyed_items(items, questionnaire)
         for scale in questionnaire.scales:
-            own = matrix[[item.id for item in questionnaire.members(scale)]]
-            rows.append(
-                {"scale": scale.id, "title": scale.title, "items": own.shape[1]}
-                | alpha(own).to_dict()
-                | {"omega": omega(own) if own.shape[1] > 2 else np.nan}
+            # a scale's own key: an item may count the other way in another scale
+            own = keyed_items(items, questionnaire, scale)
+            n = int(own.notna().all(axis=1).sum())
+            row = {"scale": scale.id, "title": scale.title, "items": own.shape[1], "n": n}
+            row |= dict.fromkeys(
+                ["alpha", "low", "high", "omega", "omega_low", "omega_high"], np.nan
             )
+            if len(own) > 2 and own.shape[1] > 1:
+                row |= alpha(own)[["alpha", "low", "high"]].to_dict()
+            if len(own) > 2 and own.shape[1] > 2:
+                found = omega_interval(own)
+                row |= {"omega": found["omega"]}
+                row |= {"omega_low": found["low"], "omega_high": found["high"]}
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -241,13 +309,20 @@ def generalisability(
     """
     if target not in facets:
         raise ParameterError(f"The target '{target}' must be one of the facets: {list(facets)}.")
-    if unknown := set(levels or {}) - set(facets):
-        raise ParameterError(f"levels names '{min(unknown)}', which is no facet.")
+    for name, number in (levels or {}).items():
+        if name not in facets:
+            raise ParameterError(f"levels names '{name}', which is no facet.")
+        if not isinstance(number, int | np.integer) or number < 1:
+            raise ParameterError(f"levels must be whole numbers from 1, got {number!r}.")
+    _check_resamples(n_resamples)
     order = [target, *(f for f in facets if f != target)]
     check_columns(scores, order, ["score"])
+    if scores.empty:
+        raise ParameterError("There are no scores to generalise from.")
     named = [c for c in ("questionnaire", "scale") if c in scores and c not in facets]
     rows = []
-    for name, part in scores.groupby(named, sort=False) if named else [((), scores)]:
+    parts = scores.groupby(named, sort=False, dropna=False) if named else [((), scores)]
+    for name, part in parts:
         shares = _components(part, list(facets)).set_index("source")["share"]
         cube = _cube(part, order)
         sizes = dict(zip(order, cube.shape, strict=True)) | dict(levels or {})
@@ -316,12 +391,13 @@ def retest(
     """
     check_columns(scores, ["respondent_id", "questionnaire", "scale", occasion], ["score"])
     seen = list(scores[occasion].dropna().unique())
-    if len(seen) < 2 and (first is None or second is None):
-        raise ParameterError(f"'{occasion}' has one value; a retest needs two.")
+    if len(seen) < 2:
+        raise ParameterError(f"'{occasion}' has {len(seen)} values; a retest needs two.")
     first = seen[0] if first is None else first
     second = seen[1] if second is None else second
     rows = []
-    for (name, scale), part in scores.groupby(["questionnaire", "scale"], sort=False):
+    scales = scores.groupby(["questionnaire", "scale"], sort=False, dropna=False)
+    for (name, scale), part in scales:
         if part.duplicated(["respondent_id", occasion]).any():
             raise ParameterError(
                 f"A respondent has two scores at one '{occasion}'; choose one way of asking first."
@@ -370,8 +446,8 @@ def answer_agreement(
     DataFrame
         ``respondent_id, questionnaire, first, second, items`` (answered both ways), ``exact``
         (share of equal answers), ``difference`` (mean absolute, in options), ``kappa, kappa_low,
-        kappa_high`` (quadratic weights), ``rho`` (Spearman). Kappa and rho are missing where one
-        way always answers alike.
+        kappa_high`` (quadratic weights), ``rho`` (Spearman) with ``rho_low, rho_high`` by
+        Fisher's z. Rho is missing where one way always answers alike, kappa where both do.
 
     Raises
     ------
@@ -380,7 +456,7 @@ def answer_agreement(
 
     References
     ----------
-    Cohen (1968); computed by scikit-learn.
+    Cohen (1968); computed by scikit-learn. Bonett and Wright (2000) for the interval of rho.
 
     Examples
     --------
@@ -394,6 +470,7 @@ def answer_agreement(
 
     keys = ["respondent_id", "questionnaire", "item_id", "status", by]
     check_columns(answers, keys, ["value"])
+    _check_resamples(n_resamples)
     rng = np.random.default_rng(seed)
     given = answers[answers["status"] == "ok"]
     rows = []
@@ -405,7 +482,7 @@ def answer_agreement(
             if both.empty:
                 continue
             whole = np.floor(middle.loc[both.index, [a, b]]).astype(int).to_numpy()
-            varied = both.nunique().min() > 1
+            rank = correlation_interval(both[a], both[b])
             kappa, low, high = np.nan, np.nan, np.nan
             if len(np.unique(whole)) > 1:
                 options = np.arange(whole.min(), whole.max() + 1)
@@ -417,17 +494,21 @@ def answer_agreement(
                     "items": len(both), "exact": (whole[:, 0] == whole[:, 1]).mean(),
                     "difference": (both[a] - both[b]).abs().mean(),
                     "kappa": kappa, "kappa_low": low, "kappa_high": high,
-                    "rho": both[a].corr(both[b], method="spearman") if varied else np.nan,
+                    "rho": rank["r"], "rho_low": rank["low"], "rho_high": rank["high"],
                 }
             )  # fmt: skip
     columns = [
         "respondent_id", "questionnaire", "first", "second", "items", "exact", "difference",
-        "kappa", "kappa_low", "kappa_high", "rho",
+        "kappa", "kappa_low", "kappa_high", "rho", "rho_low", "rho_high",
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
 
 
-def _enough(items: pd.DataFrame, least_items: int = 2) -> None:
+def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
+    """The respondents without a gap, as numbers."""
+    if isinstance(items, pd.DataFrame) and items.columns.has_duplicates:
+        twice = items.columns[items.columns.duplicated()][0]
+        raise ParameterError(f"The item '{twice}' is there twice; keep one.")
     check_columns(items, (), items.columns if isinstance(items, pd.DataFrame) else ())
     respondents, number = items.shape
     if respondents < 3 or number < least_items:
@@ -435,6 +516,34 @@ def _enough(items: pd.DataFrame, least_items: int = 2) -> None:
             f"At least 3 respondents and {least_items} items are needed, "
             f"got {respondents} and {number}."
         )
+    table = items.astype("float64")
+    if np.isinf(table.to_numpy()).any():
+        raise ParameterError("An item score is infinite; correct it.")
+    return table.dropna()
+
+
+def _check_resamples(number: int) -> None:
+    if not isinstance(number, int | np.integer) or number < 0:
+        raise ParameterError(f"n_resamples must be a whole number from 0, got {number!r}.")
+
+
+def _varies(table: pd.DataFrame) -> pd.Series:
+    """Whether each column varies, beyond what rounding leaves in a constant."""
+    return (table.max() - table.min()) > 1e-12 * table.abs().max()
+
+
+def _omega(values: np.ndarray) -> float:
+    from statsmodels.multivariate.factor import Factor
+
+    n, number = values.shape
+    if n <= number or not _varies(pd.DataFrame(values)).all():
+        return float("nan")
+    correlations = np.corrcoef(values, rowvar=False)
+    if np.linalg.matrix_rank(correlations, tol=1e-8, hermitian=True) < number:
+        return float("nan")
+    loadings = Factor(corr=correlations, n_factor=1, method="pa").fit(maxiter=500).loadings[:, 0]
+    common = loadings.sum() ** 2
+    return float(common / (common + (1 - loadings**2).clip(min=0).sum()))
 
 
 def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from scipy import stats
 
 from .answers import check_columns
 from .exceptions import ParameterError
+from .intervals import correlation_interval
 from .questionnaires import Questionnaire
 from .scoring import keyed_items, pss
 
@@ -91,7 +93,7 @@ def response_styles(
         if part.empty:
             raise ParameterError(f"There are no answers to {name}.")
         if stray := set(part["item_id"]) - {item.id for item in questionnaire.items}:
-            raise ParameterError(f"{name} has no item '{min(stray)}'; correct the answers.")
+            raise ParameterError(f"{name} has no item '{min(map(str, stray))}'; correct the answers.")
         tables.append(_styles(part, questionnaire, keys))
     return pd.concat(tables, ignore_index=True)
 
@@ -177,7 +179,8 @@ def decisiveness(shares: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        Root mean square deviation from the even spread, in per cent of it, by respondent.
+        Root mean square deviation from the even spread, in per cent of it, by respondent; over
+        the answers that are there, missing if none is.
 
     Examples
     --------
@@ -189,8 +192,8 @@ def decisiveness(shares: pd.DataFrame) -> pd.Series:
     >>> decisiveness(pss(answers)).round().tolist()
     [57.0, 29.0]
     """
-    check_columns(shares, (), ["pss"])
     keys = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]
+    check_columns(shares, keys, ["pss"])
     even = 1 / shares.groupby(keys)["pss"].transform("size")
     squares = ((shares["pss"] - even) / even) ** 2
     return 100 * squares.groupby(shares["respondent_id"], sort=False).mean().pow(0.5)
@@ -201,11 +204,15 @@ def source_inverse_correlation(
     questionnaires: Sequence[Questionnaire],
     score: str = "entailment",
     temperature: float = 1.0,
-) -> pd.Series:
-    """Spearman correlation of scores from source terms and from reversed inverse terms.
+    normalised: Literal["both", "intensifiers", "none"] = "both",
+) -> pd.DataFrame:
+    r"""Spearman correlation of scores from source terms and from reversed inverse terms.
 
     Agreeing with everything raises the one and lowers the other, so that it shows as a negative
-    correlation.
+    correlation, **if** the score is taken before source and inverse terms are set against each
+    other. The two-way normalisation divides by the sum over both kinds, so that what one kind
+    gains the other loses: after it even independent noise correlates at +0.90, and a high
+    correlation is no evidence.
 
     Parameters
     ----------
@@ -214,15 +221,25 @@ def source_inverse_correlation(
     questionnaires : sequence of Questionnaire
     score, temperature
         As in :func:`psychometrics.scoring.item_scores`.
+    normalised : {"both", "intensifiers", "none"}
+        Scores over terms and intensifiers, the :func:`psychometrics.scoring.two_way` score; over
+        the intensifiers of each term only, which leaves agreeing visible; or raw.
 
     Returns
     -------
-    Series
-        Correlations over respondents, by questionnaire.
+    DataFrame
+        Indexed by questionnaire: ``n`` respondents, ``rho`` and its 95 % interval ``low, high`` by
+        Fisher's z. Missing where scores do not vary, or with fewer than three respondents.
+
+    Raises
+    ------
+    ParameterError
+        An answer is missing or there twice, or ``normalised`` is unknown.
 
     References
     ----------
-    Spearman (1904); Soto et al. (2008) for balanced keys.
+    Spearman (1904); Bonett and Wright (2000) for the interval; Soto et al. (2008) for balanced
+    keys.
 
     Examples
     --------
@@ -230,28 +247,108 @@ def source_inverse_correlation(
     >>> table = prompts(load_questionnaire("challenges"))
     >>> answers = pd.concat(
     ...     [table.assign(respondent_id=r, entailment=0.5 + s * table["polarity"] * table["weight"])
-    ...      for r, s in (("a", 0.1), ("b", 0.05))])
-    >>> source_inverse_correlation(answers, [load_questionnaire("challenges")]).round(2).tolist()
+    ...      for r, s in (("a", 0.1), ("b", 0.05), ("c", 0.02))])
+    >>> found = source_inverse_correlation(answers, [load_questionnaire("challenges")])
+    >>> found["rho"].round(2).tolist()
     [1.0]
     """
+    table = balanced_pairs(responses, questionnaires, score, temperature, normalised)
+    rows = {}
+    for questionnaire in questionnaires:
+        own = table[table["questionnaire"] == questionnaire.id]
+        found = correlation_interval(own["source"].to_numpy(), own["inverse"].to_numpy())
+        rows[questionnaire.id] = found.rename({"r": "rho"}).to_dict()
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("questionnaire")
+
+
+def balanced_pairs(
+    responses: pd.DataFrame,
+    questionnaires: Sequence[Questionnaire],
+    score: str = "entailment",
+    temperature: float = 1.0,
+    normalised: Literal["both", "intensifiers", "none"] = "intensifiers",
+) -> pd.DataFrame:
+    r"""Agreeing and content of each respondent, from items asked with source and inverse terms.
+
+    An item asked with both kinds of terms is a pair of opposite statements. With the weights
+    :math:`s` that source terms and :math:`i` that inverse terms get, the latter reversed,
+
+    .. math:: A = \tfrac12 \overline{(s - i)}, \qquad C = \tfrac12 \overline{(s + i)}
+
+    is what a respondent gives to both alike, and what it gives to the one against the other.
+
+    Parameters
+    ----------
+    responses, questionnaires, score, temperature, normalised
+        As in :func:`source_inverse_correlation`. After normalisation over the terms, agreeing is
+        removed by construction.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire, source, inverse`` (reversed), both by the items' keys, in
+        units of the item scores; ``content``, the mean of the two; ``agreeing``, half their
+        difference before keys are applied, positive where frequent words are preferred whatever
+        the term.
+
+    Raises
+    ------
+    ParameterError
+        As there.
+
+    References
+    ----------
+    Soto et al. (2008) for balanced keys.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> yes = table.assign(respondent_id="a", entailment=0.5 + 0.1 * table["weight"])
+    >>> balanced_pairs(yes, [load_questionnaire("challenges")]).round(3)[
+    ...     ["content", "agreeing"]].to_numpy().tolist()
+    [[0.0, 0.206]]
+    """
+    if normalised not in ("both", "intensifiers", "none"):
+        raise ParameterError(
+            f"normalised must be both, intensifiers or none, got '{normalised}'."
+        )
     shares = pss(responses, score, temperature)
+    if normalised != "both":
+        sharp = shares["raw"].clip(lower=1e-12) ** (1 / temperature)
+        terms = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]
+        whole = sharp.groupby([shares[k] for k in terms]).transform("sum")
+        shares["pss"] = sharp / whole if normalised == "intensifiers" else shares["raw"]
     shares["score"] = shares["pss"] * shares["weight"] * shares["polarity"]
     keys = ["respondent_id", "questionnaire", "item_id"]
-    found = {}
+    parts = []
     for questionnaire in questionnaires:
+        own = shares[shares["questionnaire"] == questionnaire.id]
+        if own.empty:
+            raise ParameterError(f"There are no answers to {questionnaire.id}.")
+        means = own.groupby([*keys, "polarity"])["score"].mean().unstack("polarity")
+        means = means.reindex(columns=[1, -1]).reset_index()
         source, inverse = (
-            keyed_items(
-                shares[shares["polarity"] == polarity].groupby(keys)["score"].mean().reset_index(),
-                questionnaire,
-            ).mean(axis=1)
-            for polarity in (1, -1)
+            keyed_items(means.rename(columns={kind: "score"}), questionnaire) for kind in (1, -1)
         )
-        found[questionnaire.id] = source.corr(inverse, "spearman")
-    return pd.Series(found)
+        key = pd.Series(questionnaire.keys())
+        table = pd.DataFrame(
+            {
+                "source": source.mean(axis=1),
+                "inverse": inverse.mean(axis=1),
+                "agreeing": ((source - inverse) * key).mean(axis=1) / 2,
+            }
+        )
+        table.insert(2, "content", (table["source"] + table["inverse"]) / 2)
+        table.insert(0, "questionnaire", questionnaire.id)
+        parts.append(table.rename_axis("respondent_id").reset_index())
+    return pd.concat(parts, ignore_index=True)
 
 
 def _styles(part: pd.DataFrame, questionnaire: Questionnaire, keys: list[str]) -> pd.DataFrame:
     ends = {item.id: [o.value for o in questionnaire.choices(item)] for item in questionnaire.items}
+    if not all(ends.values()):
+        raise ParameterError(f"{questionnaire.id} has no options; its prompts have other styles.")
     low = part["item_id"].map(lambda i: min(ends[i]))
     high = part["item_id"].map(lambda i: max(ends[i]))
     count = part["item_id"].map(lambda i: len(ends[i]))

@@ -7,28 +7,32 @@ import pandas as pd
 
 from .answers import check_columns
 from .exceptions import ParameterError
-from .intervals import bootstrap_mean
+from .intervals import correlation_interval, mean_interval
 
 
-def trends(shares: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """Mean PSS by polarity and intensifier over respondents, with bootstrap intervals.
+def trends(shares: pd.DataFrame) -> pd.DataFrame:
+    """Mean PSS by polarity and intensifier over respondents, with 95 % intervals.
 
     Parameters
     ----------
     shares : DataFrame
         PSS per prompt, as :func:`psychometrics.scoring.pss` gives it.
-    seed : int
-        Seed of the bootstrap over the R respondents.
 
     Returns
     -------
     DataFrame
-        ``polarity, intensifier, weight, mean, low, high``, intensifiers from least to most;
-        probabilities that sum to one over the intensifiers of a polarity.
+        ``polarity, weight, intensifier, mean, low, high, n``, intensifiers from least to most;
+        probabilities that sum to one over the intensifiers of a polarity. The interval is
+        :func:`psychometrics.intervals.mean_interval` over the n respondents, and missing for one.
+
+    Raises
+    ------
+    ParameterError
+        There are no answers, a column is missing, or something is no finite number.
 
     References
     ----------
-    Reuben et al. (2024), figure 2.
+    Reuben et al. (2024), figure 2; Hall (1992) for the interval.
 
     Examples
     --------
@@ -42,9 +46,11 @@ def trends(shares: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     """
     check_columns(shares, ["respondent_id", "polarity", "intensifier"], ["level", "weight", "pss"])
     keys = ["polarity", "level", "weight", "intensifier"]
+    _some(shares)
     table = shares.groupby([*keys, "respondent_id"], sort=False)["pss"].mean().unstack()
-    low, high = bootstrap_mean(table.to_numpy(), seed=seed)
-    frame = table.mean(axis=1).rename("mean").reset_index().assign(low=low, high=high)
+    low, high = mean_interval(table.to_numpy(dtype=float))
+    frame = table.mean(axis=1).rename("mean").reset_index()
+    frame = frame.assign(low=low, high=high, n=table.notna().sum(axis=1).to_numpy())
     return frame.sort_values(["polarity", "level"], ascending=[False, True]).drop(columns="level")
 
 
@@ -65,7 +71,13 @@ def separation(shares: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         ``respondent_id, questionnaire, item_id, source, inverse, separation``, all in units of
-        the weights: the expected weight when an intensifier is drawn from the PSS.
+        the weights: the expected weight when an intensifier is drawn from the PSS. Missing where
+        an item has no inverse terms, or an answer is.
+
+    Raises
+    ------
+    ParameterError
+        There are no answers, a column is missing, or something is no finite number.
 
     Examples
     --------
@@ -78,11 +90,15 @@ def separation(shares: pd.DataFrame) -> pd.DataFrame:
     [3.3]
     """
     check_columns(shares, ["respondent_id", "questionnaire", "item_id"], ["weight", "pss"])
+    _some(shares)
     weighted = shares.assign(weighted=shares["pss"] * shares["weight"])
     keys = ["respondent_id", "questionnaire", "item_id"]
-    per_term = weighted.groupby([*keys, "template", "polarity", "term"])["weighted"].sum()
-    table = per_term.groupby([*keys, "polarity"]).mean().unstack("polarity")
-    table = table.rename(columns={1: "source", -1: "inverse"})[["source", "inverse"]]
+    rows = weighted.groupby([*keys, "template", "polarity", "term"])["weighted"]
+    # a sum without one of its words would be another sum
+    per_term = rows.sum().where(rows.count() == rows.size())
+    table = per_term.groupby([*keys, "polarity"]).agg(_whole_mean).unstack("polarity")
+    table = table.rename(columns={1: "source", -1: "inverse"})
+    table = table.reindex(columns=["source", "inverse"])
     table.columns.name = None
     return table.assign(separation=table["source"] - table["inverse"]).reset_index()
 
@@ -98,7 +114,14 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``source, inverse`` (correlations from -1 to 1), indexed by ``respondent_id``.
+        ``source, inverse`` (correlations from -1 to 1), indexed by ``respondent_id``. Missing
+        where the PSS do not vary, or there are no such terms. Of some of the intensifiers only
+        if ``shares`` has only their rows.
+
+    Raises
+    ------
+    ParameterError
+        There are no answers, a column is missing, or something is no finite number.
 
     References
     ----------
@@ -116,12 +139,16 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     """
     check_columns(shares, ["respondent_id", "polarity", "intensifier"], ["weight", "pss"])
     keys = ["respondent_id", "polarity"]
+    _some(shares)
     means = shares.groupby([*keys, "intensifier", "weight"])["pss"].mean().reset_index()
-    ranks = means.assign(
-        pss=means.groupby(keys)["pss"].rank(), weight=means.groupby(keys)["weight"].rank()
-    )
-    table = ranks.groupby(keys)[["pss", "weight"]].corr().xs("pss", level=-1)["weight"].unstack()
-    return table.rename(columns={1: "source", -1: "inverse"})[["source", "inverse"]]
+    found = {
+        key: correlation_interval(part["weight"], part["pss"])["r"]
+        for key, part in means.groupby(keys, sort=True)
+    }
+    index = pd.MultiIndex.from_tuples(found, names=keys)
+    table = pd.Series(found.values(), index=index, dtype=float).unstack()
+    table = table.rename(columns={1: "source", -1: "inverse"}).rename_axis(columns=None)
+    return table.reindex(columns=["source", "inverse"])
 
 
 def normalisation_steps(
@@ -151,7 +178,8 @@ def normalisation_steps(
     Raises
     ------
     ParameterError
-        There are no such answers.
+        There are no such answers, an answer is there twice or missing, or the temperature is not
+        positive.
 
     References
     ----------
@@ -167,6 +195,10 @@ def normalisation_steps(
     >>> list(normalisation_steps(pss(answers), "a", table["item_id"][0]))
     ['raw', 'over_terms', 'pss']
     """
+    keys = ["respondent_id", "item_id", "template", "term", "intensifier"]
+    check_columns(shares, keys, ["raw", "pss"])
+    if not isinstance(temperature, int | float) or not 0 < temperature < np.inf:
+        raise ParameterError(f"temperature must be a positive number, got {temperature!r}.")
     chosen = shares[
         (shares["respondent_id"] == respondent_id)
         & (shares["item_id"] == item_id)
@@ -176,12 +208,18 @@ def normalisation_steps(
         raise ParameterError(
             f"There are no answers of {respondent_id} to {item_id}, template {template}."
         )
+    grid = chosen.groupby(["term", "intensifier"])["raw"].count().unstack()
+    if not (grid == 1).all(axis=None):
+        raise ParameterError(
+            f"{respondent_id} has not answered each prompt of {item_id}, template {template}, "
+            "once; ask it again."
+        )
     terms, words = chosen["term"].unique(), chosen["intensifier"].unique()
     raw, pss = (
         chosen.pivot(index="term", columns="intensifier", values=column).loc[terms, words]
         for column in ("raw", "pss")
     )
-    sharpened = raw ** (1 / temperature)
+    sharpened = (raw.clip(lower=1e-12) / raw.max().clip(lower=1e-12)) ** (1 / temperature)
     return {"raw": raw, "over_terms": sharpened / sharpened.sum(), "pss": pss}
 
 
@@ -201,7 +239,14 @@ def normalisation_effect(shares: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Rows ``raw score`` and ``PSS``, columns ``terms, intensifiers, pairing``, rows sum to one:
-        means of the shares over items, templates and respondents.
+        means of the shares over items, templates and respondents; tables that do not vary are
+        left out, and the row is missing if none does.
+
+    Raises
+    ------
+    ParameterError
+        There are no answers, a column is missing, something is no finite number, or a respondent
+        has not answered every prompt of a template once.
 
     References
     ----------
@@ -219,14 +264,29 @@ def normalisation_effect(shares: pd.DataFrame) -> pd.DataFrame:
     """
     keys = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]
     check_columns(shares, [*keys, "intensifier"], ["level", "raw", "pss"])
+    _some(shares)
     split = {"raw score": [], "PSS": []}
-    for _, part in shares.groupby(["questionnaire", "item_id", "template"], sort=False):
+    for key, part in shares.groupby(["questionnaire", "item_id", "template"], sort=False):
         part = part.sort_values(["respondent_id", "polarity", "term", "level", "intensifier"])
-        shape = (-1, part["term"].nunique(), part["intensifier"].nunique())
+        terms = len(part[["polarity", "term"]].drop_duplicates())
+        shape = (-1, terms, part["intensifier"].nunique())
+        cells = ["respondent_id", "polarity", "term", "intensifier"]
+        whole = part["respondent_id"].nunique() * shape[1] * shape[2]
+        if part.duplicated(cells).any() or len(part) != whole or part[["raw", "pss"]].isna().any(
+            axis=None
+        ):
+            raise ParameterError(
+                f"{key[0]}, item {key[1]}, template {key[2]}: every respondent must have answered "
+                "each of its prompts once; ask it again."
+            )
         for label, column in (("raw score", "raw"), ("PSS", "pss")):
             split[label].append(_variance_shares(part[column].to_numpy().reshape(shape)))
     columns = ["terms", "intensifiers", "pairing"]
-    means = {label: np.concatenate(parts).mean(axis=0) for label, parts in split.items()}
+    means = {}
+    for label, parts in split.items():
+        found = np.concatenate(parts)
+        found = found[np.isfinite(found).all(axis=1)]
+        means[label] = found.mean(axis=0) if len(found) else np.full(3, np.nan)
     return pd.DataFrame(means, index=columns).T
 
 
@@ -244,4 +304,16 @@ def _variance_shares(scores: np.ndarray) -> np.ndarray:
         ],
         axis=-1,
     )
-    return squares / squares.sum(axis=-1, keepdims=True)
+    whole = squares.sum(axis=-1, keepdims=True)
+    constant = np.ptp(logs, axis=(-2, -1))[..., None] <= 1e-12 * np.abs(logs).max()
+    return np.divide(squares, whole, out=np.full_like(squares, np.nan), where=~constant & (whole > 0))
+
+
+def _some(shares: pd.DataFrame) -> None:
+    if shares.empty:
+        raise ParameterError("There are no answers; ask a questionnaire first.")
+
+
+def _whole_mean(values: pd.Series) -> float:
+    """The mean, missing if one of them is."""
+    return values.mean(skipna=False)

@@ -107,7 +107,7 @@ def test_source_and_inverse_terms_agree_unless_a_respondent_says_yes_to_all():
     stance = responses["polarity"] * responses["weight"]
     q = pm.load_questionnaire("challenges")
     content = responses.assign(entailment=0.5 + 0.1 * strength * stance)
-    assert source_inverse_correlation(content, [q])["challenges"] == pytest.approx(1)
+    assert source_inverse_correlation(content, [q]).loc["challenges", "rho"] == pytest.approx(1)
     nothing = responses.assign(entailment=0.5 + 0.1 * strength * responses["weight"])
     spread = pm.item_scores(nothing)["score"].abs().max()
     assert spread < 1e-6, "two-way normalisation removes saying yes altogether"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import spearmanr
+from scipy.stats import spearmanr, t
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.trends import (
@@ -50,11 +50,14 @@ def test_trends_are_means_over_respondents_in_the_order_of_the_levels():
             shares([0.3, 0.2, 0.3, 0.2], [0.4, 0.3, 0.2, 0.1], "b"),
         ]
     )
-    curves = trends(frame, seed=1)
+    curves = trends(frame)
     source = curves[curves["polarity"] == 1]
     assert source["intensifier"].tolist() == ["never", "rarely", "often", "always"]
     assert source["mean"].tolist() == pytest.approx([0.2, 0.2, 0.3, 0.3])
-    assert source["low"].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.2])
+    # two respondents have no skewness: Student's interval with one degree of freedom
+    half = t.ppf(0.975, 1) * 0.1
+    assert source["low"].tolist() == pytest.approx([0.2 - half, 0.2, 0.3, 0.3 - half])
+    assert source["n"].tolist() == [2, 2, 2, 2]
     inverse = curves[curves["polarity"] == -1]
     assert inverse["high"].tolist() == pytest.approx(inverse["mean"].tolist())
 
@@ -109,9 +112,37 @@ def test_variance_shares_sum_to_one_and_ignore_the_unit(scores):
 
 
 def test_steps_of_answers_that_are_not_there_and_missing_columns_are_said():
-    frame = shares([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1])
+    frame = shares([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]).assign(raw=0.5)
+    with pytest.raises(ParameterError, match="not answered each prompt"):
+        normalisation_steps(frame.iloc[1:], "a", "q_1")
+    with pytest.raises(ParameterError, match="once; ask it again"):
+        normalisation_effect(frame.iloc[1:])
+    with pytest.raises(ParameterError, match="temperature must be a positive"):
+        normalisation_steps(frame, "a", "q_1", temperature=0)
     with pytest.raises(ParameterError, match="no answers of b to q_1, template 1"):
         normalisation_steps(frame, "b", "q_1")
     for function in (trends, separation, monotony, normalisation_effect):
         with pytest.raises(ParameterError, match="no column 'pss'"):
             function(frame.assign(raw=1.0).drop(columns="pss"))
+
+
+def test_one_respondent_has_no_interval_and_a_constant_no_trend():
+    frame = shares([0.25] * 4, [0.4, 0.3, 0.2, 0.1])
+    assert trends(frame)[["low", "high"]].isna().all(axis=None)
+    assert np.isnan(monotony(frame).loc["a", "source"])
+    assert normalisation_effect(frame.assign(raw=0.5)).loc["raw score"].isna().all()
+
+
+def test_items_without_inverse_terms_have_no_separation():
+    frame = shares([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]).query("polarity == 1")
+    row = separation(frame).iloc[0]
+    assert row["source"] == pytest.approx(0.7)
+    assert np.isnan(row["inverse"])
+    assert np.isnan(row["separation"])
+    assert np.isnan(monotony(frame)["inverse"].item())
+
+
+def test_a_gap_leaves_the_separation_open_instead_of_counting_as_nothing():
+    frame = shares([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1])
+    frame.loc[3, "pss"] = np.nan
+    assert np.isnan(separation(frame)["source"].item())

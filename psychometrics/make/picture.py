@@ -16,8 +16,8 @@ from ..trends import trends
 def _main() -> None:
     loaded = load_questionnaire("gad7")
     answers = ask(loaded, "embedded")
-    curves = trends(pss(answers), seed=1)
-    scores = scale_intervals(item_scores(answers), loaded, seed=1)
+    curves = trends(pss(answers))
+    scores = scale_intervals(item_scores(answers), loaded)
     figures.style()
     figure, axes = plt.subplots(1, 2, figsize=(12, 4.8))
     figures.overview(curves, scores, f"{loaded.short_title}, mean item score", axes)
