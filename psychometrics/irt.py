@@ -10,6 +10,10 @@ which items sit at such a limit; items of language models often do (many have a 
 So the binary models are fitted here, with limits that are wide and reported, and the tests hold
 them to mirt's where no limit is reached; girth's conditional fit stops within 5 logits of zero and
 at a tolerance of 1e-3. Graded responses are left to mirt, whose limits are out of the way there.
+
+Answers and parameters are matched by the items' labels, whatever the order. Missing answers are
+left out everywhere but in the conditional fit and the graded model, which refuse them; what is
+undefined is missing, and so are its p value and its standard error.
 """
 
 from __future__ import annotations
@@ -17,7 +21,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from .answers import check_numbers
 from .exceptions import ParameterError
+from .items import as_numbers
 
 MODELS = ("rasch", "1pl", "2pl", "3pl")
 SLOPE_LIMIT = 8.0
@@ -42,15 +48,25 @@ def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
     -------
     DataFrame
         Indexed by item: ``discrimination, difficulty, intercept`` (minus their product),
-        ``guessing, at_limit``. Difficulty is missing where the discrimination is zero. An item
+        ``guessing, at_limit, se``. Difficulty is missing where the discrimination is zero. An item
         that everyone solved has difficulty minus infinity, one that no one solved plus infinity,
         and no discrimination beyond what the model fixes: the likelihood grows without end as it
         moves out. ``at_limit`` marks parameters held at ``SLOPE_LIMIT`` or ``GUESSING_LIMITS``.
+        ``se`` is the standard error of the difficulty, from the observed information of all
+        parameters that are at no limit; missing where the difficulty is not finite or the
+        information is not positive definite.
 
     Raises
     ------
     ParameterError
-        The model is unknown, an answer is neither 0 nor 1, or fewer than two items have variance.
+        The model is unknown, an answer is neither 0 nor 1, no one answered an item, or fewer than
+        two items have variance.
+
+    Notes
+    -----
+    Abilities are averaged out on 121 points from -7.2 to 7.2. With equal steps of 0.12 that is
+    exact to about 1e-8 logits at any slope allowed. Where abilities are *not* normal, difficulties are off all the same:
+    use :func:`fit_conditional`.
 
     References
     ----------
@@ -68,16 +84,22 @@ def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
         raise ParameterError(f"model='{model}' is unknown; it is one of {', '.join(MODELS)}.")
     answers = _binary(answers)
     share = answers.mean()
+    if share.isna().any():
+        raise ParameterError(f"no one answered '{share.index[share.isna()][0]}'; leave it out.")
     finite = answers.columns[(share > 0) & (share < 1)]
     if len(finite) < 2:
         raise ParameterError(f"{model} needs two items with variance or more, here {len(finite)}.")
     x, observed = _filled(answers[finite])
+    starts = _first_slopes(x) if model in ("2pl", "3pl") else None
+    # Respondents with the same answers have the same likelihood.
+    patterns, counts = np.unique(np.c_[x, observed], axis=0, return_counts=True)
+    x, observed = np.hsplit(patterns, 2)
     theta, weights = _grid()
     n = len(finite)
     start = np.log(share[finite] / (1 - share[finite])).to_numpy() * 1.2
     blocks, bounds = [start], [(-40.0, 40.0)] * n
     if model in ("2pl", "3pl"):
-        blocks.append(_first_slopes(x))
+        blocks.append(starts)
         bounds += [(-SLOPE_LIMIT, SLOPE_LIMIT)] * n
     if model == "1pl":
         blocks.append(np.ones(1))
@@ -88,7 +110,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
 
     def loss(vector: np.ndarray) -> tuple[float, np.ndarray]:
         intercept, slope, guess = _unpack(vector, n, model)
-        return _loss(intercept, slope, guess, x, observed, theta, weights, model)
+        return _loss(intercept, slope, guess, x, observed, counts, theta, weights, model)
 
     result = minimize(
         loss, np.concatenate(blocks), jac=True, method="L-BFGS-B", bounds=bounds,
@@ -112,6 +134,10 @@ def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
     frame["at_limit"] = (np.abs(slope) > SLOPE_LIMIT - 1e-6) | (
         (model == "3pl") & ((guess > high - 1e-4) | (guess < low + 1e-5))
     )
+    free = np.array([low + 1e-5 < value < high - 1e-5 for value, (low, high) in
+                     zip(result.x, bounds, strict=True)])  # fmt: skip
+    frame["se"] = _difficulty_errors(lambda v: loss(v)[1], result.x, free, n, model)
+    frame.loc[~np.isfinite(frame["difficulty"]), "se"] = np.nan
     frame = frame.reindex(answers.columns)
     frame["at_limit"] = frame["at_limit"].eq(True)
     frame.loc[share == 1, "difficulty"], frame.loc[share == 0, "difficulty"] = -np.inf, np.inf
@@ -122,7 +148,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
     return frame
 
 
-def fit_conditional(answers: pd.DataFrame) -> pd.Series:
+def fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
     r"""Rasch difficulties by conditional maximum likelihood: nothing is assumed of the abilities.
 
     Given how many items a respondent solved, which ones they were no longer depends on ability.
@@ -139,26 +165,31 @@ def fit_conditional(answers: pd.DataFrame) -> pd.Series:
 
     Returns
     -------
-    Series, shape (I,)
-        Difficulties in logits, centred on zero over the finite ones; infinite for items that
-        everyone or no one solved.
+    DataFrame
+        Indexed by item: ``difficulty`` in logits, centred on zero over the finite ones; infinite
+        for items that everyone or no one solved. ``se``, its standard error under that centring,
+        from the information of the conditional likelihood; missing where it is infinite.
 
     Raises
     ------
     ParameterError
-        An answer is neither 0 nor 1, or fewer than two items have variance.
+        An answer is neither 0 nor 1, fewer than two items have variance, or the likelihood has
+        no maximum. It has one if, and only if, from every item a chain leads to every other in
+        which somebody solved one item and missed the next. Perfect Guttman patterns have no
+        chain from a hard item back to an easier one.
 
     References
     ----------
-    Andersen (1970).
+    Andersen (1970); Fischer (1981) for the condition.
 
     Examples
     --------
     >>> x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [0, 0, 0, 1]})
-    >>> fit_conditional(x).round(3).tolist()  # half the log of 3 to 1, on either side
+    >>> fit_conditional(x)["difficulty"].round(3).tolist()  # half the log of 3 to 1, either side
     [-0.549, 0.549]
     """
     from scipy.optimize import minimize
+    from scipy.sparse.csgraph import connected_components
 
     answers = _binary(answers)
     if answers.isna().any(axis=None):
@@ -169,16 +200,23 @@ def fit_conditional(answers: pd.DataFrame) -> pd.Series:
         raise ParameterError(f"Rasch needs two items with variance or more, here {len(finite)}.")
     x = answers[finite].to_numpy(dtype=float)
     n = len(finite)
+    groups, group = connected_components(x.T @ (1 - x) > 0, connection="strong")
+    if groups > 1:
+        apart = finite[group == group[0]], finite[group != group[0]]
+        few = min(apart, key=len)
+        raise ParameterError(
+            "the conditional likelihood has no maximum: no one who solved one item of "
+            f"{', '.join(map(str, few[:5]))} missed one of the others, or the reverse, so that "
+            "the two sets could be moved apart without end; leave one out, or use fit()."
+        )
     counts = np.bincount(x.sum(axis=1).astype(int), minlength=n + 1)[1:n]
     solved = x.sum(axis=0) - (x.sum(axis=1) == n).sum()
     scores = np.arange(1, n)
 
     def loss(easiness: np.ndarray) -> tuple[float, np.ndarray]:
-        factors = np.exp(easiness)
-        whole = _symmetric(factors)
-        without = np.array([_symmetric(np.delete(factors, i)) for i in range(n)])
-        expected = factors * (counts * without[:, scores - 1] / whole[scores]).sum(axis=1)
-        value = counts @ np.log(whole[scores]) - solved @ easiness
+        whole = _symmetric(easiness)[scores]
+        expected = counts @ _solved_given_sum(easiness, whole, scores).T
+        value = counts @ whole - solved @ easiness
         # The level of the difficulties is free: a weak pull holds it at zero.
         return value + easiness.mean() ** 2, expected - solved + 2 * easiness.mean() / n
 
@@ -187,8 +225,14 @@ def fit_conditional(answers: pd.DataFrame) -> pd.Series:
         loss, start - start.mean(), jac=True, method="L-BFGS-B",
         options={"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-8},
     ).x  # fmt: skip
-    result = pd.Series(found.mean() - found, index=finite).reindex(answers.columns)
-    result[share == 1], result[share == 0] = -np.inf, np.inf
+    # The level is free: adding 1/n everywhere fixes it, and taking it away again leaves the
+    # covariance of the centred difficulties (the pseudo-inverse, without its rounding).
+    level = np.full((n, n), 1 / n)
+    covariance = np.linalg.inv(_conditional_information(found, counts) + level) - level
+    errors = np.sqrt(np.diag(covariance).clip(0))
+    result = pd.DataFrame({"difficulty": found.mean() - found, "se": errors}, index=finite)
+    result = result.reindex(answers.columns)
+    result.loc[share == 1, "difficulty"], result.loc[share == 0, "difficulty"] = -np.inf, np.inf
     return result
 
 
@@ -267,14 +311,19 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        0/1 answers.
+        0/1 answers, gaps left out; without any answer theta is 0 with a se of 1, as before.
     parameters : DataFrame
-        As :func:`fit` gives them for the same items.
+        As :func:`fit` gives them for the same items, matched by label.
 
     Returns
     -------
     DataFrame
         Indexed like ``answers``: ``theta, se``.
+
+    Raises
+    ------
+    ParameterError
+        An item has answers but no parameters, or the reverse.
 
     References
     ----------
@@ -306,8 +355,8 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataF
     -------
     DataFrame
         Indexed by model: ``parameters, log_likelihood, aic, bic``; ``p`` of the likelihood-ratio
-        test against the model above (approximate where a parameter sits at a limit, as the
-        guessing of 3pl easily does), ``at_limit`` items.
+        test against the model above (missing where that has as many parameters; approximate
+        where a parameter sits at a limit, as the guessing of 3pl easily does), ``at_limit`` items.
 
     References
     ----------
@@ -321,6 +370,8 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataF
     """
     from scipy.stats import chi2
 
+    if not len(models):
+        raise ParameterError(f"name at least one model; they are {', '.join(MODELS)}.")
     answers = _binary(answers)
     n = int(((answers.mean() > 0) & (answers.mean() < 1)).sum())
     count = {"rasch": n, "1pl": n + 1, "2pl": 2 * n, "3pl": 3 * n}
@@ -328,12 +379,13 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataF
     for model in models:
         parameters = fit(answers, model)
         value, free = float(_posterior(answers, parameters)[2].sum()), count[model]
+        more = free - before[1] if before else 0
         row = {
             "parameters": free,
             "log_likelihood": value,
             "aic": 2 * free - 2 * value,
             "bic": np.log(len(answers)) * free - 2 * value,
-            "p": chi2.sf(max(2 * (value - before[0]), 0), free - before[1]) if before else np.nan,
+            "p": chi2.sf(max(2 * (value - before[0]), 0), more) if more > 0 else np.nan,
             "at_limit": int(parameters["at_limit"].sum()),
         }
         rows[model], before = row, (value, free)
@@ -352,14 +404,15 @@ def item_fit(
 
     Residuals are taken at the abilities' expectations, which are pulled towards the mean; so the
     mean squares are compared with those of data simulated from the fitted model and treated alike,
-    rather than with 1.
+    rather than with 1. Where answers are missing, they are in the simulated data too, and neither
+    sum counts them.
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        0/1 answers without gaps.
+        0/1 answers.
     parameters : DataFrame
-        As :func:`fit` gives them.
+        As :func:`fit` gives them for the same items, matched by label.
     simulations : int
         Data sets drawn from the model; with fewer than about 40 I no item can pass the correction
         for multiple tests.
@@ -370,7 +423,8 @@ def item_fit(
     -------
     DataFrame
         Indexed by item: ``infit, outfit``, ``infit_low, infit_high, outfit_low, outfit_high``
-        (2.5 and 97.5 percentiles of the simulations), ``p`` (two-sided, of infit), ``p_fdr``.
+        (2.5 and 97.5 percentiles of the simulations), ``p`` (two-sided, of infit), ``p_fdr``;
+        missing for items that everyone or no one solved.
 
     References
     ----------
@@ -384,25 +438,30 @@ def item_fit(
     """
     from scipy.stats import false_discovery_control
 
+    check_numbers(simulations=simulations, seed=seed)
     rng = np.random.default_rng(seed)
+    answers = _matched(answers, parameters)
     observed = _mean_squares(answers, parameters, axis=0)
-    drawn = [
-        _mean_squares(_simulate(len(answers), parameters, rng), parameters, axis=0)
-        for _ in range(simulations)
-    ]
-    frame = pd.DataFrame({"infit": observed[0], "outfit": observed[1]}, index=parameters.index)
-    for place, name in enumerate(("infit", "outfit")):
-        values = np.array([pair[place] for pair in drawn])
-        frame[f"{name}_low"], frame[f"{name}_high"] = np.nanquantile(values, [0.025, 0.975], axis=0)
-    infit = np.array([pair[0] for pair in drawn])
-    above = (1 + (infit >= observed[0]).sum(axis=0)) / (1 + simulations)
-    below = (1 + (infit <= observed[0]).sum(axis=0)) / (1 + simulations)
-    frame["p"] = np.where(
-        np.isfinite(observed[0]), np.minimum(1, 2 * np.minimum(above, below)), np.nan
+    drawn = np.array(
+        [
+            _mean_squares(_simulate(answers, parameters, rng), parameters, axis=0)
+            for _ in range(simulations)
+        ]
     )
+    frame = pd.DataFrame({"infit": observed[0], "outfit": observed[1]}, index=parameters.index)
+    fitted = np.isfinite(observed[0])
+    for place, name in enumerate(("infit", "outfit")):
+        frame[[f"{name}_low", f"{name}_high"]] = np.nan
+        ends = np.quantile(drawn[:, place, fitted], [0.025, 0.975], axis=0)
+        frame.loc[fitted, [f"{name}_low", f"{name}_high"]] = ends.T
+    infit, slack = drawn[:, 0], 1e-9  # mean squares that the model fixes are equal, not ordered
+    above = (1 + (infit >= observed[0] - slack).sum(axis=0)) / (1 + simulations)
+    below = (1 + (infit <= observed[0] + slack).sum(axis=0)) / (1 + simulations)
+    frame["p"] = np.where(fitted, np.minimum(1, 2 * np.minimum(above, below)), np.nan)
     known = frame["p"].notna()
     frame["p_fdr"] = np.nan
-    frame.loc[known, "p_fdr"] = false_discovery_control(frame.loc[known, "p"])
+    if known.any():
+        frame.loc[known, "p_fdr"] = false_discovery_control(frame.loc[known, "p"])
     return frame
 
 
@@ -416,11 +475,11 @@ def person_fit(
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        0/1 answers without gaps.
+        0/1 answers, gaps left out.
     parameters : DataFrame
-        As :func:`fit` gives them.
+        As :func:`fit` gives them for the same items, matched by label.
     simulations : int
-        Data sets drawn from the model, each as large as the observed one, to judge ``lz`` by: at
+        Data sets drawn from the model, as large as the observed one and with its gaps, to judge ``lz`` by: at
         estimated abilities it is not standard normal.
     seed : int
         Their seed.
@@ -429,7 +488,9 @@ def person_fit(
     -------
     DataFrame
         Indexed by respondent: ``theta``, ``lz`` (low: easy items missed, hard ones solved),
-        ``outfit``, ``p`` (share of simulated respondents with an ``lz`` as low).
+        ``outfit``, ``p`` (share of simulated respondents with an ``lz`` as low). Without an
+        answer, or with items that everyone solves with one probability, the last three are
+        missing.
 
     References
     ----------
@@ -441,15 +502,19 @@ def person_fit(
     >>> person_fit(pd.DataFrame([[1, 1, 0], [0, 0, 1]]), items)["lz"].round(1).tolist()
     [0.7, -3.7]
     """
+    check_numbers(simulations=simulations, seed=seed)
     rng = np.random.default_rng(seed)
+    answers = _matched(answers, parameters)
     theta = abilities(answers, parameters)["theta"]
     lz = _lz(answers, parameters, theta.to_numpy())
     drawn = []
     for _ in range(simulations):
-        fake = _simulate(len(answers), parameters, rng)
+        fake = _simulate(answers, parameters, rng)
         drawn.append(_lz(fake, parameters, abilities(fake, parameters)["theta"].to_numpy()))
-    null = np.sort(np.concatenate(drawn))
+    null = np.concatenate(drawn)
+    null = np.sort(null[np.isfinite(null)])
     p = (1 + np.searchsorted(null, lz + 1e-12)) / (1 + len(null))
+    p = np.where(np.isfinite(lz), p, np.nan)
     outfit = _mean_squares(answers, parameters, axis=1)[1]
     return pd.DataFrame({"theta": theta, "lz": lz, "outfit": outfit, "p": p}, index=answers.index)
 
@@ -462,7 +527,7 @@ def graded(answers: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Levels 0, 1, 2, ... of every item; each item must use all of its levels.
+        Levels 0, 1, 2, ... of two items or more; each must use all levels, without gaps.
 
     Returns
     -------
@@ -484,12 +549,12 @@ def graded(answers: pd.DataFrame) -> pd.DataFrame:
     """
     import mirt  # costs a second, and no other function needs it
 
-    answers = pd.DataFrame(answers)
-    values = _numbers(answers)
-    if not values.size or np.isnan(values).any():
-        raise ParameterError("the graded model needs a table of levels without gaps.")
+    answers = as_numbers(answers)
+    values = answers.to_numpy()
+    if np.isnan(values).any() or values.shape[1] < 2:
+        raise ParameterError("the graded model needs 2 items or more without gaps.")
     levels = int(values.max()) + 1
-    if levels < 3 or any(set(np.unique(column)) != set(range(levels)) for column in values.T):
+    if not 3 <= levels <= len(values) or any(set(np.unique(column)) != set(range(levels)) for column in values.T):
         raise ParameterError(
             f"the graded model needs every level from 0 to {levels - 1} used in every item, and "
             "three levels or more: merge levels that no one chose."
@@ -507,27 +572,41 @@ def graded(answers: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _simulate(respondents: int, parameters: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """0/1 answers of respondents with standard normal abilities, shape (R, I)."""
-    p = probability(rng.standard_normal(respondents), parameters)
-    return pd.DataFrame((rng.random(p.shape) < p).astype(np.int8), columns=parameters.index)
+def _simulate(
+    answers: pd.DataFrame, parameters: pd.DataFrame, rng: np.random.Generator
+) -> pd.DataFrame:
+    """0/1 answers of respondents with standard normal abilities, with the gaps of the others."""
+    p = probability(rng.standard_normal(len(answers)), parameters)
+    drawn = np.where(answers.isna(), np.nan, rng.random(p.shape) < p)
+    return pd.DataFrame(drawn, columns=parameters.index)
 
 
 def _binary(answers: pd.DataFrame) -> pd.DataFrame:
-    frame = pd.DataFrame(answers)
-    values = _numbers(frame)
-    if not frame.size or not np.isin(values[~np.isnan(values)], (0, 1)).all():
+    frame = as_numbers(answers)
+    values = frame.to_numpy()
+    if not np.isin(values[~np.isnan(values)], (0, 1)).all():
         raise ParameterError(
             "answers must be a table of 0 and 1 (or missing), respondents as rows."
         )
     return frame
 
 
-def _numbers(answers: pd.DataFrame) -> np.ndarray:
-    try:
-        return answers.to_numpy(dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"answers must be numbers: {error}.") from error
+def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
+    """Answers in the order of the parameters, by label."""
+    answers = _binary(answers)
+    if not parameters.index.is_unique:
+        raise ParameterError("an item has two rows of parameters; give each item one.")
+    lacking, alone = (
+        [*map(str, one.difference(two, sort=False))]
+        for one, two in (
+            (parameters.index, answers.columns), (answers.columns, parameters.index)
+        )
+    )  # fmt: skip
+    if lacking:
+        raise ParameterError(f"no answers to {', '.join(lacking[:5])}: leave out its parameters.")
+    if alone:
+        raise ParameterError(f"no parameters of {', '.join(alone[:5])}: fit it, or leave it out.")
+    return answers[parameters.index]
 
 
 def _filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -537,7 +616,9 @@ def _filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _grid() -> tuple[np.ndarray, np.ndarray]:
-    theta, weights = np.polynomial.hermite_e.hermegauss(61)
+    """Equal steps: posteriors far narrower than the prior fall between Gauss-Hermite's nodes."""
+    theta = np.linspace(-7.2, 7.2, 121)
+    weights = np.exp(-(theta**2) / 2)
     return theta, weights / weights.sum()
 
 
@@ -566,15 +647,15 @@ def _unpack(vector: np.ndarray, n: int, model: str) -> tuple[np.ndarray, np.ndar
     return intercept, slope, guess
 
 
-def _loss(intercept, slope, guess, x, observed, theta, weights, model):
+def _loss(intercept, slope, guess, x, observed, counts, theta, weights, model):
     """Minus the marginal log likelihood and its gradient, exact by Fisher's identity."""
-    from scipy.special import expit, logsumexp
+    from scipy.special import expit
 
     solved = expit(theta[:, None] * slope + intercept)
     p = np.clip(guess + (1 - guess) * solved, 1e-12, 1 - 1e-12)
     joint = x @ np.log(p).T + (observed - x) @ np.log1p(-p).T + np.log(weights)
-    total = logsumexp(joint, axis=1)
-    posterior = np.exp(joint - total[:, None])
+    posterior, total = _normalised(joint)
+    posterior *= counts[:, None]
     # Expected numbers of answers, and of right ones, at every node.
     residual = (posterior.T @ x - (posterior.T @ observed) * p) / (p * (1 - p))
     through = residual * (1 - guess) * solved * (1 - solved)
@@ -586,29 +667,102 @@ def _loss(intercept, slope, guess, x, observed, theta, weights, model):
         gradient.append(by_slope)
     if model == "3pl":
         gradient.append((residual * (1 - solved)).sum(axis=0) * guess * (1 - guess))
-    return -total.sum(), -np.concatenate(gradient)
+    return -(counts @ total), -np.concatenate(gradient)
 
 
-def _symmetric(factors: np.ndarray) -> np.ndarray:
-    """Elementary symmetric functions of order 0 to n: sums of products over all choices."""
-    result = np.zeros(len(factors) + 1)
-    result[0] = 1.0
-    for factor in factors:
-        result[1:] = result[1:] + factor * result[:-1]
+def _normalised(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of log weights as shares of one, and the logs of their sums."""
+    top = joint.max(axis=1)
+    shares = np.exp(joint - top[:, None])
+    mass = shares.sum(axis=1)
+    shares /= mass[:, None]
+    return shares, top + np.log(mass)
+
+
+def _difficulty_errors(gradient, vector, free, n, model) -> np.ndarray:
+    """Standard errors of the difficulties, by the delta method from the observed information."""
+    places, step = np.flatnonzero(free), 1e-4
+    information = np.empty((len(places), len(places)))
+    for row, place in enumerate(places):
+        move = np.zeros_like(vector)
+        move[place] = step
+        slope = (gradient(vector + move) - gradient(vector - move)) / (2 * step)
+        information[row] = slope[places]
+    information = (information + information.T) / 2
+    if not len(places) or np.linalg.eigvalsh(information)[0] < 1e-8:
+        return np.full(n, np.nan)
+    covariance = np.linalg.inv(information)
+    intercept, slope, _ = _unpack(vector, n, model)
+    flat = np.abs(slope) < 1e-9
+    safe = np.where(flat, 1.0, slope)
+    jacobian = np.zeros((n, len(vector)))  # of -intercept / slope
+    rows = np.arange(n)
+    jacobian[rows, rows] = -1 / safe
+    if model == "1pl":
+        jacobian[rows, n] = intercept / safe**2
+    elif model in ("2pl", "3pl"):
+        jacobian[rows, n + rows] = intercept / safe**2
+    jacobian = jacobian[:, places]
+    errors = np.sqrt(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian).clip(0))
+    return np.where(flat | ~free[:n], np.nan, errors)
+
+
+def _symmetric(logs: np.ndarray) -> np.ndarray:
+    """Logs of the elementary symmetric functions of order 0 to n, given those of the factors.
+
+    Sums of products over all choices, on the log scale since hundreds of factors overflow.
+    """
+    result = np.full(len(logs) + 1, -np.inf)
+    result[0] = 0.0
+    for log in logs:
+        result[1:] = np.logaddexp(result[1:], log + result[:-1])
     return result
+
+
+def _solved_given_sum(easiness: np.ndarray, whole: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Probability of having solved each item given how many were, shape (I, scores)."""
+    without = np.array([_symmetric(np.delete(easiness, i)) for i in range(len(easiness))])
+    return np.exp(easiness[:, None] + without[:, scores - 1] - whole)
+
+
+def _conditional_information(easiness: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Covariances of the items given the sums, added up over the respondents."""
+    n = len(easiness)
+    scores = np.arange(1, n)
+    whole = _symmetric(easiness)[scores]
+    single = _solved_given_sum(easiness, whole, scores)
+    both = np.zeros((n, n, n - 1))
+    for i in range(n):
+        both[i, i] = single[i]
+        for j in range(i):
+            rest = np.r_[-np.inf, _symmetric(np.delete(easiness, [i, j]))]
+            both[i, j] = both[j, i] = np.exp(easiness[i] + easiness[j] + rest[scores - 1] - whole)
+    return ((both - single[:, None] * single[None]) * counts).sum(axis=2)
 
 
 def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Slopes, intercepts and guessing; the intercept may be left to follow from the difficulty."""
-    needed = {"discrimination", "guessing", *(() if "intercept" in parameters else ["difficulty"])}
+    if not isinstance(parameters, pd.DataFrame) or not len(parameters):
+        raise ParameterError("a table of parameters is needed, as irt.fit() gives it.")
+    place = "intercept" if "intercept" in parameters else "difficulty"
+    needed = {"discrimination", "guessing", place}
     if missing := sorted(needed - set(parameters)):
         raise ParameterError(f"the table of parameters lacks {', '.join(missing)}: see irt.fit().")
-    slope = parameters["discrimination"].fillna(1.0).to_numpy(float)
-    if "intercept" in parameters:
-        intercept = parameters["intercept"].to_numpy(float)
+    try:
+        table = parameters[sorted(needed)].astype(float)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"the table of parameters must hold numbers: {error}.") from error
+    slope, guess = table["discrimination"].fillna(1.0).to_numpy(), table["guessing"].to_numpy()
+    if "intercept" in table:
+        intercept = table["intercept"].to_numpy()
     else:
-        intercept = -slope * parameters["difficulty"].to_numpy(float)
-    return slope, intercept, parameters["guessing"].to_numpy(float)
+        intercept = -slope * table["difficulty"].to_numpy()
+    unknown = np.isnan(intercept) | np.isnan(guess) | ~np.isfinite(slope)
+    unknown |= table["discrimination"].isna().to_numpy() & np.isfinite(intercept)
+    if unknown.any():
+        name = parameters.index[unknown][0]
+        raise ParameterError(f"the parameters of '{name}' are not known; leave the item out.")
+    return slope, intercept, guess
 
 
 def _extreme(parameters: pd.DataFrame) -> np.ndarray:
@@ -619,48 +773,42 @@ def _extreme(parameters: pd.DataFrame) -> np.ndarray:
 def _posterior(
     answers: pd.DataFrame, parameters: pd.DataFrame
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    from scipy.special import logsumexp
-
-    x, observed = _filled(_binary(answers))
-    if x.shape[1] != len(parameters):
-        raise ParameterError(f"{x.shape[1]} items answered, but parameters for {len(parameters)}.")
+    x, observed = _filled(_matched(answers, parameters))
     theta, weights = _grid()
     p = np.clip(probability(theta, parameters), 1e-12, 1 - 1e-12)
     extreme = _extreme(parameters)
     x, observed, p = x[:, ~extreme], observed[:, ~extreme], p[:, ~extreme]
     joint = x @ np.log(p).T + (observed - x) @ np.log1p(-p).T + np.log(weights)
-    total = logsumexp(joint, axis=1)
-    return np.exp(joint - total[:, None]), theta, total
-
-
-def _residuals(
-    answers: pd.DataFrame, parameters: pd.DataFrame, theta: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Squared residuals and variances, missing for items without a finite difficulty."""
-    p = probability(theta, parameters)
-    p[:, _extreme(parameters)] = np.nan
-    return (answers.to_numpy(dtype=float) - p) ** 2, p * (1 - p)
+    posterior, total = _normalised(joint)
+    return posterior, theta, total
 
 
 def _mean_squares(
     answers: pd.DataFrame, parameters: pd.DataFrame, axis: int
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Infit and outfit of items (axis 0) or respondents (1), over the answers that there are."""
+    answers = _matched(answers, parameters)
     theta = abilities(answers, parameters)["theta"].to_numpy()
-    squares, variances = _residuals(answers, parameters, theta)
-    keep = np.isfinite(variances).any(axis=axis)
-    infit, outfit = np.full(keep.shape, np.nan), np.full(keep.shape, np.nan)
-    chosen = np.s_[:, keep] if axis == 0 else np.s_[keep]
-    squares, variances = squares[chosen], variances[chosen]
-    infit[keep] = np.nansum(squares, axis=axis) / np.nansum(variances, axis=axis)
-    outfit[keep] = np.nanmean(squares / variances, axis=axis)
+    p, x = probability(theta, parameters), answers.to_numpy()
+    variances = p * (1 - p)
+    known = ~np.isnan(x) & ~_extreme(parameters) & (variances > 1e-12)
+    squares = np.where(known, (x - p) ** 2, 0.0)
+    spread = np.where(known, variances, 0.0)
+    ratio = np.divide(squares, variances, out=np.zeros_like(squares), where=known)
+    count, total = known.sum(axis=axis), spread.sum(axis=axis)
+    infit, outfit = (np.full(count.shape, np.nan) for _ in range(2))
+    np.divide(squares.sum(axis=axis), total, out=infit, where=count > 0)
+    np.divide(ratio.sum(axis=axis), count, out=outfit, where=count > 0)
     return infit, outfit
 
 
 def _lz(answers: pd.DataFrame, parameters: pd.DataFrame, theta: np.ndarray) -> np.ndarray:
     p = np.clip(probability(theta, parameters), 1e-9, 1 - 1e-9)
-    keep = ~_extreme(parameters)
-    p, x = p[:, keep], answers.to_numpy(dtype=float)[:, keep]
+    x = answers.to_numpy(dtype=float)
+    known = ~np.isnan(x) & ~_extreme(parameters)
     odds = np.log(p / (1 - p))
-    value = (x * np.log(p) + (1 - x) * np.log(1 - p)).sum(axis=1)
-    expected = (p * np.log(p) + (1 - p) * np.log(1 - p)).sum(axis=1)
-    return (value - expected) / np.sqrt((p * (1 - p) * odds**2).sum(axis=1))
+    # The log likelihood less its expectation is the sum of (x - p) log odds.
+    value = np.where(known, (x - p) * odds, 0.0).sum(axis=1)
+    variance = np.where(known, p * (1 - p) * odds**2, 0.0).sum(axis=1)
+    scale = np.sqrt(np.where(variance > 1e-12, variance, np.nan))
+    return value / scale

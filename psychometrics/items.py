@@ -1,7 +1,12 @@
 """Classical item analysis of a persons by items matrix: difficulty, correlations, clusters, bias.
 
 Every function takes R respondents (rows) by I items (columns) and knows nothing of where the
-answers come from. Correlations between items are ``answers.corr()``: for 0/1 answers, phi.
+answers come from. Correlations between items are ``answers.corr()``: for 0/1 answers, phi, each
+over the respondents who answered both.
+
+Gaps and constants have one rule. What is undefined is missing, and so are its p value and its
+interval; what cannot be computed from answers with gaps says so in one :class:`ParameterError`.
+Two tables of the same items are matched by their labels, whatever the order of the columns.
 """
 
 from __future__ import annotations
@@ -9,11 +14,54 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from .answers import check_numbers
 from .exceptions import ParameterError
 
 _CONSTANT = ("uncorrelated", "self", "drop")
-METHODS = ("fasterpam", "alternating")
+METHODS = ("fasterpam", "alternating", "exact")
+_EXACT_ITEMS = 18  # 2 to this power sets of medoids are tried
+_MOST_TIES = 500  # partitions of equal cost that are kept for each k
+_LOGISTIC = ["group", "se", "p_uniform", "p_nonuniform", "p", "r2"]
 _ETS_LIMITS = (1.0, 1.5)  # of |delta|: below the first A, above the second C
+
+
+def as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
+    """A table of answers as floats, gaps as NaN, or a sentence that says what is wrong with it.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        Numbers, truth values, or text that holds numbers; anything that pandas calls missing is.
+
+    Returns
+    -------
+    DataFrame of float, shape (R, I)
+
+    Raises
+    ------
+    ParameterError
+        The table is empty, names an item twice, or holds something else than finite numbers.
+
+    Examples
+    --------
+    >>> as_numbers(pd.DataFrame({"a": ["1", None]}))["a"].tolist()
+    [1.0, nan]
+    """
+    try:
+        frame = pd.DataFrame(answers)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"answers must be a table: {error}.") from error
+    if not frame.size:
+        raise ParameterError("the matrix of answers is empty; it needs respondents and items.")
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise ParameterError(f"the item '{twice}' is there twice; give each item its own name.")
+    if not all(dtype == np.float64 for dtype in frame.dtypes):
+        columns = [_numeric(name, column) for name, column in frame.items()]
+        frame = pd.DataFrame(np.column_stack(columns), frame.index, frame.columns)
+    if np.isinf(frame.to_numpy()).any():
+        raise ParameterError("answers must be finite; put a missing value where there is none.")
+    return frame
 
 
 def difficulty(answers: pd.DataFrame) -> pd.Series:
@@ -24,7 +72,8 @@ def difficulty(answers: pd.DataFrame) -> pd.Series:
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        0 or 1, items as columns; missing answers are left out.
+        0 or 1, items as columns; missing answers are left out, and an item that no one answered
+        has a missing share.
 
     Returns
     -------
@@ -40,10 +89,10 @@ def difficulty(answers: pd.DataFrame) -> pd.Series:
     >>> difficulty(pd.DataFrame({"a": [1, 1, 0, 0], "b": [1, 1, 1, 0]})).tolist()
     [0.5, 0.75]
     """
-    return _checked(answers).mean()
+    return as_numbers(answers).mean()
 
 
-def item_rest(answers: pd.DataFrame) -> pd.Series:
+def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
     r"""Corrected item-total correlation: each item with the sum of the others.
 
     .. math:: r_{i(t-i)} = \mathrm{cor}\Bigl(x_i, \sum_{j \ne i} x_j\Bigr)
@@ -51,12 +100,14 @@ def item_rest(answers: pd.DataFrame) -> pd.Series:
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Scores without gaps.
+        Scores. A sum with a gap is no sum: respondents who left out an item are left out.
 
     Returns
     -------
-    Series, shape (I,)
-        Correlations; missing where the item, or the sum of the others, has no variance.
+    DataFrame
+        Indexed by item: ``r``, missing where the item, or the sum of the others, has no variance;
+        ``low, high``, its 95 % interval as in :func:`correlation_interval`; ``n``, the respondents
+        who answered everything.
 
     References
     ----------
@@ -64,16 +115,63 @@ def item_rest(answers: pd.DataFrame) -> pd.Series:
 
     Examples
     --------
-    >>> item_rest(pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]})).round(3).tolist()
+    >>> item_rest(pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]}))["r"].round(3).tolist()
     [0.577, 0.577]
     """
-    answers = _checked(answers)
-    x = answers.to_numpy(dtype=float)
+    answers = as_numbers(answers).dropna()
+    x, n = answers.to_numpy(), len(answers)
     rest = x.sum(axis=1, keepdims=True) - x
-    x, rest = x - x.mean(axis=0), rest - rest.mean(axis=0)
-    scale = np.sqrt((x**2).sum(axis=0) * (rest**2).sum(axis=0))
-    known = np.where(scale > 1e-9, scale, np.nan)
-    return pd.Series((x * rest).sum(axis=0) / known, index=answers.columns)
+    r = np.full(x.shape[1], np.nan)
+    if n > 1:
+        spread = np.minimum(np.ptp(x, axis=0), np.ptp(rest, axis=0))
+        x, rest = x - x.mean(axis=0), rest - rest.mean(axis=0)
+        scale = np.sqrt((x**2).sum(axis=0) * (rest**2).sum(axis=0))
+        known = (spread > 1e-9) & (scale > 0)
+        np.divide((x * rest).sum(axis=0), scale, out=r, where=known)
+        r = r.clip(-1, 1)
+    low, high = correlation_interval(r, n)
+    return pd.DataFrame({"r": r, "low": low, "high": high, "n": n}, index=answers.columns)
+
+
+def correlation_interval(
+    r: np.ndarray | float, n: int, ranks: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""95 % interval of a correlation on Fisher's scale.
+
+    .. math:: \tanh\Bigl(\mathrm{artanh}\, r \pm 1.96 \sqrt{v / (n - 3)}\Bigr), \qquad
+       v = 1 \text{ or, for ranks, } 1 + r^2 / 2
+
+    Parameters
+    ----------
+    r : float or ndarray
+        Correlations, each of n pairs.
+    n : int
+        Number of pairs.
+    ranks : bool
+        Whether they are Spearman's.
+
+    Returns
+    -------
+    low, high : ndarray
+        Missing where r is missing, or 1 or -1 (which has no error on this scale), or with fewer
+        than four pairs. Item-rest correlations of 20 to 183 respondents lay within it in 95 % of
+        simulations (Rasch items), Spearman correlations over 15 items in 94 to 97 %.
+
+    References
+    ----------
+    Fisher (1921); Bonett and Wright (2000) for ranks.
+
+    Examples
+    --------
+    >>> low, high = correlation_interval(0.5, 20)
+    >>> round(float(low), 2), round(float(high), 2)
+    (0.07, 0.77)
+    """
+    r = np.asarray(r, dtype=float)
+    known = (np.abs(r) < 1 - 1e-12) & (n > 3)
+    z = np.arctanh(np.where(known, r, np.nan))
+    step = 1.959964 * np.sqrt((1 + ranks * r**2 / 2) / max(n - 3, 1))
+    return np.tanh(z - step), np.tanh(z + step)
 
 
 def mean_inter_item(answers: pd.DataFrame) -> float:
@@ -82,12 +180,12 @@ def mean_inter_item(answers: pd.DataFrame) -> float:
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Scores.
+        Scores; each correlation is over the respondents who answered both items.
 
     Returns
     -------
     float
-        Between -1 and 1; missing if fewer than two items have variance.
+        Between -1 and 1; missing if no two items have variance among those who answered both.
 
     References
     ----------
@@ -98,7 +196,7 @@ def mean_inter_item(answers: pd.DataFrame) -> float:
     >>> round(mean_inter_item(pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]})), 3)
     0.577
     """
-    matrix = _checked(answers).corr().to_numpy()
+    matrix = as_numbers(answers).corr().to_numpy()
     pairs = matrix[np.triu_indices_from(matrix, 1)]
     return float(np.nanmean(pairs)) if np.isfinite(pairs).any() else float("nan")
 
@@ -111,7 +209,7 @@ def null_spearman(
     Parameters
     ----------
     shares : ndarray, shape (I,)
-        Share of a population that solved each item.
+        Share of a population that solved each item; missing ones are left out.
     people : int
         Size of a guessing population.
     draws : int
@@ -122,7 +220,8 @@ def null_spearman(
     Returns
     -------
     ndarray, shape (draws,)
-        The null distribution of which one draw would be one arbitrary number.
+        The null distribution of which one draw would be one arbitrary number; missing where
+        the shares, or the guesses, are all alike.
 
     References
     ----------
@@ -131,19 +230,20 @@ def null_spearman(
     Examples
     --------
     >>> null = null_spearman(np.array([0.2, 0.4, 0.5, 0.9]), draws=2000, seed=1)
-    >>> bool(abs(null.mean()) < 0.05)
+    >>> bool(abs(np.nanmean(null)) < 0.05)
     True
     """
     from scipy.stats import rankdata
 
-    shares = np.asarray(shares, dtype=float)
+    check_numbers(people=people, draws=draws, seed=seed)
+    shares = as_numbers(pd.DataFrame({"share": np.ravel(shares)}))["share"].dropna().to_numpy()
     counts = np.random.default_rng(seed).binomial(people, 0.5, size=(draws, len(shares)))
     ranks = rankdata(counts, axis=1)
     ranks -= ranks.mean(axis=1, keepdims=True)
     target = rankdata(shares)
     target -= target.mean()
     scale = np.sqrt((ranks**2).sum(axis=1) * (target**2).sum())
-    return np.divide(ranks @ target, scale, out=np.zeros(draws), where=scale > 0)
+    return np.divide(ranks @ target, scale, out=np.full(draws, np.nan), where=scale > 1e-9)
 
 
 def null_p_value(value: float, null: np.ndarray) -> float:
@@ -154,18 +254,23 @@ def null_p_value(value: float, null: np.ndarray) -> float:
     value : float
         What was observed.
     null : ndarray, shape (draws,)
-        What chance gives.
+        What chance gives; draws without a value are left out.
 
     Returns
     -------
     float
-        ``(1 + number at least as far from zero) / (1 + draws)``.
+        ``(1 + number at least as far from zero) / (1 + draws)``; missing where the value is
+        missing, or no draw has one.
 
     Examples
     --------
     >>> null_p_value(0.5, np.array([-0.6, 0.1, 0.2]))
     0.5
     """
+    null = np.asarray(null, dtype=float)
+    null = null[~np.isnan(null)]
+    if np.isnan(value) or not len(null):
+        return float("nan")
     return float((1 + (np.abs(null) >= abs(value) - 1e-12).sum()) / (1 + len(null)))
 
 
@@ -181,26 +286,35 @@ def cluster_items(
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Scores.
+        Scores; each correlation is over the respondents who answered both items.
     restarts : int
-        Random starts for each k.
+        Random starts for each k; ``exact`` needs none.
     seed : int
         Seed of the starts.
     constant : {"uncorrelated", "self", "drop"}
-        An item that everyone or no one solved has no correlation. It is set at distance 1 from
-        all others (as if r were 0); or at distance 1 from all others *and from itself*, which is
+        An item that everyone or no one solved has no correlation (nor have two items that no one
+        answered both of). It is set at distance 1 from all others (as if r were 0); or at distance 1 from all others *and from itself*, which is
         what replacing a missing r by 0 does in the paper's script and goes with ``alternating``
         only; or left out.
-    method : {"fasterpam", "alternating"}
+    method : {"fasterpam", "alternating", "exact"}
         How one start is improved: by swaps, or by turns of assigning and choosing medoids, which
-        gets stuck more often (and is what the paper used).
+        gets stuck more often (and is what the paper used). ``exact`` tries all sets of medoids, of
+        18 items or fewer, and gives for each k *all* partitions of least cost, of which there are
+        many: an item as far from two medoids may go with either. Of more than 500 for one k, 500
+        are drawn.
 
     Returns
     -------
     DataFrame
         One row per distinct partition: ``k, cost`` (sum of distances to the medoids),
         ``silhouette``, ``labels`` (tuple, in order of the items), ``items`` (tuple), ``hits``
-        (starts that ended there), best silhouette first.
+        (starts, or sets of medoids and ways to share out the items, that ended there), best
+        silhouette first.
+
+    Raises
+    ------
+    ParameterError
+        Fewer than four items, fewer than two with variance, or too many for ``exact``.
 
     References
     ----------
@@ -217,17 +331,30 @@ def cluster_items(
     for name, value, known in (("constant", constant, _CONSTANT), ("method", method, METHODS)):
         if value not in known:
             raise ParameterError(f"{name}='{value}' is unknown; it is one of {', '.join(known)}.")
-    if constant == "self" and method == "fasterpam":
+    if constant == "self" and method != "alternating":
         raise ParameterError("constant='self' is no distance; it goes with method='alternating'.")
-    frame = _distances(_checked(answers), constant)
+    check_numbers(restarts=restarts, seed=seed)
+    answers = as_numbers(answers)
+    frame = _distances(answers, constant)
     matrix, rng = frame.to_numpy(), np.random.default_rng(seed)
     if len(matrix) < 4:
         raise ParameterError(f"clusters need 4 items or more, here {len(matrix)}.")
-    improve = {"fasterpam": _fasterpam, "alternating": _alternating}[method]
+    if (answers.nunique() > 1).sum() < 2:
+        raise ParameterError("clusters need 2 items with variance or more.")
+    if method == "exact" and len(matrix) > _EXACT_ITEMS:
+        raise ParameterError(
+            f"method='exact' takes {_EXACT_ITEMS} items or fewer, here {len(matrix)}; "
+            "take 'fasterpam'."
+        )
+    improve = {"fasterpam": _fasterpam, "alternating": _alternating}.get(method)
     found: dict[tuple[int, ...], tuple[float, int]] = {}
     for k in range(2, len(matrix) - 1):
-        for _ in range(restarts):
-            labels, cost = improve(matrix, rng.choice(len(matrix), k, replace=False))
+        if improve is None:
+            ends = _all_cheapest(matrix, k, rng)
+        else:
+            starts = (rng.choice(len(matrix), k, replace=False) for _ in range(restarts))
+            ends = (improve(matrix, start) for start in starts)
+        for labels, cost in ends:
             labels = _relabelled(labels)
             least, hits = found.get(labels, (np.inf, 0))
             found[labels] = (min(least, cost), hits + 1)
@@ -251,7 +378,7 @@ def partition_agreement(
     Parameters
     ----------
     first, second : sequence of int, shape (I,)
-        Clusters of the same items.
+        Clusters of the same items, in the same order (or two Series, matched by label).
     draws : int
         Random relabellings of the items of ``second``. Pairs share items, so that a test that
         takes the I (I - 1) / 2 pairs as independent, as the paper's does, is too sure of itself.
@@ -261,8 +388,13 @@ def partition_agreement(
     Returns
     -------
     (float, float)
-        Pearson correlation of co-membership over the pairs, and its two-sided p value; missing
-        if a partition puts all items together, or all apart.
+        Pearson correlation of co-membership over the pairs, and its two-sided p value; both
+        missing if a partition puts all items together, or all apart.
+
+    Raises
+    ------
+    ParameterError
+        The partitions are not of the same items, have fewer than two, or lack a label.
 
     References
     ----------
@@ -274,9 +406,17 @@ def partition_agreement(
     >>> round(r, 6), bool(p < 0.2)
     (1.0, True)
     """
+    check_numbers(draws=draws, seed=seed)
     if len(first) != len(second):
         raise ParameterError("the partitions must be of the same items: their lengths differ.")
-    a, b = (_together(np.asarray(labels)).astype(float) for labels in (first, second))
+    if len(first) < 2:
+        raise ParameterError(f"partitions need 2 items or more, here {len(first)}.")
+    if isinstance(first, pd.Series) and isinstance(second, pd.Series):
+        second = second[_same_labels(first.index, second.index, "the partitions")]
+    if pd.isna(np.asarray(first)).any() or pd.isna(np.asarray(second)).any():
+        raise ParameterError("the partitions lack a label: leave that item out of both.")
+    first, second = (pd.factorize(np.asarray(labels))[0] for labels in (first, second))
+    a, b = (_together(labels).astype(float) for labels in (first, second))
     if a.std() == 0 or b.std() == 0:
         return float("nan"), float("nan")
     observed = float(np.corrcoef(a, b)[0, 1])
@@ -295,8 +435,9 @@ def mantel_test(
     Parameters
     ----------
     first, second : DataFrame, shape (I, I)
-        Correlations between the same items, as ``answers.corr()`` gives them; items without
-        variance in either are left out.
+        Correlations between the same items, as ``answers.corr()`` gives them, matched by label.
+        Items without variance in either are left out, and so is, one after the other, the item
+        with most missing correlations until none is missing.
     draws : int
         Random orders of the items of ``second``: pairs share items and are not independent.
     seed : int
@@ -305,7 +446,13 @@ def mantel_test(
     Returns
     -------
     (float, float, int)
-        Pearson correlation over the pairs, its two-sided p value, and the number of items.
+        Pearson correlation over the pairs, its two-sided p value, and the number of items. The
+        first two are missing if the correlations of one matrix are all alike.
+
+    Raises
+    ------
+    ParameterError
+        The matrices are not of the same items, or fewer than three items are left.
 
     References
     ----------
@@ -318,13 +465,23 @@ def mantel_test(
     >>> round(r, 6), items
     (1.0, 3)
     """
-    if list(first.columns) != list(second.columns):
-        raise ParameterError("both matrices must be of the same items in the same order.")
-    known = (np.isfinite(first).sum() > 1) & (np.isfinite(second).sum() > 1)
-    a, b = (matrix.loc[known, known].to_numpy() for matrix in (first, second))
+    check_numbers(draws=draws, seed=seed)
+    first, second = as_numbers(first), as_numbers(second)
+    for matrix in (first, second):
+        columns = _same_labels(first.columns, matrix.columns, "both matrices")
+        _same_labels(columns, matrix.index, "the rows and columns of a matrix")
+    a, b = (matrix.loc[columns, columns].to_numpy() for matrix in (first, second))
+    gaps = ~(np.isfinite(a) & np.isfinite(b))
+    np.fill_diagonal(gaps, False)
+    left = np.arange(len(a))
+    while gaps[np.ix_(left, left)].any():
+        left = np.delete(left, gaps[np.ix_(left, left)].sum(axis=1).argmax())
+    a, b = a[np.ix_(left, left)], b[np.ix_(left, left)]
     if len(a) < 3:
         raise ParameterError(f"matrices need 3 items with variance or more, here {len(a)}.")
     upper = np.triu_indices_from(a, 1)
+    if min(np.ptp(a[upper]), np.ptp(b[upper])) < 1e-12:
+        return float("nan"), float("nan"), len(a)
     observed = float(np.corrcoef(a[upper], b[upper])[0, 1])
     rng, null = np.random.default_rng(seed), np.empty(draws)
     for place in range(draws):
@@ -347,7 +504,7 @@ def mantel_haenszel(
     Parameters
     ----------
     reference, focal : DataFrame, shapes (R, I) and (F, I)
-        0/1 answers of the two groups to the same items.
+        0/1 answers without gaps of the two groups to the same items, matched by label.
     strata : int, optional
         Merge the scores into so many bands with about as many respondents in each; by default
         every score is a stratum of its own.
@@ -357,8 +514,16 @@ def mantel_haenszel(
     DataFrame
         Indexed by item: ``odds_ratio`` (above 1: easier for the reference group at equal score),
         ``delta`` (ETS scale, -2.35 ln of it: negative, harder for the focal group), ``se`` of
-        delta, ``chi2`` with continuity correction, ``p``, ``p_holm``, ``p_fdr`` and ``ets``: A
-        negligible, B moderate, C large.
+        delta with its 95 % interval ``low, high``, ``chi2`` with continuity correction, ``p``,
+        ``p_holm``, ``p_fdr`` and ``ets``: A negligible *or not significant*, B moderate, C large.
+        Delta is infinite, and ``se, low, high`` are missing, where no stratum has a right answer
+        of one group beside a wrong one of the other; all are missing (and ``ets`` empty) where no
+        stratum holds both groups and both answers.
+
+    Raises
+    ------
+    ParameterError
+        The items differ, or an answer is missing or neither 0 nor 1.
 
     References
     ----------
@@ -374,10 +539,17 @@ def mantel_haenszel(
     """
     both, group = _two_groups(reference, focal)
     total = both.sum(axis=1)
-    if strata:
-        total = pd.qcut(total.rank(method="average"), strata, labels=False, duplicates="drop")
+    if strata is not None:
+        check_numbers(strata=strata)
+        ranks = total.rank(method="average")
+        cuts = np.quantile(ranks, np.arange(1, strata) / strata)
+        total = pd.Series(np.searchsorted(cuts, ranks))
     rows = {item: _mantel_haenszel(both[item].to_numpy(), group, total) for item in both}
     frame = adjust(pd.DataFrame(rows, index=["odds_ratio", "delta", "se", "chi2", "p"]).T)
+    reach = 1.959964 * frame["se"]
+    place = frame.columns.get_loc("chi2")
+    frame.insert(place, "high", frame["delta"] + reach)
+    frame.insert(place, "low", frame["delta"] - reach)
     frame["ets"] = [
         _ets_class(*row) for row in frame[["delta", "se", "p"]].itertuples(index=False, name=None)
     ]
@@ -395,15 +567,26 @@ def logistic_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     reference, focal : DataFrame, shapes (R, I) and (F, I)
-        0/1 answers of the two groups to the same items.
+        0/1 answers without gaps of the two groups to the same items, matched by label.
 
     Returns
     -------
     DataFrame
-        Indexed by item: ``group`` (log odds of the focal group at equal sum), ``p_uniform``,
-        ``p_nonuniform``, ``p`` (both, two degrees of freedom), ``p_holm``, ``p_fdr``, ``r2``
-        (gain in Nagelkerke's R squared) and ``size``: A below 0.035, B below 0.07, else C.
-        Missing where an item has no variance in a group or separates perfectly.
+        Indexed by item: ``group`` (log odds of the focal group at equal sum) with its standard
+        error ``se``, ``p_uniform``, ``p_nonuniform``, ``p`` (both, two degrees of freedom),
+        ``p_holm``, ``p_fdr``, ``r2`` (gain in Nagelkerke's R squared) and ``size``: A below 0.035
+        or not significant, B below 0.07, else C.
+
+        Where group and sum separate right answers from wrong ones, the likelihood has no maximum,
+        but a limit that it comes as near to as one likes; the tests are of those limits, as
+        everywhere. ``group`` is then infinite, or missing if its sign is not determined, and has
+        no standard error. Everything is missing where all answered an item alike, or where all
+        sums are alike; ``p_nonuniform`` and ``p`` are where those of one group are.
+
+    Raises
+    ------
+    ParameterError
+        The items differ, or an answer is missing or neither 0 nor 1.
 
     References
     ----------
@@ -422,20 +605,25 @@ def logistic_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
     group = focal_group.astype(float)
     score = both.sum(axis=1).to_numpy(float)
     score = (score - score.mean()) / (score.std() or 1)
-    designs = [np.c_[np.ones_like(score), score], group[:, None], (group * score)[:, None]]
+    design = np.c_[np.ones_like(score), score, group, group * score]
+    # Without variance of the sums nothing is matched; with none in one group nothing can cross.
+    ranks = [np.linalg.matrix_rank(design[:, :n]) for n in (2, 3, 4)]
     rows = {}
     for item in both:
         y = both[item].to_numpy(float)
-        fits = [_logistic(np.hstack(designs[: n + 1]), y) for n in range(3)]
-        likelihoods = np.array([fit[1] for fit in fits])
+        row = rows[item] = dict.fromkeys(_LOGISTIC, np.nan)
+        if y.min() == y.max() or ranks[0] < 2 or ranks[1] < 3:
+            continue
+        likelihoods = np.array([_supremum(design[:, :n], y) for n in (2, 3, 4)])
         gains = 2 * np.maximum(np.diff(likelihoods), 0)
         null = _log_likelihood(np.full(len(y), y.mean()), y)
         nagelkerke = _nagelkerke(likelihoods, null, len(y))
-        rows[item] = [
-            fits[1][0][2], chi2.sf(gains[0], 1), chi2.sf(gains[1], 1), chi2.sf(gains.sum(), 2),
-            nagelkerke[2] - nagelkerke[0],
-        ]  # fmt: skip
-    frame = adjust(pd.DataFrame(rows, index=["group", "p_uniform", "p_nonuniform", "p", "r2"]).T)
+        row["group"], row["se"] = _group_effect(design[:, :3], y)
+        row["p_uniform"] = chi2.sf(gains[0], 1)
+        row["r2"] = nagelkerke[1 if ranks[2] < 4 else 2] - nagelkerke[0]
+        if ranks[2] == 4:
+            row["p_nonuniform"], row["p"] = chi2.sf(gains[1], 1), chi2.sf(gains.sum(), 2)
+    frame = adjust(pd.DataFrame(rows, index=_LOGISTIC).T)
     frame["size"] = np.select([frame["r2"] < 0.035, frame["r2"] < 0.07], ["A", "B"], "C")
     frame.loc[frame["p"].isna(), "size"] = ""
     # As in the ETS classes, what is not significant is negligible whatever its size.
@@ -468,29 +656,38 @@ def adjust(frame: pd.DataFrame) -> pd.DataFrame:
     # As statsmodels' multipletests, which takes a tenth of a second a call to collect garbage.
     from pingouin import multicomp
 
-    p = frame["p"].to_numpy(dtype=float)
+    if "p" not in frame:
+        raise ParameterError("the table has no column 'p'; add it.")
+    p = as_numbers(frame[["p"]])["p"].to_numpy() if len(frame) else np.empty(0)
+    if ((p < 0) | (p > 1)).any():
+        raise ParameterError("p values must lie between 0 and 1; correct the column 'p'.")
+    if np.isnan(p).all():
+        return frame.assign(p_holm=np.nan, p_fdr=np.nan)
     return frame.assign(p_holm=multicomp(p, method="holm")[1], p_fdr=multicomp(p, method="fdr")[1])
 
 
-def _checked(answers: pd.DataFrame) -> pd.DataFrame:
-    frame = pd.DataFrame(answers)
-    if not frame.size:
-        raise ParameterError("the matrix of answers is empty; it needs respondents and items.")
-    for name, column in frame.items():
-        if not pd.api.types.is_numeric_dtype(column):
-            try:
-                frame = frame.apply(pd.to_numeric)
-            except (TypeError, ValueError) as error:
-                raise ParameterError(f"answers must be numbers; '{name}': {error}.") from error
-    return frame
+def _numeric(name: object, column: pd.Series) -> np.ndarray:
+    kind = getattr(column.dtype, "kind", "O")
+    try:
+        if kind in "mMc":  # times and complex numbers are numbers to pandas, not to a test
+            raise TypeError(f"they are {column.dtype}")
+        return pd.to_numeric(column).to_numpy(dtype=float, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ParameterError(f"answers must be numbers; '{name}': {error}.") from error
+
+
+def _same_labels(first: pd.Index, second: pd.Index, what: str) -> pd.Index:
+    """Labels of the first, if the second has the same, in whatever order."""
+    if len(first) != len(second) or not second.is_unique or len(first.difference(second, False)):
+        raise ParameterError(f"{what} must be of the same items, each once.")
+    return first
 
 
 def _two_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
     """Answers of both groups, one below the other, and who is in the focal one."""
-    reference, focal = _checked(reference), _checked(focal)
-    if list(reference.columns) != list(focal.columns):
-        raise ParameterError("both groups must have answered the same items in the same order.")
-    both = pd.concat([reference, focal], ignore_index=True)
+    reference, focal = as_numbers(reference), as_numbers(focal)
+    columns = _same_labels(reference.columns, focal.columns, "both groups")
+    both = pd.concat([reference, focal[columns]], ignore_index=True)
     if both.isna().any(axis=None):
         raise ParameterError("matching on the sum needs answers without gaps: drop or fill them.")
     if not both.isin([0, 1]).all(axis=None):
@@ -544,6 +741,36 @@ def _fasterpam(matrix: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float
 
     result = kmedoids.fasterpam(matrix, start.astype(np.uint64), n_cpu=1)
     return result.labels, float(result.loss)
+
+
+def _all_cheapest(
+    matrix: np.ndarray, k: int, rng: np.random.Generator
+) -> list[tuple[np.ndarray, float]]:
+    """All partitions of least cost around k medoids, or some of them if they are many."""
+    from itertools import combinations, product
+
+    n = len(matrix)
+    sets = np.array(list(combinations(range(n), k)))
+    costs = np.concatenate([
+        matrix[part].min(axis=1).sum(axis=1)
+        for part in np.array_split(sets, 1 + len(sets) // 2000)
+    ])  # fmt: skip
+    least, ends = costs.min(), []
+    cheapest = sets[costs < least + 1e-9]
+    for medoids in rng.permutation(cheapest):
+        distances = matrix[medoids]
+        nearest = [np.flatnonzero(column < column.min() + 1e-9) for column in distances.T]
+        for place, item in enumerate(medoids):  # a medoid is in its own cluster
+            nearest[item] = np.array([place])
+        room = max(_MOST_TIES // len(cheapest), 1)
+        if np.prod([float(len(choice)) for choice in nearest]) <= room:
+            ways = product(*nearest)
+        else:
+            ways = zip(*(rng.choice(choice, room) for choice in nearest), strict=True)
+        ends += [(np.array(way), float(least)) for way in ways]
+        if len(ends) >= _MOST_TIES:
+            break
+    return ends
 
 
 def _alternating(matrix: np.ndarray, medoids: np.ndarray) -> tuple[np.ndarray, float]:
@@ -605,35 +832,78 @@ def _ets_class(delta: float, se: float, p: float) -> str:
     return "C" if abs(delta) >= large and beyond else "B"
 
 
-def _logistic(design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
-    """Coefficients and log likelihood by Newton steps; missing if there is no finite optimum.
+def _newton(design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
+    """Coefficients and log likelihood by Newton steps that never lower it.
 
     By hand, because statsmodels' Logit warns or raises where an item separates perfectly, which
-    items of language models often do, and takes three times as long.
+    items of language models often do. There the coefficients grow without end while the
+    likelihood closes in on its limit, by a factor of e with every step.
     """
-    missing = np.full(design.shape[1], np.nan), np.nan
-    if y.min() == y.max() or np.linalg.matrix_rank(design) < design.shape[1]:
-        return missing
-    beta, last = np.zeros(design.shape[1]), -np.inf
-    for _ in range(50):
-        p = 1 / (1 + np.exp(-np.clip(design @ beta, -30, 30)))
-        likelihood = _log_likelihood(p, y)
-        if abs(likelihood - last) < 1e-10:
-            break
-        last = likelihood
-        weights = p * (1 - p)
+    beta = np.zeros(design.shape[1])
+    likelihood = _log_likelihood(_expit(design @ beta), y)
+    for _ in range(60):
+        p = _expit(design @ beta)
+        weights = np.maximum(p * (1 - p), 1e-14)
         hessian = design.T @ (design * weights[:, None])
-        if np.linalg.cond(hessian) > 1e12:
-            return missing
-        beta = beta + np.linalg.solve(hessian, design.T @ (y - p))
-    if np.abs(beta).max() > 15:  # perfect separation: the likelihood has no maximum
-        return missing
+        step = np.linalg.lstsq(hessian, design.T @ (y - p), rcond=1e-15)[0]
+        for _ in range(40):
+            now = _log_likelihood(_expit(design @ (beta + step)), y)
+            if now >= likelihood:
+                break
+            step = step / 2
+        else:
+            break
+        beta, gain, likelihood = beta + step, now - likelihood, now
+        if gain < 1e-12:
+            break
     return beta, likelihood
 
 
+def _supremum(design: np.ndarray, y: np.ndarray) -> float:
+    """The log likelihood's maximum, or its limit where there is none."""
+    return _newton(design, y)[1]
+
+
+def _group_effect(design: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """The last coefficient and its standard error; infinite or missing under separation."""
+    beta, _ = _newton(design, y)
+    p = _expit(design @ beta)
+    if np.abs(design @ beta).max() > 12:  # far out: is it a maximum?
+        low, high = _recession(design, y)
+        if low < 0 < high:
+            return np.nan, np.nan
+        if low < 0 or high > 0:
+            return (np.inf if high > 0 else -np.inf), np.nan
+    hessian = design.T @ (design * (p * (1 - p))[:, None])
+    variance = np.linalg.pinv(hessian, rcond=1e-10)[-1, -1]
+    return float(beta[-1]), float(np.sqrt(variance))
+
+
+def _recession(design: np.ndarray, y: np.ndarray) -> tuple[int, int]:
+    """Ways in which the last coefficient may go in directions that never lower the likelihood.
+
+    Those are the directions d with x d >= 0 for right answers x and x d <= 0 for wrong ones
+    (Konis 2007): -1 or 0, and 0 or 1.
+    """
+    from scipy.optimize import linprog
+
+    signs = design * np.where(y > 0, -1, 1)[:, None]
+    ends = []
+    for direction in (1, -1):
+        target = np.zeros(design.shape[1])
+        target[-1] = direction
+        found = linprog(target, A_ub=signs, b_ub=np.zeros(len(y)), bounds=(-1, 1), method="highs")
+        ends.append(abs(found.fun) > 1e-7 if found.status == 0 else False)
+    return -int(ends[0]), int(ends[1])
+
+
+def _expit(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-np.clip(x, -40, 40)))
+
+
 def _log_likelihood(p: np.ndarray, y: np.ndarray) -> float:
-    p = np.clip(p, 1e-15, 1 - 1e-15)
-    return float((y * np.log(p) + (1 - y) * np.log(1 - p)).sum())
+    p = np.clip(np.where(y > 0, p, 1 - p), 1e-17, 1)
+    return float(np.log(p).sum())
 
 
 def _nagelkerke(likelihoods: np.ndarray, null: float, n: int) -> np.ndarray:

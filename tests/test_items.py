@@ -29,14 +29,14 @@ def test_difficulty_is_the_share_who_solved_it_and_leaves_gaps_out():
 
 
 def test_item_rest_is_the_correlation_with_the_sum_of_the_others():
-    found = classical.item_rest(SMALL)
+    found = classical.item_rest(SMALL)["r"]
     # By hand for the first item: (1,1,1,1,0) with (2,1,0,2,0).
     assert found["a"] == pytest.approx(pearsonr([1, 1, 1, 1, 0], [2, 1, 0, 2, 0])[0])
     assert found["d"] == pytest.approx(pearsonr([0, 0, 0, 1, 0], [3, 2, 1, 2, 0])[0])
 
 
 def test_item_rest_is_missing_without_variance():
-    assert np.isnan(classical.item_rest(table(["101", "100", "101"]))["a"])
+    assert np.isnan(classical.item_rest(table(["101", "100", "101"])).loc["a", "r"])
 
 
 def test_mean_inter_item_is_the_mean_phi_and_skips_items_without_variance():
@@ -100,7 +100,8 @@ def test_clusters_find_the_blocks_that_were_planted(method):
     assert found["labels"].iloc[0] == (0, 0, 0, 1, 1, 1, 2, 2, 2)
     assert found["k"].iloc[0] == 3
     assert found["silhouette"].is_monotonic_decreasing
-    assert found["hits"].sum() == 20 * 6  # k from 2 to 7
+    if method != "exact":
+        assert found["hits"].sum() == 20 * 6  # k from 2 to 7
 
 
 def test_fasterpam_reaches_the_least_cost_that_trying_all_medoids_finds():

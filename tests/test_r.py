@@ -40,7 +40,7 @@ def test_rasch_difficulties_agree_with_conditional_maximum_likelihood_in_r(categ
         # eRm drops items that everyone or no one solved, and says so.
         finite = table.loc[:, table.nunique() > 1]
         theirs = in_r("suppressMessages(library(eRm)); cat(-RM(d)$betapar)", finite, tmp_path)
-        ours = irt.fit_conditional(finite).to_numpy()
+        ours = irt.fit_conditional(finite)["difficulty"].to_numpy()
         assert ours == pytest.approx(theirs - theirs.mean(), abs=0.01)
 
 
@@ -72,7 +72,7 @@ def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
     their_alpha, their_omega, *rest = in_r(code, table, tmp_path)
     assert alpha(table)["alpha"] == pytest.approx(their_alpha, abs=1e-6)
     assert omega(table) == pytest.approx(their_omega, abs=1e-3)
-    assert item_rest(table).to_numpy() == pytest.approx(np.array(rest), abs=1e-6)
+    assert item_rest(table)["r"].to_numpy() == pytest.approx(np.array(rest), abs=1e-6)
 
 
 def test_infinite_difficulties_are_put_where_rs_logistic_regression_stops(tmp_path):
@@ -154,3 +154,70 @@ def test_omega_hierarchical_is_psychs(people, correlation, tmp_path):
     theirs = in_r(code, table, tmp_path, needs=("psych", "GPArotation"))
     own = ours[["hierarchical", "total", "explained"]].to_numpy(float)
     assert own == pytest.approx(theirs, abs=0.003)
+def test_standard_errors_of_conditional_difficulties_are_erms(tmp_path):
+    table = diagnostic.answers("people", "MN")
+    table = table.loc[:, table.nunique() > 1]
+    code = "suppressMessages(library(eRm)); m <- RM(d, sum0=TRUE); cat(m$se.beta)"
+    theirs = in_r(code, table, tmp_path)
+    assert irt.fit_conditional(table)["se"].to_numpy() == pytest.approx(theirs, abs=2e-4)
+
+
+def test_data_without_a_conditional_maximum_are_refused_here_as_by_erm(tmp_path):
+    from psychometrics.exceptions import ParameterError
+
+    guttman = pd.DataFrame(np.tril(np.ones((6, 5), dtype=int), -1), columns=list("abcde"))
+    guttman = pd.concat([guttman] * 4, ignore_index=True)
+    code = "suppressMessages(library(eRm)); cat(inherits(try(RM(d), silent=TRUE), 'try-error') * 1)"
+    assert in_r(code, guttman, tmp_path)[0] == 1
+    with pytest.raises(ParameterError, match="has no maximum"):
+        irt.fit_conditional(guttman)
+    # One respondent who solves a hard item and misses an easy one closes the circle.
+    more = pd.concat([guttman, pd.DataFrame([[0, 0, 0, 0, 1]], columns=list("abcde"))])
+    theirs = in_r("suppressMessages(library(eRm)); cat(-RM(d)$betapar)", more, tmp_path)
+    ours = irt.fit_conditional(more)["difficulty"].to_numpy()
+    assert ours == pytest.approx(theirs - theirs.mean(), abs=0.01)
+
+
+def test_likelihood_ratios_under_separation_are_those_of_rs_glm(tmp_path):
+    from psychometrics.items import logistic_dif
+
+    rng = np.random.default_rng(3)
+    one, two = (pd.DataFrame(rng.integers(0, 2, (40, 6)), columns=list("abcdef")) for _ in "ab")
+    two["a"] = 0  # no one of the second group solves it
+    ours = logistic_dif(one, two).loc["a"]
+    assert ours["group"] == -np.inf
+    both = pd.concat([one, two], ignore_index=True)
+    table = pd.DataFrame({"y": both["a"], "g": [0] * 40 + [1] * 40, "t": both.sum(axis=1)})
+    code = (
+        "f <- function(m) deviance(suppressWarnings(glm(m, binomial, d, "
+        "control=list(maxit=100, epsilon=1e-14)))); "
+        "a <- f(y~t); b <- f(y~t+g); c <- f(y~t*g); n <- f(y~1); "
+        "k <- function(v) (1 - exp((v - n) / 80)) / (1 - exp(-n / 80)); "
+        "cat(pchisq(c(a - b, b - c), 1, lower.tail=FALSE), k(c) - k(a))"
+    )
+    uniform, crossing, gain = in_r(code, table, tmp_path)
+    assert ours["p_uniform"] == pytest.approx(uniform, rel=1e-4)
+    assert ours["p_nonuniform"] == pytest.approx(crossing, rel=1e-4)
+    assert ours["r2"] == pytest.approx(gain, abs=1e-6)
+    assert ours["size"] == "C"
+
+
+def test_mean_squares_with_gaps_are_those_of_the_answers_that_there_are_in_r(tmp_path):
+    # By the definition alone: eRm estimates abilities otherwise.
+    table = diagnostic.answers("people", "MN")
+    table = table.loc[:, table.mean().between(0.1, 0.9)].astype(float)
+    holes = table.mask(np.random.default_rng(4).random(table.shape) < 0.2)
+    fitted = irt.fit(holes)
+    theta = irt.abilities(holes, fitted)["theta"]
+    holes.columns = [f"i{n}" for n in range(holes.shape[1])]
+    b = ",".join(map(str, fitted["difficulty"]))
+    code = (
+        f"t <- c({','.join(map(str, theta))}); b <- c({b}); p <- plogis(outer(t, b, '-')); "
+        "x <- as.matrix(d); p[is.na(x)] <- NA; v <- p * (1 - p); "
+        "cat(colSums((x - p)^2, na.rm=TRUE) / colSums(v, na.rm=TRUE), "
+        "colMeans((x - p)^2 / v, na.rm=TRUE))"
+    )
+    theirs = in_r(code, holes, tmp_path)
+    holes.columns = fitted.index
+    ours = irt.item_fit(holes, fitted, simulations=5)
+    assert np.r_[ours["infit"], ours["outfit"]] == pytest.approx(theirs, abs=1e-6)

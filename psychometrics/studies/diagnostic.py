@@ -504,15 +504,15 @@ def item_rest_table(draws: int = 1000, seed: int = 0) -> pd.DataFrame:
     """
     rng, rows = np.random.default_rng(seed), {}
     for category in CATEGORIES:
-        people = items.item_rest(answers("people", category)).dropna()
+        people = items.item_rest(answers("people", category))["r"].dropna()
         row = {
-            name: float(people.corr(items.item_rest(answers(name, category))))
+            name: float(people.corr(items.item_rest(answers(name, category))["r"]))
             for name in POPULATIONS
         }
         null = []
         for _ in range(draws):
             guesses = pd.DataFrame(rng.integers(0, 2, (20, len(people))), columns=people.index)
-            null.append(people.corr(items.item_rest(guesses)))
+            null.append(people.corr(items.item_rest(guesses)["r"]))
         row["null_low"], row["null_high"] = np.nanquantile(null, [0.025, 0.975])
         rows[category] = row | {"items": len(people)}
     return pd.DataFrame(rows).T.astype({"items": int})
@@ -598,14 +598,14 @@ def subset_curve(
     asked = {c: _asked(c) for c in CATEGORIES}
     people = {c: _people_shares(c) for c in CATEGORIES}
     whole = {c: x[ids].mean() for c, ids in asked.items()}
-    rest = {c: items.item_rest(x[ids]) for c, ids in asked.items()}
+    rest = {c: items.item_rest(x[ids])["r"] for c, ids in asked.items()}
 
     def measured(chosen: pd.DataFrame) -> tuple[float, float, float]:
         shares = {c: chosen[ids].mean() for c, ids in asked.items()}
         return (
             # A subset that solves all items alike tells nothing of their order.
             _mean(np.nan_to_num([_spearman(shares[c], whole[c]) for c in asked])),
-            _mean([items.item_rest(chosen[asked[c]]).corr(rest[c]) for c in asked])
+            _mean([items.item_rest(chosen[asked[c]])["r"].corr(rest[c]) for c in asked])
             if len(chosen) > 2
             else float("nan"),
             _mean(np.nan_to_num([_spearman(shares[c], people[c]) for c in asked])),
