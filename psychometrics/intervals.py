@@ -76,7 +76,9 @@ def mean_interval(values: np.ndarray, coverage: float = 0.95) -> tuple[np.ndarra
         spread = np.where((n > 1) & (spread <= 1e-12 * largest), 0.0, spread)
         skewness = (away**3).sum(axis=-1) / spread**3 * n / ((n - 1) * (n - 2))
         a = np.where((n > 2) & (spread > 0), skewness, 0.0) / (3 * np.sqrt(n))
-        tails = stats.t.ppf((1 - coverage) / 2, n - 1) * np.array([-1, 1]).reshape(-1, *[1] * n.ndim)
+        tails = stats.t.ppf((1 - coverage) / 2, n - 1) * np.array([-1, 1]).reshape(
+            -1, *[1] * n.ndim
+        )
         turned = np.where(np.abs(a) > 1e-6, (np.cbrt(1 + 3 * a * (tails - a / 2)) - 1) / a, tails)
         low, high = mean - turned * spread / np.sqrt(n)
     return low, high

@@ -554,7 +554,9 @@ def graded(answers: pd.DataFrame) -> pd.DataFrame:
     if np.isnan(values).any() or values.shape[1] < 2:
         raise ParameterError("the graded model needs 2 items or more without gaps.")
     levels = int(values.max()) + 1
-    if not 3 <= levels <= len(values) or any(set(np.unique(column)) != set(range(levels)) for column in values.T):
+    if not 3 <= levels <= len(values) or any(
+        set(np.unique(column)) != set(range(levels)) for column in values.T
+    ):
         raise ParameterError(
             f"the graded model needs every level from 0 to {levels - 1} used in every item, and "
             "three levels or more: merge levels that no one chose."

@@ -93,7 +93,9 @@ def response_styles(
         if part.empty:
             raise ParameterError(f"There are no answers to {name}.")
         if stray := set(part["item_id"]) - {item.id for item in questionnaire.items}:
-            raise ParameterError(f"{name} has no item '{min(map(str, stray))}'; correct the answers.")
+            raise ParameterError(
+                f"{name} has no item '{min(map(str, stray))}'; correct the answers."
+            )
         tables.append(_styles(part, questionnaire, keys))
     return pd.concat(tables, ignore_index=True)
 
@@ -310,9 +312,7 @@ def balanced_pairs(
     [[0.0, 0.206]]
     """
     if normalised not in ("both", "intensifiers", "none"):
-        raise ParameterError(
-            f"normalised must be both, intensifiers or none, got '{normalised}'."
-        )
+        raise ParameterError(f"normalised must be both, intensifiers or none, got '{normalised}'.")
     shares = pss(responses, score, temperature)
     if normalised != "both":
         sharp = shares["raw"].clip(lower=1e-12) ** (1 / temperature)

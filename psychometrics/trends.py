@@ -272,8 +272,10 @@ def normalisation_effect(shares: pd.DataFrame) -> pd.DataFrame:
         shape = (-1, terms, part["intensifier"].nunique())
         cells = ["respondent_id", "polarity", "term", "intensifier"]
         whole = part["respondent_id"].nunique() * shape[1] * shape[2]
-        if part.duplicated(cells).any() or len(part) != whole or part[["raw", "pss"]].isna().any(
-            axis=None
+        if (
+            part.duplicated(cells).any()
+            or len(part) != whole
+            or part[["raw", "pss"]].isna().any(axis=None)
         ):
             raise ParameterError(
                 f"{key[0]}, item {key[1]}, template {key[2]}: every respondent must have answered "
@@ -306,7 +308,9 @@ def _variance_shares(scores: np.ndarray) -> np.ndarray:
     )
     whole = squares.sum(axis=-1, keepdims=True)
     constant = np.ptp(logs, axis=(-2, -1))[..., None] <= 1e-12 * np.abs(logs).max()
-    return np.divide(squares, whole, out=np.full_like(squares, np.nan), where=~constant & (whole > 0))
+    return np.divide(
+        squares, whole, out=np.full_like(squares, np.nan), where=~constant & (whole > 0)
+    )
 
 
 def _some(shares: pd.DataFrame) -> None:

@@ -52,13 +52,14 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
     -----
     An interval for a respondent's mean over items, as if the items were drawn again:
     ``wide = silhouettes.pivot(index="respondent_id", columns="item_id", values="silhouette")``,
-    then :func:`psychometrics.intervals.bootstrap_mean` of ``wide.to_numpy()``. For a scale, the
+    then :func:`psychometrics.intervals.mean_interval` of ``wide.to_numpy()``. For a scale, the
     same of ``wide.mean()``, the items' means over respondents.
 
     References
     ----------
-    Reuben et al. (2024), section 3.3 (intra-question consistency); Rousseeuw (1987). Computed by
-    scikit-learn from our distances, since its own are undefined for rows without variance.
+    Reuben et al. (2024), section 3.3 (intra-question consistency); Rousseeuw (1987). By hand for
+    all respondents at once; scikit-learn's, one table at a time and undefined for rows without
+    variance, gives the same.
 
     Examples
     --------
@@ -84,11 +85,18 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
             )
         columns = part.groupby(["level", "intensifier"], sort=True).ngroup()
         table = part.assign(column=columns).pivot(
-            index=["respondent_id", "polarity", "term"], columns="column", values="pss"
+            index="respondent_id", columns=["polarity", "term", "column"], values="pss"
         )
-        for name, own in table.groupby(level="respondent_id", sort=False):
-            labels = own.index.get_level_values("polarity").to_numpy()
-            rows.append((name, questionnaire, item, _silhouette(own.to_numpy(), labels)))
+        asked = table.columns.droplevel("column").unique()
+        cells = pd.MultiIndex.from_tuples(
+            [(*t, c) for t in asked for c in range(1 + columns.max())]
+        )
+        cube = table.reindex(columns=cells).to_numpy().reshape(len(table), len(asked), -1)
+        values = _silhouettes(cube, asked.get_level_values("polarity").to_numpy())
+        rows += [
+            (name, questionnaire, item, value)
+            for name, value in zip(table.index, values, strict=True)
+        ]
     columns = ["respondent_id", "questionnaire", "item_id", "silhouette"]
     frame = pd.DataFrame(rows, columns=columns)
     return frame.groupby(columns[:3], sort=False)["silhouette"].mean().reset_index()
@@ -1244,19 +1252,24 @@ def _least_squares_factors(matrix: np.ndarray, factors: int) -> tuple[np.ndarray
     return loadings[:, ::-1], unique
 
 
-def _silhouette(rows: np.ndarray, labels: np.ndarray) -> float:
-    from sklearn.metrics import silhouette_score
-
-    if np.isnan(rows).any() or not 1 < len(np.unique(labels)) < len(labels):
-        return np.nan
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    length = np.linalg.norm(centred, axis=1)
-    units = np.divide(
-        centred, length[:, None], out=np.zeros_like(rows), where=length[:, None] > 1e-12
-    )
-    distance = np.clip(1 - units @ units.T, 0, 2)
-    np.fill_diagonal(distance, 0)
-    return float(silhouette_score(distance, labels, metric="precomputed"))
+def _silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Mean silhouette of each of R tables of T rows, whose labels are the same in all."""
+    own = labels[:, None] == labels[None, :]
+    if not 1 < len(np.unique(labels)) < len(labels):
+        return np.full(len(cube), np.nan)
+    centred = cube - cube.mean(axis=2, keepdims=True)
+    length = np.linalg.norm(centred, axis=2, keepdims=True)
+    units = np.divide(centred, length, out=np.zeros_like(centred), where=length > 1e-12)
+    distance = np.clip(1 - units @ units.transpose(0, 2, 1), 0, 2)
+    diagonal = np.arange(len(labels))
+    distance[:, diagonal, diagonal] = 0
+    alone = own.sum(axis=1) == 1
+    inside = (distance * own).sum(axis=2) / np.maximum(own.sum(axis=1) - 1, 1)
+    outside = (distance * ~own).sum(axis=2) / (~own).sum(axis=1)
+    larger = np.maximum(inside, outside)
+    width = np.divide(outside - inside, larger, out=np.zeros_like(larger), where=larger > 0)
+    found = np.where(alone, 0.0, width).mean(axis=1)
+    return np.where(np.isnan(cube).any(axis=(1, 2)), np.nan, found)
 
 
 def _correlation(x: np.ndarray, y: np.ndarray) -> float:
