@@ -207,6 +207,8 @@ class _Validity(_Scored):
     encoder: Text = "embedded"
     acceptability_model: Text = "embedded"
     n_resamples: _whole(1) = 2000
+    null_respondents: _whole(24) = 48
+    sets: _whole(2) = 60
 
 
 class _Interventions(_Scored):

@@ -249,6 +249,58 @@ def power_table(
     return pd.DataFrame(rows)
 
 
+def agreeing(
+    scores: pd.DataFrame | Sequence[pd.DataFrame],
+    expected: Mapping[tuple[str, str], int],
+    size: int,
+    draws: int = 200,
+    seed: int = 0,
+) -> pd.Series:
+    """How often populations show all the correlations that people show.
+
+    Parameters
+    ----------
+    scores : DataFrame or sequence of DataFrame
+        Scale scores, respondents by scales, from which populations are drawn without repetition
+        (all are one population if there are no more); or the populations themselves.
+    expected : mapping
+        The sign, 1 or -1, of the correlation of every two scales.
+    size : int
+        Respondents in a population.
+    draws, seed
+        Of the populations.
+
+    Returns
+    -------
+    Series
+        For each pair the median Spearman correlation, ``first ~ second``, and the central 95 %,
+        ``first ~ second low`` and ``high``; ``significant``, the share of populations in which all
+        of them have the expected sign and are significant at 5 % (two-sided); ``populations``.
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"a": [1.0, 2, 3, 4, 5, 6], "b": [1.0, 2, 3, 4, 6, 5]})
+    >>> agreeing(scores, {("a", "b"): 1}, 5, draws=20)["significant"]
+    np.float64(1.0)
+    """
+    if isinstance(scores, pd.DataFrame):
+        rng = np.random.default_rng(seed)
+        number = draws if len(scores) > size else 1
+        scores = [scores.iloc[rng.permutation(len(scores))[:size]] for _ in range(number)]
+    rows = []
+    for table in scores:
+        rank = table.corr("spearman")
+        rows.append([rank.loc[pair] for pair in expected])
+    values, signs = np.array(rows), np.array(list(expected.values()))
+    low, middle, high = np.quantile(values, [0.025, 0.5, 0.975], axis=0)
+    found = {}
+    for place, (first, second) in enumerate(expected):
+        name = f"{first} ~ {second}"
+        found |= {name: middle[place], f"{name} low": low[place], f"{name} high": high[place]}
+    found["significant"] = (values * signs >= significant(size)).all(axis=1).mean()
+    return pd.Series(found | {"populations": len(rows)})
+
+
 def significant(respondents: int, level: float = 0.05) -> float:
     """The smallest correlation that differs from zero at a level, two-sided, by the t test.
 
