@@ -30,7 +30,7 @@ SLOPE_LIMIT = 8.0
 GUESSING_LIMITS = (0.001, 0.6)
 
 
-def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
+def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
     r"""Item parameters by marginal maximum likelihood.
 
     .. math:: \max_{a, b, c} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
@@ -43,6 +43,8 @@ def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
     model : {"rasch", "1pl", "2pl", "3pl"}
         ``rasch`` fixes every discrimination at 1, ``1pl`` estimates one for all items, ``2pl`` one
         each (which may be negative), ``3pl`` guessing as well.
+    errors : bool
+        Whether to compute standard errors, which takes long for hundreds of items.
 
     Returns
     -------
@@ -54,7 +56,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
         moves out. ``at_limit`` marks parameters held at ``SLOPE_LIMIT`` or ``GUESSING_LIMITS``.
         ``se`` is the standard error of the difficulty, from the observed information of all
         parameters that are at no limit; missing where the difficulty is not finite or the
-        information is not positive definite.
+        information is not positive definite, and without ``errors``.
 
     Raises
     ------
@@ -65,8 +67,8 @@ def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
     Notes
     -----
     Abilities are averaged out on 121 points from -7.2 to 7.2. With equal steps of 0.12 that is
-    exact to about 1e-8 logits at any slope allowed. Where abilities are *not* normal, difficulties are off all the same:
-    use :func:`fit_conditional`.
+    exact to about 1e-8 logits at any slope allowed. Where abilities are *not* normal,
+    difficulties are off all the same: use :func:`fit_conditional`.
 
     References
     ----------
@@ -136,7 +138,9 @@ def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
     )
     free = np.array([low + 1e-5 < value < high - 1e-5 for value, (low, high) in
                      zip(result.x, bounds, strict=True)])  # fmt: skip
-    frame["se"] = _difficulty_errors(lambda v: loss(v)[1], result.x, free, n, model)
+    frame["se"] = np.nan
+    if errors:
+        frame["se"] = _difficulty_errors(lambda v: loss(v)[1], result.x, free, n, model)
     frame.loc[~np.isfinite(frame["difficulty"]), "se"] = np.nan
     frame = frame.reindex(answers.columns)
     frame["at_limit"] = frame["at_limit"].eq(True)
@@ -377,7 +381,7 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataF
     count = {"rasch": n, "1pl": n + 1, "2pl": 2 * n, "3pl": 3 * n}
     rows, before = {}, None
     for model in models:
-        parameters = fit(answers, model)
+        parameters = fit(answers, model, errors=False)
         value, free = float(_posterior(answers, parameters)[2].sum()), count[model]
         more = free - before[1] if before else 0
         row = {
@@ -479,8 +483,8 @@ def person_fit(
     parameters : DataFrame
         As :func:`fit` gives them for the same items, matched by label.
     simulations : int
-        Data sets drawn from the model, as large as the observed one and with its gaps, to judge ``lz`` by: at
-        estimated abilities it is not standard normal.
+        Data sets drawn from the model, as large as the observed one and with its gaps, to judge
+        ``lz`` by: at estimated abilities it is not standard normal.
     seed : int
         Their seed.
 
@@ -554,7 +558,9 @@ def graded(answers: pd.DataFrame) -> pd.DataFrame:
     if np.isnan(values).any() or values.shape[1] < 2:
         raise ParameterError("the graded model needs 2 items or more without gaps.")
     levels = int(values.max()) + 1
-    if not 3 <= levels <= len(values) or any(set(np.unique(column)) != set(range(levels)) for column in values.T):
+    if not 3 <= levels <= len(values) or any(
+        set(np.unique(column)) != set(range(levels)) for column in values.T
+    ):
         raise ParameterError(
             f"the graded model needs every level from 0 to {levels - 1} used in every item, and "
             "three levels or more: merge levels that no one chose."
