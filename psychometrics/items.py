@@ -225,7 +225,8 @@ def null_spearman(
     labels : array, shape (I,), optional
         Right answers of the items. A population then does not toss coins, but has a preference
         for labels (drawn evenly from all preferences) and gives them without looking at the item,
-        as untrained classifiers do: an item's share is that of its label.
+        as untrained classifiers do: an item's share is that of its label. Of a Categorical all
+        categories count, so that the same seed has the same preferences for every set of items.
 
     Returns
     -------
@@ -252,8 +253,9 @@ def null_spearman(
     if labels is not None:
         if len(labels) != len(known):
             raise ParameterError("labels must be as many as shares.")
-        codes, names = pd.factorize(np.asarray(labels)[known])
-        chance = rng.dirichlet(np.ones(max(len(names), 1)), size=draws)[:, codes]
+        labels = pd.Categorical(labels)
+        chance = rng.dirichlet(np.ones(max(len(labels.categories), 1)), size=draws)
+        chance = chance[:, labels.codes[known]]
     counts = rng.binomial(people, chance, size=(draws, len(shares)))
     ranks = rankdata(counts, axis=1)
     ranks -= ranks.mean(axis=1, keepdims=True)

@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psychometrics import data, irt
+from psychometrics import claims, data, irt
 from psychometrics import items as classical
 from psychometrics.exceptions import DataError, ParameterError, PsychometricsError
 from psychometrics.make.diagnostic import build_diagnostic
 from psychometrics.parameters import check_parameters
 from psychometrics.paths import data_dir
 from psychometrics.reliability import alpha
-from psychometrics.studies import diagnostic, diagnostic_figures
+from psychometrics.studies import diagnostic, diagnostic_claims, diagnostic_figures
 
 POPULATIONS = list(diagnostic.POPULATIONS)
 
@@ -377,6 +377,52 @@ def test_new_answers_take_their_place_among_the_published_ones():
     name = diagnostic.models(live=True).index[0]
     again = diagnostic.live_table(diagnostic.answers(live=True).loc[[name]])
     assert again.loc[name, "share"] == diagnostic.live_table().loc[name, "share"]
+
+
+def test_every_claim_of_the_paper_that_can_be_tested_is_computed_once(table1):
+    table2 = diagnostic.cluster_table()
+    table3 = diagnostic.rasch_table(draws=200)
+    tables = {"table1": table1, "table2": table2, "table3": table3}
+    changes = diagnostic.difficulty_table(
+        dict(list(diagnostic.answers("transformers").groupby(diagnostic.models()["family"]))), 100
+    ).filter(regex="^[a-z0-9]+$")
+    changes = changes.drop(columns=["null", "label"]).sub(table1["transformers"], axis=0)
+    means = diagnostic.by_category(classical.mean_inter_item)
+    found = pd.concat(
+        [
+            diagnostic_claims.counts(),
+            *(diagnostic_claims.cells(name, table) for name, table in tables.items()),
+            *(diagnostic_claims.judgements(name, table) for name, table in tables.items()),
+            diagnostic_claims.comparisons(table1, table2, table3, draws=200),
+            diagnostic_claims.architectures(changes, draws=3),
+            diagnostic_claims.absences(
+                diagnostic.item_rest_table(draws=20), means, diagnostic.subset_inter_item(draws=50)
+            ),
+        ]
+    )
+    known = claims.published().query("study == 'diagnostic'")
+    assert sorted(found.index) == sorted(known.index[known["rule"] != "untestable"])
+    assert set(found.columns) <= set(claims.RECORDED)
+    assert found["value"].notna().all()
+    inside = found.dropna(subset=["low", "high"])
+    assert inside["value"].between(inside["low"] - 1e-9, inside["high"] + 1e-9).all()
+    # By hand: 15 - 1 items in one category; three categories are not balanced over the labels.
+    assert found.loc["diagnostic-fifteen", "value"] == 14
+    assert found.loc["diagnostic-balanced", "value"] == 3
+    said = claims.verdicts(known.join(found.astype(float)))
+    assert said["diagnostic-table1-q-transformers-significant"].endswith("found in the null")
+    assert said["diagnostic-table3-pp-lstms-ahead"] == "not reproduced"
+    cells = known.index.str.match(r"diagnostic-table[13]-\w+-(transformers|lstms)$")
+    assert (said[cells] == "reproduced").all()
+    assert cells.sum() == 28
+
+
+def test_log_odds_of_label_givers_follow_their_rasch_difficulties():
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame((rng.random((20, 12)) < np.repeat([0.2, 0.5, 0.8], 4)).astype(int))
+    wrong = (1 - x).sum()
+    hard = np.log((wrong + 0.5) / (20 - wrong + 0.5))
+    assert np.corrcoef(hard, irt.fit(x)["difficulty"])[0, 1] > 0.999
 
 
 @pytest.mark.parametrize(

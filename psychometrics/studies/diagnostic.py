@@ -254,9 +254,9 @@ def difficulty_table(
         people who completed all phases (under the group's name; missing where the group solves
         all items alike), its 95 % interval ``low_, high_`` over the items (others of the category
         might have been asked; the respondents are taken as they are), and its ``p_`` from the null
-        distribution, whose 2.5 and 97.5 percentiles are ``null_low``, ``null_high``. ``label_low,
-        label_high`` are those of populations that only prefer some labels to others, and
-        ``p_label_`` the p value among them.
+        distribution, whose median is ``null`` and whose 2.5 and 97.5 percentiles are ``null_low``,
+        ``null_high``. ``label, label_low, label_high`` are those of populations that only prefer
+        some labels to others, and ``p_label_`` the p value among them.
 
     References
     ----------
@@ -272,7 +272,7 @@ def difficulty_table(
     rows = {}
     for category in CATEGORIES:
         people = _people_shares(category)
-        labels = _items().loc[people.index, "label"].to_numpy()
+        labels = _labels(people.index)
         null = items.null_spearman(people.to_numpy(), draws=draws, seed=seed)
         named = items.null_spearman(people.to_numpy(), draws=draws, seed=seed, labels=labels)
         row = {}
@@ -283,8 +283,7 @@ def difficulty_table(
             )
             row[f"p_{name}"] = items.null_p_value(row[name], null)
             row[f"p_label_{name}"] = items.null_p_value(row[name], named)
-        row["null_low"], row["null_high"] = np.nanquantile(null, [0.025, 0.975])
-        row["label_low"], row["label_high"] = np.nanquantile(named, [0.025, 0.975])
+        row |= _central("null", null) | _central("label", named)
         rows[category] = row
     return pd.DataFrame(rows).T.astype(float)
 
@@ -319,7 +318,8 @@ def cluster_table(
         ``s_people`` and how many partitions come within 0.01 of it, ``near``. The choice is one of
         ``ties_people, ties_transformers, ties_lstms`` partitions that might as well have been
         chosen, since they cost the same (500 are counted for each k); ``low_..., high_...`` are
-        the least and the greatest correlation over all pairs of such partitions.
+        the least and the greatest correlation over all pairs of such partitions. ``null_...,
+        null_low_..., null_high_...`` are median and central 95 % for items permuted at random.
 
     References
     ----------
@@ -343,6 +343,9 @@ def cluster_table(
         for name in POPULATIONS:
             first, second = _shared(best["people"], best[name])
             row[name], row[f"p_{name}"] = items.partition_agreement(first, second, seed=seed)
+            second = np.random.default_rng(seed).permuted(np.tile(second, (2000, 1)), axis=1)
+            drawn = _memberships(np.array([first])) @ _memberships(second).T
+            row |= {f"{key}_{name}": value for key, value in _central("null", drawn[0]).items()}
             values = _agreements(tied["people"], tied[name])
             row[f"low_{name}"], row[f"high_{name}"] = np.nanmin(values), np.nanmax(values)
         row |= {f"ties_{name}": len(table) for name, table in tied.items()}
@@ -435,8 +438,10 @@ def rasch_table(
         each population the 95 % interval ``low_, high_`` over the items (Fisher's scale, with the
         bootstrap's standard error unless Fisher's is greater: in simulations of 15 items it held
         the true value in 95 to 97 % of cases without extreme items and in 85 to 99 % with them),
-        ``null_low_, null_high_``, the central 95 % for items paired at random, extreme ones
-        included, ``p_`` among these, and ``n_`` items.
+        ``null_, null_low_, null_high_``, median and central 95 % for items paired at random,
+        extreme ones included, ``p_`` among these, and ``n_`` items. ``label, label_low,
+        label_high`` are those of 20 respondents who only prefer some labels to others (with log
+        odds in place of Rasch difficulties, which follow them closely).
 
     References
     ----------
@@ -460,6 +465,9 @@ def rasch_table(
             )
             found = _over_items(*pair.to_numpy().T, draws, seed)
             row |= {f"{key}_{name}" if key else name: value for key, value in found.items()}
+        people = table["people"]
+        people = people[np.isfinite(people)] if extreme is None else people.clip(-extreme, extreme)
+        row |= _central("label", _by_labels_alone(people, draws, seed))
         row["infinite"] = int(np.isinf(table["people"]).sum())
         rows[category] = row
     whole = ["infinite", *(f"n_{name}" for name in POPULATIONS)]
@@ -1084,19 +1092,33 @@ def _agreements(first: pd.DataFrame, second: pd.DataFrame) -> np.ndarray:
     sides = []
     for table in (first, second):
         places = [table["items"].iloc[0].index(item) for item in shared]
-        labels = np.array(table["labels"].tolist())[:, places]
-        one, two = np.triu_indices(len(shared), 1)
-        together = (labels[:, one] == labels[:, two]).astype(float)
-        together -= together.mean(axis=1, keepdims=True)
-        length = np.linalg.norm(together, axis=1, keepdims=True)
-        sides.append(together / np.where(length > 1e-12, length, np.nan))
+        sides.append(_memberships(np.array(table["labels"].tolist())[:, places]))
     return sides[0] @ sides[1].T
+
+
+def _memberships(labels: np.ndarray) -> np.ndarray:
+    """Standardised 0/1 of each pair of items being together, a row for each partition."""
+    one, two = np.triu_indices(labels.shape[1], 1)
+    together = (labels[:, one] == labels[:, two]).astype(float)
+    together -= together.mean(axis=1, keepdims=True)
+    length = np.linalg.norm(together, axis=1, keepdims=True)
+    return together / np.where(length > 1e-12, length, np.nan)
+
+
+def _central(name: str, drawn: np.ndarray) -> dict[str, float]:
+    """Median and central 95 % of a null distribution."""
+    keys = (name, f"{name}_low", f"{name}_high")
+    return dict(zip(keys, np.nanquantile(drawn, [0.5, 0.025, 0.975]), strict=True))
+
+
+def _labels(index: pd.Index) -> pd.Categorical:
+    return pd.Categorical(_items().loc[index, "label"], categories=NLI_LABELS)
 
 
 def _over_items(a: np.ndarray, b: np.ndarray, draws: int, seed: int) -> dict[str, float]:
     """Pearson correlation over items, with its interval and its null by random pairings."""
     n, rng = len(a), np.random.default_rng(seed)
-    names = ("", "low", "high", "p", "null_low", "null_high")
+    names = ("", "low", "high", "p", "null", "null_low", "null_high")
     found = dict.fromkeys(names, float("nan")) | {"n": n}
     if n < 4 or min(np.ptp(a), np.ptp(b)) < 1e-12:
         return found
@@ -1108,9 +1130,18 @@ def _over_items(a: np.ndarray, b: np.ndarray, draws: int, seed: int) -> dict[str
         reach = 1.959964 * max(z.std(ddof=1), 1 / np.sqrt(n - 3))
         found["low"], found["high"] = np.tanh(np.arctanh(r) + np.array([-reach, reach]))
     null = _row_correlations(np.tile(a, (draws, 1)), rng.permuted(np.tile(b, (draws, 1)), axis=1))
-    found["null_low"], found["null_high"] = np.quantile(null, [0.025, 0.975])
+    found |= _central("null", null)
     found["p"] = items.null_p_value(r, null)
     return found
+
+
+def _by_labels_alone(difficulties: pd.Series, draws: int, seed: int, people: int = 20):
+    """Correlations of difficulties with those for populations that only prefer some labels."""
+    labels, rng = _labels(difficulties.index), np.random.default_rng(seed)
+    chance = rng.dirichlet(np.ones(len(labels.categories)), size=draws)[:, labels.codes]
+    counts = rng.binomial(people, chance)
+    hard = np.log((people - counts + 0.5) / (counts + 0.5))
+    return _row_correlations(np.tile(difficulties.to_numpy(), (draws, 1)), hard)
 
 
 def _row_correlations(a: np.ndarray, b: np.ndarray) -> np.ndarray:
