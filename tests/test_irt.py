@@ -181,6 +181,8 @@ def test_graded_recovers_slopes_and_thresholds():
     assert np.abs(found["discrimination"] - slopes).max() < 0.25
     assert np.abs(found[["b1", "b2", "b3"]] - steps).max(axis=None) < 0.25
     assert not found["at_limit"].any()
+    assert (np.abs(found["discrimination"] - slopes) < 3.5 * found["se"]).all()
+    assert found[["se_b1", "se_b2", "se_b3"]].lt(0.2).all(axis=None)
 
 
 def test_graded_wants_every_level_used():
@@ -302,6 +304,9 @@ def test_standard_errors_of_2pl_difficulties_are_the_spread_over_samples():
     fits = [irt.fit(drawn(parameters, 500, seed), "2pl") for seed in range(40)]
     spread = np.std([f["difficulty"] for f in fits], axis=0, ddof=1)
     assert (np.mean([f["se"] for f in fits], axis=0) / spread).mean() == pytest.approx(1, abs=0.15)
+    spread = np.std([f["discrimination"] for f in fits], axis=0, ddof=1)
+    told = np.mean([f["se_discrimination"] for f in fits], axis=0)
+    assert (told / spread).mean() == pytest.approx(1, abs=0.15)
 
 
 def test_standard_errors_are_missing_where_difficulties_are_infinite():

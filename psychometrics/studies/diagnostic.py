@@ -423,7 +423,8 @@ def rasch_table(
     Parameters
     ----------
     extreme : float or None
-        Where to put the items without a finite difficulty, on both sides; None leaves them out.
+        Where to put the items without a finite difficulty, on both sides (the others stay where
+        they are); None leaves them out.
         The default is where R's logistic regression stops on answers that are all alike, and
         with it the paper's table comes out.
     draws : int
@@ -452,21 +453,17 @@ def rasch_table(
     >>> rasch_table()["infinite"].tolist()
     [2, 3, 0, 4, 4, 7, 1]
     """
-    rows = {}
+    rows, ends = {}, {} if extreme is None else {np.inf: extreme, -np.inf: -extreme}
     for category in CATEGORIES:
         table = _rasch(category)
         row = {}
         for name in POPULATIONS:
             pair = table[["people", name]]
-            pair = (
-                pair[np.isfinite(pair).all(axis=1)]
-                if extreme is None
-                else pair.clip(-extreme, extreme)
-            )
+            pair = pair[np.isfinite(pair).all(axis=1)] if extreme is None else pair.replace(ends)
             found = _over_items(*pair.to_numpy().T, draws, seed)
             row |= {f"{key}_{name}" if key else name: value for key, value in found.items()}
         people = table["people"]
-        people = people[np.isfinite(people)] if extreme is None else people.clip(-extreme, extreme)
+        people = people[np.isfinite(people)] if extreme is None else people.replace(ends)
         row |= _central("label", _by_labels_alone(people, draws, seed))
         row["infinite"] = int(np.isinf(table["people"]).sum())
         rows[category] = row

@@ -347,7 +347,8 @@ def _lead(category: str, draws: int) -> dict[str, float]:
     """By how much LSTMs are ahead of transformers in a row of table 3, drawing items again."""
     from .diagnostic import R_GLM_LIMIT
 
-    table = rasch_difficulties(category).clip(-R_GLM_LIMIT, R_GLM_LIMIT).to_numpy()
+    ends = {np.inf: R_GLM_LIMIT, -np.inf: -R_GLM_LIMIT}
+    table = rasch_difficulties(category).replace(ends).to_numpy()
     rng = np.random.default_rng(0)
 
     def lead(rows: np.ndarray) -> float:
