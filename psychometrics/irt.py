@@ -30,7 +30,7 @@ SLOPE_LIMIT = 8.0
 GUESSING_LIMITS = (0.001, 0.6)
 
 
-def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
+def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
     r"""Item parameters by marginal maximum likelihood.
 
     .. math:: \max_{a, b, c} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
@@ -43,18 +43,22 @@ def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
     model : {"rasch", "1pl", "2pl", "3pl"}
         ``rasch`` fixes every discrimination at 1, ``1pl`` estimates one for all items, ``2pl`` one
         each (which may be negative), ``3pl`` guessing as well.
+    errors : bool
+        Whether to compute standard errors, which takes long for hundreds of items.
 
     Returns
     -------
     DataFrame
         Indexed by item: ``discrimination, difficulty, intercept`` (minus their product),
-        ``guessing, at_limit, se``. Difficulty is missing where the discrimination is zero. An item
+        ``guessing, at_limit, se, se_discrimination``. Difficulty is
+        missing where the discrimination is zero. An item
         that everyone solved has difficulty minus infinity, one that no one solved plus infinity,
         and no discrimination beyond what the model fixes: the likelihood grows without end as it
         moves out. ``at_limit`` marks parameters held at ``SLOPE_LIMIT`` or ``GUESSING_LIMITS``.
         ``se`` is the standard error of the difficulty, from the observed information of all
         parameters that are at no limit; missing where the difficulty is not finite or the
-        information is not positive definite.
+        information is not positive definite, and without ``errors``. ``se_discrimination`` is that
+        of a slope which is estimated and at no limit.
 
     Raises
     ------
@@ -65,8 +69,8 @@ def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
     Notes
     -----
     Abilities are averaged out on 121 points from -7.2 to 7.2. With equal steps of 0.12 that is
-    exact to about 1e-8 logits at any slope allowed. Where abilities are *not* normal, difficulties are off all the same:
-    use :func:`fit_conditional`.
+    exact to about 1e-8 logits at any slope allowed. Where abilities are *not* normal,
+    difficulties are off all the same: use :func:`fit_conditional`.
 
     References
     ----------
@@ -136,7 +140,10 @@ def fit(answers: pd.DataFrame, model: str = "rasch") -> pd.DataFrame:
     )
     free = np.array([low + 1e-5 < value < high - 1e-5 for value, (low, high) in
                      zip(result.x, bounds, strict=True)])  # fmt: skip
-    frame["se"] = _difficulty_errors(lambda v: loss(v)[1], result.x, free, n, model)
+    frame["se"] = frame["se_discrimination"] = np.nan
+    if errors:
+        found = _standard_errors(lambda v: loss(v)[1], result.x, free, n, model)
+        frame["se"], frame["se_discrimination"] = found
     frame.loc[~np.isfinite(frame["difficulty"]), "se"] = np.nan
     frame = frame.reindex(answers.columns)
     frame["at_limit"] = frame["at_limit"].eq(True)
@@ -377,7 +384,7 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataF
     count = {"rasch": n, "1pl": n + 1, "2pl": 2 * n, "3pl": 3 * n}
     rows, before = {}, None
     for model in models:
-        parameters = fit(answers, model)
+        parameters = fit(answers, model, errors=False)
         value, free = float(_posterior(answers, parameters)[2].sum()), count[model]
         more = free - before[1] if before else 0
         row = {
@@ -479,8 +486,8 @@ def person_fit(
     parameters : DataFrame
         As :func:`fit` gives them for the same items, matched by label.
     simulations : int
-        Data sets drawn from the model, as large as the observed one and with its gaps, to judge ``lz`` by: at
-        estimated abilities it is not standard normal.
+        Data sets drawn from the model, as large as the observed one and with its gaps, to judge
+        ``lz`` by: at estimated abilities it is not standard normal.
     seed : int
         Their seed.
 
@@ -534,7 +541,8 @@ def graded(answers: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         Indexed by item: ``discrimination`` and ``b1, b2, ...``, the abilities at which the next
         level or a higher one becomes more likely than not; ``at_limit`` where mirt holds the
-        discrimination at 0.1 or 5.
+        discrimination at 0.1 or 5; ``se, se_b1, se_b2, ...``, mirt's standard errors, missing
+        where it finds none.
 
     References
     ----------
@@ -545,7 +553,7 @@ def graded(answers: pd.DataFrame) -> pd.DataFrame:
     >>> rng = np.random.default_rng(0)
     >>> above = rng.normal(size=(300, 1, 1)) + rng.normal(size=(300, 3, 1)) > np.array([-0.5, 0.5])
     >>> graded(pd.DataFrame(above.sum(axis=2), columns=list("abc"))).columns.tolist()
-    ['discrimination', 'b1', 'b2', 'at_limit']
+    ['discrimination', 'b1', 'b2', 'at_limit', 'se', 'se_b1', 'se_b2']
     """
     import mirt  # costs a second, and no other function needs it
 
@@ -562,7 +570,7 @@ def graded(answers: pd.DataFrame) -> pd.DataFrame:
             "three levels or more: merge levels that no one chose."
         )
     result = mirt.fit_mirt(
-        values.astype(int), model="GRM", n_categories=levels, compute_standard_errors=False
+        values.astype(int), model="GRM", n_categories=levels, compute_standard_errors=True
     )
     found = result.model.parameters
     slopes = np.asarray(found["discrimination"]).ravel()
@@ -571,6 +579,10 @@ def graded(answers: pd.DataFrame) -> pd.DataFrame:
     for level in range(levels - 1):
         frame[f"b{level + 1}"] = steps[:, level]
     frame["at_limit"] = (slopes < 0.1 + 1e-6) | (slopes > 5 - 1e-6)
+    errors = result.standard_errors
+    frame["se"] = np.ravel(errors["discrimination"])
+    for level in range(levels - 1):
+        frame[f"se_b{level + 1}"] = np.asarray(errors["thresholds"])[:, level]
     return frame
 
 
@@ -681,8 +693,8 @@ def _normalised(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return shares, top + np.log(mass)
 
 
-def _difficulty_errors(gradient, vector, free, n, model) -> np.ndarray:
-    """Standard errors of the difficulties, by the delta method from the observed information."""
+def _standard_errors(gradient, vector, free, n, model) -> tuple[np.ndarray, np.ndarray]:
+    """Of difficulties (by the delta method) and slopes, from the observed information."""
     places, step = np.flatnonzero(free), 1e-4
     information = np.empty((len(places), len(places)))
     for row, place in enumerate(places):
@@ -692,8 +704,15 @@ def _difficulty_errors(gradient, vector, free, n, model) -> np.ndarray:
         information[row] = slope[places]
     information = (information + information.T) / 2
     if not len(places) or np.linalg.eigvalsh(information)[0] < 1e-8:
-        return np.full(n, np.nan)
+        return np.full(n, np.nan), np.full(n, np.nan)
     covariance = np.linalg.inv(information)
+    every = np.full(len(vector), np.nan)
+    every[places] = np.sqrt(np.diag(covariance))
+    of_slope = {
+        "rasch": np.full(n, np.nan),
+        "1pl": np.full(n, every[n] if model == "1pl" else np.nan),
+    }
+    of_slope = of_slope.get(model, every[n : 2 * n])
     intercept, slope, _ = _unpack(vector, n, model)
     flat = np.abs(slope) < 1e-9
     safe = np.where(flat, 1.0, slope)
@@ -706,7 +725,7 @@ def _difficulty_errors(gradient, vector, free, n, model) -> np.ndarray:
         jacobian[rows, n + rows] = intercept / safe**2
     jacobian = jacobian[:, places]
     errors = np.sqrt(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian).clip(0))
-    return np.where(flat | ~free[:n], np.nan, errors)
+    return np.where(flat | ~free[:n], np.nan, errors), of_slope
 
 
 def _symmetric(logs: np.ndarray) -> np.ndarray:

@@ -56,10 +56,12 @@ def as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise ParameterError(f"the item '{twice}' is there twice; give each item its own name.")
-    if not all(dtype == np.float64 for dtype in frame.dtypes):
-        columns = [_numeric(name, column) for name, column in frame.items()]
-        frame = pd.DataFrame(np.column_stack(columns), frame.index, frame.columns)
-    if np.isinf(frame.to_numpy()).any():
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "iufb" for dtype in frame.dtypes):
+        values = frame.to_numpy(dtype=float)
+    else:
+        values = np.column_stack([_numeric(name, column) for name, column in frame.items()])
+    frame = pd.DataFrame(values, frame.index, frame.columns)
+    if (np.abs(values) > 1e100).any():  # squares would overflow
         raise ParameterError("answers must be finite; put a missing value where there is none.")
     return frame
 
@@ -202,9 +204,13 @@ def mean_inter_item(answers: pd.DataFrame) -> float:
 
 
 def null_spearman(
-    shares: np.ndarray, people: int = 20, draws: int = 10_000, seed: int = 0
+    shares: np.ndarray,
+    people: int = 20,
+    draws: int = 10_000,
+    seed: int = 0,
+    labels: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Spearman correlations of given shares with those of populations that only guess.
+    """Spearman correlations of given shares with those of populations that know nothing.
 
     Parameters
     ----------
@@ -216,6 +222,11 @@ def null_spearman(
         How many of them.
     seed : int
         Seed of the draws.
+    labels : array, shape (I,), optional
+        Right answers of the items. A population then does not toss coins, but has a preference
+        for labels (drawn evenly from all preferences) and gives them without looking at the item,
+        as untrained classifiers do: an item's share is that of its label. Of a Categorical all
+        categories count, so that the same seed has the same preferences for every set of items.
 
     Returns
     -------
@@ -236,8 +247,16 @@ def null_spearman(
     from scipy.stats import rankdata
 
     check_numbers(people=people, draws=draws, seed=seed)
-    shares = as_numbers(pd.DataFrame({"share": np.ravel(shares)}))["share"].dropna().to_numpy()
-    counts = np.random.default_rng(seed).binomial(people, 0.5, size=(draws, len(shares)))
+    shares = as_numbers(pd.DataFrame({"share": np.ravel(shares)}))["share"]
+    known, rng = shares.notna().to_numpy(), np.random.default_rng(seed)
+    shares, chance = shares[known].to_numpy(), 0.5
+    if labels is not None:
+        if len(labels) != len(known):
+            raise ParameterError("labels must be as many as shares.")
+        labels = pd.Categorical(labels)
+        chance = rng.dirichlet(np.ones(max(len(labels.categories), 1)), size=draws)
+        chance = chance[:, labels.codes[known]]
+    counts = rng.binomial(people, chance, size=(draws, len(shares)))
     ranks = rankdata(counts, axis=1)
     ranks -= ranks.mean(axis=1, keepdims=True)
     target = rankdata(shares)
@@ -293,9 +312,9 @@ def cluster_items(
         Seed of the starts.
     constant : {"uncorrelated", "self", "drop"}
         An item that everyone or no one solved has no correlation (nor have two items that no one
-        answered both of). It is set at distance 1 from all others (as if r were 0); or at distance 1 from all others *and from itself*, which is
-        what replacing a missing r by 0 does in the paper's script and goes with ``alternating``
-        only; or left out.
+        answered both of). It is set at distance 1 from all others (as if r were 0); or at distance
+        1 from all others *and from itself*, which is what replacing a missing r by 0 does in the
+        paper's script and goes with ``alternating`` only; or left out.
     method : {"fasterpam", "alternating", "exact"}
         How one start is improved: by swaps, or by turns of assigning and choosing medoids, which
         gets stuck more often (and is what the paper used). ``exact`` tries all sets of medoids, of

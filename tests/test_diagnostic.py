@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psychometrics import data, irt
+from psychometrics import claims, data, irt
 from psychometrics import items as classical
 from psychometrics.exceptions import DataError, ParameterError, PsychometricsError
 from psychometrics.make.diagnostic import build_diagnostic
 from psychometrics.parameters import check_parameters
 from psychometrics.paths import data_dir
 from psychometrics.reliability import alpha
-from psychometrics.studies import diagnostic, diagnostic_figures
+from psychometrics.studies import diagnostic, diagnostic_claims, diagnostic_figures
 
 POPULATIONS = list(diagnostic.POPULATIONS)
 
@@ -102,6 +102,70 @@ def test_table_3_stays_within_the_tolerance_wherever_a_solver_might_have_stopped
         assert gap.abs().max(axis=None) < 0.06
 
 
+def test_tables_1_and_3_have_intervals_over_items_and_nulls(table1):
+    table3 = diagnostic.rasch_table()
+    for table in (table1, table3):
+        for name in POPULATIONS:
+            assert table[name].between(table[f"low_{name}"], table[f"high_{name}"]).all()
+    assert table1.loc["PS", "low_transformers"] > 0.5
+    # Extreme items are in the null of table 3, so that it is not symmetrical.
+    assert (table3["null_high_transformers"] < 0.6).all()
+    assert table3["n_transformers"].tolist() == [15, 15, 14, 15, 15, 15, 15]
+    assert diagnostic.rasch_table(None)["n_transformers"].tolist() == [13, 12, 14, 11, 11, 8, 14]
+
+
+def test_populations_that_prefer_labels_reach_much_of_table_1(table1):
+    assert (
+        table1["label_high"] > table1["null_high"]
+    ).sum() == 6  # but negation's labels are mixed
+    beyond = table1.index[table1["p_label_transformers"] < 0.05]
+    assert set(beyond) < set(table1.index[table1["p_transformers"] < 0.05])
+
+
+def test_intervals_of_table_3_hold_the_true_correlation():
+    rng = np.random.default_rng(1)
+
+    def pairs(n: int, extreme: bool) -> np.ndarray:
+        a, b = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], n).T
+        return np.array([np.where(v < -1.3, -25.0, v) if extreme else v for v in (a, b)])
+
+    for extreme, least in ((False, 0.92), (True, 0.9)):
+        true = np.corrcoef(pairs(200_000, extreme))[0, 1]
+        found = [diagnostic._over_items(*pairs(15, extreme), 300, 0) for _ in range(150)]
+        held = [f["low"] <= true <= f["high"] for f in found]
+        assert np.mean(held) > least
+
+
+def test_bias_dealt_out_anew_within_equal_scores_is_gone():
+    found = diagnostic.dif()
+    dealt = diagnostic.dif(shuffle=0)
+    assert (found["p_fdr"] < 0.05).sum() == 21
+    assert (dealt["p_fdr"] < 0.05).sum() == 0
+    assert dealt.index.equals(found.index)
+    people, models = diagnostic.answers("people", "MN"), diagnostic.answers("lstms", "MN")
+    one, two = diagnostic._dealt(people, models, np.random.default_rng(0))
+    assert (len(one), len(two)) == (len(people), len(models))
+    assert one.sum(axis=1).sort_values().tolist() == people.sum(axis=1).sort_values().tolist()
+
+
+def test_equally_cheap_partitions_are_counted_and_their_range_is_told():
+    found = diagnostic.cluster_table()
+    for name in POPULATIONS:
+        assert found[name].between(found[f"low_{name}"] - 1e-9, found[f"high_{name}"] + 1e-9).all()
+        alone = (found["ties_people"] == 1) & (found[f"ties_{name}"] == 1)
+        assert (found.loc[alone, f"low_{name}"] == found.loc[alone, f"high_{name}"]).all()
+    assert (found["ties_people"] > 1).any()
+    one = pd.DataFrame({"k": 2, "labels": [(0, 0, 1, 1)], "items": [tuple("abcd")]})
+    two = pd.DataFrame({"k": 2, "labels": [(0, 1, 1), (0, 0, 1)], "items": [tuple("dca")] * 2})
+    # Pairs ac, ad, cd: in the first together only cd; in the second table ac, then cd.
+    assert diagnostic._agreements(one, two).tolist() == [pytest.approx([-0.5, 1])]
+
+
+def test_one_published_lstm_solves_nothing():
+    solved = diagnostic.answers("lstms").sum(axis=1)
+    assert (solved == 0).sum() == 1
+
+
 def test_table_3_without_infinite_items_is_another_table():
     without = diagnostic.rasch_table(extreme=None)
     infinite = diagnostic.rasch_table()["infinite"]
@@ -138,11 +202,12 @@ def test_table_2_is_the_papers_in_six_cells_by_least_cost():
 
 def test_every_choice_of_partition_is_among_those_found():
     found = classical.cluster_items(diagnostic.answers("people", "PS"), restarts=20)
-    by_cost = diagnostic._chosen_partition(found, "cost")
+    by_cost = diagnostic._tied_partitions(found, "cost").iloc[0]
     same_k = found[found["k"] == by_cost["k"]]
     assert by_cost["cost"] == same_k["cost"].min()
     assert (
-        diagnostic._chosen_partition(found, "silhouette")["silhouette"] == found["silhouette"].max()
+        diagnostic._tied_partitions(found, "silhouette").iloc[0]["silhouette"]
+        == found["silhouette"].max()
     )
     with pytest.raises(ParameterError, match="choose='best'"):
         diagnostic.cluster_table(1, choose="best")
@@ -312,6 +377,52 @@ def test_new_answers_take_their_place_among_the_published_ones():
     name = diagnostic.models(live=True).index[0]
     again = diagnostic.live_table(diagnostic.answers(live=True).loc[[name]])
     assert again.loc[name, "share"] == diagnostic.live_table().loc[name, "share"]
+
+
+def test_every_claim_of_the_paper_that_can_be_tested_is_computed_once(table1):
+    table2 = diagnostic.cluster_table()
+    table3 = diagnostic.rasch_table(draws=200)
+    tables = {"table1": table1, "table2": table2, "table3": table3}
+    changes = diagnostic.difficulty_table(
+        dict(list(diagnostic.answers("transformers").groupby(diagnostic.models()["family"]))), 100
+    ).filter(regex="^[a-z0-9]+$")
+    changes = changes.drop(columns=["null", "label"]).sub(table1["transformers"], axis=0)
+    means = diagnostic.by_category(classical.mean_inter_item)
+    found = pd.concat(
+        [
+            diagnostic_claims.counts(),
+            *(diagnostic_claims.cells(name, table) for name, table in tables.items()),
+            *(diagnostic_claims.judgements(name, table) for name, table in tables.items()),
+            diagnostic_claims.comparisons(table1, table2, table3, draws=200),
+            diagnostic_claims.architectures(changes, draws=3),
+            diagnostic_claims.absences(
+                diagnostic.item_rest_table(draws=20), means, diagnostic.subset_inter_item(draws=50)
+            ),
+        ]
+    )
+    known = claims.published().query("study == 'diagnostic'")
+    assert sorted(found.index) == sorted(known.index[known["rule"] != "untestable"])
+    assert set(found.columns) <= set(claims.RECORDED)
+    assert found["value"].notna().all()
+    inside = found.dropna(subset=["low", "high"])
+    assert inside["value"].between(inside["low"] - 1e-9, inside["high"] + 1e-9).all()
+    # By hand: 15 - 1 items in one category; three categories are not balanced over the labels.
+    assert found.loc["diagnostic-fifteen", "value"] == 14
+    assert found.loc["diagnostic-balanced", "value"] == 3
+    said = claims.verdicts(known.join(found.astype(float)))
+    assert said["diagnostic-table1-q-transformers-significant"].endswith("found in the null")
+    assert said["diagnostic-table3-pp-lstms-ahead"] == "not reproduced"
+    cells = known.index.str.match(r"diagnostic-table[13]-\w+-(transformers|lstms)$")
+    assert (said[cells] == "reproduced").all()
+    assert cells.sum() == 28
+
+
+def test_log_odds_of_label_givers_follow_their_rasch_difficulties():
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame((rng.random((20, 12)) < np.repeat([0.2, 0.5, 0.8], 4)).astype(int))
+    wrong = (1 - x).sum()
+    hard = np.log((wrong + 0.5) / (20 - wrong + 0.5))
+    assert np.corrcoef(hard, irt.fit(x)["difficulty"])[0, 1] > 0.999
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_the_likelihood_ratio_keeps_a_true_model_and_drops_a_false_one():
 def test_item_fit_names_the_item_that_is_noise():
     x = drawn(truth(10, slopes=False), 500)
     x[4] = np.random.default_rng(9).integers(0, 2, 500)
-    found = irt.item_fit(x, irt.fit(x, "1pl"), simulations=600)
+    found = irt.item_fit(x, irt.fit(x, "1pl"), simulations=450)
     assert found["infit"].idxmax() == 4
     assert found.loc[4, "p_fdr"] < 0.05
     assert (found.drop(index=4)["infit"] < 1.1).all()
@@ -181,6 +181,8 @@ def test_graded_recovers_slopes_and_thresholds():
     assert np.abs(found["discrimination"] - slopes).max() < 0.25
     assert np.abs(found[["b1", "b2", "b3"]] - steps).max(axis=None) < 0.25
     assert not found["at_limit"].any()
+    assert (np.abs(found["discrimination"] - slopes) < 3.5 * found["se"]).all()
+    assert found[["se_b1", "se_b2", "se_b3"]].lt(0.2).all(axis=None)
 
 
 def test_graded_wants_every_level_used():
@@ -209,3 +211,136 @@ def test_tables_that_cannot_be_used_are_refused_in_a_sentence():
         irt.abilities(x[[0, 1]], fitted)
     with pytest.raises(ParameterError, match="without gaps"):
         irt.graded(x.astype(float).replace(1, np.nan))
+
+
+def test_columns_are_matched_by_label_in_every_function_that_takes_parameters():
+    x = drawn(truth(7), 80).rename(columns=lambda n: f"i{n}")
+    fitted = irt.fit(x, "2pl")
+    turned = x[x.columns[::-1]]
+    for function in (
+        irt.abilities,
+        lambda a, b: irt.item_fit(a, b, simulations=5),
+        lambda a, b: irt.person_fit(a, b, simulations=2),
+    ):
+        pd.testing.assert_frame_equal(function(x, fitted), function(turned, fitted))
+        with pytest.raises(ParameterError, match="no answers to i3"):
+            function(x.drop(columns="i3"), fitted)
+        with pytest.raises(ParameterError, match="no parameters of new"):
+            function(x.assign(new=1), fitted)
+
+
+def test_infit_with_gaps_is_that_of_the_whole_table():
+    parameters = truth(10, slopes=False).assign(discrimination=1.0)
+    whole = drawn(parameters, 2000)
+    whole[4] = np.random.default_rng(9).integers(0, 2, 2000)
+    holes = whole.astype(float).mask(np.random.default_rng(2).random(whole.shape) < 0.25)
+    full = irt.item_fit(whole, irt.fit(whole), simulations=3)
+    found = irt.item_fit(holes, irt.fit(holes), simulations=3)
+    # Fewer answers pull abilities to the mean; the mean squares stay where they were.
+    assert (found["infit"] - full["infit"]).abs().max() < 0.08
+    assert found["infit"].idxmax() == 4
+
+
+def test_simulations_have_the_gaps_of_the_answers_so_that_the_model_fits_its_own_data():
+    parameters = truth(8, slopes=False).assign(discrimination=1.0)
+    p = []
+    for seed in range(4):
+        x = drawn(parameters, 150, seed).astype(float)
+        x = x.mask(np.random.default_rng(seed).random(x.shape) < 0.4)
+        found = irt.item_fit(x, parameters, simulations=40, seed=seed)
+        assert found["infit"].between(found["infit_low"] - 0.1, found["infit_high"] + 0.1).all()
+        p += found["p"].tolist()
+    assert np.mean(np.array(p) < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / len(p))
+
+
+def test_respondents_without_answers_have_the_prior_and_no_fit():
+    parameters = truth(5)
+    x = drawn(parameters, 30).astype(float)
+    x.iloc[3] = np.nan
+    assert irt.abilities(x, parameters).loc[3].tolist() == pytest.approx([0, 1], abs=1e-6)
+    found = irt.person_fit(x, parameters, simulations=3).loc[3]
+    assert found[["lz", "outfit", "p"]].isna().all()
+
+
+def test_a_missing_lz_has_a_missing_p_value():
+    even = pd.DataFrame({"discrimination": 0.0, "intercept": [0.0, 0.0], "guessing": 0.0})
+    found = irt.person_fit(pd.DataFrame([[1, 0], [0, 0]]), even, simulations=2)
+    assert found[["lz", "p"]].isna().all(axis=None)
+
+
+def test_item_fit_of_items_that_all_or_none_solved_is_missing_without_a_warning():
+    x = drawn(truth(5), 60).assign(all=1, none=0)
+    found = irt.item_fit(x, irt.fit(x), simulations=4)
+    assert found.loc[["all", "none"]].isna().all(axis=None)
+    assert found["p"].iloc[:5].notna().all()
+
+
+def test_perfect_guttman_patterns_have_no_conditional_fit():
+    steps = pd.DataFrame(np.tril(np.ones((5, 4), int), -1), columns=list("abcd"))
+    with pytest.raises(ParameterError, match="has no maximum"):
+        irt.fit_conditional(steps)
+    # So it is where only two sets of items are in such an order.
+    two = pd.DataFrame({"a": [1, 0, 1, 1], "b": [0, 1, 1, 1], "c": [0, 0, 1, 0], "d": [0, 0, 0, 1]})
+    with pytest.raises(ParameterError, match="has no maximum"):
+        irt.fit_conditional(two)
+    closed = pd.concat([two, pd.DataFrame({"a": [0], "b": [1], "c": [1], "d": [0]})])
+    closed = pd.concat([closed, pd.DataFrame({"a": [0], "b": [1], "c": [0], "d": [1]})])
+    assert np.isfinite(irt.fit_conditional(closed)).all(axis=None)
+
+
+def test_standard_errors_of_difficulties_are_the_spread_over_samples():
+    parameters = truth(8, slopes=False)
+    samples = [drawn(parameters, 300, seed) for seed in range(60)]
+    for fitter in (irt.fit, irt.fit_conditional):
+        fits = [fitter(x) for x in samples]
+        spread = np.std([f["difficulty"] for f in fits], axis=0, ddof=1)
+        told = np.mean([f["se"] for f in fits], axis=0)
+        assert np.abs(told / spread - 1).max() < 0.3  # three errors of a spread of 60
+        assert (told / spread).mean() == pytest.approx(1, abs=0.1)
+
+
+def test_standard_errors_of_2pl_difficulties_are_the_spread_over_samples():
+    parameters = truth(6).assign(discrimination=1.4)
+    fits = [irt.fit(drawn(parameters, 500, seed), "2pl") for seed in range(40)]
+    spread = np.std([f["difficulty"] for f in fits], axis=0, ddof=1)
+    assert (np.mean([f["se"] for f in fits], axis=0) / spread).mean() == pytest.approx(1, abs=0.15)
+    spread = np.std([f["discrimination"] for f in fits], axis=0, ddof=1)
+    told = np.mean([f["se_discrimination"] for f in fits], axis=0)
+    assert (told / spread).mean() == pytest.approx(1, abs=0.15)
+
+
+def test_standard_errors_are_missing_where_difficulties_are_infinite():
+    x = drawn(truth(4), 60).assign(all=1)
+    assert irt.fit(x)["se"].isna().tolist() == [False] * 4 + [True]
+    assert irt.fit_conditional(x)["se"].isna().tolist() == [False] * 4 + [True]
+
+
+def test_marginal_difficulties_do_not_depend_on_the_grid_even_of_bimodal_abilities(monkeypatch):
+    rng = np.random.default_rng(0)
+    theta = np.r_[rng.normal(-3, 0.3, 200), rng.normal(3, 0.3, 200)]
+    where = np.linspace(-2, 2, 12)
+    x = pd.DataFrame((rng.random((400, 12)) < 1 / (1 + np.exp(where - theta[:, None]))).astype(int))
+    ours = irt.fit(x, "1pl")
+
+    def fine():
+        grid = np.linspace(-8, 8, 1001)
+        weights = np.exp(-(grid**2) / 2)
+        return grid, weights / weights.sum()
+
+    monkeypatch.setattr(irt, "_grid", fine)
+    assert ours["intercept"].to_numpy() == pytest.approx(irt.fit(x, "1pl")["intercept"], abs=1e-4)
+
+
+def test_what_the_models_cannot_use_is_refused_in_a_sentence():
+    x = drawn(truth(3), 20)
+    with pytest.raises(ParameterError, match="no one answered '1'"):
+        irt.fit(x.assign(**{"1": np.nan}).set_axis([0, 2, 3, 1], axis=1))
+    fitted = irt.fit(x)
+    fitted.loc[2, "intercept"] = np.nan
+    with pytest.raises(ParameterError, match="parameters of '2' are not known"):
+        irt.abilities(x, fitted)
+    with pytest.raises(ParameterError, match="at least one model"):
+        irt.compare(x, ())
+    with pytest.raises(ParameterError, match="simulations must be"):
+        irt.item_fit(x, irt.fit(x), simulations=0)
+    assert np.isnan(irt.compare(x, ("2pl", "1pl")).loc["1pl", "p"])  # no more parameters than 2pl

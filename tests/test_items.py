@@ -252,6 +252,10 @@ def test_dif_wants_the_same_items_and_no_gaps():
             function(x, x.astype(float).where(x == 1))
         with pytest.raises(ParameterError, match="0 or 1"):
             function(x, x + 1)
+        with pytest.raises(ParameterError, match="0 or 1"):
+            function(x, x * 2)
+        with pytest.raises(ParameterError, match="numbers; 'a'"):
+            function(x, x.replace({1: "yes", 0: "no"}))
 
 
 def test_corrections_are_by_hand():
@@ -276,3 +280,224 @@ def test_the_continuity_correction_stops_at_no_difference():
     reference = table(["110", "011"], "abc")
     row = classical.mantel_haenszel(reference, reference).loc["a"]
     assert (row["odds_ratio"], row["chi2"], row["p"]) == (1, 0, 1)
+
+
+def test_what_has_no_value_has_no_p_value():
+    null = np.array([-0.6, 0.1, np.nan, 0.2])
+    assert np.isnan(classical.null_p_value(np.nan, null))
+    assert np.isnan(classical.null_p_value(0.3, np.full(3, np.nan)))
+    assert classical.null_p_value(0.5, null) == 0.5  # 1 + 1 of 1 + 3: the gap is no draw
+
+
+def test_shares_that_are_all_alike_have_no_null_and_gaps_are_left_out():
+    assert np.isnan(classical.null_spearman(np.full(5, 0.4), draws=9)).all()
+    gaps = classical.null_spearman(np.array([0.1, np.nan, 0.9, 0.4]), draws=9, seed=2)
+    assert gaps == pytest.approx(
+        classical.null_spearman(np.array([0.1, 0.9, 0.4]), draws=9, seed=2), nan_ok=True
+    )
+
+
+def test_populations_that_prefer_labels_agree_with_people_only_through_the_labels():
+    # Two labels: an order by label is +1 or -1 for every preference, but for noise.
+    shares = np.array([0.1, 0.2, 0.3, 0.7, 0.8, 0.9])
+    told = classical.null_spearman(shares, 2000, 400, 0, labels=list("xxxyyy"))
+    assert np.mean(np.abs(told) > 0.6) > 0.8
+    assert abs(np.nanmean(told)) < 0.15
+    blind = classical.null_spearman(shares, 2000, 400, 0, labels=list("xyxyxy"))
+    assert np.mean(np.abs(blind) > 0.6) < 0.1
+    with pytest.raises(ParameterError, match="as many as shares"):
+        classical.null_spearman(shares, labels=["x"])
+
+
+def test_item_rest_takes_those_who_answered_everything_and_says_how_many():
+    gaps = SMALL.astype(float)
+    gaps.loc[5] = [1, np.nan, 0, 0]
+    found = classical.item_rest(gaps)
+    assert found["n"].tolist() == [5] * 4
+    assert found["r"].tolist() == pytest.approx(classical.item_rest(SMALL)["r"].tolist())
+    assert classical.item_rest(gaps.loc[[5]])["r"].isna().all()
+
+
+def test_mean_inter_item_takes_each_pair_over_those_who_answered_both():
+    gaps = pd.DataFrame({"a": [1, 1, 0, 0, None], "b": [1, 0, 0, 0, 1], "c": [0, None, 1, 1, 1]})
+    pairs = [
+        pearsonr([1, 1, 0, 0], [1, 0, 0, 0])[0],
+        pearsonr([1, 0, 0], [0, 1, 1])[0],
+        pearsonr([1, 0, 0, 1], [0, 1, 1, 1])[0],
+    ]
+    assert classical.mean_inter_item(gaps) == pytest.approx(np.mean(pairs))
+
+
+def test_intervals_of_item_rest_correlations_hold_the_true_one_in_95_per_cent():
+    rng = np.random.default_rng(0)
+    where = np.linspace(-2, 2, 15)
+
+    def draw(n: int) -> pd.DataFrame:
+        logits = rng.standard_normal((n, 1)) - where
+        return pd.DataFrame((rng.random((n, 15)) < 1 / (1 + np.exp(-logits))).astype(int))
+
+    true = classical.item_rest(draw(100_000))["r"]
+    for n in (20, 57, 183):
+        held = []
+        for _ in range(100):
+            found = classical.item_rest(draw(n)).dropna()
+            held += (
+                (found["low"] <= true[found.index]) & (true[found.index] <= found["high"])
+            ).tolist()
+        # Items of one sample are not independent: three errors of 100, not of 1,500, draws.
+        assert np.mean(held) == pytest.approx(0.95, abs=0.02), n
+
+
+def test_intervals_of_rank_correlations_are_bonett_and_wrights():
+    low, high = classical.correlation_interval(0.5, 15, ranks=True)
+    reach = 1.959964 * np.sqrt((1 + 0.125) / 12)
+    assert (low, high) == pytest.approx(
+        tuple(np.tanh(np.arctanh(0.5) + np.array([-reach, reach]))), abs=1e-5
+    )
+    import pingouin
+
+    known = pingouin.compute_esci(stat=0.5, nx=15, eftype="r", decimals=6)
+    assert classical.correlation_interval(0.5, 15) == pytest.approx(tuple(known), abs=1e-5)
+    for r, n in ((1.0, 15), (np.nan, 15), (0.5, 3)):
+        assert np.isnan(classical.correlation_interval(r, n)).all()
+
+
+def test_mantels_test_of_matrices_without_variance_is_missing_and_labels_are_matched():
+    names = list("abcd")
+    flat = pd.DataFrame(np.full((4, 4), 0.3) + 0.7 * np.eye(4), names, names)
+    other = table(["1100", "1010", "0111", "1001", "0010"], "abcd").corr()
+    r, p, items = classical.mantel_test(flat, other, draws=99)
+    assert (np.isnan(r), np.isnan(p), items) == (True, True, 4)
+    one = blocks().corr()
+    two = blocks().iloc[:100].corr()
+    assert classical.mantel_test(one, two, 99) == classical.mantel_test(
+        one, two.iloc[::-1, ::-1], 99
+    )
+    with pytest.raises(ParameterError, match="same items"):
+        classical.mantel_test(one, two.rename(columns={"a": "z"}))
+
+
+def test_mantels_test_leaves_out_items_until_no_correlation_is_missing():
+    x = blocks().iloc[:60].astype(float)
+    gaps = x.copy()
+    gaps.loc[:29, "a"] = np.nan
+    gaps.loc[30:, "b"] = np.nan  # nobody answered both
+    r, p, items = classical.mantel_test(x.corr(), gaps.corr(), draws=99)
+    assert items == 8
+    assert np.isfinite([r, p]).all()
+
+
+def test_partitions_are_matched_by_label_and_need_two_items_with_a_cluster():
+    one = pd.Series([0, 0, 1, 1], index=list("abcd"))
+    two = pd.Series([1, 0, 1, 0], index=list("acbd"))  # a and b together, as in the first
+    assert classical.partition_agreement(one, two, draws=9)[0] == pytest.approx(1)
+    assert np.isnan(classical.partition_agreement((0, 0), (0, 0))).all()
+    with pytest.raises(ParameterError, match="2 items or more"):
+        classical.partition_agreement((), ())
+    with pytest.raises(ParameterError, match="lack a label"):
+        classical.partition_agreement((0, 1, np.nan), (0, 1, 1))
+
+
+def test_bias_is_found_by_label_whatever_the_order_of_the_columns():
+    reference, focal = groups(0.8, n=60)
+    for function in (classical.mantel_haenszel, classical.logistic_dif):
+        pd.testing.assert_frame_equal(
+            function(reference, focal), function(reference, focal[focal.columns[::-1]])
+        )
+
+
+def test_an_item_that_a_whole_group_missed_has_a_likelihood_ratio_and_an_infinite_effect():
+    reference, focal = groups(0.0, n=100)
+    focal[0] = 0
+    row = classical.logistic_dif(reference, focal).loc[0]
+    assert row["group"] == -np.inf
+    assert np.isnan(row["se"])
+    assert row["p_uniform"] < 1e-6
+    assert row["size"] == "C"
+    # The limit of the likelihood: the focal group is predicted perfectly, the other by its sums.
+    import statsmodels.api as sm
+    from scipy.stats import chi2
+
+    both = pd.concat([reference, focal], ignore_index=True)
+    t = both.sum(axis=1).to_numpy(float)
+    plain = sm.Logit(both[0], sm.add_constant(t)).fit(disp=0).llf
+    alone = sm.Logit(reference[0], sm.add_constant(t[:100])).fit(disp=0).llf
+    assert row["p_uniform"] == pytest.approx(chi2.sf(2 * (alone - plain), 1), rel=1e-4)
+    assert row["p_nonuniform"] == pytest.approx(1, abs=1e-3)
+
+
+def test_perfect_separation_by_the_sum_alone_leaves_nothing_to_the_group():
+    x = table(["000", "000", "110", "111", "000", "111"], "abc")
+    row = classical.logistic_dif(x, x.iloc[::-1]).loc["a"]
+    assert row["p_uniform"] == pytest.approx(1, abs=1e-4)
+    assert np.isnan(row["group"])  # nothing says in which direction
+
+
+def test_standard_errors_of_logistic_bias_are_statsmodels():
+    import statsmodels.api as sm
+
+    reference, focal = groups(0.5, n=120)
+    both = pd.concat([reference, focal], ignore_index=True)
+    score = both.sum(axis=1).to_numpy(float)
+    design = np.c_[
+        np.ones(240), (score - score.mean()) / score.std(), np.r_[np.zeros(120), np.ones(120)]
+    ]
+    known = sm.Logit(both[4], design).fit(disp=0)
+    assert classical.logistic_dif(reference, focal).loc[4, "se"] == pytest.approx(
+        known.bse.iloc[2], abs=1e-5
+    )
+
+
+def test_sums_without_variance_match_nobody():
+    same = table(["10", "01", "10", "01"], "ab")
+    found = classical.logistic_dif(same, same.iloc[::-1])
+    assert found[["group", "p_uniform", "p", "r2"]].isna().all(axis=None)
+    assert (found["size"] == "").all()
+    bands = classical.mantel_haenszel(same, same.iloc[::-1], strata=3)
+    assert bands["p"].notna().all()
+
+
+def test_the_exact_search_finds_every_partition_of_least_cost():
+    from itertools import combinations
+
+    x = blocks().iloc[:40, :7].assign(all=1)
+    matrix = classical._distances(x, "uncorrelated").to_numpy()
+    found = classical.cluster_items(x, method="exact")
+    for k in (2, 3):
+        costs = {m: matrix[list(m)].min(axis=0).sum() for m in combinations(range(8), k)}
+        least = min(costs.values())
+        assert found.loc[found["k"] == k, "cost"].unique() == pytest.approx([least])
+        # The constant item is as far from every medoid: it may go with any of the k clusters.
+        if not any(7 in m for m, cost in costs.items() if cost < least + 1e-9):
+            assert (found["k"] == k).sum() >= k
+    with pytest.raises(ParameterError, match="18 items or fewer"):
+        classical.cluster_items(
+            pd.concat([blocks()] * 3, axis=1).set_axis(range(27), axis=1), method="exact"
+        )
+
+
+def test_clusters_of_items_without_variance_are_refused():
+    with pytest.raises(ParameterError, match="2 items with variance"):
+        classical.cluster_items(table(["10111", "10111", "10110"], "abcde"))
+
+
+def test_tables_that_are_no_tables_of_numbers_are_refused_and_missing_is_missing():
+    for wrong, said in (
+        (pd.DataFrame({"a": [1, np.inf]}), "finite"),
+        (pd.DataFrame([[1, 0]], columns=["a", "a"]), "there twice"),
+        (pd.DataFrame({"a": [pd.Timestamp("2020-01-01")]}), "numbers; 'a'"),
+        (pd.DataFrame({"a": [[1], 2]}), "numbers; 'a'"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            classical.difficulty(wrong)
+    whole = pd.DataFrame({"a": pd.array([1, None, 0, 1], dtype="Int64")})
+    assert classical.difficulty(whole).tolist() == [2 / 3]
+    assert classical.difficulty(pd.DataFrame({"a": [True, False]})).tolist() == [0.5]
+
+
+def test_corrections_of_no_p_value_are_missing_and_of_no_table_refused():
+    assert classical.adjust(pd.DataFrame({"p": [np.nan, np.nan]}))["p_holm"].isna().all()
+    with pytest.raises(ParameterError, match="no column 'p'"):
+        classical.adjust(pd.DataFrame({"q": [0.1]}))
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        classical.adjust(pd.DataFrame({"p": [1.5]}))

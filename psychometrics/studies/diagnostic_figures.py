@@ -16,7 +16,7 @@ _ETS = {"A": GREY, "B": PALETTE[4], "C": PALETTE[1]}
 
 
 def correlations_with_null(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Correlations per category over the range that guessing gives.
+    """Correlations per category with their 95 % intervals, over two ranges of nothing.
 
     Parameters
     ----------
@@ -31,22 +31,29 @@ def correlations_with_null(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """
     ax = ax or plt.gca()
     y = np.arange(len(table))
+    ax.barh(y, table["label_high"] - table["label_low"], left=table["label_low"], height=0.84,
+            color="none", edgecolor="#8A94A0", linewidth=0.9,
+            label="preferring labels, 95 % of draws")  # fmt: skip
     ax.barh(y, table["null_high"] - table["null_low"], left=table["null_low"], height=0.7,
             color="#DDE3E9", label="guessing, 95 % of draws")  # fmt: skip
-    for name, (colour, marker) in _COLOURS.items():
-        ax.scatter(table[name], y, color=colour, marker=marker, label=_NAMES[name], zorder=3)
+    for shift, (name, (colour, marker)) in zip((-0.14, 0.14), _COLOURS.items(), strict=True):
+        ends = table[[f"low_{name}", f"high_{name}"]].to_numpy()
+        reach = np.abs(ends - table[[name]].to_numpy()).T
+        ax.errorbar(table[name], y + shift, xerr=reach, fmt=marker, color=colour, elinewidth=1,
+                    markersize=6, label=_NAMES[name], zorder=3)  # fmt: skip
     ax.axvline(0, color="grey", linewidth=1)
     ax.set_yticks(y, table.index)
     ax.invert_yaxis()
     ax.set(xlim=(-1, 1), xlabel="correlation with people", ylabel="category")
-    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.14), ncol=3)
+    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.2), ncol=2)
     return ax
 
 
 def dif_plot(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """MH delta of every item by category; beyond the dotted lines it may be large.
 
-    Infinite deltas and those beyond 8 are drawn there.
+    Infinite deltas and those beyond 8 are drawn there. Class A is of two kinds: small, or not
+    significant however large it is (hollow).
 
     Parameters
     ----------
@@ -64,10 +71,15 @@ def dif_plot(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     known = table[table["delta"].notna()]
     place = known["category"].map(categories.index).to_numpy()
     place = place + 0.3 * (known.groupby("category").cumcount().to_numpy() % 5 - 2) / 2
+    delta = known["delta"].clip(-8, 8).to_numpy()
     for name, colour in _ETS.items():
-        chosen = (known["ets"] == name).to_numpy()
-        ax.scatter(known["delta"].clip(-8, 8)[chosen], place[chosen], s=24, color=colour,
-                   marker=MARKERS["ABC".index(name)], label=name)  # fmt: skip
+        chosen = (known["ets"] == name).to_numpy() & ~((name == "A") & (np.abs(delta) >= 1))
+        ax.scatter(delta[chosen], place[chosen], s=24, color=colour,
+                   marker=MARKERS["ABC".index(name)],
+                   label="A, below 1" if name == "A" else name)  # fmt: skip
+    unclear = (known["ets"] == "A").to_numpy() & (np.abs(delta) >= 1)
+    ax.scatter(delta[unclear], place[unclear], s=24, facecolor="none", edgecolor=GREY,
+               marker=MARKERS[0], label="A, not significant")  # fmt: skip
     for x in (-1.5, 1.5):
         ax.axvline(x, color="grey", linewidth=1, linestyle=":")
     ax.axvline(0, color="grey", linewidth=1)
