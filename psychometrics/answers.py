@@ -48,10 +48,15 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
         values = table[column]
         if isinstance(values, pd.DataFrame):
             raise ParameterError(f"The column '{column}' is there twice; keep one.")
-        figures = pd.to_numeric(values, errors="coerce")
-        wrong = values.notna() & (figures.isna() | (figures.abs() == float("inf")))
-        if not pd.api.types.is_numeric_dtype(values):
-            wrong |= values.map(lambda value: isinstance(value, str))
+        if isinstance(values.dtype, pd.StringDtype):
+            wrong = values.notna()
+            if not wrong.any():
+                raise ParameterError(f"The column '{column}' is one of text; give numbers.")
+        else:
+            figures = pd.to_numeric(values, errors="coerce")
+            wrong = values.notna() & (figures.isna() | (figures.abs() == float("inf")))
+            if values.dtype == object:  # text is no number, even where it looks like one
+                wrong |= values.map(lambda value: isinstance(value, str)).astype(bool)
         if wrong.any():
             raise ParameterError(
                 f"The column '{column}' holds {values[wrong].iloc[0]!r}; give numbers."

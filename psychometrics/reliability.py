@@ -439,7 +439,7 @@ def answer_agreement(
     by : str
         The column that tells the ways of asking apart.
     n_resamples, seed
-        Of the bootstrap over the items.
+        Of the bootstrap over the items; every pair has the same seed.
 
     Returns
     -------
@@ -471,7 +471,6 @@ def answer_agreement(
     keys = ["respondent_id", "questionnaire", "item_id", "status", by]
     check_columns(answers, keys, ["value"])
     _check_resamples(n_resamples)
-    rng = np.random.default_rng(seed)
     given = answers[answers["status"] == "ok"]
     rows = []
     for (who, name), part in given.groupby(["respondent_id", "questionnaire"], sort=False):
@@ -487,7 +486,7 @@ def answer_agreement(
             if len(np.unique(whole)) > 1:
                 options = np.arange(whole.min(), whole.max() + 1)
                 kappa = cohen_kappa_score(*whole.T, labels=options, weights="quadratic")
-                low, high = _kappa_interval(whole, options, n_resamples, rng)
+                low, high = _kappa_interval(whole, options, n_resamples, seed)
             rows.append(
                 {
                     "respondent_id": who, "questionnaire": name, "first": a, "second": b,
@@ -647,7 +646,7 @@ def _intraclass(wide: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
     }
 
 
-def _kappa_interval(whole: np.ndarray, options, n_resamples: int, rng) -> tuple[float, float]:
+def _kappa_interval(whole: np.ndarray, options, n_resamples: int, seed: int) -> tuple[float, float]:
     """Bootstrap over the items, by tables of counts: quick enough for every pair.
 
     statsmodels offers the large-sample interval only, and questionnaires are short.
@@ -656,9 +655,11 @@ def _kappa_interval(whole: np.ndarray, options, n_resamples: int, rng) -> tuple[
         return np.nan, np.nan
     k = len(options)
     cell = (whole[:, 0] - options[0]) * k + whole[:, 1] - options[0]
-    draws = rng.multinomial(
-        len(cell), np.bincount(cell, minlength=k * k) / len(cell), size=n_resamples
-    ).reshape(-1, k, k)
+    draws = (
+        np.random.default_rng(seed)
+        .multinomial(len(cell), np.bincount(cell, minlength=k * k) / len(cell), size=n_resamples)
+        .reshape(-1, k, k)
+    )
     weight = (options[:, None] - options[None, :]) ** 2
     rows, columns = draws.sum(axis=2), draws.sum(axis=1)
     expected = rows[:, :, None] * columns[:, None, :] / len(cell)

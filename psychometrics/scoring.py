@@ -106,6 +106,9 @@ def pss(
     """
     needed = ("respondent_id", *_ASKED, "term", "polarity", "intensifier", "weight")
     _check(answers, needed)
+    check_columns(answers, (), ["polarity", "weight"])
+    if lacking := [c for c in ("polarity", "weight") if answers[c].isna().any()]:
+        raise ParameterError(f"{lacking[0]} is missing in some answers; fill it in.")
     frame = answers.assign(raw=_raw(answers, score)).reset_index(drop=True)
     shares = np.full(len(frame), np.nan)
     for (questionnaire, item, number), part in frame.groupby(list(_ASKED), sort=False):
@@ -306,7 +309,8 @@ def keyed_items(
     Raises
     ------
     ParameterError
-        A prompt of an item was not asked, or an item is unknown or answered outside its options.
+        A prompt of an item was not asked, an item is unknown, answered twice or outside its
+        options, or something is no finite number.
     """
     own = items[items["questionnaire"] == questionnaire.id]
     return _keyed(_matrix(own, questionnaire), questionnaire, scale)
@@ -329,8 +333,14 @@ def score_summary(
     DataFrame
         The columns of ``by``, ``mean, sd, n``; missing scores are left out, and ``sd`` is missing
         for a single run.
+
+    Raises
+    ------
+    ParameterError
+        There are no scores, a column is missing, or something is no finite number.
     """
-    _check(scores, (*by, "score"))
+    _check(scores, by)
+    check_columns(scores, (), ["score"])
     table = scores.groupby(list(by), sort=False)["score"].agg(["mean", "std", "count"])
     table = table.rename(columns={"std": "sd", "count": "n"})
     return table[table["n"] > 0].reset_index()
@@ -498,6 +508,12 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """Item scores of one questionnaire, askings by items, as they are."""
     _check(items, ("respondent_id", "item_id", "score"))
     ids = [item.id for item in questionnaire.items]
+    check_columns(items, (), ["score"])
+    if (twice := items.duplicated([column for column in items if column != "score"])).any():
+        row = items[twice].iloc[0]
+        raise ParameterError(
+            f"{row['respondent_id']} has two scores of {row['item_id']}; keep one of each asking."
+        )
     if "run" not in items:  # answers to prompts
         table = items.pivot(index="respondent_id", columns="item_id", values="score")
         if missing := [item for item in ids if item not in table.columns]:

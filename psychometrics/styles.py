@@ -65,7 +65,8 @@ def response_styles(
     Raises
     ------
     ParameterError
-        There are no answers to a questionnaire, or answers to another one or an unknown item.
+        There are no answers to a questionnaire, or answers to another one or an unknown item, or
+        two to one item in a run.
 
     References
     ----------
@@ -95,6 +96,11 @@ def response_styles(
         if stray := set(part["item_id"]) - {item.id for item in questionnaire.items}:
             raise ParameterError(
                 f"{name} has no item '{min(map(str, stray))}'; correct the answers."
+            )
+        if (twice := part.duplicated([*keys, "item_id"])).any():
+            raise ParameterError(
+                f"{name}, {part.loc[twice, 'item_id'].iloc[0]} is answered twice in a run; number "
+                "the runs, or name the column that tells them apart in `by`."
             )
         tables.append(_styles(part, questionnaire, keys))
     return pd.concat(tables, ignore_index=True)
@@ -156,7 +162,8 @@ def desirability_contrast(
     rows = []
     for who, values in flattering.groupby(level="respondent_id", sort=False):
         k, mean = len(values), values.mean()
-        low, high = stats.t.interval(0.95, k - 1, mean, values.sem()) if k > 1 else (np.nan, np.nan)
+        half = stats.t.ppf(0.975, k - 1) * values.sem() if k > 1 else np.nan
+        low, high = mean - half, mean + half
         rows.append(
             {
                 "respondent_id": who, "contrast": mean, "low": low, "high": high,

@@ -121,3 +121,13 @@ def test_similarity_is_one_for_a_prompt_that_is_its_item_and_lies_within_bounds(
     pair = [gad.items[0].text, f"{row['premise']} {row['hypothesis']}"]
     expected = model.similarity(*model.encode(pair, show_progress_bar=False)[:, None]).item()
     assert table["similarity"].iloc[0] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_rating_that_is_neither_yes_nor_no_is_refused():
+    ratings = pd.DataFrame(
+        {"rater": ["A", "B"], "item_id": [1, 1], "criterion": "natural", "rating": [2, 1]}
+    )
+    with pytest.raises(ParameterError, match="0 or 1, got 2"):
+        content.rater_agreement(ratings)
+    with pytest.raises(ParameterError, match="no ratings"):
+        content.rater_agreement(ratings.assign(rating=np.nan))

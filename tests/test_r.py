@@ -154,6 +154,8 @@ def test_omega_hierarchical_is_psychs(people, correlation, tmp_path):
     theirs = in_r(code, table, tmp_path, needs=("psych", "GPArotation"))
     own = ours[["hierarchical", "total", "explained"]].to_numpy(float)
     assert own == pytest.approx(theirs, abs=0.003)
+
+
 def test_standard_errors_of_conditional_difficulties_are_erms(tmp_path):
     table = diagnostic.answers("people", "MN")
     table = table.loc[:, table.nunique() > 1]
@@ -221,3 +223,31 @@ def test_mean_squares_with_gaps_are_those_of_the_answers_that_there_are_in_r(tmp
     holes.columns = fitted.index
     ours = irt.item_fit(holes, fitted, simulations=5)
     assert np.r_[ours["infit"], ours["outfit"]] == pytest.approx(theirs, abs=1e-6)
+
+
+def test_gaps_intervals_and_correlations_agree_with_psych_in_r(tmp_path):
+    from psychometrics.intervals import correlation_interval
+    from psychometrics.reliability import alpha, item_statistics, omega
+
+    table = diagnostic.answers("transformers", "MN").astype(float)
+    table = table.mask(np.random.default_rng(4).random(table.shape) < 0.01)
+    table = table.loc[:, table.dropna().nunique() > 1]
+    code = (
+        "d <- na.omit(d); a <- suppressWarnings(suppressMessages("
+        "psych::alpha(d, check.keys=FALSE))); "
+        "x <- rowSums(d[, 1:5]); y <- rowSums(d[, 6:10]); ci <- psych::r.con(cor(x, y), nrow(d)); "
+        "cat(nrow(d), a$total$raw_alpha, ci, a$item.stats$r.drop)"
+    )
+    n, their_alpha, low, high, *rest = in_r(code, table, tmp_path)
+    ours = alpha(table)
+    assert ours["n"] == n < len(table)
+    assert ours["alpha"] == pytest.approx(their_alpha, abs=1e-6)
+    assert item_statistics(table)["item_total"].to_numpy() == pytest.approx(
+        np.array(rest), abs=1e-6
+    )
+    whole = table.dropna()
+    found = correlation_interval(
+        whole.iloc[:, :5].sum(axis=1), whole.iloc[:, 5:10].sum(axis=1), "pearson"
+    )
+    assert (found["low"], found["high"]) == pytest.approx((low, high), abs=1e-6)
+    assert np.isnan(omega(whole.iloc[: whole.shape[1]])), "as many respondents as items"

@@ -20,7 +20,7 @@ ROOMS = {
 """Documented rooms, and the page of each."""
 NAMED = sorted(set(re.findall(r"\{func\}`~?psychometrics\.([\w.]+)`", FORMULAS)))
 STATISTICS = [
-    "bootstrap_mean",
+    "mean_interval",
     "item_statistics",
     "generalisability",
     "retest",

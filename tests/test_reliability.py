@@ -8,11 +8,12 @@ import pingouin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import f
+from scipy.stats import f, pearsonr
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
+import psychometrics as pm
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.reliability import (
@@ -22,6 +23,7 @@ from psychometrics.reliability import (
     generalisability,
     item_statistics,
     omega,
+    omega_interval,
     reliability_table,
     retest,
 )
@@ -319,9 +321,97 @@ def test_a_table_of_scales_has_alpha_and_omega_of_each():
     assert row["omega"] == pytest.approx(omega(keyed))
 
 
-def test_omega_of_fewer_respondents_than_items_is_a_number_or_missing():
-    for seed in range(20):
-        assert not omega(parallel(0.5, 9, 4, seed)) > 1
+@pytest.mark.parametrize("respondents", [3, 5, 9])
+def test_omega_of_no_more_respondents_than_items_is_missing(respondents):
+    for seed in range(5):
+        table = parallel(0.5, 9, respondents, seed)
+        assert np.isnan(omega(table))
+        assert omega_interval(table)[["omega", "low", "high"]].isna().all()
+
+
+def test_omega_of_copies_is_missing():
+    table = parallel(0.6, 4, 30, seed=1)
+    assert np.isnan(omega(table.assign(copy=table["i0"])))
+
+
+def test_an_item_that_varies_by_rounding_only_is_constant():
+    table = parallel(0.6, 4, 30, seed=1)
+    table["i0"] = np.where(np.arange(30) % 2, 0.1 + 0.2, 0.3)
+    assert np.isnan(omega(table))
+    assert alpha(table)["constant"] == 1
+    assert np.isnan(item_statistics(table).loc["i0", "item_total"])
+
+
+@pytest.mark.parametrize("size", range(3, 9))
+def test_the_table_lives_with_every_few_members_of_the_population(size):
+    scores = pm.load_questionnaire("gad7"), pm.load_questionnaire("soc13")
+    members = [f"m{n}" for n in range(24)]
+    rng = np.random.default_rng(7)
+    traits = rng.normal(size=24)
+    items = pd.DataFrame(
+        [
+            (who, q.id, item.id, trait + rng.normal())
+            for q in scores for item in q.items for who, trait in zip(members, traits, strict=True)
+        ],
+        columns=["respondent_id", "questionnaire", "item_id", "score"],
+    )  # fmt: skip
+    for seed in range(4):
+        chosen = np.random.default_rng(seed).choice(members, size, replace=False)
+        table = reliability_table(items[items["respondent_id"].isin(chosen)], list(scores))
+        assert (table["n"] == size).all()
+        assert table["omega"].isna().tolist() == (table["items"] >= size).tolist()
+        assert table["alpha"].notna().all()
+
+
+def test_a_gap_is_left_out_and_does_not_count_as_nothing():
+    table = parallel(0.6, 4, 30, seed=6)
+    gaps = table.mask(np.random.default_rng(1).random(table.shape) < 0.1)
+    whole = gaps.dropna()
+    assert 5 < len(whole) < 30
+    found = item_statistics(gaps)
+    pd.testing.assert_frame_equal(found, item_statistics(whole))
+    assert (found["n"] == len(whole)).all()
+    pd.testing.assert_series_equal(alpha(gaps), alpha(whole))
+    assert omega(gaps) == omega(whole)
+    assert alpha(gaps)["n"] == len(whole)
+    # pairwise deletion, and degrees of freedom of all respondents, would give another interval
+    low, high = pingouin.cronbach_alpha(whole)[1]
+    assert alpha(gaps)[["low", "high"]].tolist() == [low, high]
+
+
+def test_fewer_than_three_complete_respondents_leave_alpha_open():
+    table = parallel(0.6, 4, 5, seed=6)
+    table.iloc[:3, 0] = np.nan
+    found = alpha(table)
+    assert found["n"] == 2
+    assert found[["alpha", "low", "high"]].isna().all()
+    opposed = pd.DataFrame({"a": [1.0, 2, 3], "b": [3.0, 2, 1]})
+    assert np.isnan(alpha(opposed)["alpha"]), "a sum that does not vary has no reliability"
+
+
+def test_an_items_interval_is_that_of_scipy():
+    table = parallel(0.6, 4, 30, seed=6)
+    rest = table.drop(columns="i1").sum(axis=1)
+    theirs = pearsonr(table["i1"], rest).confidence_interval()
+    assert item_statistics(table).loc["i1", ["low", "high"]].tolist() == pytest.approx(list(theirs))
+
+
+def test_an_item_that_is_there_twice_is_refused():
+    table = parallel(0.6, 4, 30, seed=6).set_axis(list("abca"), axis=1)
+    with pytest.raises(ParameterError, match="The item 'a' is there twice"):
+        alpha(table)
+
+
+def test_levels_and_resamples_that_make_no_sense_are_refused():
+    frame = crossed(RATINGS, ["respondent_id", "judge"])
+    facets = ["respondent_id", "judge"]
+    for levels in ({"judge": 0}, {"judge": "two"}):
+        with pytest.raises(ParameterError, match="whole numbers from 1"):
+            generalisability(frame, facets, levels=levels)
+    with pytest.raises(ParameterError, match="n_resamples"):
+        generalisability(frame, facets, n_resamples=-1)
+    with pytest.raises(ParameterError, match="no scores"):
+        generalisability(frame.iloc[:0], facets)
 
 
 @pytest.mark.parametrize(

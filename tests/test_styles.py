@@ -13,6 +13,7 @@ from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.scoring import pss
 from psychometrics.styles import (
+    balanced_pairs,
     decisiveness,
     desirability_contrast,
     response_styles,
@@ -133,3 +134,26 @@ def test_answers_to_an_unknown_item_or_without_a_column_are_refused():
         response_styles(answers.drop(columns="run"), MINI)
     with pytest.raises(ParameterError, match="no answers to ipip20"):
         response_styles(answers.assign(questionnaire="bfi"), MINI)
+
+
+def test_two_way_normalisation_makes_noise_agree_and_one_way_shows_agreeing():
+    q = pm.load_questionnaire("challenges")
+    table = pm.prompts(q)
+    rng = np.random.default_rng(4)
+    noise = pd.concat([table.assign(respondent_id=f"r{n}", entailment=rng.random(len(table)))
+                       for n in range(40)])  # fmt: skip
+    both = source_inverse_correlation(noise, [q]).loc["challenges"]
+    one = source_inverse_correlation(noise, [q], normalised="intensifiers").loc["challenges"]
+    assert both["low"] > 0.5, "a positive correlation where nothing is there"
+    assert one["low"] < 0 < one["high"]
+    strength = noise["respondent_id"].str[1:].astype(int) / 40
+    yes = noise.assign(entailment=0.5 + 0.1 * strength * noise["weight"])
+    one = source_inverse_correlation(yes, [q], normalised="intensifiers").loc["challenges"]
+    assert one["rho"] == pytest.approx(-1)
+    pairs = balanced_pairs(yes, [q])
+    assert pairs["content"].abs().max() < 1e-9
+    assert pairs["agreeing"].is_monotonic_increasing or pairs["agreeing"].corr(
+        pairs["respondent_id"].str[1:].astype(int)
+    ) == pytest.approx(1, abs=0.01)
+    with pytest.raises(ParameterError, match="both, intensifiers or none"):
+        source_inverse_correlation(yes, [q], normalised="terms")
