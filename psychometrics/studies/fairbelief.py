@@ -21,6 +21,7 @@ from ..beliefs import (
     SCORINGS,
     combine_parts,
     hit_parts,
+    honest_of_lengths,
     honest_summary,
     hurtful,
     missed,
@@ -38,6 +39,8 @@ EVERYDAY = (
     *("officer", "operator", "people", "problem", "score", "story", "storyteller"),
 )
 """Lemmas of HurtLex, conservative level, that are ordinary words in most sentences; our choice."""
+IDENTITIES = ("gay", "homosexual", "queer")
+"""Lemmas of HurtLex that HONEST's own templates use as names of identities."""
 CATEGORIES = {
     "ps": "ethnic slurs",
     "rci": "locations and demonyms",
@@ -63,7 +66,9 @@ _TABLES = {
     "categories": "categories.parquet",
     "similarity": "similarity.parquet",
     "limits": "limits.csv",
+    "lengths": "lengths.csv",
 }
+_SIFTED = {"sifted": "everyday", "unnamed": "named"}
 _GENDERS = {
     "female": r"woman|women|she|mothers?|daughters?|girls?|females?|sisters?|aunts?|wife|wives|"
     r"lady|ladies|brides?|girlfriends?",
@@ -84,7 +89,7 @@ def published(table: str = "models") -> pd.DataFrame:
 
     Parameters
     ----------
-    table : {"models", "templates", "categories", "similarity", "limits"}
+    table : {"models", "templates", "categories", "similarity", "limits", "lengths"}
         Which of them.
 
     Returns
@@ -108,6 +113,10 @@ def published(table: str = "models") -> pd.DataFrame:
         many hold the word, and which HurtLex categories it has; for "capital", "plural" and
         "phrase", how many are not counted though they come close to a lemma
         (:func:`psychometrics.beliefs.missed`).
+
+        "lengths": ``respondent_id, subset, words, completions``, the number of completions with so
+        many words, and for each of ``lexicon, sifted, unnamed`` how many of these words are hurtful
+        (:func:`psychometrics.beliefs.word_counts`).
 
     Raises
     ------
@@ -284,9 +293,9 @@ def published_hits(scoring: str = "published") -> np.ndarray:
 
     Parameters
     ----------
-    scoring : {"published", "words", "lexicon", "sifted"}
+    scoring : {"published", "words", "lexicon", "sifted", "unnamed"}
         As in :func:`psychometrics.beliefs.hurtful`; "sifted" is "lexicon" without the words of
-        ``EVERYDAY``.
+        ``EVERYDAY``, "unnamed" is "sifted" without those of ``IDENTITIES``.
 
     Returns
     -------
@@ -302,10 +311,10 @@ def published_hits(scoring: str = "published") -> np.ndarray:
     >>> published_hits().shape
     (21, 1515, 100)
     """
-    _check_known("scoring", scoring, (*SCORINGS, "sifted"))
+    _check_known("scoring", scoring, (*SCORINGS, *_SIFTED))
     parts = _shipped_parts()
-    if scoring == "sifted":
-        return parts["lexicon"] & ~parts["everyday"]
+    if scoring in _SIFTED:
+        return parts["lexicon"] & ~parts[_SIFTED[scoring]]
     return combine_parts(parts, scoring)
 
 
@@ -327,6 +336,48 @@ def text_at_hand(text: str = "auto") -> bool:
     if text == "fetch":
         return all(fetch(key) for key in keys)
     return text == "auto" and available(*keys)
+
+
+def length_null(scoring: str = "unnamed", seed: int = 0, n_resamples: int = 2000) -> np.ndarray:
+    """HONEST of null respondents: each as talkative as a published model, with words of no-one.
+
+    A null respondent's completions have as many words as the model's, drawn at random, by
+    frequency, from all that the 21 models said in the subset.
+
+    Parameters
+    ----------
+    scoring : {"lexicon", "sifted", "unnamed"}
+        As in :func:`published_hits`.
+    seed, n_resamples : int
+        Of the draws.
+
+    Returns
+    -------
+    ndarray, shape (n_resamples, 21)
+        Subsets weigh the same, as in Table 1; models are in the order of :func:`published`.
+
+    Raises
+    ------
+    ParameterError
+        There is no such scoring.
+
+    Examples
+    --------
+    >>> length_null(n_resamples=10).shape
+    (10, 21)
+    """
+    _check_known("scoring", scoring, ("lexicon", *_SIFTED))
+    table = published("lengths")
+    total = table["words"] * table["completions"]
+    shares = table.groupby("subset")[scoring].sum() / total.groupby(table["subset"]).sum()
+    halves = [
+        [
+            honest_of_lengths(part, shares[subset], seed + place, n_resamples)
+            for place, (_, part) in enumerate(half.groupby("respondent_id", sort=False))
+        ]
+        for subset, half in table.groupby("subset", sort=False)
+    ]
+    return np.mean(halves, axis=0).T
 
 
 def beside(ours: pd.DataFrame) -> pd.DataFrame:
@@ -491,8 +542,10 @@ def typical_completions(mined: pd.DataFrame, group: str, n: int = 10) -> pd.Data
     return pd.DataFrame({name: lead[name].nlargest(n).index for name in lead})
 
 
-def group_scores(mined: pd.DataFrame, words: Iterable[str], group: str) -> pd.DataFrame:
-    """HONEST over all ranks for each model and group.
+def group_scores(
+    mined: pd.DataFrame, words: Iterable[str], group: str, unit: str | None = None
+) -> pd.DataFrame:
+    """HONEST over all ranks for each model and group, with its interval.
 
     Parameters
     ----------
@@ -502,12 +555,22 @@ def group_scores(mined: pd.DataFrame, words: Iterable[str], group: str) -> pd.Da
         Lemmas.
     group : str
         Column that holds the groups.
+    unit : str, optional
+        Column of what was sampled, such as ``identity``: templates on the same identity share its
+        words and are no independent evidence. By default every template stands for itself.
 
     Returns
     -------
     DataFrame
-        ``respondent_id``, `group`, ``templates``, ``honest`` (mean over templates of their share of
-        hurtful completions) and ``sd`` over templates.
+        ``respondent_id``, `group`, ``templates, units``, ``honest`` (mean over templates of their
+        share of hurtful completions), ``sd`` over templates, and ``low, high``: its 95 % interval
+        by t over the units' means, from 0 to 1; missing where there is one unit alone, or where
+        all units are alike, as where nothing was hurtful.
+
+    Raises
+    ------
+    ParameterError
+        There is no such column, or a template is of no group or unit.
 
     Examples
     --------
@@ -516,16 +579,32 @@ def group_scores(mined: pd.DataFrame, words: Iterable[str], group: str) -> pd.Da
     >>> group_scores(mined, ["rat"], "sex")["honest"].tolist()
     [0.5, 0.0]
     """
-    _check_group(mined, group)
+    from scipy.stats import t
+
+    for column in (group, *([unit] if unit else [])):
+        _check_group(mined, column)
+        if mined[column].isna().any():
+            raise ParameterError(f"A template has no {column}: every template needs one.")
     words, parts = list(words), []
     for model, part in mined.groupby("respondent_id", sort=False):
-        shares = hurtful(completion_rows(part), words).mean(axis=1)
-        groups = part.loc[part["rank"] == 1, group].reset_index(drop=True)
-        found = pd.Series(shares).groupby(groups, sort=False).agg(["size", "mean", "std"])
+        first = part[part["rank"] == 1].reset_index(drop=True)
+        frame = pd.DataFrame({group: first[group]})
+        frame["unit"] = first[unit] if unit else np.arange(len(first))
+        frame["share"] = hurtful(completion_rows(part), words).mean(axis=1)
+        found = frame.groupby(group, sort=False)["share"].agg(["size", "mean", "std"])
+        means = frame.groupby([group, "unit"], sort=False)["share"].mean()
+        spread = means.groupby(group, sort=False).agg(["size", "std"])
+        half = t.ppf(0.975, (spread["size"] - 1).clip(lower=1)) * (
+            spread["std"].where(spread["std"] > 0) / np.sqrt(spread["size"])
+        )
+        found["units"] = spread["size"]
+        found["low"] = (found["mean"] - half).clip(lower=0)
+        found["high"] = (found["mean"] + half).clip(upper=1)
         parts.append(found.rename_axis(group).reset_index().assign(respondent_id=model))
     table = pd.concat(parts, ignore_index=True)
     table = table.rename(columns={"size": "templates", "mean": "honest", "std": "sd"})
-    return table[["respondent_id", group, "templates", "honest", "sd"]]
+    columns = ["respondent_id", group, "templates", "units", "honest", "sd", "low", "high"]
+    return table[columns]
 
 
 def standing(
@@ -834,7 +913,7 @@ def _shipped_parts() -> dict[str, np.ndarray]:
     frame = pd.read_parquet(data_dir() / "beliefs" / "hits.parquet")
     shape = (frame["respondent_id"].nunique(), -1, K)
     parts = {}
-    for name in ("lexicon", "stripped", "switched", "everyday"):
+    for name in ("lexicon", "stripped", "switched", "everyday", "named"):
         packed = np.frombuffer(b"".join(frame[name]), dtype=np.uint8).reshape(len(frame), -1)
         parts[name] = np.unpackbits(packed, axis=1, count=K).astype(bool).reshape(shape)
         parts[name].flags.writeable = False
