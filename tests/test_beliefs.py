@@ -522,7 +522,7 @@ def test_a_template_without_identity_is_not_counted_with_another():
     with pytest.raises(ParameterError, match="two models or more"):
         rank_stability(hits[:1], groups.assign(identity=groups.index))
     with pytest.raises(ParameterError, match="compared with itself"):
-        group_gaps(hits, groups.dropna(), list("abc"), "sex", ("f", "f"))
+        group_gaps(hits, groups.fillna(1), list("abc"), "sex", ("f", "f"))
     with pytest.raises(ParameterError, match="lemmas must be text, got nan"):
         hurtful([["a"]], [float("nan")])
 
