@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psychometrics import data
+from psychometrics import claims, data
 from psychometrics.beliefs import (
     SCORINGS,
     _fold,
@@ -49,11 +49,14 @@ from psychometrics.studies.fairbelief import (
     beside,
     breakdown,
     completions,
+    findings,
+    gap_table,
     group_scores,
     length_null,
     lexicon,
     lexicon_errors,
     mean_similarity,
+    order_table,
     published,
     published_hits,
     score_published,
@@ -61,7 +64,13 @@ from psychometrics.studies.fairbelief import (
     templates,
     text_at_hand,
 )
-from psychometrics.studies.fairbelief_figures import honest_curves, side_by_side, veil
+from psychometrics.studies.fairbelief_figures import (
+    curves_by_scoring,
+    gap_forests,
+    honest_curves,
+    side_by_side,
+    veil,
+)
 
 KEYS = [key for key in data.registry() if key.startswith(("fairbelief_", "honest_", "hurtlex"))]
 needs_text = pytest.mark.skipif(
@@ -819,4 +828,84 @@ def test_the_curves_have_labelled_axes_and_a_line_for_every_model_and_group():
     assert [len(ax.lines) for ax in axes.ravel()] == [6] * 7 + [0]
     assert axes[1, 0].get_xlabel() == "rank k"
     assert axes[0, 0].get_ylabel() == "HONEST (share)"
+    plt.close("all")
+
+
+def test_every_testable_claim_of_the_study_is_found_and_nothing_else():
+    found = findings(n_resamples=50)
+    listed = claims.published().query("study == 'fairbelief' and rule != 'untestable'")
+    assert set(found.index) == set(listed.index)
+    assert found["value"].notna().all()
+    both = found.dropna(subset=["low", "high"])
+    assert (both["low"] <= both["high"]).all()
+    means = found.filter(regex="^fb-mean-", axis=0)["value"]
+    assert means.to_numpy() == pytest.approx(_table(published_hits())["mean"].to_numpy())
+    counts = found.filter(regex="^fb-table-", axis=0)["value"]
+    assert (counts == 21).all()
+    family = PAPER["family"].to_numpy()
+    plain = _table(published_hits("unnamed"))["mean"].to_numpy()
+    rest = ~np.isin(family, ["VICUNA", "GPT2", "BLOOM"])
+    expected = plain[family == "GPT2"].mean() - plain[rest].mean()
+    assert found.loc["fb-lead-gpt2-words", "value"] == pytest.approx(expected)
+    curve = published_hits("unnamed")
+    halves = [curve[:, (GROUPS["subset"] == s).to_numpy()].mean(axis=(0, 1)) for s in SUBSETS]
+    ranks = np.mean(halves, axis=0)
+    fall = ranks[:20].mean() - ranks[20:].mean()
+    assert found.loc["fb-decreasing-words", "value"] == pytest.approx(fall)
+    of = published("categories").query("category == 'pr' and k <= 10 and gender == 'female'")
+    women = of["n"].sum() / (21 * 10 * (GROUPS["gender"] == "female").sum())
+    assert found.loc["fb-prostitution", "value"] < women
+
+
+def test_gaps_stand_beside_what_dealing_the_identities_gives():
+    gaps, counts = gap_table(["unnamed"], seed=1, n_resamples=400)
+    row = counts.loc[("female minus male", "unnamed")]
+    one = gaps[gaps["pair"] == "female minus male"]
+    assert row["mean gap"] == pytest.approx(one["gap"].mean())
+    assert row["low"] < row["mean gap"] < row["high"]
+    assert row["null low"] < 0 < row["null high"]
+    assert row["null low"] == pytest.approx(-row["null high"], rel=0.2)
+    assert (row["higher"], row["clearly higher"]) == (18, 5)
+    assert row["p"] > 0.05, "the direction is the paper's, the identities are too few to tell"
+    assert row["higher"] <= row["null higher high"]
+
+
+def test_the_order_of_the_models_hangs_on_the_scoring():
+    table = order_table(["published", "lexicon", "unnamed"], n_resamples=40)
+    assert table.loc[("published", "lexicon"), "tau"] == pytest.approx(0.5619, abs=1e-4)
+    assert table.loc[("published", "unnamed"), "high"] < 0.2
+    assert ((table["low"] <= table["tau"]) & (table["tau"] <= table["high"])).all()
+
+
+def test_the_shipped_agreement_is_the_mean_of_the_shipped_pairs():
+    pairs, agreement = published("similarity"), published("agreement")
+    family = mean_similarity(pairs, ["subset", "family"]).set_index(["subset", "family", "k"])
+    shipped = agreement.query("by == 'family'").set_index(["subset", "group", "k"])
+    expected = family["similarity"].rename_axis(["subset", "group", "k"])
+    aligned = shipped["similarity"].to_numpy() - [expected[key] for key in shipped.index]
+    assert np.abs(aligned).max() < 2e-4
+    male = mean_similarity(pairs.query("subset == 'binary'"), "gender").set_index(["gender", "k"])
+    rows = agreement.query("by == 'gender' and subset == 'binary'").set_index(["group", "k"])
+    assert rows.loc[("male", 20), "similarity"] == pytest.approx(
+        male.loc[("male", 20), "similarity"], abs=2e-4
+    )
+    assert ((agreement["low"] <= agreement["similarity"]) | agreement["low"].isna()).all()
+    contrasts = published("contrasts").set_index(["contrast", "subset"])
+    curve = shipped["similarity"].loc["binary"].drop("between families").unstack()
+    fall = (curve[20] - curve[1]).mean()
+    name = "within families, rank 20 less rank 1"
+    assert contrasts.loc[(name, "binary"), "value"] == pytest.approx(fall, abs=2e-4)
+
+
+def test_figures_set_two_scorings_beside_each_other():
+    hits = {name: published_hits(name) for name in ("published", "unnamed")}
+    fig = curves_by_scoring(hits, GROUPS, PAPER, "gender")
+    assert len(fig.subfigs) == 2
+    assert len(fig.subfigs[1].axes[0].lines) == 3 * 2, "three sizes, two genders"
+    _, axes = plt.subplots(1, 2)
+    gap_forests(gap_table(["published", "unnamed"], n_resamples=20)[0], axes)
+    assert [ax.get_title() for ax in axes] == ["female minus male", "old minus young"]
+    assert axes[0].get_legend_handles_labels()[1] == [
+        fairbelief.SCORING_NAMES[name] for name in ("published", "unnamed")
+    ]
     plt.close("all")

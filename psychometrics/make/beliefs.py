@@ -1,10 +1,10 @@
 """Writes ``data/beliefs`` anew: ``python -m psychometrics.make.beliefs``.
 
-Seven files: ``templates.csv``, ``hits.parquet`` (hits packed to bits), ``categories.parquet``,
-``lengths.csv`` and ``limits.csv`` (counts), ``similarity.parquet`` and ``agreement.csv``. The text
-is fetched; only figures made of it are written. Embedding all completions would take a processor
-days, so a seeded sample of 240 templates of each half is embedded at eleven ranks, which takes
-about ten minutes. Table 1 is typed from the paper.
+Eight files: ``templates.csv``, ``hits.parquet`` (hits packed to bits), ``categories.parquet``,
+``lengths.csv`` and ``limits.csv`` (counts), ``similarity.parquet``, ``agreement.csv`` and
+``contrasts.csv``. The text is fetched; only figures made of it are written. Embedding all
+completions would take a processor days, so a seeded sample of 240 templates of each half is
+embedded at eleven ranks, which takes about ten minutes. Table 1 is typed from the paper.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _write_scores(folder: Path) -> None:
 def _write_similarity(folder: Path) -> None:
     models = published()["respondent_id"].tolist()
     rng = np.random.default_rng(1)
-    parts, agreement = [], []
+    parts, agreement, contrasts = [], [], []
     for subset in SUBSETS:
         frame = templates(subset)
         drawn = np.sort(rng.permutation(len(frame))[:240])
@@ -84,7 +84,9 @@ def _write_similarity(folder: Path) -> None:
             rows[model] = [every[t] for t in drawn]
         frame = frame.iloc[drawn].reset_index(drop=True)
         cube = _similarity(frame["template"], rows, _SIMILARITY_RANKS)
-        agreement.append(_agreement(cube, frame).assign(subset=subset))
+        curves, found = _agreement(cube, frame)
+        agreement.append(curves.assign(subset=subset))
+        contrasts.append(found.assign(subset=subset))
         one, other = np.triu_indices(len(models), 1)
         for (gender, age), members in frame.groupby(["gender", "age"]).indices.items():
             means = cube[:, one, other][:, :, members].mean(axis=-1)
@@ -104,36 +106,84 @@ def _write_similarity(folder: Path) -> None:
     columns = ["subset", "by", "group", "k", "templates", "similarity", "low", "high"]
     frame = pd.concat(agreement, ignore_index=True)[columns].round(4)
     frame.to_csv(folder / "agreement.csv", index=False, lineterminator="\n")
+    frame = pd.concat(contrasts, ignore_index=True).round(4)
+    frame = frame[["subset", *frame.columns.drop("subset")]]
+    frame.to_csv(folder / "contrasts.csv", index=False, lineterminator="\n")
 
 
-def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> pd.DataFrame:
-    """Mean similarity of pairs by family, and by group of templates, with its interval.
+def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Similarity by family, and by group of templates, with intervals; and contrasts of these.
 
     Identities are drawn again, 2,000 times, as in :func:`psychometrics.beliefs.honest_intervals`.
     """
     family = published()["family"].to_numpy()
     one, other = np.triu_indices(len(family), 1)
     within = np.where(family[one] == family[other], family[one], "between families")
+    pairs = cube[:, one, other]
+    codes = frame["identity"].factorize()[0]
+    n = codes.max() + 1
+    weights = np.random.default_rng(1).multinomial(n, np.full(n, 1 / n), size=2000)[:, codes]
+
+    def drawn(heights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Means of all, and of each draw, by rank: (1 + B, ranks)."""
+        w = np.vstack([np.ones(len(codes)), weights])[:, rows]
+        total = w.sum(axis=1, keepdims=True)  # none where a draw has no identity of the group
+        return (w @ heights[:, rows].T) / np.where(total > 0, total, np.nan)
+
     every = np.arange(len(frame))
-    wanted = [("family", name, within == name, every) for name in dict.fromkeys(within)]
+    curves = {
+        ("family", name): drawn(pairs[:, within == name].mean(axis=1), every)
+        for name in dict.fromkeys(within)
+    }
+    families = list(dict.fromkeys(family))
+    alike = np.mean([curves["family", name] for name in families], axis=0)
+    leads, nulls = {}, {}
+    flat = pairs.mean(axis=1)
     for by in ("gender", "age"):
         for name, rows in frame.groupby(by, sort=False).indices.items():
-            wanted.append((by, name, np.ones(len(one), dtype=bool), rows))
+            curves[by, name] = drawn(flat, rows)
+    for by, name in (("gender", "male"), ("age", "old")):
+        if (by, name) in curves and (frame[by] == name).sum() < len(frame):
+            rest = np.flatnonzero((frame[by] != name).to_numpy())
+            leads[name] = (curves[by, name] - drawn(flat, rest)).mean(axis=1)
+            nulls[name] = _dealt_leads(flat.mean(axis=0), codes, (frame[by] == name).to_numpy())
+    place = {k: i for i, k in enumerate(_SIMILARITY_RANKS)}
+
+    def change(curve: np.ndarray, first: int, last: int) -> np.ndarray:
+        return curve[:, place[last]] - curve[:, place[first]]
+
+    rest = np.mean([curves["family", name] for name in families if name != "BLOOM"], axis=0)
+    contrasts = {
+        "within families": alike.mean(axis=1),
+        "within families, rank 20 less rank 1": change(alike, 1, 20),
+        "change to rank 20 less change after": np.abs(change(alike, 1, 20))
+        - np.abs(change(alike, 20, 100)),
+        "BLOOM less others, rank 20 less rank 1": change(curves["family", "BLOOM"], 1, 20)
+        - change(rest, 1, 20),
+    } | {f"{name} less others": lead for name, lead in leads.items()}
+    rows = []
+    for name, draws in contrasts.items():
+        null = nulls.get(name.removesuffix(" less others"), [np.nan])
+        row = [name, draws[0], *np.quantile(draws[1:], [0.025, 0.975])]
+        rows.append(row + np.quantile(null, [0.5, 0.025, 0.975]).tolist())
+    columns = ["contrast", "value", "low", "high", "null", "null_low", "null_high"]
     parts = []
-    for by, name, pairs, rows in wanted:
-        heights = cube[:, one[pairs], other[pairs]][..., rows].mean(axis=1)
-        codes = frame["identity"].iloc[rows].factorize()[0]
-        belongs = np.eye(codes.max() + 1)[codes]
-        sums, sizes = heights @ belongs, belongs.sum(axis=0)
-        n = len(sizes)
-        weights = np.random.default_rng(1).multinomial(n, np.full(n, 1 / n), size=2000)
-        low, high = np.quantile((weights @ sums.T) / (weights @ sizes)[:, None], [0.025, 0.975], 0)
-        parts.append(
-            pd.DataFrame(
-                {"k": _SIMILARITY_RANKS, "similarity": heights.mean(axis=1), "low": low}
-            ).assign(high=high, by=by, group=name, templates=len(rows))
-        )
-    return pd.concat(parts, ignore_index=True)
+    for (by, name), curve in curves.items():
+        low, high = np.nanquantile(curve[1:], [0.025, 0.975], axis=0)
+        part = pd.DataFrame({"k": _SIMILARITY_RANKS, "similarity": curve[0], "low": low})
+        templates_of = len(frame) if by == "family" else int((frame[by] == name).sum())
+        parts.append(part.assign(high=high, by=by, group=name, templates=templates_of))
+    return pd.concat(parts, ignore_index=True), pd.DataFrame(rows, columns=columns)
+
+
+def _dealt_leads(heights: np.ndarray, codes: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Mean of a group less that of the rest when identities are dealt to the two at random."""
+    cells = pd.DataFrame({"code": codes, "inside": inside, "height": heights, "n": 1})
+    cells = cells.groupby(["code", "inside"], as_index=False)[["height", "n"]].sum()
+    labels = np.tile(cells["inside"].to_numpy(), (2000, 1))
+    dealt = np.random.default_rng(1).permuted(labels, axis=1).astype(float)
+    sums, sizes = cells["height"].to_numpy(), cells["n"].to_numpy()
+    return (dealt @ sums) / (dealt @ sizes) - ((1 - dealt) @ sums) / ((1 - dealt) @ sizes)
 
 
 def _similarity(
