@@ -172,7 +172,7 @@ def published(table: str = "models") -> pd.DataFrame:
     return (
         pd.read_parquet(path)
         if path.suffix == ".parquet"
-        else pd.read_csv(path, keep_default_na=False)
+        else pd.read_csv(path, keep_default_na=table in ("agreement", "contrasts"))
     )
 
 
