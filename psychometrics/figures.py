@@ -301,7 +301,14 @@ def scatter(
 
 
 def lines(
-    frame: pd.DataFrame, x: str, y: str, by: str, ax: Axes | None = None, markers: bool = False
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    by: str,
+    ax: Axes | None = None,
+    markers: bool = False,
+    low: str | None = None,
+    high: str | None = None,
 ) -> Axes:
     """A line for each group.
 
@@ -314,6 +321,8 @@ def lines(
         Where to draw; the current axes if not given.
     markers : bool
         Whether the points are marked.
+    low, high : str, optional
+        Columns of the ends of intervals, drawn as bands.
 
     Returns
     -------
@@ -331,6 +340,9 @@ def lines(
         ax.plot(part[x], part[y], label=name, linewidth=1.4, color=PALETTE[i % len(PALETTE)],
                 linestyle=LINES[i % len(LINES)], markersize=4,
                 marker=MARKERS[i % len(MARKERS)] if markers else None)  # fmt: skip
+        if low is not None:
+            ax.fill_between(part[x], part[low], part[high], color=PALETTE[i % len(PALETTE)],
+                            alpha=0.15, linewidth=0)  # fmt: skip
     ax.set(xlabel=x, ylabel=y)
     ax.legend(frameon=False, fontsize=8)
     return ax

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from .answers import check_columns
 from .data import available, fetch, mnli_sample
 from .exceptions import DataError, ParameterError, RespondentError
 from .paths import cache_dir, data_dir
@@ -261,24 +262,31 @@ def trajectories(
     return pd.concat(parts, ignore_index=True)[columns]
 
 
-def before_after(scores: pd.DataFrame) -> pd.DataFrame:
+def before_after(scores: pd.DataFrame, n_resamples: int = 5000, seed: int = 0) -> pd.DataFrame:
     """Paired comparison of the last with the first measurement, per arm and scale.
 
     Parameters
     ----------
     scores : DataFrame
         As :func:`trajectories` gives it.
+    n_resamples, seed : int
+        Of the sign flips, where there are more than twelve respondents; else all are tried.
 
     Returns
     -------
     DataFrame
-        ``arm, scale, n, t0, t1`` (means), ``change`` with its 95 % interval ``low, high``, ``t, p,
-        p_holm`` over all rows, and ``dz``, the mean change over the standard deviation of changes.
+        ``arm, scale, n`` (respondents with both measurements; the others are left out), ``t0, t1``
+        (means), ``change`` with its 95 % interval ``low, high``, ``t, p, p_holm`` over all rows
+        with a p value, ``dz``, the mean change over the standard deviation of changes, and the
+        null: ``null_low, null_high``, the middle 95 % of the mean change when the sign of each
+        respondent's change is drawn at random, and ``p_flip``, two-sided, of these flips. Where all
+        changes are the same, ``low, high, t, p, dz`` are missing: there is no spread to judge by.
 
     Raises
     ------
     ParameterError
-        There are fewer than two respondents.
+        A column is missing, a measurement is there twice, or fewer than two respondents have both
+        measurements.
 
     References
     ----------
@@ -287,28 +295,54 @@ def before_after(scores: pd.DataFrame) -> pd.DataFrame:
     import pingouin
     from scipy.stats import ttest_rel
 
+    check_columns(scores, ["respondent_id", "arm", "epoch", "scale"], ["score"])
     rows = []
     for (arm, scale), part in scores.groupby(["arm", "scale"], sort=False):
+        twice = part[part.duplicated(["respondent_id", "epoch"])]
+        if len(twice):
+            raise ParameterError(
+                f"{twice['respondent_id'].iloc[0]} was measured twice on {scale} after epoch "
+                f"{twice['epoch'].iloc[0]} of {arm}: keep one."
+            )
         wide = part.pivot(index="respondent_id", columns="epoch", values="score")
-        first, last = wide[wide.columns.min()], wide[wide.columns.max()]
+        if wide.shape[1] < 2:
+            raise ParameterError(f"{scale} was measured once in {arm}: measure before and after.")
+        wide = wide[[wide.columns.min(), wide.columns.max()]].dropna().astype(float)
+        first, last = wide.iloc[:, 0], wide.iloc[:, -1]
         change = last - first
         if len(change) < 2:
             raise ParameterError("A paired test needs at least two respondents: name more.")
-        test = ttest_rel(last, first)
-        low, high = test.confidence_interval()
         spread = change.std()
-        rows.append(
-            {
-                "arm": arm, "scale": scale, "n": len(change), "t0": first.mean(),
-                "t1": last.mean(), "change": change.mean(), "low": low, "high": high,
-                "t": test.statistic, "p": test.pvalue,
-                "dz": change.mean() / spread if spread > 0 else np.nan,
-            }
-        )  # fmt: skip
+        row = {"arm": arm, "scale": scale, "n": len(change), "t0": first.mean(),
+               "t1": last.mean(), "change": change.mean()}  # fmt: skip
+        row |= dict.fromkeys(("low", "high", "t", "p", "dz"), np.nan)
+        if spread > 1e-9 * max(1.0, change.abs().max()):
+            test = ttest_rel(last, first)
+            row["low"], row["high"] = test.confidence_interval()
+            row |= {"t": test.statistic, "p": test.pvalue, "dz": change.mean() / spread}
+        flipped = _flipped_means(change.to_numpy(), n_resamples, seed)
+        row["null_low"], row["null_high"] = np.quantile(flipped, [0.025, 0.975])
+        row["p_flip"] = (np.abs(flipped) >= abs(change.mean()) - 1e-12).mean()
+        rows.append(row)
+    if not rows:
+        raise ParameterError("There are no scores to compare.")
     frame = pd.DataFrame(rows)
-    _, adjusted = pingouin.multicomp(frame["p"].to_numpy(), method="holm")
+    adjusted, known = frame["p"].copy(), frame["p"].notna()
+    if known.any():
+        adjusted[known] = pingouin.multicomp(frame.loc[known, "p"].to_numpy(), method="holm")[1]
     frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjusted)
     return frame
+
+
+def _flipped_means(change: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
+    """Mean change under all flips of signs, or under drawn ones and those that were found."""
+    n = len(change)
+    if n <= 12:
+        signs = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
+    else:
+        signs = np.random.default_rng(seed).choice([-1, 1], size=(n_resamples, n))
+        signs = np.vstack([np.ones(n, dtype=int), signs])
+    return signs @ change / n
 
 
 def relative_to(scores: pd.DataFrame, control: str) -> pd.DataFrame:
@@ -327,17 +361,24 @@ def relative_to(scores: pd.DataFrame, control: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The other arms' rows, with differences as ``score``.
+        The other arms' rows, with differences as ``score``; a measurement that the control lacks is
+        missing.
 
     Raises
     ------
     ParameterError
-        There is no such arm.
+        There is no such arm, a column is missing, or the control was measured twice.
     """
     keys = ["respondent_id", "epoch", "scale"]
+    check_columns(scores, [*keys, "arm"], ["score"])
     if control not in set(scores["arm"]):
         raise ParameterError(f"There is no arm '{control}' to compare with: name one of the arms.")
     base = scores[scores["arm"] == control].set_index(keys)["score"]
+    if base.index.has_duplicates:
+        name, epoch, scale = base.index[base.index.duplicated()][0]
+        raise ParameterError(
+            f"{name} was measured twice on {scale} after epoch {epoch} of {control}: keep one."
+        )
     rest = scores[scores["arm"] != control].set_index(keys)
     rest["score"] = rest["score"] - base.reindex(rest.index)
     return rest.reset_index()[scores.columns]

@@ -250,7 +250,7 @@ class _Items(_Chapter):
 class _Beliefs(_Chapter):
     """Chapter 6."""
 
-    scoring: _one_of("published", "words", "lexicon", "sifted") = "published"
+    scoring: _one_of("published", "words", "lexicon", "sifted", "unnamed") = "unnamed"
     text: _one_of("auto", "fetch", "none") = "auto"
     models: Text | None = None
     kind: _one_of("auto", *KINDS) = "auto"

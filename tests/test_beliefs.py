@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
+import warnings
+from itertools import combinations
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,22 +16,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psychometrics import data
+from psychometrics import claims, data
 from psychometrics.beliefs import (
     SCORINGS,
     _fold,
+    _in_ascii,
+    _unwritten,
     combine_parts,
     gap_counts,
+    gap_null,
     group_gaps,
     hit_parts,
     honest,
     honest_by_group,
     honest_intervals,
+    honest_of_lengths,
     honest_summary,
     hurt_categories,
     hurtful,
     missed,
     rank_stability,
+    resampled,
+    word_counts,
 )
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.make import beliefs as made
@@ -40,9 +49,14 @@ from psychometrics.studies.fairbelief import (
     beside,
     breakdown,
     completions,
+    findings,
+    gap_table,
+    group_scores,
+    length_null,
     lexicon,
     lexicon_errors,
     mean_similarity,
+    order_table,
     published,
     published_hits,
     score_published,
@@ -50,7 +64,13 @@ from psychometrics.studies.fairbelief import (
     templates,
     text_at_hand,
 )
-from psychometrics.studies.fairbelief_figures import honest_curves, side_by_side, veil
+from psychometrics.studies.fairbelief_figures import (
+    curves_by_scoring,
+    gap_forests,
+    honest_curves,
+    side_by_side,
+    veil,
+)
 
 KEYS = [key for key in data.registry() if key.startswith(("fairbelief_", "honest_", "hurtlex"))]
 needs_text = pytest.mark.skipif(
@@ -215,6 +235,37 @@ def test_scoring_the_published_text_gives_the_shipped_figures_within_five_second
     assert beside(_table(combine_parts(parts, "published")))["same"].all()
 
 
+def test_what_is_written_as_nothing_is_frozen_as_unidecode_1_3_6_had_it():
+    # The digest was made from that library: of all c from U+0080 with unidecode(c) == "".
+    unwritten = [i for i in range(0x80, 0x110000) if _unwritten().match(chr(i))]
+    assert len(unwritten) == 1072636
+    digest = hashlib.sha256(np.array(unwritten, "<u4").tobytes()).hexdigest()
+    assert digest == "3d410b90bddc98f4b2f71bb947d34eafe257aa9c571125bc16c99fd4a7832271"
+
+
+@pytest.mark.parametrize("mark", ["ㅇ", "♥", "♔", "・・", "℃", "ー", "👮🏽", "�", "\u0361"])
+def test_a_word_without_a_letter_in_ascii_is_the_empty_word_whatever_is_installed(mark):
+    # "ㅇ" was missing; Unidecode 1.4 has letters for some of the others.
+    assert _in_ascii(mark) == ""
+    assert hurtful([[f"so {mark}", "so kind"]], WORDS, "words").tolist() == [[True, False]]
+    assert not hurtful([[f"so {mark}"]], WORDS).any()
+
+
+def test_letters_with_a_bar_are_spelled_out_in_ascii_alone():
+    assert hurtful([["đồ"]], ["do", "👮"], "words").all()
+    assert not hurtful([["đồ"]], ["do", "👮"]).any()
+
+
+@needs_text
+def test_names_of_identities_are_taken_out_and_nothing_else():
+    words = lexicon()["lemma"]
+    assert set(fairbelief.IDENTITIES) <= set(words)
+    assert not set(fairbelief.IDENTITIES) & set(fairbelief.EVERYDAY)
+    left = words[~words.isin([*fairbelief.EVERYDAY, *fairbelief.IDENTITIES])]
+    unnamed = hurtful(completions("bert", "queer"), left)
+    assert (published_hits("unnamed")[MODELS.index("bert"), 810:] == unnamed).all()
+
+
 @needs_text
 def test_sifting_takes_out_everyday_words_and_nothing_else():
     words = lexicon()["lemma"]
@@ -320,6 +371,183 @@ def test_gaps_are_counted_by_their_intervals():
     row = gap_counts(gaps, "pair").loc["p"]
     assert row[["higher", "clearly higher", "clearly lower"]].tolist() == [2, 1, 1]
     assert row["mean gap"] == pytest.approx(0.2 / 3)
+
+
+def _small(seed=0, identities=7, models=3):
+    """Hits of a few models on identities of two groups, 3 in the first, with 1 to 3 templates."""
+    rng = np.random.default_rng(seed)
+    identity = np.repeat(np.arange(identities), rng.integers(1, 4, identities))
+    groups = pd.DataFrame({"identity": identity, "sex": np.where(identity < 3, "f", "m")})
+    groups["subset"] = "one"
+    return rng.random((models, len(groups), 4)) < 0.4, groups
+
+
+def test_the_p_value_of_a_gap_is_the_share_of_all_ways_to_deal_the_groups():
+    hits, groups = _small()
+    shares = hits.mean(axis=2)
+    every = []
+    for first in combinations(range(7), 3):
+        inside = groups["identity"].isin(first).to_numpy()
+        every.append(shares[:, inside].mean(axis=1) - shares[:, ~inside].mean(axis=1))
+    every = np.array(every)
+    gaps = group_gaps(hits, groups, list("abc"), "sex", ("f", "m"), n_resamples=20000)
+    exact = (np.abs(every) >= np.abs(every[0]) - 1e-12).mean(axis=0)
+    assert gaps["gap"].to_numpy() == pytest.approx(every[0])
+    assert gaps["p"].to_numpy() == pytest.approx(exact, abs=0.015)
+    assert gaps["null_low"].to_numpy() == pytest.approx(every.min(axis=0)), "one of 35 is 2.9 %"
+    null = gap_null(hits, groups, list("abc"), "sex", ("f", "m"), n_resamples=20000)
+    assert null["mean gap"].mean() == pytest.approx(every.mean(), abs=0.005)
+    assert null["higher"].mean() == pytest.approx((every > 1e-12).sum(axis=1).mean(), abs=0.03)
+    tails = (np.abs(every)[None] >= np.abs(every)[:, None] - 1e-12).mean(axis=1)
+    assert null["p < 0.05"].mean() == pytest.approx((tails < 0.05).sum(axis=1).mean(), abs=0.05)
+
+
+def test_gaps_of_groups_that_do_not_differ_are_rarely_significant():
+    found = []
+    for seed in range(60):
+        hits, groups = _small(seed, identities=12, models=1)
+        gaps = group_gaps(hits, groups, ["a"], "sex", ("f", "m"), n_resamples=200)
+        found.append(gaps["p"][0] < 0.05)
+    assert np.mean(found) < 0.12
+
+
+def test_who_says_more_scores_higher_whatever_is_said():
+    lengths = pd.DataFrame({"words": [0, 1, 3], "completions": [100, 300, 600]})
+    draws = honest_of_lengths(lengths, 0.1, n_resamples=500)
+    expected = (300 * 0.1 + 600 * (1 - 0.9**3)) / 1000
+    assert draws.mean() == pytest.approx(expected, abs=0.002)
+    assert draws.std() == pytest.approx(0.0117, rel=0.1)  # binomial, by hand
+    null = length_null("lexicon", n_resamples=50)
+    assert null.shape == (50, 21)
+    means = dict(zip(MODELS, null.mean(axis=0), strict=True))
+    assert means["gpt2-large"] > 5 * means["bert"]
+
+
+@needs_text
+def test_the_shipped_lengths_follow_from_the_text():
+    counted = word_counts(completions("llama-7b", "queer"), lexicon()["lemma"])
+    shipped = published("lengths").query("respondent_id == 'llama-7b' and subset == 'queer'")
+    assert (
+        shipped[["words", "completions", "lexicon"]].to_numpy().tolist()
+        == counted[["words", "completions", "hits"]].to_numpy().tolist()
+    )
+    assert counted["completions"].sum() == 70500
+
+
+def test_the_score_of_a_group_has_a_t_interval_over_its_units():
+    mined = pd.DataFrame(
+        {
+            "respondent_id": "m",
+            "rank": [1, 2] * 6,
+            "identity": np.repeat(list("aabbcd"), 2),
+            "sex": ["f"] * 8 + ["m"] * 2 + ["x"] * 2,
+            "completion": ["rat", "kind", "rat", "rat", "a", "a", "a", "rat", *"aaaa"],
+        }
+    )
+    table = group_scores(mined, ["rat"], "sex", unit="identity").set_index("sex")
+    # Identities of f: 3/4 and 1/4; mean 1/2, standard error 1/4, t of one degree 12.706.
+    assert table.loc["f", ["templates", "units", "honest"]].tolist() == [4, 2, 0.5]
+    assert table.loc["f", ["low", "high"]].tolist() == [0, 1]
+    alone = group_scores(mined, ["rat"], "sex").set_index("sex").loc["f"]
+    half = 3.182446 * np.std([0.5, 1, 0, 0.5], ddof=1) / 2
+    assert alone["high"] == pytest.approx(min(1, 0.5 + half))
+    assert table.loc[["m", "x"], ["low", "high"]].isna().all(axis=None)
+    with pytest.raises(ParameterError, match="A template has no sex"):
+        group_scores(mined.assign(sex=None), ["rat"], "sex")
+
+
+@given(
+    st.integers(1, 4), st.integers(1, 5), st.integers(1, 3), st.integers(0, 99),
+    st.sampled_from(["whole", "gap", "half", "nameless", "constant", "shuffled"]),
+)  # fmt: skip
+def test_untidy_hits_give_a_documented_result_or_one_clear_error(models, n, k, seed, what):
+    rng = np.random.default_rng(seed)
+    hits = (rng.random((models, n, k)) < 0.5).astype(float)
+    groups = pd.DataFrame(
+        {
+            "subset": rng.choice(["one", "two"], n),
+            "identity": rng.integers(0, 3, n).astype(float),
+            "sex": rng.choice(["f", "m"], n),
+        }
+    )
+    if what == "gap":
+        hits.flat[0] = np.nan
+    elif what == "half":
+        hits.flat[0] = 0.5
+    elif what == "nameless":
+        groups.loc[0, ["subset", "identity", "sex"]] = np.nan
+    elif what == "constant":
+        hits[:] = 1
+    elif what == "shuffled":
+        groups.index = rng.permutation(n) + 10
+    names = [f"m{i}" for i in range(models)]
+    fails = what in ("gap", "half", "nameless")
+    options = {"seed": 1, "n_resamples": 20}
+    calls = {
+        "summary": lambda: honest_summary(hits, groups["subset"], names),
+        "group": lambda: honest_by_group(hits, groups, "sex", names),
+        "intervals": lambda: honest_intervals(hits, groups, names, **options),
+        "stability": lambda: pd.DataFrame([rank_stability(hits, groups, **options)]),
+        "gaps": lambda: group_gaps(hits, groups, names, "sex", ("f", "m"), **options),
+        "null": lambda: gap_null(hits, groups, names, "sex", ("f", "m"), **options),
+        "resampled": lambda: pd.DataFrame(resampled(hits, groups, **options)[0]),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = {}
+        for name, call in calls.items():
+            try:
+                found[name] = call()
+            except ParameterError:
+                assert fails or name in ("intervals", "stability", "gaps", "null")
+    if fails:
+        assert set(found) <= {"gaps", "null"}, "a template of no group is in neither of the two"
+        assert what == "nameless" or not found
+    else:
+        assert {"summary", "group", "resampled"} <= set(found)
+        assert found["summary"]["mean"].between(0, 1).all()
+        assert found["summary"]["sd"].isna().all() == (groups["subset"].nunique() * k == 1)
+    if "gaps" in found:
+        gaps = found["gaps"]
+        assert gaps["p"].between(0, 1).all()
+        assert gaps["low"].isna().equals(gaps["high"].isna())
+
+
+def test_a_template_without_identity_is_not_counted_with_another():
+    hits, groups = _small()
+    groups["identity"] = groups["identity"].astype(float)
+    groups.loc[2, "identity"] = np.nan
+    for call in (
+        lambda: honest_intervals(hits, groups, list("abc")),
+        lambda: rank_stability(hits, groups),
+        lambda: group_gaps(hits, groups, list("abc"), "sex", ("f", "m")),
+    ):
+        with pytest.raises(ParameterError, match="Template 3 has no identity"):
+            call()
+    with pytest.raises(ParameterError, match="must be true or false, 1 or 0, got nan"):
+        honest(np.array([[np.nan, 1.0]]))
+    with pytest.raises(ParameterError, match="has one identity alone"):
+        honest_intervals(hits, groups.assign(identity=1), list("abc"))
+    with pytest.raises(ParameterError, match="two models or more"):
+        rank_stability(hits[:1], groups.assign(identity=groups.index))
+    with pytest.raises(ParameterError, match="compared with itself"):
+        group_gaps(hits, groups.fillna(1), list("abc"), "sex", ("f", "f"))
+    with pytest.raises(ParameterError, match="lemmas must be text, got nan"):
+        hurtful([["a"]], [float("nan")])
+
+
+def test_equal_models_share_a_rank_and_a_group_of_one_identity_has_no_interval():
+    hits, groups = _small()
+    hits[1] = hits[0]
+    table = honest_intervals(hits, groups, list("abc"), n_resamples=50)
+    assert table["rank"][0] == table["rank"][1]
+    assert table["rank_kept"][0] == table["rank_kept"][1]
+    lonely = groups.assign(sex=np.where(groups["identity"] == 0, "f", "m"))
+    gaps = group_gaps(hits, lonely, list("abc"), "sex", ("f", "m"), n_resamples=50)
+    assert gaps[["low", "high"]].isna().all(axis=None)
+    assert gaps["p"].notna().all()
+    counts = gap_counts(gaps.assign(pair="x"), "pair").loc["x"]
+    assert counts[["models", "clearly higher", "clearly lower"]].tolist() == [3, 0, 0]
 
 
 def test_the_breakdown_averages_the_curves_by_each_axis():
@@ -600,4 +828,84 @@ def test_the_curves_have_labelled_axes_and_a_line_for_every_model_and_group():
     assert [len(ax.lines) for ax in axes.ravel()] == [6] * 7 + [0]
     assert axes[1, 0].get_xlabel() == "rank k"
     assert axes[0, 0].get_ylabel() == "HONEST (share)"
+    plt.close("all")
+
+
+def test_every_testable_claim_of_the_study_is_found_and_nothing_else():
+    found = findings(n_resamples=50)
+    listed = claims.published().query("study == 'fairbelief' and rule != 'untestable'")
+    assert set(found.index) == set(listed.index)
+    assert found["value"].notna().all()
+    both = found.dropna(subset=["low", "high"])
+    assert (both["low"] <= both["high"]).all()
+    means = found.filter(regex="^fb-mean-", axis=0)["value"]
+    assert means.to_numpy() == pytest.approx(_table(published_hits())["mean"].to_numpy())
+    counts = found.filter(regex="^fb-table-", axis=0)["value"]
+    assert (counts == 21).all()
+    family = PAPER["family"].to_numpy()
+    plain = _table(published_hits("unnamed"))["mean"].to_numpy()
+    rest = ~np.isin(family, ["VICUNA", "GPT2", "BLOOM"])
+    expected = plain[family == "GPT2"].mean() - plain[rest].mean()
+    assert found.loc["fb-lead-gpt2-words", "value"] == pytest.approx(expected)
+    curve = published_hits("unnamed")
+    halves = [curve[:, (GROUPS["subset"] == s).to_numpy()].mean(axis=(0, 1)) for s in SUBSETS]
+    ranks = np.mean(halves, axis=0)
+    fall = ranks[:20].mean() - ranks[20:].mean()
+    assert found.loc["fb-decreasing-words", "value"] == pytest.approx(fall)
+    of = published("categories").query("category == 'pr' and k <= 10 and gender == 'female'")
+    women = of["n"].sum() / (21 * 10 * (GROUPS["gender"] == "female").sum())
+    assert found.loc["fb-prostitution", "value"] < women
+
+
+def test_gaps_stand_beside_what_dealing_the_identities_gives():
+    gaps, counts = gap_table(["unnamed"], seed=1, n_resamples=400)
+    row = counts.loc[("female minus male", "unnamed")]
+    one = gaps[gaps["pair"] == "female minus male"]
+    assert row["mean gap"] == pytest.approx(one["gap"].mean())
+    assert row["low"] < row["mean gap"] < row["high"]
+    assert row["null low"] < 0 < row["null high"]
+    assert row["null low"] == pytest.approx(-row["null high"], rel=0.2)
+    assert (row["higher"], row["clearly higher"]) == (18, 5)
+    assert row["p"] > 0.05, "the direction is the paper's, the identities are too few to tell"
+    assert row["higher"] <= row["null higher high"]
+
+
+def test_the_order_of_the_models_hangs_on_the_scoring():
+    table = order_table(["published", "lexicon", "unnamed"], n_resamples=40)
+    assert table.loc[("published", "lexicon"), "tau"] == pytest.approx(0.5619, abs=1e-4)
+    assert table.loc[("published", "unnamed"), "high"] < 0.2
+    assert ((table["low"] <= table["tau"]) & (table["tau"] <= table["high"])).all()
+
+
+def test_the_shipped_agreement_is_the_mean_of_the_shipped_pairs():
+    pairs, agreement = published("similarity"), published("agreement")
+    family = mean_similarity(pairs, ["subset", "family"]).set_index(["subset", "family", "k"])
+    shipped = agreement.query("by == 'family'").set_index(["subset", "group", "k"]).sort_index()
+    expected = family["similarity"].rename_axis(["subset", "group", "k"])
+    aligned = shipped["similarity"].to_numpy() - [expected[key] for key in shipped.index]
+    assert np.abs(aligned).max() < 2e-4
+    male = mean_similarity(pairs.query("subset == 'binary'"), "gender").set_index(["gender", "k"])
+    rows = agreement.query("by == 'gender' and subset == 'binary'").set_index(["group", "k"])
+    assert rows.loc[("male", 20), "similarity"] == pytest.approx(
+        male.loc[("male", 20), "similarity"], abs=2e-4
+    )
+    assert ((agreement["low"] <= agreement["similarity"]) | agreement["low"].isna()).all()
+    contrasts = published("contrasts").set_index(["contrast", "subset"])
+    curve = shipped["similarity"].loc["binary"].drop("between families").unstack()
+    fall = (curve[20] - curve[1]).mean()
+    name = "within families, rank 20 less rank 1"
+    assert contrasts.loc[(name, "binary"), "value"] == pytest.approx(fall, abs=2e-4)
+
+
+def test_figures_set_two_scorings_beside_each_other():
+    hits = {name: published_hits(name) for name in ("published", "unnamed")}
+    fig = curves_by_scoring(hits, GROUPS, PAPER, "gender")
+    assert len(fig.subfigs) == 2
+    assert len(fig.subfigs[1].axes[0].lines) == 3 * 2, "three sizes, two genders"
+    _, axes = plt.subplots(1, 2)
+    gap_forests(gap_table(["published", "unnamed"], n_resamples=20)[0], axes)
+    assert [ax.get_title() for ax in axes] == ["female minus male", "old minus young"]
+    assert axes[0].get_legend_handles_labels()[1] == [
+        fairbelief.SCORING_NAMES[name] for name in ("published", "unnamed")
+    ]
     plt.close("all")

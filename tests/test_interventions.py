@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pingouin
@@ -341,6 +343,51 @@ def test_before_after_is_the_paired_t_test_of_last_against_first():
     assert (found["p_holm"] >= found["p"]).all()
     with pytest.raises(ParameterError, match="at least two respondents"):
         before_after(frame[frame["respondent_id"] == "r0"])
+
+
+def _measured(before, after):
+    names = [f"r{i}" for i in range(len(before))]
+    parts = [
+        pd.DataFrame({"respondent_id": names, "epoch": epoch, "score": score})
+        for epoch, score in ((0, before), (20, after))
+    ]
+    return pd.concat(parts).assign(arm="sad", scale="s")
+
+
+def test_a_change_stands_beside_what_flipping_its_signs_gives():
+    change = np.array([1.0, 2.0, 4.0])
+    row = before_after(_measured(np.zeros(3), change)).iloc[0]
+    # Sums of the eight flips: 7, 5, 3, 1 and their negatives; two are as far as 7.
+    assert row["p_flip"] == 2 / 8
+    expected = np.quantile(np.array([7, 5, 3, 1, -1, -3, -5, -7]) / 3, [0.025, 0.975])
+    assert (row["null_low"], row["null_high"]) == pytest.approx(tuple(expected))
+    many = np.random.default_rng(1).normal(0.3, 1, 40)
+    row = before_after(_measured(np.zeros(40), many)).iloc[0]
+    assert row["p_flip"] == pytest.approx(row["p"], abs=0.02), "as the t test where n is large"
+    assert row["null_high"] == pytest.approx(1.96 * np.sqrt((many**2).mean() / 40), rel=0.05)
+
+
+def test_respondents_without_both_measurements_are_left_out_and_no_spread_has_no_p():
+    scores = _measured([0.0, 1.0, 2.0, np.nan], [1.0, 3.0, np.nan, 5.0])
+    row = before_after(scores).iloc[0]
+    assert row[["n", "change"]].tolist() == [2, 1.5]
+    both = pd.concat([scores, _measured([0.0, 1.0], [1.0, 2.0]).assign(scale="flat")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = before_after(both).set_index("scale")
+    assert table.loc["flat", ["t", "p", "p_holm", "low", "high", "dz"]].isna().all()
+    assert table.loc["flat", "change"] == 1
+    assert table.loc["s", "p_holm"] == table.loc["s", "p"], "one test alone"
+    with pytest.raises(ParameterError, match="r0 was measured twice on s after epoch 0"):
+        before_after(pd.concat([scores, scores]))
+    with pytest.raises(ParameterError, match="measured once"):
+        before_after(scores[scores["epoch"] == 0])
+    with pytest.raises(ParameterError, match="no scores"):
+        before_after(scores[:0])
+    with pytest.raises(ParameterError, match="no column 'arm'"):
+        interventions.relative_to(scores.drop(columns="arm"), "sad")
+    with pytest.raises(ParameterError, match="measured twice"):
+        interventions.relative_to(pd.concat([scores, scores]), "sad")
 
 
 def test_attributions_sum_to_the_difference_from_padding(tiny_model):

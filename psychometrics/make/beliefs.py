@@ -1,10 +1,10 @@
 """Writes ``data/beliefs`` anew: ``python -m psychometrics.make.beliefs``.
 
-Five files: ``templates.csv``, ``hits.parquet`` (hits packed to bits), ``categories.parquet`` and
-``limits.csv`` (counts), and ``similarity.parquet``. The text is fetched; only figures made of it
-are written. Embedding all completions would take a processor days, so a seeded sample of 240
-templates of each half is embedded at eleven ranks, which takes about ten minutes. Table 1 is typed
-from the paper.
+Eight files: ``templates.csv``, ``hits.parquet`` (hits packed to bits), ``categories.parquet``,
+``lengths.csv`` and ``limits.csv`` (counts), ``similarity.parquet``, ``agreement.csv`` and
+``contrasts.csv``. The text is fetched; only figures made of it are written. Embedding all
+completions would take a processor days, so a seeded sample of 240 templates of each half is
+embedded at eleven ranks, which takes about ten minutes. Table 1 is typed from the paper.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..beliefs import hurt_categories, hurtful, missed
+from ..beliefs import hurt_categories, hurtful, missed, word_counts
 from ..paths import data_dir
 from ..respondents.completions import MASK
 from ..respondents.loading import quietly
 from ..respondents.sources import base_path
 from ..studies.fairbelief import (
     EVERYDAY,
+    IDENTITIES,
     SUBSETS,
     K,
     completions,
@@ -31,8 +32,6 @@ from ..studies.fairbelief import (
     templates,
 )
 
-_IDENTITIES = ("gay", "homosexual", "queer")
-"""Lemmas that HONEST's own templates use as names of identities."""
 _SIMILARITY_RANKS = (1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100)
 
 
@@ -45,7 +44,10 @@ def _write_scores(folder: Path) -> None:
         folder / "templates.csv", index=False, lineterminator="\n"
     )
     models = published()["respondent_id"].tolist()
-    parts = score_published() | {"everyday": _score_everyday(models)}
+    parts = score_published() | {
+        "everyday": _score_alone(models, EVERYDAY),
+        "named": _score_alone(models, (*EVERYDAY, *IDENTITIES)),
+    }
     packed = {
         name: list(map(bytes, np.packbits(part.reshape(-1, K), axis=1)))
         for name, part in parts.items()
@@ -63,6 +65,8 @@ def _write_scores(folder: Path) -> None:
         folder / "categories.parquet", compression="zstd", index=False
     )
     columns = ["respondent_id", "kind", "word", "categories", "completions"]
+    lengths = pd.concat(_lengths(models), ignore_index=True)
+    lengths.to_csv(folder / "lengths.csv", index=False, lineterminator="\n")
     limits = pd.DataFrame(_limits(models), columns=columns)
     limits.to_csv(folder / "limits.csv", index=False, lineterminator="\n")
 
@@ -70,7 +74,7 @@ def _write_scores(folder: Path) -> None:
 def _write_similarity(folder: Path) -> None:
     models = published()["respondent_id"].tolist()
     rng = np.random.default_rng(1)
-    parts = []
+    parts, agreement, contrasts = [], [], []
     for subset in SUBSETS:
         frame = templates(subset)
         drawn = np.sort(rng.permutation(len(frame))[:240])
@@ -80,6 +84,9 @@ def _write_similarity(folder: Path) -> None:
             rows[model] = [every[t] for t in drawn]
         frame = frame.iloc[drawn].reset_index(drop=True)
         cube = _similarity(frame["template"], rows, _SIMILARITY_RANKS)
+        curves, found = _agreement(cube, frame)
+        agreement.append(curves.assign(subset=subset))
+        contrasts.append(found.assign(subset=subset))
         one, other = np.triu_indices(len(models), 1)
         for (gender, age), members in frame.groupby(["gender", "age"]).indices.items():
             means = cube[:, one, other][:, :, members].mean(axis=-1)
@@ -96,6 +103,87 @@ def _write_similarity(folder: Path) -> None:
     frame.astype(texts | sizes).to_parquet(
         folder / "similarity.parquet", compression="zstd", index=False
     )
+    columns = ["subset", "by", "group", "k", "templates", "similarity", "low", "high"]
+    frame = pd.concat(agreement, ignore_index=True)[columns].round(4)
+    frame.to_csv(folder / "agreement.csv", index=False, lineterminator="\n")
+    frame = pd.concat(contrasts, ignore_index=True).round(4)
+    frame = frame[["subset", *frame.columns.drop("subset")]]
+    frame.to_csv(folder / "contrasts.csv", index=False, lineterminator="\n")
+
+
+def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Similarity by family, and by group of templates, with intervals; and contrasts of these.
+
+    Identities are drawn again, 2,000 times, as in :func:`psychometrics.beliefs.honest_intervals`.
+    """
+    family = published()["family"].to_numpy()
+    one, other = np.triu_indices(len(family), 1)
+    within = np.where(family[one] == family[other], family[one], "between families")
+    pairs = cube[:, one, other]
+    codes = frame["identity"].factorize()[0]
+    n = codes.max() + 1
+    weights = np.random.default_rng(1).multinomial(n, np.full(n, 1 / n), size=2000)[:, codes]
+
+    def drawn(heights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Means of all, and of each draw, by rank: (1 + B, ranks)."""
+        w = np.vstack([np.ones(len(codes)), weights])[:, rows]
+        total = w.sum(axis=1, keepdims=True)  # none where a draw has no identity of the group
+        return (w @ heights[:, rows].T) / np.where(total > 0, total, np.nan)
+
+    every = np.arange(len(frame))
+    curves = {
+        ("family", name): drawn(pairs[:, within == name].mean(axis=1), every)
+        for name in dict.fromkeys(within)
+    }
+    families = list(dict.fromkeys(family))
+    alike = np.mean([curves["family", name] for name in families], axis=0)
+    leads, nulls = {}, {}
+    flat = pairs.mean(axis=1)
+    for by in ("gender", "age"):
+        for name, rows in frame.groupby(by, sort=False).indices.items():
+            curves[by, name] = drawn(flat, rows)
+    for by, name in (("gender", "male"), ("age", "old")):
+        if (by, name) in curves and (frame[by] == name).sum() < len(frame):
+            rest = np.flatnonzero((frame[by] != name).to_numpy())
+            leads[name] = (curves[by, name] - drawn(flat, rest)).mean(axis=1)
+            nulls[name] = _dealt_leads(flat.mean(axis=0), codes, (frame[by] == name).to_numpy())
+    place = {k: i for i, k in enumerate(_SIMILARITY_RANKS)}
+
+    def change(curve: np.ndarray, first: int, last: int) -> np.ndarray:
+        return curve[:, place[last]] - curve[:, place[first]]
+
+    rest = np.mean([curves["family", name] for name in families if name != "BLOOM"], axis=0)
+    contrasts = {
+        "within families": alike.mean(axis=1),
+        "within families, rank 20 less rank 1": change(alike, 1, 20),
+        "change to rank 20 less change after": np.abs(change(alike, 1, 20))
+        - np.abs(change(alike, 20, 100)),
+        "BLOOM less others, rank 20 less rank 1": change(curves["family", "BLOOM"], 1, 20)
+        - change(rest, 1, 20),
+    } | {f"{name} less others": lead for name, lead in leads.items()}
+    rows = []
+    for name, draws in contrasts.items():
+        null = nulls.get(name.removesuffix(" less others"), [np.nan])
+        row = [name, draws[0], *np.quantile(draws[1:], [0.025, 0.975])]
+        rows.append(row + np.quantile(null, [0.5, 0.025, 0.975]).tolist())
+    columns = ["contrast", "value", "low", "high", "null", "null_low", "null_high"]
+    parts = []
+    for (by, name), curve in curves.items():
+        low, high = np.nanquantile(curve[1:], [0.025, 0.975], axis=0)
+        part = pd.DataFrame({"k": _SIMILARITY_RANKS, "similarity": curve[0], "low": low})
+        templates_of = len(frame) if by == "family" else int((frame[by] == name).sum())
+        parts.append(part.assign(high=high, by=by, group=name, templates=templates_of))
+    return pd.concat(parts, ignore_index=True), pd.DataFrame(rows, columns=columns)
+
+
+def _dealt_leads(heights: np.ndarray, codes: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Mean of a group less that of the rest when identities are dealt to the two at random."""
+    cells = pd.DataFrame({"code": codes, "inside": inside, "height": heights, "n": 1})
+    cells = cells.groupby(["code", "inside"], as_index=False)[["height", "n"]].sum()
+    labels = np.tile(cells["inside"].to_numpy(), (2000, 1))
+    dealt = np.random.default_rng(1).permuted(labels, axis=1).astype(float)
+    sums, sizes = cells["height"].to_numpy(), cells["n"].to_numpy()
+    return (dealt @ sums) / (dealt @ sizes) - ((1 - dealt) @ sums) / ((1 - dealt) @ sizes)
 
 
 def _similarity(
@@ -129,10 +217,10 @@ def _similarity(
     return np.einsum("...rtd,...std->...rst", cube, cube)
 
 
-def _score_everyday(models: Sequence[str]) -> np.ndarray:
-    """Completions that are hurtful by everyday words alone, (R, T, K)."""
+def _score_alone(models: Sequence[str], words: Sequence[str]) -> np.ndarray:
+    """Completions that are hurtful by these words alone, (R, T, K)."""
     lemmas = lexicon()["lemma"].unique()
-    sifted = [lemma for lemma in lemmas if lemma not in EVERYDAY]
+    sifted = [lemma for lemma in lemmas if lemma not in words]
     both = [
         [hurtful(rows, lemmas) & ~hurtful(rows, sifted) for rows in halves]
         for halves in ([completions(model, subset) for subset in SUBSETS] for model in models)
@@ -140,12 +228,30 @@ def _score_everyday(models: Sequence[str]) -> np.ndarray:
     return np.stack([np.concatenate(halves) for halves in both])
 
 
+def _lengths(models: Sequence[str]) -> Iterable[pd.DataFrame]:
+    """How many completions have n words, and how many of these words are in the lexicon."""
+    lemmas = lexicon()["lemma"].unique()
+    sifted = [lemma for lemma in lemmas if lemma not in EVERYDAY]
+    unnamed = [lemma for lemma in sifted if lemma not in IDENTITIES]
+    lexicons = {"lexicon": lemmas, "sifted": sifted, "unnamed": unnamed}
+    for model in models:
+        for subset in SUBSETS:
+            frames = {
+                name: word_counts(completions(model, subset), words)
+                for name, words in lexicons.items()
+            }
+            frame = frames["lexicon"][["words", "completions"]]
+            hits = {name: counted["hits"] for name, counted in frames.items()}
+            frame = frame.assign(respondent_id=model, subset=subset, **hits)
+            yield frame[["respondent_id", "subset", "words", "completions", *hits]]
+
+
 def _limits(models: Sequence[str]) -> Iterable[tuple[str, str, str, str, int]]:
     words = lexicon()
     kinds = words.groupby("lemma")["category"].agg(" ".join)
     for model in models:
         rows = [row for subset in SUBSETS for row in completions(model, subset)]
-        for kind, chosen in (("everyday", EVERYDAY), ("identity", _IDENTITIES)):
+        for kind, chosen in (("everyday", EVERYDAY), ("identity", IDENTITIES)):
             for word in chosen:
                 yield model, kind, word, kinds[word], int(hurtful(rows, [word]).sum())
         for kind, hits in missed(rows, words["lemma"].unique()).items():

@@ -11,7 +11,7 @@ import functools
 import json
 import re
 from collections.abc import Iterable, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +20,16 @@ import pandas as pd
 from ..beliefs import (
     SCORINGS,
     combine_parts,
+    gap_counts,
+    gap_null,
+    group_gaps,
     hit_parts,
+    honest_intervals,
+    honest_of_lengths,
     honest_summary,
     hurtful,
     missed,
+    resampled,
 )
 from ..data import available, fetch, registry
 from ..exceptions import DataError, ParameterError
@@ -38,6 +44,16 @@ EVERYDAY = (
     *("officer", "operator", "people", "problem", "score", "story", "storyteller"),
 )
 """Lemmas of HurtLex, conservative level, that are ordinary words in most sentences; our choice."""
+IDENTITIES = ("gay", "homosexual", "queer")
+"""Lemmas of HurtLex that HONEST's own templates use as names of identities."""
+SCORING_NAMES = {
+    "published": "as published",
+    "words": "words, in ASCII",
+    "lexicon": "words in the lexicon",
+    "sifted": "less everyday words",
+    "unnamed": "less everyday words and names",
+}
+"""What figures call the scorings of :func:`published_hits`."""
 CATEGORIES = {
     "ps": "ethnic slurs",
     "rci": "locations and demonyms",
@@ -63,7 +79,23 @@ _TABLES = {
     "categories": "categories.parquet",
     "similarity": "similarity.parquet",
     "limits": "limits.csv",
+    "lengths": "lengths.csv",
+    "agreement": "agreement.csv",
+    "contrasts": "contrasts.csv",
 }
+_HIGH = ("VICUNA", "GPT2", "BLOOM")  # families that the paper calls the more hurtful
+_UNSTEADY = ("BLOOM", "VICUNA")  # and those whose scores, it says, hang on scale
+_CONTRASTS = {
+    "similarity-grows-binary": ("within families, rank 20 less rank 1", "binary"),
+    "similarity-grows-queer": ("within families, rank 20 less rank 1", "queer"),
+    "similarity-settles-binary": ("change to rank 20 less change after", "binary"),
+    "similarity-settles-queer": ("change to rank 20 less change after", "queer"),
+    "similarity-bloom": ("BLOOM less others, rank 20 less rank 1", "binary"),
+    "similarity-positive": ("within families", "binary"),
+    "similarity-male": ("male less others", "binary"),
+    "similarity-old": ("old less others", "binary"),
+}
+_SIFTED = {"sifted": "everyday", "unnamed": "named"}
 _GENDERS = {
     "female": r"woman|women|she|mothers?|daughters?|girls?|females?|sisters?|aunts?|wife|wives|"
     r"lady|ladies|brides?|girlfriends?",
@@ -84,7 +116,8 @@ def published(table: str = "models") -> pd.DataFrame:
 
     Parameters
     ----------
-    table : {"models", "templates", "categories", "similarity", "limits"}
+    table : {"models", "templates", "categories", "similarity", "limits", "lengths", "agreement", \
+"contrasts"}
         Which of them.
 
     Returns
@@ -109,6 +142,17 @@ def published(table: str = "models") -> pd.DataFrame:
         "phrase", how many are not counted though they come close to a lemma
         (:func:`psychometrics.beliefs.missed`).
 
+        "lengths": ``respondent_id, subset, words, completions``, the number of completions with so
+        many words, and for each of ``lexicon, sifted, unnamed`` how many of these words are hurtful
+        (:func:`psychometrics.beliefs.word_counts`).
+
+        "agreement": the same similarity by family, and by gender and age of the template, with
+        intervals: ``subset, by, group, k, templates, similarity, low, high`` (2,000 draws of the
+        identities); families are of pairs of models within, "between families" of all others.
+
+        "contrasts": differences of these: ``subset, contrast, value, low, high``, and for the
+        contrasts of groups ``null, null_low, null_high``, identities dealt to them at random.
+
     Raises
     ------
     ParameterError
@@ -128,7 +172,7 @@ def published(table: str = "models") -> pd.DataFrame:
     return (
         pd.read_parquet(path)
         if path.suffix == ".parquet"
-        else pd.read_csv(path, keep_default_na=False)
+        else pd.read_csv(path, keep_default_na=table in ("agreement", "contrasts"))
     )
 
 
@@ -284,9 +328,9 @@ def published_hits(scoring: str = "published") -> np.ndarray:
 
     Parameters
     ----------
-    scoring : {"published", "words", "lexicon", "sifted"}
+    scoring : {"published", "words", "lexicon", "sifted", "unnamed"}
         As in :func:`psychometrics.beliefs.hurtful`; "sifted" is "lexicon" without the words of
-        ``EVERYDAY``.
+        ``EVERYDAY``, "unnamed" is "sifted" without those of ``IDENTITIES``.
 
     Returns
     -------
@@ -302,10 +346,10 @@ def published_hits(scoring: str = "published") -> np.ndarray:
     >>> published_hits().shape
     (21, 1515, 100)
     """
-    _check_known("scoring", scoring, (*SCORINGS, "sifted"))
+    _check_known("scoring", scoring, (*SCORINGS, *_SIFTED))
     parts = _shipped_parts()
-    if scoring == "sifted":
-        return parts["lexicon"] & ~parts["everyday"]
+    if scoring in _SIFTED:
+        return parts["lexicon"] & ~parts[_SIFTED[scoring]]
     return combine_parts(parts, scoring)
 
 
@@ -327,6 +371,48 @@ def text_at_hand(text: str = "auto") -> bool:
     if text == "fetch":
         return all(fetch(key) for key in keys)
     return text == "auto" and available(*keys)
+
+
+def length_null(scoring: str = "unnamed", seed: int = 0, n_resamples: int = 2000) -> np.ndarray:
+    """HONEST of null respondents: each as talkative as a published model, with words of no-one.
+
+    A null respondent's completions have as many words as the model's, drawn at random, by
+    frequency, from all that the 21 models said in the subset.
+
+    Parameters
+    ----------
+    scoring : {"lexicon", "sifted", "unnamed"}
+        As in :func:`published_hits`.
+    seed, n_resamples : int
+        Of the draws.
+
+    Returns
+    -------
+    ndarray, shape (n_resamples, 21)
+        Subsets weigh the same, as in Table 1; models are in the order of :func:`published`.
+
+    Raises
+    ------
+    ParameterError
+        There is no such scoring.
+
+    Examples
+    --------
+    >>> length_null(n_resamples=10).shape
+    (10, 21)
+    """
+    _check_known("scoring", scoring, ("lexicon", *_SIFTED))
+    table = published("lengths")
+    total = table["words"] * table["completions"]
+    shares = table.groupby("subset")[scoring].sum() / total.groupby(table["subset"]).sum()
+    halves = [
+        [
+            honest_of_lengths(part, shares[subset], seed + place, n_resamples)
+            for place, (_, part) in enumerate(half.groupby("respondent_id", sort=False))
+        ]
+        for subset, half in table.groupby("subset", sort=False)
+    ]
+    return np.mean(halves, axis=0).T
 
 
 def beside(ours: pd.DataFrame) -> pd.DataFrame:
@@ -425,6 +511,279 @@ def mean_similarity(pairs: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
     return means.reset_index()
 
 
+def gap_table(
+    scorings: Iterable[str] = tuple(SCORING_NAMES), seed: int = 0, n_resamples: int = 2000
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Gaps between women and men, and old and young, under several scorings, beside their null.
+
+    Parameters
+    ----------
+    scorings : iterable of str
+        As in :func:`published_hits`.
+    seed, n_resamples : int
+        Of bootstrap and permutations.
+
+    Returns
+    -------
+    gaps : DataFrame
+        As :func:`psychometrics.beliefs.group_gaps` gives it, with ``pair`` and ``scoring``.
+    counts : DataFrame
+        Index: ``pair, scoring``; as :func:`psychometrics.beliefs.gap_counts` gives it, with the
+        interval of the mean gap (``low, high``), and of the null, identities dealt to the groups at
+        random, the central 95 % of the number of models above zero (``null higher low, null higher
+        high``), the 97.5 % point of those with p < 0.05 (``null p < 0.05``), the central 95 % of
+        the mean gap (``null low, null high``), and ``p`` of the mean gap.
+
+    Examples
+    --------
+    >>> gaps, counts = gap_table(["published"], n_resamples=50)
+    >>> len(gaps), len(counts)
+    (42, 2)
+    """
+    options = {"seed": seed, "n_resamples": n_resamples}
+    groups, models = published("templates"), published()["respondent_id"].tolist()
+    gaps, nulls = [], {}
+    for scoring in scorings:
+        hits = published_hits(scoring)
+        for by, pair in (("gender", ("female", "male")), ("age", ("old", "young"))):
+            asked, name = (hits, groups, models, by, pair), " minus ".join(pair)
+            gaps.append(group_gaps(*asked, **options).assign(pair=name, scoring=scoring))
+            null, mean = gap_null(*asked, **options), gaps[-1]["gap"].mean()
+            row = dict(zip(("low", "high"), _mean_gap(*asked, options), strict=True))
+            ends = null.quantile([0.025, 0.975])
+            row["null low"], row["null high"] = ends["mean gap"]
+            row["null higher low"], row["null higher high"] = ends["higher"]
+            row["null p < 0.05"] = ends["p < 0.05"].iloc[1]
+            beyond = (null["mean gap"].abs() >= abs(mean) - 1e-12).sum()
+            row["p"] = (1 + beyond) / (1 + n_resamples)
+            nulls[name, scoring] = row
+    gaps = pd.concat(gaps, ignore_index=True)
+    counts = gap_counts(gaps, ["pair", "scoring"])
+    return gaps, counts.join(pd.DataFrame(nulls).T.rename_axis(["pair", "scoring"]))
+
+
+def _mean_gap(hits, groups, models, by, pair, options) -> np.ndarray:
+    """The interval of the gap of all models together."""
+    together = []
+    for place, name in enumerate(pair):
+        rows = np.flatnonzero(groups[by] == name)
+        part = groups.iloc[rows].assign(subset="one")
+        draws = resampled(hits[:, rows], part, options["seed"] + place, options["n_resamples"])[0]
+        together.append(draws.mean(axis=1))
+    return np.quantile(together[0] - together[1], [0.025, 0.975])
+
+
+def order_table(scorings: Sequence[str], seed: int = 0, n_resamples: int = 500) -> pd.DataFrame:
+    """Kendall's correlation of the order of the models under each two scorings.
+
+    Parameters
+    ----------
+    scorings : sequence of str
+        As in :func:`published_hits`.
+    seed, n_resamples : int
+        Of the draws of identities, the same for all scorings.
+
+    Returns
+    -------
+    DataFrame
+        Index: ``first, second``; ``tau, low, high``.
+
+    Examples
+    --------
+    >>> order_table(["published", "words"], n_resamples=20)["tau"].round(2).tolist()
+    [1.0]
+    """
+    from scipy.stats import kendalltau
+
+    groups = published("templates")
+    drawn = {name: resampled(published_hits(name), groups, seed, n_resamples) for name in scorings}
+    rows = {}
+    for first, second in combinations(drawn, 2):
+        (draws, means), (others, other) = drawn[first], drawn[second]
+        taus = [kendalltau(a, b).statistic for a, b in zip(draws, others, strict=True)]
+        low, high = np.quantile(taus, [0.025, 0.975])
+        rows[first, second] = {"tau": kendalltau(means, other).statistic, "low": low, "high": high}
+    return pd.DataFrame(rows).T.rename_axis(["first", "second"])
+
+
+def findings(seed: int = 0, n_resamples: int = 2000) -> pd.DataFrame:
+    """What is found here for the study's claims about the published completions.
+
+    Cells of Table 1 are computed under the published scoring. Sentences about hurtfulness are
+    tested twice where that makes a difference: as the paper scores, and (``-words``) by words of
+    the lexicon alone, without those of ``EVERYDAY`` and ``IDENTITIES``. Nulls are
+    :func:`length_null` for levels of models, ranks shuffled for trends over ranks, and identities
+    dealt at random for differences of groups.
+
+    Parameters
+    ----------
+    seed, n_resamples : int
+        Of bootstrap and permutations.
+
+    Returns
+    -------
+    DataFrame
+        Index: claims of ``data/claims/fairbelief.csv``; ``value, low, high, null, null_low,
+        null_high`` as :func:`psychometrics.claims.record` takes them.
+
+    References
+    ----------
+    Setzu et al. (2024), section 4.
+    """
+    options = {"seed": seed, "n_resamples": n_resamples}
+    found = _table_findings(options)
+    for ending, scoring in (("", "published"), ("-words", "unnamed")):
+        hits = published_hits(scoring)
+        rows = _level_findings(hits, "unnamed" if ending else "lexicon", options)
+        rows |= _rank_findings(hits, options) | _group_findings(hits, options)
+        found |= {f"fb-{name}{ending}": row for name, row in rows.items()}
+    found["fb-prostitution"] = {"value": _top_ten("female") - _top_ten("male")}
+    found["fb-sexwork-queer"] = {"value": _top_ten("queer") - _top_ten("male")}
+    table = published("contrasts").set_index(["contrast", "subset"])
+    for name, key in _CONTRASTS.items():
+        row = table.loc[key].to_dict()
+        if name == "similarity-bloom" and row["value"] < 0:  # that it differs, whichever way
+            row = {"value": -row["value"], "low": -row["high"], "high": -row["low"]}
+        found[f"fb-{name}"] = row
+    columns = ["value", "low", "high", "null", "null_low", "null_high"]
+    return pd.DataFrame(found).T.reindex(columns=columns).rename_axis("claim_id")
+
+
+def _top_ten(group: str, category: str = "pr") -> float:
+    """Share of the ten likeliest completions with a word of a category."""
+    counts, groups = published("categories"), published("templates")
+    by = "subset" if group == "queer" else "gender"
+    n = counts.loc[(counts[by] == group) & (counts["category"] == category) & (counts["k"] <= 10)]
+    return n["n"].sum() / (10 * len(published()) * (groups[by] == group).sum())
+
+
+def _table_findings(options: dict) -> dict[str, dict[str, float]]:
+    models = published()["respondent_id"].tolist()
+    groups, hits = published("templates"), published_hits()
+    table = honest_intervals(hits, groups, models, **options).set_index("respondent_id")
+    found = {f"fb-mean-{name}": table.loc[name, ["mean", "low", "high"]] for name in models}
+    found = {name: row.rename({"mean": "value"}).to_dict() for name, row in found.items()}
+    same = beside(honest_summary(hits, groups["subset"], models)).groupby("statistic")["same"].sum()
+    for name in ("sd", "q1", "q50", "q75", "q90", "q95", "rank"):
+        found[f"fb-table-{name}"] = {"value": same[name]}
+    plain = honest_intervals(published_hits("unnamed"), groups, models, **options)
+    plain = plain.set_index("respondent_id")[["rank", "rank_low", "rank_high"]]
+    plain = plain.set_axis(["value", "low", "high"], axis=1)
+    found["fb-least-words"] = plain.loc["distilbert"].to_dict()
+    found["fb-most-words"] = plain.loc["vicuna-7b"].to_dict()
+    return found
+
+
+def _found(
+    means: np.ndarray, draws: np.ndarray, null: np.ndarray | None = None
+) -> dict[str, float]:
+    low, high = np.quantile(draws, [0.025, 0.975])
+    row = {"value": float(means), "low": low, "high": high}
+    if null is not None:
+        row["null_low"], row["null"], row["null_high"] = np.quantile(null, [0.025, 0.5, 0.975])
+    return row
+
+
+def _level_findings(hits: np.ndarray, lengths: str, options: dict) -> dict[str, dict[str, float]]:
+    family = published()["family"].to_numpy()
+    high = np.isin(family, _HIGH)
+    draws, means = resampled(hits, published("templates"), **options)
+    null = length_null(lengths, **options)
+
+    def lead(name):
+        return lambda m: m[..., family == name].mean(-1) - m[..., ~high].mean(-1)
+
+    def ranges(names):
+        return lambda m: np.stack([np.ptp(m[..., family == name], axis=-1) for name in names])
+
+    def unsteady(m):
+        steady = [name for name in dict.fromkeys(family) if name not in _UNSTEADY]
+        return ranges(_UNSTEADY)(m).min(axis=0) - ranges(steady)(m).max(axis=0)
+
+    def between(m):
+        """Share of the variance of models that lies between families."""
+        groups = np.stack([m[..., family == name].mean(-1) for name in dict.fromkeys(family)], -1)
+        return groups.var(axis=-1) / m.var(axis=-1)
+
+    statistics = {f"lead-{name.lower()}": lead(name) for name in _HIGH}
+    statistics |= {"unsteady": unsteady}
+    found = {name: _found(f(means), f(draws), f(null)) for name, f in statistics.items()}
+    rng = np.random.default_rng(options["seed"])
+    dealt = rng.permuted(np.tile(means, (options["n_resamples"], 1)), axis=1)
+    found["families"] = _found(between(means), between(draws), between(dealt))
+    smallest, largest = (published()["scale"].to_numpy() == scale for scale in (1, 3))
+    low, high = np.quantile(draws[:, largest] - draws[:, smallest], [0.025, 0.975], axis=0)
+    found["robust"] = {"value": float(((low < 0) & (high > 0)).sum())}
+    return found
+
+
+def _rank_findings(hits: np.ndarray, options: dict) -> dict[str, dict[str, float]]:
+    groups, high = published("templates"), published()["family"].isin(_HIGH).to_numpy()
+    rng = np.random.default_rng(options["seed"])
+
+    def bands(chosen, *edges):
+        """Means of bands of ranks: in all, in draws, and with the ranks shuffled."""
+        curve = np.mean([half.mean(axis=(0, 1)) for half in _halves(hits[chosen], groups)], axis=0)
+        shuffled = rng.permuted(np.tile(curve, (options["n_resamples"], 1)), axis=1)
+        for first, last in pairwise(edges):
+            draws, means = resampled(hits[chosen][..., first:last], groups, **options)
+            null = shuffled[:, first:last].mean(axis=1)
+            yield np.array([means.mean(), *draws.mean(axis=1)]), null
+
+    (top, top_null), (rest, rest_null) = bands(high, 0, 5, K)
+    found = {"early": _found((top - rest)[0], (top - rest)[1:], top_null - rest_null)}
+    every = np.ones_like(high)
+    (head, head_null), (mid, mid_null), (tail, tail_null) = bands(every, 0, 20, 60, K)
+    fall, fall_null = head - (mid + tail) / 2, head_null - (mid_null + tail_null) / 2
+    found["decreasing"] = _found(fall[0], fall[1:], fall_null)
+    calm = np.abs(fall) - np.abs(mid - tail)
+    found["stable"] = _found(calm[0], calm[1:], np.abs(fall_null) - np.abs(mid_null - tail_null))
+    return found
+
+
+def _halves(hits: np.ndarray, groups: pd.DataFrame) -> list[np.ndarray]:
+    return [hits[:, (groups["subset"] == name).to_numpy()] for name in SUBSETS]
+
+
+def _group_findings(hits: np.ndarray, options: dict) -> dict[str, dict[str, float]]:
+    groups, models = published("templates"), published()["respondent_id"].tolist()
+    found, gaps, nulls = {}, {}, {}
+    pairs = {
+        "gender": ("female", "male"), "age": ("old", "young"), "subset": ("queer", "binary")
+    }  # fmt: skip
+    for by, pair in pairs.items():
+        parts = []
+        for place, name in enumerate(pair):
+            rows = np.flatnonzero(groups[by] == name)
+            part = groups.iloc[rows].assign(subset="one")
+            draws, means = resampled(
+                hits[:, rows], part, options["seed"] + place, options["n_resamples"]
+            )
+            parts.append(np.vstack([means, draws]))
+        each = parts[0] - parts[1]
+        gaps[by] = each.mean(axis=1)
+        null = gap_null(hits, groups, models, by, pair, **options)
+        nulls[by] = null["mean gap"].to_numpy()
+        found[f"gap-{by}"] = _found(gaps[by][0], gaps[by][1:], nulls[by])
+        if by == "gender":
+            higher = (each > 0).sum(axis=1)
+            found["gap-gender-models"] = _found(higher[0], higher[1:], null["higher"])
+    less = np.abs(gaps["gender"]) - np.abs(gaps["age"])
+    null = np.abs(nulls["gender"]) - np.abs(nulls["age"])
+    found["age-less"] = _found(less[0], less[1:], null)
+    curves = [hits[:, (groups["gender"] == name).to_numpy()].mean(axis=(0, 1))
+              for name in ("female", "male")]  # fmt: skip
+    rng = np.random.default_rng(options["seed"])
+    shuffled = rng.permuted(np.tile(curves[1], (options["n_resamples"], 1)), axis=1)
+    null = [np.corrcoef(curves[0], curve)[0, 1] for curve in shuffled]
+    same = np.corrcoef(*curves)[0, 1]
+    found["same-shape"] = _found(same, [same], null) | {"low": np.nan, "high": np.nan}
+    sign = np.sign(gaps["subset"][0])
+    null = np.abs(nulls["subset"])
+    found["subsets-differ"] = _found(sign * gaps["subset"][0], sign * gaps["subset"][1:], null)
+    return found
+
+
 def mine_templates(
     models: Sequence[str | Path], queries: pd.DataFrame, k: int = 20, **options
 ) -> pd.DataFrame:
@@ -491,8 +850,10 @@ def typical_completions(mined: pd.DataFrame, group: str, n: int = 10) -> pd.Data
     return pd.DataFrame({name: lead[name].nlargest(n).index for name in lead})
 
 
-def group_scores(mined: pd.DataFrame, words: Iterable[str], group: str) -> pd.DataFrame:
-    """HONEST over all ranks for each model and group.
+def group_scores(
+    mined: pd.DataFrame, words: Iterable[str], group: str, unit: str | None = None
+) -> pd.DataFrame:
+    """HONEST over all ranks for each model and group, with its interval.
 
     Parameters
     ----------
@@ -502,12 +863,22 @@ def group_scores(mined: pd.DataFrame, words: Iterable[str], group: str) -> pd.Da
         Lemmas.
     group : str
         Column that holds the groups.
+    unit : str, optional
+        Column of what was sampled, such as ``identity``: templates on the same identity share its
+        words and are no independent evidence. By default every template stands for itself.
 
     Returns
     -------
     DataFrame
-        ``respondent_id``, `group`, ``templates``, ``honest`` (mean over templates of their share of
-        hurtful completions) and ``sd`` over templates.
+        ``respondent_id``, `group`, ``templates, units``, ``honest`` (mean over templates of their
+        share of hurtful completions), ``sd`` over templates, and ``low, high``: its 95 % interval
+        by t over the units' means, from 0 to 1; missing where there is one unit alone, or where
+        all units are alike, as where nothing was hurtful.
+
+    Raises
+    ------
+    ParameterError
+        There is no such column, or a template is of no group or unit.
 
     Examples
     --------
@@ -516,16 +887,32 @@ def group_scores(mined: pd.DataFrame, words: Iterable[str], group: str) -> pd.Da
     >>> group_scores(mined, ["rat"], "sex")["honest"].tolist()
     [0.5, 0.0]
     """
-    _check_group(mined, group)
+    from scipy.stats import t
+
+    for column in (group, *([unit] if unit else [])):
+        _check_group(mined, column)
+        if mined[column].isna().any():
+            raise ParameterError(f"A template has no {column}: every template needs one.")
     words, parts = list(words), []
     for model, part in mined.groupby("respondent_id", sort=False):
-        shares = hurtful(completion_rows(part), words).mean(axis=1)
-        groups = part.loc[part["rank"] == 1, group].reset_index(drop=True)
-        found = pd.Series(shares).groupby(groups, sort=False).agg(["size", "mean", "std"])
+        first = part[part["rank"] == 1].reset_index(drop=True)
+        frame = pd.DataFrame({group: first[group]})
+        frame["unit"] = first[unit] if unit else np.arange(len(first))
+        frame["share"] = hurtful(completion_rows(part), words).mean(axis=1)
+        found = frame.groupby(group, sort=False)["share"].agg(["size", "mean", "std"])
+        means = frame.groupby([group, "unit"], sort=False)["share"].mean()
+        spread = means.groupby(group, sort=False).agg(["size", "std"])
+        half = t.ppf(0.975, (spread["size"] - 1).clip(lower=1)) * (
+            spread["std"].where(spread["std"] > 0) / np.sqrt(spread["size"])
+        )
+        found["units"] = spread["size"]
+        found["low"] = (found["mean"] - half).clip(lower=0)
+        found["high"] = (found["mean"] + half).clip(upper=1)
         parts.append(found.rename_axis(group).reset_index().assign(respondent_id=model))
     table = pd.concat(parts, ignore_index=True)
     table = table.rename(columns={"size": "templates", "mean": "honest", "std": "sd"})
-    return table[["respondent_id", group, "templates", "honest", "sd"]]
+    columns = ["respondent_id", group, "templates", "units", "honest", "sd", "low", "high"]
+    return table[columns]
 
 
 def standing(
@@ -834,7 +1221,7 @@ def _shipped_parts() -> dict[str, np.ndarray]:
     frame = pd.read_parquet(data_dir() / "beliefs" / "hits.parquet")
     shape = (frame["respondent_id"].nunique(), -1, K)
     parts = {}
-    for name in ("lexicon", "stripped", "switched", "everyday"):
+    for name in ("lexicon", "stripped", "switched", "everyday", "named"):
         packed = np.frombuffer(b"".join(frame[name]), dtype=np.uint8).reshape(len(frame), -1)
         parts[name] = np.unpackbits(packed, axis=1, count=K).astype(bool).reshape(shape)
         parts[name].flags.writeable = False

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+
+from ..beliefs import honest_by_group
+from ..figures import forest
+from .fairbelief import SCORING_NAMES
 
 _SHADES = ("#9ECAE1", "#3182BD", "#08306B")  # small, medium, large: lighter is smaller
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
@@ -91,6 +97,69 @@ def honest_curves(
             ax.set_xlabel("rank k")
     for ax in axes[len(families) + 1 :]:
         ax.axis("off")
+    return axes
+
+
+def curves_by_scoring(
+    hits: dict[str, np.ndarray], groups: pd.DataFrame, models: pd.DataFrame, by: str
+) -> Figure:
+    """:func:`honest_curves` under several scorings, one block below the other.
+
+    Parameters
+    ----------
+    hits : dict of ndarray of bool, shape (R, T, K)
+        By the block's title.
+    groups : DataFrame, T rows
+        With the column `by`; "other" is left out.
+    models : DataFrame, R rows
+        ``respondent_id, family, scale``.
+    by : str
+
+    Returns
+    -------
+    Figure
+    """
+    fig = plt.figure(figsize=(10, 5.2 * len(hits)), layout="constrained")
+    blocks = fig.subfigures(len(hits), 1, squeeze=False).ravel()
+    kept = (groups[by] != "other").to_numpy()
+    for block, (title, part) in zip(blocks, hits.items(), strict=True):
+        curves = honest_by_group(part[:, kept], groups[kept], by, models["respondent_id"])
+        axes = block.subplots(2, 4, sharex=True, sharey=True)
+        honest_curves(curves, models, by, axes)
+        block.suptitle(title, fontsize=11, fontweight="bold")
+    return fig
+
+
+def gap_forests(gaps: pd.DataFrame, axes: Sequence[Axes]) -> Sequence[Axes]:
+    """Gaps of the models, one panel a pair of groups, scorings side by side, over their null.
+
+    Parameters
+    ----------
+    gaps : DataFrame
+        As :func:`psychometrics.studies.fairbelief.gap_table` gives it.
+    axes : sequence of Axes
+        One for each pair.
+
+    Returns
+    -------
+    sequence of Axes
+        The grey bars are the middle 95 % of gaps when identities are dealt to groups at random.
+    """
+    gaps = gaps.assign(scoring=gaps["scoring"].map(SCORING_NAMES))
+    for ax, (pair, part) in zip(axes, gaps.groupby("pair", sort=False), strict=True):
+        forest(part, "respondent_id", "gap", "low", "high", group="scoring", ax=ax,
+               xlabel="difference in HONEST (share)")  # fmt: skip
+        names, scorings = (list(dict.fromkeys(part[c])) for c in ("respondent_id", "scoring"))
+        step = min(0.16, 0.8 / len(scorings))
+        for i, name in enumerate(scorings):
+            rows = part[part["scoring"] == name]
+            y = len(names) - 1 - rows["respondent_id"].map(names.index)
+            y = y + step * ((len(scorings) - 1) / 2 - i)
+            ax.hlines(y, rows["null_low"], rows["null_high"], color="#DDDDDD", linewidth=4,
+                      zorder=1)  # fmt: skip
+        ax.set_title(pair, fontsize=10)
+        ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12))
+        ax.label_outer()
     return axes
 
 
