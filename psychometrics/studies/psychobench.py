@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from ..answers import check_columns
 from ..exceptions import ParameterError
+from ..intervals import mean_interval
 from ..norms import (
     PAPER_LEVEL,
     as_one_respondent,
@@ -18,8 +20,8 @@ from ..norms import (
     norm_table,
 )
 from ..paths import data_dir
-from ..questionnaires import load_questionnaire, psychobench_keys
-from ..scoring import score_summary
+from ..questionnaires import Questionnaire, load_questionnaire, psychobench_keys
+from ..scoring import item_scores, keyed_items, score_summary
 
 _SEX_ROLES = ("undifferentiated", "masculine", "feminine", "androgynous")
 
@@ -268,8 +270,9 @@ def role_sizes(effects: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``respondent_id, role, scales, mean_absolute, largest, scale`` (that moves most),
-        ``significant`` (share, corrected).
+        ``respondent_id, role, scales, mean_absolute`` with its 95 % interval ``low, high`` (the
+        scales are the sample), ``largest, scale`` (that moves most), ``significant`` (share,
+        corrected).
 
     Examples
     --------
@@ -285,15 +288,72 @@ def role_sizes(effects: pd.DataFrame) -> pd.DataFrame:
     known = effects.dropna(subset=[column])
     for (who, name), part in known.groupby(["respondent_id", "role"], sort=False):
         top = part.loc[part[column].abs().idxmax()]
+        low, high = mean_interval(part[column].abs().to_numpy())
         rows.append(
             {
                 "respondent_id": who, "role": name, "scales": len(part),
-                "mean_absolute": part[column].abs().mean(), "largest": top[column],
+                "mean_absolute": part[column].abs().mean(), "low": float(low), "high": float(high),
+                "largest": top[column],
                 "scale": f"{top['questionnaire']}, {top['scale']}",
                 "significant": part["significant_corrected"].mean(),
             }
         )  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def five_traits(answers: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
+    """The Big Five by every questionnaire that measures them, without items that two of them share.
+
+    Emotional stability turned round is neuroticism, and intellect is taken for openness. A longer
+    questionnaire is scored without the items whose wording a shorter one has, too: what is left
+    may agree with it for another reason than being the same.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        Answers to the items of all of them, from 1 to 5.
+    questionnaires : sequence of Questionnaire
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire, trait, items, score``, means over runs and items.
+
+    Raises
+    ------
+    ParameterError
+        There are no answers to one of them.
+
+    Examples
+    --------
+    >>> mini = load_questionnaire("ipip20")
+    >>> yes = pd.DataFrame({"respondent_id": "a", "questionnaire": "ipip20", "mode": "human",
+    ...     "run": 1, "item_id": [i.id for i in mini.items], "value": 5.0, "status": "ok"})
+    >>> five_traits(yes, [mini])["score"].tolist()
+    [3.0, 3.0, 3.0, 3.0, 2.0]
+    """
+    known = {"extraversion", "agreeableness", "conscientiousness", "neuroticism", "openness"}
+    other = {"emotional_stability": "neuroticism", "intellect": "openness"}
+    rows = []
+    for questionnaire in questionnaires:
+        shorter = [q for q in questionnaires if len(q.items) < len(questionnaire.items)]
+        shared = {item.text for q in shorter for item in q.items} - {None, ""}
+        kept = {item.id for item in questionnaire.items if item.text not in shared}
+        own = answers[answers["questionnaire"] == questionnaire.id]
+        if own.empty:
+            raise ParameterError(f"There are no answers to '{questionnaire.id}'; ask it.")
+        scores = item_scores(own)
+        for scale in questionnaire.scales:
+            trait = other.get(scale.id, scale.id)
+            if trait not in known:
+                continue
+            keyed = keyed_items(scores, questionnaire, scale)
+            keyed = keyed[[name for name in keyed if name in kept]]
+            means = keyed.mean(axis=1).groupby(level="respondent_id", sort=False).mean()
+            turned = 6 - means if scale.id == "emotional_stability" else means
+            rows += [(who, questionnaire.id, trait, keyed.shape[1], x) for who, x in turned.items()]
+    columns = ["respondent_id", "questionnaire", "trait", "items", "score"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def bsri_conclusions(scores: pd.DataFrame) -> pd.DataFrame:

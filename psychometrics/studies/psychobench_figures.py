@@ -32,9 +32,7 @@ def norm_profile(comparisons: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax = ax or plt.gca()
     ax.axvspan(-1.96, 1.96, color="#F0F0F0", zorder=-2)
     ax.axvspan(-1, 1, color="#DDDDDD", zorder=-1)
-    names = comparisons["respondent_id"].unique()
-    rows = comparisons[comparisons["respondent_id"] == names[0]]
-    table = comparisons.assign(label=np.tile(scale_labels(rows), len(names)))
+    table = comparisons.assign(label=scale_labels(comparisons))
     return forest(
         table, "label", "delta", "delta_low", "delta_high", group="respondent_id",
         filled="significant_corrected", ax=ax,
