@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import json
+import math
 import os
 import platform
 import shutil
@@ -11,6 +14,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+from .claims import counts, scorecard
 from .exceptions import ParameterError, PsychometricsError
 from .parameters import unknown
 from .paths import book_dir, notebooks_dir
@@ -119,6 +123,7 @@ def build_book(progress: bool = True) -> Path:
         began = time.perf_counter()
         run_notebook(name, output=chapters / f"{name}.ipynb", progress=progress)
         seconds[name] = time.perf_counter() - began
+    (book / "verdicts.md").write_text(_verdicts(chapters), encoding="utf-8")
     (book / "execution.md").write_text(_execution_page(seconds), encoding="utf-8")
     start = "from jupyter_book.cli.main import main; main()"
     options = ["--warningiserror", "--keep-going", "--quiet"]
@@ -159,6 +164,47 @@ def glue(**values: object) -> None:
         )
 
 
+def glued(chapter: str, folder: str | Path = "book") -> dict[str, object]:
+    """What an executed chapter has kept for its prose by :func:`glue`.
+
+    Parameters
+    ----------
+    chapter : str
+        Its name, such as ``"03-validity"``.
+    folder : str or Path
+        Where the executed copy is; ``"book"`` is where :func:`build_book` puts it.
+
+    Returns
+    -------
+    dict
+        Numbers and words by name.
+
+    Raises
+    ------
+    ParameterError
+        The chapter was not executed.
+
+    Examples
+    --------
+    >>> glued("03-validity", "a-folder-without-notebooks")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: 03-validity was not executed: run `psychometrics book`.
+    """
+    folder = book_dir() / "chapters" if folder == "book" else Path(folder)
+    path = folder / f"{chapter}.ipynb"
+    if not path.is_file():
+        raise ParameterError(f"{chapter} was not executed: run `psychometrics book`.")
+    found = {}
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            name = output.get("metadata", {}).get("scrapbook", {}).get("name")
+            if name:
+                text = "".join(output["data"]["application/papermill.record/text/plain"])
+                found[name] = math.nan if text == "nan" else ast.literal_eval(text)
+    return found
+
+
 def parse_parameters(pairs: list[str]) -> dict[str, object]:
     """``["item=3", "score=contrast"]`` as a dict.
 
@@ -196,6 +242,15 @@ def _meant(value: str) -> object:
         except ValueError:
             continue
     return value
+
+
+def _verdicts(chapters: Path) -> str:
+    """The landing page's summary of the scorecard."""
+    table = counts(scorecard(chapters))
+    head = ["study", *table.columns]
+    rows = [[name, *map(str, row)] for name, row in zip(table.index, table.to_numpy(), strict=True)]
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
 def _execution_page(seconds: dict[str, float]) -> str:

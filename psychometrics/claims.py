@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from .exceptions import DataError, ParameterError
-from .paths import data_dir
+from .paths import book_dir, data_dir
 
 STUDIES = {
     "empalc": "EMPALC",
@@ -221,13 +221,13 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
     return pd.Series([VERDICTS[i] for i in chosen], index=claims.index, name="verdict")
 
 
-def scorecard(folder: str | Path) -> pd.DataFrame:
+def scorecard(folder: str | Path = "book") -> pd.DataFrame:
     """Every claim with what the executed chapters of a folder found, and its verdict.
 
     Parameters
     ----------
     folder : str or Path
-        Where the executed copies are.
+        Where the executed copies are; ``"book"`` is where ``psychometrics book`` puts them.
 
     Returns
     -------
@@ -246,6 +246,7 @@ def scorecard(folder: str | Path) -> pd.DataFrame:
         ...
     psychometrics.exceptions.DataError: ... run the chapters first, with `psychometrics book`.
     """
+    folder = book_dir() / "chapters" if folder == "book" else Path(folder)
     claims, found = published(), recorded(folder)
     if found.empty:
         raise DataError(
@@ -263,3 +264,82 @@ def scorecard(folder: str | Path) -> pd.DataFrame:
         raise DataError(f"'{name}' was recorded in {found.loc[name, 'chapter']}: mend data/claims.")
     table = claims.join(found[RECORDED])
     return table.assign(verdict=verdicts(table))
+
+
+def counts(table: pd.DataFrame) -> pd.DataFrame:
+    """How many claims of each study have which verdict.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`scorecard` gives it.
+
+    Returns
+    -------
+    DataFrame
+        Studies (and ``all``) by :data:`VERDICTS` (and ``claims``, their sum).
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"study": ["empalc"] * 2, "verdict": VERDICTS[:2]})
+    >>> counts(table).loc["all"].tolist()
+    [1, 1, 0, 0, 2]
+    """
+    found = pd.crosstab(table["study"], table["verdict"]).reindex(
+        index=[study for study in STUDIES if study in set(table["study"])],
+        columns=list(VERDICTS),
+        fill_value=0,
+    )
+    found = found.rename(index=STUDIES).rename_axis(index=None, columns=None)
+    found.loc["all"] = found.sum()
+    return found.assign(claims=found.sum(axis=1))
+
+
+def listed(table: pd.DataFrame) -> str:
+    """Claims as an HTML table: what was claimed, where, and what was found, with links.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`scorecard` gives it, or some of its rows.
+
+    Returns
+    -------
+    str
+        A claim's verdict links to the cell of its chapter that computed it.
+
+    Examples
+    --------
+    >>> row = {"claim": "It rises.", "place": "table 1", "published": 0.5, "value": 0.4,
+    ...     "low": 0.1, "high": 0.7, "null": 0.0, "null_low": -0.2, "null_high": 0.2,
+    ...     "chapter": "03-validity", "reason": "", "rule": "above", "verdict": VERDICTS[0]}
+    >>> "#claim-a" in listed(pd.DataFrame([row], index=["a"]))
+    True
+    """
+    rows = []
+    for name, row in table.iterrows():
+        reason = f" ({escape(row['reason'])})" if row["reason"] else ""
+        verdict = escape(row["verdict"])
+        if row["rule"] != "untestable":
+            verdict = f'<a href="{row["chapter"]}.html#claim-{escape(name)}">{verdict}</a>'
+        rows.append(
+            {
+                "claim": escape(row["claim"]) + reason,
+                "place": escape(row["place"]),
+                "paper": _shown(row["published"]),
+                "ours": _shown(row["value"], row["low"], row["high"]),
+                "null": _shown(row["null"], row["null_low"], row["null_high"]),
+                "verdict": verdict,
+            }
+        )
+    return pd.DataFrame(rows).to_html(index=False, escape=False, border=0, classes="claims")
+
+
+def _shown(value: float, low: float = math.nan, high: float = math.nan) -> str:
+    if pd.isna(value):
+        return ""
+    text = f"{value:.3g}"
+    if not (pd.isna(low) and pd.isna(high)):
+        ends = ["" if pd.isna(end) else f"{end:.2g}" for end in (low, high)]
+        text += f" [{ends[0]}, {ends[1]}]"
+    return text.replace("-", "\u2212")

@@ -207,8 +207,8 @@ class _Validity(_Scored):
     encoder: Text = "embedded"
     acceptability_model: Text = "embedded"
     n_resamples: _whole(1) = 2000
-    null_respondents: _whole(24) = 48
-    sets: _whole(2) = 60
+    null_respondents: _whole(24) = 36
+    sets: _whole(2) = 40
 
 
 class _Interventions(_Scored):
@@ -335,6 +335,12 @@ class _WaysOfAsking(_Chapter):
         return self
 
 
+class _Scorecard(_Chapter):
+    """The scorecard and the finding."""
+
+    executed: Text = "book"
+
+
 CHAPTERS: dict[str, type[_Chapter]] = {
     "01-prompt-design": _PromptDesign,
     "02-assessment": _Assessment,
@@ -344,5 +350,7 @@ CHAPTERS: dict[str, type[_Chapter]] = {
     "06-beliefs": _Beliefs,
     "07-self-report": _SelfReport,
     "08-ways-of-asking": _WaysOfAsking,
+    "09-scorecard": _Scorecard,
+    "10-finding": _Scorecard,
 }
 """The model of each notebook's parameters, by its name."""

@@ -106,6 +106,7 @@ def _lacking(needs: str) -> str:
 
 
 def test_every_chapter_has_headlines():
-    chapters = sorted(path.stem for path in notebooks_dir().glob("*.ipynb"))
+    sums = {"09-scorecard", "10-finding"}  # say what the others found
+    chapters = sorted({path.stem for path in notebooks_dir().glob("*.ipynb")} - sums)
     assert sorted(HEADLINES["chapter"].unique()) == chapters
     assert not HEADLINES.duplicated(["chapter", "name"]).any()
