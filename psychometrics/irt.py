@@ -68,8 +68,8 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
 
     Notes
     -----
-    Abilities are averaged out on 121 points from -7.2 to 7.2. With equal steps of 0.12 that is
-    exact to about 1e-8 logits at any slope allowed. Where abilities are *not* normal,
+    Abilities are averaged out in equal steps of 0.12 (less for more than 156 items) from -7.2 to
+    7.2, to at least four decimals of every parameter. Where abilities are *not* normal,
     difficulties are off all the same: use :func:`fit_conditional`.
 
     References
@@ -98,7 +98,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     # Respondents with the same answers have the same likelihood.
     patterns, counts = np.unique(np.c_[x, observed], axis=0, return_counts=True)
     x, observed = np.hsplit(patterns, 2)
-    theta, weights = _grid()
+    theta, weights = _grid(len(finite))
     n = len(finite)
     start = np.log(share[finite] / (1 - share[finite])).to_numpy() * 1.2
     blocks, bounds = [start], [(-40.0, 40.0)] * n
@@ -116,10 +116,16 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
         intercept, slope, guess = _unpack(vector, n, model)
         return _loss(intercept, slope, guess, x, observed, counts, theta, weights, model)
 
-    result = minimize(
-        loss, np.concatenate(blocks), jac=True, method="L-BFGS-B", bounds=bounds,
-        options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
-    )  # fmt: skip
+    # Without slopes the likelihood does not change with them at first: a start that overshoots
+    # stays there, so that several are tried.
+    results = []
+    for scale in (1.0,) if model == "rasch" else (1.0, 0.25):
+        started = [blocks[0], *(block * scale for block in blocks[1:2]), *blocks[2:]]
+        results.append(minimize(
+            loss, np.concatenate(started), jac=True, method="L-BFGS-B", bounds=bounds,
+            options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
+        ))  # fmt: skip
+    result = min(results, key=lambda found: found.fun)
     intercept, slope, guess = _unpack(result.x, n, model)
     if slope.sum() < 0:  # ability counts what most items measure, not its reverse
         slope = -slope
@@ -151,6 +157,8 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     frame.loc[share == 1, "intercept"], frame.loc[share == 0, "intercept"] = np.inf, -np.inf
     fixed = model in ("rasch", "1pl")
     frame["discrimination"] = frame["discrimination"].fillna(slope[0] if fixed else np.nan)
+    if fixed:
+        frame["se_discrimination"] = frame["se_discrimination"].max()
     frame["guessing"] = frame["guessing"].fillna(0.0)
     return frame
 
@@ -629,9 +637,12 @@ def _filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return np.where(observed, values, 0.0), observed.astype(float)
 
 
-def _grid() -> tuple[np.ndarray, np.ndarray]:
-    """Equal steps: posteriors far narrower than the prior fall between Gauss-Hermite's nodes."""
-    theta = np.linspace(-7.2, 7.2, 121)
+def _grid(items: int) -> tuple[np.ndarray, np.ndarray]:
+    """Equal steps: posteriors far narrower than the prior fall between Gauss-Hermite's nodes.
+
+    They are the narrower the more items there are, and the steps with them.
+    """
+    theta = np.linspace(-7.2, 7.2, 2 * int(np.ceil(7.2 / min(0.12, 1.5 / np.sqrt(items)))) + 1)
     weights = np.exp(-(theta**2) / 2)
     return theta, weights / weights.sum()
 
@@ -795,7 +806,7 @@ def _posterior(
     answers: pd.DataFrame, parameters: pd.DataFrame
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     x, observed = _filled(_matched(answers, parameters))
-    theta, weights = _grid()
+    theta, weights = _grid(len(parameters))
     p = np.clip(probability(theta, parameters), 1e-12, 1 - 1e-12)
     extreme = _extreme(parameters)
     x, observed, p = x[:, ~extreme], observed[:, ~extreme], p[:, ~extreme]

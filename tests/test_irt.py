@@ -322,7 +322,7 @@ def test_marginal_difficulties_do_not_depend_on_the_grid_even_of_bimodal_abiliti
     x = pd.DataFrame((rng.random((400, 12)) < 1 / (1 + np.exp(where - theta[:, None]))).astype(int))
     ours = irt.fit(x, "1pl")
 
-    def fine():
+    def fine(items):
         grid = np.linspace(-8, 8, 1001)
         weights = np.exp(-(grid**2) / 2)
         return grid, weights / weights.sum()
@@ -344,3 +344,33 @@ def test_what_the_models_cannot_use_is_refused_in_a_sentence():
     with pytest.raises(ParameterError, match="simulations must be"):
         irt.item_fit(x, irt.fit(x), simulations=0)
     assert np.isnan(irt.compare(x, ("2pl", "1pl")).loc["1pl", "p"])  # no more parameters than 2pl
+
+
+def test_a_weak_common_slope_is_not_mistaken_for_none():
+    # From a start at 1 alone the search overshoots to zero, where the slope's gradient is zero.
+    from psychometrics.studies import diagnostic
+
+    for category, least in (("RLS", 0.2), ("PS", 0.3), ("WK", 0.1)):
+        x = diagnostic.answers("transformers", category)
+        found = irt.fit(x, "1pl")
+        slope = found["discrimination"].iloc[0]
+        assert slope > least
+        assert found["se_discrimination"].between(0.01, 0.3).all()
+        fits = [irt.compare(x, (model,))["log_likelihood"].iloc[0] for model in ("1pl", "rasch")]
+        share = x.mean()
+        alone = len(x) * (share * np.log(share) + (1 - share) * np.log(1 - share)).sum()
+        assert fits[0] > max(fits[1], alone)
+
+
+def test_abilities_from_hundreds_of_items_do_not_fall_between_the_nodes():
+    parameters = pd.DataFrame(
+        {"discrimination": 1.0, "difficulty": np.linspace(-2, 2, 800), "guessing": 0.0}
+    )
+    x = drawn(parameters, 20)
+    found = irt.abilities(x, parameters)
+    theta = np.linspace(-5, 5, 8001)
+    p = irt.probability(theta, parameters)
+    joint = x.to_numpy() @ np.log(p).T + (1 - x.to_numpy()) @ np.log1p(-p).T - theta**2 / 2
+    weights = np.exp(joint - joint.max(axis=1, keepdims=True))
+    expected = weights @ theta / weights.sum(axis=1)
+    assert found["theta"].to_numpy() == pytest.approx(expected, abs=1e-6)
