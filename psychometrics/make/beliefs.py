@@ -119,6 +119,7 @@ def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.
     family = published()["family"].to_numpy()
     one, other = np.triu_indices(len(family), 1)
     within = np.where(family[one] == family[other], family[one], "between families")
+    families = list(dict.fromkeys(family))
     pairs = cube[:, one, other]
     codes = frame["identity"].factorize()[0]
     n = codes.max() + 1
@@ -133,9 +134,8 @@ def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.
     every = np.arange(len(frame))
     curves = {
         ("family", name): drawn(pairs[:, within == name].mean(axis=1), every)
-        for name in dict.fromkeys(within)
+        for name in [*families, "between families"]
     }
-    families = list(dict.fromkeys(family))
     alike = np.mean([curves["family", name] for name in families], axis=0)
     leads, nulls = {}, {}
     flat = pairs.mean(axis=1)
