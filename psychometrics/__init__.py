@@ -22,6 +22,8 @@ _DOOR = {
     "load_questionnaire": "questionnaires",
     "load_respondent": "respondents",
     "manifests": "store",
+    "null_answers": "nulls",
+    "null_distribution": "nulls",
     "population": "population",
     "population_table": "population",
     "prompts": "prompts",

@@ -205,7 +205,8 @@ def test_there_is_one_word_for_a_questionnaire(word):
 FRONT_DOOR = [
     "__version__", "answers", "ask", "beliefs", "book", "check_parameters", "claims", "compact",
     "content", "data", "exceptions", "figures", "interventions", "intervals", "irt", "item_scores",
-    "items", "load_questionnaire", "load_respondent", "manifests", "messages", "norms", "nulls",
+    "items", "load_questionnaire", "load_respondent", "manifests", "messages", "norms",
+    "null_answers", "null_distribution", "nulls",
     "paths", "population", "population_table", "prompts", "pss", "questionnaire_names",
     "questionnaires", "reliability", "respondents", "scale_scores", "scoring", "store", "studies",
     "styles", "training", "trends", "two_way", "validity",
