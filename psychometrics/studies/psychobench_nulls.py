@@ -11,6 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from ..answers import check_columns, check_numbers, tidy
+from ..ask import ask
 from ..exceptions import ParameterError
 from ..norms import PAPER_LEVEL, compare_means, compare_norms, norm_table
 from ..questionnaires import Questionnaire, load_questionnaire, psychobench_keys
@@ -148,6 +149,85 @@ def empty_comparisons(
     return pd.DataFrame(rows)
 
 
+def beside_empty(
+    comparisons: pd.DataFrame,
+    runs: int = 10,
+    draws: int = 20,
+    level: float = PAPER_LEVEL,
+    correction: str = "holm",
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How many scales of a respondent differ from people, beside respondents who do not read.
+
+    Parameters
+    ----------
+    comparisons : DataFrame
+        Of one respondent, as :func:`psychometrics.norms.compare_norms` gives them.
+    runs, draws, level, correction, seed
+        As in :func:`empty_comparisons`, for the questionnaires compared; where chance plays no
+        part there is one draw.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by what is counted; the respondent's column, and for each kind of empty answers the
+        median over the draws.
+
+    Examples
+    --------
+    >>> from psychometrics.norms import compare_norms
+    >>> scores = pd.DataFrame({"respondent_id": "a", "questionnaire": "gse", "scale": "overall",
+    ...                        "mean": [39.0], "sd": [0.5], "n": [10]})
+    >>> beside_empty(compare_norms(scores), draws=2).loc["significant", ["a", "agree"]].tolist()
+    [1.0, 1.0]
+    """
+    names = list(comparisons["questionnaire"].unique())
+    own = significance_counts(comparisons.assign(settled=True), level, correction)
+    table = {comparisons["respondent_id"].iloc[0]: own.drop("settled").astype(float)}
+    for kind in KINDS:
+        times = draws if kind in ("random", "habit") else 1
+        found = empty_comparisons(kind, names, runs, times, level, correction, seed)
+        table[kind] = found.median(numeric_only=True)
+    return pd.DataFrame(table)
+
+
+def stand_in(trait: float = 0.5, runs: int = 10, seed: int = 0) -> pd.DataFrame:
+    """Scores on the thirteen of a simulated respondent, where the questionnaires' wording is not
+    at hand and no model can be asked.
+
+    Parameters
+    ----------
+    trait : float
+        Level of every trait, in standard deviations.
+    runs, seed
+        How often it is asked; of chance.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`psychometrics.scoring.scale_scores` gives them.
+
+    Examples
+    --------
+    >>> stand_in(runs=2)["respondent_id"].unique().tolist()
+    ['simulated (trait 0.5)']
+    """
+    who = pd.Index([f"simulated (trait {trait:g})"], name="respondent_id")
+    known = [load_questionnaire(name, texts=False) for name in psychobench_keys()]
+    answers = [
+        ask(
+            questionnaire,
+            pd.DataFrame(trait, columns=[s.id for s in questionnaire.scales], index=who),
+            mode="simulated",
+            runs=runs,
+            seed=seed,
+            progress=False,
+        )
+        for questionnaire in known
+    ]
+    return scale_scores(pd.concat(answers), known)
+
+
 def empty_consistency(
     questionnaires: Iterable[str] | None = None, respondents: int = 200, seed: int = 0
 ) -> pd.DataFrame:
@@ -234,13 +314,15 @@ def dealt_generalisability(
     ----------
     Brennan (2001), chapter 2, with the deals of :func:`psychometrics.validity.item_deals`.
     """
-    check_columns(answers, ["respondent_id", "item_id", facet], ["value"])
+    needed = ["respondent_id", "questionnaire", "mode", "run", "item_id", facet]
+    check_columns(answers, needed, ["value"])
     check_numbers(draws=draws, seed=seed)
     cells = []
     for _, part in answers.groupby(facet, sort=False):
-        scores = part.rename(columns={"value": "score"})
-        columns = ["respondent_id", "questionnaire", "mode", "run", "item_id", "score"]
-        keyed = keyed_items(scores[[c for c in columns if c in scores]], questionnaire)
+        scores = part[["respondent_id", "questionnaire", "mode", "run", "item_id", "value"]]
+        if scores.duplicated(["respondent_id", "item_id"]).any():
+            raise ParameterError(f"A respondent has two answers to an item at one {facet}.")
+        keyed = keyed_items(scores.rename(columns={"value": "score"}), questionnaire)
         cells.append(keyed.droplevel([n for n in keyed.index.names if n != "respondent_id"]))
     people = cells[0].index
     cube = np.stack([cell.reindex(people).to_numpy(float) for cell in cells], axis=1)
