@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -149,6 +151,81 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     table = pd.Series(found.values(), index=index, dtype=float).unstack()
     table = table.rename(columns={1: "source", -1: "inverse"}).rename_axis(columns=None)
     return table.reindex(columns=["source", "inverse"])
+
+
+def curve_agreement(shares: pd.DataFrame, keys: Mapping[str, int] | None = None) -> pd.DataFrame:
+    """How alike the curves over the intensifiers are: of synonyms, of opposites, of items.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        PSS per prompt, as :func:`psychometrics.scoring.pss` gives it.
+    keys : mapping of str to int, optional
+        Key of each item, 1 or -1, such as a questionnaire's ``keys()``; 1 for those not named.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire``; ``synonyms``, the mean Pearson correlation of the PSS
+        curves of two terms of one kind and template; ``opposites``, that of a source and an
+        inverse term; ``items``, that of two items' curves of source minus inverse terms, by their
+        keys. From -1 to 1; missing where no curve varies, or there is one term or item only.
+
+    Raises
+    ------
+    ParameterError
+        There are no answers, a column is missing, or something is no finite number.
+
+    References
+    ----------
+    Reuben et al. (2024), section 6, on synonyms and on questions of one construct.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> from psychometrics.scoring import pss
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = table.assign(respondent_id="a",
+    ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
+    >>> curve_agreement(pss(answers))[["synonyms", "opposites", "items"]].round(1).iloc[0].tolist()
+    [1.0, -1.0, 1.0]
+    """
+    names = ["respondent_id", "questionnaire"]
+    told_by = ["item_id", "template", "polarity", "term", "intensifier"]
+    check_columns(shares, [*names, *told_by], ["pss"])
+    _some(shares)
+    parts = []
+    for name, part in shares.groupby("questionnaire", sort=False):
+        people, words = part["respondent_id"].unique(), sorted(part["intensifier"].unique())
+        mean = part.groupby([*told_by[:-1], "respondent_id", "intensifier"])["pss"].mean()
+        columns = pd.MultiIndex.from_product([people, words])
+        table = mean.unstack(["respondent_id", "intensifier"]).reindex(columns=columns)
+        cube = table.to_numpy(dtype=float).reshape(len(table), len(people), len(words))
+        item, template, kind = (
+            table.index.get_level_values(level).to_numpy()
+            for level in ("item_id", "template", "polarity")
+        )
+        block = np.equal.outer(item, item) & np.equal.outer(template, template)
+        alike = np.equal.outer(kind, kind)
+        between = _row_correlations(cube)
+        signs = kind * np.array([(keys or {}).get(name, 1) for name in item])
+        own = [
+            sum(sign * cube[chosen].mean(axis=0) for sign, chosen in _sides(item == one, signs))
+            for one in pd.unique(item)
+        ]
+        across = _row_correlations(np.stack(own))
+        parts.append(
+            pd.DataFrame(
+                {
+                    "respondent_id": people,
+                    "questionnaire": name,
+                    "synonyms": _pair_means(between, block & alike),
+                    "opposites": _pair_means(between, block & ~alike),
+                    "items": _pair_means(across, np.ones(across.shape[1:], dtype=bool)),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
 
 
 def normalisation_steps(
@@ -316,6 +393,33 @@ def _variance_shares(scores: np.ndarray) -> np.ndarray:
 def _some(shares: pd.DataFrame) -> None:
     if shares.empty:
         raise ParameterError("There are no answers; ask a questionnaire first.")
+
+
+def _sides(own: np.ndarray, signs: np.ndarray):
+    """The two kinds of an item's terms, each with its sign."""
+    return [(s, own & (signs == s)) for s in (1, -1) if (own & (signs == s)).any()]
+
+
+def _row_correlations(cube: np.ndarray) -> np.ndarray:
+    """Pearson's correlations of curves, (R, rows, rows) of (rows, R, L).
+
+    Missing for a curve that does not vary or has a gap.
+    """
+    away = cube - cube.mean(axis=-1, keepdims=True)
+    size = np.sqrt((away**2).sum(axis=-1, keepdims=True))
+    varies = size > 1e-12 * np.abs(cube).max(axis=-1, keepdims=True)  # false for a gap
+    unit = np.divide(away, size, out=np.full_like(away, np.nan), where=varies)
+    return np.einsum("irl,jrl->rij", unit, unit)
+
+
+def _pair_means(correlations: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Means over the chosen pairs of different rows, by respondent; missing without a pair."""
+    upper = np.triu(pairs, 1)
+    chosen = correlations[:, upper]
+    there = np.isfinite(chosen)
+    total = np.where(there, chosen, 0).sum(axis=1)
+    count = there.sum(axis=1)
+    return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
 
 
 def _whole_mean(values: pd.Series) -> float:

@@ -186,6 +186,7 @@ CASES = {
     "trends": Case(pm.trends.trends, _shares, ("pss",), LOW_HIGH),
     "separation": Case(pm.trends.separation, _shares, ("pss",)),
     "monotony": Case(pm.trends.monotony, _shares, ("pss",)),
+    "curve_agreement": Case(pm.trends.curve_agreement, _shares, ("pss",)),
     "normalisation_effect": Case(pm.trends.normalisation_effect, _shares, ("raw", "pss")),
     "normalisation_steps": Case(
         lambda t: pm.trends.normalisation_steps(t, "r0", SPOILT.items[0].id)["over_terms"],
