@@ -151,11 +151,13 @@ Score = _one_of("entailment", "contrast")
 Seed = _whole(0)
 
 
-class _Chapter(BaseModel):
+class _Page(BaseModel):
     """Every parameter has a default, so that a part of them can be checked."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
+
+class _Chapter(_Page):
     seed: Seed = 1
 
 
@@ -335,13 +337,13 @@ class _WaysOfAsking(_Chapter):
         return self
 
 
-class _Scorecard(_Chapter):
+class _Scorecard(_Page):
     """The scorecard and the finding."""
 
     executed: Text = "book"
 
 
-CHAPTERS: dict[str, type[_Chapter]] = {
+CHAPTERS: dict[str, type[_Page]] = {
     "01-prompt-design": _PromptDesign,
     "02-assessment": _Assessment,
     "03-validity": _Validity,
