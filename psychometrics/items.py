@@ -161,7 +161,7 @@ def correlation_interval(
 
     References
     ----------
-    Fisher (1921); Bonett and Wright (2000) for ranks.
+    Bonett and Wright (2000), of whom the ranks' variance is.
 
     Examples
     --------
@@ -901,8 +901,8 @@ def _group_effect(design: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 def _recession(design: np.ndarray, y: np.ndarray) -> tuple[int, int]:
     """Ways in which the last coefficient may go in directions that never lower the likelihood.
 
-    Those are the directions d with x d >= 0 for right answers x and x d <= 0 for wrong ones
-    (Konis 2007): -1 or 0, and 0 or 1.
+    Those are the directions d with x d >= 0 for right answers x and x d <= 0 for wrong ones; the
+    two numbers are -1 or 0, and 0 or 1.
     """
     from scipy.optimize import linprog
 
