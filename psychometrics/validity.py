@@ -91,7 +91,8 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
         cells = pd.MultiIndex.from_tuples(
             [(*t, c) for t in asked for c in range(1 + columns.max())]
         )
-        cube = table.reindex(columns=cells).to_numpy().reshape(len(table), len(asked), -1)
+        cube = table.reindex(columns=cells).to_numpy(dtype=float, na_value=np.nan)
+        cube = cube.reshape(len(table), len(asked), -1)
         values = _silhouettes(cube, asked.get_level_values("polarity").to_numpy())
         rows += [
             (name, questionnaire, item, value)

@@ -223,6 +223,17 @@ CASES = {
         lambda t: pm.scale_scores(t, MINI, least_answered=0.5), _one_mode, ("value",)
     ),
     "category_scores": Case(lambda t: pm.scoring.category_scores(t, AXES), _axes, ("value",)),
+    "term_silhouettes": Case(pm.validity.term_silhouettes, _shares, ("pss",)),
+    "correlations": Case(
+        lambda t: pm.validity.correlations(t, [("x", "y")], n_resamples=30),
+        _pairs, ("x", "y"), order=False,
+    ),
+    "partial_correlations": Case(
+        lambda t: pm.validity.partial_correlations(
+            t, [("x", "y")], pd.Series([3.0, 1, 4, 1, 5, 9, 2, 6]).reindex(t.index)
+        ),
+        _pairs, ("x", "y"), (("partial", "low", "high"),),
+    ),
     "rater_agreement": Case(pm.content.rater_agreement, _ratings, ("rating",)),
 }  # fmt: skip
 
