@@ -96,13 +96,15 @@ def test_empty_answers_are_of_their_kind_and_strange_ones_are_refused():
         nulls.empty_answers("ipip20", "honest")
 
 
-def test_empty_comparisons_count_what_compare_norms_finds():
-    found = nulls.empty_comparisons("agree", ["gse", "bfi"], draws=1)
+def test_counts_of_empty_answers_are_what_compare_norms_finds():
     gse, bfi = (pm.load_questionnaire(name, texts=False) for name in ("gse", "bfi"))
     answers = pd.concat([nulls.empty_answers(q, "agree") for q in (gse, bfi)])
     table = pm.norms.compare_norms(pm.scale_scores(answers, [gse, bfi]))
-    assert found["significant"].tolist() == [table["significant"].sum()]
-    assert found["comparisons"].tolist() == [6]
+    found = nulls.beside_empty(table, draws=3)
+    assert found["agree"].tolist() == found["agree-1"].tolist()
+    assert found.loc["significant", "agree"] == table["significant"].sum()
+    assert (found.loc["comparisons"] == 6).all()
+    assert found.loc["significant", "middle"] >= found.loc["significant", "random"]
 
 
 def test_generalisability_of_a_deal_is_that_of_its_scales():

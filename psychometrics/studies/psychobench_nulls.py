@@ -101,54 +101,6 @@ def empty_answers(
     return tidy(frame.assign(mode="empty", status="ok"), questionnaire)
 
 
-def empty_comparisons(
-    kind: str = "random",
-    questionnaires: Iterable[str] | None = None,
-    runs: int = 10,
-    draws: int = 20,
-    level: float = PAPER_LEVEL,
-    correction: str = "holm",
-    seed: int = 0,
-) -> pd.DataFrame:
-    """How many scales of a respondent who does not read the items differ from people.
-
-    Parameters
-    ----------
-    kind, runs, seed
-        As in :func:`empty_answers`.
-    questionnaires : iterable of str, optional
-        By default the thirteen but CABIN.
-    draws : int
-        How many such respondents.
-    level, correction
-        As in :func:`psychometrics.norms.compare_norms`.
-
-    Returns
-    -------
-    DataFrame
-        One row per respondent: ``respondent_id``, and what
-        :func:`psychometrics.studies.psychobench.significance_counts` counts but ``settled``.
-
-    Examples
-    --------
-    >>> int(empty_comparisons("middle", ["gse"], draws=1)["significant"].iloc[0])
-    1
-    """
-    names = list(questionnaires or (name for name in psychobench_keys() if name != "cabin"))
-    known = [load_questionnaire(name, texts=False) for name in names]
-    answers = pd.concat([empty_answers(q, kind, draws, runs, seed) for q in known])
-    against = compare_norms(
-        scale_scores(answers, known), norm_table(names, paper=True), level, correction
-    )
-    rows = [
-        {"respondent_id": who}
-        | significance_counts(part.assign(settled=True), level, correction)
-        .drop("settled").to_dict()
-        for who, part in against.groupby("respondent_id", sort=False)
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
 def beside_empty(
     comparisons: pd.DataFrame,
     runs: int = 10,
@@ -164,8 +116,9 @@ def beside_empty(
     comparisons : DataFrame
         Of one respondent, as :func:`psychometrics.norms.compare_norms` gives them.
     runs, draws, level, correction, seed
-        As in :func:`empty_comparisons`, for the questionnaires compared; where chance plays no
-        part there is one draw.
+        Of the empty respondents, who answer the questionnaires compared: how often each is asked,
+        how many there are (one, where chance plays no part), tests as in
+        :func:`psychometrics.norms.compare_norms`.
 
     Returns
     -------
@@ -186,8 +139,8 @@ def beside_empty(
     table = {comparisons["respondent_id"].iloc[0]: own.drop("settled").astype(float)}
     for kind in KINDS:
         times = draws if kind in ("random", "habit") else 1
-        found = empty_comparisons(kind, names, runs, times, level, correction, seed)
-        table[kind] = found.median(numeric_only=True)
+        found = _empty_comparisons(kind, names, runs, times, level, correction, seed)
+        table[kind] = found.median()
     return pd.DataFrame(table)
 
 
@@ -379,6 +332,21 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
     low, middle, high = drawn.quantile([0.025, 0.5, 0.975]).to_numpy()
     table = own.assign(null=middle, null_low=low, null_high=high)
     return table.rename_axis("claim_id")
+
+
+def _empty_comparisons(
+    kind: str, names: Sequence[str], runs: int, draws: int, level: float, correction: str, seed: int
+) -> pd.DataFrame:
+    """Counts of :func:`beside_empty` for respondents of one kind, a row each."""
+    known = [load_questionnaire(name, texts=False) for name in names]
+    answers = pd.concat([empty_answers(q, kind, draws, runs, seed) for q in known])
+    against = compare_norms(
+        scale_scores(answers, known), norm_table(names, paper=True), level, correction
+    )
+    return pd.DataFrame(
+        significance_counts(part.assign(settled=True), level, correction).drop("settled")
+        for _, part in against.groupby("respondent_id", sort=False)
+    )
 
 
 def _relative(scores: np.ndarray) -> float:
