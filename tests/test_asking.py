@@ -7,6 +7,7 @@ import pytest
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.reliability import answer_agreement
 from psychometrics.respondents.simulated import answers as simulate
 from psychometrics.respondents.simulated import draw_traits
 from psychometrics.scoring import scale_scores
@@ -103,3 +104,67 @@ def test_figures_show_what_they_are_given(simulated):
     asking_figures.style_dots(styles, "way", ax=axes[2])
     assert len(axes[2].lines[0].get_xdata()) == 400
     plt.close(fig)
+
+
+def _two_ways(first, second, who="a"):
+    parts = [
+        pd.DataFrame({"item_id": range(len(values)), "value": values}).assign(way=way)
+        for way, values in (("one", first), ("two", second))
+    ]
+    return pd.concat(parts).assign(respondent_id=who, questionnaire="q", status="ok")
+
+
+def test_kappa_of_two_ways_stands_beside_what_mixed_items_give():
+    rng = np.random.default_rng(1)
+    truth = rng.integers(1, 6, 20).astype(float)
+    other = np.clip(truth + rng.integers(-1, 2, 20), 1, 5)
+    answers = pd.concat([_two_ways(truth, other), _two_ways(truth, rng.permutation(truth), "b")])
+    alone = asking.agreement_null(answers[answers["respondent_id"] == "a"], n_resamples=400)
+    library = answer_agreement(answers, by="way", n_resamples=0)
+    expected = library.set_index("respondent_id")["kappa"]
+    assert alone["kappa"][0] == pytest.approx(expected["a"])
+    assert alone["p"][0] < 0.01
+    assert alone["null_low"][0] < 0 < alone["null_high"][0] < alone["kappa"][0]
+    assert np.isnan(alone["low"][0]), "one respondent has no interval"
+    both = asking.agreement_null(answers, n_resamples=200)
+    assert both["kappa"][0] == pytest.approx(expected.mean())
+    assert both["low"][0] < both["kappa"][0] < both["high"][0]
+    flat = asking.agreement_null(_two_ways(truth, np.full(20, 3.0)), n_resamples=20)
+    assert flat["n"][0] == 0
+    assert flat[["kappa", "p"]].isna().all(axis=None)
+    with pytest.raises(ParameterError, match="answered twice"):
+        asking.agreement_null(pd.concat([answers, answers]))
+    with pytest.raises(ParameterError, match="no column 'way'"):
+        asking.agreement_null(answers.drop(columns="way"))
+
+
+def _scores(values):
+    names = [f"r{i}" for i in range(len(values))]
+    return pd.DataFrame({"respondent_id": names, "scale": "s", "title": "S", "score": values})
+
+
+def test_ways_differ_by_chance_alone_where_they_share_a_trait_and_not_where_one_lost_it():
+    rng = np.random.default_rng(2)
+    trait = rng.normal(size=60)
+    traits = pd.DataFrame({"s": trait}, index=[f"r{i}" for i in range(60)])
+    same = {way: _scores(trait + rng.normal(size=60)) for way in ("chat", "custom", "simulated")}
+    table = asking.exchange_null(same, traits, n_resamples=300)
+    r = [np.corrcoef(part["score"], trait)[0, 1] for part in same.values()]
+    assert table[["lowest", "highest"]].iloc[0].tolist() == pytest.approx([min(r), max(r)])
+    assert table["p"][0] > 0.05
+    lost = same | {"lost": _scores(rng.normal(size=60))}
+    assert asking.exchange_null(lost, traits, n_resamples=300)["p"][0] < 0.02
+    with pytest.raises(ParameterError, match="Two ways"):
+        asking.exchange_null({"chat": same["chat"]}, traits)
+    with pytest.raises(ParameterError, match="4 are the least"):
+        asking.exchange_null(same, traits.iloc[:3])
+
+
+def test_what_the_library_says_of_its_files_holds_of_ours(tmp_path, monkeypatch):
+    assert (asking.library_findings(tmp_path)["value"] == 1).all()
+    wrong = {"question": "Two is odd.", "answer": "False"}
+    files = asking.LIBRARY_FILES | {"true-false": {"data": {"id_0": wrong}}}
+    monkeypatch.setattr(asking, "LIBRARY_FILES", files)
+    found = asking.library_findings(tmp_path)["value"]
+    # True or false: two of its three tries now fail; thirteen were made in all.
+    assert found["ql-evaluate"] == pytest.approx(11 / 13)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from ..answers import check_columns, check_numbers, tidy
 from ..ask import ask
-from ..exceptions import ParameterError
-from ..messages import PERSONAS
+from ..exceptions import ParameterError, QuestionnaireError
+from ..messages import PERSONAS, messages
 from ..population import population_table
-from ..questionnaires import Questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire
 from ..respondents.loading import quietly
 from ..respondents.sources import base_path
-from ..scoring import scale_scores
+from ..scoring import category_scores, scale_scores
 from .psychobench import published_tables
 
 
@@ -220,6 +223,146 @@ def published_role_shifts(openness: str = "intellect") -> pd.DataFrame:
     return long[["role", "scale", "shift"]]
 
 
+def agreement_null(
+    answers: pd.DataFrame, by: str = "way", n_resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """Mean kappa of every two ways of asking, beside what it is when items are mixed up.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        ``respondent_id, item_id, value, status`` and ``by``, one run.
+    by : str
+        The column that tells the ways apart.
+    n_resamples, seed : int
+        How often one way's answers are dealt to the items at random, within each respondent.
+
+    Returns
+    -------
+    DataFrame
+        ``first, second, n`` (respondents), ``kappa`` (quadratic weights, mean over respondents)
+        with its 95 % interval by t over respondents ``low, high``, ``null_low, null_high`` (the
+        middle 95 % of the mean kappa of mixed items) and ``p``, two-sided. Respondents whose kappa
+        is not defined (one way always answers alike) are left out; the interval is missing with
+        one respondent, all is with none.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, or an item was answered twice in one way.
+
+    References
+    ----------
+    Cohen (1968) for kappa; as in :func:`psychometrics.reliability.answer_agreement`.
+    """
+    check_columns(answers, ["respondent_id", "item_id", "status", by], ["value"])
+    check_numbers(n_resamples=n_resamples, seed=seed)
+    given = answers[answers["status"] == "ok"]
+    if given.duplicated(["respondent_id", "item_id", by]).any():
+        raise ParameterError(f"An item was answered twice in the same {by}: keep one run.")
+    rng = np.random.default_rng(seed)
+    rows = []
+    for first, second in combinations(sorted(given[by].unique()), 2):
+        kappas, nulls = [], []
+        for _, part in given[given[by].isin([first, second])].groupby("respondent_id"):
+            grid = part.pivot(index="item_id", columns=by, values="value")
+            both = grid.reindex(columns=[first, second]).dropna().to_numpy()
+            expected = ((both[:, :1] - both[:, 1]) ** 2).mean() if len(both) else 0.0
+            if np.ptp(both, axis=0).min(initial=np.inf) == 0 or expected == 0:
+                continue
+            mixed = rng.permuted(np.tile(both[:, 1], (n_resamples, 1)), axis=1)
+            kappas.append(1 - ((both[:, 0] - both[:, 1]) ** 2).mean() / expected)
+            nulls.append(1 - ((both[:, 0] - mixed) ** 2).mean(axis=1) / expected)
+        row = {"first": first, "second": second, "n": len(kappas)}
+        row |= dict.fromkeys(("kappa", "low", "high", "null_low", "null_high", "p"), np.nan)
+        if kappas:
+            null = np.mean(nulls, axis=0)
+            row["kappa"] = np.mean(kappas)
+            if len(kappas) > 1:
+                row["low"], row["high"] = _student(kappas)
+            row["null_low"], row["null_high"] = np.quantile(null, [0.025, 0.975])
+            beyond = (np.abs(null) >= abs(row["kappa"]) - 1e-12).sum()
+            row["p"] = (1 + beyond) / (1 + n_resamples)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _student(values: Sequence[float]) -> tuple[float, float]:
+    from scipy.stats import t
+
+    half = t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
+    return np.mean(values) - half, np.mean(values) + half
+
+
+def exchange_null(
+    scores: Mapping[str, pd.DataFrame],
+    traits: pd.DataFrame,
+    n_resamples: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Whether the ways of asking the same respondents differ by more than chance.
+
+    If the way made no difference, a respondent's scores could be exchanged among the ways. So they
+    are, at random, and the largest correlation of score and trait less the smallest is held
+    against what it is then.
+
+    Parameters
+    ----------
+    scores : mapping of str to DataFrame
+        By the way's name, as :func:`psychometrics.scoring.scale_scores` gives them; several runs
+        are averaged.
+    traits : DataFrame, shape (respondents, scales)
+    n_resamples, seed : int
+        Of the exchanges.
+
+    Returns
+    -------
+    DataFrame
+        ``scale, title, n`` (respondents with a score in every way), ``lowest, highest`` (r),
+        ``range, null`` (median of the exchanges), ``null_high`` (their 97.5 % point) and ``p``.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than two ways, or fewer than four respondents with all scores of a scale.
+    """
+    check_numbers(n_resamples=n_resamples, seed=seed)
+    if len(scores) < 2:
+        raise ParameterError("Two ways of asking are the least that can be compared.")
+    frame = pd.concat(dict(scores), names=["way"]).reset_index("way")
+    rng = np.random.default_rng(seed)
+    rows = []
+    for (scale, title), part in frame.groupby(["scale", "title"], sort=False):
+        if scale not in traits.columns:
+            continue
+        wide = part.pivot_table(index="respondent_id", columns="way", values="score").dropna()
+        wide = wide.join(traits[[scale]].set_axis(["trait"], axis=1), how="inner").dropna()
+        if len(wide) < 4:
+            raise ParameterError(f"Scale {scale} has {len(wide)} respondents: 4 are the least.")
+        trait = wide.pop("trait").to_numpy()
+        own = wide.to_numpy()
+        order = rng.random((n_resamples, *own.shape)).argsort(axis=2)
+        exchanged = np.take_along_axis(np.broadcast_to(own, order.shape), order, axis=2)
+        r, null = _correlations(own, trait), _correlations(exchanged, trait)
+        spans = np.ptp(null, axis=-1)
+        rows.append(
+            {"scale": scale, "title": title, "n": len(wide), "lowest": r.min(),
+             "highest": r.max(), "range": np.ptp(r), "null": np.median(spans),
+             "null_high": np.quantile(spans, 0.975),
+             "p": (1 + (spans >= np.ptp(r) - 1e-12).sum()) / (1 + n_resamples)}
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _correlations(scores: np.ndarray, trait: np.ndarray) -> np.ndarray:
+    """Of (..., respondents, ways) with (respondents,): (..., ways); NaN where a way is constant."""
+    centred = scores - scores.mean(axis=-2, keepdims=True)
+    z = trait - trait.mean()
+    size = np.sqrt((centred**2).sum(axis=-2) * (z**2).sum())
+    size = np.where(size > 1e-12, size, np.nan)
+    return np.einsum("...rw,r->...w", centred, z) / size
+
+
 def null_model(folder: str | Path, seed: int = 0) -> Path:
     """Save a small causal language model with random weights: a respondent without a self.
 
@@ -280,3 +423,98 @@ def best_members(names: Sequence[str], members: int) -> list[str]:
     accuracy = population_table().set_index("respondent_id")["accuracy"]
     ranked = sorted(names, key=lambda name: -accuracy.get(name, 1.0))
     return ranked[:members]
+
+
+LIBRARY_FILES = {
+    "example": {
+        "categories": ["Cat A", "Cat B", "Cat C"],
+        "data": {
+            "id_0": {
+                "question": "Choose one answer from the following.",
+                "choices": [f"Answer {i} (Cat {c})" for i, c in enumerate("ABCA", start=1)],
+                "scores": [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]],
+            }
+        },
+    },
+    "likert": {
+        "categories": ["order"],
+        "choice_descs": ["Strongly disagree", "Disagree", "Agree", "Strongly agree"],
+        "data": {"id_0": {"question": "I keep lists.", "scores": [[-2], [-1], [1], [2]]}},
+    },
+    "true-false": {"data": {"id_0": {"question": "Two is even.", "answer": "True"}}},
+}
+"""Small questionnaires in the library's layout; the first is the one that its page shows."""
+
+
+def library_findings(folder: str | Path) -> pd.DataFrame:
+    """What the questionnaire library says of its files and scores, tried on small files.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where the files are written.
+
+    Returns
+    -------
+    DataFrame
+        Index: claims of ``data/claims/questionnaires.csv``; ``value``, a share of what was tried.
+
+    References
+    ----------
+    The question_llm library's page.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> library_findings(mkdtemp())["value"].eq(1).all()
+    np.True_
+    """
+    folder, loaded = Path(folder), {}
+    for name, content in LIBRARY_FILES.items():
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps(content), encoding="utf-8")
+        loaded[name] = load_questionnaire(path)
+    added, numbered, shown = [], [], []
+    for name, questionnaire in loaded.items():
+        (item,) = questionnaire.items
+        choices = questionnaire.choices(item)
+        prompt = messages(questionnaire, [item])[-1]["content"]
+        shown += [questionnaire.statement(item) in prompt]
+        shown += [choice.label in prompt for choice in choices]
+        numbered += [f"{i} = {choice.label}" in prompt for i, choice in enumerate(choices, 1)]
+        stated = LIBRARY_FILES[name]["data"]["id_0"].get("scores", [[1, 0], [0, 1]])
+        for choice, scores in zip(choices, stated, strict=True):
+            row = {"respondent_id": "reader", "mode": "human", "run": 1, "item_id": item.id,
+                   "value": choice.value, "status": "ok"}  # fmt: skip
+            found = category_scores(tidy([row], questionnaire), questionnaire)["score"]
+            added.append(found.tolist() == scores)
+        rows = pd.DataFrame({"respondent_id": "m", "questionnaire": questionnaire.id,
+                             "mode": "options", "item_id": item.id,
+                             "value": [choice.value for choice in choices],
+                             "probability": 1 / len(choices)})  # fmt: skip
+        means = category_scores(rows, questionnaire)["score"].to_numpy()
+        added.append(bool(np.allclose(means, np.mean(stated, axis=0))))
+    example = LIBRARY_FILES["example"]
+    faulty = [
+        {"categories": example["categories"]},
+        {"data": example["data"]},
+        example | {"categories": ["Cat A"]},
+        example | {"data": {"id_0": {"question": "Choose.", "choices": ["one", "two"]}}},
+    ]
+    refused = []
+    for content in faulty:
+        path = folder / "faulty.json"
+        path.write_text(json.dumps(content), encoding="utf-8")
+        try:
+            load_questionnaire(path)
+            refused.append(False)
+        except QuestionnaireError:
+            refused.append(True)
+    values = {
+        "ql-files": float(len(loaded) == len(LIBRARY_FILES)),
+        "ql-likert-numbers": np.mean(numbered),
+        "ql-prompts": np.mean(shown),
+        "ql-evaluate": np.mean(added),
+        "ql-strict": np.mean(refused),
+    }
+    return pd.Series(values, name="value").rename_axis("claim_id").to_frame()

@@ -97,6 +97,7 @@ def style_dots(styles: pd.DataFrame, way: str, ax: Axes | None = None) -> Axes:
         ax.plot(values.mean(), y, "|", color=INVERSE, markersize=18, markeredgewidth=2.5)
     ax.axvline(0, color="grey", linestyle=":", linewidth=1)
     ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set(xlabel="acquiescence (−1 disagrees with all, 1 agrees with all)", ylabel="")
     ax.set_xlim(-1.05, 1.05)
     return ax
