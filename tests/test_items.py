@@ -501,3 +501,20 @@ def test_corrections_of_no_p_value_are_missing_and_of_no_table_refused():
         classical.adjust(pd.DataFrame({"q": [0.1]}))
     with pytest.raises(ParameterError, match="between 0 and 1"):
         classical.adjust(pd.DataFrame({"p": [1.5]}))
+
+
+def test_intervals_of_spearman_correlations_over_15_items_hold_the_true_one():
+    from scipy.stats import rankdata
+
+    rng = np.random.default_rng(0)
+
+    def draw(n: int, times: int) -> np.ndarray:
+        a, b = rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], (times, n)).transpose(2, 0, 1)
+        a, b = (rankdata(np.round(v, 1), axis=1) for v in (a, b))  # shares of 20 people have ties
+        a, b = (v - v.mean(axis=1, keepdims=True) for v in (a, b))
+        return (a * b).sum(axis=1) / np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+
+    true = draw(100_000, 1)[0]
+    low, high = classical.correlation_interval(draw(15, 2000), 15, ranks=True)
+    held = np.mean((low <= true) & (true <= high))
+    assert 0.93 < held < 0.98
