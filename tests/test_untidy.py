@@ -154,7 +154,7 @@ CASES = {
         _items, ("score",), (("alpha", "low", "high"),),
     ),
     "generalisability": Case(
-        lambda t: pm.reliability.generalisability(t, ["respondent_id", "run"], n_resamples=20),
+        lambda t: pm.reliability.generalisability(t, ["respondent_id", "run"]),
         _crossed, ("score",),
     ),
     "retest": Case(pm.reliability.retest, _crossed, ("score",), order=False),
