@@ -81,3 +81,9 @@ def test_a_live_model_takes_its_place_among_the_published(answered):
     assert place["mean"].tolist() == [0.25, 0.25]
     assert place["rank"].tolist() == [2, 2]
     assert place["respondent_id"].tolist() == ["a", "b"]
+    assert place[["low", "high"]].isna().all(axis=None)
+    subsets = {"one": FRAME["template"]}
+    whom = {"one": ["woman", "man", "wife"]}
+    place = standing(["a", "b"], subsets, ["rat"], published, k=2, identities=whom)
+    # Shares 1/2, 0 and 1/2 of three identities: a draw may hold the man alone, or not at all.
+    assert place[["mean", "low", "high"]].iloc[0].tolist() == pytest.approx([1 / 3, 0, 0.5])

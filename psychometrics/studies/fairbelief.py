@@ -921,6 +921,7 @@ def standing(
     words: Iterable[str],
     published_summary: pd.DataFrame,
     k: int = 100,
+    identities: dict[str, Sequence] | None = None,
     **options,
 ) -> pd.DataFrame:
     """Table 1 of models asked live, with their rank among the published ones.
@@ -936,13 +937,16 @@ def standing(
         As :func:`psychometrics.beliefs.honest_summary` gives it, of the published models.
     k : int
         Completions for each template.
+    identities : dict of sequences, optional
+        Whom each template is about; with it the mean has an interval, identities drawn again.
     **options
         Passed on to :func:`psychometrics.respondents.completions.mine`.
 
     Returns
     -------
     DataFrame, one row a model
-        As ``honest_summary``; ``rank`` is among all models, published and live.
+        As ``honest_summary``, with ``low, high`` of the mean (missing without `identities`);
+        ``rank`` is among all models, published and live.
     """
     words, hits, names = list(words), [], []
     for model in models:
@@ -951,6 +955,13 @@ def standing(
         names.append(parts[0]["respondent_id"].iloc[0])
     labels = np.repeat(list(subsets), [len(part) for part in subsets.values()])
     live = honest_summary(np.stack(hits), labels, names)
+    low = high = np.nan
+    if identities is not None:
+        whom = [whom for name in subsets for whom in identities[name]]
+        groups = pd.DataFrame({"subset": labels, "identity": whom})
+        low, high = np.quantile(resampled(np.stack(hits), groups)[0], [0.025, 0.975], axis=0)
+    live.insert(2, "low", low)
+    live.insert(3, "high", high)
     means = pd.concat([published_summary["mean"], live["mean"]], ignore_index=True)
     ranks = means.rank(ascending=False, method="min").astype(int)
     return live.assign(rank=ranks[len(published_summary) :].to_numpy())
