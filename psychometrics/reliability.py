@@ -277,7 +277,7 @@ def generalisability(
         of the objects), ``absolute, absolute_low, absolute_high`` (:math:`\Phi`, their level),
         ``objects``. The 95 % intervals are a jackknife's over the objects, as in
         :func:`omega_interval`, while the other facets stay as they are: of 6 to 24 objects they
-        hold the true coefficient in 93 to 96 %, a percentile bootstrap in 84 to 92 %. Missing for
+        hold the true coefficient in 92 to 96 %, a percentile bootstrap in 84 to 92 %. Missing for
         two objects, or where a coefficient is 1.
 
     Raises
