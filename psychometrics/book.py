@@ -136,7 +136,7 @@ def build_book(progress: bool = True) -> Path:
 
 
 def glue(**values: object) -> None:
-    """Keep results of a cell for the prose: ``{glue:text}`rho:.2f` `` shows one in Markdown.
+    """Keep results of a cell for the prose, where the role ``glue:text`` shows them.
 
     Parameters
     ----------
