@@ -338,7 +338,7 @@ def listed(table: pd.DataFrame) -> str:
 def _shown(value: float, low: float = math.nan, high: float = math.nan) -> str:
     if pd.isna(value):
         return ""
-    text = f"{value:.3g}"
+    text = f"{value:.4g}" if abs(value) >= 1000 else f"{value:.3g}"
     if not (pd.isna(low) and pd.isna(high)):
         ends = ["" if pd.isna(end) else f"{end:.2g}" for end in (low, high)]
         text += f" [{ends[0]}, {ends[1]}]"
