@@ -15,7 +15,7 @@ from ..nulls import power
 from ..questionnaires import Questionnaire
 from ..reliability import alpha, omega
 from ..scoring import pss
-from ..validity import term_silhouettes
+from ..validity import multiverse, partial_correlations, term_silhouettes
 
 CRITERIA = {
     "silhouette": 0.6,
@@ -299,6 +299,141 @@ def agreeing(
         found |= {name: middle[place], f"{name} low": low[place], f"{name} high": high[place]}
     found["significant"] = (values * signs >= significant(size)).all(axis=1).mean()
     return pd.Series(found | {"populations": len(rows)})
+
+
+def multiverses(
+    answers: pd.DataFrame,
+    questionnaires: Sequence[Questionnaire],
+    pairs: Sequence[tuple[str, str]],
+    size: int,
+    draws: int = 20,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The multiverse of many populations drawn from those that answered.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        As :func:`psychometrics.ask` gives them, of more respondents than a population has.
+    questionnaires, pairs
+        As in :func:`psychometrics.validity.multiverse`.
+    size, draws, seed
+        Respondents in a population, drawn without repetition; how many; seed.
+
+    Returns
+    -------
+    DataFrame
+        A row for each row of :func:`psychometrics.validity.multiverse`, a column for each draw:
+        Pearson's r.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> from psychometrics.nulls import null_answers
+    >>> both = [load_questionnaire(name) for name in ("challenges", "gad7")]
+    >>> answers = null_answers(both, "noise", respondents=5)
+    >>> multiverses(answers, both, [("challenges", "gad7")], 4, draws=2).shape
+    (108, 2)
+    """
+    rng = np.random.default_rng(seed)
+    answers = answers[answers["questionnaire"].isin([q.id for q in questionnaires])]
+    everyone = answers["respondent_id"].unique()
+    runs = []
+    for _ in range(draws):
+        chosen = rng.permutation(everyone)[:size]
+        part = answers[answers["respondent_id"].isin(chosen)]
+        runs.append(multiverse(part, questionnaires, pairs)["r"])
+    return pd.concat(runs, axis=1, keys=range(draws))
+
+
+def separations(
+    real: pd.DataFrame,
+    null: pd.DataFrame,
+    questionnaires: Sequence[Questionnaire],
+    expected: Mapping[tuple[str, str], int],
+    seed: int = 0,
+) -> pd.Series:
+    """How far each specification of the multiverse sets real respondents apart from null ones.
+
+    Parameters
+    ----------
+    real, null : DataFrame
+        Answers, as :func:`psychometrics.ask` gives them.
+    questionnaires : sequence of Questionnaire
+    expected : mapping
+        The sign, 1 or -1, of the correlation of every two scales that are looked at.
+    seed : int
+        Of twelve populations of half of the null respondents each.
+
+    Returns
+    -------
+    Series
+        By specification: the correlation of the real ones beyond the mean of the null's, in the
+        expected direction and in standard deviations of the null's, averaged over the pairs.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> from psychometrics.nulls import null_answers
+    >>> both = [load_questionnaire(name) for name in ("challenges", "gad7")]
+    >>> real, null = (null_answers(both, "noise", respondents=12, seed=s) for s in (0, 50))
+    >>> len(separations(real, null, both, {("challenges", "gad7"): 1}))
+    108
+    """
+    pairs, size = list(expected), max(6, null["respondent_id"].nunique() // 2)
+    found = multiverse(real, questionnaires, pairs)
+    chance = multiverses(null, questionnaires, pairs, size, 12, seed)
+    signs = [expected[pair] for pair in zip(found["first"], found["second"], strict=True)]
+    z = signs * (found["r"] - chance.mean(axis=1)) / chance.std(axis=1)
+    choices = ["score", "temperature", "terms", "templates", "transform"]
+    return z.groupby(found[choices].astype(str).agg(", ".join, axis=1)).mean()
+
+
+def partial_separation(
+    real: pd.DataFrame,
+    null: pd.DataFrame,
+    expected: Mapping[tuple[str, str], int],
+    controls: Sequence[str],
+) -> float:
+    r"""How far correlations with other scales held constant set real respondents apart.
+
+    .. math:: z = s\,(\operatorname{artanh} r - \operatorname{artanh} r_0) \sqrt{n - k - 3}
+
+    for the partial correlation *r* of the n real respondents, that of the null ones
+    :math:`r_0`, k controls and the expected sign *s*; the mean over the pairs.
+
+    Parameters
+    ----------
+    real, null : DataFrame
+        Scale scores, respondents by scales.
+    expected : mapping
+        As in :func:`separations`.
+    controls : sequence of str
+        Scales to hold constant, such as placebos.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    Fisher (1915).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> real = pd.DataFrame(rng.normal(size=(30, 3)), columns=list("abc"))
+    >>> null = pd.DataFrame(rng.normal(size=(30, 3)), columns=list("abc"))
+    >>> partial_separation(real.assign(b=real["a"] + real["b"]), null, {("a", "b"): 1}, ["c"]) > 2
+    np.True_
+    """
+    pairs, signs = list(expected), np.array(list(expected.values()))
+    left = [
+        partial_correlations(table, pairs, table[list(controls)])["partial"].to_numpy()
+        for table in (real, null)
+    ]
+    error = 1 / np.sqrt(len(real) - len(controls) - 3)
+    return (signs * (np.arctanh(left[0]) - np.arctanh(left[1])) / error).mean()
 
 
 def significant(respondents: int, level: float = 0.05) -> float:
