@@ -332,6 +332,8 @@ def test_a_key_press_is_heard_within_two_seconds_while_a_request_is_slow(tmp_pat
             [sys.executable, "-c", PROGRAM, url, tmp_path],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            # A run in the background ignores key presses, and would hand that on.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         deadline = time.monotonic() + 60
         while not seen and time.monotonic() < deadline:
