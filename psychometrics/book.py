@@ -123,7 +123,7 @@ def build_book(progress: bool = True) -> Path:
         began = time.perf_counter()
         run_notebook(name, output=chapters / f"{name}.ipynb", progress=progress)
         seconds[name] = time.perf_counter() - began
-    (book / "verdicts.md").write_text(_verdicts(chapters), encoding="utf-8")
+    (book / "verdicts.md").write_text(_verdicts(), encoding="utf-8")
     (book / "execution.md").write_text(_execution_page(seconds), encoding="utf-8")
     start = "from jupyter_book.cli.main import main; main()"
     options = ["--warningiserror", "--keep-going", "--quiet"]
@@ -244,9 +244,9 @@ def _meant(value: str) -> object:
     return value
 
 
-def _verdicts(chapters: Path) -> str:
+def _verdicts() -> str:
     """The landing page's summary of the scorecard."""
-    table = counts(scorecard(chapters))
+    table = counts(scorecard())
     head = ["study", *table.columns]
     rows = [[name, *map(str, row)] for name, row in zip(table.index, table.to_numpy(), strict=True)]
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]

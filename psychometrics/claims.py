@@ -32,6 +32,7 @@ VERDICTS = (
 )
 RULES = ("equal", "above", "below", "untestable")
 RECORDED = ["value", "low", "high", "null", "null_low", "null_high"]
+_BOOK = book_dir() / "chapters"
 MIME = "application/vnd.psychometrics.claims+json"
 
 
@@ -224,6 +225,9 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
 def scorecard(folder: str | Path = "book") -> pd.DataFrame:
     """Every claim with what the executed chapters of a folder found, and its verdict.
 
+    What chapters did not record, such as claims of the embedded population where other respondents
+    were asked, cannot be tested there; of the book itself nothing may be lacking.
+
     Parameters
     ----------
     folder : str or Path
@@ -237,7 +241,8 @@ def scorecard(folder: str | Path = "book") -> pd.DataFrame:
     Raises
     ------
     DataError
-        A claim that can be tested was not recorded by its chapter, or by another one.
+        Nothing is recorded, a claim was recorded by another chapter than its own, or a claim that
+        can be tested was not recorded in the book.
 
     Examples
     --------
@@ -246,14 +251,15 @@ def scorecard(folder: str | Path = "book") -> pd.DataFrame:
         ...
     psychometrics.exceptions.DataError: ... run the chapters first, with `psychometrics book`.
     """
-    folder = book_dir() / "chapters" if folder == "book" else Path(folder)
+    folder = _BOOK if folder == "book" else Path(folder)
     claims, found = published(), recorded(folder)
     if found.empty:
         raise DataError(
             f"No claim is recorded in {folder}: run the chapters first, with `psychometrics book`."
         )
     testable = claims.index[claims["rule"] != "untestable"]
-    if lacking := [name for name in testable if name not in found.index]:
+    lacking = [name for name in testable if name not in found.index]
+    if lacking and folder == _BOOK:
         raise DataError(
             f"{len(lacking)} claims were not recorded, such as '{lacking[0]}', of which "
             f"{claims.loc[lacking[0], 'chapter']} should."

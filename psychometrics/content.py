@@ -47,7 +47,9 @@ def content_validity(
     -------
     DataFrame
         ``item_id, template, term, polarity, intensifier``; ``similarity``, the cosine of item and
-        prompt (premise and hypothesis together), from -1 to 1; ``acceptability``, the mean
+        prompt (premise and hypothesis together), from -1 to 1; ``stranger``, that of the prompt and
+        the *next* item (of the last, the first), which is what a prompt has with an item that it
+        was not made for; ``acceptability``, the mean
         probability over premise and hypothesis; ``wording``, what the item's text was: verbatim,
         original (from the user's file) or paraphrase.
 
@@ -77,9 +79,12 @@ def content_validity(
     items = dict(zip(texts, model.encode(list(texts.values()), **options), strict=True))
     answers = model.encode((table["premise"] + " " + table["hypothesis"]).tolist(), **options)
     frame = table[["item_id", "template", "term", "polarity", "intensifier"]].copy()
-    frame["similarity"] = [
-        float(items[item] @ answer) for item, answer in zip(table["item_id"], answers, strict=True)
-    ]
+    following = dict(zip(items, [*list(items)[1:], next(iter(items))], strict=True))
+    for column, ids in (
+        ("similarity", table["item_id"]),
+        ("stranger", table["item_id"].map(following)),
+    ):
+        frame[column] = [float(items[i] @ answer) for i, answer in zip(ids, answers, strict=True)]
     if acceptability is not None:
         sentences = [*table["premise"], *table["hypothesis"]]
         frame["acceptability"] = judged(sentences, acceptability).reshape(2, -1).mean(axis=0)

@@ -112,6 +112,22 @@ def test_the_scorecard_finds_what_an_executed_chapter_recorded(one_claim, tmp_pa
         claims.scorecard(runs)
 
 
+def test_what_was_not_recorded_stops_the_book_and_cannot_be_tested_elsewhere(
+    one_claim, tmp_path, monkeypatch
+):
+    (one_claim / "empalc.csv").write_text(
+        (one_claim / "empalc.csv").read_text() + "d,It falls,reuben2024,table 3,,below,0,,09-own,\n"
+    )
+    output = nbformat.v4.new_output("display_data", {claims.MIME: {"a": {"value": 1.0}}})
+    cell = nbformat.v4.new_code_cell("", outputs=[output])
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "09-own.ipynb")
+    found = claims.scorecard(tmp_path)["verdict"].to_dict()
+    assert found == {"a": BOTH, "b": UNTESTED, "d": UNTESTED}
+    monkeypatch.setattr(claims, "_BOOK", tmp_path)
+    with pytest.raises(DataError, match="1 claims were not recorded, such as 'd', of which 09-own"):
+        claims.scorecard()
+
+
 def test_a_record_and_a_glued_number_survive_papermill(tmp_path):
     lines = [
         "import pandas as pd, psychometrics as pm",

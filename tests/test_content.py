@@ -131,3 +131,21 @@ def test_a_rating_that_is_neither_yes_nor_no_is_refused():
         content.rater_agreement(ratings)
     with pytest.raises(ParameterError, match="no ratings"):
         content.rater_agreement(ratings.assign(rating=np.nan))
+
+
+def test_a_stranger_is_the_next_item_and_of_the_last_the_first():
+    questionnaire = pm.load_questionnaire("challenges")
+    found = content.content_validity(questionnaire, acceptability=None)
+    order = [item.id for item in questionnaire.items]
+    texts = {item.id: item.text for item in questionnaire.items}
+    turned = questionnaire.model_copy(
+        update={
+            "items": tuple(
+                item.model_copy(update={"text": texts[order[(place + 1) % len(order)]]})
+                for place, item in enumerate(questionnaire.items)
+            )
+        }
+    )
+    other = content.content_validity(turned, acceptability=None)
+    np.testing.assert_allclose(found["stranger"], other["similarity"], atol=1e-6)
+    assert found["similarity"].mean() != found["stranger"].mean()

@@ -120,8 +120,11 @@ def comparisons(
 
     Examples
     --------
-    >>> comparisons.__name__
-    'comparisons'
+    >>> from psychometrics.studies.diagnostic import cluster_table, difficulty_table, rasch_table
+    >>> tables = difficulty_table(draws=50), cluster_table(restarts=1), rasch_table(draws=50)
+    >>> found = comparisons(*tables, draws=50)
+    >>> found.loc["diagnostic-table3-most-ahead", "value"]
+    np.float64(4.0)
     """
     ahead = table1["transformers"] - table1["lstms"]
     drawn = {seed: _label_table(draws, seed) for seed in (0, 1)}
@@ -236,8 +239,10 @@ def architectures(changes: pd.DataFrame, draws: int = 100, seed: int = 0) -> pd.
 
     Examples
     --------
-    >>> architectures.__name__
-    'architectures'
+    >>> from psychometrics.studies.diagnostic import published
+    >>> found = architectures(published("figure1"), draws=3)
+    >>> round(float(found.loc["diagnostic-figure1-roberta", "value"]), 2)
+    0.28
     """
     x = answers("transformers")
     people = {c: answers("people", c, "completers").mean() for c in CATEGORIES}
@@ -284,8 +289,13 @@ def absences(rest: pd.DataFrame, means: pd.DataFrame, subsets: pd.DataFrame) -> 
 
     Examples
     --------
-    >>> absences.__name__
-    'absences'
+    >>> means = pd.DataFrame({"people": [0.1, 0.2, 0.4], "lstms": [0.3, 0.1, 0.2],
+    ...                       "transformers": [0.1, 0.2, 0.4]})
+    >>> rest = pd.DataFrame({"lstms": [0.1, 0.9], "transformers": [0.9, 0.9], "null_high": 0.5})
+    >>> found = absences(rest, means, means)["value"]
+    >>> names = ["diagnostic-item-rest", "diagnostic-inter-item-subsets-transformers"]
+    >>> found[names].round(6).tolist()
+    [3.0, 1.0]
     """
     above = rest[list(POPULATIONS)].gt(rest["null_high"], axis=0).sum(axis=None)
     chance = np.random.default_rng(0).binomial(2 * len(rest), 0.025, 2000)
