@@ -154,6 +154,14 @@ def _population() -> None:
     population_table().to_csv(sys.stdout, index=False)
 
 
+@app.command("fetch-model")
+def _fetch_model() -> None:
+    """Fetch the conversational model that the book asks, smollm2 (98 MB), once."""
+    from .respondents import packed
+
+    typer.echo(f"smollm2: {packed.fetch()}")
+
+
 @app.command("run")
 def _run(
     notebook: Annotated[str, typer.Argument(help="A notebook's name, such as 02-assessment.")],

@@ -12,6 +12,9 @@ cut or changed is noticed when it is read; it is set aside and its questions are
 answered, how, with which version, and how long it took stand in the part itself, so that they
 cannot come apart from the answers; :func:`manifests` lists them.
 
+Below every store lie the answers that the project ships, in ``data/answers``: they were asked with
+the same keys, by respondents that take minutes, and nothing is written there.
+
 A store is a local folder, or a URL that pyarrow or fsspec opens: ``file:///shared/answers``,
 ``s3://bucket/answers?endpoint_override=http://host:9000``, ``gs://…``, ``memory://…``. Who may read
 its files is for the umask to say, in all modes; for a private store set ``umask 077`` or close the
@@ -42,7 +45,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from .exceptions import StoreError
-from .paths import cache_dir
+from .paths import cache_dir, data_dir
 
 MANY_PARTS = 64
 """Parts of one respondent and questionnaire from which on closing merges them."""
@@ -79,8 +82,14 @@ class Kept:
     context manager it closes itself.
     """
 
-    def __init__(self, folder: _Folder, manifest: dict, columns: list[str] | None):
-        self._folder = folder
+    def __init__(
+        self,
+        folder: _Folder,
+        manifest: dict,
+        columns: list[str] | None,
+        shipped: _Folder | None = None,
+    ):
+        self._folder, self._shipped = folder, shipped
         self._manifest = _encodable(json.dumps(manifest, ensure_ascii=False, default=str))
         self._columns = columns
         self._lock = threading.RLock()
@@ -179,6 +188,10 @@ class Kept:
         """Read the parts that are new here, and make one table of all."""
         wanted = None if self._columns is None else ["key", "written", *self._columns]
         books = ("seconds", "manifest")
+        if self._shipped is not None:
+            self._tables += self._shipped.read_new(set(), self._schema, wanted, without=books)
+            self._schema = self._tables[0].schema if self._tables else self._schema
+            self._shipped = None
         self._tables += self._folder.read_new(self._seen, self._schema, wanted, without=books)
         if self._tables:
             self._tables = [_union(self._tables)]
@@ -247,7 +260,9 @@ def open_kept(
     system, root = _opened(store)
     names = [_safe(str(mode)), _safe(str(questionnaire_id)), _safe(str(respondent_id), always=True)]
     folder = _Folder(system, "/".join([root, *names]))
-    return Kept(folder, given, None if columns is None else list(columns))
+    below = data_dir().joinpath("answers", *names)
+    shipped = _Folder(_LOCAL, str(below)) if below.is_dir() else None
+    return Kept(folder, given, None if columns is None else list(columns), shipped)
 
 
 def compact(store: str | Path | None = None) -> int:

@@ -23,7 +23,7 @@ from ..questionnaires import Questionnaire
 from ..store import Kept, key_of, open_kept
 from .embedded import head_table, load_embedded, load_masked_lm
 from .loading import load_model, moved, out_of_memory, resolve_device, resolve_dtype
-from .sources import Source, digest_text, find
+from .sources import Source, digest_text, find, recipe_of
 
 if TYPE_CHECKING:
     import torch
@@ -75,8 +75,8 @@ class PromptMode:
                     f"'{respondent.identity['mode']}': load it with mode='{self.name}'."
                 )
             return respondent.identity
-        return self._identity(find(respondent), resolve_dtype(dtype, resolve_device(None)),
-                              conditions)  # fmt: skip
+        source = find(respondent)
+        return self._identity(source, _dtype(source, dtype, resolve_device(None)), conditions)
 
     def load(
         self,
@@ -88,7 +88,7 @@ class PromptMode:
         """A respondent that is ready to answer."""
         device = resolve_device(device)
         source = find(name_or_path)
-        identity = self._identity(source, resolve_dtype(dtype, device), conditions)
+        identity = self._identity(source, _dtype(source, dtype, device), conditions)
         return self.build(source, identity | {"device": str(device)}, device, **conditions)
 
     def opened(self, respondent: object, identity: dict, **conditions: object) -> object:
@@ -396,6 +396,11 @@ def located(model, tokenizer, prompts: Sequence[Prompt]) -> tuple[list[list[int]
     for offsets, (first, last) in zip(encoded["offset_mapping"], spans, strict=True):
         found.append([i for i, (a, b) in enumerate(offsets) if a < last and b > first and b > a])
     return fitting(encoded["input_ids"], model, tokenizer), found
+
+
+def _dtype(source: Source, dtype: str | None, device: torch.device) -> str:
+    """The precision asked for, else the one a respondent was trained in, else the machine's."""
+    return resolve_dtype(dtype or recipe_of(source).get("dtype"), device)
 
 
 def _batches(respondent, asked: list[tuple]) -> Iterator[tuple[list[tuple], np.ndarray]]:

@@ -17,14 +17,15 @@ from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..paths import data_dir
 from .loading import load_config, load_model, quietly
-from .sources import base_path, embedded_path
+from .packed import SMOLLM2
+from .sources import base_path, embedded_path, find
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load an embedded member: base, adapter merged, fp32, label names in the config.
+    """Load an embedded member: base, adapter merged, label names in the config.
 
     Parameters
     ----------
@@ -34,7 +35,8 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     Returns
     -------
     model, tokenizer
-        A ``transformers`` sequence classifier in evaluation mode, and its tokenizer.
+        In evaluation mode: a ``transformers`` sequence classifier in fp32 on the encoder, or a
+        causal model in bf16 on smollm2; and its tokenizer.
 
     Raises
     ------
@@ -48,11 +50,18 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     'entailment'
     """
     folder = embedded_path(name)
+    import torch
+
     if folder is None:
         raise RespondentError(
             f"The embedded population has no '{name}': see `psychometrics population`."
         )
     recipe = json.loads((folder / "recipe.json").read_text(encoding="utf-8"))
+    if recipe.get("base") == SMOLLM2:
+        base = find(SMOLLM2)
+        config = load_config(base, num_hidden_layers=recipe["layers"])
+        model, tokenizer = load_model(base, "causal", config=config, dtype=torch.bfloat16)
+        return _merged(model, folder).eval(), tokenizer
     config = load_config(
         base_path(),
         num_labels=len(NLI_LABELS),

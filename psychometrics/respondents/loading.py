@@ -15,6 +15,7 @@ mend. Torch and transformers are imported inside the functions, for their cost.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ HEADS = {
 }
 """Kinds of heads: the class in transformers that has it, and what a model with it is called."""
 DTYPES = ("float32", "bfloat16")
+_OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
 
 
 def load_model(
@@ -92,6 +94,7 @@ def load_model(
     what = what or usual
     name, folder = _folder(source)
     given = load_config(source) if config is None else config
+    adapter = source if isinstance(source, Source) and source.kind == "adapter" else None
     with quietly(), _loading(name, what):
         model, report = getattr(transformers, kind).from_pretrained(
             folder,
@@ -103,6 +106,8 @@ def load_model(
             ignore_mismatched_sizes=True,
             **{"dtype": torch.float32} | options,
         )
+    if adapter is not None:
+        return _adapted(model, adapter, what, set(report["missing_keys"])), load_tokenizer(source)
     if report["mismatched_keys"] and not fresh:
         key, stored, wanted = min(report["mismatched_keys"])
         raise RespondentError(
@@ -118,10 +123,19 @@ def load_model(
 
 
 def load_config(source: Source | str | Path, **changes: object) -> PreTrainedConfig:
-    """Load a model's configuration, with changes; errors as in :func:`load_model`."""
+    """Load a model's configuration, with changes; errors as in :func:`load_model`.
+
+    An adapter's is its base's, with the outputs that the ``config.json`` beside it names.
+    """
     from transformers import AutoConfig
 
     name, folder = _folder(source)
+    if isinstance(source, Source) and source.kind == "adapter":
+        beside = source.folder / "config.json"
+        written = read_json(name, beside) if beside.is_file() else {}
+        changes = {key: written[key] for key in _OF_HEADS if key in written} | changes
+        if isinstance(names := changes.get("id2label"), dict):
+            changes["id2label"] = {int(number): label for number, label in names.items()}
     with _loading(name, "a model"):
         return AutoConfig.from_pretrained(folder, trust_remote_code=False, **changes)
 
@@ -292,6 +306,23 @@ def _loading(name: str, what: str) -> Iterator[None]:
             f"{name} cannot be loaded as {what}: check or replace its files, or name another model "
             f"({type(error).__name__}: {reason})."
         ) from error
+
+
+def _adapted(model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]):
+    """A base with an adapter merged into it, which must hold whatever of the base is fresh."""
+    from peft import PeftModel
+
+    with quietly(), _loading(adapter.name, what):
+        wrapped = PeftModel.from_pretrained(model, str(adapter.folder))
+        held = {name for name, _ in wrapped.named_parameters() if "modules_to_save" in name}
+        merged = wrapped.merge_and_unload()
+    held = {re.sub(r"^base_model\.model\.|modules_to_save\.default\.", "", name) for name in held}
+    if left := sorted(key for key in fresh if key not in held and not key.endswith("position_ids")):
+        raise RespondentError(
+            f"{adapter.name} is not trained as {what}: neither it nor its base "
+            f"{adapter.base.name} has {left[0]}, which would be random; name a model that is."
+        )
+    return merged.eval()
 
 
 def _folder(source: Source | str | Path, whole: bool = False) -> tuple[str, Path]:

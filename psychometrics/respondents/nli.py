@@ -2,7 +2,8 @@
 
 The flow: ``load`` loads a classifier and finds out which of its outputs means what;
 :meth:`NLIRespondent.answer` turns (premise, hypothesis) pairs into probabilities of entailment,
-neutral and contradiction.
+neutral and contradiction. A classifier has an output for each; a :class:`WordsRespondent` is a
+causal model that says one of three words.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..paths import data_dir
 from ._prompting import PromptMode, checked, gathered, token_limit
 from .embedded import load_embedded
 from .loading import load_config, load_model, moved, out_of_memory
-from .sources import Source, digest_text, fetched, read_json
+from .sources import Source, digest_text, fetched, read_json, recipe_of
 
 if TYPE_CHECKING:
     from ..questionnaires import Questionnaire
@@ -189,6 +190,66 @@ class NLIRespondent:
         return order
 
 
+class WordsRespondent(NLIRespondent):
+    """A causal model that answers a pair by the word it goes on with, such as yes, maybe or no.
+
+    It is made by ``load_respondent`` from an adapter whose ``recipe.json`` says how a pair is put
+    into words (``wording``, with ``{premise}`` and ``{hypothesis}``) and which three words are
+    its answers (``answers``, for entailment, neutral and contradiction, a token each).
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        identity: dict,
+        wording: str,
+        answers: Sequence[str],
+        token_budget: int = TOKEN_BUDGET,
+    ) -> None:
+        ids = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
+        if len(ids) != 3 or any(len(of_word) != 1 for of_word in ids):
+            raise RespondentError(
+                f"{identity['respondent_id']} must answer by three words of a token each, its "
+                f"recipe.json has {list(answers)}: correct its answers."
+            )
+        if "{premise}" not in wording or "{hypothesis}" not in wording:
+            raise RespondentError(
+                f"{identity['respondent_id']} has a wording without {{premise}} or {{hypothesis}} "
+                "in its recipe.json: correct it."
+            )
+        self.wording, self.words = wording, [of_word[0] for of_word in ids]
+        if tokenizer.pad_token is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        tokenizer.padding_side = "left"  # all texts end where the answer begins
+        super().__init__(model, tokenizer, identity, token_budget)
+
+    def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
+        fill = self.wording.format
+        texts = [fill(premise=p.strip(), hypothesis=h.strip()) for p, h in pairs]
+        rows = self.tokenizer(texts, padding=False, verbose=False)["input_ids"]
+        if options.get("truncation"):  # its end is the question: what is cut is the beginning
+            rows = [row[-options["max_length"] :] for row in rows]
+        return [{"input_ids": row} for row in rows]
+
+    @torch.inference_mode()
+    def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
+        """Logits of the three words after each text, (n, 3), float32."""
+        inputs = self.tokenizer.pad(features, return_tensors="pt").to(self.model.device)
+        places = (inputs["attention_mask"].cumsum(dim=-1) - 1).clamp(min=0)
+        hidden = self.model.base_model(
+            input_ids=inputs["input_ids"],
+            attention_mask=inputs["attention_mask"],
+            position_ids=places,
+            use_cache=False,
+        ).last_hidden_state[:, -1]
+        words = self.model.get_output_embeddings().weight[self.words]
+        return hidden.float() @ words.float().T
+
+    def _label_order(self) -> list[int]:
+        return [0, 1, 2]
+
+
 def _labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
     """Which output means what, read from the outputs' names.
 
@@ -282,6 +343,15 @@ def _labels_from_pairs(
 
 def _build(source: Source, identity: dict, device: torch.device) -> NLIRespondent:
     """Load an NLI respondent that was found."""
+    recipe = recipe_of(source)
+    if "answers" in recipe:
+        # Left in bfloat16, in which its base was while it was trained, unless asked otherwise.
+        if source.kind == "embedded":
+            model, tokenizer = load_embedded(source.name)
+        else:
+            model, tokenizer = load_model(source, "causal", dtype=torch.bfloat16)
+        model = moved(model, device, identity["dtype"], source.name)
+        return WordsRespondent(model, tokenizer, identity, recipe["wording"], recipe["answers"])
     if source.kind == "embedded":
         model, tokenizer = load_embedded(source.name)
     else:

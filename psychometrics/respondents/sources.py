@@ -1,4 +1,8 @@
-"""Where a respondent's model comes from: embedded, local folder or hub; and whether it is whole."""
+"""Where a respondent's model comes from, and whether it is whole.
+
+It is embedded in the project, a folder here (a whole model, or an adapter beside its base), a
+packed GGUF file, or on the hub.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from typing import Literal
 
 from ..exceptions import RespondentError
 from ..paths import data_dir
+from . import packed
 
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
@@ -41,6 +46,7 @@ SETTINGS_FILES = (
 )
 """What, besides the weights, determines a model's answers."""
 _UNSAFE_WEIGHTS = re.compile(r"(pytorch_|tf_|flax_)?model\b.*\.(bin|pt|pth|ckpt|h5|msgpack)")
+_WHOLE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
@@ -48,16 +54,19 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 class Source:
     """A model that was found: what it is called, where it lies and which version it is.
 
-    ``folder`` is None for a hub model until :func:`fetched` has put it into the local cache.
-    ``digest`` stands for all of its files.
+    ``folder`` is None for a hub model until :func:`fetched` has put it into the local cache, and
+    for a packed one until it is unpacked from ``file``. ``digest`` stands for all of its files;
+    an adapter has a ``base``, whose digest is part of its own.
     """
 
     name: str
-    kind: Literal["embedded", "local", "hub"]
+    kind: Literal["embedded", "local", "adapter", "packed", "hub"]
     model: str
     revision: str
     digest: str
     folder: Path | None
+    base: Source | None = None
+    file: Path | None = None
 
 
 def base_path() -> str:
@@ -75,12 +84,13 @@ def embedded_path(name: str) -> Path | None:
 
 
 def find(name_or_path: str | Path) -> Source:
-    """Find a model: an embedded member first, then a local folder, then the hub.
+    """Find a model: an embedded one first, then a folder or file here, then the hub.
 
     Parameters
     ----------
     name_or_path : str or Path
-        An embedded member's name, a folder, or a hub id ``owner/model``.
+        An embedded member's name, ``"smollm2"``, a folder of a model or an adapter, a GGUF file,
+        or a hub id ``owner/model``.
 
     Returns
     -------
@@ -124,9 +134,17 @@ def _find(name_or_path: str | Path) -> Source:
     # A Path is always a folder, so that a folder named like a member can be reached.
     if isinstance(name_or_path, str) and "/" not in name and (folder := embedded_path(name)):
         return _embedded(name, folder)
+    if isinstance(name_or_path, str) and name == packed.SMOLLM2:
+        return _smollm2()
     folder = Path(name).expanduser()
     if folder.is_dir():
+        files = {path.name for path in folder.iterdir()}
+        # Beside an adapter, config.json says how its head is called and no more.
+        if "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS):
+            return _adapter(folder.resolve())
         return _local(folder.resolve())
+    if folder.is_file() and folder.suffix == ".gguf":
+        return _packed(folder.resolve())
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
     if isinstance(name_or_path, str) and _HUB_ID.fullmatch(name):
@@ -135,10 +153,14 @@ def _find(name_or_path: str | Path) -> Source:
 
 
 def fetched(source: Source, whole: bool = False) -> Path:
-    """Folder of a model's files, downloaded from the hub where the local cache lacks them.
+    """Folder of a model's files (of an adapter its base's), downloaded or unpacked where needed.
 
     With ``whole`` those in folders below as well, which sentence-transformers needs.
     """
+    if source.base is not None:
+        return fetched(source.base, whole)
+    if source.file is not None:
+        return packed.unpacked(source.file, source.revision)
     if source.folder is not None and not (whole and _parts_missing(source)):
         return source.folder
     from huggingface_hub import HfApi, snapshot_download
@@ -164,6 +186,14 @@ def _parts_missing(source: Source) -> bool:
         return False
     parts = [str(part.get("path", "")) for part in read_json(source.name, modules, list)]
     return not all((source.folder / part).is_dir() for part in parts)
+
+
+def recipe_of(source: Source) -> dict:
+    """How an embedded member or an adapter was made, its ``recipe.json``; else an empty dict."""
+    if source.kind not in ("embedded", "adapter"):
+        return {}
+    path = source.folder / "recipe.json"
+    return read_json(source.name, path) if path.is_file() else {}
 
 
 def check_folder(name: str, folder: Path) -> None:
@@ -201,7 +231,7 @@ def _check_files(name: str, files: set[str]) -> None:
         raise RespondentError(
             f"{name} has no config.json: name a folder written by save_pretrained."
         )
-    if not files & {"model.safetensors", "model.safetensors.index.json"}:
+    if not files & set(_WHOLE_WEIGHTS):
         if unsafe := sorted(filter(_UNSAFE_WEIGHTS.fullmatch, files)):
             raise RespondentError(
                 f"{name} holds its weights only as {unsafe[0]}, which can carry program code or "
@@ -257,11 +287,14 @@ def _embedded(name: str, folder: Path) -> Source:
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
         raise RespondentError(f"data/population/{name} has no weights: run `make population`.")
-    base = Path(base_path())
-    if base.is_dir():
-        base_digest = _digest(_settings(base) + _weight_files(str(base), base))
+    decoder = read_json(name, folder / "recipe.json").get("base") == packed.SMOLLM2
+    path = None if decoder else Path(base_path())
+    if decoder:
+        base_digest = _smollm2_digest()  # can be told without the file
+    elif path.is_dir():
+        base_digest = _digest(_settings(path) + _weight_files(str(path), path))
     else:
-        base_digest = str(base)
+        base_digest = str(path)
     return Source(
         name=name,
         kind="embedded",
@@ -270,6 +303,90 @@ def _embedded(name: str, folder: Path) -> Source:
         digest=digest_text(_digest(_settings(folder) + weights), base_digest),
         folder=folder,
     )
+
+
+def _smollm2() -> Source:
+    """The conversational model; it may still have to be fetched, which its first answer says."""
+    folder = packed.unpacked_path(packed.SHA256)
+    file = None
+    if not folder.is_dir():
+        file = packed.smollm2_file()
+        if file is None:
+            raise RespondentError(
+                "The conversational model smollm2 is not on this machine yet: run "
+                "`psychometrics fetch-model` once (98 MB)."
+            )
+    return Source(
+        name=packed.SMOLLM2,
+        kind="packed",
+        model=packed.HUB_IDS[0],
+        revision=packed.SHA256,
+        digest=_smollm2_digest(),
+        folder=folder if folder.is_dir() else None,
+        file=file,
+    )
+
+
+def _smollm2_digest() -> str:
+    return digest_text("gguf", packed.SHA256)
+
+
+def _packed(file: Path) -> Source:
+    """A GGUF file."""
+    digest = packed.sha256(file)
+    folder = packed.unpacked_path(digest)
+    return Source(
+        name=file.stem,
+        kind="packed",
+        model=file.stem,
+        revision=digest,
+        digest=digest_text("gguf", digest),
+        folder=folder if folder.is_dir() else None,
+        file=None if folder.is_dir() else file,
+    )
+
+
+def _adapter(folder: Path) -> Source:
+    """An adapter's folder, and its base, wherever that is."""
+    name = folder.name
+    weights = folder / "adapter_model.safetensors"
+    if not weights.is_file():
+        found = sorted(path.name for path in folder.glob("adapter_model.*"))
+        raise RespondentError(
+            f"{folder} has no adapter_model.safetensors"
+            + (f" but {found[0]}, which can carry program code" if found else "")
+            + ": save the adapter anew with save_pretrained."
+        )
+    called = read_json(name, folder / "adapter_config.json").get("base_model_name_or_path")
+    if not isinstance(called, str) or not called.strip():
+        raise RespondentError(
+            f"{name} does not say which model it adapts: write base_model_name_or_path into its "
+            "adapter_config.json."
+        )
+    try:
+        base = _base(called)
+    except RespondentError as error:
+        raise RespondentError(
+            f"{name} is an adapter whose base '{called}' is missing: {error}"
+        ) from error
+    return Source(
+        name=name,
+        kind="adapter",
+        model=name,
+        revision=_sha256([weights]),
+        digest=digest_text(_digest([*_settings(folder), weights]), base.digest),
+        folder=folder,
+        base=base,
+    )
+
+
+def _base(called: str) -> Source:
+    """The model that an adapter calls its base: those embedded here by their usual names too."""
+    if called in packed.HUB_IDS:
+        return _smollm2()
+    if called in ("minilm", BASE_MODEL) and Path(base_path()).is_dir():
+        return _local(Path(base_path()).resolve())
+    return _find(called)
 
 
 def _local(folder: Path) -> Source:

