@@ -648,7 +648,7 @@ REMOTE = {"AutoConfig": "code.Config", "AutoModelForSequenceClassification": "co
         (without("*token*", "vocab*"), "has no tokenizer"),
         (without("config.json"), r"has no config.json"),
         (without("*"), r"has no config.json"),
-        (adapter, "holds an adapter, not a whole model"),
+        (adapter, r"has no adapter_model\.safetensors"),
         (pickled, r"only as pytorch_model.bin.*convert it to model.safetensors"),
         (cut_short("model.safetensors"), "cannot be loaded as"),
         (cut_short("config.json"), "config.json: not readable as JSON"),
