@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book test lint population nulls study picture clean
+.PHONY: book test lint population answers nulls study picture clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -22,6 +22,9 @@ lint: $(VENV)/installed  ## mend what the linter and formatter can
 population: $(VENV)/installed  ## train the embedded respondents and heads that are not there yet
 	$(BIN)/python -m psychometrics.make.population
 	$(BIN)/python -m psychometrics.make.heads
+
+answers: $(VENV)/installed  ## ask those who take minutes, and ship their answers
+	$(BIN)/python -m psychometrics.make.answers
 
 nulls: $(VENV)/installed  ## make the shipped answers of null respondents anew
 	$(BIN)/python -m psychometrics.make.nulls

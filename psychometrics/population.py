@@ -1,7 +1,8 @@
-"""Who answers: names of respondents, and the table of the embedded population of small NLI models.
+"""Who answers: names of respondents, and the table of the embedded NLI models, of two families.
 
 ``data/population.csv`` holds each member's recipe and its accuracy on the held-out MNLI pairs that
-no member was trained on; :mod:`psychometrics.make.population` trains them.
+no member was trained on; :mod:`psychometrics.make.population` trains them. Encoders are
+adapters and a head on MiniLM, decoders adapters on SmolLM2 that answer by a word.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from .paths import data_dir
 from .respondents.sources import embedded_path
 
 RECIPE = ["data", "share", "genre", "layers", "tuning", "epochs", "lr", "seed"]
+"""What makes a member, besides its family; a decoder's adapter has a rank and a wording, too."""
+FAMILIES = {"encoders": "MiniLM", "decoders": "SmolLM2"}
+"""Names of populations, and the family that each is of."""
 
 
 def population(name: str = "embedded") -> list[str]:
@@ -21,8 +25,11 @@ def population(name: str = "embedded") -> list[str]:
     Parameters
     ----------
     name : str
-        ``"embedded"``, the population that comes with the project, or a comma-separated list of
-        respondents (embedded members, local folders, hub ids), which is taken as it is.
+        ``"embedded"``, the population that comes with the project; ``"encoders"`` or
+        ``"decoders"``, all embedded members of one family; or a comma-separated list of respondents
+        (embedded members, local folders, hub ids), which is taken as it is. The default one has
+        all decoders, the most accurate encoder of each data set, depth and genre, and the two
+        encoders whose base was frozen.
 
     Returns
     -------
@@ -37,9 +44,13 @@ def population(name: str = "embedded") -> list[str]:
     --------
     >>> population("bert-large-mnli, my-model")
     ['bert-large-mnli', 'my-model']
+    >>> len(population("encoders"))
+    24
     """
-    if name == "embedded":
-        names = [member for member in population_table()["respondent_id"] if embedded_path(member)]
+    if name == "embedded" or name in FAMILIES:
+        table = population_table()
+        chosen = table["default"] if name == "embedded" else table["family"] == FAMILIES[name]
+        names = [member for member in table.loc[chosen, "respondent_id"] if embedded_path(member)]
         if not names:
             raise RespondentError("data/population holds no adapters: run `make population`.")
         return names
@@ -55,9 +66,10 @@ def population_table() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``respondent_id``; the recipe ``data, share`` (of the data), ``genre`` (the encoder was
-        first adapted to), ``layers, tuning, epochs, lr, seed``; the result ``pairs`` trained on,
-        ``accuracy`` on held-out MNLI with its Wilson 95 % interval ``low, high``,
+        ``respondent_id``; ``family``; ``default``, whether ``population("embedded")`` has it; the
+        recipe ``data, share`` (of the data), ``genre`` (the encoder was first adapted to),
+        ``layers, tuning, epochs, lr, seed``, of decoders ``rank, adapt_from`` (the first layer
+        adapted) and ``wording`` too; the result ``pairs`` trained on, ``accuracy`` on held-out MNLI with its Wilson 95 % interval ``low, high``,
         ``accuracy_snli`` (only where SNLI was not trained on) and ``seconds`` of training.
     """
-    return pd.read_csv(data_dir() / "population.csv", dtype={"genre": str, "data": str})
+    return pd.read_csv(data_dir() / "population.csv", dtype={"genre": str, "data": str, "wording": str})

@@ -90,6 +90,7 @@ class Kept:
         shipped: _Folder | None = None,
     ):
         self._folder, self._shipped = folder, shipped
+        self.path = folder.path
         self._manifest = _encodable(json.dumps(manifest, ensure_ascii=False, default=str))
         self._columns = columns
         self._lock = threading.RLock()

@@ -1,0 +1,54 @@
+"""Makes ``data/answers``, the answers that lie below every store: ``make answers``.
+
+Decoders take minutes where encoders take seconds. Their answers are asked once, here, and shipped
+under the keys that asking gives them, so that nobody asks them again, and whoever changes a prompt
+or a model does. Texts are left out, whoever owns them: a key is found without.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import pandas as pd
+
+from ..ask import ask
+from ..paths import data_dir
+from ..population import population
+from ..questionnaires import load_questionnaire, questionnaire_names
+from ..respondents import identify
+from ..respondents.nli import PROBABILITIES
+from ..store import open_kept
+
+
+def build_answers(members: list[str] | None = None) -> None:
+    """Ask the decoders all questionnaires that come with NLI prompts, and ship their answers.
+
+    Parameters
+    ----------
+    members : list of str, optional
+        Those to be asked; by default all decoders. Their shipped answers are made anew.
+    """
+    loaded = [load_questionnaire(name, texts=False) for name in questionnaire_names()]
+    asked = [q for q in loaded if any(item.templates for item in q.items)]
+    for member in members or population("decoders"):
+        for questionnaire in asked:
+            ask(questionnaire, member, progress=False)
+            with open_kept(None, "nli", questionnaire.id, member) as kept:
+                rows = kept.rows[list(PROBABILITIES)]
+            ship(rows, "nli", questionnaire.id, member, identify(member))
+        print(member, flush=True)
+
+
+def ship(
+    rows: pd.DataFrame, mode: str, questionnaire_id: str, respondent_id: str, manifest: dict
+) -> None:
+    """Put answers, as a store keeps them, below every store in the place of those there."""
+    where = data_dir() / "answers", mode, questionnaire_id, respondent_id
+    shutil.rmtree(open_kept(*where).path, ignore_errors=True)
+    with open_kept(*where, manifest) as kept:
+        kept.add(rows)
+
+
+if __name__ == "__main__":
+    build_answers(sys.argv[1:] or None)
