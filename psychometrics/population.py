@@ -69,7 +69,9 @@ def population_table() -> pd.DataFrame:
         ``respondent_id``; ``family``; ``default``, whether ``population("embedded")`` has it; the
         recipe ``data, share`` (of the data), ``genre`` (the encoder was first adapted to),
         ``layers, tuning, epochs, lr, seed``, of decoders ``rank, adapt_from`` (the first layer
-        adapted) and ``wording`` too; the result ``pairs`` trained on, ``accuracy`` on held-out MNLI with its Wilson 95 % interval ``low, high``,
-        ``accuracy_snli`` (only where SNLI was not trained on) and ``seconds`` of training.
+        adapted) and ``wording`` too; the result ``pairs`` trained on, ``accuracy`` on held-out
+        MNLI with its Wilson 95 % interval ``low, high``, ``accuracy_snli`` (only where SNLI was
+        not trained on) and ``seconds`` of training.
     """
-    return pd.read_csv(data_dir() / "population.csv", dtype={"genre": str, "data": str, "wording": str})
+    texts = {"genre": str, "data": str, "wording": str}
+    return pd.read_csv(data_dir() / "population.csv", dtype=texts)
