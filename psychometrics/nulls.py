@@ -41,8 +41,9 @@ def null_answers(
 
     .. math:: \mathrm{softmax}(V \tanh(W h)), \qquad W_{ij}, V_{ij} \sim N(0, 0.02^2),
 
-    as an untrained classifier of the BERT family does. The encoder reads each prompt once for all
-    heads, in float32.
+    as an untrained classifier of the BERT family does. On a decoder *h* is the vector of the last
+    token of premise and hypothesis, and the head is linear, :math:`\mathrm{softmax}(V h)`, as
+    decoders' classifiers are. The base reads each prompt once for all heads, in float32.
 
     Parameters
     ----------
@@ -55,7 +56,8 @@ def null_answers(
     respondents : int
         How many.
     base : str
-        The encoder: ``"embedded"``, a folder or a hub id.
+        The untouched model: ``"embedded"`` for the encoder, ``"smollm2"`` for the decoder, a folder
+        or a hub id.
     layers : int or sequence of int, optional
         How many of its layers are used; by default all. Of several numbers each respondent in turn
         has one, so that a population's null can have the population's numbers of layers.
@@ -326,15 +328,16 @@ def _drawn(questionnaires, null: str, n: int, draws: int, base: str, layers, see
     pairs = tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
     for draw in range(draws):
         numbers = range(seed + draw * n, seed + (draw + 1) * n)
-        shipped = _shipped(null, pairs) if base == "embedded" and layers is None else None
+        kind = null if base == "embedded" else f"{base}-{null}"
+        shipped = _shipped(kind, pairs) if layers is None else None
         if null == "shuffled-labels":
-            names, answers = _some(null, shipped, n, draw, seed)
-        elif null == "random-bases" and shipped is not None and numbers[-1] < len(shipped):
-            names, answers = [f"{null}-s{k}" for k in numbers], shipped[list(numbers)]
+            names, answers = _some(null, shipped if base == "embedded" else None, n, draw, seed)
+        elif shipped is not None and numbers[-1] < len(shipped):
+            names, answers = [f"{kind}-s{k}" for k in numbers], shipped[list(numbers)]
         else:
             deep = [depths[k % len(depths)] for k in numbers]
             names = [
-                f"{null}-{f'l{x}-' * (x is not None)}s{k}"
+                f"{kind}-{f'l{x}-' * (x is not None)}s{k}"
                 for k, x in zip(numbers, deep, strict=True)
             ]
             answers = np.stack(
@@ -372,15 +375,16 @@ def _answers(null: str, pairs: tuple, base: str, layers: int | None, number: int
     hidden = _encoded(base, pairs) if null == "random-heads" else _encode(base, pairs, number)
     if layers is not None and layers >= len(hidden):
         raise ParameterError(f"{base} has {len(hidden) - 1} layers, not {layers}.")
-    return _random_head(hidden[-1 if layers is None else layers], rng)
+    vectors = hidden[-1 if layers is None else layers]
+    return _random_head(vectors, rng, linear=_is_decoder(base))
 
 
-def _random_head(vectors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _random_head(vectors: np.ndarray, rng: np.random.Generator, linear: bool = False) -> np.ndarray:
     """Probabilities by an untrained head, shape (prompts, 3), of vectors (prompts, width)."""
     width = vectors.shape[1]
-    inner = rng.normal(0, 0.02, (width, width)).astype("float32")
-    outer = rng.normal(0, 0.02, (width, 3)).astype("float32")
-    logits = np.tanh(vectors @ inner) @ outer
+    if not linear:
+        vectors = np.tanh(vectors @ rng.normal(0, 0.02, (width, width)).astype("float32"))
+    logits = vectors @ rng.normal(0, 0.02, (width, 3)).astype("float32")
     shares = np.exp(logits - logits.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)
 
@@ -409,20 +413,37 @@ def _encode(base: str, pairs: tuple, number: int | None = None) -> np.ndarray:
             torch.manual_seed(number)
             model = AutoModel.from_config(load_config(source)).eval()
     model = model.to(resolve_device(None))
+    decoder = _is_decoder(base)
+    if decoder:  # its last token alone has seen the whole prompt
+        tokenizer.padding_side = "left"
+        tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
     layers, width = model.config.num_hidden_layers, model.config.hidden_size
     found = np.empty((layers + 1, len(pairs), width), dtype="float32")
     for start in range(0, len(pairs), BATCH):
         chosen = order[start : start + BATCH]
-        inputs = tokenizer(
-            [pairs[i][0] for i in chosen], [pairs[i][1] for i in chosen],
-            padding=True, truncation=True, return_tensors="pt",
-        ).to(model.device)  # fmt: skip
+        texts = [pairs[i][0] for i in chosen], [pairs[i][1] for i in chosen]
+        if decoder:
+            texts = (
+                [f"{premise} {hypothesis}" for premise, hypothesis in zip(*texts, strict=True)],
+            )
+        inputs = tokenizer(*texts, padding=True, truncation=True, return_tensors="pt")
+        inputs = inputs.to(model.device)
         with torch.inference_mode():
             states = model(**inputs, output_hidden_states=True).hidden_states
         for layer, state in enumerate(states):
-            found[layer, chosen] = state[:, 0].float().cpu().numpy()
+            found[layer, chosen] = state[:, -1 if decoder else 0].float().cpu().numpy()
     return found
+
+
+@functools.cache
+def _is_decoder(base: str) -> bool:
+    from .respondents.loading import load_config
+
+    if base == "embedded":
+        return False
+    kinds = load_config(find(base)).architectures or []
+    return any(str(kind).endswith("ForCausalLM") for kind in kinds)
 
 
 def _shipped(null: str, pairs: tuple) -> np.ndarray | None:
@@ -442,4 +463,4 @@ def _shipped_table(null: str) -> pd.DataFrame:
     if not path.is_file():
         return pd.DataFrame()
     table = pd.read_parquet(path).set_index("key")
-    return table[[column for column in table if column.startswith(null)]]
+    return table[[column for column in table if column.startswith(f"{null}-s")]]

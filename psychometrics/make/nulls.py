@@ -1,7 +1,8 @@
 """Makes ``data/nulls.parquet``: ``python -m psychometrics.make.nulls``.
 
 Answers, in float32, of the null respondents that take long: members of the embedded population's
-kind trained on pairs whose labels were shuffled, and random heads on encoders with random weights.
+kind trained on pairs whose labels were shuffled, random heads on encoders with random weights, and
+random heads on the untouched decoder.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..prompts import prompts
 from ..questionnaires import load_questionnaire
 from ..respondents import load_respondent
 from ..respondents.nli import PROBABILITIES
+from ..respondents.packed import SMOLLM2
 from ..respondents.sources import base_path
 from ..store import key_of
 from ..training import nli_classifier, nli_pairs, train_nli
@@ -25,7 +27,7 @@ QUESTIONNAIRES = (
     "gad7", "phq9", "soc13",
     "placebo_defects", "placebo_pleasures", "placebo_habits", "placebo_weather",
 )  # fmt: skip
-SHUFFLED, BASES = 8, 24
+SHUFFLED, BASES, HEADS = 8, 24, 36
 SHARE, RECIPE = 0.15, {"tuning": "lora", "epochs": 1, "lr": 1e-3, "dropout": 0.0}
 """As the embedded members, but for the labels, and shorter: there is nothing to learn."""
 
@@ -40,8 +42,19 @@ def _main() -> None:
     for number in range(BASES):
         answers = null_answers(QUESTIONNAIRES, "random-bases", 1, layers=6, seed=number)
         columns |= _named("random-bases", number, answers[list(PROBABILITIES)].to_numpy())
+    columns |= decoder_heads()
     frame = pd.DataFrame(columns).drop_duplicates("key")
     frame.to_parquet(data_dir() / SHIPPED, index=False, compression="zstd")
+
+
+def decoder_heads() -> dict[str, np.ndarray]:
+    """Columns of the random heads on the untouched decoder, which reads every prompt once."""
+    found = null_answers(QUESTIONNAIRES, "random-heads", HEADS, SMOLLM2)
+    answers = found[list(PROBABILITIES)].to_numpy().reshape(HEADS, -1, len(PROBABILITIES))
+    columns = {}
+    for number, of_head in enumerate(answers):
+        columns |= _named(f"{SMOLLM2}-random-heads", number, of_head)
+    return columns
 
 
 def _named(null: str, number: int, answers: np.ndarray) -> dict[str, np.ndarray]:

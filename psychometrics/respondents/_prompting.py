@@ -283,16 +283,19 @@ def language_mode(
     def digest(source: Source, dtype: str, **conditions: object) -> str:
         own = source.digest
         if source.kind == "embedded":
-            if name != "mlm":
+            if name != (answered_in := "causal" if _is_decoder(source) else "mlm"):
                 raise RespondentError(
-                    f"{source.name} has no head for mode '{name}': embedded members answer in "
-                    "modes nli and mlm; name a folder or a hub id."
+                    f"{source.name} has no head for mode '{name}': it answers in modes nli and "
+                    f"{answered_in}; name a folder or a hub id."
                 )
-            own = digest_text(own, str(head_table().get("mlm")))
+            if name == "mlm":
+                own = digest_text(own, str(head_table().get("mlm")))
         return digest_text(own, name, dtype, HANDLING, *map(str, conditions.values()))
 
     def build(source: Source, identity: dict, device: torch.device, **conditions: object):
-        if source.kind == "embedded":
+        if source.kind == "embedded" and _is_decoder(source):
+            model, tokenizer = load_embedded(source.name)
+        elif source.kind == "embedded":
             member, tokenizer = load_embedded(source.name)
             model, _ = load_masked_lm()
             setattr(model, model.base_model_prefix, member.base_model)
@@ -396,6 +399,11 @@ def located(model, tokenizer, prompts: Sequence[Prompt]) -> tuple[list[list[int]
     for offsets, (first, last) in zip(encoded["offset_mapping"], spans, strict=True):
         found.append([i for i, (a, b) in enumerate(offsets) if a < last and b > first and b > a])
     return fitting(encoded["input_ids"], model, tokenizer), found
+
+
+def _is_decoder(source: Source) -> bool:
+    """Whether an embedded member is a decoder, which says its answers."""
+    return "answers" in recipe_of(source)
 
 
 def _dtype(source: Source, dtype: str | None, device: torch.device) -> str:
