@@ -19,11 +19,12 @@ from .paths import data_dir
 from .prompts import prompts
 from .questionnaires import Questionnaire, load_questionnaire
 from .respondents.nli import PROBABILITIES
+from .respondents.packed import SMOLLM2
 from .respondents.sources import base_path, find
 from .store import key_of
 
 KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise")
-SHIPPED = "nulls.parquet"
+SHIPPED, VECTORS = "nulls.parquet", "nulls_smollm2.safetensors"
 BATCH = 128
 
 
@@ -43,7 +44,8 @@ def null_answers(
 
     as an untrained classifier of the BERT family does. On a decoder *h* is the vector of the last
     token of premise and hypothesis, and the head is linear, :math:`\mathrm{softmax}(V h)`, as
-    decoders' classifiers are. The base reads each prompt once for all heads, in float32.
+    decoders' classifiers are. The base reads each prompt once for all heads, in float32, smollm2
+    in bfloat16.
 
     Parameters
     ----------
@@ -328,13 +330,13 @@ def _drawn(questionnaires, null: str, n: int, draws: int, base: str, layers, see
     pairs = tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
     for draw in range(draws):
         numbers = range(seed + draw * n, seed + (draw + 1) * n)
-        kind = null if base == "embedded" else f"{base}-{null}"
-        shipped = _shipped(kind, pairs) if layers is None else None
+        shipped = _shipped(null, pairs) if base == "embedded" and layers is None else None
         if null == "shuffled-labels":
-            names, answers = _some(null, shipped if base == "embedded" else None, n, draw, seed)
-        elif shipped is not None and numbers[-1] < len(shipped):
-            names, answers = [f"{kind}-s{k}" for k in numbers], shipped[list(numbers)]
+            names, answers = _some(null, shipped, n, draw, seed)
+        elif null == "random-bases" and shipped is not None and numbers[-1] < len(shipped):
+            names, answers = [f"{null}-s{k}" for k in numbers], shipped[list(numbers)]
         else:
+            kind = null if base == "embedded" else f"{null}-{Path(base).name}"
             deep = [depths[k % len(depths)] for k in numbers]
             names = [
                 f"{kind}-{f'l{x}-' * (x is not None)}s{k}"
@@ -372,7 +374,11 @@ def _answers(null: str, pairs: tuple, base: str, layers: int | None, number: int
     if null == "noise":
         values = rng.random((len(pairs), 3), dtype="float32")
         return values / values.sum(axis=1, keepdims=True)
-    hidden = _encoded(base, pairs) if null == "random-heads" else _encode(base, pairs, number)
+    if null == "random-heads":
+        known = _shipped_vectors(pairs) if base == SMOLLM2 and layers is None else None
+        hidden = _encoded(base, pairs) if known is None else known
+    else:
+        hidden = _encode(base, pairs, number)
     if layers is not None and layers >= len(hidden):
         raise ParameterError(f"{base} has {len(hidden) - 1} layers, not {layers}.")
     vectors = hidden[-1 if layers is None else layers]
@@ -406,7 +412,8 @@ def _encode(base: str, pairs: tuple, number: int | None = None) -> np.ndarray:
 
     source = base_path() if base == "embedded" else find(base)
     if number is None:
-        model, tokenizer = load_model(source, "encoder")
+        exact = "bfloat16" if base == SMOLLM2 else "float32"  # as its adapters were trained
+        model, tokenizer = load_model(source, "encoder", dtype=getattr(torch, exact))
     else:
         tokenizer = load_tokenizer(source)
         with torch.random.fork_rng(devices=[]):
@@ -463,4 +470,18 @@ def _shipped_table(null: str) -> pd.DataFrame:
     if not path.is_file():
         return pd.DataFrame()
     table = pd.read_parquet(path).set_index("key")
-    return table[[column for column in table if column.startswith(f"{null}-s")]]
+    return table[[column for column in table if column.startswith(null)]]
+
+
+@functools.lru_cache(maxsize=4)
+def _shipped_vectors(pairs: tuple) -> np.ndarray | None:
+    """The untouched decoder's last vectors of shipped prompts, shape (1, prompts, width)."""
+    from safetensors.numpy import load_file
+
+    path = data_dir() / VECTORS
+    if not path.is_file():
+        return None
+    held = load_file(path)
+    keys = pd.Index([key_of(*pair) for pair in pairs])
+    rows = pd.Index([row.tobytes().hex() for row in held["keys"]]).get_indexer(keys)
+    return None if (rows < 0).any() else held["vectors"][rows].astype("float32")[None]

@@ -1,8 +1,9 @@
 """Makes ``data/nulls.parquet``: ``python -m psychometrics.make.nulls``.
 
 Answers, in float32, of the null respondents that take long: members of the embedded population's
-kind trained on pairs whose labels were shuffled, random heads on encoders with random weights, and
-random heads on the untouched decoder.
+kind trained on pairs whose labels were shuffled, and random heads on encoders with random weights.
+Beside it ``data/nulls_smollm2.safetensors``, in fp16: what the untouched decoder makes of each
+prompt, on which random heads are put.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from safetensors.numpy import save_file
 
-from ..nulls import SHIPPED, null_answers
+from ..nulls import SHIPPED, VECTORS, _encode, null_answers
 from ..paths import cache_dir, data_dir
 from ..prompts import prompts
 from ..questionnaires import load_questionnaire
@@ -27,14 +29,13 @@ QUESTIONNAIRES = (
     "gad7", "phq9", "soc13",
     "placebo_defects", "placebo_pleasures", "placebo_habits", "placebo_weather",
 )  # fmt: skip
-SHUFFLED, BASES, HEADS = 8, 24, 36
+SHUFFLED, BASES = 8, 24
 SHARE, RECIPE = 0.15, {"tuning": "lora", "epochs": 1, "lr": 1e-3, "dropout": 0.0}
 """As the embedded members, but for the labels, and shorter: there is nothing to learn."""
 
 
 def _main() -> None:
-    table = pd.concat([prompts(load_questionnaire(q)) for q in QUESTIONNAIRES], ignore_index=True)
-    pairs = list(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
+    pairs = _pairs()
     columns = {"key": [key_of(*pair) for pair in pairs]}
     for number in range(SHUFFLED):
         answers = _shuffled_member(number).answer(pairs)
@@ -42,19 +43,23 @@ def _main() -> None:
     for number in range(BASES):
         answers = null_answers(QUESTIONNAIRES, "random-bases", 1, layers=6, seed=number)
         columns |= _named("random-bases", number, answers[list(PROBABILITIES)].to_numpy())
-    columns |= decoder_heads()
     frame = pd.DataFrame(columns).drop_duplicates("key")
     frame.to_parquet(data_dir() / SHIPPED, index=False, compression="zstd")
+    decoder_vectors()
 
 
-def decoder_heads() -> dict[str, np.ndarray]:
-    """Columns of the random heads on the untouched decoder, which reads every prompt once."""
-    found = null_answers(QUESTIONNAIRES, "random-heads", HEADS, SMOLLM2)
-    answers = found[list(PROBABILITIES)].to_numpy().reshape(HEADS, -1, len(PROBABILITIES))
-    columns = {}
-    for number, of_head in enumerate(answers):
-        columns |= _named(f"{SMOLLM2}-random-heads", number, of_head)
-    return columns
+def decoder_vectors() -> None:
+    """Keep the untouched decoder's last vector of every prompt."""
+    pairs = _pairs()
+    vectors = _encode(SMOLLM2, tuple(dict.fromkeys(pairs)))[-1]
+    keys = [list(bytes.fromhex(key_of(*pair))) for pair in dict.fromkeys(pairs)]
+    held = {"keys": np.array(keys, dtype="uint8"), "vectors": vectors.astype("float16")}
+    save_file(held, data_dir() / VECTORS)
+
+
+def _pairs() -> list[tuple[str, str]]:
+    table = pd.concat([prompts(load_questionnaire(q)) for q in QUESTIONNAIRES], ignore_index=True)
+    return list(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
 
 
 def _named(null: str, number: int, answers: np.ndarray) -> dict[str, np.ndarray]:
