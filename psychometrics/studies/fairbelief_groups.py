@@ -70,8 +70,8 @@ def theme_gaps(
         Index: the questions, by default claims of ``data/claims/fairbelief.csv``. ``question`` in
         words, ``templates``, ``first, second`` (the shares, ranks or similarities that are
         compared), ``value`` (first less second), ``low, high, null, null_low, null_high``, ``p``
-        (two-sided, of the permutation), ``higher`` (of the 21 models, those above zero). Where a group has one
-        identity alone there is no interval.
+        (two-sided, of the permutation), ``higher`` (of the 21 models, those above zero). Where a
+        group has one identity alone there is no interval.
 
     Raises
     ------
