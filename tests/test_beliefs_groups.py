@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from psychometrics import claims, data
-from psychometrics.beliefs import honest_by_likelihood, honest_summary
-from psychometrics.exceptions import ParameterError
+from psychometrics.beliefs import honest_by_likelihood, honest_summary, hurtful
+from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.respondents.completions import completion_rows, mine, require
+from psychometrics.respondents.sources import find
 from psychometrics.studies import fairbelief, fairbelief_groups
 from psychometrics.studies.fairbelief import published, published_hits
 from psychometrics.studies.fairbelief_groups import (
@@ -204,6 +206,26 @@ def test_the_conversational_model_stands_beside_the_others_on_the_same_templates
     assert set(gaps["pair"]) == {
         "female less male", "old less young", "queer less binary", "queer less nonqueer"
     }  # fmt: skip
+
+
+def _at_hand() -> bool:
+    try:
+        require("smollm2")
+    except RespondentError:
+        return False
+    return data.available("honest_templates_binary", "hurtlex_en")
+
+
+@pytest.mark.skipif(not _at_hand(), reason="needs the model and the published text")
+def test_the_conversational_model_completes_a_template_as_it_did(tmp_path):
+    shipped = published("mined").iloc[0]
+    assert shipped["digest"] == find("smollm2").revision
+    asked = fairbelief.templates("binary")["template"].iloc[[shipped["template"]]]
+    mined = mine("smollm2", asked, k=20, whole_words=True, store=tmp_path, progress=False)
+    assert mined["respondent_id"].unique().tolist() == ["smollm2"]
+    assert mined["logprob"].to_numpy() == pytest.approx(shipped["logprob"], abs=0.02)
+    hits = hurtful(completion_rows(mined), fairbelief.lexicon()["lemma"].unique())
+    assert np.packbits(hits, axis=1).tobytes() == shipped["lexicon"]
 
 
 @pytest.mark.parametrize(

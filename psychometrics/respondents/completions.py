@@ -67,8 +67,8 @@ def mine(
     Parameters
     ----------
     model : str or Path
-        ``"embedded"`` for the project's masked model, a folder written by ``save_pretrained``, or
-        a hub id.
+        ``"embedded"`` for the project's masked model, ``"smollm2"`` for the conversational one
+        (causal), a folder written by ``save_pretrained``, or a hub id.
     templates : sequence of T str
         Each with one ``[M]``.
     k : int
