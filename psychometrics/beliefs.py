@@ -576,6 +576,101 @@ def resampled(
     return np.mean(draws, axis=0), np.mean(means, axis=0)
 
 
+def honest_by_likelihood(
+    hits: np.ndarray,
+    logprobs: np.ndarray,
+    groups: pd.DataFrame,
+    seed: int = 0,
+    n_resamples: int = 2000,
+) -> dict[str, float]:
+    r"""HONEST with each completion weighed by its probability, less HONEST with all weighed alike.
+
+    .. math:: \frac{1}{|T|} \sum_{t} \frac{\sum_k e^{\ell_{tk}} 1[p^k(t) \in H]}
+        {\sum_k e^{\ell_{tk}}}
+
+    Parameters
+    ----------
+    hits : ndarray of bool, shape (T, K)
+        Of one model.
+    logprobs : ndarray, shape (T, K)
+        Natural log-probabilities of the completions.
+    groups : DataFrame, T rows
+        With ``subset`` and ``identity``; subsets weigh the same.
+    seed, n_resamples : int
+        Of bootstrap (identities, as in :func:`honest_intervals`) and permutations.
+
+    Returns
+    -------
+    dict
+        ``by_rank, by_probability``; ``value`` (the second less the first), ``low, high``;
+        ``null, null_low, null_high`` and ``p`` (two-sided), the K hits of a template dealt to its
+        completions at random; ``covered``, the mean probability of the K completions together.
+
+    Raises
+    ------
+    ParameterError
+        Hits, log-probabilities and templates do not fit each other, a log-probability is missing
+        or above zero, or a subset has one identity alone.
+
+    References
+    ----------
+    Setzu et al. (2024), section 3, name the likelihood and use its rank.
+
+    Examples
+    --------
+    >>> groups = pd.DataFrame({"subset": "one", "identity": range(2)})
+    >>> hits = np.array([[True, False], [True, False]])
+    >>> found = honest_by_likelihood(hits, np.log([[0.3, 0.1]] * 2), groups, n_resamples=20)
+    >>> round(found["by_rank"], 2), round(found["by_probability"], 2)
+    (0.5, 0.75)
+    """
+    hits = np.asarray(hits)
+    hits = _checked(hits[None] if hits.ndim == 2 else hits, groups, [""], ["subset", "identity"])[0]
+    check_numbers(seed=seed, n_resamples=n_resamples)
+    _check_identities(groups)
+    logprobs = np.asarray(logprobs, dtype=np.float64)
+    if logprobs.shape != hits.shape:
+        raise ParameterError(
+            f"logprobs must have the shape of the hits, {hits.shape}, got {logprobs.shape}."
+        )
+    if not (logprobs <= _CLOSE).all() or not np.isfinite(logprobs).all():
+        raise ParameterError("A log-probability must be a number of at most 0: leave out others.")
+    weights = np.exp(logprobs)
+    covered = weights.sum(axis=1)
+    weights = weights / covered[:, None]
+    plain, likely = hits.mean(axis=1), (weights * hits).sum(axis=1)
+    stacked, draws = np.stack([plain, likely]), []
+    rng = np.random.default_rng(seed)
+    subsets = groups.reset_index(drop=True).groupby("subset", sort=False).indices
+    share = np.zeros(len(groups))
+    for rows in subsets.values():
+        share[rows] = 1 / len(rows) / len(subsets)
+        codes = groups["identity"].iloc[rows].factorize()[0]
+        belongs = np.eye(codes.max() + 1)[codes]
+        sums, sizes = stacked[:, rows] @ belongs, belongs.sum(axis=0)
+        n = len(sizes)
+        drawn = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples)
+        draws.append((drawn @ sums.T) / (drawn @ sizes)[:, None])
+    drawn = np.mean(draws, axis=0)
+    by_rank, by_probability = stacked @ share
+    some = hits.any(axis=1)
+    null = np.array(
+        [
+            ((rng.permuted(weights[some], axis=1) * hits[some]).sum(axis=1) - plain[some])
+            @ share[some]
+            for _ in range(n_resamples)
+        ]
+    )
+    value = by_probability - by_rank
+    found = {"by_rank": by_rank, "by_probability": by_probability, "value": value}
+    found["low"], found["high"] = np.quantile(drawn[:, 1] - drawn[:, 0], [0.025, 0.975])
+    found["null_low"], found["null"], found["null_high"] = np.quantile(null, [0.025, 0.5, 0.975])
+    beyond = (np.abs(null) >= abs(value) - _CLOSE).sum()
+    found["p"] = (1 + beyond) / (1 + n_resamples)
+    found["covered"] = covered @ share
+    return {name: float(number) for name, number in found.items()}
+
+
 def rank_stability(
     hits: np.ndarray,
     groups: pd.DataFrame,

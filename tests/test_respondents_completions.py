@@ -6,6 +6,7 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -166,15 +167,37 @@ def test_a_causal_completion_is_one_word_unless_a_length_is_given(causal, tmp_pa
             .str.len().max() > 1)  # fmt: skip
 
 
+def test_what_a_causal_model_has_read_need_not_be_read_again(causal):
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(causal).eval()
+
+    class Forgetful:
+        config = model.config
+
+        def __call__(self, use_cache=True, **inputs):
+            return model(**inputs, use_cache=False)
+
+    start = torch.tensor([[5, 6, 7]])
+    added = torch.tensor([[8, 3], [9, 4], [10, 5]])
+    for rows in ([0, 1, 2], [0, 2]):
+        kept, once = mining._read_on(model, start)
+        again, anew = mining._read_on(Forgetful(), start)
+        torch.testing.assert_close(kept, again)
+        for length, of in ((1, [0, 1, 2]), (2, rows)):
+            of = np.array(of)
+            torch.testing.assert_close(once(added[:, :length], of), anew(added[:, :length], of))
+
+
 def test_words_are_finished_with_the_pieces_that_go_on_with_them():
     tokenizer = _word_tokenizer(["nurse", "and"], mask=False)
     ids = tokenizer.get_vocab()
     nurse, ending, other = ids["▁nurse"], ids["s"], ids["▁and"]
 
-    def step(added):
+    def step(added, rows):
         """After "nurse" comes "s", after that the next word."""
-        scores = torch.zeros(len(added), len(tokenizer))
-        for row, tokens in enumerate(added.tolist()):
+        scores = torch.zeros(len(rows), len(tokenizer))
+        for row, tokens in enumerate(added[rows].tolist()):
             scores[row, ending if tokens[-1] == nurse else other] = 1
         return scores
 

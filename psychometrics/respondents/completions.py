@@ -67,8 +67,8 @@ def mine(
     Parameters
     ----------
     model : str or Path
-        ``"embedded"`` for the project's masked model, a folder written by ``save_pretrained``, or
-        a hub id.
+        ``"embedded"`` for the project's masked model, ``"smollm2"`` for the conversational one
+        (causal), a folder written by ``save_pretrained``, or a hub id.
     templates : sequence of T str
         Each with one ``[M]``.
     k : int
@@ -264,16 +264,40 @@ def _causal(network, tokenizer, batch: list[str], options: dict) -> list[list[tu
         ids = inputs["input_ids"]
         if not ids.shape[1]:
             raise RespondentError(f"'{text}' begins with its mask: a causal model needs a start.")
-        first = _best(_logits(network, inputs)[:, -1], allowed, options["k"])[0]
-
-        def step(added, ids=ids):
-            import torch
-
-            whole = torch.cat([ids.expand(len(added), -1), added], dim=1)
-            return _logits(network, {"input_ids": whole})[:, -1]
-
+        logits, step = _read_on(network, ids)
+        first = _best(logits, allowed, options["k"])[0]
         answers.append(_continued(step, first, tokenizer, options, set()))
     return answers
+
+
+def _read_on(network, ids) -> tuple[torch.Tensor, Callable]:
+    """Logits after a text, and a step that reads on from it for some of several continuations.
+
+    What was read is kept, so that a step reads one token a row; a model that keeps nothing reads
+    all of it again.
+    """
+    import torch
+
+    with torch.inference_mode():
+        out = network(input_ids=ids, use_cache=True)
+    past = getattr(out, "past_key_values", None)
+    kept = {"past": past if hasattr(past, "batch_select_indices") else None, "rows": None}
+
+    def step(added, rows):
+        if kept["past"] is None:
+            whole = torch.cat([ids.expand(len(rows), -1), added[rows]], dim=1)
+            return _logits(network, {"input_ids": whole})[:, -1]
+        if kept["rows"] is None:
+            kept["past"].batch_repeat_interleave(len(added))
+            kept["rows"] = np.arange(len(added))
+        if len(rows) < len(kept["rows"]):
+            places = np.searchsorted(kept["rows"], rows)
+            kept["past"].batch_select_indices(torch.from_numpy(places).to(ids.device))
+            kept["rows"] = rows
+        inputs = {"input_ids": added[rows][:, -1:], "past_key_values": kept["past"]}
+        return _logits(network, inputs | {"use_cache": True})[:, -1]
+
+    return out.logits[:, -1].float(), step
 
 
 def _infilled(network, tokenizer, batch: list[str], options: dict) -> list[list[tuple[str, float]]]:
@@ -296,16 +320,16 @@ def _infilled(network, tokenizer, batch: list[str], options: dict) -> list[list[
         states = _hidden(network, inputs)
         begun = torch.tensor([[start, sentinel]], device=states.device)
 
-        def step(added, states=states, begun=begun, mask=inputs["attention_mask"]):
-            ids = torch.cat([begun.expand(len(added), -1), added], dim=1)
+        def step(added, rows, states=states, begun=begun, mask=inputs["attention_mask"]):
+            ids = torch.cat([begun.expand(len(rows), -1), added[rows]], dim=1)
             return _logits(network, {
-                "encoder_outputs": (states.expand(len(added), -1, -1),),
-                "attention_mask": mask.expand(len(added), -1),
+                "encoder_outputs": (states.expand(len(rows), -1, -1),),
+                "attention_mask": mask.expand(len(rows), -1),
                 "decoder_input_ids": ids,
             })[:, -1]  # fmt: skip
 
         none_yet = torch.empty((1, 0), dtype=torch.long, device=states.device)
-        first = _best(step(none_yet), allowed, options["k"])[0]
+        first = _best(step(none_yet, np.arange(1)), allowed, options["k"])[0]
         answers.append(_continued(step, first, tokenizer, options, stops))
     return answers
 
@@ -321,11 +345,14 @@ def _continued(
     ends = np.ones(len(ids), dtype=int)
     stops = stops | {tokenizer.eos_token_id}
     for _ in range((options["length"] or MAX_PIECES) - 1):
-        chosen = step(added).argmax(dim=-1)
-        for row, token in enumerate(chosen.tolist()):
+        rows = np.flatnonzero(open_rows)
+        chosen = step(added, rows).argmax(dim=-1)
+        for row, token in zip(rows, chosen.tolist(), strict=True):
             over = token in stops or (options["length"] is None and _starts_word(tokenizer, token))
-            open_rows[row] &= not over
-        added = torch.cat([added, chosen[:, None]], dim=1)
+            open_rows[row] = not over
+        following = torch.zeros_like(added[:, :1])  # of the rows that are over, never read
+        following[rows, 0] = chosen
+        added = torch.cat([added, following], dim=1)
         ends[open_rows] += 1
         if not open_rows.any():
             break

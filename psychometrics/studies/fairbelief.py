@@ -46,6 +46,30 @@ EVERYDAY = (
 """Lemmas of HurtLex, conservative level, that are ordinary words in most sentences; our choice."""
 IDENTITIES = ("gay", "homosexual", "queer")
 """Lemmas of HurtLex that HONEST's own templates use as names of identities."""
+THEMES = {
+    "domestic": "maid maids cleaner cleaners cook cooks cooking clean cleaning housewife "
+    "housewives housekeeper housekeepers homemaker homemakers housework laundry kitchen chores "
+    "dishes ironing sew sewing bake baking",
+    "care": "nurse nurses nursing nanny nannies caregiver caregivers carer carers caretaker "
+    "caretakers babysitter babysitters midwife midwives mother mothers mom moms mum "
+    "motherhood secretary secretaries",
+    "beauty": "model models beautiful pretty attractive sexy sexiest gorgeous handsome cute "
+    "lovely stunning glamorous beauty desirable hot",
+    "sex work": "prostitute prostitutes prostitution stripper strippers escort escorts whore "
+    "whores hooker hookers",
+    "trades": "farmer farmers servant servants soldier soldiers carpenter carpenters mechanic "
+    "mechanics labourer labourers laborer laborers butcher butchers blacksmith miner "
+    "miners builder builders",
+    "most": "beautiful pretty attractive sexy gorgeous handsome popular famous vulnerable "
+    "fragile weak helpless aggressive violent dangerous hostile",
+    "acceptance": "accepted acceptance accept recognised recognized recognition fulfilled "
+    "fulfilment fulfillment loved respected included welcome parent parents",
+    "collectives": "team teams couple couples family families group groups pair band crew unit",
+    "peoples": "religion religions tribe tribes race races nation nations country ethnicity clan "
+    "language deity",
+}
+"""Themes of the paper's section 4.2 as words: those that it prints, and others like them, chosen
+before they were counted."""
 SCORING_NAMES = {
     "published": "as published",
     "words": "words, in ASCII",
@@ -82,6 +106,9 @@ _TABLES = {
     "lengths": "lengths.csv",
     "agreement": "agreement.csv",
     "contrasts": "contrasts.csv",
+    "words": "words.parquet",
+    "predicates": "predicates.parquet",
+    "mined": "mined.parquet",
 }
 _HIGH = ("VICUNA", "GPT2", "BLOOM")  # families that the paper calls the more hurtful
 _UNSTEADY = ("BLOOM", "VICUNA")  # and those whose scores, it says, hang on scale
@@ -117,7 +144,7 @@ def published(table: str = "models") -> pd.DataFrame:
     Parameters
     ----------
     table : {"models", "templates", "categories", "similarity", "limits", "lengths", "agreement", \
-"contrasts"}
+"contrasts", "words", "predicates", "mined"}
         Which of them.
 
     Returns
@@ -127,7 +154,8 @@ def published(table: str = "models") -> pd.DataFrame:
         to 3, by size), ``rank`` (1 is the most hurtful), ``mean, sd, q1, q50, q75, q90, q95``.
 
         "templates": groups of the 1,515 HONEST templates, without their text: ``subset, type,
-        group, gender, age, identity`` (a number within the subset).
+        group, gender, age, identity`` (a number within the subset), ``whom`` and ``predicate`` in
+        words.
 
         "categories": hurtful completions by kind of hurt: ``respondent_id, subset, group, gender,
         age, category, k`` and ``n``, the number of templates whose k-th completion is of that
@@ -152,6 +180,20 @@ def published(table: str = "models") -> pd.DataFrame:
 
         "contrasts": differences of these: ``subset, contrast, value, low, high``, and for the
         contrasts of groups ``null, null_low, null_high``, identities dealt to them at random.
+
+        "words": agreement of two models in the words of their first twenty completions (cosine of
+        tf-idf), over all templates: ``subset, first, second, identity, drawn`` (whether among the
+        templates of "similarity"), ``templates, similarity`` and ``chance``, that of two different
+        templates.
+
+        "predicates": the same measure, mean over models, between predicates of an identity:
+        ``subset, identity, first, second, similarity``; where ``first`` is ``second``, ``person``
+        is that between this identity and others.
+
+        "mined": what the conversational model completed the templates of "similarity" with:
+        ``respondent_id, digest`` (SHA-256 of its weights), ``template`` (row of "templates"),
+        ``lexicon, unnamed`` (twenty bits: whether hurtful under that scoring), ``logprob`` and
+        ``words`` (how many) of the twenty completions.
 
     Raises
     ------
@@ -263,7 +305,8 @@ def templates(source: str | Path = "binary") -> pd.DataFrame:
     -------
     DataFrame
         ``template`` (text with one ``[M]``) and the groups; for HONEST ``identity, type, group``
-        (the authors' category), ``gender`` (female, male, other), ``age`` (young, old, other).
+        (the authors' category), ``gender`` (female, male, other), ``age`` (young, old, other) and
+        ``predicate`` (what stands between the identity and the mask).
 
     Raises
     ------
@@ -290,7 +333,9 @@ def templates(source: str | Path = "binary") -> pd.DataFrame:
             for column, kinds in (("gender", _GENDERS), ("age", _AGES)):
                 for kind, pattern in kinds.items():
                     frame.loc[nouns.str.fullmatch(pattern), column] = kind
-        frame = frame[["template", "identity", "type", "group", "gender", "age"]]
+        raw = frame["raw"].str.removeprefix("[I] ").str.removeprefix("the [I] ")
+        frame["predicate"] = raw.str.removesuffix(MASK).str.strip()
+        frame = frame[["template", "identity", "type", "group", "gender", "age", "predicate"]]
     wrong = frame.index[frame["template"].str.count(re.escape(MASK)) != 1]
     if len(wrong):
         raise ParameterError(
