@@ -378,7 +378,7 @@ def _answers(null: str, pairs: tuple, base: str, layers: int | None, number: int
         known = _shipped_vectors(pairs) if base == SMOLLM2 and layers is None else None
         hidden = _encoded(base, pairs) if known is None else known
     else:
-        hidden = _encode(base, pairs, number)
+        hidden = prompt_vectors(base, pairs, number)
     if layers is not None and layers >= len(hidden):
         raise ParameterError(f"{base} has {len(hidden) - 1} layers, not {layers}.")
     vectors = hidden[-1 if layers is None else layers]
@@ -397,13 +397,29 @@ def _random_head(vectors: np.ndarray, rng: np.random.Generator, linear: bool = F
 
 @functools.lru_cache(maxsize=4)
 def _encoded(base: str, pairs: tuple) -> np.ndarray:
-    return _encode(base, pairs)
+    return prompt_vectors(base, pairs)
 
 
-def _encode(base: str, pairs: tuple, number: int | None = None) -> np.ndarray:
-    """Vectors of the pairs' first tokens after every layer, shape (layers + 1, prompts, width).
+def prompt_vectors(base: str, pairs: tuple, number: int | None = None) -> np.ndarray:
+    """What an untouched model makes of prompts: the vectors that a random head is put on.
 
-    By the encoder, or by one of its shape with random weights if it has a number.
+    Parameters
+    ----------
+    base : str
+        ``"embedded"``, ``"smollm2"``, a folder or a hub id.
+    pairs : tuple of (premise, hypothesis)
+    number : int, optional
+        Seed of random weights of the same shape, in the place of the model's own.
+
+    Returns
+    -------
+    ndarray of float32, shape (layers + 1, prompts, width)
+        After every layer, of the first token by an encoder and of the last by a decoder.
+
+    Examples
+    --------
+    >>> prompt_vectors("embedded", (("I feel calm.", "It rarely happens."),)).shape
+    (7, 1, 384)
     """
     import torch
     from transformers import AutoModel

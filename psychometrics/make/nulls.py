@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from safetensors.numpy import save_file
 
-from ..nulls import SHIPPED, VECTORS, _encode, null_answers
+from ..nulls import SHIPPED, VECTORS, null_answers, prompt_vectors
 from ..paths import cache_dir, data_dir
 from ..prompts import prompts
 from ..questionnaires import load_questionnaire
@@ -51,7 +51,7 @@ def _main() -> None:
 def decoder_vectors() -> None:
     """Keep the untouched decoder's last vector of every prompt."""
     pairs = _pairs()
-    vectors = _encode(SMOLLM2, tuple(dict.fromkeys(pairs)))[-1]
+    vectors = prompt_vectors(SMOLLM2, tuple(dict.fromkeys(pairs)))[-1]
     keys = [list(bytes.fromhex(key_of(*pair))) for pair in dict.fromkeys(pairs)]
     held = {"keys": np.array(keys, dtype="uint8"), "vectors": vectors.astype("float16")}
     save_file(held, data_dir() / VECTORS)

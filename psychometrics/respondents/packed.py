@@ -108,14 +108,12 @@ def unpacked(file: Path, digest: str) -> Path:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    from .loading import quietly
-
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         try:
             # Its progress bar has no switch of its own.
             hushed = contextlib.redirect_stderr(io.StringIO())
-            with quietly(), hushed, warnings.catch_warnings():
+            with hushed, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 options = {"gguf_file": file.name, "trust_remote_code": False}
                 tokenizer = AutoTokenizer.from_pretrained(file.parent, **options)
