@@ -124,8 +124,9 @@ def test_a_reply_in_json_has_its_schema_sent_along_and_is_read(tmp_path):
     for how in ("lines", "json", "json_schema"):
         with scripted([], reply=reply) as (url, seen, _):
             answers = ask_chat(
-                FOUR, "m", base_url=url, store=tmp_path, reply=how, runs=1, batch_size=3
-            )
+                FOUR, "m", base_url=url, store=tmp_path, reply=how, runs=1, batch_size=3,
+                concurrency=1,
+            )  # fmt: skip
         assert answers["value"].tolist() == [4.0] * 4
         assert set(answers["reply"]) == {how}
         asked[how] = seen  # of each form anew: another form is another request
