@@ -260,7 +260,7 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
         (["ask", "gad7", "-c", "role"], "name=value, got 'role'"),
         (["ask", "gad7", "--store", __file__], "test_cli.py is a file, and no store: name another"),
         (["ask", "gad7", "gad7"], "gad7 is given twice: keep one"),
-        (["scores", "ipip20", "--respondents", "minilm-mnli-l3-s16"], "no prompts; add templates"),
+        (["scores", "ipip50", "--respondents", "minilm-mnli-l3-s16"], "no prompts; add templates"),
         (["scores", "ipip20", "--mode", "simulated"], "--respondents are a number, got 'embedded'"),
         (["scores", "ipip20", "two_axes", "--mode", "simulated"], "score them one by one"),
         (
