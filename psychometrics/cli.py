@@ -42,6 +42,10 @@ Conditions = Annotated[
     list[str] | None,
     typer.Option("--condition", "-c", help="name=value of the mode, such as role=hero."),
 ]
+Plot = Annotated[
+    Path | None,
+    typer.Option(help="Draw the scores, too: two axes as a compass. A .png, .svg or .pdf file."),
+]
 Dtype = Annotated[
     Literal["float32", "bfloat16"] | None, typer.Option(help="Precision of the models.")
 ]
@@ -120,8 +124,10 @@ def _scores(
         float | None, typer.Option(help="Of the two-way normalisation of prompts.")
     ] = None,
     items: Annotated[bool, typer.Option("--items", help="Scores of items, not scales.")] = False,
+    plot: Plot = None,
 ) -> None:
     """Print scores as CSV, asking what is not in the store yet."""
+    _check_plot(plot)
     loaded = [pm.load_questionnaire(name) for name in questionnaires]
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
         raise ParameterError("Some of these have scales, others categories: score them one by one.")
@@ -129,7 +135,9 @@ def _scores(
         raise ParameterError(f"temperature must be a positive number, got {temperature:g}.")
     answers = _asked(loaded, respondents, mode, condition, store, dtype)
     how = {"score": score, "temperature": temperature}
-    _print_scores(answers, loaded, items, {k: v for k, v in how.items() if v is not None})
+    how = {k: v for k, v in how.items() if v is not None}
+    _print_scores(answers, loaded, items, how)
+    _draw(answers, loaded, plot, how)
     _exit(answers)
 
 
@@ -139,11 +147,24 @@ def _fill_in(
     name: Annotated[str, typer.Option(help="What you want to be called.")] = "me",
     store: Store = None,
     items: Annotated[bool, typer.Option("--items", help="Answers, not scale scores.")] = False,
+    plot: Plot = None,
 ) -> None:
-    """Answer a questionnaire yourself; one may go back, stop and go on later."""
-    loaded = [pm.load_questionnaire(questionnaire)]
+    """Answer a questionnaire yourself; one may go back, stop and go on later.
+
+    `diagnostic` is the test of inference that people and models were given, `diagnostic-mn` its
+    part MN.
+    """
+    _check_plot(plot)
+    first, _, category = questionnaire.partition("-")
+    if first == "diagnostic":
+        from .studies.diagnostic import questionnaire as diagnostic
+
+        loaded = [diagnostic(category.upper() or None)]
+    else:
+        loaded = [pm.load_questionnaire(questionnaire)]
     answers = pm.ask(loaded, [name], store=store, mode="human", progress=False)
     _print_scores(answers, loaded, items, {})
+    _draw(answers, loaded, plot, {})
 
 
 @app.command("population")
@@ -252,6 +273,60 @@ def _print_scores(answers, questionnaires, items: bool, how: dict) -> None:
     else:
         table = pm.scale_scores(answers, questionnaires=questionnaires, **how)
     table.to_csv(sys.stdout, index=False, float_format="%.6f")
+
+
+def _check_plot(path: Path | None) -> None:
+    """Refuse a picture that cannot be written before anything is asked."""
+    if path is None:
+        return
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ParameterError(f"{path}: end the picture's name in .png, .svg or .pdf.")
+    if not path.absolute().parent.is_dir():
+        raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
+
+
+def _draw(answers, questionnaires, path: Path | None, how: dict) -> None:
+    """Two axes as a compass, other categories and scales as points in their ranges."""
+    if path is None:
+        return
+    import matplotlib.pyplot as plt
+
+    pm.figures.style()
+    figure, axes = plt.subplots(
+        len(questionnaires),
+        figsize=(7, 4.5 * len(questionnaires)),
+        squeeze=False,
+        layout="constrained",
+    )
+    for questionnaire, ax in zip(questionnaires, axes.flat, strict=True):
+        own = answers[answers["questionnaire"] == questionnaire.id]
+        if questionnaire.categories:
+            scores, by = pm.scoring.category_scores(own, questionnaire), "category"
+        else:
+            scores, by = pm.scale_scores(own, questionnaires=questionnaire, **how), "scale"
+            scores = scores.groupby(["respondent_id", "scale"], sort=False, as_index=False)
+            scores = scores["score"].mean()  # over runs
+            if "term" not in answers:
+                spans = [questionnaire.span(questionnaire.scale(s)) for s in scores["scale"]]
+                scores[["low", "high"]] = spans
+            titles = {scale.id: scale.title for scale in questionnaire.scales}
+            scores["scale"] = scores["scale"].map(titles)
+        if scores["score"].isna().all():
+            raise ParameterError(
+                f"{questionnaire.id} has no score to draw yet: answer every question."
+            )
+        if len(questionnaire.categories) == 2 and (scores["low"] < 0).all():
+            pm.figures.compass(scores.dropna(subset="score"), *questionnaire.categories, ax=ax)
+        else:
+            pm.figures.ranges(scores, by, ax=ax)
+        ax.set_title(questionnaire.short_title)
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be written ({error.strerror}).") from None
+    finally:
+        plt.close(figure)
+    typer.echo(f"drawn in {path}", err=True)
 
 
 def _exit(answers) -> None:

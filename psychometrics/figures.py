@@ -372,6 +372,60 @@ def profile(scores: pd.DataFrame, ax: Axes | None = None, label: str = "scale sc
     return ax
 
 
+def ranges(
+    scores: pd.DataFrame, by: str = "category", ax: Axes | None = None, label: str = "score"
+) -> Axes:
+    """Scores as points between the least and the greatest that they can be, in a row each.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        ``respondent_id, score`` and the column named in ``by``; ``low, high`` draw the ranges,
+        where they are known. Rows without a score have no point.
+    by : str
+        The column that names a row, such as category or scale.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+    label : str
+        Name of the score, with its unit.
+
+    Returns
+    -------
+    Axes
+        Up to eight respondents have a colour, a marker and a name, more of them neither.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, or nobody has a score.
+    """
+    ax = ax or plt.gca()
+    if missing := [name for name in ("respondent_id", by, "score") if name not in scores]:
+        raise ParameterError(f"The scores have no column '{missing[0]}': add it.")
+    if scores["score"].isna().all():
+        raise ParameterError("There is no score to draw: not every question has an answer.")
+    rows = list(dict.fromkeys(scores[by]))
+    place = {name: len(rows) - 1 - number for number, name in enumerate(rows)}
+    if {"low", "high"} <= set(scores):
+        limits = scores.groupby(by, sort=False)[["low", "high"]].first().dropna()
+        ax.barh([place[name] for name in limits.index], limits["high"] - limits["low"],
+                left=limits["low"], height=0.5, color="#E5E5E5", zorder=0)  # fmt: skip
+    people = list(dict.fromkeys(scores["respondent_id"]))
+    few = len(people) <= len(PALETTE)
+    for number, name in enumerate(people):
+        part = scores[scores["respondent_id"] == name].dropna(subset="score")
+        shift = (number - (len(people) - 1) / 2) * 0.4 / max(len(people), 2)
+        ax.plot(part["score"], part[by].map(place) - shift, linestyle="none", markersize=7,
+                marker=MARKERS[number % len(MARKERS)] if few else "o", alpha=1 if few else 0.5,
+                color=PALETTE[number] if few else "grey", label=name)  # fmt: skip
+    ax.set_yticks(list(place.values()), list(place))
+    edge = 0.6 if len(rows) > 1 else 1.5
+    ax.set(ylim=(-edge, len(rows) - 1 + edge), xlabel=label)
+    if few:
+        ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return ax
+
+
 def overview(
     curves: pd.DataFrame, scores: pd.DataFrame, label: str, axes: tuple[Axes, Axes]
 ) -> tuple[Axes, Axes]:

@@ -8,6 +8,8 @@ is recorded, never guessed.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 import string
 import unicodedata
@@ -63,22 +65,128 @@ WORDINGS = {
 """User prompts: v1 has the structure of the paper's own, v2 to v5 that of the four it compares."""
 
 THINK = "Think it through step by step, in words, before you choose."
+REPLIES = ("lines", "json", "json_schema", "choice")
+"""How replies are to be written; ``json_schema`` also gives an endpoint their form, and ``choice``
+is for a single statement, answered by the choice alone."""
 LABELS = ("numeric", "alphabetical")
 ORDERS = ("given", "reversed", "shuffled")
 FORM = "Write one line for each statement: its number, a colon, the label you choose."
-"""Last sentence of the system text; a way of asking that reads no lines puts its own there."""
+"""Last sentence of the system text, where the reply is in lines."""
+_ENGLISH = {
+    "range": "labels from {first} to {last}",
+    "own range": "the labels given",
+    "levels": "The scale: {options}.",
+    "own levels": "Each has its own options.",
+    "things": "statements",
+    "think": THINK,
+    "alone": "Write nothing else.",
+    "explain": "Explain yourself first.",
+    "lines": FORM,
+    "json": (
+        "Write one JSON object: each statement's number as a key and the label you choose as its "
+        "value, as in {example}."
+    ),
+    "choice": "Reply with your choice alone.",
+    "last": "Put these lines at the end.",
+    "last json": "Put it at the end.",
+    "explained json": 'Explain yourself first, under the key "explanation".',
+    "cipher": (
+        "We write in a Caesar cipher: each letter is moved {places} places on in the alphabet, "
+        "digits stay. Read my message so, and reply in the same cipher."
+    ),
+}
+_SPANISH = {
+    "range": "etiquetas de {first} a {last}",
+    "own range": "las etiquetas dadas",
+    "levels": "La escala: {options}.",
+    "own levels": "Cada una tiene sus propias opciones.",
+    "things": "afirmaciones",
+    "think": "Razone paso a paso, con palabras, antes de elegir.",
+    "alone": "No escriba nada más.",
+    "explain": "Primero explique su respuesta.",
+    "lines": (
+        "Escriba una línea por cada afirmación: su número, dos puntos, la etiqueta que elija."
+    ),
+    "json": (
+        "Escriba un objeto JSON: como clave el número de cada afirmación y como valor la etiqueta "
+        "que elija, como en {example}."
+    ),
+    "choice": "Responda solo con su elección.",
+    "last": "Ponga estas líneas al final.",
+    "last json": "Póngalo al final.",
+    "explained json": 'Primero explique su respuesta, con la clave "explanation".',
+    "cipher": (
+        "Escribimos en cifrado César: cada letra se mueve {places} lugares en el alfabeto, los "
+        "números quedan. Lea así mi mensaje y responda en el mismo cifrado."
+    ),
+}
+_LANGUAGES = {
+    "en": {**_ENGLISH, "wordings": WORDINGS, "roles": ROLES},
+    "es": {
+        **_SPANISH,
+        "wordings": {
+            "v1": (
+                "Responda solo con {range}. {instructions} {levels}\n"
+                "Estas son las {things}; dé una puntuación a cada una:\n{statements}"
+            ),
+            "v2": (
+                "Abajo se describe a una persona en pocas palabras cada vez. Lea cada descripción "
+                "y diga cuánto se le parece a usted esa persona. {instructions} {levels}\n"
+                "Responda a todas, aunque no tenga seguridad.\n{statements}"
+            ),
+            "v3": (
+                "Estas {things} tratan de usted:\n{statements}\n"
+                "Elija entre estas opciones cuánto se ajusta cada una a usted. {levels}"
+            ),
+            "v4": (
+                "Siguen algunas características que pueden ser suyas o no. Valore su acuerdo con "
+                "cada una en la escala dada: {levels}\n"
+                "Estas son las {things}; dé una puntuación a cada una:\n{statements}"
+            ),
+            "v5": (
+                "Siguen algunas características que pueden ser suyas o no. ¿Hasta qué punto está "
+                "de acuerdo? Use la escala dada: {levels}\n"
+                "Estas son las {things}; dé una puntuación a cada una:\n{statements}"
+            ),
+        },
+        "roles": {
+            "default": "Usted es un asistente servicial.",
+            "none": "",
+            "ordinary": (
+                "Póngase en el lugar de una persona corriente y responda como lo haría ella."
+            ),
+            "hero": (
+                "Póngase en el lugar de un héroe, valiente y recto, y responda como lo haría él."
+            ),
+            "liar": (
+                "Póngase en el lugar de un mentiroso, que rara vez dice la verdad, y responda como "
+                "lo haría él."
+            ),
+            "psychopath": (
+                "Póngase en el lugar de un psicópata, sin piedad ni remordimiento, y responda como "
+                "lo haría él."
+            ),
+        },
+    },
+}
+"""What stands around a questionnaire, by its language; that of others is English."""
 
 _REFUSALS = re.compile(
     r"\bas an? (ai|artificial|(large )?language model|assistant|chatbot|machine)\b"
     r"|\b(i|we) (am|'m|are) (sorry|unable|not able|just an? (ai|language model))"
     r"|\bi'm (sorry|unable|not able|just an? (ai|language model))"
     r"|\bi (cannot|can't|can not|won't|will not|must decline|prefer not|do not wish|refuse)\b"
-    r"|\bi (do not|don't) have (any )?(personal|feelings|emotions|opinions|beliefs|experiences)",
+    r"|\bi (do not|don't) have (any )?(personal|feelings|emotions|opinions|beliefs|experiences)"
+    r"|\bcomo (un |una )?(modelo de lenguaje|inteligencia artificial|ia|asistente)\b|\blo siento\b"
+    r"|\bno (puedo|tengo (sentimientos|emociones|opiniones|experiencias|creencias))\b",
     re.IGNORECASE,
 )
 _LINE = re.compile(
-    r"(?:(?:statement|question|item|number|no\.?)\s*)?#?\(?(\d{1,4})\)?\s*(?:[:=)\]–]|\.\s|\s-\s)\s*(.+)",
+    r"(?:(?:statement|question|item|number|no\.?|afirmación|pregunta|ítem|número)\s*)?#?\(?(\d{1,4})\)?\s*(?:[:=)\]–]|\.\s|\s-\s)\s*(.+)",
     re.IGNORECASE,
+)
+_SAID_BEFORE = re.compile(
+    r"^(the |la )?(score|answer|choice|rating|option|puntuación|respuesta|opción)( is| es)? (?=\S)"
 )
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
@@ -88,7 +196,7 @@ _CORRECTION = re.compile(
 )
 
 
-def _role_text(role: str) -> str:
+def _role_text(role: str, roles: dict[str, str] = ROLES) -> str:
     """System text of a role, or the text itself if it is not a name in ``ROLES``.
 
     Raises
@@ -103,8 +211,8 @@ def _role_text(role: str) -> str:
     >>> _role_text("You are a sailor.")
     'You are a sailor.'
     """
-    if role in ROLES:
-        return ROLES[role]
+    if role in roles:
+        return roles[role]
     if not isinstance(role, str) or " " not in role.strip():
         raise ParameterError(
             f"There is no role {role!r}: name one of {', '.join(ROLES)}, or write a sentence."
@@ -146,8 +254,9 @@ def messages(
     labels: str = "numeric",
     orders: Sequence[tuple[int, ...]] | None = None,
     cipher: int = 0,
+    reply: str = "lines",
 ) -> list[dict[str, str]]:
-    """The messages that put some items to a chat model.
+    """The messages that put some items to a chat model, in the questionnaire's language.
 
     Parameters
     ----------
@@ -164,6 +273,8 @@ def messages(
         Per item, which option stands at which place; as given if left out.
     cipher : int
         Places by which each letter of the user's message is moved on; 0 for none.
+    reply : {"lines", "json", "json_schema", "choice"}
+        Ask for a line for each statement, for one JSON object, or for the choice alone.
 
     Returns
     -------
@@ -173,7 +284,7 @@ def messages(
     Raises
     ------
     ParameterError
-        The role, wording or labels are unknown.
+        The role, wording, labels or form of the reply are unknown.
 
     References
     ----------
@@ -188,12 +299,15 @@ def messages(
     """
     if not items:
         raise ParameterError("There are no items to ask: give at least one.")
-    template = WORDINGS.get(wording, wording)
+    language = _LANGUAGES.get(questionnaire.language.partition("-")[0].lower(), _LANGUAGES["en"])
+    template = language["wordings"].get(wording, wording)
     if not isinstance(template, str) or "{statements}" not in template:
         raise ParameterError(
             f"There is no wording {wording!r}: name one of {', '.join(WORDINGS)}, or write a text "
             "with {statements} in it."
         )
+    if reply not in REPLIES:
+        raise ParameterError(f"reply must be one of {', '.join(REPLIES)}, got {reply!r}.")
     orders = orders or [tuple(range(len(questionnaire.choices(item)))) for item in items]
     shared = len({(questionnaire.choices(i), o) for i, o in zip(items, orders, strict=True)}) == 1
     shown = [
@@ -204,28 +318,89 @@ def messages(
     if not shared:
         lines = [f"{line} ({options})" for line, options in zip(lines, shown, strict=True)]
     names = option_labels(questionnaire.choices(items[0]), labels)
+    span = {"first": names[0], "last": names[-1]}
     parts = {
-        "range": f"labels from {names[0]} to {names[-1]}" if shared else "the labels given",
-        "instructions": _without_numbers(questionnaire.instructions),
-        "levels": f"The scale: {shown[0]}." if shared else "Each has its own options.",
-        "things": "statements",
+        "range": _filled(language["range"], span) if shared else language["own range"],
+        "instructions": _without_numbers(questionnaire.instructions or ""),
+        "levels": _filled(language["levels"], {"options": shown[0]})
+        if shared
+        else language["own levels"],
+        "things": language["things"],
         "statements": "\n".join(lines),
     }
     user = re.sub(r" {2,}", " ", _filled(template, parts))
     if think:
-        user = f"{THINK} {user}"
-    if think:
-        form = f"Explain yourself first. {FORM} Put these lines at the end."
-    else:
-        form = f"Write nothing else. {FORM}"
-    system = " ".join(part for part in (_role_text(role), form) if part)
+        user = f"{language['think']} {user}"
+    form = _form(language, reply, think, names[-1] if labels == "numeric" else f'"{names[-1]}"')
+    system = " ".join(part for part in (_role_text(role, language["roles"]), form) if part)
     if cipher:
-        system += (
-            f" We write in a Caesar cipher: each letter is moved {cipher} places on in the "
-            "alphabet, digits stay. Read my message so, and reply in the same cipher."
-        )
+        system += " " + _filled(language["cipher"], {"places": f"{cipher}"})
         user = caesar(user, cipher)
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+def _form(language: dict, reply: str, think: bool, label: str) -> str:
+    """What the reply is to look like."""
+    if reply in ("lines", "choice"):
+        if think:
+            return f"{language['explain']} {language[reply]} {language['last']}"
+        return f"{language['alone']} {language[reply]}"
+    form = _filled(language["json"], {"example": f'{{"1": {label}}}'})
+    if think and reply == "json":
+        return f"{language['explain']} {form} {language['last json']}"
+    return f"{language['explained json'] if think else language['alone']} {form}"
+
+
+def reply_schema(
+    questionnaire: Questionnaire,
+    items: Sequence[Item],
+    labels: str = "numeric",
+    think: bool = False,
+) -> dict:
+    """The JSON schema of a reply, as an OpenAI-compatible endpoint takes it to constrain replies.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    items : sequence of Item
+        In the order in which they are numbered.
+    labels : {"numeric", "alphabetical"}
+    think : bool
+        With an explanation before the answers.
+
+    Returns
+    -------
+    dict
+        The request's ``response_format``: an object with a key for each statement's number, whose
+        value is one of its labels.
+
+    Examples
+    --------
+    >>> from psychometrics.questionnaires import load_questionnaire
+    >>> mini = load_questionnaire("ipip20")
+    >>> form = reply_schema(mini, mini.items[:2])["json_schema"]["schema"]
+    >>> form["required"], form["properties"]["2"]
+    (['1', '2'], {'type': 'integer', 'enum': [1, 2, 3, 4, 5]})
+    """
+    properties = {"explanation": {"type": "string"}} if think else {}
+    for number, item in enumerate(items, start=1):
+        names = option_labels(questionnaire.choices(item), labels)
+        kind = "string"
+        if labels == "numeric":
+            whole = all(re.fullmatch(r"-?\d+", name) for name in names)
+            kind = "integer" if whole else "number"
+            names = [int(name) if whole else float(name) for name in names]
+        properties[f"{number}"] = {"type": kind, "enum": names}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "answers", "strict": True, "schema": schema},
+    }
 
 
 def _without_numbers(instructions: str) -> str:
@@ -287,7 +462,7 @@ def parse_reply(
     labels: str = "numeric",
     orders: Sequence[tuple[int, ...]] | None = None,
 ) -> list[tuple[str, float | None]]:
-    """Status and value of each item, from one reply.
+    """Status and value of each item, from one reply, in lines or in JSON.
 
     A statement is answered by a line with its number, a separator and the label or the whole
     text of an option (also both, if they agree), and nothing else but the statement's own text
@@ -298,6 +473,11 @@ def parse_reply(
     stands in ``<think>`` is no answer, even where the thinking never ends. Where the rest is
     missing, words of refusal make it ``refused``; a reply with no answer at all is ``unreadable``,
     an empty one ``missing``.
+
+    In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
+    its text, also within an object (``{"answers": {"1": 4}}``), or an entry of a list that has both
+    (``[{"id": 1, "answer": 4}]``). A value may be an object with an ``answer``. A key given twice
+    counts twice; of an object that is cut off the whole entries count.
 
     Parameters
     ----------
@@ -322,6 +502,8 @@ def parse_reply(
     >>> mini = load_questionnaire("ipip20")
     >>> parse_reply("1: 4\\n2: 9\\nAs an AI, I have no moods.", mini, mini.items[:3])
     [('ok', 4.0), ('out_of_range', None), ('refused', None)]
+    >>> parse_reply('{"1": 4, "2": "very accurate"}', mini, mini.items[:2])
+    [('ok', 4.0), ('ok', 5.0)]
     """
     text = (reply or "").replace("’", "'").strip()
     if not text:
@@ -334,6 +516,9 @@ def parse_reply(
         for item, order in zip(items, orders, strict=True)
     ]
     found: dict[int, set[tuple[str, float | None]]] = {}
+    text, answers = _from_json(text, readers)
+    for number, answer in answers:
+        found.setdefault(number, set()).add(answer)
     for line in text.splitlines():
         for number, answer in _numbered(line, readers):
             found.setdefault(number, set()).add(answer)
@@ -369,6 +554,7 @@ class _Reader:
         options = questionnaire.choices(item)
         names = option_labels(options, labels)
         self.statements = {_plain(item.text), _plain(questionnaire.statement(item))}
+        self.id = item.id
         self.values = {}
         for name, i in zip(names, order, strict=True):
             text = _plain(options[i].label)
@@ -382,7 +568,7 @@ class _Reader:
         for statement in self.statements:
             if plain.startswith(statement) and plain != statement:
                 plain = plain.removeprefix(statement).strip()
-        plain = re.sub(r"^(the )?(score|answer|choice|rating|option)( is)? (?=\S)", "", plain)
+        plain = re.sub(_SAID_BEFORE, "", plain)
         values = self.values.get(plain, set())
         if len(values) == 1:
             return "ok", next(iter(values))
@@ -393,6 +579,95 @@ class _Reader:
         if not values and re.fullmatch(r"[a-z]", plain) and plain not in self.names:
             return "out_of_range", None
         return "unreadable", None
+
+
+_ANSWER_KEYS = ("answer", "score", "value", "label", "rating", "choice", "option", "response",
+                "respuesta", "puntuación", "valor")  # fmt: skip
+_ITEM_KEYS = ("number", "no", "id", "item", "statement", "question", "index", "afirmación")
+_OPENING, _OPENINGS = re.compile(r"[{\[]"), 200  # brackets that are tried
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple)  # a key that is given twice stays twice
+
+
+def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list]:
+    """A reply without its JSON, and what the JSON answers: number, (status, value)."""
+    rest, answers, start = "", [], 0
+    for _ in range(_OPENINGS):
+        if (match := _OPENING.search(text, start)) is None:
+            break
+        begin = match.start()
+        content, end = _decoded(text, begin)
+        found = [] if content is None else _json_answers(content, readers)
+        rest += text[start : begin + 1 if not found else begin]
+        start = begin + 1 if not found else end
+        answers += found
+    return rest + text[start:], answers
+
+
+def _decoded(text: str, begin: int) -> tuple[object, int]:
+    """JSON that begins at a place, with where it ends; of an object cut off, its whole entries."""
+    try:
+        return _DECODER.raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        pass
+    body = text[begin:].rpartition(",")[0]
+    if text[begin] == "{" and "}" not in text[begin:] and body:
+        with contextlib.suppress(ValueError, RecursionError):
+            return _DECODER.decode(body + "}"), len(text)
+    return None, begin
+
+
+def _json_answers(content: object, readers: list[_Reader], depth: int = 0) -> list:
+    """Answers in JSON whose objects are tuples of pairs."""
+    if depth > 5:
+        return []
+    if isinstance(content, list):
+        return [answer for part in content for answer in _json_answers(part, readers, depth + 1)]
+    if not _is_object(content):
+        return []
+    said = {str(key).strip().lower(): value for key, value in content}
+    item = next((said[key] for key in _ITEM_KEYS if key in said), None)
+    value = next((said[key] for key in _ANSWER_KEYS if key in said), None)
+    if item is not None and value is not None and (number := _number_of(item, readers)):
+        return _json_answer(number, value, readers)
+    answers = []
+    for key, value in content:
+        if number := _number_of(key, readers):
+            answers += _json_answer(number, value, readers)
+        elif isinstance(value, tuple | list):
+            answers += _json_answers(value, readers, depth + 1)
+    return answers
+
+
+def _is_object(content: object) -> bool:
+    return isinstance(content, tuple)
+
+
+def _number_of(name: object, readers: list[_Reader]) -> int | None:
+    """Which statement a key or entry of JSON names: by number, id or text."""
+    text = str(name).strip()
+    match = re.fullmatch(
+        r"(?:(?:statement|question|item|q|afirmación|pregunta|ítem)[\s_]*)?(\d{1,4})\.?",
+        text, re.IGNORECASE,
+    )  # fmt: skip
+    if match:
+        return int(match[1]) if 1 <= int(match[1]) <= len(readers) else None
+    for number, reader in enumerate(readers, start=1):
+        if text == reader.id or _plain(text) in reader.statements:
+            return number
+    return None
+
+
+def _json_answer(number: int, value: object, readers: list[_Reader]) -> list:
+    if _is_object(value):
+        said = {str(key).strip().lower(): part for key, part in value}
+        value = next((said[key] for key in _ANSWER_KEYS if key in said), None)
+        if value is None:
+            return [(number, ("unreadable", None))]
+    if value is None:  # null is no answer
+        return []
+    if isinstance(value, list):
+        return [(number, ("unreadable", None))]
+    return [(number, readers[number - 1].read(str(value)))]
 
 
 def _numbered(line: str, readers: list[_Reader]) -> list[tuple[int, tuple[str, float | None]]]:

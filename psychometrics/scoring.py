@@ -11,7 +11,13 @@ import pandas as pd
 
 from .answers import check_columns
 from .exceptions import ParameterError
-from .questionnaires import Questionnaire, Scale, load_questionnaire, questionnaire_names
+from .questionnaires import (
+    Questionnaire,
+    Scale,
+    load_questionnaire,
+    perturbation,
+    questionnaire_names,
+)
 
 SCORES = ("entailment", "contrast")
 TERMS = ("source", "both")
@@ -565,7 +571,9 @@ def _loaded(questionnaires) -> list[Questionnaire]:
 def _given(questionnaires, names: Iterable[str]) -> dict[str, Questionnaire]:
     """Questionnaires of these names, by name: those given, or those that come with the project."""
     if questionnaires is None:
-        questionnaires = [name for name in names if name in questionnaire_names()]
+        questionnaires = [
+            name for name in names if name in questionnaire_names() or perturbation(name)
+        ]
     known = {questionnaire.id: questionnaire for questionnaire in _loaded(questionnaires)}
     if missing := [str(name) for name in names if name not in known]:
         raise ParameterError(

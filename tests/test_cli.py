@@ -260,7 +260,7 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
         (["ask", "gad7", "-c", "role"], "name=value, got 'role'"),
         (["ask", "gad7", "--store", __file__], "test_cli.py is a file, and no store: name another"),
         (["ask", "gad7", "gad7"], "gad7 is given twice: keep one"),
-        (["scores", "ipip20", "--respondents", "minilm-mnli-l3-s16"], "no prompts; add templates"),
+        (["scores", "ipip50", "--respondents", "minilm-mnli-l3-s16"], "no prompts; add templates"),
         (["scores", "ipip20", "--mode", "simulated"], "--respondents are a number, got 'embedded'"),
         (["scores", "ipip20", "two_axes", "--mode", "simulated"], "score them one by one"),
         (
@@ -290,3 +290,56 @@ def test_what_cannot_be_done_is_said_in_one_sentence(arguments, said, ended, mon
     lines = [line for line in errors.splitlines() if line.startswith("psychometrics: ")]
     assert len(lines) == 1
     assert said in lines[0]
+
+
+def test_a_persons_compass_and_the_profiles_of_others_are_drawn_in_one_command(command, tmp_path):
+    path = tmp_path / "me.png"
+    arguments = ["fill-in", "two_axes", "--name", "ann", "--plot", str(path)]
+    shown = CliRunner().invoke(app, arguments, input="3\n" * 20 + "\n")
+    assert shown.exit_code == 0, shown.output
+    assert path.read_bytes().startswith(b"\x89PNG")
+    path = tmp_path / "profile.svg"
+    command("scores", "ipip20", "--mode", "simulated", "--respondents", 2, "--plot", path)
+    assert "<svg" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("me.txt", "end the picture's name"), ("no/me.png", "there is no folder")]
+)
+def test_a_picture_that_cannot_be_written_is_refused_before_the_first_question(
+    ended, tmp_path, name, said
+):
+    code, shown, errors = ended("fill-in", "ipip20", "--plot", tmp_path / name)
+    assert (code, shown) == (1, "")
+    assert said in errors
+
+
+def test_who_left_early_is_told_that_there_is_nothing_to_draw(tmp_path, monkeypatch):
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
+    arguments = ["fill-in", "two_axes", "--name", "bea", "--plot", str(tmp_path / "x.png")]
+    result = CliRunner().invoke(app, arguments, input="3\nq\n")
+    assert isinstance(result.exception, ParameterError)
+    assert "answer every question" in str(result.exception)
+    assert "1 of 20" in result.stdout
+
+
+@pytest.mark.skipif(
+    not pm.data.available("glue_diagnostic"), reason="the diagnostic's sentences are not here"
+)
+def test_a_person_takes_the_diagnostics_subset_and_is_scored_right_or_wrong(tmp_path, monkeypatch):
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
+    table = pm.studies.diagnostic.item_table()
+    labels = table.loc[table["asked"] == "MN", "label"]
+    right = {"entailment": "1", "neutral": "2", "contradiction": "3"}
+    keys = [right[label] for label in labels]
+    keys[0] = "1" if keys[0] != "1" else "2"  # one wrong answer
+    result = CliRunner().invoke(
+        app, ["fill-in", "diagnostic-mn", "--plot", str(tmp_path / "x.png")],
+        input="\n".join(keys) + "\n\n",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert f"1 of {len(labels)}" in result.stdout
+    line = result.stdout.splitlines()[-1]
+    assert line.startswith("me,diagnostic-mn,human,1,morphological negation,14.000000,")
+    bad = CliRunner().invoke(app, ["fill-in", "diagnostic-xy"])
+    assert "category='XY' is unknown" in str(bad.exception)

@@ -292,3 +292,26 @@ def test_a_wright_map_has_people_left_items_right_and_infinite_ones_at_the_edge(
     assert edge[:, 1].tolist() == [4]
     assert (np.r_[inside[:, 0], edge[:, 0]] > 0).all()
     assert [t.get_text() for t in ax.texts] == ["easy", "H", "never"]
+
+
+def test_ranges_show_each_score_between_its_ends(ax):
+    scores = pd.DataFrame(
+        {"respondent_id": ["a", "a", "b", "b"], "category": ["x", "y"] * 2,
+         "score": [1.0, 2.0, np.nan, 4.0], "low": 0.0, "high": [5.0, 6.0] * 2}
+    )  # fmt: skip
+    figures.ranges(scores, ax=ax)
+    assert [(bar.get_x(), bar.get_width()) for bar in ax.patches] == [(0, 5), (0, 6)]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["x", "y"]
+    assert [line.get_xdata().tolist() for line in ax.lines] == [[1, 2], [4]]
+    with pytest.raises(ParameterError, match="no column 'scale'"):
+        figures.ranges(scores, "scale", ax=ax)
+    with pytest.raises(ParameterError, match="no score to draw"):
+        figures.ranges(scores.assign(score=np.nan), ax=ax)
+
+
+def test_ranges_of_many_have_no_names(ax):
+    scores = pd.DataFrame({"respondent_id": range(20), "scale": "x", "score": range(20)})
+    figures.ranges(scores, "scale", ax=ax)
+    assert ax.get_legend() is None
+    assert len(ax.lines) == 20
+    assert not ax.patches

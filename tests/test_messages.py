@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -18,6 +19,7 @@ from psychometrics.messages import (
     messages,
     option_labels,
     parse_reply,
+    reply_schema,
 )
 from psychometrics.questionnaires import load_questionnaire
 
@@ -232,3 +234,113 @@ def test_words_of_refusal_are_told_from_answers():
     assert _is_refusal("As an assistant, I stay neutral.")
     assert not _is_refusal("1: 4\n2: 5")
     assert not _is_refusal("I can do that: 1: 4")
+
+
+# --- replies in JSON -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ('{"1": 4, "2": 5, "3": 1}', [4, 5, 1]),
+        ('```json\n{"1": 4, "2": "5", "3": 1.0}\n```', [4, 5, 1]),
+        ('Here you are: {"1": "very accurate", "2": "2 = moderately inaccurate", "3": 1}',
+         [5, 2, 1]),
+        ('{"answers": {"1": 4, "statement 2": 5, "Q3": 1}}', [4, 5, 1]),
+        ('{"explanation": "2: 3, I think", "1": 4, "2": 5, "3": 1}', [4, 5, 1]),
+        ('[{"id": 1, "answer": 4}, {"id": "ipip20_2", "score": 5}, {"number": "3", "value": 1}]',
+         [4, 5, 1]),
+        ('{"responses": [{"statement": "I am the life of the party.", "rating": 4}]}',
+         [4, GONE, GONE]),
+        ('{"1": {"reason": "2: 5", "answer": 4}, "2": {"reason": "none"}, "3": null}',
+         [4, UNREAD, GONE]),
+        ('{"1": 4, "1": 5, "2": 3}', [BOTH, 3, GONE]),
+        ('{"1": 9, "2": 3.5, "3": "perhaps"}', [OUT, OUT, UNREAD]),
+        ('{"1": [4, 5], "2": true, "4": 3}', [UNREAD, UNREAD, GONE]),
+        ('{"1": 4, "2": 5, "3":', [4, 5, GONE]),  # cut off
+        ('{"1": 4}\n2: 5\n{"3": 1}', [4, 5, 1]),
+        ('{"1": 4}\n1: 5', [BOTH, GONE, GONE]),
+        ("[4, 5, 1]", [UNREAD] * 3),  # of which statement?
+        ("{}", [UNREAD] * 3),
+        ('{"error": "As an AI, I have no moods."}', [REFUSED] * 3),
+        ("<think>{\"1\": 3}</think>{\"1\": 4, \"2\": 5, \"3\": 1}", [4, 5, 1]),
+        ("[[[[" * 2000, [UNREAD] * 3),
+    ],
+)  # fmt: skip
+def test_replies_in_json_are_read_as_strictly(reply, expected):
+    expected = [x if isinstance(x, tuple) else ("ok", float(x)) for x in expected]
+    assert read(reply) == expected
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=20), st.booleans())
+def test_any_object_of_labels_gives_back_every_value_also_with_turned_options(values, turned):
+    items = MINI.items[: len(values)]
+    orders = [(4, 3, 2, 1, 0)] * len(items) if turned else None
+    text = json.dumps({str(n): value for n, value in enumerate(values, start=1)})
+    expected = [("ok", float(6 - v if turned else v)) for v in values]
+    assert parse_reply(text, MINI, items, orders=orders) == expected
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+                    lambda inner: st.lists(inner, max_size=3)
+                    | st.dictionaries(st.sampled_from(["1", "id", "answer"]), inner)))  # fmt: skip
+def test_whatever_json_comes_nothing_but_a_status_and_value_goes_out(content):
+    for status, value in read(json.dumps(content)):
+        assert (status == "ok") == (value is not None)
+
+
+def test_true_and_false_of_json_answer_true_and_false():
+    own = MINI.items[0].model_copy(
+        update={"options": (MINI.options[0].model_copy(update={"label": "True"}),
+                            MINI.options[1].model_copy(update={"label": "False"}))}
+    )  # fmt: skip
+    assert parse_reply('{"1": false}', MINI, [own]) == [("ok", 2.0)]
+
+
+def test_json_is_asked_for_in_words_and_its_schema_allows_the_labels_alone():
+    system, _ = messages(MINI, MINI.items[:2], reply="json")
+    assert 'as in {"1": 5}.' in system["content"]
+    assert "one line" not in system["content"]
+    thinking = messages(MINI, MINI.items[:2], think=True, reply="json")[0]["content"]
+    assert "Explain yourself first." in thinking
+    form = reply_schema(MINI, MINI.items[:2], "alphabetical", think=True)
+    schema = form["json_schema"]["schema"]
+    assert schema["required"] == ["explanation", "1", "2"]
+    assert schema["properties"]["1"] == {"type": "string", "enum": list("ABCDE")}
+    halves = [o.model_copy(update={"value": o.value / 2}) for o in MINI.options]
+    own = MINI.items[0].model_copy(update={"options": tuple(halves)})
+    numbers = reply_schema(MINI, [own])["json_schema"]["schema"]["properties"]["1"]
+    assert numbers == {"type": "number", "enum": [0.5, 1.0, 1.5, 2.0, 2.5]}
+    with pytest.raises(ParameterError, match="reply must be one of lines, json"):
+        messages(MINI, MINI.items, reply="xml")
+
+
+# --- other languages -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wording", WORDINGS)
+@pytest.mark.parametrize("reply", ["lines", "json", "choice"])
+def test_a_spanish_questionnaire_is_asked_in_spanish_from_end_to_end(wording, reply):
+    gad7 = load_questionnaire("gad7_es")
+    english = re.compile(r"\b(the|you|your|and|is|are|write|scale|with|nothing|statement)\b", re.I)
+    for role in ROLES:
+        for think in (False, True):
+            talk = messages(gad7, gad7.items, role, wording, think, cipher=0, reply=reply)
+            whole = " ".join(part["content"] for part in talk)
+            assert not english.search(whole), english.search(whole)
+            assert whole.count("0 = Ningún día, 1 = Varios días") == 1
+    assert "cifrado" in messages(gad7, gad7.items, cipher=2)[0]["content"]
+
+
+def test_spanish_replies_are_read():
+    gad7 = load_questionnaire("gad7_es")
+    reply = "1: Varios días\nPregunta 2: 3\n3: Puntuación: 0\nLo siento, no puedo responder."
+    assert parse_reply(reply, gad7, gad7.items[:4]) == [
+        ("ok", 1.0), ("ok", 3.0), ("ok", 0.0), REFUSED,
+    ]  # fmt: skip
+    assert parse_reply("Como modelo de lenguaje no siento.", gad7, gad7.items[:1]) == [REFUSED]
+
+
+def test_another_language_without_words_of_its_own_is_asked_in_english():
+    german = MINI.model_copy(update={"language": "de"})
+    assert messages(german, MINI.items) == messages(MINI, MINI.items)

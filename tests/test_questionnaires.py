@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -21,11 +22,16 @@ from psychometrics.norms import compare_norms, norm_table
 from psychometrics.paths import questionnaires_dir
 from psychometrics.questionnaires import (
     COMPASS,
+    PERTURBATIONS,
     Questionnaire,
+    _mistyped,
+    _not_so,
     corrections,
     counts,
     load_questionnaire,
     overview,
+    perturbation,
+    perturbed,
     psychobench_keys,
     questionnaire_names,
 )
@@ -742,3 +748,191 @@ def test_tidy_keeps_extra_columns_and_no_value_without_an_answer():
         tidy([row | {"status": "ok", "value": "often"}], mini)
     with pytest.raises(ParameterError, match="rows or a DataFrame"):
         tidy(5, mini)
+
+
+# --- asked in other words --------------------------------------------------------------------
+
+WAYS = st.sampled_from(PERTURBATIONS)
+shipped = functools.cache(load_questionnaire)
+ENGLISH = st.sampled_from(
+    [
+        "ipip20",
+        "ipip50",
+        "gad7",
+        "phq9",
+        "soc13",
+        "two_axes",
+        "gender8",
+        "esteem10",
+        "placebo_habits",
+    ]
+)
+
+
+@given(ENGLISH, st.sampled_from(["none", "order", "typos", "paraphrase"]), st.integers(0, 999))
+@settings(max_examples=15, deadline=None)
+def test_what_leaves_the_meaning_leaves_keys_options_and_scales_as_they_are(name, how, seed):
+    before = shipped(name)
+    after = perturbed(before, how, seed)
+    assert after.keys() == before.keys()
+    assert [s.model_dump() for s in after.scales] == [s.model_dump() for s in before.scales]
+    assert after.options == before.options
+    for scale in before.scales:
+        assert after.keys(after.scale(scale.id)) == before.keys(scale)
+    for item in before.items:
+        assert after.item(item.id).weights == item.weights
+        assert [t.terms for t in after.item(item.id).templates] == [t.terms for t in item.templates]
+    assert (after == before) == (how == "none")
+
+
+@given(ENGLISH)
+@settings(max_examples=9, deadline=None)
+def test_a_denial_turns_every_key_and_weight_round(name):
+    before, after = shipped(name), perturbed(shipped(name), "negation")
+    assert after.keys() == {item: -key for item, key in before.keys().items()}
+    for scale in before.scales:
+        turned = {item: -key for item, key in before.keys(scale).items()}
+        assert after.keys(after.scale(scale.id)) == turned
+    for item in before.items:
+        if item.weights:
+            assert after.item(item.id).weights == item.weights[::-1]
+        if before.choices(item):
+            assert after.statement(after.item(item.id)) != before.statement(item)
+
+
+@given(ENGLISH, WAYS, st.integers(0, 999))
+@settings(max_examples=6, deadline=None)
+def test_the_same_draw_gives_the_same_questionnaire_which_its_name_finds(name, how, seed):
+    after = perturbed(shipped(name), how, seed)
+    assert after == perturbed(shipped(name), how, seed) == load_questionnaire(after.id)
+    assert sorted(item.id for item in after.items) == sorted(
+        item.id for item in shipped(name).items
+    )
+    if any(item.templates for item in after.items):
+        order = ["item_id", "template", "term", "level", "intensifier"]
+        weights = [prompts(q).sort_values(order)["weight"].tolist() for q in (after, shipped(name))]
+        assert weights[0] == weights[1]
+
+
+@given(st.text(alphabet="abcdefg hijkl{term}.'ñ", max_size=60), st.integers(0, 99))
+@settings(deadline=None)
+def test_slips_change_no_gap_no_first_letter_and_at_most_one_sign_of_a_word(text, seed):
+    typed = _mistyped(text, np.random.default_rng(seed))
+    assert typed.count("{term}") == text.count("{term}")
+    assert len(typed.split()) == len(text.split())
+    for before, after in zip(text.split(), typed.split(), strict=True):
+        assert before[0] == after[0]
+    words = len(re.findall(r"[^\W\d_]{4,}", re.sub(r"{[^{}]*}", " ", text)))
+    assert abs(len(typed) - len(text)) <= max(1, round(words / 6)) * bool(words)
+
+
+@pytest.mark.parametrize(
+    ("statement", "denied"),
+    [
+        ("I am calm.", "I am not calm."),
+        ("I am not really interested in others.", "I am really interested in others."),
+        ("I don't talk a lot.", "I talk a lot."),
+        ("I seldom feel blue.", "I often feel blue."),
+        ("I can dance.", "I can not dance."),
+        ("I have a vivid imagination.", "I do not have a vivid imagination."),
+        ("I felt calm.", "It is not true that I felt calm."),
+        ("I have been calm.", "It is not true that I have been calm."),
+        ("Taxes are low.", "The following is not true: Taxes are low."),
+    ],
+)
+def test_a_denial_reads_like_english(statement, denied):
+    assert _not_so(statement) == denied
+
+
+def test_a_text_of_the_files_own_comes_before_a_rule(write):
+    own = {**own_yaml(), "id": "own"}
+    own["items"][0] |= {"paraphrases": ["Make a party go."], "negated": "Spoil a party."}
+    own = load_questionnaire(write(own, "own.yaml"))
+    assert perturbed(own, "paraphrase", 5).items[0].text == "I make a party go."
+    assert perturbed(own, "negation").items[0].text == "I spoil a party."
+    assert not perturbed(own, "negation").norms  # of the old wording
+
+
+def test_what_no_rule_fits_says_which_item_needs_words(write):
+    for how, key in (("negation", "negated"), ("paraphrase", "paraphrases")):
+        with pytest.raises(ParameterError, match=f"gad7_es_1: no rule fits .*`{key}`"):
+            perturbed("gad7_es", how)
+    question = {**own_yaml(), "stem": None}
+    question["items"][3] |= {"text": "Are you calm?"}
+    with pytest.raises(ParameterError, match="ipip20_4: no rule fits"):
+        perturbed(load_questionnaire(write(question, "own.yaml")), "paraphrase")
+    with pytest.raises(ParameterError, match="how must be none or one of order"):
+        perturbed("gad7", "shouting")
+    for seed in (-1, 1.5, True, None):
+        with pytest.raises(ParameterError, match="seed must be"):
+            perturbed("gad7", "typos", seed)
+    assert perturbation("gad7-shouting-1") is perturbation("tea-typos-1") is None
+
+
+def test_a_perturbed_questionnaire_is_scored_by_its_name_and_its_turned_keys():
+    values = {item.id: 4.0 for item in load_questionnaire("ipip20").items}
+    rows = [{"respondent_id": "r", "mode": "human", "run": 1, "item_id": i, "value": v,
+             "status": "ok"} for i, v in values.items()]  # fmt: skip
+    plain = scale_scores(tidy(rows, load_questionnaire("ipip20")))
+    denied = scale_scores(tidy(rows, load_questionnaire("ipip20-negation")))
+    assert denied["questionnaire"].unique().tolist() == ["ipip20-negation"]
+    # Who agrees with all denials has the scores of one who disagrees with all statements.
+    assert np.allclose(denied["score"], 6 - plain["score"])
+
+
+# --- more questionnaires ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "items", "count"),
+    [("ipip20", 20, 1920), ("esteem10", 10, 960), ("gender8", 8, 768), ("gad7_es", 7, 672),
+     ("phq9_es", 9, 864)],
+)  # fmt: skip
+def test_each_new_nli_form_has_two_templates_three_terms_and_eight_intensifiers(name, items, count):
+    questionnaire = load_questionnaire(name)
+    table = counts(questionnaire)
+    assert (len(table), table["prompts"].sum()) == (items, count)
+    assert set(table["templates"]) == {2}
+    assert (table["intensifiers"] == 8).all()
+    assert (table[["source", "inverse"]] == 3).all(axis=None)
+    assert (table["options"] > 0).all()  # people and chat models can answer it, too
+    asked = prompts(questionnaire)
+    assert not asked.duplicated(["premise", "hypothesis"]).any()
+    assert not (asked["premise"] + asked["hypothesis"]).str.contains("  |\\{", regex=True).any()
+
+
+def test_the_spanish_forms_have_the_items_and_keys_of_the_english_ones():
+    for name in ("gad7", "phq9"):
+        spanish, english = load_questionnaire(f"{name}_es"), load_questionnaire(name)
+        assert spanish.language == "es"
+        assert list(spanish.keys().values()) == list(english.keys().values())
+        assert [o.value for o in spanish.options] == [o.value for o in english.options]
+        assert "No se requiere permiso" in spanish.licence
+        weights = [level.weight for level in spanish.intensifiers]
+        assert weights == [level.weight for level in english.intensifiers]
+
+
+def test_a_self_report_of_no_category_is_told_so(write, lines):
+    told = lines(PSYCHOBENCH | {"categories": []})
+    assert told == ["categories: needs an entry more."]
+
+
+@pytest.mark.parametrize(
+    ("answer", "weights"), [("true", ((1, 0), (0, 1))), (" FALSE", ((0, 1), (1, 0)))]
+)
+def test_true_and_false_need_no_choices_however_they_are_written(write, answer, weights):
+    own = load_questionnaire(write({"data": {"a": {"question": "Tea is hot.", "answer": answer}}}))
+    assert [option.label for option in own.choices("a")] == ["True", "False"]
+    assert own.items[0].weights == weights
+
+
+@needs_wording
+def test_upstream_entries_load_as_a_users_own_scale_with_their_norms(write):
+    entries = json.loads(data.fetch("psychobench").read_text(encoding="utf-8"))
+    for entry in entries:
+        if entry["name"] == "16P":  # comes without categories
+            continue
+        own = load_questionnaire(write(entry, f"own {entry['name']}.json"))
+        assert len(own.items) == len(entry["questions"])
+        assert len(own.norms) == sum(len(c["crowd"]) for c in entry["categories"])
+        assert len(norm_table(own)) == len(own.norms)

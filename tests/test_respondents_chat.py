@@ -116,6 +116,30 @@ def scripted(script=(), delay: float = 0.0, reply=None):
         server.server_close()
 
 
+def test_a_reply_in_json_has_its_schema_sent_along_and_is_read(tmp_path):
+    def reply(count):
+        return json.dumps({str(n): 4 for n in range(1, count + 1)})
+
+    asked = {}
+    for how in ("lines", "json", "json_schema"):
+        with scripted([], reply=reply) as (url, seen, _):
+            answers = ask_chat(
+                FOUR, "m", base_url=url, store=tmp_path, reply=how, runs=1, batch_size=3,
+                concurrency=1,
+            )  # fmt: skip
+        assert answers["value"].tolist() == [4.0] * 4
+        assert set(answers["reply"]) == {how}
+        asked[how] = seen  # of each form anew: another form is another request
+    assert [len(seen) for seen in asked.values()] == [2, 2, 2]
+    assert "response_format" not in asked["lines"][0] | asked["json"][0]
+    assert "JSON" in asked["json"][0]["messages"][0]["content"]
+    forms = [seen["response_format"]["json_schema"]["schema"] for seen in asked["json_schema"]]
+    assert sorted(form["required"] for form in forms) == [["1"], ["1", "2", "3"]]
+    for wrong in ({"reply": "xml"}, {"reply": "json_schema", "cipher": 3}):
+        with pytest.raises(ParameterError):
+            ask_chat(FOUR, "m", base_url=url, store=tmp_path, **wrong)
+
+
 def test_every_kind_of_failure_is_survived_and_never_becomes_an_answer(tmp_path):
     script = ["time out", "garbage", "drop", 500, "answer", "no choices", "429", "refuse", "answer"]
     with scripted(script) as (url, seen, times):

@@ -7,8 +7,10 @@ machine the second waits for the first.
 
 Conditions
 ----------
-``role``, ``wording``, ``think``, ``labels`` and ``cipher`` as in
+``role``, ``wording``, ``think``, ``labels``, ``cipher`` and ``reply`` as in
 :func:`psychometrics.messages.messages`; replies in cipher are deciphered before they are read.
+``reply="json_schema"`` sends :func:`psychometrics.messages.reply_schema` as ``response_format``
+along, so that the endpoint lets nothing else pass; not all endpoints know it.
 ``order`` of the options: ``"given"``, ``"reversed"``, or ``"shuffled"``, drawn for each run.
 ``temperature`` and ``max_tokens`` go to the endpoint; None leaves them to it. The paper has 0, or
 0.01 where 0 is not taken. ``shuffle``: whether each run has the statements in an order of its own,
@@ -38,7 +40,7 @@ import pandas as pd
 
 from ..answers import check_numbers, tidy
 from ..exceptions import ParameterError, RespondentError
-from ..messages import ORDERS, caesar, messages, parse_reply
+from ..messages import ORDERS, REPLIES, caesar, messages, parse_reply, reply_schema
 from ..paths import cache_dir
 from ..questionnaires import Questionnaire
 from ..store import Kept, key_of, open_kept
@@ -53,6 +55,7 @@ CONDITIONS = {
     "labels": "numeric",
     "order": "given",
     "cipher": 0,
+    "reply": "lines",
     "temperature": 0.0,
     "max_tokens": None,
     "shuffle": True,
@@ -301,15 +304,16 @@ def conversation(
     name, mode : str
         Of the respondent.
     how : dict
-        The conditions ``role, wording, think, labels, cipher, ask_again``.
+        The conditions ``role, wording, think, labels, cipher, reply, ask_again``.
     parse : callable
         As :func:`psychometrics.messages.parse_reply`.
 
     Yields
     ------
     messages, about : list of dict, dict
-        What to send, and what it is about (``run, attempt, items``); is to be sent the reply, or
-        None where there is none. Returns one row per item.
+        What to send, and what it is about (``run, attempt, items``, and ``response_format`` where
+        the reply has a schema); is to be sent the reply, or None where there is none. Returns one
+        row per item.
     """
     left = batch["items"]
     results = {}
@@ -317,7 +321,12 @@ def conversation(
         items = [item for item, _, _ in left]
         orders = [order for _, order, _ in left]
         look = how["role"], how["wording"], how["think"], how["labels"], orders, how["cipher"]
+        look = *look, how.get("reply", "lines")
         about = {"run": batch["run"], "attempt": attempt, "items": [item.id for item in items]}
+        if how.get("reply") == "json_schema":
+            about["response_format"] = reply_schema(
+                questionnaire, items, how["labels"], how["think"]
+            )
         reply = yield messages(questionnaire, items, *look), about
         if reply is None:
             read = [("no_reply", None)] * len(items)
@@ -385,7 +394,7 @@ def in_order(rows: list[dict], questionnaire: Questionnaire, how: dict) -> pd.Da
     """
     place = {item.id: i for i, item in enumerate(questionnaire.items)}
     table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
-    shown = ("role", "wording", "think", "labels", "order", "cipher", "temperature")
+    shown = ("role", "wording", "think", "labels", "order", "cipher", "reply", "temperature")
     return table.assign(**{name: how[name] for name in shown if name in how})
 
 
@@ -413,6 +422,10 @@ def check_look(how: dict) -> None:
     if not isinstance(cipher, int) or isinstance(cipher, bool):
         raise ParameterError(f"cipher must be a whole number of places, got {cipher!r}.")
     _option_order(2, how["order"], np.random.default_rng(0))
+    if (reply := how.get("reply", "lines")) not in REPLIES[:3]:
+        raise ParameterError(f"reply must be one of {', '.join(REPLIES[:3])}, got {reply!r}.")
+    if reply == "json_schema" and cipher:
+        raise ParameterError("A reply in cipher fits no schema: leave cipher or json_schema out.")
 
 
 def _checked(**how: object) -> dict:
@@ -527,6 +540,8 @@ class _Line:
         import tenacity as t
 
         request = {**self.settings, "messages": prompt}
+        if "response_format" in about:
+            request["response_format"] = about["response_format"]
         text = json.dumps(request, sort_keys=True)
         run = str(about["run"]), str(about["attempt"])
         key = key_of(self.identity["fingerprint"], text, *run)

@@ -33,6 +33,7 @@ CONDITIONS = {
     "labels": "numeric",
     "order": "given",
     "cipher": 0,
+    "reply": "lines",
     "shuffle": True,
     "batch_size": 30,
     "runs": 1,

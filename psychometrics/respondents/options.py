@@ -41,7 +41,7 @@ import pandas as pd
 
 from ..answers import check_numbers, tidy
 from ..exceptions import ParameterError, RespondentError
-from ..messages import FORM, messages, option_labels
+from ..messages import messages, option_labels
 from ..questionnaires import Questionnaire
 from ..store import Kept, key_of, open_kept
 from ._prompting import Buffer
@@ -409,7 +409,9 @@ def _by_logits(
         options = questionnaire.choices(item)
         names = option_labels(options, labels)
         for number, order in enumerate(_orders_of(len(options), permutations, rng), start=1):
-            prompt = messages(questionnaire, [item], role, wording, labels=labels, orders=[order])
+            prompt = messages(
+                questionnaire, [item], role, wording, labels=labels, orders=[order], reply="choice"
+            )
             for place, i in enumerate(order):
                 rows.append(
                     {
@@ -473,7 +475,7 @@ def _normalised(values: np.ndarray, by) -> np.ndarray:
 def _one_item(prompt: list[dict[str, str]]) -> tuple[str, str]:
     """System and user text for a single item, whose reply is the label or text alone."""
     system, user = (message["content"] for message in prompt)
-    return system.replace(FORM, "Reply with your choice alone."), user
+    return system, user
 
 
 class _Scorer:

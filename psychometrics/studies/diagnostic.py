@@ -21,6 +21,7 @@ from ..data import NLI_LABELS, fetch
 from ..exceptions import ParameterError, RespondentError
 from ..paths import data_dir
 from ..population import population
+from ..questionnaires import Questionnaire
 from ..respondents import identify, load_respondent
 from ..store import key_of, open_kept
 
@@ -902,6 +903,80 @@ def sentences() -> pd.DataFrame:
     body = raw.iloc[2:-1, [0, 3, 4]].set_axis(["item_id", "premise", "hypothesis"], axis=1)
     body = body.assign(item_id=body["item_id"].astype(int)).set_index("item_id")
     return body.loc[_items().index]
+
+
+FOLLOWS = {
+    "entailment": "it must be true, too",
+    "neutral": "it may be true or not",
+    "contradiction": "it cannot be true",
+}
+"""What a person chooses from, in place of the names of the three classes."""
+
+
+def questionnaire(category: str | None = None) -> Questionnaire:
+    """The items that people were asked, as a questionnaire for people, scored right or wrong.
+
+    The sentences are fetched from the authors' file; the question and the options are the
+    project's. Every right answer adds 1 to its category, so a score is a number of right answers
+    and can be set against :func:`answers` of people and of models.
+
+    Parameters
+    ----------
+    category : str, optional
+        Key of ``CATEGORIES``; by default all seven, each with a score of its own.
+
+    Returns
+    -------
+    Questionnaire
+        Item ids are those of :func:`item_table`, as text.
+
+    Raises
+    ------
+    ParameterError
+        There is no such category.
+    DataError
+        The sentences cannot be had.
+
+    References
+    ----------
+    Laverghetta et al. (2021), section 3: the subset that people were asked.
+    """
+    if category is not None:
+        _one_of("category", category, tuple(CATEGORIES))
+    chosen = [category] if category else list(CATEGORIES)
+    table = _items()
+    table = table[table["asked"].isin(chosen)].join(sentences())
+    entries = [
+        {
+            "id": str(row.Index),
+            "text": f"{row.premise}\n{row.hypothesis}",
+            "weights": [
+                [float(row.asked == name and row.label == label) for name in chosen]
+                for label in FOLLOWS
+            ],
+        }
+        for row in table.itertuples()
+    ]
+    title = f"Diagnostic of inference, {CATEGORIES[category]}" if category else "Diagnostic"
+    return Questionnaire.model_validate(
+        {
+            "id": "diagnostic" + (f"-{category.lower()}" if category else ""),
+            "title": title,
+            "short_title": title,
+            "measures": ", ".join(CATEGORIES[name] for name in chosen),
+            "citation": "laverghetta2021",
+            "source": "the authors' table of answers to the GLUE diagnostic",
+            "licence": "sentences of the GLUE diagnostic, read at run time and not shipped",
+            "wording": "upstream",
+            "instructions": "Suppose that the first of two sentences is true. What of the second?",
+            "options": [
+                {"value": value, "label": label}
+                for value, label in enumerate(FOLLOWS.values(), start=1)
+            ],
+            "categories": [CATEGORIES[name] for name in chosen],
+            "items": entries,
+        }
+    )
 
 
 def ask_diagnostic(
