@@ -135,11 +135,7 @@ def _public() -> dict[str, object]:
 
 def test_public_names_are_few_and_documented():
     public = _public()
-<<<<<<< HEAD
     assert len(public) <= 400
-=======
-    assert len(public) <= 361
->>>>>>> instruments
     assert [name for name, value in public.items() if not value.__doc__] == []
 
 

@@ -20,7 +20,7 @@ from typing import Literal
 
 from ..exceptions import RespondentError
 from ..paths import data_dir
-from . import packed
+from .packed import HUB_IDS, SHA256, SMOLLM2, sha256, smollm2_file, unpacked, unpacked_path
 
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
@@ -134,7 +134,7 @@ def _find(name_or_path: str | Path) -> Source:
     # A Path is always a folder, so that a folder named like a member can be reached.
     if isinstance(name_or_path, str) and "/" not in name and (folder := embedded_path(name)):
         return _embedded(name, folder)
-    if isinstance(name_or_path, str) and name == packed.SMOLLM2:
+    if isinstance(name_or_path, str) and name == SMOLLM2:
         return _smollm2()
     folder = Path(name).expanduser()
     if folder.is_dir():
@@ -160,7 +160,7 @@ def fetched(source: Source, whole: bool = False) -> Path:
     if source.base is not None:
         return fetched(source.base, whole)
     if source.file is not None:
-        return packed.unpacked(source.file, source.revision)
+        return unpacked(source.file, source.revision)
     if source.folder is not None and not (whole and _parts_missing(source)):
         return source.folder
     from huggingface_hub import HfApi, snapshot_download
@@ -287,7 +287,7 @@ def _embedded(name: str, folder: Path) -> Source:
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
         raise RespondentError(f"data/population/{name} has no weights: run `make population`.")
-    decoder = read_json(name, folder / "recipe.json").get("base") == packed.SMOLLM2
+    decoder = read_json(name, folder / "recipe.json").get("base") == SMOLLM2
     path = None if decoder else Path(base_path())
     if decoder:
         base_digest = _smollm2_digest()  # can be told without the file
@@ -307,20 +307,20 @@ def _embedded(name: str, folder: Path) -> Source:
 
 def _smollm2() -> Source:
     """The conversational model; it may still have to be fetched, which its first answer says."""
-    folder = packed.unpacked_path(packed.SHA256)
+    folder = unpacked_path(SHA256)
     file = None
     if not folder.is_dir():
-        file = packed.smollm2_file()
+        file = smollm2_file()
         if file is None:
             raise RespondentError(
                 "The conversational model smollm2 is not on this machine yet: run "
                 "`psychometrics fetch-model` once (98 MB)."
             )
     return Source(
-        name=packed.SMOLLM2,
+        name=SMOLLM2,
         kind="packed",
-        model=packed.HUB_IDS[0],
-        revision=packed.SHA256,
+        model=HUB_IDS[0],
+        revision=SHA256,
         digest=_smollm2_digest(),
         folder=folder if folder.is_dir() else None,
         file=file,
@@ -328,13 +328,13 @@ def _smollm2() -> Source:
 
 
 def _smollm2_digest() -> str:
-    return digest_text("gguf", packed.SHA256)
+    return digest_text("gguf", SHA256)
 
 
 def _packed(file: Path) -> Source:
     """A GGUF file."""
-    digest = packed.sha256(file)
-    folder = packed.unpacked_path(digest)
+    digest = sha256(file)
+    folder = unpacked_path(digest)
     return Source(
         name=file.stem,
         kind="packed",
@@ -382,7 +382,7 @@ def _adapter(folder: Path) -> Source:
 
 def _base(called: str) -> Source:
     """The model that an adapter calls its base: those embedded here by their usual names too."""
-    if called in packed.HUB_IDS:
+    if called in HUB_IDS:
         return _smollm2()
     if called in ("minilm", BASE_MODEL) and Path(base_path()).is_dir():
         return _local(Path(base_path()).resolve())
