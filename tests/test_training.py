@@ -23,7 +23,9 @@ from transformers import (
 from psychometrics import data, load_respondent, training
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.interventions import adapt
-from psychometrics.respondents.embedded import acceptability
+from psychometrics.make import heads
+from psychometrics.respondents import embedded
+from psychometrics.respondents.embedded import acceptability, load_masked_lm
 from psychometrics.respondents.sources import base_path
 from psychometrics.training import (
     PAPER_SETTINGS,
@@ -199,6 +201,9 @@ def test_other_encoders_are_adapted_and_serve_in_interventions(
     before = load_file(base / "model.safetensors")
     assert len(head) >= 5  # a linear layer, a norm and the output's bias
     assert any(not torch.equal(before[name], weight) for name, weight in head.items())
+    model, _ = load_masked_lm(tmp_path / "adapted")
+    named = model.state_dict()
+    assert all(torch.equal(named[name], weight) for name, weight in head.items())
 
     respondent = load_respondent(nli, dtype="float32", device="cpu")
     weights = {name: value.clone() for name, value in respondent.model.state_dict().items()}
@@ -210,7 +215,9 @@ def test_other_encoders_are_adapted_and_serve_in_interventions(
 
 
 @pytest.mark.parametrize("architecture", ["gpt2", "llama"])
-def test_a_decoder_learns_to_judge_sentences_with_its_upper_layers(architecture, tmp_path):
+def test_a_decoder_learns_to_judge_sentences_and_its_packed_head_judges_alike(
+    architecture, tmp_path, monkeypatch
+):
     base = save_tiny_decoder(tmp_path / "base", architecture)
     judged = pd.DataFrame({"sentence": ["I am calm.", "calm I"] * 8, "acceptable": [1, 0] * 8})
     manifest = train_acceptability(
@@ -221,6 +228,21 @@ def test_a_decoder_learns_to_judge_sentences_with_its_upper_layers(architecture,
     assert (manifest["first"], manifest["layers"], manifest["rank"]) == (1, 2, 2)
     good, bad = acceptability(["I am calm.", "calm I"], tmp_path / "out")
     assert good > 0.5 > bad
+
+    for module in (heads, embedded):
+        monkeypatch.setattr(module, "data_dir", lambda: tmp_path / "data")
+    monkeypatch.setattr(embedded, "SMOLLM2", str(base))
+    monkeypatch.setattr(embedded, "resolve_dtype", lambda *_: "float32")
+    folder = heads._pack_head(tmp_path / "out", "cola", str(base))
+    heads._write_recipe(folder, manifest, {})
+    packed = acceptability(["I am calm.", "calm I"])
+    np.testing.assert_allclose(packed, [good, bad], atol=2e-3)  # it is kept in fp16
+    heads._write_recipe(folder, manifest | {"wording": "calm {sentence}"}, {})
+    reworded, plain = (
+        acceptability(["I am calm."]),
+        acceptability(["calm I am calm."], tmp_path / "out"),
+    )
+    np.testing.assert_allclose(reworded, plain, atol=2e-3)
 
 
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(tiny_model, tmp_path):

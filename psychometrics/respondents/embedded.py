@@ -88,7 +88,8 @@ def load_masked_lm(
     Parameters
     ----------
     name : str or Path
-        ``"embedded"`` is the base encoder with an adapter and a head trained on MNLI's sentences.
+        ``"embedded"`` is the base encoder with an adapter and a head trained on MNLI's sentences;
+        a folder may be what :func:`psychometrics.training.adapt_encoder` leaves.
 
     Returns
     -------
@@ -106,10 +107,14 @@ def load_masked_lm(
     >>> tokenizer.mask_token
     '[MASK]'
     """
-    if name != "embedded":
-        return load_model(name, "masked")
-    folder = head_path("mlm")
-    model, tokenizer = load_model(base_path(), "masked", fresh=True)
+    if name == "embedded":
+        folder, base = head_path("mlm"), base_path()
+    else:
+        source = find(name)
+        folder, base = source.folder, source.base
+        if base is None or not (folder / "head.safetensors").is_file():
+            return load_model(source, "masked")
+    model, tokenizer = load_model(base, "masked", fresh=True)
     model = _merged(model, folder)
     model.load_state_dict(_weights(folder / "head.safetensors"), strict=False)
     return model.float().eval(), tokenizer
@@ -240,7 +245,7 @@ def _acceptability_classifier(
     name: str | Path,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if name != "embedded":
-        model, tokenizer = load_model(name, "classifier", what="an acceptability classifier")
+        model, tokenizer = load_model(find(name), "classifier", what="an acceptability classifier")
         if model.config.num_labels != 2:
             raise RespondentError(
                 f"{name} has {model.config.num_labels} outputs, not two: name a CoLA classifier."
