@@ -206,7 +206,9 @@ def _book() -> None:
 
 @app.command("train-nli")
 def _train_nli(
-    base: Annotated[str, typer.Argument(help="Encoder: a hub id, a folder, or 'minilm'.")],
+    base: Annotated[
+        str, typer.Argument(help="Encoder or decoder: a hub id, a folder, or 'minilm'.")
+    ],
     output: Annotated[Path, typer.Argument(help="Folder for the model and its manifest.")],
     data: Annotated[
         list[str] | None,

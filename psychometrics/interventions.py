@@ -667,7 +667,13 @@ def _head(model):
     for name in ("cls", "lm_head", "predictions"):
         if hasattr(model, name):
             return getattr(model, name)
+    if hasattr(model, "vocab_projector"):  # DistilBERT has its parts side by side
+        return lambda hidden: model.vocab_projector(
+            model.vocab_layer_norm(model.activation(model.vocab_transform(hidden)))
+        )
+    if hasattr(model, "generator_lm_head"):
+        return lambda hidden: model.generator_lm_head(model.generator_predictions(hidden))
     raise RespondentError(
-        f"The masked-LM head of {model.config.model_type} is not known: name a BERT, RoBERTa or "
-        f"ALBERT model."
+        f"The masked-LM head of {model.config.model_type} is not known: name a BERT, RoBERTa, "
+        f"ALBERT, DistilBERT or ELECTRA model."
     )

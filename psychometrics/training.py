@@ -1,4 +1,4 @@
-"""Train what answers: an NLI head on any encoder, and masked-LM adaptation of the encoder.
+"""Train what answers: an NLI head on any encoder or decoder, and masked-LM adaptation of encoders.
 
 Everything here is a thin use of ``transformers.Trainer`` and ``peft``: data in, a folder out that
 ``load_respondent`` can read, with a manifest of how it was made.
@@ -7,6 +7,7 @@ Everything here is a thin use of ``transformers.Trainer`` and ``peft``: data in,
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -18,7 +19,8 @@ import numpy as np
 import pandas as pd
 import torch
 from datasets import Dataset
-from peft import LoraConfig, get_peft_model, load_peft_weights
+from peft import LoraConfig, PeftModel, get_peft_model, load_peft_weights
+from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import (
     DataCollatorForLanguageModeling,
@@ -31,12 +33,13 @@ from transformers import (
     TrainingArguments,
     set_seed,
 )
+from transformers.pytorch_utils import Conv1D
 from transformers.trainer_utils import get_last_checkpoint
 
 from .data import NLI_LABELS, mnli_sample, snli_sample
 from .exceptions import DataError, ParameterError
-from .respondents.loading import load_config, load_model, load_tokenizer
-from .respondents.sources import Source, base_path, find
+from .respondents.loading import load_config, load_model
+from .respondents.sources import BASE_MODEL, Source, base_path, fetched, find
 
 Tuning = Literal["unfrozen", "frozen", "lora"]
 PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
@@ -65,7 +68,9 @@ def train_nli(
     Parameters
     ----------
     base : str or Path
-        Encoder to start from: a hub id, a local folder, or ``"minilm"``, the embedded one.
+        Encoder or decoder to start from: a hub id, a local folder, or ``"minilm"``, the embedded
+        encoder. A decoder is read at a pair's last token; one without a padding token is padded
+        with its end token, and so it is saved.
     data : str, sequence of str, or DataFrame
         ``"mnli"`` and ``"snli"`` are the project's samples (MNLI without its held-out pairs); a
         path is a CSV, JSON-lines or Parquet file with columns ``premise, hypothesis, label``;
@@ -75,6 +80,7 @@ def train_nli(
         from its last epoch when called again with the same folder.
     tuning : {"unfrozen", "frozen", "lora"}
         Train everything, the head alone, or low-rank adapters on every linear layer and the head.
+        Of the last the folder holds only the adapter, which names its base.
     epochs, lr, batch_size : float, float, int
         Passes over the data, peak learning rate (linear decay, 6 % warm-up), pairs per step.
     rank : int
@@ -126,12 +132,11 @@ def train_nli(
         raise ParameterError(f"tuning must be unfrozen, frozen or lora, got '{tuning}'.")
     set_seed(seed)
     pairs = nli_pairs(data)
-    tokenizer = load_tokenizer(_source_of(base))
-    model = nli_classifier(base, layers=layers, dropout=dropout)
+    model, tokenizer = _fresh(base, "classifier", NLI_LABELS, layers, dropout)
     if tuning == "frozen":
         _freeze_encoder(model)
     elif tuning == "lora":
-        model = get_peft_model(model, _lora(rank, "SEQ_CLS"))
+        model = _classifier_with_adapter(model, base, rank)
         if adapter is not None:
             _start_from(model, adapter)
 
@@ -196,12 +201,15 @@ def adapt_encoder(
         raise DataError("There are no sentences to adapt to: give at least one.")
     set_seed(0)
     model, tokenizer = _fresh(base, "masked", dropout=0.0)
-    model = get_peft_model(model, _lora(rank, None, targets=_encoder_linears(model)))
+    # All that lies outside of the encoder; weights tied to the embeddings are named there.
+    encoder = f"{model.base_model_prefix}."
     head = {
-        name.removeprefix("base_model.model."): parameter
+        name: parameter
         for name, parameter in model.named_parameters()
-        if ".cls.predictions." in name or ".lm_head." in name
+        if not name.startswith(encoder)
     }
+    model = get_peft_model(model, _lora(rank, None, _linears(model)))
+    _name_base(model, base)
     for parameter in head.values():
         parameter.requires_grad_(True)
     adapted = [
@@ -234,18 +242,28 @@ def train_acceptability(
     output: str | Path,
     *,
     epochs: float = 3.0,
+    batch_size: int = 32,
+    rank: int = 16,
+    layers: int | None = None,
+    first: int = 0,
+    wording: str = "{sentence}",
     progress: bool = True,
 ) -> dict:
-    """Train an acceptability classifier on an encoder, by low-rank adapters and a head.
+    """Train an acceptability classifier by low-rank adapters and a head.
 
     Parameters
     ----------
     base : str or Path
-        Encoder: a hub id or a local folder.
+        Encoder or decoder: a hub id or a local folder. A decoder is read at a sentence's last
+        token.
     sentences : DataFrame
         ``sentence`` and ``acceptable`` (0 or 1), as :func:`psychometrics.data.cola` gives them.
-    output, epochs, progress
+    output, epochs, batch_size, rank, layers, progress
         As in :func:`train_nli`.
+    first : int
+        Layers before this one (from 0) stay as they are in the base.
+    wording : str
+        What the model reads, with ``{sentence}``.
 
     Returns
     -------
@@ -265,15 +283,18 @@ def train_acceptability(
     2
     """
     set_seed(0)
-    model, tokenizer = _fresh(base, "classifier", ("unacceptable", "acceptable"), dropout=0.0)
-    model = get_peft_model(model, _lora(16, "SEQ_CLS"))
-    table = {"text": sentences["sentence"].tolist(), "label": sentences["acceptable"].tolist()}
+    labels = ("unacceptable", "acceptable")
+    model, tokenizer = _fresh(base, "classifier", labels, layers, dropout=0.0)
+    model = _classifier_with_adapter(model, base, rank, first)
+    texts = [wording.format(sentence=sentence) for sentence in sentences["sentence"]]
+    table = {"text": texts, "label": sentences["acceptable"].tolist()}
     dataset = _tokens(tokenizer, table)
     manifest = _train(
         model, dataset, DataCollatorWithPadding(tokenizer), output,
-        epochs=epochs, lr=5e-4, batch_size=32, seed=0, progress=progress,
+        epochs=epochs, lr=5e-4, batch_size=batch_size, seed=0, progress=progress,
     )  # fmt: skip
-    manifest |= {"base": str(base), "sentences": len(sentences)}
+    manifest |= {"base": str(base), "sentences": len(sentences), "rank": rank, "first": first}
+    manifest |= {"layers": model.config.num_hidden_layers, "wording": wording}
     return _save(model, tokenizer, manifest, output)
 
 
@@ -344,7 +365,7 @@ def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
 def nli_classifier(
     base: str | Path, layers: int | None = None, dropout: float | None = None
 ) -> PreTrainedModel:
-    """A three-way classifier on a base encoder; a head that the checkpoint lacks is fresh.
+    """A three-way classifier on a base model; a head that the checkpoint lacks is fresh.
 
     Parameters are those of :func:`train_nli`; outputs are entailment, neutral, contradiction.
     """
@@ -368,7 +389,27 @@ def _fresh(
     config = load_config(source, **(changes if labels else {}))
     _shape(config, layers, dropout)
     # Eager attention trains small encoders 1.4 times as fast as the fused kernel on a CPU.
-    return load_model(source, head, config=config, fresh=True, attn_implementation="eager")
+    model, tokenizer = load_model(
+        source, head, config=config, fresh=True, attn_implementation="eager"
+    )
+    _make_paddable(model, tokenizer, base)
+    return model, tokenizer
+
+
+def _make_paddable(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, base: str | Path
+) -> None:
+    """Let texts of several lengths be one batch, which decoders' tokenizers are not made for."""
+    if tokenizer.pad_token is None:
+        if tokenizer.eos_token is None:
+            raise ParameterError(
+                f"{base} has a tokenizer with neither a padding nor an end token, so that texts "
+                "of several lengths cannot be one batch: set pad_token and save it anew."
+            )
+        tokenizer.pad_token = tokenizer.eos_token
+    # A decoder's classifier looks from here for the last token that is no padding.
+    model.config.pad_token_id = tokenizer.pad_token_id
+    tokenizer.padding_side = "right"  # learned positions count from the left
 
 
 def _tokens(
@@ -428,7 +469,7 @@ def _shape(config: PreTrainedConfig, layers: int | None, dropout: float | None) 
         config.num_hidden_layers = layers
     if dropout is not None:
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout",
-                     "attention_dropout"):  # fmt: skip
+                     "attention_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop"):  # fmt: skip
             if isinstance(getattr(config, name, None), float):
                 setattr(config, name, dropout)
 
@@ -439,23 +480,75 @@ def _freeze_encoder(model: PreTrainedModel) -> None:
         parameter.requires_grad_(name.startswith("pooler."))
 
 
-def _lora(rank: int, task: str | None, targets: str | list[str] = "all-linear") -> LoraConfig:
+def _classifier_with_adapter(
+    model: PreTrainedModel, base: str | Path, rank: int, first: int = 0
+) -> PeftModel:
+    """A classifier with adapters from a layer on; what its base lacks is trained and kept whole."""
+    prefix, stored = model.base_model_prefix, _stored_names(base)
+    whole = [
+        name
+        for name, module in model.named_children()
+        if name != prefix and any(True for _ in module.parameters())
+    ] + [
+        f"{prefix}.{name}"
+        for name, _ in model.base_model.named_children()
+        if name == "pooler" and not any("pooler." in weight for weight in stored)
+    ]
+    adapted = [
+        name
+        for name in _linears(model)
+        if not name.startswith(tuple(whole)) and _layer(name) >= first
+    ]
+    settings = _lora(rank, "SEQ_CLS", adapted, whole)
+    # GPT-2 keeps its weights turned round.
+    settings.fan_in_fan_out = any(isinstance(module, Conv1D) for module in model.modules())
+    adapter = get_peft_model(model, settings)
+    _name_base(adapter, base)
+    return adapter
+
+
+def _lora(
+    rank: int, task: str | None, targets: list[str], whole: list[str] | None = None
+) -> LoraConfig:
     return LoraConfig(
-        task_type=task,
-        r=rank,
-        lora_alpha=2 * rank,
-        target_modules=targets,
-        modules_to_save=["classifier"] if task else None,
+        task_type=task, r=rank, lora_alpha=2 * rank, target_modules=targets, modules_to_save=whole
     )
 
 
-def _encoder_linears(model: PreTrainedModel) -> list[str]:
+def _linears(model: PreTrainedModel) -> list[str]:
+    """Names of the linear layers below the head; Conv1D is what GPT-2 calls them."""
     prefix = model.base_model_prefix
     return [
         f"{prefix}.{name}"
         for name, module in model.base_model.named_modules()
-        if isinstance(module, torch.nn.Linear)
+        if isinstance(module, torch.nn.Linear | Conv1D)
     ]
+
+
+def _layer(name: str) -> int:
+    """Number of the layer that a module belongs to; one outside of them comes after all."""
+    numbers = [int(part) for part in name.split(".") if part.isdigit()]
+    return numbers[0] if numbers else sys.maxsize
+
+
+def _name_base(model: PeftModel, base: str | Path) -> None:
+    """Write into the adapter's settings where its base is found again."""
+    path = Path(base).expanduser()
+    called = BASE_MODEL if str(base) in ("minilm", base_path()) else str(base)
+    model.peft_config["default"].base_model_name_or_path = (
+        str(path.resolve()) if called == str(base) and path.is_dir() else called
+    )
+
+
+def _stored_names(base: str | Path) -> set[str]:
+    """Names of the weights that a base's checkpoint has."""
+    source = _source_of(base)
+    folder = fetched(source) if isinstance(source, Source) else fetched(find(source))
+    names = set()
+    for path in folder.glob("*.safetensors"):
+        with safe_open(path, "pt") as weights:
+            names |= set(weights.keys())
+    return names
 
 
 def _start_from(model: torch.nn.Module, adapter: str | Path) -> None:
@@ -540,6 +633,8 @@ def _bf16() -> bool:
 def _save(model, tokenizer: PreTrainedTokenizerBase, manifest: dict, output: str | Path) -> dict:
     output = Path(output)
     model.save_pretrained(output)
+    if isinstance(model, PeftModel):  # names of outputs and layers kept, which an adapter lacks
+        model.get_base_model().config.save_pretrained(output)
     tokenizer.save_pretrained(output)
     (output / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     return manifest

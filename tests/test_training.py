@@ -11,14 +11,21 @@ import torch
 from safetensors.torch import load_file
 from transformers import (
     AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     GPT2Config,
     GPT2LMHeadModel,
+    GPT2Tokenizer,
 )
 
-from psychometrics import data, load_respondent
+from psychometrics import data, load_respondent, training
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
+from psychometrics.interventions import adapt
+from psychometrics.make import heads
+from psychometrics.respondents import embedded
+from psychometrics.respondents.embedded import acceptability, load_masked_lm
 from psychometrics.respondents.sources import base_path
 from psychometrics.training import (
     PAPER_SETTINGS,
@@ -43,6 +50,59 @@ PAIRS = pd.DataFrame(
     ],
     columns=["premise", "hypothesis", "label"],
 )
+
+
+def save_tiny_decoder(folder: Path, architecture: str, end: str | None = "<|endoftext|>") -> Path:
+    """A random causal model as published ones are: without a head, without a padding token."""
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    tokens = ["<|endoftext|>", *sorted(ByteLevel.alphabet())]
+    tokenizer = GPT2Tokenizer(vocab={token: i for i, token in enumerate(tokens)}, merges=[],
+                              eos_token=end, bos_token=end, unk_token=end)  # fmt: skip
+    assert tokenizer.pad_token is None
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+             "intermediate_size": 64, "max_position_embeddings": 130}  # fmt: skip
+    if architecture == "gpt2":
+        sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 130}
+    config = AutoConfig.for_model(
+        architecture, vocab_size=len(tokens), bos_token_id=0, eos_token_id=0, **sizes
+    )
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(10)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_tiny_masked_lm(folder: Path, nli: Path) -> Path:
+    """A random masked language model of a classifier's shape, with its tokenizer."""
+    shutil.copytree(nli, folder)
+    torch.manual_seed(0)
+    AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(nli)).save_pretrained(folder)
+    return folder
+
+
+def trained_answers(monkeypatch, pairs, *arguments, **settings) -> np.ndarray:
+    """Train, and give the model's answers as it is in memory, one pair at a time."""
+    kept = {}
+
+    def keep(model, tokenizer, *rest):
+        kept["model"], kept["tokenizer"] = model.eval(), tokenizer
+        return save(model, tokenizer, *rest)
+
+    save = training._save
+    monkeypatch.setattr(training, "_save", keep)
+    monkeypatch.setattr(training, "_bf16", lambda: False)  # which would stay with the model
+    train_nli(*arguments, progress=False, **settings)
+    with torch.no_grad():
+        logits = [
+            kept["model"](**kept["tokenizer"](*pair, return_tensors="pt")).logits for pair in pairs
+        ]
+    return torch.cat(logits).softmax(dim=-1).numpy()
 
 
 def changed(trained: Path, base: Path) -> set[str]:
@@ -82,6 +142,109 @@ def test_lora_saves_an_adapter_only(tiny_model, tmp_path):
     assert any("classifier" in name for name in weights)
 
 
+LONG_AND_SHORT = [("I feel calm at home.", "It happens very rarely."), ("I do.", "No.")]
+
+
+@pytest.mark.parametrize("tuning", ["unfrozen", "lora"])
+@pytest.mark.parametrize("architecture", ["gpt2", "llama"])
+def test_a_decoder_without_a_padding_token_is_trained_and_answers_as_in_training(
+    architecture, tuning, tmp_path, monkeypatch
+):
+    base = save_tiny_decoder(tmp_path / "base", architecture)
+    answers = trained_answers(
+        monkeypatch, LONG_AND_SHORT, base, PAIRS, tmp_path / "out", tuning=tuning, rank=2,
+        epochs=1, lr=1e-2, batch_size=12,
+    )  # fmt: skip
+    found = load_respondent(tmp_path / "out", dtype="float32").answer(LONG_AND_SHORT)
+    np.testing.assert_allclose(found, answers, atol=2e-5)
+    assert np.ptp(found, axis=0).max() > 1e-3
+
+
+@pytest.mark.parametrize("architecture", ["distilbert", "electra", "bert", "roberta"])
+def test_an_adapter_answers_as_in_training_though_its_base_had_no_head(
+    architecture, tmp_path, save_tiny_model, monkeypatch
+):
+    nli = save_tiny_model(tmp_path / "nli", architecture)
+    base = save_tiny_masked_lm(tmp_path / "base", nli)  # BERT's has no pooler either
+    answers = trained_answers(
+        monkeypatch, LONG_AND_SHORT, base, PAIRS, tmp_path / "out", tuning="lora", rank=2,
+        epochs=1, lr=1e-2, batch_size=12,
+    )  # fmt: skip
+    found = load_respondent(tmp_path / "out", dtype="float32").answer(LONG_AND_SHORT)
+    np.testing.assert_allclose(found, answers, atol=2e-5)
+
+
+def test_an_adapter_keeps_how_many_layers_its_base_was_left(tiny_model, tmp_path, monkeypatch):
+    answers = trained_answers(
+        monkeypatch, LONG_AND_SHORT, tiny_model, PAIRS, tmp_path / "out", tuning="lora", rank=2,
+        layers=1, epochs=1, lr=1e-2,
+    )  # fmt: skip
+    found = load_respondent(tmp_path / "out", dtype="float32").answer(LONG_AND_SHORT)
+    np.testing.assert_allclose(found, answers, atol=2e-5)
+
+
+def test_a_base_that_can_be_padded_with_nothing_is_refused(tmp_path):
+    base = save_tiny_decoder(tmp_path / "base", "gpt2", end=None)
+    with pytest.raises(ParameterError, match=r"neither a padding nor an end token.*set pad_token"):
+        train_nli(base, PAIRS, tmp_path / "out", progress=False)
+
+
+@pytest.mark.parametrize("architecture", ["distilbert", "electra"])
+def test_other_encoders_are_adapted_and_serve_in_interventions(
+    architecture, tmp_path, save_tiny_model
+):
+    nli = save_tiny_model(tmp_path / "nli", architecture)
+    base = save_tiny_masked_lm(tmp_path / "base", nli)
+    sentences = ["I feel calm at home.", "It happens very rarely."] * 4
+    adapt_encoder(base, sentences, tmp_path / "adapted", epochs=1, rank=2, progress=False)
+    head = load_file(tmp_path / "adapted" / "head.safetensors")
+    before = load_file(base / "model.safetensors")
+    assert len(head) >= 5  # a linear layer, a norm and the output's bias
+    assert any(not torch.equal(before[name], weight) for name, weight in head.items())
+    model, _ = load_masked_lm(tmp_path / "adapted")
+    named = model.state_dict()
+    assert all(torch.equal(named[name], weight) for name, weight in head.items())
+
+    respondent = load_respondent(nli, dtype="float32", device="cpu")
+    weights = {name: value.clone() for name, value in respondent.model.state_dict().items()}
+    adapt(respondent, sentences, lambda epoch: None, masked_lm=str(base), epochs=1, lr=1e-3)
+    after = respondent.model.state_dict()
+    moved = {name for name in weights if not torch.equal(weights[name], after[name])}
+    assert any("attention" in name for name in moved)
+    assert not any("classifier" in name or "embeddings.word" in name for name in moved)
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "llama"])
+def test_a_decoder_learns_to_judge_sentences_and_its_packed_head_judges_alike(
+    architecture, tmp_path, monkeypatch
+):
+    base = save_tiny_decoder(tmp_path / "base", architecture)
+    judged = pd.DataFrame({"sentence": ["I am calm.", "calm I"] * 8, "acceptable": [1, 0] * 8})
+    manifest = train_acceptability(
+        base, judged, tmp_path / "out", epochs=20, rank=2, first=1, progress=False
+    )
+    weights = load_file(tmp_path / "out" / "adapter_model.safetensors")
+    assert {name.split(".")[4] for name in weights if "lora" in name} == {"1"}
+    assert (manifest["first"], manifest["layers"], manifest["rank"]) == (1, 2, 2)
+    good, bad = acceptability(["I am calm.", "calm I"], tmp_path / "out")
+    assert good > 0.5 > bad
+
+    for module in (heads, embedded):
+        monkeypatch.setattr(module, "data_dir", lambda: tmp_path / "data")
+    monkeypatch.setattr(embedded, "SMOLLM2", str(base))
+    monkeypatch.setattr(embedded, "resolve_dtype", lambda *_: "float32")
+    folder = heads._pack_head(tmp_path / "out", "cola", str(base))
+    heads._write_recipe(folder, manifest, {})
+    packed = acceptability(["I am calm.", "calm I"])
+    np.testing.assert_allclose(packed, [good, bad], atol=2e-3)  # it is kept in fp16
+    heads._write_recipe(folder, manifest | {"wording": "calm {sentence}"}, {})
+    reworded, plain = (
+        acceptability(["I am calm."]),
+        acceptability(["calm I am calm."], tmp_path / "out"),
+    )
+    np.testing.assert_allclose(reworded, plain, atol=2e-3)
+
+
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(tiny_model, tmp_path):
     for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
         train_nli(tiny_model, PAIRS, tmp_path / folder, epochs=1, seed=seed, progress=False)
@@ -96,8 +259,6 @@ def test_a_stopped_run_goes_on_from_its_last_epoch(tiny_model, tmp_path):
         pass
 
     from transformers import TrainerCallback
-
-    from psychometrics import training
 
     class StopAfterTwoEpochs(TrainerCallback):
         def on_epoch_begin(self, args, state, control, **kwargs):

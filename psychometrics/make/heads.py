@@ -1,4 +1,8 @@
-"""Trains the embedded masked-LM and acceptability heads: ``python -m psychometrics.make.heads``."""
+"""Trains the embedded masked-LM and acceptability heads: ``python -m psychometrics.make.heads``.
+
+A head whose folder ``data/heads/<name>`` has a ``recipe.json`` is left alone: remove the folder to
+train it anew.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +10,53 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+
 from ..data import cola, mnli_sample
 from ..paths import cache_dir, data_dir
 from ..respondents.embedded import acceptability, head_table, load_masked_lm, masked_perplexity
+from ..respondents.packed import SMOLLM2
 from ..respondents.sources import BASE_MODEL, base_path
+
+ACCEPTABILITY = {
+    "epochs": 3.0,
+    "batch_size": 16,
+    "rank": 16,
+    "layers": 20,
+    "first": 10,
+    "wording": "<|im_start|>{sentence}",
+}
+"""Adapters on the upper half of a decoder that is cut after two thirds of its layers."""
 
 
 def _build_acceptability(work: Path) -> None:
-    from sklearn.metrics import matthews_corrcoef
-
     from ..training import train_acceptability  # torch
 
-    manifest = train_acceptability(base_path(), cola("train"), work)
-    folder = _pack_head(work, "cola")
+    judged = cola("train")
+    held_out = judged.sample(frac=0.1, random_state=0)
+    manifest = train_acceptability(SMOLLM2, judged.drop(held_out.index), work, **ACCEPTABILITY)
+    folder = _pack_head(work, "cola", SMOLLM2)
+    _write_recipe(folder, manifest | {"base": SMOLLM2}, {})
+    parts = {part: cola(part) for part in ("in_domain", "out_of_domain")}
+    figures = _agreement({"validation": held_out} | parts)
+    _write_recipe(folder, manifest | {"base": SMOLLM2}, figures)
+
+
+def _agreement(parts: dict[str, pd.DataFrame]) -> dict:
+    """Matthews' correlation of the shipped head with linguists, with 95 % percentile intervals."""
+    from sklearn.metrics import matthews_corrcoef
+
     figures = {}
-    for part in ("in_domain", "out_of_domain"):
-        judged = cola(part)
+    for part, judged in parts.items():
+        truth = judged["acceptable"].to_numpy()
         chosen = acceptability(judged["sentence"].tolist()) > 0.5
-        figures[f"matthews_{part}"] = round(
-            float(matthews_corrcoef(judged["acceptable"], chosen)), 4
-        )
-    _write_recipe(folder, manifest, figures)
+        generator = np.random.default_rng(0)
+        draws = generator.integers(0, len(truth), (2000, len(truth)))
+        again = [matthews_corrcoef(truth[draw], chosen[draw]) for draw in draws]
+        figures[f"matthews_{part}"] = round(float(matthews_corrcoef(truth, chosen)), 4)
+        figures[f"matthews_{part}_interval"] = np.quantile(again, [0.025, 0.975]).round(4).tolist()
+    return figures
 
 
 def _build_masked_lm(work: Path) -> None:
@@ -37,16 +67,16 @@ def _build_masked_lm(work: Path) -> None:
     rest = pairs.loc[~pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel()
     sentences = sorted(set(rest) - held_out)
     manifest = adapt_encoder(base_path(), sentences, work, epochs=2)
-    folder = _pack_head(work, "mlm")
+    folder = _pack_head(work, "mlm", BASE_MODEL)
     model, tokenizer = load_masked_lm()
     figures = {
         "held_out_sentences": len(held_out),
         "perplexity": round(masked_perplexity(model, tokenizer, sorted(held_out)), 2),
     }
-    _write_recipe(folder, manifest, figures)
+    _write_recipe(folder, manifest | {"base": BASE_MODEL}, figures)
 
 
-def _pack_head(trained: Path, name: str) -> Path:
+def _pack_head(trained: Path, name: str, base: str) -> Path:
     """Keep adapter and head in fp16."""
     from safetensors.torch import load_file, save_file
 
@@ -60,14 +90,14 @@ def _pack_head(trained: Path, name: str) -> Path:
             kept = {k: v.half().contiguous() for k, v in weights.items() if v.numel() < 1e7}
             save_file(kept, folder / file)
     config = json.loads((trained / "adapter_config.json").read_text(encoding="utf-8"))
-    config["base_model_name_or_path"] = BASE_MODEL
+    config["base_model_name_or_path"] = base
     (folder / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
     return folder
 
 
 def _write_recipe(folder: Path, manifest: dict, figures: dict) -> None:
-    manifest = {k: v for k, v in manifest.items() if k not in ("base", "versions")}
-    text = json.dumps({"base": BASE_MODEL, **manifest, **figures}, indent=1)
+    manifest = {k: v for k, v in manifest.items() if k != "versions"}
+    text = json.dumps({**manifest, **figures}, indent=1)
     (folder / "recipe.json").write_text(text + "\n")
 
 

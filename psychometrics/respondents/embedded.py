@@ -16,7 +16,7 @@ import numpy as np
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..paths import data_dir
-from .loading import load_config, load_model, quietly
+from .loading import load_config, load_model, moved, quietly, resolve_dtype
 from .packed import SMOLLM2
 from .sources import base_path, embedded_path, find
 
@@ -88,7 +88,8 @@ def load_masked_lm(
     Parameters
     ----------
     name : str or Path
-        ``"embedded"`` is the base encoder with an adapter and a head trained on MNLI's sentences.
+        ``"embedded"`` is the base encoder with an adapter and a head trained on MNLI's sentences;
+        a folder may be what :func:`psychometrics.training.adapt_encoder` leaves.
 
     Returns
     -------
@@ -106,10 +107,14 @@ def load_masked_lm(
     >>> tokenizer.mask_token
     '[MASK]'
     """
-    if name != "embedded":
-        return load_model(name, "masked")
-    folder = head_path("mlm")
-    model, tokenizer = load_model(base_path(), "masked", fresh=True)
+    if name == "embedded":
+        folder, base = head_path("mlm"), base_path()
+    else:
+        source = find(name)
+        folder, base = source.folder, source.base
+        if base is None or not (folder / "head.safetensors").is_file():
+            return load_model(source, "masked")
+    model, tokenizer = load_model(base, "masked", fresh=True)
     model = _merged(model, folder)
     model.load_state_dict(_weights(folder / "head.safetensors"), strict=False)
     return model.float().eval(), tokenizer
@@ -143,8 +148,9 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> np
     sentences : sequence of str
         n sentences; identical ones are judged once, 128 at a time.
     name : str or Path
-        ``"embedded"`` is the base encoder with an adapter and a head trained on CoLA; else a local
-        folder or a hub id, whose second of two outputs means acceptable.
+        ``"embedded"`` is the model that ``head_table()["cola"]`` names as its base, with an adapter
+        and a head trained on CoLA; else a local folder or a hub id, whose second of two outputs
+        means acceptable.
 
     Returns
     -------
@@ -163,15 +169,19 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> np
     import torch
 
     model, tokenizer = _acceptability_classifier(name)
+    # Some decoders read a sentence after a token of their own.
+    wording = head_table()["cola"].get("wording", "{sentence}") if name == "embedded" else None
     unique = sorted(set(sentences), key=len)
     values = []
     with torch.inference_mode():
         for start in range(0, len(unique), 128):
+            texts = unique[start : start + 128]
+            if wording:
+                texts = [wording.format(sentence=text) for text in texts]
             inputs = tokenizer(
-                unique[start : start + 128], padding=True, truncation=True,
-                max_length=128, return_tensors="pt",
-            )  # fmt: skip
-            values.append(model(**inputs).logits.softmax(dim=-1)[:, 1])
+                texts, padding=True, truncation=True, max_length=128, return_tensors="pt"
+            )
+            values.append(model(**inputs).logits.float().softmax(dim=-1)[:, 1])
     known = dict(zip(unique, torch.cat(values).numpy(), strict=True))
     return np.array([known[sentence] for sentence in sentences], dtype=np.float32)
 
@@ -235,15 +245,25 @@ def _acceptability_classifier(
     name: str | Path,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if name != "embedded":
-        model, tokenizer = load_model(name, "classifier", what="an acceptability classifier")
+        model, tokenizer = load_model(find(name), "classifier", what="an acceptability classifier")
         if model.config.num_labels != 2:
             raise RespondentError(
                 f"{name} has {model.config.num_labels} outputs, not two: name a CoLA classifier."
             )
         return model, tokenizer
-    config = load_config(base_path(), num_labels=2)
-    model, tokenizer = load_model(base_path(), "classifier", config=config, fresh=True)
-    return _merged(model, head_path("cola")).float().eval(), tokenizer
+    folder, recipe = head_path("cola"), head_table()["cola"]
+    base = SMOLLM2 if recipe["base"] == SMOLLM2 else base_path()
+    config = load_config(base, num_labels=2)
+    config.num_hidden_layers = recipe.get("layers") or config.num_hidden_layers
+    model, tokenizer = load_model(base, "classifier", config=config, fresh=True)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    # A decoder is read at the last token that is no padding.
+    model.config.pad_token_id, tokenizer.padding_side = tokenizer.pad_token_id, "right"
+    model = _merged(model, folder)
+    # A decoder in bfloat16, as in training, where the processor is faster in it.
+    dtype = resolve_dtype(None, model.device) if base == SMOLLM2 else "float32"
+    return moved(model, model.device, dtype), tokenizer
 
 
 def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:

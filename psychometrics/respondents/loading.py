@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..exceptions import RespondentError
-from .sources import Source, check_folder, fetched, find, read_json
+from .sources import TOKENIZER_FILES, Source, check_folder, fetched, find, read_json
 
 if TYPE_CHECKING:
     import torch
@@ -150,6 +150,9 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
     name, folder = _folder(source)
+    adapter = isinstance(source, Source) and source.kind == "adapter"
+    if adapter and any((source.folder / file).is_file() for file in TOKENIZER_FILES):
+        folder = source.folder  # it may have a padding token that its base's lacks
     settings = Path(folder) / "tokenizer_config.json"
     written = read_json(name, settings) if settings.is_file() else {}
     kind = written.get("tokenizer_class")
