@@ -352,7 +352,7 @@ CHAPTERS: dict[str, type[_Page]] = {
     "06-beliefs": _Beliefs,
     "07-self-report": _SelfReport,
     "08-ways-of-asking": _WaysOfAsking,
-    "09-scorecard": _Scorecard,
-    "10-finding": _Scorecard,
+    "10-scorecard": _Scorecard,
+    "11-finding": _Scorecard,
 }
 """The model of each notebook's parameters, by its name."""
