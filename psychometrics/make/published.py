@@ -65,7 +65,7 @@ def build_published(folder: Path | None = None) -> None:
 
 
 def _tables() -> dict[tuple[str, str], pd.DataFrame]:
-    """Answers as given, runs or people by items, of every group; with halves and answers by chance."""
+    """Answers as given, runs or people by items, by group; with halves and answers by chance."""
     items = [item.id for item in load_questionnaire("ipip50").items]
     found = {}
     runs = answers("llm_questionnaires")
@@ -111,7 +111,7 @@ def _moments(tables: dict) -> pd.DataFrame:
 
 
 def _fit(tables: dict) -> pd.DataFrame:
-    """Single rows against one half of the people; the other half, and shuffled rows, beside them."""
+    """Single rows against one half of the people; the other half, and shuffled rows, beside."""
     half = tables["people_a", "people"].dropna()
     mean, covariance = half.mean(), half.cov()
     rng = np.random.default_rng(SEED)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -80,7 +81,8 @@ def answers(source: str) -> pd.DataFrame:
 
     References
     ----------
-    Münker (2025); Anand (2024); Goldberg (1992).
+    Münker (2025); Anand (2024); AI Like Humans Contributors (2026); the people's sets as the
+    registry names them.
 
     Examples
     --------
@@ -216,7 +218,9 @@ def stand_in(
         raise ParameterError(f"rows must be more than the {len(items)} items, got {rows}.")
     values, vectors = np.linalg.eigh(part[items].to_numpy(dtype=float))
     root = vectors * np.sqrt(values.clip(min=0))
-    draws = np.random.default_rng(0).normal(size=(rows, len(items)))
+    # of each group's own, so that rows of two groups have nothing to do with each other
+    seed = zlib.crc32(f"{respondent}/{condition}".encode())
+    draws = np.random.default_rng(seed).normal(size=(rows, len(items)))
     basis = np.linalg.qr(draws - draws.mean(axis=0))[0]
     table = part["mean"].to_numpy() + np.sqrt(rows - 1) * basis @ root.T
     constant = np.diag(part[items]) == 0
@@ -230,6 +234,7 @@ def congruence(
     factors: int = 5,
     draws: int = 500,
     seed: int = 0,
+    order: Sequence[str] = (),
 ) -> pd.Series:
     r"""Do two tables of answers have the same factors? Tucker's coefficient, beside chance.
 
@@ -252,6 +257,9 @@ def congruence(
         Exchanges of the items, and bootstrap samples of the other's rows (at most 200).
     seed : int
         Of these.
+    order : sequence of str, optional
+        Items in the order in which they were asked. If given, items are not exchanged but pushed
+        along it by 1, 2, … places, the last to the front: items that were neighbours stay so.
 
     Returns
     -------
@@ -259,13 +267,13 @@ def congruence(
         ``congruence`` (mean of the factors) with its 95 % interval ``low, high``; ``worst`` (the
         smallest factor's); ``chance, chance_high`` (median and 95 % point among the exchanges),
         ``p``; ``distance``, root mean square difference of the correlations, ``chance_distance``
-        the median among the exchanges; ``n, items``. The bootstrap is parametric (Wishart), over
-        the other's rows; missing where the rows are no more than the items.
+        the median among the exchanges; ``n, items``. The bootstrap is parametric (Wishart,
+        percentiles), over the other's rows; missing where these are no more than the items.
 
     Raises
     ------
     ParameterError
-        Items are fewer than factors plus two, or rows fewer than three.
+        Items are fewer than factors plus two, rows fewer than three, or the order lacks an item.
 
     References
     ----------
@@ -278,7 +286,7 @@ def congruence(
     >>> traits = np.repeat(rng.normal(size=(2, 300, 2)), 4, axis=2)
     >>> a, b = (pd.DataFrame(t + rng.normal(size=(300, 8))) for t in traits)
     >>> congruence(a, b, factors=2)[["congruence", "chance"]].round(2).tolist()
-    [1.0, 0.63]
+    [0.99, 0.52]
     """
     check_numbers(factors=factors, draws=draws, seed=seed)
     both = [c for c in reference if c in set(other)]
@@ -299,6 +307,13 @@ def congruence(
     rng = np.random.default_rng(seed)
     own = _loadings(second[None], factors)
     orders = np.array([rng.permutation(len(keep)) for _ in range(draws)])
+    if len(order):
+        asked = [keep.index(item) for item in order if item in keep]
+        if len(asked) != len(keep) or len(set(asked)) != len(keep):
+            raise ParameterError("order must hold every item of both tables once; correct it.")
+        orders = np.tile(np.arange(len(keep)), (len(keep) - 1, 1))
+        for push, row in enumerate(orders, start=1):
+            row[asked] = np.roll(asked, push)
     phi, chance = _turned(own, target)[0], _turned(own[0][orders], target).mean(axis=1)
     above = ~np.eye(len(keep), dtype=bool)
     mixed = second[orders[:, :, None], orders[:, None, :]]
@@ -309,21 +324,18 @@ def congruence(
         spread = np.sqrt(np.einsum("dii->di", samples))
         samples = samples / spread[:, :, None] / spread[:, None, :]
         again = _turned(_loadings(samples, factors), target).mean(axis=1)
-        # a sample's loadings are farther from the target than its population's: turn round
-        low, high = 2 * phi.mean() - np.quantile(again, [0.975, 0.025])
+        low, high = np.quantile(again, [0.025, 0.975])
     return pd.Series(
         {
             "congruence": phi.mean(),
             "low": low,
-            "high": min(high, 1.0) if np.isfinite(high) else high,
+            "high": high,
             "worst": phi.min(),
             "chance": np.median(chance),
             "chance_high": np.quantile(chance, 0.95),
-            "p": (1 + (chance >= phi.mean()).sum()) / (1 + draws),
+            "p": (1 + (chance >= phi.mean()).sum()) / (1 + len(chance)),
             "distance": np.sqrt(((first - second)[above] ** 2).mean()),
-            "chance_distance": np.median(
-                np.sqrt(((first - mixed)[:, above] ** 2).mean(axis=1))
-            ),
+            "chance_distance": np.median(np.sqrt(((first - mixed)[:, above] ** 2).mean(axis=1))),
             "n": n,
             "items": len(keep),
         }
@@ -353,8 +365,8 @@ def by_score(keyed: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     --------
     >>> q = load_questionnaire("gad7")
     >>> sheet = pd.DataFrame([[1] * 7, [2] * 7, [2] * 7], columns=[item.id for item in q.items])
-    >>> by_score(sheet, q).iloc[1].tolist()
-    ['gad7_1', 14.0, 2, 4.0, 8.0]
+    >>> by_score(sheet, q).query("item_id == 'gad7_1'")[["score", "n", "sum"]].to_numpy().tolist()
+    [[7.0, 1.0, 1.0], [14.0, 2.0, 4.0]]
     """
     parts = []
     for scale in questionnaire.scales:
@@ -424,7 +436,7 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
         by = focal[focal["item_id"] == item].set_index("score")[columns]
         total = of.sum()
         spread = np.sqrt(max(total["squares"] / total["n"] - (total["sum"] / total["n"]) ** 2, 0))
-        both = by.join(of[of["n"] >= least], rsuffix="_of", how="inner")
+        both = by.join(of[of["n"] >= least].add_suffix("_of"), how="inner")
         n = both["n"].sum()
         row = dict.fromkeys(["smd", "low", "high", "effect"], np.nan) | {"dif": None}
         if n and spread > 0:
@@ -535,9 +547,9 @@ def flattery(given: pd.DataFrame, norms: pd.DataFrame) -> pd.DataFrame:
     z = given.assign(z=(given["score"].to_numpy() - of["mean"].to_numpy()) / of["sd"].to_numpy())
     rows = {}
     for name, part in z.groupby("respondent_id", sort=False):
-        mean, reach = mean_interval(part["z"].to_numpy())
-        rows[name] = {"mean": float(mean), "low": float(mean - reach), "high": float(mean + reach)}
-        rows[name]["n"] = int(part["z"].notna().sum())
+        low, high = map(float, mean_interval(part["z"].to_numpy()))
+        n = int(part["z"].notna().sum())
+        rows[name] = {"mean": float(part["z"].mean()), "low": low, "high": high, "n": n}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("respondent_id")
 
 
@@ -658,8 +670,9 @@ def _listed(reply: str, statements: Sequence[str]) -> list[float]:
     label = re.compile("|".join(_LABELS).replace(" ", r"\s+"), re.IGNORECASE)
     for number, rest in zip(parts[1::2], parts[2::2], strict=True):
         place = int(number) - 1
-        head = _plain(re.split(r"[.\n]", rest.strip())[0])
-        place = places.get(head, place)
+        head, _, tail = rest.strip().partition(".")
+        if _plain(head) in places:
+            place, rest = places[_plain(head)], tail
         if not 0 <= place < len(values):
             continue
         if named := label.search(rest):
@@ -678,7 +691,9 @@ def _ai_like_humans() -> pd.DataFrame:
         rows[key.removeprefix("ai_like_humans_")] = [
             float(given.get(item.id.rpartition("_")[2], np.nan)) for item in questionnaire.items
         ]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=[i.id for i in questionnaire.items])
+    table = pd.DataFrame.from_dict(
+        rows, orient="index", columns=[i.id for i in questionnaire.items]
+    )
     return _long(_indexed(table, table.index, [1] * len(table)), "bfi", "single")
 
 
