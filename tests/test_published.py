@@ -17,7 +17,7 @@ from psychometrics.studies import published
 IPIP = pm.load_questionnaire("ipip50")
 FILES = [key for key in data.registry() if key.startswith("llm_questionnaires")]
 SMALL = ("llmpersonality", "ai_like_humans", "students_mexico", "students_bmi", "adults_peru")
-REGISTERED = [*FILES, *(key for source in SMALL for key in published.keys_of(source))]
+REGISTERED = [*FILES, *(key for source in SMALL for key in published._keys_of(source))]
 needs_mirror = pytest.mark.skipif(
     not data.available(*REGISTERED) and os.environ.get("CI") != "true",
     reason="the published answers are neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
@@ -90,7 +90,7 @@ def test_the_headers_of_the_runs_name_the_domains_in_another_order_than_the_item
     for model in ("qwen2.5-72b", "llama3.3-70b"):
         raw = _raw("baseline", model)
         assert "".join(dict.fromkeys(name[0] for name in raw)) == "ENCAO"
-        ids = published.asked_order()
+        ids = published._asked_order()
         once = published.shipped("answers").query("source == 'llmpersonality'")
         others = once.groupby("item_id")["value"].mean()
         letters = {"E": 0, "N": 10, "A": 20, "C": 30, "O": 40}
@@ -117,7 +117,7 @@ def test_inverted_answers_are_turned_round():
     counts = published.shipped("counts").set_index(["respondent_id", "condition"])
     part = counts.loc[("qwen2.5-72b", "inverted")].set_index("item_id")
     own = part[list("12345")].mul([1, 2, 3, 4, 5]).sum(axis=1) / part[list("12345")].sum(axis=1)
-    assert own[list(published.asked_order())].to_numpy() == pytest.approx(6 - raw)
+    assert own[list(published._asked_order())].to_numpy() == pytest.approx(6 - raw)
 
 
 @needs_mirror
@@ -149,7 +149,7 @@ def test_an_unknown_source_or_file_names_the_known_ones():
 def test_what_is_shipped_item_by_item_is_under_the_mit_licence():
     shipped = published.shipped("answers")
     assert set(shipped["source"]) == set(SMALL)
-    keys = [key for source in SMALL for key in published.keys_of(source)]
+    keys = [key for source in SMALL for key in published._keys_of(source)]
     assert {data.registry()[key]["licence"] for key in keys} == {"MIT"}
 
 
@@ -298,7 +298,7 @@ def test_what_is_shipped_of_the_small_sets_is_what_the_readers_give(small):
 
 @needs_mirror
 def test_counts_and_moments_that_are_shipped_are_those_of_the_files():
-    raw = _raw("baseline", "qwen2.5-7b").set_axis(published.asked_order(), axis=1)
+    raw = _raw("baseline", "qwen2.5-7b").set_axis(published._asked_order(), axis=1)
     counts = published.shipped("counts").query(
         "respondent_id == 'qwen2.5-7b' and condition == 'baseline'"
     ).set_index("item_id")  # fmt: skip

@@ -105,7 +105,7 @@ llmpersonality, ai_like_humans, students_mexico, students_bmi, adults_peru, got 
     }[source]()
 
 
-def keys_of(source: str) -> list[str]:
+def _keys_of(source: str) -> list[str]:
     """Files of a set, as ``data/registry.yml`` calls them.
 
     Parameters
@@ -120,7 +120,7 @@ def keys_of(source: str) -> list[str]:
 
     Examples
     --------
-    >>> keys_of("adults_peru")
+    >>> _keys_of("adults_peru")
     ['adults_peru']
     """
     if source == "survey":
@@ -568,7 +568,7 @@ def _turned(loadings: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 @functools.cache
-def asked_order() -> tuple[str, ...]:
+def _asked_order() -> tuple[str, ...]:
     """Items of the IPIP-50 in the order in which ``llm_questionnaires`` asks them.
 
     Matched by wording; needs its file of items.
@@ -637,7 +637,7 @@ def _runs() -> pd.DataFrame:
             if condition == "inverted":
                 table = 6 - table
             table = _indexed(table, [model] * len(table), range(1, len(table) + 1))
-            parts.append(_long(table, "ipip50", condition, asked_order()))
+            parts.append(_long(table, "ipip50", condition, _asked_order()))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -645,7 +645,7 @@ def _survey() -> pd.DataFrame:
     table = pd.read_csv(fetch("llm_questionnaires_people"), skipinitialspace=True)
     columns = [f"{letter}{number}" for letter in "ENACO" for number in range(1, 11)]
     table = _people(table[columns].astype(float).replace(0, np.nan), "person")
-    return _long(table, "ipip50", "people", asked_order())
+    return _long(table, "ipip50", "people", _asked_order())
 
 
 def _llmpersonality() -> pd.DataFrame:
@@ -685,7 +685,7 @@ def _listed(reply: str, statements: Sequence[str]) -> list[float]:
 def _ai_like_humans() -> pd.DataFrame:
     questionnaire = load_questionnaire("bfi", texts=False)
     rows = {}
-    for key in keys_of("ai_like_humans"):
+    for key in _keys_of("ai_like_humans"):
         reply = fetch(key).read_text(encoding="utf-8")
         given = dict(re.findall(r"^(\d+)\.\s*([1-5])\s*$", reply, re.MULTILINE))
         rows[key.removeprefix("ai_like_humans_")] = [
