@@ -337,6 +337,13 @@ class _WaysOfAsking(_Chapter):
         return self
 
 
+class _Published(_Page):
+    """Chapter 9."""
+
+    draws: _whole(20) = 200
+    seed: _whole(0) = 1
+
+
 class _Scorecard(_Page):
     """The scorecard and the finding."""
 
@@ -352,7 +359,8 @@ CHAPTERS: dict[str, type[_Page]] = {
     "06-beliefs": _Beliefs,
     "07-self-report": _SelfReport,
     "08-ways-of-asking": _WaysOfAsking,
-    "09-scorecard": _Scorecard,
-    "10-finding": _Scorecard,
+    "09-published-answers": _Published,
+    "10-scorecard": _Scorecard,
+    "11-finding": _Scorecard,
 }
 """The model of each notebook's parameters, by its name."""

@@ -1,0 +1,314 @@
+"""Published answers: readers and the traps of the files, what is shipped, what is computed."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psychometrics as pm
+from psychometrics import data
+from psychometrics.answers import COLUMNS
+from psychometrics.exceptions import ParameterError
+from psychometrics.studies import published
+
+IPIP = pm.load_questionnaire("ipip50")
+FILES = [key for key in data.registry() if key.startswith("llm_questionnaires")]
+SMALL = ("llmpersonality", "ai_like_humans", "students_mexico", "students_bmi", "adults_peru")
+REGISTERED = [*FILES, *(key for source in SMALL for key in published._keys_of(source))]
+needs_mirror = pytest.mark.skipif(
+    not data.available(*REGISTERED) and os.environ.get("CI") != "true",
+    reason="the published answers are neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
+)
+
+
+def _raw(condition: str, model: str) -> pd.DataFrame:
+    """A file of runs, its columns named by the header that it has."""
+    return pd.read_csv(data.fetch(f"llm_questionnaires_{condition}_{model}"))
+
+
+def _agreement(first: pd.Series, second: pd.Series) -> float:
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+@pytest.fixture(scope="module")
+def small() -> dict[str, pd.DataFrame]:
+    return {source: published.answers(source) for source in SMALL}
+
+
+@needs_mirror
+def test_every_small_set_is_a_table_of_answers_to_known_items(small):
+    people = {"students_mexico": 783, "students_bmi": 223, "adults_peru": 155}
+    for source, table in small.items():
+        assert list(table.columns) == [*COLUMNS, "condition"], source
+        assert not table.duplicated(["respondent_id", "questionnaire", "item_id", "run"]).any()
+        if source in people:
+            assert table["respondent_id"].nunique() == people[source]
+    assert set(small["students_bmi"]["questionnaire"]) == {"phq9", "gad7", "pss10"}
+    assert small["llmpersonality"].groupby("respondent_id")["item_id"].nunique().tolist() == (
+        [50] * 12
+    )
+    assert small["ai_like_humans"].groupby("respondent_id")["value"].count().tolist() == [44] * 8
+
+
+@needs_mirror
+def test_a_ten_in_the_anxiety_items_is_a_one(small):
+    raw = pd.read_csv(data.fetch("students_mexico"))
+    place = int(np.flatnonzero(raw["gad5"] == 10).item())
+    table = small["students_mexico"]
+    cell = table[(table["respondent_id"] == f"mexico-{place + 1:05d}")]
+    assert cell.set_index("item_id").loc["gad7_5", "value"] == 1
+    assert set(table["status"]) == {"ok", "missing"}
+
+
+@needs_mirror
+def test_a_label_counts_more_than_the_number_beside_it(small):
+    table = small["llmpersonality"].set_index(["respondent_id", "item_id"])["value"]
+    assert table["llama-3.1-8b", "ipip50_12"] == 1  # "5. Very Inaccurate", of insulting people
+
+
+@needs_mirror
+def test_labels_repeated_before_the_answers_are_no_answers(small):
+    table = small["llmpersonality"].set_index(["respondent_id", "item_id"])["value"]
+    first = [table["claude-3-haiku", f"ipip50_{n}"] for n in range(1, 6)]
+    assert first == [2, 2, 4, 4, 4]  # not 1 to 5, as the labels run
+
+
+@needs_mirror
+def test_scores_of_the_sense_of_coherence_are_those_that_the_file_has(small):
+    raw = pd.read_csv(data.fetch("adults_peru"))
+    items = pm.item_scores(small["adults_peru"]).drop(columns=["mode", "run"])
+    keyed = pm.scoring.keyed_items(items, pm.load_questionnaire("soc13"))
+    shift = keyed.sum(axis=1).to_numpy() - raw["TOTAL_SOC"].to_numpy()
+    assert np.ptp(shift) == 0  # turned items are negative, not 8 less the answer
+
+
+@needs_mirror
+def test_the_headers_of_the_runs_name_the_domains_in_another_order_than_the_items():
+    for model in ("qwen2.5-72b", "llama3.3-70b"):
+        raw = _raw("baseline", model)
+        assert "".join(dict.fromkeys(name[0] for name in raw)) == "ENCAO"
+        ids = published._asked_order()
+        once = published.shipped("answers").query("source == 'llmpersonality'")
+        others = once.groupby("item_id")["value"].mean()
+        letters = {"E": 0, "N": 10, "A": 20, "C": 30, "O": 40}
+        named = [ids[letters[name[0]] + int(name[1:]) - 1] for name in raw]
+        by_place = _agreement(raw.mean().to_numpy(), others[list(ids)])
+        by_header = _agreement(raw.mean().to_numpy(), others[named])
+        assert by_place > 0.5 > by_header
+
+
+@needs_mirror
+def test_the_cycled_condition_fits_neither_its_header_nor_the_order_of_the_items():
+    for model in published.MODELS:
+        usual, cycled = _raw("history", model).mean(), _raw("cycled", model).mean()
+        assert _agreement(usual.to_numpy(), cycled.to_numpy()) < 0.1
+        letters = [name for letter in "ENACO" for name in cycled.index if name[0] == letter]
+        ordered = sorted(letters, key=lambda name: ("ENACO".index(name[0]), int(name[1:])))
+        assert _agreement(usual.to_numpy(), cycled[ordered].to_numpy()) < 0.2
+
+
+@needs_mirror
+def test_inverted_answers_are_turned_round():
+    raw = _raw("inverted", "qwen2.5-72b").mean().to_numpy()
+    assert _agreement(raw, _raw("history", "qwen2.5-72b").mean().to_numpy()) < -0.9
+    counts = published.shipped("counts").set_index(["respondent_id", "condition"])
+    part = counts.loc[("qwen2.5-72b", "inverted")].set_index("item_id")
+    own = part[list("12345")].mul([1, 2, 3, 4, 5]).sum(axis=1) / part[list("12345")].sum(axis=1)
+    assert own[list(published._asked_order())].to_numpy() == pytest.approx(6 - raw)
+
+
+@needs_mirror
+def test_a_zero_of_the_survey_is_a_missing_answer():
+    raw = pd.read_csv(data.fetch("llm_questionnaires_people"), skipinitialspace=True)
+    assert list(raw.columns[:7]) == [
+        "race", "age", "engnat", "gender", "hand", "source", "country",
+    ]  # fmt: skip
+    people = published.shipped("counts").query("respondent_id == 'people'").set_index("item_id")
+    e1 = people.loc["ipip50_1"]
+    assert e1["missing"] == (raw["E1"] == 0).sum()
+    assert [e1[str(n)] for n in range(1, 6)] == [(raw["E1"] == n).sum() for n in range(1, 6)]
+
+
+def test_a_list_of_answers_that_repeats_the_statements_is_matched_by_them():
+    said = ["Am shy.", "Talk.", "Like order."]
+    found = published._listed("1. Talk. - 5. Very Accurate\n2. Am shy. - 2", said)
+    assert found[:2] == [2, 5]
+    assert np.isnan(found[2])
+
+
+def test_an_unknown_source_or_file_names_the_known_ones():
+    with pytest.raises(ParameterError, match=r"source must be one of llm_questionnaires, survey"):
+        published.answers("gallup")
+    with pytest.raises(ParameterError, match=r"name must be one of answers, counts"):
+        published.shipped("gallup")
+
+
+def test_what_is_shipped_item_by_item_is_under_the_mit_licence():
+    shipped = published.shipped("answers")
+    assert set(shipped["source"]) == set(SMALL)
+    keys = [key for source in SMALL for key in published._keys_of(source)]
+    assert {data.registry()[key]["licence"] for key in keys} == {"MIT"}
+
+
+def test_rows_that_stand_in_have_the_moments_of_the_answers_to_the_last_digit():
+    moments = published.shipped("moments")
+    part = moments.query("respondent_id == 'qwen2.5-7b' and condition == 'history'")
+    part = part.set_index("item_id")
+    rows = published.stand_in(moments, "qwen2.5-7b", "history", rows=60)
+    assert rows.mean().to_numpy() == pytest.approx(part["mean"].to_numpy())
+    expected = part[list(part.index)].to_numpy()
+    assert rows.cov().to_numpy() == pytest.approx(expected, abs=1e-9)
+
+
+def test_rows_that_stand_in_for_two_groups_have_nothing_to_do_with_each_other():
+    moments = published.shipped("moments")
+    one, two = (
+        published.stand_in(moments, "qwen2.5-7b", c, rows=500) for c in ("baseline", "history")
+    )
+    assert abs(np.corrcoef(one.sum(axis=1), two.sum(axis=1))[0, 1]) < 0.15
+
+
+def test_too_few_rows_or_an_unknown_group_cannot_stand_in():
+    moments = published.shipped("moments")
+    with pytest.raises(ParameterError, match="rows must be more than the 50 items, got 50"):
+        published.stand_in(moments, "people", rows=50)
+    with pytest.raises(ParameterError, match="no moments of 'mistral-7b', 'baseline': too few"):
+        published.stand_in(moments, "mistral-7b", "baseline")
+
+
+def _factors(n: int, seed: int, items: int = 12) -> pd.DataFrame:
+    """Answers with two factors, of six items each."""
+    rng = np.random.default_rng(seed)
+    traits = np.repeat(rng.normal(size=(n, 2)), items // 2, axis=1)
+    return pd.DataFrame(traits + rng.normal(size=(n, items)), columns=list("abcdefghijkl")[:items])
+
+
+def test_congruence_is_one_for_the_same_table_and_matches_columns_by_label():
+    table = _factors(300, 1)
+    found = published.congruence(table, table[list("lkjihgfedcba")], factors=2, draws=50)
+    assert found["congruence"] == pytest.approx(1)
+    assert found["distance"] == pytest.approx(0)
+    assert found["low"] <= found["congruence"]
+    assert found["p"] == pytest.approx(1 / 51)
+
+
+def test_congruence_of_unrelated_items_is_that_of_chance():
+    rng = np.random.default_rng(3)
+    noise = pd.DataFrame(rng.normal(size=(300, 12)), columns=list("abcdefghijkl"))
+    found = published.congruence(_factors(300, 1), noise, factors=2, draws=200)
+    assert found["congruence"] < found["chance_high"]
+    assert found["p"] > 0.05
+
+
+def test_blocks_of_neighbours_are_no_more_than_chance_when_neighbours_stay_neighbours():
+    rng = np.random.default_rng(5)
+    steps = rng.normal(size=(2000, 13))
+    walk = pd.DataFrame(steps[:, 1:] + steps[:, :-1], columns=list("abcdefghijkl"))
+    table = _factors(2000, 1)
+    exchanged = published.congruence(table, walk, factors=2, draws=200)
+    pushed = published.congruence(table, walk, factors=2, order=list("abcdefghijkl"))
+    assert exchanged["chance"] < pushed["chance"]
+    assert pushed["p"] > 0.05
+
+
+def test_congruence_leaves_out_items_that_do_not_vary_and_needs_enough_others():
+    table = _factors(100, 1)
+    assert published.congruence(table, table.assign(a=3.0), factors=2, draws=20)["items"] == 11
+    with pytest.raises(ParameterError, match="3 items vary in both tables, too few for 2"):
+        published.congruence(table[["a", "b", "c"]], table, factors=2)
+    with pytest.raises(ParameterError, match="order must hold every item of both tables once"):
+        published.congruence(table, table, factors=2, order=["a", "b"])
+
+
+def test_no_interval_of_congruence_where_rows_are_no_more_than_items():
+    found = published.congruence(_factors(100, 1), _factors(10, 2), factors=2, draws=20)
+    assert np.isnan(found["low"])
+    assert np.isfinite(found["congruence"])
+
+
+def test_standardised_dif_is_the_difference_at_the_same_score_by_hand():
+    gad = pm.load_questionnaire("gad7")
+    ids = [item.id for item in gad.items]
+    reference = pd.DataFrame([[2, 0, 0, 0, 0, 0, 0], [0, 2, 0, 0, 0, 0, 0]] * 10, columns=ids)
+    focal = pd.DataFrame([[2, 0, 0, 0, 0, 0, 0]] * 8 + [[0, 3, 0, 0, 0, 0, 0]] * 2, columns=ids)
+    found = published.standardised_dif(
+        published.by_score(reference, gad), published.by_score(focal, gad)
+    )
+    first = found.loc["gad7_1"]  # at score 2 people have 1 on average, the others 2
+    assert first["smd"] == pytest.approx(1)
+    assert first["effect"] == pytest.approx(1)
+    assert (first["n"], first["matched"], first["dif"]) == (8, 0.8, "C")
+    assert np.isnan(found.loc["gad7_7", "effect"])  # nobody has it: no spread, no statement
+
+
+def test_groups_without_a_common_score_have_no_dif():
+    gad = pm.load_questionnaire("gad7")
+    ids = [item.id for item in gad.items]
+    low, high = (pd.DataFrame([[v] * 7, [v] * 6 + [1]], columns=ids) for v in (0, 3))
+    found = published.standardised_dif(
+        published.by_score(low, gad), published.by_score(high, gad), least=1
+    )
+    assert found["smd"].isna().all()
+    assert (found["n"] == 0).all()
+
+
+def test_distance_of_people_from_themselves_is_one_on_average_and_scipy_agrees():
+    from scipy.spatial.distance import mahalanobis
+
+    table = _factors(200, 7)
+    found = published.person_fit(table, table.mean(), table.cov())
+    assert found["distance"].mean() == pytest.approx(199 / 200)
+    own = mahalanobis(table.iloc[0], table.mean(), np.linalg.inv(table.cov()))
+    assert found["distance"].iloc[0] == pytest.approx(own**2 / 12)
+    profile = np.corrcoef(table.iloc[0], table.mean())[0, 1]
+    assert found["profile"].iloc[0] == pytest.approx(profile)
+
+
+def test_a_sheet_with_a_gap_or_without_variation_has_no_profile():
+    table = _factors(50, 7)
+    sheet = table.iloc[:2].copy()
+    sheet.iloc[0, 3] = np.nan
+    sheet.iloc[1] = 3.0
+    found = published.person_fit(sheet, table.mean(), table.cov())
+    assert found["profile"].isna().all()
+    assert found["distance"].isna().tolist() == [True, False]
+    with pytest.raises(ParameterError, match="covariances are singular"):
+        published.person_fit(sheet, table.mean(), table.cov() * 0)
+
+
+def test_flattery_needs_a_norm_of_every_scale():
+    given = pd.DataFrame({"respondent_id": ["r"], "scale": ["a"], "score": [1.0]})
+    with pytest.raises(ParameterError, match="no norm of 'a'"):
+        published.flattery(given, pd.DataFrame({"mean": [1.0], "sd": [1.0]}, index=["b"]))
+
+
+@needs_mirror
+def test_what_is_shipped_of_the_small_sets_is_what_the_readers_give(small):
+    shipped = published.shipped("answers")
+    for source, table in small.items():
+        own = shipped[shipped["source"] == source].drop(columns="source")
+        table = table[table["questionnaire"] != "pss10"]
+        pd.testing.assert_frame_equal(
+            own.reset_index(drop=True), table.reset_index(drop=True), check_dtype=False
+        )
+
+
+@needs_mirror
+def test_counts_and_moments_that_are_shipped_are_those_of_the_files():
+    raw = _raw("baseline", "qwen2.5-7b").set_axis(published._asked_order(), axis=1)
+    counts = published.shipped("counts").query(
+        "respondent_id == 'qwen2.5-7b' and condition == 'baseline'"
+    ).set_index("item_id")  # fmt: skip
+    assert (counts["missing"] == raw.isna().sum()[counts.index]).all()
+    assert (counts["5"] == (raw == 5).sum()[counts.index]).all()
+    part = published.shipped("moments").query(
+        "respondent_id == 'qwen2.5-7b' and condition == 'baseline'"
+    ).set_index("item_id")  # fmt: skip
+    turned = {item for scale in IPIP.scales for item in scale.reverse}
+    whole = raw.dropna()
+    own = whole.mean().where(~whole.columns.isin(turned), 6 - whole.mean())
+    assert part["mean"].to_numpy() == pytest.approx(own[part.index].to_numpy())
+    assert part["n"].iloc[0] == len(whole)
