@@ -1,0 +1,44 @@
+"""Makes the improved prompts anew: ``python -m psychometrics.make.improved [respondents]``.
+
+Writes ``questionnaires/{gad7,phq9,soc13}_improved.yaml``, ``data/improved.csv`` (silhouettes of
+each respondent and item) and ``data/improved_candidates.csv``. Respondents are named as
+everywhere, by default the whole embedded population. What was asked before comes from the store.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pandas as pd
+
+from ..paths import data_dir, questionnaires_dir
+from ..population import population, population_table
+from ..studies.improving import held_out, improve, write_improved
+
+QUESTIONNAIRES = ("gad7", "phq9", "soc13")
+DTYPE = "bfloat16"
+
+
+def _main(respondents: str = "embedded") -> None:
+    names = population(respondents)
+    table = population_table().set_index("respondent_id")
+    families = None
+    if "family" in table and set(names) <= set(table.index):
+        families = table.loc[names, "family"].tolist()
+    silhouettes, candidates = [], []
+    for name in QUESTIONNAIRES:
+        found = improve(name, names, families, dtype=DTYPE)
+        path = questionnaires_dir() / f"{name}_improved.yaml"
+        path.unlink(missing_ok=True)  # of the last time; this is the one place that writes it anew
+        write_improved(found, path)
+        silhouettes.append(found.silhouettes)
+        candidates.append(found.candidates)
+        print(held_out(found.silhouettes).T.to_string(header=False), flush=True)
+    whole = pd.concat(silhouettes, ignore_index=True)
+    whole.to_csv(data_dir() / "improved.csv", index=False, float_format="%.4f")
+    whole = pd.concat(candidates, ignore_index=True)
+    whole.to_csv(data_dir() / "improved_candidates.csv", index=False, float_format="%.4f")
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
