@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..paths import data_dir, questionnaires_dir
 from ..population import population, population_table
-from ..studies.improving import held_out, improve, write_improved
+from ..studies.improving import SHIPPED, held_out, improve, write_improved
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 DTYPE = "bfloat16"
@@ -34,10 +34,9 @@ def _main(respondents: str = "embedded") -> None:
         silhouettes.append(found.silhouettes)
         candidates.append(found.candidates)
         print(held_out(found.silhouettes).T.to_string(header=False), flush=True)
-    whole = pd.concat(silhouettes, ignore_index=True)
-    whole.to_csv(data_dir() / "improved.csv", index=False, float_format="%.4f")
-    whole = pd.concat(candidates, ignore_index=True)
-    whole.to_csv(data_dir() / "improved_candidates.csv", index=False, float_format="%.4f")
+    for name, parts in zip(SHIPPED, (silhouettes, candidates), strict=True):
+        whole = pd.concat(parts, ignore_index=True)
+        whole.to_csv(data_dir() / f"{name}.csv", index=False, float_format="%.4f")
 
 
 if __name__ == "__main__":
