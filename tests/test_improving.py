@@ -296,16 +296,3 @@ def test_the_command_improves_a_file_of_ones_own(tmp_path, monkeypatch, improved
     assert path.read_text() == OWN
     with pytest.raises(ParameterError, match="is not overwritten"):
         CliRunner().invoke(app, ["improve", str(path)], catch_exceptions=False)
-
-
-def test_shipped_results_are_of_the_shipped_prompts():
-    silhouettes, candidates = improving.shipped()
-    for name in silhouettes["questionnaire"].unique():
-        present, better = pm.load_questionnaire(name), pm.load_questionnaire(f"{name}_improved")
-        assert [item.id for item in present.items] == [item.id for item in better.items]
-        chosen = candidates.query("questionnaire == @name and stage == 'terms' and chosen")
-        said = [t.premise for item in better.items for t in item.templates]
-        assert chosen["premise"].tolist() == said
-        assert pm.questionnaires.counts(present)["prompts"].sum() == len(pm.prompts(better))
-    assert set(silhouettes["half"]) == {"chosen on", "held out", "null"}
-    assert np.isfinite(silhouettes["silhouette"]).all()

@@ -25,7 +25,6 @@ from ..content import content_validity
 from ..exceptions import ParameterError, RespondentError
 from ..intervals import correlation_interval, mean_interval
 from ..nulls import null_answers
-from ..paths import data_dir
 from ..population import population
 from ..prompts import prompts
 from ..questionnaires import Questionnaire, load_questionnaire
@@ -374,24 +373,6 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
         row |= {f"{kind}_bar": int((items[kind] >= BAR).sum()) for kind in kinds[:2]}
         rows.append(row | {"n": len(out)})
     return pd.DataFrame(rows)
-
-
-def shipped() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What the improved prompts that come with the project were chosen by.
-
-    Returns
-    -------
-    silhouettes, candidates : DataFrame
-        As of :class:`Improved`, of every questionnaire that was improved; made by
-        ``psychometrics.make.improved``.
-
-    Examples
-    --------
-    >>> silhouettes, candidates = shipped()
-    >>> sorted(silhouettes["prompts"].unique())
-    ['chance', 'improved', 'present']
-    """
-    return tuple(pd.read_csv(data_dir() / f"{name}.csv") for name in SHIPPED)
 
 
 def check_new(path: str | Path, report: str | Path | None = None) -> None:
