@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import psychometrics as pm
 from psychometrics.cli import app
-from psychometrics.exceptions import ParameterError, QuestionnaireError
+from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError
 from psychometrics.studies import improving
 
 OWN = """
@@ -245,6 +245,11 @@ def test_a_questionnaire_without_templates_says_so():
 def test_impossible_numbers_are_refused(tea, wrong):
     with pytest.raises(ParameterError, match="draws must be 1 or more and nulls 2 or more"):
         improving.improve(tea(), "a,b,c,d", **wrong)
+
+
+def test_a_respondent_that_is_not_there_is_named(tea):
+    with pytest.raises(RespondentError, match="nobody-1"):
+        improving.improve(tea(), "nobody-1,nobody-2,nobody-3,nobody-4")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from ..nulls import null_answers
 from ..population import population
 from ..prompts import prompts
 from ..questionnaires import Questionnaire, load_questionnaire
-from ..respondents import load_respondent
+from ..respondents import identify, load_respondent
 from ..respondents.loading import load_sentence_encoder
 from ..respondents.sources import base_path
 from ..scoring import pss, two_way
@@ -254,6 +254,8 @@ def improve(
         kind.
     QuestionnaireError
         The questionnaire has no templates.
+    RespondentError
+        A respondent is not there, or fewer than two of a half answered.
 
     References
     ----------
@@ -265,12 +267,13 @@ def improve(
     if draws < 1 or nulls < 2:
         raise ParameterError("draws must be 1 or more and nulls 2 or more.")
     names = population(respondents) if isinstance(respondents, str) else list(respondents)
-    labels = [_name(given) for given in names]
-    split = halves(labels, families)
-    given = dict(zip(labels, names, strict=True))
+    halves([str(name) for name in names])  # or says that there are too few
     prompts(questionnaire)  # or says that it has none
     table = wordings(questionnaire, rules)
     _check(questionnaire, table)
+    labels = [_name(given, dtype) for given in names]
+    split = halves(labels, families)
+    given = dict(zip(labels, names, strict=True))
     first = [given[n] for n in split.loc[split["half"] == "chosen on", "respondent_id"]]
     asking = {"store": store, "dtype": dtype, "progress": progress}
     run = _Run(questionnaire, first, nulls, seed, encoder, acceptability, asking)
@@ -459,6 +462,14 @@ class _Run:
     def _ask(self, pool: Questionnaire, entries: list[_Wording], levels) -> None:
         """Keep P(entailment) of the first half and of null respondents, (R, L) by sentence."""
         answers = ask(pool, self.first, **self.asking)
+        there = set(answers["respondent_id"])  # who fails is told by a warning
+        left = [given for given in self.first if _name(given, self.asking["dtype"]) in there]
+        if len(left) < 2 or (self.known and len(left) < len(self.first)):
+            raise RespondentError(
+                "A respondent of the half that chooses did not answer all candidates: leave it "
+                "out, or name others."
+            )
+        self.first = left
         null = null_answers(pool, respondents=self.nulls, seed=self.seed)
         real, null = (_rows(frame, pool) for frame in (answers, null))
         for entry, key in zip(entries, _keys(entries), strict=True):
@@ -648,10 +659,11 @@ class _Run:
         return found
 
 
-def _name(respondent: object) -> str:
-    return (
-        respondent.identity["respondent_id"] if hasattr(respondent, "answer") else str(respondent)
-    )
+def _name(respondent: object, dtype: str | None) -> str:
+    """What answers call a respondent: a folder's name, not its path."""
+    own = hasattr(respondent, "answer")
+    identity = respondent.identity if own else identify(respondent, dtype=dtype)
+    return identity["respondent_id"]
 
 
 def _check(questionnaire: Questionnaire, table: pd.DataFrame) -> None:
