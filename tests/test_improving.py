@@ -79,7 +79,9 @@ def tea(tmp_path, monkeypatch):
     monkeypatch.setattr(improving._Run, "neutrality", lambda run, entries: np.ones(len(entries)))
     monkeypatch.setattr(
         improving, "null_answers",
-        lambda asked, respondents, seed: pm.null_answers(asked, "noise", respondents, seed=seed),
+        lambda asked, respondents, base, seed: pm.null_answers(
+            asked, "noise", respondents, seed=seed
+        ),
     )  # fmt: skip
 
     def load(text: str = OWN):

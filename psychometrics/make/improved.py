@@ -12,7 +12,7 @@ import sys
 import pandas as pd
 
 from ..paths import data_dir, questionnaires_dir
-from ..population import population, population_table
+from ..population import population
 from ..studies.improving import SHIPPED, held_out, improve, write_improved
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
@@ -21,13 +21,9 @@ DTYPE = "bfloat16"
 
 def _main(respondents: str = "embedded") -> None:
     names = population(respondents)
-    table = population_table().set_index("respondent_id")
-    families = None
-    if "family" in table and set(names) <= set(table.index):
-        families = table.loc[names, "family"].tolist()
     silhouettes, candidates = [], []
     for name in QUESTIONNAIRES:
-        found = improve(name, names, families, dtype=DTYPE)
+        found = improve(name, names, dtype=DTYPE)
         path = questionnaires_dir() / f"{name}_improved.yaml"
         path.unlink(missing_ok=True)  # of the last time; this is the one place that writes it anew
         write_improved(found, path)

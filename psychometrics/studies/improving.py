@@ -25,7 +25,7 @@ from ..content import content_validity
 from ..exceptions import ParameterError, RespondentError
 from ..intervals import correlation_interval, mean_interval
 from ..nulls import null_answers
-from ..population import population
+from ..population import population, population_table
 from ..prompts import prompts
 from ..questionnaires import Questionnaire, load_questionnaire
 from ..respondents import identify, load_respondent
@@ -41,6 +41,8 @@ HYPOTHESES = ("This is {intensifier} true of me.",)
 """Hypotheses that go with any premise in the first person."""
 FEW = 2
 """Terms of a kind with which wordings are compared, which saves a third of the asking."""
+BASES = {"MiniLM": "embedded", "SmolLM2": "smollm2"}
+"""The untouched base of each family."""
 SHIPPED = ("improved", "improved_candidates")
 BAR = 0.6
 """The least silhouette of an item by Reuben et al. (2024), section 4."""
@@ -204,6 +206,7 @@ def improve(
     rules: bool = True,
     draws: int = 2,
     nulls: int = 24,
+    bases: Sequence[str] | None = None,
     seed: int = 1,
     encoder: str = "embedded",
     acceptability: str = "embedded",
@@ -229,13 +232,16 @@ def improve(
     respondents : str or sequence
         As :func:`psychometrics.ask` takes them; at least four.
     families : sequence of str, optional
-        As in :func:`halves`.
+        Of each respondent; by default the population table's, of others as in :func:`halves`.
     rules : bool
         As in :func:`wordings`.
     draws : int
         How many questionnaires are drawn by chance from the candidates, for the held-out half.
     nulls : int
-        How many null respondents.
+        How many null respondents of each base.
+    bases : sequence of str, optional
+        What the random heads stand on, as in :func:`psychometrics.nulls.null_answers`; by default
+        the bases of the respondents' families.
     seed : int
         Of what is drawn by chance.
     encoder, acceptability
@@ -272,11 +278,14 @@ def improve(
     table = wordings(questionnaire, rules)
     _check(questionnaire, table)
     labels = [_name(given, dtype) for given in names]
+    families = _families(labels) if families is None else list(families)
     split = halves(labels, families)
+    if bases is None:
+        bases = list(dict.fromkeys(BASES.get(family, "embedded") for family in families))
     given = dict(zip(labels, names, strict=True))
     first = [given[n] for n in split.loc[split["half"] == "chosen on", "respondent_id"]]
     asking = {"store": store, "dtype": dtype, "progress": progress}
-    run = _Run(questionnaire, first, nulls, seed, encoder, acceptability, asking)
+    run = _Run(questionnaire, first, nulls, bases, seed, encoder, acceptability, asking)
 
     levels, rows_words = run.intensifiers()
     chosen, allowed, rows_wording = run.wording(table, levels)
@@ -291,8 +300,7 @@ def improve(
     keys = ["respondent_id", "item_id"]
     frames.append(drawn.groupby(keys, sort=False)["silhouette"].mean().reset_index().assign(
         prompts="chance"))  # fmt: skip
-    null = null_answers([questionnaire, better], respondents=nulls, seed=seed)
-    null = term_silhouettes(pss(null))
+    null = term_silhouettes(pss(run.null([questionnaire, better])))
     frames.append(null.assign(prompts=_which(null, questionnaire.id)))
     found = pd.concat(frames, ignore_index=True)
     found["half"] = found["respondent_id"].map(split.set_index("respondent_id")["half"])
@@ -453,11 +461,22 @@ def write_improved(
 class _Run:
     """What is measured on the half that chooses; every prompt is asked once."""
 
-    def __init__(self, questionnaire, first, nulls, seed, encoder, acceptability, asking) -> None:
-        self.questionnaire, self.first, self.nulls, self.seed = questionnaire, first, nulls, seed
+    def __init__(
+        self, questionnaire, first, nulls, bases, seed, encoder, acceptability, asking
+    ) -> None:
+        self.questionnaire, self.first = questionnaire, first
+        self.nulls, self.bases, self.seed = nulls, bases, seed
         self.encoder, self.acceptability, self.asking = encoder, acceptability, asking
         self.known: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}
         self._ask(questionnaire, _present(questionnaire), None)
+
+    def null(self, asked) -> pd.DataFrame:
+        """Answers of random heads on each base."""
+        parts = [
+            null_answers(asked, respondents=self.nulls, base=base, seed=self.seed)
+            for base in self.bases
+        ]
+        return pd.concat(parts, ignore_index=True)
 
     def _ask(self, pool: Questionnaire, entries: list[_Wording], levels) -> None:
         """Keep P(entailment) of the first half and of null respondents, (R, L) by sentence."""
@@ -470,8 +489,7 @@ class _Run:
                 "out, or name others."
             )
         self.first = left
-        null = null_answers(pool, respondents=self.nulls, seed=self.seed)
-        real, null = (_rows(frame, pool) for frame in (answers, null))
+        real, null = (_rows(frame, pool) for frame in (answers, self.null(pool)))
         for entry, key in zip(entries, _keys(entries), strict=True):
             for term in (*entry.source, *entry.inverse):
                 self.known[levels, entry.said, term] = real[*key, term], null[*key, term]
@@ -664,6 +682,11 @@ def _name(respondent: object, dtype: str | None) -> str:
     own = hasattr(respondent, "answer")
     identity = respondent.identity if own else identify(respondent, dtype=dtype)
     return identity["respondent_id"]
+
+
+def _families(names: list[str]) -> list[str]:
+    known = population_table().set_index("respondent_id")["family"].to_dict()
+    return [known.get(name, name.split("-")[0]) for name in names]
 
 
 def _check(questionnaire: Questionnaire, table: pd.DataFrame) -> None:
