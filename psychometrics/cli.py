@@ -247,6 +247,37 @@ def _train_nli(
     typer.echo(f"{output}: trained on {manifest['pairs']} pairs in {manifest['seconds']:.0f} s")
 
 
+@app.command("improve")
+def _improve(
+    questionnaire: QuestionnaireName,
+    respondents: Respondents = "embedded",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The new file; by default NAME_improved.yaml beside."),
+    ] = None,
+    rules: Annotated[
+        bool, typer.Option("--rules/--no-rules", help="Whether rules make candidates, too.")
+    ] = True,
+    seed: Annotated[int, typer.Option(help="Of what is drawn by chance.")] = 1,
+    store: Store = None,
+    dtype: Dtype = None,
+) -> None:
+    """Choose better prompts on half of the respondents, and show them on the other half."""
+    from .studies import improving
+
+    loaded = pm.load_questionnaire(questionnaire)
+    beside = Path(questionnaire) if Path(questionnaire).is_file() else Path(f"{loaded.id}.yaml")
+    output = output or beside.with_name(f"{loaded.id}_improved.yaml")
+    report = output.with_name(f"{output.stem}_candidates.csv")
+    improving.check_new(output, report)
+    found = improving.improve(loaded, respondents, rules=rules, seed=seed, store=store, dtype=dtype)
+    improving.write_improved(found, output, report)
+    for by in (["questionnaire", "item_id"], ["questionnaire"]):
+        table = improving.held_out(found.silhouettes, by).drop(columns="questionnaire")
+        typer.echo(table.to_string(index=False, float_format="{:.2f}".format))
+    typer.echo(f"{output}: the improved prompts; {report}: all candidates")
+
+
 def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype):
     conditions = pm.book.parse_parameters(condition or [])
     if mode == "simulated":

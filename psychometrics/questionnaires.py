@@ -153,6 +153,20 @@ class _Template(_Part):
         return self
 
 
+class Candidates(_Part):
+    """What could stand in for a template of the item, or for its terms: wordings to be measured.
+
+    ``premises`` and ``hypotheses`` are tried in place of the template's own (the first by default);
+    ``source`` and ``inverse`` terms beside its own.
+    """
+
+    template: Annotated[int, Field(strict=True, ge=1)] = 1
+    premises: tuple[Text, ...] = ()
+    hypotheses: tuple[Text, ...] = ()
+    source: tuple[Word, ...] = ()
+    inverse: tuple[Word, ...] = ()
+
+
 class Option(_Part):
     """A response option as people see it, with the value that scores it."""
 
@@ -188,9 +202,15 @@ class _Norm(_Part):
 class Item(_Part):
     """One question, its key, and what it needs for a way of asking.
 
+<<<<<<< HEAD
     ``terms``, ``templates`` and ``intensifiers`` for NLI prompts; ``options`` where they are not
     the questionnaire's; ``weights``, what each option adds to each category; ``paraphrases`` and
     ``negated``, the text in other words and denied, for :func:`perturbed`.
+=======
+    ``terms``, ``templates`` and ``intensifiers`` for NLI prompts, ``candidates`` for better ones;
+    ``options`` where they are not the questionnaire's; ``weights``, what each option adds to each
+    category.
+>>>>>>> improve
     """
 
     id: Text
@@ -198,6 +218,7 @@ class Item(_Part):
     keying: Annotated[int, BeforeValidator(_key)] = 1
     terms: _Terms | None = None
     templates: tuple[_Template, ...] = ()
+    candidates: tuple[Candidates, ...] = ()
     intensifiers: Annotated[tuple[_Level, ...], Field(min_length=2)] | None = None
     options: Annotated[tuple[Option, ...], Field(min_length=2)] | None = None
     weights: tuple[tuple[Number, ...], ...] | None = None
@@ -224,6 +245,7 @@ class Questionnaire(_Part):
         default=(), validation_alias=AliasChoices("options", "response")
     )
     intensifiers: Annotated[tuple[_Level, ...], Field(min_length=2)] | None = None
+    candidates: tuple[Annotated[tuple[_Level, ...], Field(min_length=2)], ...] = ()
     scales: tuple[Scale, ...] = ()
     norms: tuple[_Norm, ...] = ()
     categories: tuple[Text, ...] = ()
@@ -1183,6 +1205,8 @@ def _mistakes(questionnaire: Questionnaire) -> list[str]:
     ids = [item.id for item in questionnaire.items]
     found += [f"items: the id '{i}' occurs more than once; rename one" for i in _repeated(ids)]
     found += _level_mistakes("intensifiers", questionnaire.intensifiers or ())
+    for number, levels in enumerate(questionnaire.candidates, start=1):
+        found += _level_mistakes(f"candidate {number}", levels)
     found += _option_mistakes("options", questionnaire.options)
     if not any(item.templates or questionnaire.choices(item) for item in questionnaire.items):
         found.append("items: none has templates or options, so none can be asked; add them")
@@ -1218,6 +1242,8 @@ def _item_mistakes(place: str, questionnaire: Questionnaire, item: Item) -> list
             )
         if template in item.templates[: at - 1]:
             found.append(f"{place}, template {at}: is there already; keep one")
+    for at, candidate in enumerate(item.candidates, start=1):
+        found += _candidate_mistakes(f"{place}, candidate {at}", item, candidate)
     if questionnaire.categories:
         shape = [len(row) for row in item.weights or ()]
         if shape != [len(questionnaire.categories)] * len(options):
@@ -1227,6 +1253,24 @@ def _item_mistakes(place: str, questionnaire: Questionnaire, item: Item) -> list
             )
     elif item.weights:
         found.append(f"{place}: has weights, but there are no categories; add them")
+    return found
+
+
+def _candidate_mistakes(place: str, item: Item, candidate: Candidates) -> list[str]:
+    if candidate.template > len(item.templates):
+        return [f"{place}: there is no template {candidate.template}; correct the number"]
+    own = item.templates[candidate.template - 1]
+    terms, found = own.terms or item.terms, []
+    known = [*terms.source, *terms.inverse] if terms else []
+    for word in _repeated([*known, *candidate.source, *candidate.inverse]):
+        found.append(f"{place}: the term '{word}' is there already; keep one")
+    pairs = [(premise, own.hypothesis) for premise in candidate.premises]
+    for premise, hypothesis in [*pairs, *((own.premise, h) for h in candidate.hypotheses)]:
+        try:
+            _Template(premise=premise, hypothesis=hypothesis)
+        except ValidationError as error:
+            said = str(error.errors()[0]["ctx"]["error"])
+            found.append(f"{place}: '{premise} {hypothesis}' {said}; correct it")
     return found
 
 

@@ -93,7 +93,7 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
         )
         cube = table.reindex(columns=cells).to_numpy(dtype=float, na_value=np.nan)
         cube = cube.reshape(len(table), len(asked), -1)
-        values = _silhouettes(cube, asked.get_level_values("polarity").to_numpy())
+        values = silhouettes(cube, asked.get_level_values("polarity").to_numpy())
         rows += [
             (name, questionnaire, item, value)
             for name, value in zip(table.index, values, strict=True)
@@ -101,6 +101,45 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
     columns = ["respondent_id", "questionnaire", "item_id", "silhouette"]
     frame = pd.DataFrame(rows, columns=columns)
     return frame.groupby(columns[:3], sort=False)["silhouette"].mean().reset_index()
+
+
+def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Mean silhouette of each of R tables of T rows, whose labels are the same in all.
+
+    Parameters
+    ----------
+    cube : ndarray, shape (R, T, L)
+        PSS of each term (row) on each intensifier, of R respondents or choices of terms.
+    labels : ndarray, shape (T,)
+        The terms' kinds.
+
+    Returns
+    -------
+    ndarray, shape (R,)
+        As in :func:`term_silhouettes`, whose work this does for one template.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.1, 0.2, 0.7], [0.2, 0.2, 0.6], [0.6, 0.3, 0.1], [0.7, 0.2, 0.1]])
+    >>> silhouettes(rows[None], np.array([1, 1, -1, -1])).round(2).tolist()
+    [0.96]
+    """
+    own = labels[:, None] == labels[None, :]
+    if not 1 < len(np.unique(labels)) < len(labels):
+        return np.full(len(cube), np.nan)
+    centred = cube - cube.mean(axis=2, keepdims=True)
+    length = np.linalg.norm(centred, axis=2, keepdims=True)
+    units = np.divide(centred, length, out=np.zeros_like(centred), where=length > 1e-12)
+    distance = np.clip(1 - units @ units.transpose(0, 2, 1), 0, 2)
+    diagonal = np.arange(len(labels))
+    distance[:, diagonal, diagonal] = 0
+    alone = own.sum(axis=1) == 1
+    inside = (distance * own).sum(axis=2) / np.maximum(own.sum(axis=1) - 1, 1)
+    outside = (distance * ~own).sum(axis=2) / (~own).sum(axis=1)
+    larger = np.maximum(inside, outside)
+    width = np.divide(outside - inside, larger, out=np.zeros_like(larger), where=larger > 0)
+    found = np.where(alone, 0.0, width).mean(axis=1)
+    return np.where(np.isnan(cube).any(axis=(1, 2)), np.nan, found)
 
 
 def correlations(
@@ -1251,26 +1290,6 @@ def _least_squares_factors(matrix: np.ndarray, factors: int) -> tuple[np.ndarray
     values, vectors = np.linalg.eigh(matrix - np.diag(unique))
     loadings = vectors[:, -factors:] * np.sqrt(values[-factors:].clip(min=0))
     return loadings[:, ::-1], unique
-
-
-def _silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Mean silhouette of each of R tables of T rows, whose labels are the same in all."""
-    own = labels[:, None] == labels[None, :]
-    if not 1 < len(np.unique(labels)) < len(labels):
-        return np.full(len(cube), np.nan)
-    centred = cube - cube.mean(axis=2, keepdims=True)
-    length = np.linalg.norm(centred, axis=2, keepdims=True)
-    units = np.divide(centred, length, out=np.zeros_like(centred), where=length > 1e-12)
-    distance = np.clip(1 - units @ units.transpose(0, 2, 1), 0, 2)
-    diagonal = np.arange(len(labels))
-    distance[:, diagonal, diagonal] = 0
-    alone = own.sum(axis=1) == 1
-    inside = (distance * own).sum(axis=2) / np.maximum(own.sum(axis=1) - 1, 1)
-    outside = (distance * ~own).sum(axis=2) / (~own).sum(axis=1)
-    larger = np.maximum(inside, outside)
-    width = np.divide(outside - inside, larger, out=np.zeros_like(larger), where=larger > 0)
-    found = np.where(alone, 0.0, width).mean(axis=1)
-    return np.where(np.isnan(cube).any(axis=(1, 2)), np.nan, found)
 
 
 def _correlation(x: np.ndarray, y: np.ndarray) -> float:

@@ -1,0 +1,305 @@
+"""Choosing prompts on half of the respondents: what is chosen, held out, and refused."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import psychometrics as pm
+from psychometrics.cli import app
+from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError
+from psychometrics.studies import improving
+
+OWN = """
+id: tea
+title: Love of tea
+short_title: Tea
+measures: love of tea
+citation: user
+source: written for this test
+licence: CC0
+intensifiers:
+  - {weight: -2, terms: [never]}
+  - {weight: -1, terms: [seldom, rarely]}
+  - {weight: 1, terms: [often]}
+  - {weight: 2, terms: [always]}
+items:
+  - id: tea_1
+    text: I like to drink tea.
+    templates:
+      - premise: "When there is tea, I {term} it."
+        hypothesis: "It {intensifier} happens to me."
+        terms: {source: [enjoy, like], inverse: [avoid, dislike]}
+    candidates:
+      - {premises: ["When tea is there, I {term} it."], source: [love], inverse: [hate]}
+scales:
+  - {id: tea, title: Love of tea, items: all}
+"""
+
+
+def _content(pool, encoder, acceptability):
+    """Measures without a model: Mars has nothing to do with tea."""
+    table = pm.prompts(pool)
+    similar = np.where(table["premise"].str.contains("Mars"), 0.1, 0.6)
+    return table.assign(similarity=similar, acceptability=0.8)
+
+
+class Fake:
+    """Answers by chance, but tells the terms of chosen premises apart."""
+
+    def __init__(self, name: str, good: str | None = None) -> None:
+        self.good = good
+        self.identity = {
+            "respondent_id": name, "source": "test", "model": name, "revision": "", "mode": "nli",
+            "dtype": "float32", "fingerprint": f"{name}-{good}", "device": "cpu",
+        }  # fmt: skip
+
+    def answer(self, pairs) -> np.ndarray:
+        rows = []
+        for premise, hypothesis in pairs:
+            noise = hashlib.sha256(f"{self.identity['model']}{premise}{hypothesis}".encode())
+            value = int.from_bytes(noise.digest()[:4], "big") / 2**32
+            if self.good and self.good in premise:
+                likes = any(word in premise for word in (" like", "enjoy", "love"))
+                often = any(word in hypothesis for word in ("often", "always"))
+                value = 0.8 + 0.02 * value if likes == often else 0.1 + 0.02 * value
+            rows.append([0.05 + 0.9 * value, 0.02, 0.0])
+        return np.array(rows, dtype="float32")
+
+
+@pytest.fixture
+def tea(tmp_path, monkeypatch):
+    """Function that writes the text to a file and loads it; later steps load no encoder."""
+    monkeypatch.setattr(improving, "content_validity", _content)
+    monkeypatch.setattr(improving._Run, "neutrality", lambda run, entries: np.ones(len(entries)))
+    monkeypatch.setattr(
+        improving, "null_answers",
+        lambda asked, respondents, base, seed: pm.null_answers(
+            asked, "noise", respondents, seed=seed
+        ),
+    )  # fmt: skip
+
+    def load(text: str = OWN):
+        path = tmp_path / "tea.yaml"
+        path.write_text(text)
+        return pm.load_questionnaire(path)
+
+    return load
+
+
+@pytest.fixture
+def improved(tea, tmp_path):
+    def run(good=None, held_out=None, text=OWN, **more):
+        names = ["f-1", "f-2", "f-3", "f-4", "f-5", "f-6"]
+        given = [Fake(n, good if k % 2 == 0 else held_out) for k, n in enumerate(names)]
+        more = {"nulls": 3, "store": tmp_path / "store", "progress": False} | more
+        return improving.improve(tea(text), given, **more)
+
+    return run
+
+
+@pytest.fixture
+def no_screens(monkeypatch):
+    monkeypatch.setattr(improving, "TOLERANCE", 9.0)
+
+
+def test_halves_alternate_within_families_and_balance_those_of_odd_size():
+    table = improving.halves(["a-1", "b-1", "a-2", "c-1", "b-2", "a-3"])
+    chose = table.loc[table["half"] == "chosen on", "respondent_id"].tolist()
+    assert chose == ["a-1", "b-2", "a-3"]
+    assert table["half"].value_counts().tolist() == [3, 3]
+    with_families = improving.halves(["w", "x", "y", "z"], ["p", "q", "p", "q"])
+    assert with_families["half"].tolist() == ["chosen on", "chosen on", "held out", "held out"]
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "moved"),
+    [
+        ("I {intensifier} feel this way.", "I feel this way {intensifier}."),
+        ("{intensifier} it is so!", "It is so {intensifier}!"),
+        ("It is {intensifier} like that", "It is like that {intensifier}"),
+    ],
+)
+def test_the_gap_moves_to_the_end_of_the_hypothesis(hypothesis, moved):
+    assert improving._at_end(hypothesis) == moved
+
+
+def test_listed_wordings_and_those_by_rules_come_after_the_present_one(tea):
+    table = improving.wordings(tea())
+    assert table["rule"].tolist() == ["present", "listed", "hypothesis", "end"]
+    assert improving.wordings(tea(), rules=False)["rule"].tolist() == ["present", "listed"]
+
+
+def test_the_candidate_that_separates_is_chosen_and_gains_on_the_held_out_half(
+    improved, no_screens
+):
+    found = improved("When tea is there", "When tea is there")
+    (template,) = found.questionnaire.items[0].templates
+    assert template.premise == "When tea is there, I {term} it."
+    row = improving.held_out(found.silhouettes).iloc[0]
+    assert row["improved"] > 0.8
+    assert row["gain"] > 0.3
+    assert (row["items"], row["present_bar"], row["improved_bar"], row["n"]) == (1, 0, 1, 3)
+    assert set(found.split.loc[found.split["half"] == "held out", "respondent_id"]) == {
+        "f-2", "f-4", "f-6",
+    }  # fmt: skip
+
+
+def test_what_is_chosen_does_not_depend_on_the_held_out_answers(improved, no_screens):
+    first = improved(None, "When tea is there")
+    second = improved(None, "When there is tea")
+    assert first.questionnaire == second.questionnaire
+    pd.testing.assert_frame_equal(first.candidates, second.candidates)
+
+
+def test_of_those_allowed_the_one_farthest_above_the_null_is_chosen(improved, no_screens):
+    table = improved().candidates
+    for _, part in table[table["allowed"]].groupby(["stage", "item_id", "template"]):
+        assert part.loc[part["chosen"], "separation"].item() == part["separation"].max()
+    difference = table["silhouette"] - table["null"] - table["separation"]
+    assert difference.abs().max() < 1e-9
+
+
+def test_a_candidate_that_strays_from_the_item_is_not_chosen_however_well_it_separates(improved):
+    strange = OWN.replace("When tea is there, I {term} it.", "Moons of Mars whom I {term} vote.")
+    found = improved("Moons of Mars", "Moons of Mars", strange)
+    rows = found.candidates.query("stage == 'wording'").set_index("rule")
+    assert rows["separation"].idxmax() == "listed"
+    assert not rows.loc["listed", "allowed"]
+    assert not rows.loc["listed", "chosen"]
+    assert found.candidates.groupby("stage")["chosen"].sum().eq(1).all()
+
+
+def test_other_intensifiers_are_tried_at_the_end_of_the_hypothesis(improved, no_screens):
+    words = OWN.replace("items:\n", "candidates:\n  - - {weight: -1, terms: [once a year, twice]}\n"
+                        "    - {weight: 1, terms: [every hour, daily]}\nitems:\n", 1)  # fmt: skip
+    found = improved(text=words)
+    rows = found.candidates.query("stage == 'intensifiers'")
+    assert rows["rule"].tolist() == ["present", "listed"]
+    chosen = rows.set_index("rule")["chosen"]
+    levels = found.questionnaire.intensifiers
+    assert ("every hour" in levels[-1].terms) == chosen["listed"]
+    if chosen["listed"]:
+        (template,) = found.questionnaire.items[0].templates
+        assert template.hypothesis.endswith("{intensifier}.")
+
+
+def test_as_many_terms_are_chosen_as_there_were_from_those_listed(improved, no_screens):
+    found = improved()
+    (template,) = found.questionnaire.items[0].templates
+    assert len(template.terms.source) == len(template.terms.inverse) == 2
+    assert set(template.terms.source) <= {"enjoy", "like", "love"}
+    assert found.candidates.query("stage == 'terms'")["of"].unique().tolist() == [9]
+
+
+def test_the_improved_file_loads_says_where_it_comes_from_and_is_never_overwritten(
+    improved, no_screens, tmp_path
+):
+    found = improved("When tea is there")
+    path, report = tmp_path / "tea_better.yaml", tmp_path / "report.csv"
+    improving.write_improved(found, path, report, date="2026-01-01")
+    again = pm.load_questionnaire(path)
+    assert again.id == "tea_better"
+    assert again.short_title == "Tea (improved)"
+    assert again.items == found.questionnaire.items
+    assert "candidates" not in yaml.safe_load(path.read_text())
+    head = path.read_text().split("\nid:")[0]
+    assert "on 2026-01-01, seed 1" in head
+    assert "Chosen on the answers of f-1, f-3, f-5" in head
+    assert len(pd.read_csv(report)) == len(found.candidates)
+    for first, second in ((path, None), (tmp_path / "new.yaml", report)):
+        with pytest.raises(ParameterError, match="is there already and is not overwritten"):
+            improving.write_improved(found, first, second)
+    with pytest.raises(ParameterError, match="name the file in small letters"):
+        improving.write_improved(found, tmp_path / "Tea.yml")
+    with pytest.raises(ParameterError, match="cannot be written"):
+        improving.write_improved(found, tmp_path / "nowhere" / "tea.yaml")
+
+
+def test_too_few_respondents_are_refused_before_any_is_asked(tea):
+    with pytest.raises(ParameterError, match=r"3 respondent\(s\) cannot be halved"):
+        improving.improve(tea(), "a,b,c")
+
+
+def test_without_candidates_and_rules_there_is_nothing_to_choose(tea):
+    bare = OWN.replace(OWN[OWN.index("    candidates:") : OWN.index("scales:")], "")
+    with pytest.raises(ParameterError, match="tea has no candidates: list some"):
+        improving.improve(tea(bare), "a,b,c,d", rules=False)
+
+
+def test_one_term_of_each_kind_has_no_silhouette(tea):
+    single = OWN.replace("[enjoy, like]", "[enjoy]").replace("[avoid, dislike]", "[avoid]")
+    with pytest.raises(ParameterError, match="item tea_1, template 1: has one source and one"):
+        improving.improve(tea(single), "a,b,c,d")
+
+
+def test_a_questionnaire_without_templates_says_so():
+    with pytest.raises(QuestionnaireError, match="none of its items has a template"):
+        improving.improve("ipip20", "a,b,c,d")
+
+
+@pytest.mark.parametrize("wrong", [{"draws": 0}, {"nulls": 1}])
+def test_impossible_numbers_are_refused(tea, wrong):
+    with pytest.raises(ParameterError, match="draws must be 1 or more and nulls 2 or more"):
+        improving.improve(tea(), "a,b,c,d", **wrong)
+
+
+def test_a_respondent_that_is_not_there_is_named(tea):
+    with pytest.raises(RespondentError, match="nobody-1"):
+        improving.improve(tea(), "nobody-1,nobody-2,nobody-3,nobody-4")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("premises: [", 'template: 2, premises: [', "there is no template 2"),
+        ("source: [love]", "source: [enjoy]", "the term 'enjoy' is there already"),
+        ("When tea is there, I {term} it.", "Tea is there.", "need {term} exactly once"),
+        ("inverse: [hate]", "opposite: [hate]", "opposite: is not a known key"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_the_candidates_is_named_with_its_place(tea, before, after, said):
+    with pytest.raises(QuestionnaireError, match=r"item 1 \(tea_1\), candidate 1") as error:
+        tea(OWN.replace(before, after))
+    assert said in str(error.value)
+
+
+def test_held_out_by_hand():
+    rows = []
+    values = {
+        "chosen on": {"present": [0.1, 0.3], "improved": [0.7, 0.9]},
+        "held out": {"present": [0.2, 0.4], "improved": [0.5, 0.9], "chance": [0.3, 0.3]},
+        "null": {"present": [0.0, 0.1], "improved": [0.2, 0.2]},
+    }
+    for half, kinds in values.items():
+        for kind, numbers in kinds.items():
+            rows += [("q", "i", half, f"{half}{n}", kind, x) for n, x in enumerate(numbers)]
+    columns = ["questionnaire", "item_id", "half", "respondent_id", "prompts", "silhouette"]
+    frame = pd.DataFrame(rows, columns=columns)
+    row = improving.held_out(frame, ["questionnaire", "item_id"]).iloc[0]
+    expected = {"present": 0.3, "improved": 0.7, "chance": 0.3, "gain": 0.4, "over_chance": 0.4,
+                "gain_chosen_on": 0.6, "shrinkage": 0.2, "null_present": 0.05,
+                "null_improved": 0.2, "present_bar": 0, "improved_bar": 1}  # fmt: skip
+    assert {k: pytest.approx(v) for k, v in expected.items()} == row[list(expected)].to_dict()
+    with pytest.raises(ParameterError, match="stands twice"):
+        improving.held_out(pd.concat([frame, frame]))
+    with pytest.raises(ParameterError, match="no silhouettes of prompts 'chance'"):
+        improving.held_out(frame[frame["prompts"] != "chance"])
+
+
+def test_the_command_improves_a_file_of_ones_own(tmp_path, monkeypatch, improved, no_screens):
+    made = improved("When tea is there")
+    monkeypatch.setattr(improving, "improve", lambda *given, **how: made)
+    path = tmp_path / "tea.yaml"
+    result = CliRunner().invoke(app, ["improve", str(path)], catch_exceptions=False)
+    assert "chosen_on" in result.stdout
+    assert (tmp_path / "tea_improved_candidates.csv").is_file()
+    assert pm.load_questionnaire(tmp_path / "tea_improved.yaml").id == "tea_improved"
+    assert path.read_text() == OWN
+    with pytest.raises(ParameterError, match="is not overwritten"):
+        CliRunner().invoke(app, ["improve", str(path)], catch_exceptions=False)
