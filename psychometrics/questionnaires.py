@@ -202,15 +202,10 @@ class _Norm(_Part):
 class Item(_Part):
     """One question, its key, and what it needs for a way of asking.
 
-<<<<<<< HEAD
-    ``terms``, ``templates`` and ``intensifiers`` for NLI prompts; ``options`` where they are not
-    the questionnaire's; ``weights``, what each option adds to each category; ``paraphrases`` and
-    ``negated``, the text in other words and denied, for :func:`perturbed`.
-=======
     ``terms``, ``templates`` and ``intensifiers`` for NLI prompts, ``candidates`` for better ones;
     ``options`` where they are not the questionnaire's; ``weights``, what each option adds to each
-    category.
->>>>>>> improve
+    category; ``paraphrases`` and ``negated``, the text in other words and denied, for
+    :func:`perturbed`.
     """
 
     id: Text
