@@ -14,10 +14,17 @@ import papermill
 import pytest
 
 from psychometrics import check_parameters
-from psychometrics.book import _execution_page, notebook_names, parse_parameters, run_notebook
+from psychometrics.book import (
+    _execution_page,
+    _respondents_page,
+    notebook_names,
+    parse_parameters,
+    run_notebook,
+)
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.parameters import CHAPTERS
 from psychometrics.paths import book_dir, notebooks_dir
+from psychometrics.population import population_table
 
 HTML = book_dir() / "_build" / "html"
 
@@ -156,6 +163,17 @@ def test_parameters_from_the_command_line_are_numbers_where_they_look_like_it():
         parse_parameters(["phq9"])
     with pytest.raises(ParameterError, match="given twice"):
         parse_parameters(["a=1", "a=2"])
+
+
+def test_each_respondent_has_a_datasheet_with_its_accuracy_and_what_it_is_unfit_for():
+    page = _respondents_page()
+    table = population_table().set_index("respondent_id")
+    sheets = dict(part.split("\n", 1) for part in page.split("\n### ")[1:])
+    assert set(sheets) == set(table.index)
+    for name, sheet in sheets.items():
+        assert f"{table.loc[name, 'accuracy']:.3f} (95 % interval" in sheet
+        assert "**Unfit for** " in sheet
+    assert "its base was never told of it" in sheets["minilm-mnli-frozen-l4-s21"]
 
 
 def test_the_execution_page_tells_times_versions_and_who_answered():
