@@ -773,3 +773,23 @@ def test_no_warning_is_raised_by_what_is_in_order(tmp_path):
         filled(tmp_path)
         compact(tmp_path)
         read(tmp_path)
+
+
+def test_shipped_answers_lie_below_every_store_and_nothing_is_written_among_them(
+    tmp_path, monkeypatch
+):
+    index = pd.Index(["a", "b"], name="key")
+    monkeypatch.setattr(store_module, "data_dir", lambda: tmp_path / "data")
+    with open_kept(tmp_path / "data" / "answers", "nli", "gad7", "m") as kept:
+        kept.add(pd.DataFrame({"entailment": [0.25, 0.5]}, index=index))
+    before = sorted(path.name for path in (tmp_path / "data").rglob("*"))
+    with open_kept(tmp_path / "mine", "nli", "gad7", "m", columns=["entailment"]) as kept:
+        assert "a" in kept
+        assert len(kept) == 2
+        more = pd.DataFrame({"entailment": [0.75, 1.0]}, index=pd.Index(["b", "c"], name="key"))
+        kept.add(more)
+        assert kept.rows["entailment"].to_dict() == {"a": 0.25, "b": 0.5, "c": 1.0}
+    assert sorted(path.name for path in (tmp_path / "data").rglob("*")) == before
+    mine = open_kept(tmp_path / "mine", "nli", "gad7", "m").rows
+    assert mine["entailment"].to_dict() == {"a": 0.25, "b": 0.5, "c": 1.0}
+    assert len(open_kept(tmp_path / "mine", "nli", "phq9", "m")) == 0
