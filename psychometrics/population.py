@@ -28,8 +28,7 @@ def population(name: str = "embedded") -> list[str]:
         ``"embedded"``, the population that comes with the project; ``"encoders"`` or
         ``"decoders"``, all embedded members of one family; or a comma-separated list of respondents
         (embedded members, local folders, hub ids), which is taken as it is. The default one has
-        all decoders, the most accurate encoder of each data set, depth and genre, and the two
-        encoders whose base was frozen.
+        the encoders.
 
     Returns
     -------
