@@ -707,14 +707,12 @@ def test_a_run_that_is_stopped_keeps_the_replies_it_had(chat_model, tmp_path, mo
     assert after.attrs["summary"]["from_store"] == 2
 
 
+@pytest.mark.filterwarnings("ignore:.*cut off")
 def test_a_drawn_reply_does_not_depend_on_who_else_is_asked(chat_model, tmp_path):
     how = {"temperature": 2.0, "wording": "v2", "max_tokens": 6}
-    with pytest.warns(UserWarning, match="cut"):
-        many = ask_here(FOUR, [chat_model], tmp_path / "many", runs=3, **how)
-    with pytest.warns(UserWarning, match="cut"):
-        one = ask_here(FOUR, [chat_model], tmp_path / "one", runs=1, **how)
-    with pytest.warns(UserWarning, match="cut"):
-        other = ask_here(FOUR, [chat_model], tmp_path / "one", runs=1, seed=1, **how)
+    many = ask_here(FOUR, [chat_model], tmp_path / "many", runs=3, **how)
+    one = ask_here(FOUR, [chat_model], tmp_path / "one", runs=1, **how)
+    other = ask_here(FOUR, [chat_model], tmp_path / "one", runs=1, seed=1, **how)
     assert one["raw"].tolist() == many[many["run"] == 1]["raw"].tolist()
     assert one["raw"].tolist() != other.sort_values("item_id")["raw"].tolist()
     assert many["raw"].nunique() > 6
@@ -724,11 +722,29 @@ def test_a_reply_cut_off_by_the_limit_is_said_to_be(chat_model, tmp_path):
     with pytest.warns(UserWarning, match=r"taught: 4 replies about four .* max_tokens \(2\)"):
         answers = ask_here(FOUR, [chat_model], tmp_path, runs=1, max_tokens=2)
     assert answers["status"].tolist() == ["cut_off"] * 4
+    assert set(answers["raw"]) == {"1:"}  # which is no label
     with pytest.warns(UserWarning, match="cut off"):  # also where it is kept
         ask_here(FOUR, [chat_model], tmp_path, runs=1, max_tokens=2)
 
 
-@pytest.mark.parametrize("how", [{"labels": "alphabetical"}, {"order": "reversed"}, {"cipher": 0}])
+def test_of_a_reply_cut_off_whole_lines_count_and_a_refusal_stays_one(tmp_path):
+    from psychometrics.respondents.chat import conversation
+
+    how = {**CONDITIONS, "ask_again": 0, "shuffle": False, "runs": 1}
+
+    def status(reply):
+        talk = conversation(FOUR, batches(FOUR, how)[0], "m", "chat", how)
+        _, about = next(talk)
+        about["cut"] = True
+        with pytest.raises(StopIteration) as end:
+            talk.send(reply)
+        return [row["status"] for row in end.value.value]
+
+    assert status("1: 4\n2: 3\n3: 1") == ["ok", "ok", "cut_off", "cut_off"]
+    assert status("As a language model, I cannot") == ["refused"] * 4
+
+
+@pytest.mark.parametrize("how", [{}, {"order": "reversed"}, {"ask_again": 1}])
 def test_a_constrained_reply_is_always_read_whatever_the_model_would_say(chat_model, tmp_path, how):
     how = {
         "wording": "v2",

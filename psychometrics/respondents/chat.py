@@ -378,9 +378,14 @@ def conversation(
         else:
             text = caesar(reply, -how["cipher"]) if how["cipher"] else reply
             read = parse(text, questionnaire, items, how["labels"], orders)
-            if about.get("cut"):  # there might have been an answer further on
-                unread = ("missing", "unreadable")
-                read = [("cut_off", None) if s in unread else (s, value) for s, value in read]
+            if about.get("cut"):  # its last line may be unfinished: "1:" is not the label 1
+                before = parse(
+                    text.rpartition("\n")[0], questionnaire, items, how["labels"], orders
+                )
+                read = [
+                    done if done[0] == "ok" else seen if seen[0] == "refused" else ("cut_off", None)
+                    for done, seen in zip(before, read, strict=True)
+                ]
         for (item, order, position), (status, value) in zip(left, read, strict=True):
             results[item.id] = {
                 "respondent_id": name,
