@@ -766,6 +766,15 @@ def test_a_constrained_reply_is_always_read_whatever_the_model_would_say(chat_mo
     assert answers["raw"].str.count("\n").eq(3).all()
 
 
+def test_a_member_of_the_population_holds_no_conversation(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(RespondentError, match="judges pairs of sentences"):
+        ask_here(FOUR, "minilm-mnli-l3-s16", tmp_path)
+    with pytest.raises(RespondentError, match="or name a model on this machine"):
+        ask_here(FOUR, "gpt-4", tmp_path)
+
+
 def test_constrained_is_refused_where_it_cannot_be(chat_model, tmp_path):
     with pytest.raises(ParameterError, match="think"):
         ask_here(FOUR, [chat_model], tmp_path, constrained=True, think=True)

@@ -51,7 +51,18 @@ def found_here(respondent: str | Path, may_be_on_hub: bool) -> Source | None:
 
 
 def identity_of(source: Source, dtype: str | None) -> dict:
-    """Who answers; the template is part of what determines an answer."""
+    """Who answers; the template is part of what determines an answer.
+
+    Raises
+    ------
+    RespondentError
+        It is an embedded member, which holds no conversation.
+    """
+    if source.kind == "embedded":
+        raise RespondentError(
+            f"{source.name} judges pairs of sentences and holds no conversation: name 'smollm2', a "
+            "model's folder, or an endpoint's model with endpoint=."
+        )
     dtype = resolve_dtype(dtype, resolve_device(None))
     template = source.folder / "chat_template.jinja" if source.folder else None
     written = template.read_text("utf-8") if template and template.is_file() else ""
