@@ -79,11 +79,14 @@ def replies(
 
     Examples
     --------
+    >>> from tempfile import mkdtemp
     >>> from psychometrics.respondents.loading import load_model
-    >>> model, tokenizer = load_model("smollm2", "causal")  # doctest: +SKIP
+    >>> from psychometrics.studies.asking import null_model
+    >>> model, tokenizer = load_model(null_model(mkdtemp()), "causal")
+    >>> tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
     >>> hello = [{"role": "user", "content": "Hello, how are you?"}]
-    >>> replies(model, tokenizer, [hello], max_tokens=8)[0]["finish_reason"]  # doctest: +SKIP
-    'length'
+    >>> replies(model, tokenizer, [hello], forms=[[["fine", "bad"]]])[0]["finish_reason"]
+    'stop'
     """
     import torch
 
