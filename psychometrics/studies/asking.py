@@ -408,13 +408,14 @@ def null_model(folder: str | Path, seed: int = 0) -> Path:
 
 
 FORMATS = {
-    "digits": {},
-    "letters": {"labels": "alphabetical"},
-    "option texts": {"score": "text_mean", "permutations": "given"},
-    "yes or no": {},
+    "digits": {"permutations": "given"},
+    "letters": {"permutations": "given", "labels": "alphabetical"},
+    "option texts": {"permutations": "given", "score": "text_mean"},
+    "yes or no": {"permutations": "given"},
     "own voice": {"wording": "voice"},
 }
-"""Ways of asking a language model for options: conditions of mode ``options``."""
+"""Ways of asking a language model for options: conditions of mode ``options``, in the order given,
+as a liking for a place is taken away with the empty item."""
 EMPTY = "I am a person."
 """A statement that says nothing of a trait: the empty item."""
 
