@@ -505,7 +505,7 @@ def formats(
         written = questionnaire if words == "as written" else shuffled_words(questionnaire, seed)
         for name, how in ways.items():
             asked = yes_or_no(written) if name == "yes or no" else written
-            for baseline in (None, EMPTY):
+            for baseline in (EMPTY, None):  # what the second asks for is kept by then
                 answers = ask(
                     asked, [respondent], store, "options", choose="expected", baseline=baseline,
                     progress=False, **{**options, **how},
