@@ -111,8 +111,8 @@ def rates(
     Examples
     --------
     >>> given = pd.DataFrame({"role": ["hero"] * 4, "status": ["ok", "ok", "ok", "refused"]})
-    >>> rates(given, ["role"]).round(2).iloc[0].tolist()
-    ['hero', 'ok', 4, 3, 0.75, 0.3, 0.95]
+    >>> rates(given, ["role"])[["count", "share", "low", "high"]].round(2).iloc[0].tolist()
+    [3.0, 0.75, 0.3, 0.95]
     """
     from statsmodels.stats.proportion import proportion_confint
 
