@@ -612,7 +612,7 @@ def served(model: Path, logs: Path):
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
-        for _ in range(600):
+        for _ in range(3000):
             if process.poll() is not None:
                 log.seek(0)
                 pytest.fail(f"transformers serve ended: {log.read()[-2000:]}")
