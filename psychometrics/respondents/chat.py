@@ -215,7 +215,7 @@ def identify(respondent: str, dtype: str | None = None, **conditions: object) ->
 
         if how["reply"] == "json_schema":
             raise ParameterError(
-                "A schema is an endpoint's to keep: use reply='json', or constrained=True for lines."
+                "Only an endpoint keeps a schema: use reply='json', or constrained=True for lines."
             )
         return identity_of(source, dtype)
     respondent = str(respondent)
