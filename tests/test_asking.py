@@ -168,3 +168,31 @@ def test_what_the_library_says_of_its_files_holds_of_ours(tmp_path, monkeypatch)
     found = asking.library_findings(tmp_path)["value"]
     # True or false: two of its three tries now fail; thirteen were made in all.
     assert found["ql-evaluate"] == pytest.approx(11 / 13)
+
+
+def test_formats_ask_each_item_with_and_without_its_words_order_and_reading_compares_the_keys(
+    tmp_path,
+):
+    model = asking.null_model(tmp_path, 4)
+    ways = {name: asking.FORMATS[name] for name in ("digits", "yes or no", "own voice")}
+    table = asking.formats(MINI, model, tmp_path / "store", ways)
+    assert table.groupby(["format", "baseline", "items"]).size().tolist() == [20] * 12
+    assert table["value"].between(1, 5).all()
+    assert table["reverse"].sum() == 12 * sum(len(scale.reverse) for scale in MINI.scales)
+    one = table[table["format"].eq("digits") & table["baseline"].eq("none")]
+    read = asking.reading(table).set_index(["format", "baseline", "items"])
+    mine = one[one["items"] == "as written"].groupby("reverse")["value"].mean()
+    row = read.loc[("digits", "none", "as written")]
+    assert row[["plain", "reverse"]].tolist() == pytest.approx(mine.tolist())
+    assert row["low"] < row["difference"] < row["high"]
+
+
+def test_reading_is_welchs_interval_and_says_nothing_where_there_is_nothing_to_compare():
+    given = pd.DataFrame({"reverse": [False] * 3 + [True] * 3, "value": [4.0, 5, 3, 1, 1, 2]})
+    row = asking.reading(given, by=[]).iloc[0]
+    # variances 1 and 1/3; standard error 2/3; t(0.975, 3.2) = 3.0700
+    assert row["difference"] == pytest.approx(8 / 3)
+    assert row["high"] - row["difference"] == pytest.approx(3.07 * 2 / 3, abs=0.01)
+    assert row["p"] == pytest.approx(0.1)  # of 20 ways to deal the keys the two extreme ones
+    alone = asking.reading(given.iloc[2:], by=[]).iloc[0]
+    assert alone[["low", "high", "p"]].isna().all()

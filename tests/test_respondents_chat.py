@@ -593,19 +593,26 @@ def chat_model(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def server(chat_model):
     """`transformers serve` with that model on loopback."""
+    with served(chat_model, chat_model.parent) as url:
+        yield url
+
+
+@contextmanager
+def served(model: Path, logs: Path):
+    """The address of a `transformers serve` with a model, in float32."""
     pytest.importorskip("fastapi", reason="transformers serve needs fastapi and uvicorn")
     pytest.importorskip("uvicorn", reason="transformers serve needs fastapi and uvicorn")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-c", "from transformers.cli.transformers import main; main()",
-               "serve", str(chat_model), "--host", "127.0.0.1", "--port", str(port),
+               "serve", str(model), "--host", "127.0.0.1", "--port", str(port),
                "--device", "cpu", "--dtype", "float32"]  # fmt: skip
-    log = (chat_model.parent / "serve.log").open("w+")
+    log = (logs / "serve.log").open("w+")
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
-        for _ in range(600):
+        for _ in range(3000):
             if process.poll() is not None:
                 log.seek(0)
                 pytest.fail(f"transformers serve ended: {log.read()[-2000:]}")
@@ -659,3 +666,169 @@ def test_a_batch_that_the_model_was_not_taught_is_never_guessed_at(server, chat_
             assert f"{row['position']}: {row['value']:g}" in row["raw"].splitlines()
         else:
             assert pd.isna(row["value"])
+
+
+# --- a real model in this process --------------------------------------------------------------
+
+
+def ask_here(questionnaire, model, store, **how):
+    how = {"dtype": "float32", "batch_size": 1, "ask_again": 0} | how
+    return ask(questionnaire, model, store, "chat", progress=False, **how)
+
+
+def test_a_model_on_this_machine_replies_as_behind_a_server_and_each_reply_is_kept(
+    server, chat_model, tmp_path
+):
+    there = ask_chat(FOUR, str(chat_model), runs=1, batch_size=1, base_url=server,
+                     store=tmp_path / "there")  # fmt: skip
+    here = ask_here(FOUR, [chat_model], tmp_path / "here", runs=1)
+    assert here["value"].tolist() == [*LEARNT.values()]
+    assert here[["item_id", "raw", "value"]].equals(there[["item_id", "raw", "value"]])
+    assert (here["respondent_id"] == "taught").all()
+    again = ask_here(FOUR, [chat_model], tmp_path / "here", runs=2)  # the second run is new
+    assert again.attrs["summary"]["from_store"] == again.attrs["summary"]["asked"] == 4
+    kept = kept_replies(tmp_path / "here", "taught")
+    assert (kept["finish_reason"] == "stop").all()
+    assert kept["usage"].iloc[0] == '{"completion_tokens": 5}'
+
+
+def test_a_run_that_is_stopped_keeps_the_replies_it_had(chat_model, tmp_path, monkeypatch):
+    from psychometrics.respondents import generation
+
+    whole, calls = generation._generated, []
+
+    def once(*args):
+        calls.append(1)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return whole(*args)
+
+    monkeypatch.setattr(generation, "_generated", once)
+    monkeypatch.setattr(generation, "BATCH", 2)
+    monkeypatch.setattr(generation.replies, "__defaults__", (0.0, 256, None, 2, None, None))
+    with pytest.raises(KeyboardInterrupt):
+        ask_here(FOUR, [chat_model], tmp_path, runs=1)
+    monkeypatch.undo()
+    assert len(kept_replies(tmp_path, "taught")) == 2
+    after = ask_here(FOUR, [chat_model], tmp_path, runs=1)
+    assert after.attrs["summary"]["from_store"] == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*cut off")
+def test_a_drawn_reply_does_not_depend_on_who_else_is_asked(chat_model, tmp_path):
+    how = {"temperature": 2.0, "wording": "v2", "max_tokens": 6}
+    many = ask_here(FOUR, [chat_model], tmp_path / "many", runs=3, **how)
+    one = ask_here(FOUR, [chat_model], tmp_path / "one", runs=1, **how)
+    other = ask_here(FOUR, [chat_model], tmp_path / "one", runs=1, seed=1, **how)
+    assert one["raw"].tolist() == many[many["run"] == 1]["raw"].tolist()
+    assert one["raw"].tolist() != other.sort_values("item_id")["raw"].tolist()
+    assert many["raw"].nunique() > 6
+
+
+def test_a_reply_cut_off_by_the_limit_is_said_to_be(chat_model, tmp_path):
+    with pytest.warns(UserWarning, match=r"taught: 4 replies about four .* max_tokens \(2\)"):
+        answers = ask_here(FOUR, [chat_model], tmp_path, runs=1, max_tokens=2)
+    assert answers["status"].tolist() == ["cut_off"] * 4
+    assert set(answers["raw"]) == {"1:"}  # which is no label
+    with pytest.warns(UserWarning, match="cut off"):  # also where it is kept
+        ask_here(FOUR, [chat_model], tmp_path, runs=1, max_tokens=2)
+
+
+def test_of_a_reply_cut_off_whole_lines_count_and_a_refusal_stays_one(tmp_path):
+    from psychometrics.respondents.chat import conversation
+
+    how = {**CONDITIONS, "ask_again": 0, "shuffle": False, "runs": 1}
+
+    def status(reply):
+        talk = conversation(FOUR, batches(FOUR, how)[0], "m", "chat", how)
+        _, about = next(talk)
+        about["cut"] = True
+        with pytest.raises(StopIteration) as end:
+            talk.send(reply)
+        return [row["status"] for row in end.value.value]
+
+    assert status("1: 4\n2: 3\n3: 1") == ["ok", "ok", "cut_off", "cut_off"]
+    assert status("As a language model, I cannot") == ["refused"] * 4
+
+
+@pytest.mark.parametrize("how", [{}, {"order": "reversed"}, {"ask_again": 1}])
+def test_a_constrained_reply_is_always_read_whatever_the_model_would_say(chat_model, tmp_path, how):
+    how = {
+        "wording": "v2",
+        "batch_size": 4,
+        "temperature": 5.0,
+        "runs": 5,
+        "constrained": True,
+    } | how
+    answers = ask_here(FOUR, [chat_model], tmp_path, **how)
+    assert (answers["status"] == "ok").all()
+    assert answers["value"].nunique() > 1
+    assert answers["raw"].str.count("\n").eq(3).all()
+
+
+def test_a_member_of_the_population_holds_no_conversation(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(RespondentError, match="judges pairs of sentences"):
+        ask_here(FOUR, "minilm-mnli-l3-s16", tmp_path)
+    with pytest.raises(RespondentError, match="or name a model on this machine"):
+        ask_here(FOUR, "gpt-4", tmp_path)
+
+
+def test_constrained_is_refused_where_it_cannot_be(chat_model, tmp_path):
+    with pytest.raises(ParameterError, match="think"):
+        ask_here(FOUR, [chat_model], tmp_path, constrained=True, think=True)
+    with pytest.raises(ParameterError, match="on this machine"):
+        ask_chat(FOUR, "m", tmp_path, base_url="http://127.0.0.1:9/v1", constrained=True)
+
+
+def test_a_model_without_chat_template_is_told_and_the_others_are_asked(chat_model, tmp_path):
+    import shutil
+
+    bare = tmp_path / "bare"
+    shutil.copytree(chat_model, bare)
+    (bare / "chat_template.jinja").unlink()
+    with pytest.warns(UserWarning, match="bare has no chat template"):
+        answers = ask_here(FOUR, [bare, chat_model], tmp_path / "store", runs=1)
+    assert answers["respondent_id"].unique().tolist() == ["taught"]
+    assert "options" in answers.attrs["summary"]["failed"]["bare"]
+
+
+def test_no_pad_token_and_a_template_without_system_text_are_no_hindrance(chat_model, tmp_path):
+    from psychometrics.respondents.generation import encode, replies
+    from psychometrics.respondents.loading import load_model
+
+    model, tokenizer = load_model(chat_model, "causal")
+    talks = [messages(FOUR, [item]) for item in FOUR.items]
+    before = replies(model, tokenizer, talks, max_tokens=12)
+    tokenizer.pad_token = None
+    assert replies(model, tokenizer, talks, max_tokens=12) == before
+    plain = encode(tokenizer, talks[0])
+    tokenizer.chat_template = (
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+        + tokenizer.chat_template
+    )
+    merged = tokenizer.decode(encode(tokenizer, talks[0]))
+    assert talks[0][0]["content"] in merged
+    assert len(encode(tokenizer, talks[0])) != len(plain)
+    tokenizer.chat_template = "{{ raise_exception('never') }}"
+    with pytest.raises(RespondentError, match="does not take the conversation"):
+        encode(tokenizer, talks[0])
+    tokenizer.eos_token = None
+    model.generation_config.eos_token_id = None
+    with pytest.raises(RespondentError, match="no token that ends"):
+        replies(model, tokenizer, talks)
+
+
+def test_draws_follow_the_distribution_and_a_form_takes_the_longer_text_too():
+    import torch
+
+    from psychometrics.respondents.generation import _Choosing, _moved_on, _opening
+
+    scores = torch.log(torch.tensor([0.7, 0.2, 0.1])).expand(4000, 3)
+    picks = _Choosing(1.0, range(4000), [None] * 4000)(torch.zeros(4000, 1), scores).argmax(dim=1)
+    shares = torch.bincount(picks, minlength=3) / 4000
+    assert torch.allclose(shares, torch.tensor([0.7, 0.2, 0.1]), atol=0.03)
+    form = [[[1], [1, 0]], [[9]]]  # "1" or "10", then the end
+    state = _moved_on(form, _opening(form, 0), 1)
+    assert {form[part][text][at] for part, text, at in state} == {0, 9}

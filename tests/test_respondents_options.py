@@ -326,3 +326,48 @@ def test_a_wording_of_the_users_and_wrong_parameters(tiny_model, tmp_path):
 )
 def test_options_become_sentences(label, sentence):
     assert option_sentence(label) == sentence
+
+
+@pytest.mark.parametrize("how", [{}, {"labels": "alphabetical"}, {"score": "text"}])
+def test_a_baseline_of_logits_subtracts_what_the_options_get_without_an_item(causal, tmp_path, how):
+    with_item = shares_of(TWO, causal, tmp_path, **how)
+    corrected = shares_of(TWO, causal, tmp_path, baseline="I am a person.", **how)
+    items = [item.model_copy(update={"text": "I am a person."}) for item in TWO.items]
+    bare = TWO.model_copy(update={"id": "bare", "items": tuple(items), "stem": None})
+    without = shares_of(bare, causal, tmp_path, **how)
+    keys = ["item_id", "permutation", "position", "option"]
+    assert corrected[keys].equals(with_item[keys])
+    wanted = with_item["log_probability"] - without["log_probability"]
+    assert np.allclose(corrected["log_probability"], wanted, atol=1e-4)
+    empty = shares_of(bare, causal, tmp_path, baseline="I am a person.", **how)
+    assert np.allclose(empty["probability"], 0.2, atol=1e-5)  # of nothing, nothing is left
+
+
+def test_a_voice_goes_on_from_the_statement_and_shows_no_options(causal, tmp_path):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    table = shares_of(TWO, causal, tmp_path, wording="voice")
+    assert len(table) == 10
+    model = AutoModelForCausalLM.from_pretrained(causal)
+    tokenizer = AutoTokenizer.from_pretrained(causal)
+    row = table.iloc[4]
+    start = [tokenizer.bos_token_id] if tokenizer.bos_token_id is not None else []
+    said = TWO.statement(TWO.items[0])
+    read = start + tokenizer(said, add_special_tokens=False)["input_ids"]
+    ids = tokenizer(" This describes me very accurately.", add_special_tokens=False)["input_ids"]
+    with torch.no_grad():
+        logs = model(torch.tensor([read + ids])).logits[0].log_softmax(-1)
+    total = sum(logs[len(read) + i - 1, token].item() for i, token in enumerate(ids))
+    assert row["log_probability"] == pytest.approx(total, abs=2e-3)
+    with pytest.raises(ParameterError, match="no labels"):
+        shares_of(TWO, causal, tmp_path, wording="voice", score="label")
+
+
+def test_what_all_prompts_begin_with_is_read_once_and_changes_nothing(
+    causal, tmp_path, monkeypatch
+):
+    once = shares_of(MINI, causal, tmp_path / "once", permutations="given")
+    monkeypatch.setattr(options, "SHARED", 10**6)
+    each = shares_of(MINI, causal, tmp_path / "each", permutations="given")
+    assert np.allclose(once["log_probability"], each["log_probability"], atol=1e-4)
+    assert options._same_start([(1, 2, 3), (1, 2, 4), (1, 2)]) == 2

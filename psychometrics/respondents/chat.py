@@ -1,4 +1,7 @@
-"""Chat models over HTTP: each reply is kept the moment it arrives.
+"""Chat models, on this machine or over HTTP: each reply is kept the moment it arrives.
+
+A model that is here (``"smollm2"``, a folder, an adapter, a GGUF file) replies in this process, in
+batches. Where ``endpoint`` is given, and for names that are an endpoint's, requests are sent.
 
 Each request is a batch of statements in a run's order. Its reply goes into the store before it is
 used, under a key made from all that produced it. A run that is killed goes on from there; a request
@@ -16,7 +19,14 @@ along, so that the endpoint lets nothing else pass; not all endpoints know it.
 0.01 where 0 is not taken. ``shuffle``: whether each run has the statements in an order of its own,
 drawn with ``seed``. ``batch_size``: statements per request. ``runs``: how often the whole
 questionnaire is asked; the paper's ten. ``ask_again``: how often statements without a valid answer
-are put again, by themselves. ``endpoint``: an :class:`Endpoint`.
+are put again, by themselves. ``endpoint``: an :class:`Endpoint`. ``constrained``: only for models
+on this machine, which then can write nothing but a line with a valid label for each statement, so
+that every reply can be read; what it chooses among them is its own.
+
+On this machine a ``temperature`` of None is 1, ``max_tokens`` of None as much as the lines need
+(and 512 tokens for thoughts), and each reply is drawn with a seed from ``seed``, its run and what
+is asked, whoever else is asked. Rounding in bfloat16 can still tell two batches apart; in float32
+it hardly ever does.
 """
 
 from __future__ import annotations
@@ -46,7 +56,9 @@ from ..questionnaires import Questionnaire
 from ..store import Kept, key_of, open_kept
 
 if TYPE_CHECKING:
+    from ._local_chat import LocalModel
     from .progress import Progress
+    from .sources import Source
 
 CONDITIONS = {
     "role": "default",
@@ -63,6 +75,7 @@ CONDITIONS = {
     "runs": 10,
     "ask_again": 2,
     "seed": 0,
+    "constrained": False,
     "endpoint": None,
 }
 OBEYED = 300.0
@@ -170,10 +183,10 @@ def identify(respondent: str, dtype: str | None = None, **conditions: object) ->
 
     Parameters
     ----------
-    respondent : str
-        The endpoint's name for the model.
-    dtype : None
-        Is the endpoint's business.
+    respondent : str or Path
+        A model on this machine, or the endpoint's name for one.
+    dtype : {"float32", "bfloat16"}, optional
+        Of a model on this machine; else the endpoint's business.
     **conditions
         Of ``CONDITIONS``.
 
@@ -192,9 +205,25 @@ def identify(respondent: str, dtype: str | None = None, **conditions: object) ->
     >>> identify("my-model", endpoint=Endpoint("http://127.0.0.1:8000/v1"))["respondent_id"]
     'my-model'
     """
-    if not isinstance(respondent, str) or not respondent.strip():
-        raise ParameterError(f"model must be the endpoint's name for it, got {respondent!r}.")
+    if not isinstance(respondent, str | Path) or not str(respondent).strip():
+        raise ParameterError(
+            f"model must be one on this machine or the endpoint's name for it, got {respondent!r}."
+        )
     how = _checked(**(CONDITIONS | conditions))
+    if how["endpoint"] is None and (source := _here(respondent)):
+        from ._local_chat import identity_of
+
+        if how["reply"] == "json_schema":
+            raise ParameterError(
+                "Only an endpoint keeps a schema: use reply='json', or constrained=True for lines."
+            )
+        return identity_of(source, dtype)
+    respondent = str(respondent)
+    how["endpoint"] = (how["endpoint"] or Endpoint()).resolved()
+    if how["constrained"]:
+        raise ParameterError(
+            "constrained needs a model on this machine; an endpoint is asked without it."
+        )
     name = how["endpoint"].name
     name = f"{name}/{respondent}" if name else respondent
     return {
@@ -208,21 +237,30 @@ def identify(respondent: str, dtype: str | None = None, **conditions: object) ->
     }
 
 
+def opened(respondent: str | Path, identity: dict, **_: object) -> object:
+    """A model on this machine, to be loaded at its first question; else the name as it is."""
+    if identity["source"] == "endpoint":
+        return respondent
+    from ._local_chat import LocalModel
+
+    return LocalModel(respondent, identity["dtype"])
+
+
 def put(
     questionnaire: Questionnaire,
-    respondent: str,
+    respondent: str | Path | LocalModel,
     identity: dict,
     store: str | Path | None,
     bar: Progress,
     **conditions: object,
 ) -> pd.DataFrame:
-    """Put a questionnaire to a chat model behind an OpenAI-compatible endpoint.
+    """Put a questionnaire to a chat model, here or behind an OpenAI-compatible endpoint.
 
     Parameters
     ----------
     questionnaire : Questionnaire
     respondent, identity
-        As in :func:`identify`, and what it gave.
+        As :func:`opened` gives it, and what :func:`identify` gave.
     store : str or Path, optional
         Folder or URL of the store.
     bar : Progress
@@ -236,15 +274,16 @@ def put(
         ``respondent_id, questionnaire, mode, run, item_id, value, status``, then ``position`` (in
         the run's order, from 1), ``options`` (the order of the options shown), ``attempts``,
         ``raw`` (the last reply about the item) and the conditions. Statuses are those of
-        :func:`psychometrics.messages.parse_reply`, and ``no_reply`` where none came.
+        :func:`psychometrics.messages.parse_reply`, ``no_reply`` where none came, and ``cut_off``
+        where a reply reached ``max_tokens`` before the statement was answered.
 
     Raises
     ------
     ParameterError
         A condition is impossible.
     RespondentError
-        The endpoint refuses the key, the model or the request, or does not answer at all; what
-        it answered before is kept.
+        The endpoint refuses the key, the model or the request, or does not answer at all; or the
+        model here has no chat template. What was answered before is kept.
     StoreError
         Replies cannot be written or read.
 
@@ -253,13 +292,15 @@ def put(
     Huang et al. (2024), section 3.1: prompts, shuffled statements, ten runs, temperature.
     """
     how = _checked(**(CONDITIONS | conditions))
-    endpoint = how.pop("endpoint")
+    endpoint = how.pop("endpoint") or Endpoint()
     plan = batches(questionnaire, how)
     look = how["role"], how["wording"], how["think"], how["labels"]
     messages(questionnaire, questionnaire.items[:1], *look)  # refuse before asking
     settings = {"model": identity["model"]}
     settings |= {n: how[n] for n in ("temperature", "max_tokens") if how[n] is not None}
     name = identity["respondent_id"]
+    if identity["source"] != "endpoint":
+        from ._local_chat import rows_of
     bar.expect(sum(len(batch["items"]) for batch in plan))
     # Runs that differ in nothing but their number of runs would send the same requests.
     same = {key: value for key, value in how.items() if key != "runs"}
@@ -268,7 +309,11 @@ def put(
         _alone(same, bar),
         open_kept(store, "chat", questionnaire.id, name, {**identity, **how}) as kept,
     ):
-        line = _Line(endpoint, kept, identity, settings)
+        if identity["source"] != "endpoint":
+            talks = [(b, conversation(questionnaire, b, name, "chat", how)) for b in plan]
+            rows = rows_of(talks, questionnaire, respondent, identity, kept, how, bar)
+            return in_order(rows, questionnaire, how)
+        line = _Line(endpoint.resolved(), kept, identity, settings)
 
         async def answered(batch: dict) -> list[dict]:
             talk = conversation(questionnaire, batch, name, "chat", how)
@@ -312,8 +357,8 @@ def conversation(
     ------
     messages, about : list of dict, dict
         What to send, and what it is about (``run, attempt, items``, and ``response_format`` where
-        the reply has a schema); is to be sent the reply, or None where there is none. Returns one
-        row per item.
+        the reply has a schema); is to be sent the reply, or None where there is none. Where ``cut``
+        has been set in the latter, the reply was cut off. Returns one row per item.
     """
     left = batch["items"]
     results = {}
@@ -333,6 +378,14 @@ def conversation(
         else:
             text = caesar(reply, -how["cipher"]) if how["cipher"] else reply
             read = parse(text, questionnaire, items, how["labels"], orders)
+            if about.get("cut"):  # its last line may be unfinished: "1:" is not the label 1
+                before = parse(
+                    text.rpartition("\n")[0], questionnaire, items, how["labels"], orders
+                )
+                read = [
+                    done if done[0] == "ok" else seen if seen[0] == "refused" else ("cut_off", None)
+                    for done, seen in zip(before, read, strict=True)
+                ]
         for (item, order, position), (status, value) in zip(left, read, strict=True):
             results[item.id] = {
                 "respondent_id": name,
@@ -395,6 +448,7 @@ def in_order(rows: list[dict], questionnaire: Questionnaire, how: dict) -> pd.Da
     place = {item.id: i for i, item in enumerate(questionnaire.items)}
     table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
     shown = ("role", "wording", "think", "labels", "order", "cipher", "reply", "temperature")
+    shown = *shown, "constrained"
     return table.assign(**{name: how[name] for name in shown if name in how})
 
 
@@ -434,10 +488,29 @@ def _checked(**how: object) -> dict:
         raise ParameterError(f"temperature must be a number from 0, or None, got {t!r}.")
     if how["max_tokens"] is not None:
         check_numbers(max_tokens=how["max_tokens"])
-    endpoint = how["endpoint"] if how["endpoint"] is not None else Endpoint()
-    if not isinstance(endpoint, Endpoint):
-        raise ParameterError(f"endpoint must be an Endpoint, got {endpoint!r}.")
-    return how | {"endpoint": endpoint.resolved()}
+    if not isinstance(how["constrained"], bool):
+        raise ParameterError(f"constrained must be True or False, got {how['constrained']!r}.")
+    if how["constrained"] and (how["think"] or how.get("reply", "lines") != "lines"):
+        raise ParameterError("Constrained replies are lines alone: leave think and reply out.")
+    if how["endpoint"] is not None and not isinstance(how["endpoint"], Endpoint):
+        raise ParameterError(f"endpoint must be an Endpoint, got {how['endpoint']!r}.")
+    return how
+
+
+def _here(respondent: str | Path) -> Source | None:
+    """The model on this machine that a name means, None where it is an endpoint's."""
+    from ._local_chat import found_here  # torch
+
+    try:
+        Endpoint().resolved()
+    except RespondentError as no_endpoint:
+        if "/" not in str(respondent) and not found_here(respondent, False):
+            raise RespondentError(
+                f"{str(no_endpoint).rstrip('.')}, or name a model on this machine; "
+                f"{respondent!r} is none."
+            ) from no_endpoint
+        return found_here(respondent, True)
+    return found_here(respondent, False)
 
 
 def _is_number(value: object) -> bool:
@@ -505,6 +578,8 @@ class _Line:
 
         self.endpoint, self.kept, self.identity, self.settings = endpoint, kept, identity, settings
         self.known = dict(kept.rows["reply"]) if len(kept) else {}
+        ended = dict(kept.rows["finish_reason"]) if len(kept) else {}
+        self.cut = {key for key, reason in ended.items() if reason == "length"}
         self.room = asyncio.Semaphore(endpoint.concurrency)
         self.http = httpx2.AsyncClient(follow_redirects=False, timeout=endpoint.timeout)
         self.headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
@@ -545,6 +620,7 @@ class _Line:
         text = json.dumps(request, sort_keys=True)
         run = str(about["run"]), str(about["attempt"])
         key = key_of(self.identity["fingerprint"], text, *run)
+        about["cut"] = key in self.cut
         if key in self.known:
             return self.known[key]
         about["sent"] = True
@@ -572,6 +648,7 @@ class _Line:
         index = pd.Index([key], name="key")
         self.kept.add(pd.DataFrame([row], index=index), seconds=time.perf_counter() - began)
         self.known[key] = found["reply"]
+        about["cut"] = found["finish_reason"] == "length"
         self.failures, self.replies = 0, self.replies + 1
         return found["reply"]
 

@@ -9,21 +9,23 @@ Conditions
 Of both kinds of respondent: ``choose``, ``"argmax"`` for the most probable option (the first of
 equals), ``"draw"`` for one drawn with ``seed`` in each of ``runs``, ``"expected"`` for the mean of
 the values weighted by their probabilities, ``"none"`` for the probabilities themselves, one row per
-option. Every respondent is drawn with the same stream.
+option (every respondent is drawn with the same stream); ``baseline``, a sentence without content in
+the item's place: each option's score is divided by its score there, which takes away a liking for
+the option's words, label or place whatever the item.
 
 Of language models: ``role``, ``wording`` and ``labels`` as in
 :func:`psychometrics.messages.messages`; ``permutations``, the orders of the options shown,
 ``"given"``, ``"reversed"``, ``"cyclic"`` (each option stands at every place once), ``"all"``, or so
 many drawn with ``seed``; ``score``, what is scored as the reply: the option's ``"label"``, its
 ``"text"``, or ``"text_mean"``, the mean over the text's tokens, which does not put long texts at a
-disadvantage.
+disadvantage. ``wording="voice"`` asks nothing: the statement is the beginning of a text, which goes
+on with :func:`voice_sentence` of each option, and the chat template is left out.
 
 Of NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default that of
 :func:`option_sentence`; ``score``, the probability of ``"entailment"``, or ``"contrast"``,
-entailment over entailment and contradiction; ``baseline``, a premise without content: scores are
-divided by the option's score after it, which takes away a liking for the option's words;
-``persona``, sentences in the first person. A persona makes it another question: it is the premise,
-the item is the hypothesis, and the answer is where the persona would stand. With
+entailment over entailment and contradiction; ``persona``, sentences in the first person. A persona
+makes it another question: it is the premise, the item is the hypothesis, and the answer is where
+the persona would stand. With
 :math:`p = (1 + P_e - P_c) / 2` the options have the probabilities of a binomial distribution over
 their ranks. That rule is this project's, not the papers'.
 """
@@ -73,10 +75,12 @@ _PERMUTATIONS = ("given", "reversed", "cyclic", "all")
 _SCORES = {"logits": ("label", "text", "text_mean"), "entailment": ("entailment", "contrast")}
 _ONLY = {
     "logits": ("role", "labels", "permutations"),
-    "entailment": ("persona", "baseline"),
+    "entailment": ("persona",),
 }
 MAX_PERMUTATIONS = 120
 BATCH = 16
+SHARED = 32
+"""Fewest tokens at which it pays to read what all rows of a batch begin with by itself."""
 
 
 def identify(
@@ -222,6 +226,24 @@ def option_sentence(label: str) -> str:
     return f"The answer is: {words}."
 
 
+def voice_sentence(label: str) -> str:
+    """A response option as the sentence with which a speaker goes on after a statement of theirs.
+
+    Examples
+    --------
+    >>> voice_sentence("very inaccurate")
+    'This describes me very inaccurately.'
+    >>> voice_sentence("neither accurate nor inaccurate")
+    'This describes me neither accurately nor inaccurately.'
+    >>> voice_sentence("Strongly agree")
+    'I strongly agree with this.'
+    """
+    words = label.strip().rstrip(".").lower()
+    if re.search(r"\b(in)?accurate\b", words):
+        return f"This describes me {re.sub('accurate', 'accurately', words)}."
+    return option_sentence(label)
+
+
 def pooled(shares: pd.DataFrame) -> pd.DataFrame:
     """Average the permutations of options shown to a language model, in log-probabilities.
 
@@ -336,12 +358,15 @@ def _checked(identity: dict, **conditions: object) -> dict:
                 f"{identity['respondent_id']} answers by {by}, and {name} is a condition of "
                 f"{kind}: leave it out."
             )
-    how["score"] = how["score"] or _SCORES[by][0]
+    voice = by == "logits" and how["wording"] == "voice"
+    how["score"] = how["score"] or ("text" if voice else _SCORES[by][0])
     how["wording"] = how["wording"] or ("v1" if by == "logits" else "sentence")
     for name, known in {"choose": _CHOICES, "score": _SCORES[by]}.items():
         if how[name] not in known:
             raise ParameterError(f"{name} must be one of {', '.join(known)}, got {how[name]!r}.")
     check_numbers(runs=how["runs"], seed=how["seed"])
+    if voice and how["score"] == "label":
+        raise ParameterError("A voice shows no labels: use score='text' or 'text_mean'.")
     if by == "logits":
         _orders_of(2, how["permutations"])
     elif how["wording"] != "sentence" and "{label}" not in str(how["wording"]):
@@ -400,31 +425,35 @@ def _by_entailment(
 
 def _by_logits(
     questionnaire, model, identity, kept: Kept, bar, labels, score, permutations, role, wording,
-    seed, **_,
+    baseline, seed, **_,
 ) -> pd.DataFrame:  # fmt: skip
     """Options with their probabilities as a language model's next words, per permutation."""
     rows = []
     rng = np.random.default_rng(seed)
+    bare = questionnaire.model_copy(update={"stem": None})  # a baseline is a whole sentence
     for item in questionnaire.items:
         options = questionnaire.choices(item)
         names = option_labels(options, labels)
-        for number, order in enumerate(_orders_of(len(options), permutations, rng), start=1):
-            prompt = messages(
-                questionnaire, [item], role, wording, labels=labels, orders=[order], reply="choice"
-            )
+        orders = [tuple(range(len(options)))]  # a voice shows no options
+        if wording != "voice":
+            orders = _orders_of(len(options), permutations, rng)
+        for number, order in enumerate(orders, start=1):
+            asked = [(questionnaire, item)]
+            if baseline is not None:
+                asked.append((bare, item.model_copy(update={"text": baseline})))
+            prompts = [_prompt(*what, role, wording, labels, order) for what in asked]
             for place, i in enumerate(order):
-                rows.append(
-                    {
-                        "item_id": item.id,
-                        "permutation": number,
-                        "position": place + 1,
-                        "option": i + 1,
-                        "label": options[i].label,
-                        "value": options[i].value,
-                        "prompt": _one_item(prompt),
-                        "reply": names[place] if score == "label" else options[i].label,
-                    }
-                )
+                reply = names[place] if score == "label" else options[i].label
+                row = {
+                    "item_id": item.id,
+                    "permutation": number,
+                    "position": place + 1,
+                    "option": i + 1,
+                    "label": options[i].label,
+                    "value": options[i].value,
+                    "reply": voice_sentence(reply) if wording == "voice" else reply,
+                }
+                rows += [row | {"prompt": text, "empty": n > 0} for n, text in enumerate(prompts)]
     rows = pd.DataFrame(rows)
     rows["key"] = [
         key_of(identity["fingerprint"], score, *prompt, reply)
@@ -432,7 +461,7 @@ def _by_logits(
     ]
     new = rows[[key not in kept for key in rows["key"]]].drop_duplicates("key")
     bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
-    groups = [group for _, group in new.groupby("prompt", sort=False)]
+    groups = [group for _, group in new.groupby("prompt")]  # alike ones together
     buffer = Buffer(kept)
     try:
         for start in range(0, len(groups), BATCH):
@@ -448,9 +477,24 @@ def _by_logits(
         buffer.save()
     # Kept as logarithms: probabilities of long texts would be 0.
     rows["log_probability"] = kept.rows.loc[rows["key"], "log_probability"].to_numpy(dtype=float)
+    empty = rows.pop("empty")
+    if empty.any():
+        without = rows.loc[empty, "log_probability"].to_numpy()
+        rows = rows[~empty].reset_index(drop=True)
+        rows["log_probability"] -= without
     by = [rows["item_id"], rows["permutation"]]
     rows["probability"] = _normalised(_exp_within(rows["log_probability"], by), by)
     return rows.drop(columns=["prompt", "reply", "key"])
+
+
+def _prompt(questionnaire, item, role, wording, labels, order) -> tuple[str, str]:
+    """System and user text about an item; without the first, the text that a voice goes on from."""
+    if wording == "voice":
+        return "", questionnaire.statement(item)
+    prompt = messages(
+        questionnaire, [item], role, wording, labels=labels, orders=[order], reply="choice"
+    )
+    return _one_item(prompt)
 
 
 def _binomial(p: np.ndarray, rows: pd.DataFrame) -> np.ndarray:
@@ -476,6 +520,13 @@ def _one_item(prompt: list[dict[str, str]]) -> tuple[str, str]:
     """System and user text for a single item, whose reply is the label or text alone."""
     system, user = (message["content"] for message in prompt)
     return system, user
+
+
+def _same_start(rows: list[tuple[int, ...]]) -> int:
+    """How many tokens all rows have in common at their start; the least and the greatest tell."""
+    first, last = min(rows), max(rows)
+    pairs = enumerate(zip(first, last, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(first), len(last)))
 
 
 class _Scorer:
@@ -514,6 +565,10 @@ class _Scorer:
     def _context(self, prompt: tuple[str, str]) -> tuple[list[int], str]:
         """Token ids of what is read, and what stands between it and the reply."""
         system, user = prompt
+        if not system and not self.decodes:  # a text that is gone on with
+            ids = self.tokenizer(user, add_special_tokens=False)["input_ids"]
+            start = self.tokenizer.bos_token_id
+            return ([start, *ids] if start is not None else ids), " "
         if getattr(self.tokenizer, "chat_template", None):
             text = self.tokenizer.apply_chat_template(
                 [{"role": "system", "content": system}, {"role": "user", "content": user}],
@@ -548,11 +603,8 @@ class _Scorer:
         with torch.inference_mode():
             for start in range(0, len(read), BATCH):
                 part = read[start : start + BATCH]
-                width = max(map(len, part))
-                ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in part])
-                mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in part])
                 places = sorted(set().union(*wanted[start : start + BATCH]))
-                logits = self._logits_at(ids, mask, places)
+                logits = self._logits_at(part, places)
                 for row in range(len(part)):
                     for place in wanted[start + row]:
                         logs[start + row, place] = logits[row, places.index(place)]
@@ -563,13 +615,32 @@ class _Scorer:
             out.append(torch.stack(steps))
         return out
 
-    def _logits_at(self, ids, mask, places: list[int]):
-        """Logits at some places only, where the model can do so: the vocabulary is large."""
+    def _logits_at(self, rows: list[tuple[int, ...]], places: list[int]) -> torch.Tensor:
+        """Logits at some places only, (rows, places), as the vocabulary is large.
+
+        What all rows begin with is read once: prompts differ in their last line only.
+        """
         import inspect
 
         import torch
 
+        shared = min(_same_start(rows), places[0])
+        past = None
+        if shared >= SHARED and len(rows) > 1:
+            begun = torch.tensor([rows[0][:shared]], device=self.device)
+            past = self.model(input_ids=begun, use_cache=True).past_key_values
+            past = past if hasattr(past, "batch_repeat_interleave") else None
+        if past is None:
+            shared = 0
+        else:
+            past.batch_repeat_interleave(len(rows))
+        width = max(map(len, rows))
+        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])[:, shared:]
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
         inputs = {"input_ids": ids.to(self.device), "attention_mask": mask.to(self.device)}
+        if past is not None:
+            inputs |= {"past_key_values": past, "use_cache": True}
+        places = [place - shared for place in places]
         if "logits_to_keep" in inspect.signature(self.model.forward).parameters:
             keep = torch.tensor(places, device=self.device)
             return self.model(**inputs, logits_to_keep=keep).logits.float()

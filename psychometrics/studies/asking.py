@@ -15,7 +15,7 @@ from ..ask import ask
 from ..exceptions import ParameterError, QuestionnaireError
 from ..messages import PERSONAS, messages
 from ..population import population_table
-from ..questionnaires import Questionnaire, load_questionnaire
+from ..questionnaires import Option, Questionnaire, load_questionnaire
 from ..respondents.loading import quietly
 from ..respondents.sources import base_path
 from ..scoring import category_scores, scale_scores
@@ -405,6 +405,177 @@ def null_model(folder: str | Path, seed: int = 0) -> Path:
         model.save_pretrained(target)
         tokenizer.save_pretrained(target)
     return target
+
+
+FORMATS = {
+    "digits": {"permutations": "given"},
+    "letters": {"permutations": "given", "labels": "alphabetical"},
+    "option texts": {"permutations": "given", "score": "text_mean"},
+    "yes or no": {"permutations": "given"},
+    "own voice": {"wording": "voice"},
+}
+"""Ways of asking a language model for options: conditions of mode ``options``, in the order given,
+as a liking for a place is taken away with the empty item."""
+EMPTY = "I am a person."
+"""A statement that says nothing of a trait: the empty item."""
+
+
+def shuffled_words(questionnaire: Questionnaire, seed: int = 0) -> Questionnaire:
+    """A questionnaire whose items have their words in random order: what is left without grammar.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    seed : int
+
+    Examples
+    --------
+    >>> mini = load_questionnaire("ipip20")
+    >>> len(shuffled_words(mini).items[0].text.split()) == len(mini.items[0].text.split())
+    True
+    """
+    rng = np.random.default_rng(seed)
+    items = []
+    for item in questionnaire.items:
+        words = item.text.rstrip(".").split()
+        text = " ".join(words[i] for i in rng.permutation(len(words)))
+        items.append(item.model_copy(update={"text": text}))
+    return questionnaire.model_copy(
+        update={"id": f"{questionnaire.id}_shuffled", "items": tuple(items)}
+    )
+
+
+def yes_or_no(questionnaire: Questionnaire) -> Questionnaire:
+    """A questionnaire with *no* and *yes* for its options, at the ends of its own scale.
+
+    Examples
+    --------
+    >>> [(o.value, o.label) for o in yes_or_no(load_questionnaire("ipip20")).options]
+    [(1.0, 'no'), (5.0, 'yes')]
+    """
+    values = [option.value for option in questionnaire.choices(questionnaire.items[0])]
+    ends = Option(value=min(values), label="no"), Option(value=max(values), label="yes")
+    instructions = (
+        "Describe yourself as you generally are now. Does each statement describe you? Answer yes "
+        "or no."
+    )
+    changes = {"id": f"{questionnaire.id}_yes_no", "options": ends, "instructions": instructions}
+    return questionnaire.model_copy(update=changes)
+
+
+def formats(
+    questionnaire: Questionnaire,
+    respondent: str | Path,
+    store: str | Path | None = None,
+    ways: Mapping[str, dict] = FORMATS,
+    seed: int = 0,
+    **options: object,
+) -> pd.DataFrame:
+    """Expected answers of a language model, item by item, in several formats and with their nulls.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+        With reverse-keyed items, and options in common.
+    respondent : str or Path
+        A causal language model.
+    store : str or Path, optional
+        Folder or URL of the response store.
+    ways : mapping of str to dict
+        Conditions of mode ``options`` by the format's name.
+    seed : int
+        Of the words' order in the items without grammar.
+    **options
+        Of :func:`psychometrics.ask.ask`, such as ``dtype``.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, format, baseline`` (*none*, or *empty item*, whose log-probabilities are
+        subtracted), ``items`` (*as written*, or *words shuffled*), ``item_id, reverse, value``
+        (expected answer, in the options' values).
+
+    Raises
+    ------
+    RespondentError, StoreError
+        As :func:`psychometrics.ask.ask`.
+    """
+    parts = []
+    for words in ("as written", "words shuffled"):
+        written = questionnaire if words == "as written" else shuffled_words(questionnaire, seed)
+        for name, how in ways.items():
+            asked = yes_or_no(written) if name == "yes or no" else written
+            for baseline in (EMPTY, None):  # what the second asks for is kept by then
+                answers = ask(
+                    asked, [respondent], store, "options", choose="expected", baseline=baseline,
+                    progress=False, **{**options, **how},
+                )  # fmt: skip
+                kept = answers[["respondent_id", "item_id", "value"]]
+                kept = kept.assign(format=name, baseline="empty item" if baseline else "none")
+                parts.append(kept.assign(items=words))
+    table = pd.concat(parts, ignore_index=True)
+    reverse = {item for scale in questionnaire.scales for item in scale.reverse}
+    table["reverse"] = table["item_id"].isin(reverse)
+    columns = ["respondent_id", "format", "baseline", "items", "item_id", "reverse", "value"]
+    return table[columns]
+
+
+def reading(
+    answers: pd.DataFrame, by: Sequence[str] = ("format", "baseline", "items"), seed: int = 0
+) -> pd.DataFrame:
+    """Whether plain-keyed and reverse-keyed items are answered differently: do items get read?
+
+    A respondent that does not read its items answers both kinds alike. Most inventories write
+    more of what is desirable into plain-keyed items, so that one who reads them, and describes
+    itself well, answers them higher.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        Of :func:`formats`; one respondent.
+    by : sequence of str
+        What tells ways of asking apart.
+    seed : int
+        Of the null's draws.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, ``n`` (items), ``plain, reverse`` (mean answers), ``difference`` with its 95 %
+        Welch interval over items ``low, high``, and ``p``, two-sided, of 10,000 draws in which
+        the keys are dealt to the items at random. Missing with fewer than two items of a kind.
+
+    References
+    ----------
+    Welch (1947) for the interval.
+
+    Examples
+    --------
+    >>> given = pd.DataFrame({"reverse": [False, False, True, True], "value": [4, 5, 1, 2.0]})
+    >>> reading(given, by=[])["difference"].tolist()
+    [3.0]
+    """
+    from scipy.stats import permutation_test, ttest_ind
+
+    check_columns(answers, [*by, "reverse"], ["value"])
+    rows = []
+    groups = answers.groupby(list(by), sort=False) if by else [((), answers)]
+    for names, part in groups:
+        part = part.dropna(subset=["value"])
+        plain, other = (part.loc[part["reverse"] == key, "value"] for key in (False, True))
+        row = dict(zip(by, names, strict=True)) | {"n": len(part)}
+        row |= {"plain": plain.mean(), "reverse": other.mean()}
+        row |= {"difference": row["plain"] - row["reverse"]}
+        row |= dict.fromkeys(("low", "high", "p"), np.nan)
+        if min(len(plain), len(other)) > 1 and part["value"].nunique() > 1:
+            test = ttest_ind(plain, other, equal_var=False)
+            row["low"], row["high"] = test.confidence_interval()
+            row["p"] = permutation_test(
+                (plain, other), lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
+                vectorized=True, n_resamples=9999, rng=np.random.default_rng(seed),
+            ).pvalue  # fmt: skip
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def best_members(names: Sequence[str], members: int) -> list[str]:
