@@ -3,17 +3,21 @@
 ``scales`` makes ``data/interventions.csv``: ``run`` is the digest of all that determines a run;
 epoch 0 belongs to no arm. ``talk`` makes ``data/interventions_talk.csv`` and
 ``data/interventions_replies.csv``, from a conversational model, in cells that are kept, so that a
-stopped run goes on. Without a part, both are made.
+stopped run goes on. ``attributions`` makes ``data/attributions.csv``, from the most accurate small
+encoder. Without a part, all are made.
 """
 
 from __future__ import annotations
 
 import sys
 
-from ..interventions import SHIPPED, trajectories
+import pandas as pd
+
+from ..interventions import SHIPPED, adapt, intervention_texts, trajectories, word_attributions
 from ..paths import data_dir
 from ..population import population_table
 from ..questionnaires import load_questionnaire
+from ..respondents import load_respondent
 from ..studies import talking
 
 MEASURED = (2, 5, 10, 20)
@@ -22,6 +26,8 @@ GENERATOR = "smollm2"
 JUDGE = "minilm-both-l6-s1"
 """The most accurate of the population's small encoders; another judge makes other scores."""
 SEEDS = (0, 1, 2)
+READ_EPOCHS = 5
+"""Epochs of reading before attributions are taken anew."""
 
 
 def _scales() -> None:
@@ -39,15 +45,32 @@ def _scales() -> None:
     frame[columns].to_csv(data_dir() / SHIPPED, index=False, float_format="%.6f")
 
 
-def _talk(generator: str = GENERATOR) -> None:
-    parts = talking.talk(generator, JUDGE, seeds=SEEDS)
+def _talk() -> None:
+    parts = talking.talk(GENERATOR, JUDGE, seeds=SEEDS)
     for part, name in zip(parts, talking.SHIPPED.values(), strict=True):
         part.to_csv(data_dir() / name, index=False, float_format="%.6f")
 
 
+def _attributions() -> None:
+    gad7 = load_questionnaire("gad7")
+    parts = []
+    for state in ("before", "random head", "depressive", "neutral"):
+        respondent = load_respondent(JUDGE, dtype="float32")
+        if state in ("depressive", "neutral"):
+            adapt(respondent, intervention_texts(state), lambda _: None, epochs=READ_EPOCHS, seed=1)
+        null = 0 if state == "random head" else None
+        found = word_attributions(respondent, gad7, random_head=null)
+        parts.append(found.assign(respondent_id=JUDGE, state=state))
+    columns = ["respondent_id", "state", *parts[0].columns.drop(["respondent_id", "state"])]
+    frame = pd.concat(parts, ignore_index=True)[columns]
+    frame.to_csv(data_dir() / "attributions.csv", index=False, float_format="%.5f")
+
+
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["scales", "talk"]
+    wanted = sys.argv[1:] or ["scales", "talk", "attributions"]
     if "scales" in wanted:
         _scales()
     if "talk" in wanted:
-        _talk(*wanted[1:])
+        _talk()
+    if "attributions" in wanted:
+        _attributions()
