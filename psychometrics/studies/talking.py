@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from ..answers import check_columns, check_numbers
 from ..data import mnli_sample
@@ -265,21 +266,23 @@ def effects(scores: pd.DataFrame, control: str = "neutral") -> pd.DataFrame:
 
     References
     ----------
-    Intervals as in :func:`psychometrics.intervals.mean_interval`; Holm (1979).
+    Student (1908) over seeds, :func:`psychometrics.intervals.mean_interval` over units; Holm
+    (1979).
     """
     import pingouin
 
     keys = ["way", "scale", "arm"]
     seeds, units = scaled(scores), scaled(scores, "unit")
     alone = units["way"] == "text"
-    found = _changes(seeds, keys).rename(columns={"n": "seeds", "mean": "change"})
+    found = _student(seeds, keys).rename(columns={"n": "seeds", "mean": "change"})
     first = seeds[seeds["epoch"] == 0].groupby(keys, sort=False)["score"].mean()
     found.insert(3, "before", found.set_index(keys).index.map(first))
     names = {"mean": "beyond", "low": "beyond_low", "high": "beyond_high"}
-    beyond = _changes(relative_to(seeds, control), keys).drop(columns="n").rename(columns=names)
+    beyond = _student(relative_to(seeds, control), keys).drop(columns="n").rename(columns=names)
     left = relative_to(units[~alone], control)
     names = {"n": "units", "low": "unit_low", "high": "unit_high"}
-    over = _changes(left, keys).drop(columns="mean").rename(columns=names)
+    over = mean_table(_changes(left, keys), "change", keys, "respondent_id")
+    over = over.drop(columns="mean").rename(columns=names)
     flips = before_after(left)[["arm", "scale", "null_low", "null_high", "p_flip"]]
     found = found.merge(beyond, how="left", on=keys).merge(over, how="left", on=keys)
     found = found.merge(flips, how="left", on=["arm", "scale"])
@@ -292,13 +295,18 @@ def effects(scores: pd.DataFrame, control: str = "neutral") -> pd.DataFrame:
 
 
 def _changes(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Mean change over cases, with its interval and the number of cases."""
-    cases = [*keys, "respondent_id"]
-    wide = table.pivot(index=cases, columns="epoch", values="score")
-    change = (wide[1] - wide[0]).rename("change").reset_index()
+    """Each case's change."""
+    wide = table.pivot(index=[*keys, "respondent_id"], columns="epoch", values="score")
+    return (wide[1] - wide[0]).rename("change").reset_index()
+
+
+def _student(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Mean change over cases with Student's 95 % interval: a skewness of three says nothing."""
+    found = _changes(table, keys).groupby(keys)["change"].agg(["mean", "sem", "count"])
+    half = found["sem"] * stats.t.ppf(0.975, (found["count"] - 1).clip(lower=1))
+    found = found.assign(low=found["mean"] - half, high=found["mean"] + half, n=found["count"])
     order = table[keys].drop_duplicates()
-    found = mean_table(change, "change", keys, unit="respondent_id")
-    return order.merge(found, on=keys)
+    return order.merge(found[["mean", "low", "high", "n"]].reset_index(), on=keys)
 
 
 def order_effect(scores: pd.DataFrame) -> pd.DataFrame:
