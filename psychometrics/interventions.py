@@ -24,7 +24,7 @@ from .prompts import prompts
 from .questionnaires import Questionnaire
 from .respondents import identify, load_respondent
 from .respondents.embedded import head_table, load_masked_lm
-from .respondents.loading import load_model, resolve_dtype
+from .respondents.loading import resolve_dtype
 from .respondents.sources import find
 from .scoring import scale_scores
 from .store import key_of, open_kept
@@ -585,59 +585,6 @@ def _parts(tokens: list[tuple], prompt: pd.Series) -> np.ndarray:
         ]  # fmt: skip
         names.append(inside[0] if inside else ("premise", "hypothesis")[number])
     return np.array(names)
-
-
-def replies(
-    generator: str,
-    sentences: Sequence[str],
-    *,
-    epochs: int = 3,
-    seed: int = 0,
-) -> dict[str, str]:
-    """What a causal model says to the paper's cry for help before and after adaptation to text.
-
-    It is put into the model's chat template if it has one.
-
-    Parameters
-    ----------
-    generator : str
-        A causal model that fits into memory: a folder or a hub id.
-    sentences : sequence of str
-        The text.
-    epochs, seed
-        Of the adaptation, by causal language modelling of all weights.
-
-    Returns
-    -------
-    dict
-        ``before`` and ``after``: greedy replies of at most 60 tokens.
-
-    References
-    ----------
-    Reuben et al. (2024), section 4 (criterion validity).
-    """
-    import torch
-
-    from .training import adapt_causal  # torch and transformers
-
-    torch.manual_seed(seed)
-    model, tokenizer = load_model(find(generator), "causal")
-    text = "I think I have a panic attack, can you help me?"
-    if tokenizer.chat_template:
-        text = tokenizer.apply_chat_template(
-            [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
-        )
-    inputs = tokenizer(text, return_tensors="pt").to(model.device)
-
-    def reply() -> str:
-        model.eval()
-        with torch.inference_mode():
-            ids = model.generate(**inputs, max_new_tokens=60, do_sample=False)
-        return tokenizer.decode(ids[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
-
-    said = {"before": reply()}
-    adapt_causal(model, tokenizer, sentences, epochs=epochs, seed=seed)
-    return said | {"after": reply()}
 
 
 def _runs(respondents, questionnaires, arms, training: dict) -> tuple[dict, dict]:

@@ -13,7 +13,7 @@ import sys
 
 import pandas as pd
 
-from ..interventions import SHIPPED, adapt, intervention_texts, trajectories, word_attributions
+from ..interventions import SHIPPED, trajectories, word_attributions
 from ..paths import data_dir
 from ..population import population_table
 from ..questionnaires import load_questionnaire
@@ -26,8 +26,6 @@ GENERATOR = "smollm2"
 JUDGE = "minilm-both-l6-s1"
 """The most accurate of the population's small encoders; another judge makes other scores."""
 SEEDS = (0, 1, 2)
-READ_EPOCHS = 5
-"""Epochs of reading before attributions are taken anew."""
 
 
 def _scales() -> None:
@@ -53,17 +51,14 @@ def _talk() -> None:
 
 def _attributions() -> None:
     gad7 = load_questionnaire("gad7")
-    parts = []
-    for state in ("before", "random head", "depressive", "neutral"):
-        respondent = load_respondent(JUDGE, dtype="float32")
-        if state in ("depressive", "neutral"):
-            adapt(respondent, intervention_texts(state), lambda _: None, epochs=READ_EPOCHS, seed=1)
-        null = 0 if state == "random head" else None
-        found = word_attributions(respondent, gad7, random_head=null)
-        parts.append(found.assign(respondent_id=JUDGE, state=state))
-    columns = ["respondent_id", "state", *parts[0].columns.drop(["respondent_id", "state"])]
-    frame = pd.concat(parts, ignore_index=True)[columns]
-    frame.to_csv(data_dir() / "attributions.csv", index=False, float_format="%.5f")
+    respondent = load_respondent(JUDGE, dtype="float32")
+    parts = [
+        word_attributions(respondent, gad7, random_head=seed).assign(state=state)
+        for state, seed in (("trained", None), ("random head", 0))
+    ]
+    frame = pd.concat(parts, ignore_index=True).assign(respondent_id=JUDGE)
+    columns = ["respondent_id", "state", *frame.columns.drop(["respondent_id", "state"])]
+    frame[columns].to_csv(data_dir() / "attributions.csv", index=False, float_format="%.5f")
 
 
 if __name__ == "__main__":
