@@ -121,7 +121,7 @@ def test_adaptation_changes_the_encoder_and_leaves_the_nli_head_alone(tiny_pair)
 
 
 def test_an_embedded_respondent_is_adapted_with_the_embedded_head():
-    name = pm.population()[0]
+    name = pm.population("encoders")[0]
     respondent = pm.load_respondent(name, dtype="float32", device="cpu")
     before = {name: value.clone() for name, value in respondent.model.state_dict().items()}
     adapt(respondent, SENTENCES, lambda epoch: None, epochs=1, lr=1e-3)
