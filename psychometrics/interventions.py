@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from .answers import check_columns
+from .answers import check_columns, check_numbers
 from .data import available, fetch, mnli_sample
 from .exceptions import DataError, ParameterError, RespondentError
 from .paths import cache_dir, data_dir
@@ -23,7 +24,7 @@ from .prompts import prompts
 from .questionnaires import Questionnaire
 from .respondents import identify, load_respondent
 from .respondents.embedded import head_table, load_masked_lm
-from .respondents.loading import load_model, resolve_dtype
+from .respondents.loading import resolve_dtype
 from .respondents.sources import find
 from .scoring import scale_scores
 from .store import key_of, open_kept
@@ -41,6 +42,8 @@ SHIPPED = "interventions.csv"
 COLUMNS = ["run", "epoch", "questionnaire", "scale", "score"]
 HANDLING = "interventions-2"
 """Version of all that this file does to a measurement; part of its run's digest."""
+PARTS = ("term", "intensifier", "premise", "hypothesis")
+"""Parts of a prompt: its term, its intensifier, and what else the two sentences have."""
 CHECKPOINT_SECONDS = 60
 """Training that a stopped run may lose."""
 
@@ -431,57 +434,157 @@ def attributions(
     return frame[~special].reset_index(drop=True)
 
 
-def replies(
-    generator: str,
-    sentences: Sequence[str],
+def word_attributions(
+    respondent: NLIRespondent,
+    questionnaire: Questionnaire,
     *,
-    epochs: int = 3,
-    seed: int = 0,
-) -> dict[str, str]:
-    """What a causal model says to the paper's cry for help before and after adaptation to text.
+    steps: int = 8,
+    batch: int = 16,
+    random_head: int | None = None,
+) -> pd.DataFrame:
+    """What the parts of a questionnaire's prompts contribute to the log probability of entailment.
 
-    It is put into the model's chat template if it has one.
+    All prompts of the first templates with source terms: every item with each of its terms and
+    intensifiers. The contributions of a part's tokens are summed.
 
     Parameters
     ----------
-    generator : str
-        A causal model that fits into memory: a folder or a hub id.
-    sentences : sequence of str
-        The text.
-    epochs, seed
-        Of the adaptation, by causal language modelling of all weights.
+    respondent : NLIRespondent
+        In float32.
+    questionnaire : Questionnaire
+        With prompts.
+    steps : int
+        Of the integral.
+    batch : int
+        Prompts at a time.
+    random_head : int, optional
+        Seed of a null: the same encoder under a head with fresh weights, N(0, 0.02²), which never
+        learnt to infer.
 
     Returns
     -------
-    dict
-        ``before`` and ``after``: greedy replies of at most 60 tokens.
+    DataFrame
+        Four rows a prompt: ``item_id, term, intensifier, part`` (*term*, *intensifier*, *premise*
+        and *hypothesis* for the rest of these)``, attribution``, and ``share``, the attribution
+        over the sum of the absolute attributions of the prompt's tokens, which lies between -1
+        and 1 and has one unit for all respondents.
+
+    Raises
+    ------
+    ParameterError
+        A number is impossible.
+    RespondentError
+        The tokenizer does not say where a token stands.
 
     References
     ----------
-    Reuben et al. (2024), section 4 (criterion validity).
+    Sundararajan, Taly and Yan (2017), integrated gradients; computed by captum.
     """
+    check_numbers(steps=steps, batch=batch)
+    if not respondent.tokenizer.is_fast:
+        raise RespondentError(
+            "This model's tokenizer does not say where a token stands in the text: choose a model "
+            "with a fast tokenizer (tokenizer.json)."
+        )
+    model = respondent.model
+    if random_head is not None:
+        check_numbers(seed=random_head)
+        model = _with_random_head(model, random_head)
+    table = prompts(questionnaire).query("polarity == 1 and template == 1")
+    pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
+    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
+    rows = []
+    for start in range(0, len(order), batch):
+        places = order[start : start + batch]
+        values = _integrated(model, respondent, [pairs[i] for i in places], steps)
+        for i, (attribution, part) in zip(places, values, strict=True):
+            spoken = table.iloc[i]
+            parts = _parts(part, spoken)
+            total = np.abs(attribution).sum()
+            for name in PARTS:
+                value = attribution[parts == name].sum()
+                rows.append((i, spoken["item_id"], spoken["term"], spoken["intensifier"], name,
+                             value, value / total if total else np.nan))  # fmt: skip
+    columns = ["prompt", "item_id", "term", "intensifier", "part", "attribution", "share"]
+    frame = pd.DataFrame(rows, columns=columns).sort_values("prompt", kind="stable")
+    return frame.drop(columns="prompt").reset_index(drop=True)
+
+
+def _with_random_head(model, seed: int):
+    """A copy of a classifier whose head, with a pooler, has fresh weights."""
     import torch
 
-    from .training import adapt_causal  # torch and transformers
+    model = copy.deepcopy(model)
+    generator = torch.Generator().manual_seed(seed)
+    body = {id(p) for name, p in model.base_model.named_parameters() if "pooler" not in name}
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if id(parameter) not in body:
+                fresh = torch.randn(parameter.shape, generator=generator) * 0.02
+                parameter.copy_(fresh if parameter.ndim > 1 else torch.zeros_like(fresh))
+    return model
 
-    torch.manual_seed(seed)
-    model, tokenizer = load_model(find(generator), "causal")
-    text = "I think I have a panic attack, can you help me?"
-    if tokenizer.chat_template:
-        text = tokenizer.apply_chat_template(
-            [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
+
+def _integrated(model, respondent: NLIRespondent, pairs: list, steps: int) -> list[tuple]:
+    """Of each pair its tokens' attributions, and what they stand for: (sequence, start, end)."""
+    from captum.attr import LayerIntegratedGradients
+
+    tokenizer = respondent.tokenizer
+    inputs = tokenizer(
+        [premise for premise, _ in pairs], [hypothesis for _, hypothesis in pairs],
+        return_tensors="pt", padding=True, return_offsets_mapping=True,
+    )  # fmt: skip
+    offsets = inputs.pop("offset_mapping").numpy()
+    sequences = [inputs.sequence_ids(row) for row in range(len(pairs))]
+    inputs = inputs.to(model.device)
+    ids = inputs.pop("input_ids")
+    names = list(inputs)
+    said = np.array([[one is not None for one in row] for row in sequences])
+    baseline = ids.clone()
+    baseline[said] = tokenizer.pad_token_id
+    entailment = respondent.order[0]
+
+    def target(tokens, *rest):
+        logits = model(input_ids=tokens, **dict(zip(names, rest, strict=True))).logits
+        return logits.log_softmax(dim=-1)[:, entailment]
+
+    method = LayerIntegratedGradients(target, model.get_input_embeddings())
+    values = method.attribute(
+        ids, baselines=baseline, n_steps=steps,
+        additional_forward_args=tuple(inputs[name] for name in names),
+    )  # fmt: skip
+    values = values.sum(dim=-1).detach().cpu().numpy().astype(float)
+    return [
+        (
+            values[row][said[row]],
+            [
+                (one, *offsets[row, place])
+                for place, one in enumerate(sequences[row])
+                if one is not None
+            ],
         )
-    inputs = tokenizer(text, return_tensors="pt").to(model.device)
+        for row in range(len(pairs))
+    ]
 
-    def reply() -> str:
-        model.eval()
-        with torch.inference_mode():
-            ids = model.generate(**inputs, max_new_tokens=60, do_sample=False)
-        return tokenizer.decode(ids[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
 
-    said = {"before": reply()}
-    adapt_causal(model, tokenizer, sentences, epochs=epochs, seed=seed)
-    return said | {"after": reply()}
+def _parts(tokens: list[tuple], prompt: pd.Series) -> np.ndarray:
+    """Which part of its prompt each token belongs to."""
+    texts = (prompt["premise"], prompt["hypothesis"])
+    spans = {}
+    for name in ("term", "intensifier"):
+        wanted = re.compile(rf"(?<!\w){re.escape(prompt[name])}(?!\w)", re.IGNORECASE)
+        for number in (0, 1) if name == "term" else (1, 0):
+            if found := wanted.search(texts[number]):
+                spans[name] = (number, *found.span())
+                break
+    names = []
+    for number, start, end in tokens:
+        inside = [
+            name for name, (text, low, high) in spans.items()
+            if text == number and start < high and end > low
+        ]  # fmt: skip
+        names.append(inside[0] if inside else ("premise", "hypothesis")[number])
+    return np.array(names)
 
 
 def _runs(respondents, questionnaires, arms, training: dict) -> tuple[dict, dict]:

@@ -22,6 +22,7 @@ from psychometrics.interventions import (
     before_after,
     intervention_texts,
     trajectories,
+    word_attributions,
 )
 from psychometrics.make.interventions import MEASURED
 from psychometrics.paths import data_dir
@@ -120,7 +121,7 @@ def test_adaptation_changes_the_encoder_and_leaves_the_nli_head_alone(tiny_pair)
 
 
 def test_an_embedded_respondent_is_adapted_with_the_embedded_head():
-    name = pm.population()[0]
+    name = pm.population("encoders")[0]
     respondent = pm.load_respondent(name, dtype="float32", device="cpu")
     before = {name: value.clone() for name, value in respondent.model.state_dict().items()}
     adapt(respondent, SENTENCES, lambda epoch: None, epochs=1, lr=1e-3)
@@ -406,3 +407,51 @@ def test_attributions_sum_to_the_difference_from_padding(tiny_model):
         empty = respondent.model(input_ids=padded, **rest).logits.log_softmax(-1)[0, 0]
     assert found["attribution"].sum() == pytest.approx(float(whole - empty), abs=0.02)
     assert "".join(found["token"]).replace("##", "").startswith("ifeel")
+
+
+def test_attributions_of_parts_are_those_of_their_tokens(tiny_model):
+    respondent = pm.load_respondent(tiny_model, dtype="float32", device="cpu")
+    gad7 = pm.load_questionnaire("gad7")
+    found = word_attributions(respondent, gad7, steps=4)
+    table = pm.prompts(gad7).query("polarity == 1 and template == 1")
+    assert len(found) == 4 * len(table)
+    for place in (0, 57):
+        prompt = table.iloc[place]
+        single = attributions(respondent, prompt["premise"], prompt["hypothesis"], steps=4)
+        mine = found.iloc[4 * place : 4 * place + 4].set_index("part")
+        assert mine["attribution"].sum() == pytest.approx(single["attribution"].sum(), abs=1e-4)
+        total = single["attribution"].abs().sum()
+        assert mine["share"].to_numpy() * total == pytest.approx(mine["attribution"], abs=1e-4)
+        wanted = single["token"].str.replace("##", "") == prompt["intensifier"]
+        if wanted.sum() == 1:
+            value = single.loc[wanted, "attribution"].iloc[0]
+            assert mine.loc["intensifier", "attribution"] == pytest.approx(value, abs=1e-4)
+
+
+def test_parts_are_found_by_their_place_in_the_text():
+    prompt = pd.Series(
+        {"premise": "I am on edge.", "hypothesis": "It is never so.", "term": "on edge",
+         "intensifier": "never"}
+    )  # fmt: skip
+    tokens = [(0, 0, 1), (0, 2, 4), (0, 5, 7), (0, 8, 12), (0, 12, 13), (1, 6, 11), (1, 12, 14)]
+    assert interventions._parts(tokens, prompt).tolist() == [
+        "premise", "premise", "term", "term", "premise", "intensifier", "hypothesis",
+    ]  # fmt: skip
+
+
+def test_a_random_head_leaves_the_encoder_and_differs_by_seed(tiny_model):
+    respondent = pm.load_respondent(tiny_model, dtype="float32", device="cpu")
+    heads = [interventions._with_random_head(respondent.model, seed) for seed in (0, 1)]
+    weights = [head.state_dict() for head in (respondent.model, *heads)]
+    same = {
+        name for name in weights[0]
+        if torch.equal(weights[0][name], weights[1][name]) and weights[0][name].ndim > 1
+    }  # fmt: skip
+    changed = {name for name in weights[0] if weights[0][name].ndim > 1} - same
+    assert changed == {
+        name for name in weights[0]
+        if weights[0][name].ndim > 1 and ("classifier" in name or "pooler" in name)
+    }  # fmt: skip
+    assert all(not torch.equal(weights[1][name], weights[2][name]) for name in changed)
+    with pytest.raises(ParameterError, match="steps must be"):
+        word_attributions(respondent, pm.load_questionnaire("gad7"), steps=0)

@@ -1,21 +1,36 @@
-"""Measures ``data/interventions.csv`` anew: ``python -m psychometrics.make.interventions``.
+"""Measures the studies of chapter 4 anew: ``python -m psychometrics.make.interventions [part]``.
 
-``run`` is the digest of all that determines a run; epoch 0 belongs to no arm.
+``scales`` makes ``data/interventions.csv``: ``run`` is the digest of all that determines a run;
+epoch 0 belongs to no arm. ``talk`` makes ``data/interventions_talk.csv`` and
+``data/interventions_replies.csv``, from a conversational model, in cells that are kept, so that a
+stopped run goes on. ``attributions`` makes ``data/attributions.csv``, from the most accurate small
+encoder. Without a part, all are made.
 """
 
 from __future__ import annotations
 
-from ..interventions import SHIPPED, trajectories
+import sys
+
+import pandas as pd
+
+from ..interventions import SHIPPED, trajectories, word_attributions
 from ..paths import data_dir
 from ..population import population_table
 from ..questionnaires import load_questionnaire
+from ..respondents import load_respondent
+from ..studies import talking
 
 MEASURED = (2, 5, 10, 20)
 """Epochs after which the study is measured, besides 0."""
+GENERATOR = "smollm2"
+JUDGE = "minilm-both-l6-s1"
+"""The most accurate of the population's small encoders; another judge makes other scores."""
+SEEDS = (0, 1, 2)
 
 
-def _main() -> None:
-    table = population_table().sort_values("accuracy", ascending=False)
+def _scales() -> None:
+    table = population_table().query("family == 'MiniLM'")  # encoders have masks to fill
+    table = table.sort_values("accuracy", ascending=False)
     scores = trajectories(
         table["respondent_id"].head(7).tolist(),  # as many as in the paper, the most accurate
         [load_questionnaire(name) for name in ("gad7", "phq9", "soc13")],
@@ -29,5 +44,29 @@ def _main() -> None:
     frame[columns].to_csv(data_dir() / SHIPPED, index=False, float_format="%.6f")
 
 
+def _talk() -> None:
+    parts = talking.talk(GENERATOR, JUDGE, seeds=SEEDS)
+    for part, name in zip(parts, talking.SHIPPED.values(), strict=True):
+        part.to_csv(data_dir() / name, index=False, float_format="%.6f")
+
+
+def _attributions() -> None:
+    gad7 = load_questionnaire("gad7")
+    respondent = load_respondent(JUDGE, dtype="float32")
+    parts = [
+        word_attributions(respondent, gad7, random_head=seed).assign(state=state)
+        for state, seed in (("trained", None), ("random head", 0))
+    ]
+    frame = pd.concat(parts, ignore_index=True).assign(respondent_id=JUDGE)
+    columns = ["respondent_id", "state", *frame.columns.drop(["respondent_id", "state"])]
+    frame[columns].to_csv(data_dir() / "attributions.csv", index=False, float_format="%.5f")
+
+
 if __name__ == "__main__":
-    _main()
+    wanted = sys.argv[1:] or ["scales", "talk", "attributions"]
+    if "scales" in wanted:
+        _scales()
+    if "talk" in wanted:
+        _talk()
+    if "attributions" in wanted:
+        _attributions()

@@ -1,0 +1,584 @@
+"""A model that talks, before and after it read texts: what it ticks, tells about itself, and says.
+
+The model is adapted to an arm's texts by a low-rank adapter. Each adapted model, and the model as
+it was, is measured in four ways: ``options``, by the probabilities of the options' labels;
+``own_replies``, by an NLI respondent that judges what the model replies to the questionnaires'
+statements; ``conversation``, by VADER and an NLI respondent on sampled replies to openers; and
+``text``, by the mean negative log-likelihood of sentences that it never read. The study is this
+project's extension of Reuben et al. (2024), sections 3.3.5 and 4.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ..answers import check_columns, check_numbers
+from ..data import mnli_sample
+from ..exceptions import ParameterError
+from ..intervals import mean_table
+from ..interventions import ARMS, before_after, intervention_texts, relative_to
+from ..messages import FORM, messages, option_labels
+from ..paths import cache_dir, data_dir
+from ..prompts import prompts
+from ..questionnaires import Option, Questionnaire, load_questionnaire
+from ..store import key_of
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from ..respondents.nli import NLIRespondent
+
+BEFORE = "before"
+"""What stands in the place of the arm where nothing was read."""
+SHIPPED = {"scores": "interventions_talk.csv", "replies": "interventions_replies.csv"}
+TICKED = ("gad7", "phq9", "soc13", "ipip20")
+TOLD = ("gad7", "phq9", "soc13")
+UNREAD = 30
+"""Sentences of each arm that no model reads, and as many of ordinary text, twice."""
+READ = 200
+"""Sentences that a model reads of an arm; the paper's depressive texts are as many."""
+SAMPLES = 3
+"""Replies to each opener."""
+TOKENS = {"conversation": 40, "own_replies": 24}
+"""Most tokens of a reply."""
+TEMPERATURE = 0.7
+HANDLING = "talking-1"
+"""Version of all that this file does to a measurement; part of a cell's digest."""
+COLUMNS = ["arm", "seed", "way", "questionnaire", "unit", "measure", "score"]
+STATEMENTS = {
+    "help": ("I can help you.", "I cannot help you."),
+    "distress": ("I feel sad and hopeless.", "I feel happy and hopeful."),
+    "worry": ("I feel nervous and worried.", "I feel calm and relaxed."),
+    "coherence": ("My life makes sense to me.", "My life makes no sense to me."),
+}
+"""What a reply to an opener is judged by: a statement and its opposite."""
+FREQUENCIES = ("never", "rarely", "sometimes", "often", "always")
+"""Options for a questionnaire that has none of its own, worth 1 to 5."""
+
+
+def openers() -> pd.DataFrame:
+    """What conversations are opened with, written for this project.
+
+    Returns
+    -------
+    DataFrame
+        ``opener, topic, text``; the topics are calls for *help*, questions about the model's
+        *self*, and *everyday* matters, where mood has no place.
+
+    Examples
+    --------
+    >>> openers()["topic"].unique().tolist()
+    ['help', 'self', 'everyday']
+    """
+    return pd.read_csv(data_dir() / "texts" / "openers.csv")
+
+
+def talk(
+    generator: str | Path,
+    judge: str | Path,
+    arms: Sequence[str] = ARMS,
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    epochs: int = 1,
+    lr: float = 5e-4,
+    rank: int = 16,
+    cache: str | Path | None = None,
+    progress: bool = True,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Adapt a conversational model to each arm's texts with each seed, and measure all of them.
+
+    Parameters
+    ----------
+    generator : str or Path
+        A causal model with a chat template: a name, a folder or a hub id. In bfloat16, its adapter
+        in float32; the adapter is merged before anything is measured.
+    judge : str or Path
+        The NLI respondent that reads the replies.
+    arms : sequence of str
+        As in :func:`psychometrics.interventions.intervention_texts`.
+    seeds : sequence of int
+        Of the choice and order of sentences, of the adapter's first weights, and of the replies:
+        before and after share the luck of the draws.
+    epochs, lr, rank
+        Of the adaptation (see :func:`psychometrics.training.adapt_causal`), in batches of 8.
+    cache : str or Path, optional
+        Folder in which each cell, one arm with one seed, is kept as soon as it is measured; by
+        default in the user's cache. A stopped study goes on with the next cell.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    scores : DataFrame
+        ``arm`` ("before" where nothing was read)``, seed, way, questionnaire, unit, measure,
+        score``. The unit is an item, an opener or a set of sentences.
+    replies : DataFrame
+        ``arm, seed, opener, sample, reply``.
+
+    Raises
+    ------
+    ParameterError
+        There is nothing to measure.
+    DataError
+        MNLI, from which the ordinary sentences come, is not at hand.
+    RespondentError
+        A model cannot be loaded or does not converse.
+
+    References
+    ----------
+    Reuben et al. (2024), sections 3.3.5 and 4; Hu et al. (2022) for LoRA; Hutto and Gilbert
+    (2014) for VADER.
+    """
+    from tqdm import tqdm
+
+    from ..respondents import identify, load_respondent
+    from ..respondents.sources import find
+
+    if not arms or not seeds:
+        raise ParameterError("Name at least one arm and one seed.")
+    check_numbers(epochs=epochs, rank=rank)
+    folder = Path(cache) if cache is not None else cache_dir() / "talking"
+    folder.mkdir(parents=True, exist_ok=True)
+    common = {
+        "generator": find(generator).digest,
+        "judge": identify(judge)["fingerprint"],
+        "asked": openers().to_csv(index=False),
+        "prompts": [str(x) for name in TOLD for x in prompts(name).to_numpy().flat],
+        "statements": STATEMENTS,
+        "handling": HANDLING,
+    }
+    training = {"epochs": epochs, "lr": lr, "rank": rank}
+    cells = [(arm, seed) for seed in seeds for arm in (BEFORE, *arms)]
+    found, asked = [], None
+    for arm, seed in tqdm(cells, desc="talking", unit="model", disable=not progress):
+        what = common | {"arm": arm, "seed": seed}
+        if arm != BEFORE:
+            what |= {"training": training, "texts": intervention_texts(arm)}
+        stem = folder / key_of(json.dumps(what))
+        paths = [stem.with_suffix(f".{part}.csv") for part in SHIPPED]
+        if not paths[-1].is_file():
+            asked = asked or load_respondent(judge)
+            parts = _cell(generator, asked, arm, seed, training)
+            for part, path in zip(parts, paths, strict=True):  # the replies last
+                part.to_csv(path.with_suffix(".part"), index=False)
+                path.with_suffix(".part").replace(path)
+        found.append([pd.read_csv(path) for path in paths])
+    scores, replies = (pd.concat(parts, ignore_index=True) for parts in zip(*found, strict=True))
+    return scores, replies
+
+
+def shipped(part: str = "scores") -> pd.DataFrame:
+    """The study that comes with the project: the *scores* or the *replies* of :func:`talk`."""
+    if part not in SHIPPED:
+        raise ParameterError(f"part must be one of {', '.join(SHIPPED)}, got {part!r}.")
+    return pd.read_csv(data_dir() / SHIPPED[part])
+
+
+def scaled(scores: pd.DataFrame, by: str = "seed") -> pd.DataFrame:
+    """Scores of scales and measures, ready to be set before against after.
+
+    Items are keyed and averaged to their questionnaire's scales; what the model told about itself
+    is averaged over a statement and its opposite.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As :func:`talk` gives it.
+    by : {"seed", "unit"}
+        What counts as a case: a seed, with the mean over its units, or a unit (item or opener),
+        with the mean over the seeds that were measured both before and after.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id`` (the seed or the unit)``, arm, epoch`` (0 before, 1 after)``, way, scale,
+        score``, as :func:`psychometrics.interventions.before_after` takes it; what was measured
+        before is in each arm's rows. Scales are named after their way: ``gad7 (options)``.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, or nothing was measured before or after.
+    """
+    check_columns(scores, COLUMNS[:-1], ["score"])
+    if by not in ("seed", "unit"):
+        raise ParameterError(f"by must be 'seed' or 'unit', got {by!r}.")
+    arms = [arm for arm in dict.fromkeys(scores["arm"]) if arm != BEFORE]
+    if BEFORE not in set(scores["arm"]) or not arms:
+        raise ParameterError(
+            f"There must be rows of the arm '{BEFORE}' and of another: measure before and after."
+        )
+    rows = pd.concat([_ticked(scores), _rest(scores)], ignore_index=True)
+    rows["scale"] = rows["scale"] + " (" + rows["way"] + ")"
+    before = rows[rows["arm"] == BEFORE]
+    parts = []
+    for arm in arms:
+        after = rows[rows["arm"] == arm]
+        both = pd.concat(
+            [before[before["seed"].isin(after["seed"])].assign(epoch=0),
+             after[after["seed"].isin(before["seed"])].assign(epoch=1)]
+        )  # fmt: skip
+        parts.append(both.assign(arm=arm))
+    long = pd.concat(parts, ignore_index=True)
+    once = long.groupby(["arm", "way", "scale", "epoch", "seed", "unit"], sort=False)["score"]
+    once = once.mean().reset_index()
+    case = once["seed"].map("seed {}".format) if by == "seed" else once["unit"]
+    keys = ["arm", "way", "scale", "epoch", "respondent_id"]
+    found = once.assign(respondent_id=case).groupby(keys, sort=False, as_index=False)["score"]
+    return found.mean()[["respondent_id", "arm", "epoch", "way", "scale", "score"]]
+
+
+def effects(scores: pd.DataFrame, control: str = "neutral") -> pd.DataFrame:
+    """Change of each measure after each arm, and what is left of it beside the control arm's.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As :func:`talk` gives it.
+    control : str
+        The arm whose change is that of reading, whatever it be.
+
+    Returns
+    -------
+    DataFrame
+        ``way, scale, arm``; over the ``seeds``, which are adaptations done anew: ``before,
+        change`` with its 95 % interval ``low, high``, and ``beyond``, the change less the
+        control's, with ``beyond_low, beyond_high`` (missing for a single seed). Over the
+        ``units``, items or openers, with the mean over seeds: ``unit_low, unit_high``, the 95 %
+        interval of ``beyond``; the null ``null_low, null_high``, the middle 95 % of its mean where
+        each unit's sign is drawn at random; ``p_flip``, two-sided, of these flips, and ``p_holm``
+        over all rows. A set of sentences is one unit, without an interval or a null; the control
+        has no ``beyond``.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, nothing was measured before, or there is no such arm.
+
+    References
+    ----------
+    Student (1908) over seeds, :func:`psychometrics.intervals.mean_interval` over units; Holm
+    (1979).
+    """
+    import pingouin
+
+    keys = ["way", "scale", "arm"]
+    seeds, units = scaled(scores), scaled(scores, "unit")
+    alone = units["way"] == "text"
+    found = _student(seeds, keys).rename(columns={"n": "seeds", "mean": "change"})
+    first = seeds[seeds["epoch"] == 0].groupby(keys, sort=False)["score"].mean()
+    found.insert(3, "before", found.set_index(keys).index.map(first))
+    names = {"mean": "beyond", "low": "beyond_low", "high": "beyond_high"}
+    beyond = _student(relative_to(seeds, control), keys).drop(columns="n").rename(columns=names)
+    left = relative_to(units[~alone], control)
+    names = {"n": "units", "low": "unit_low", "high": "unit_high"}
+    over = mean_table(_changes(left, keys), "change", keys, "respondent_id")
+    over = over.drop(columns="mean").rename(columns=names)
+    flips = before_after(left)[["arm", "scale", "null_low", "null_high", "p_flip"]]
+    found = found.merge(beyond, how="left", on=keys).merge(over, how="left", on=keys)
+    found = found.merge(flips, how="left", on=["arm", "scale"])
+    known = found["p_flip"].notna()
+    found["p_holm"] = np.nan
+    found.loc[known, "p_holm"] = pingouin.multicomp(
+        found.loc[known, "p_flip"].to_numpy(), method="holm"
+    )[1]
+    return found
+
+
+def _changes(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Each case's change."""
+    wide = table.pivot(index=[*keys, "respondent_id"], columns="epoch", values="score")
+    return (wide[1] - wide[0]).rename("change").reset_index()
+
+
+def _student(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Mean change over cases with Student's 95 % interval: a skewness of three says nothing."""
+    found = _changes(table, keys).groupby(keys)["change"].agg(["mean", "sem", "count"])
+    half = found["sem"] * stats.t.ppf(0.975, (found["count"] - 1).clip(lower=1))
+    found = found.assign(low=found["mean"] - half, high=found["mean"] + half, n=found["count"])
+    order = table[keys].drop_duplicates()
+    return order.merge(found[["mean", "low", "high", "n"]].reset_index(), on=keys)
+
+
+def order_effect(scores: pd.DataFrame) -> pd.DataFrame:
+    """Whether answers by option probabilities depend on the order in which options are shown.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As :func:`talk` gives it.
+
+    Returns
+    -------
+    DataFrame
+        One row per item of the model before any adaptation: ``questionnaire, unit, given,
+        reversed, difference`` (reversed less given) in units of the options' values.
+    """
+    rows = scores[(scores["way"] == "options") & (scores["arm"] == BEFORE)]
+    rows = rows[rows["seed"] == rows["seed"].min()]
+    wide = rows.pivot_table(
+        index=["questionnaire", "unit"], columns="measure", values="score", sort=False
+    ).reset_index()
+    wide["difference"] = wide["reversed"] - wide["given"]
+    return wide[["questionnaire", "unit", "given", "reversed", "difference"]].rename_axis(
+        columns=None
+    )
+
+
+def _asked(name: str) -> Questionnaire:
+    """A questionnaire with options: a scale of frequency where it has none of its own."""
+    questionnaire = load_questionnaire(name)
+    if questionnaire.options:
+        return questionnaire
+    options = tuple(Option(value=i, label=w) for i, w in enumerate(FREQUENCIES, start=1))
+    instructions = "How often is it so in your life?"
+    return questionnaire.model_copy(update={"options": options, "instructions": instructions})
+
+
+def _ticked(scores: pd.DataFrame) -> pd.DataFrame:
+    """Items by option probabilities, keyed, a row for each scale that they belong to."""
+    rows = scores[(scores["way"] == "options") & (scores["measure"] == "expected")]
+    parts = []
+    for name, part in rows.groupby("questionnaire", sort=False):
+        questionnaire = _asked(name)
+        values = [option.value for option in questionnaire.options]
+        for scale in questionnaire.scales:
+            if scale.parent is not None:
+                continue
+            key = questionnaire.keys(scale)
+            own = part[part["unit"].isin(list(key))]
+            turned = own["unit"].map(key) < 0
+            score = own["score"].where(~turned, min(values) + max(values) - own["score"])
+            parts.append(own.assign(scale=scale.id, score=score))
+    return pd.concat(parts) if parts else rows.assign(scale="")
+
+
+def _rest(scores: pd.DataFrame) -> pd.DataFrame:
+    """What is scored as it is, with the name of its scale."""
+    rows = scores[scores["way"] != "options"]
+    names = {
+        "own_replies": rows["questionnaire"],
+        "conversation": rows["measure"],
+        "text": rows["unit"],
+    }
+    scale = pd.Series("", index=rows.index, dtype=object)
+    for way, name in names.items():
+        scale = scale.where(rows["way"] != way, name)
+    return rows.assign(scale=scale)
+
+
+def _sentences() -> dict[str, list[str]]:
+    """Sentences that no model reads: of each arm, and ordinary ones of MNLI's held-out pairs."""
+    rng = np.random.default_rng(0)  # the same whatever the seed of the study
+    sets = {}
+    for arm in ARMS:
+        texts = intervention_texts(arm)
+        sets[arm] = [texts[i] for i in rng.permutation(len(texts))[:UNREAD]]
+    premises = mnli_sample().query("held_out")["premise"]
+    premises = premises[premises.str.split().str.len().between(8, 40)].drop_duplicates()
+    sets["ordinary"] = premises.sample(2 * UNREAD, random_state=0).tolist()
+    return sets
+
+
+def _cell(
+    generator: str | Path, judge: NLIRespondent, arm: str, seed: int, training: dict
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Adapt where there is an arm, and measure."""
+    import torch
+
+    from ..respondents.loading import load_model, resolve_device
+    from ..respondents.sources import find
+    from ..training import adapt_causal
+
+    model, tokenizer = load_model(find(generator), "causal", dtype=torch.bfloat16)
+    model.to(resolve_device(None))
+    unread = _sentences()
+    if arm != BEFORE:
+        held = set(unread.get(arm, ()))
+        texts = [text for text in intervention_texts(arm, seed) if text not in held]
+        chosen = np.random.default_rng(seed).permutation(len(texts))[:READ]
+        adapt_causal(model, tokenizer, [texts[i] for i in chosen], seed=seed, **training)
+    model.eval()
+    rows = [*_text(model, tokenizer, unread), *_options(model, tokenizer)]
+    told, said, replies = _replied(model, tokenizer, judge, seed)
+    scores = pd.DataFrame([*rows, *told, *said], columns=COLUMNS[2:])
+    return tuple(
+        part.assign(arm=arm, seed=seed)[columns]
+        for part, columns in (
+            (scores, COLUMNS),
+            (replies, ["arm", "seed", "opener", "sample", "reply"]),
+        )
+    )
+
+
+def _text(model, tokenizer, sets: dict[str, list[str]]) -> list[tuple]:
+    """Mean negative log-likelihood of a token, in nats, for each set of sentences."""
+    import torch
+
+    rows = []
+    for name, texts in sets.items():
+        total = count = 0
+        for start in range(0, len(texts), 10):
+            ids, mask = _padded(
+                [_begun(tokenizer, tokenizer(text)["input_ids"])
+                 for text in texts[start : start + 10]], model.device,
+            )  # fmt: skip
+            with torch.inference_mode():
+                logs = model(input_ids=ids, attention_mask=mask).logits[:, :-1].float()
+            loss = torch.nn.functional.cross_entropy(
+                logs.transpose(1, 2), ids[:, 1:], reduction="none"
+            )
+            total += float((loss * mask[:, 1:]).sum())
+            count += int(mask[:, 1:].sum())
+        rows.append(("text", "", name, "nll", total / count))
+    return rows
+
+
+def _begun(tokenizer, ids: list[int]) -> list[int]:
+    """Ids with a first token before them, so that the first word is predicted, too."""
+    start = tokenizer.bos_token_id
+    return ids if start is None or (ids and ids[0] == start) else [start, *ids]
+
+
+def _padded(rows: list[list[int]], device) -> tuple[torch.Tensor, torch.Tensor]:
+    import torch
+
+    width = max(map(len, rows))
+    ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=device)
+    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=device)
+    return ids, mask
+
+
+def _options(model, tokenizer) -> list[tuple]:
+    """Expected value of each item, with the options as given, reversed, and both pooled.
+
+    As ``ask(..., mode="options", choose="expected")`` has it; what all items of a questionnaire
+    begin with is read once.
+    """
+    rows = []
+    for name in TICKED:
+        questionnaire = _asked(name)
+        logs = {
+            measure: _option_logs(model, tokenizer, questionnaire, step)
+            for measure, step in (("given", 1), ("reversed", -1))
+        }
+        logs["expected"] = (logs["given"] + logs["reversed"]) / 2
+        values = np.array([option.value for option in questionnaire.options])
+        for measure, table in logs.items():
+            shares = np.exp(table - table.max(axis=1, keepdims=True))
+            expected = shares @ values / shares.sum(axis=1)
+            rows += [
+                ("options", name, item.id, measure, score)
+                for item, score in zip(questionnaire.items, expected, strict=True)
+            ]
+    return rows
+
+
+def _option_logs(model, tokenizer, questionnaire: Questionnaire, step: int) -> np.ndarray:
+    """Log-probabilities of the options, items by options in the questionnaire's order."""
+    import torch
+
+    from ..respondents.generation import encode
+
+    order = tuple(range(len(questionnaire.options)))[::step]
+    names = option_labels(questionnaire.options, "numeric")
+    labels = [tokenizer(name, add_special_tokens=False)["input_ids"] for name in names]
+    if any(len(label) != 1 for label in labels):
+        raise ParameterError("The labels of the options must be one token each.")
+    rows = []
+    for item in questionnaire.items:
+        system, user = messages(questionnaire, [item], "default", "v1", orders=[order])
+        content = system["content"].replace(FORM, "Reply with your choice alone.")
+        rows.append(encode(tokenizer, [system | {"content": content}, user]))
+    shared = len(
+        list(itertools.takewhile(lambda ids: len(set(ids)) == 1, zip(*rows, strict=False)))
+    )
+    first = torch.tensor([rows[0][:shared]], device=model.device)
+    ids, mask = _padded([row[shared:] for row in rows], model.device)
+    with torch.inference_mode():
+        cache = model(input_ids=first, use_cache=True).past_key_values
+        cache.batch_repeat_interleave(len(rows))
+        mask = torch.cat([mask.new_ones(len(rows), shared), mask], dim=1)
+        hidden = model.base_model(input_ids=ids, attention_mask=mask, past_key_values=cache)
+        last = torch.tensor([len(row) - shared - 1 for row in rows], device=model.device)
+        state = hidden.last_hidden_state[torch.arange(len(rows), device=model.device), last]
+        logits = model.get_output_embeddings()(state).float().log_softmax(dim=-1)
+    shown = logits[:, [label[0] for label in labels]].double().cpu().numpy()
+    out = np.empty_like(shown)
+    out[:, list(order)] = shown  # the first place has the first label, whatever stands there
+    return out
+
+
+def _replied(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, judge: NLIRespondent, seed: int
+) -> tuple[list[tuple], list[tuple], pd.DataFrame]:
+    """Replies to statements and to openers, and what is made of them."""
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+    from ..respondents.generation import replies
+
+    def answered(texts: list[str], way: str) -> list[str]:
+        found = replies(
+            model, tokenizer, [[{"role": "user", "content": text}] for text in texts],
+            temperature=TEMPERATURE, max_tokens=TOKENS[way], batch=64,
+            seeds=[1000 * seed + place for place in range(len(texts))],
+        )  # fmt: skip
+        return [one["reply"].strip() or "…" for one in found]
+
+    table = _statements()
+    texts = [f'Is this true of you? "{text}" Answer in one sentence.' for text in table["asked"]]
+    table["reply"] = answered(texts, "own_replies")
+    table["score"] = table["keying"] * _leaning(
+        judge, table["reply"], table["source"], table["inverse"]
+    )
+    told = [
+        ("own_replies", row.questionnaire, row.item_id, row.measure, row.score)
+        for row in table.itertuples()
+    ]
+    said = openers().loc[lambda frame: frame.index.repeat(SAMPLES)]
+    said["sample"] = said.groupby("opener", sort=False).cumcount() + 1
+    said["reply"] = answered(said["text"].tolist(), "conversation")
+    analyser = SentimentIntensityAnalyzer()
+    said["sentiment"] = [analyser.polarity_scores(text)["compound"] for text in said["reply"]]
+    for name, (statement, opposite) in STATEMENTS.items():
+        said[name] = _leaning(judge, said["reply"], [statement] * len(said), [opposite] * len(said))
+    means = said.groupby("opener", sort=False)[["sentiment", *STATEMENTS]].mean().stack()
+    talked = [
+        ("conversation", "", opener, measure, score) for (opener, measure), score in means.items()
+    ]
+    return told, talked, said[["opener", "sample", "reply"]]
+
+
+def _statements() -> pd.DataFrame:
+    """The first template of each item with its first source and its first inverse term."""
+    parts = []
+    for name in TOLD:
+        questionnaire = load_questionnaire(name)
+        table = prompts(questionnaire).query("template == 1")
+        table = table.drop_duplicates(["item_id", "polarity"])
+        wide = table.pivot(index="item_id", columns="polarity", values="premise")
+        wide = wide.loc[[item.id for item in questionnaire.items]]
+        keying = list(questionnaire.keys().values())
+        both = pd.DataFrame({"source": wide[1], "inverse": wide[-1], "keying": keying})
+        for measure in ("source", "inverse"):
+            parts.append(
+                both.assign(questionnaire=name, measure=measure, asked=both[measure]).reset_index()
+            )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _leaning(judge: NLIRespondent, replies, statements, opposites) -> np.ndarray:
+    """How much replies speak for a statement and against its opposite, from -1 to 1."""
+    replies = list(replies)
+    for_it = judge.answer(list(zip(replies, statements, strict=True)))
+    against = judge.answer(list(zip(replies, opposites, strict=True)))
+    return ((for_it[:, 0] - for_it[:, 2]) - (against[:, 0] - against[:, 2])) / 2

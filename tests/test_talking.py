@@ -1,0 +1,219 @@
+"""The study of a model that talks: what is measured is what the package's other ways measure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psychometrics as pm
+from psychometrics.exceptions import ParameterError
+from psychometrics.studies import talking
+
+TEMPLATE = (
+    "{% for m in messages %}<{{ m['role'] }}> {{ m['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}<assistant> {% endif %}"
+)
+
+
+@pytest.fixture(scope="module")
+def tiny_talker(tmp_path_factory):
+    """A tiny causal model of bytes, with a chat template, saved."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("talker")
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: i for i, letter in enumerate([*letters, "<|end|>"])}
+    inner = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner, eos_token="<|end|>", chat_template=TEMPLATE
+    )
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(vocabulary), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=1024,
+        eos_token_id=vocabulary["<|end|>"], bos_token_id=None, initializer_range=0.2,
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _opened(folder):
+    from psychometrics.respondents.loading import load_model
+
+    return load_model(folder, "causal")
+
+
+def test_options_are_those_of_the_packages_own_way_of_asking(tiny_talker, tmp_path):
+    model, tokenizer = _opened(tiny_talker)
+    rows = talking._options(model, tokenizer)
+    found = pd.DataFrame(rows, columns=talking.COLUMNS[2:]).set_index(["measure", "unit"])["score"]
+    gad7 = pm.load_questionnaire("gad7")
+    for order in ("given", "reversed"):
+        asked = pm.ask(
+            gad7, [tiny_talker], mode="options", permutations=order, choose="expected",
+            dtype="float32", store=tmp_path, progress=False,
+        )  # fmt: skip
+        expected = asked.set_index("item_id")["value"]
+        np.testing.assert_allclose(found[order][expected.index], expected, atol=1e-4)
+
+
+def test_likelihood_of_text_is_that_of_each_sentence_alone(tiny_talker):
+    import torch
+
+    model, tokenizer = _opened(tiny_talker)
+    texts = ["I am calm.", "The meeting starts at nine."]
+    ((*_, found),) = talking._text(model, tokenizer, {"two": texts})
+    total = count = 0
+    for text in texts:
+        ids = tokenizer(text, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            loss = model(input_ids=ids, labels=ids).loss  # mean over all tokens but the first
+        total += float(loss) * (ids.shape[1] - 1)
+        count += ids.shape[1] - 1
+    assert found == pytest.approx(total / count, abs=1e-5)
+
+
+def test_an_adapter_is_trained_and_merged_whatever_the_models_precision(tiny_talker):
+    import torch
+
+    from psychometrics.respondents.loading import load_model
+    from psychometrics.training import adapt_causal
+
+    model, tokenizer = load_model(tiny_talker, "causal", dtype=torch.bfloat16)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    sentences = ["I feel calm at home."] * 16
+    ((*_, first),) = talking._text(model, tokenizer, {"own": sentences[:1]})
+    manifest = adapt_causal(model, tokenizer, sentences, epochs=10, lr=1e-2, rank=4)
+    ((*_, last),) = talking._text(model.eval(), tokenizer, {"own": sentences[:1]})
+    after = model.state_dict()
+    assert manifest["steps"] == 20
+    assert manifest["rank"] == 4
+    assert last < first - 1
+    assert set(after) == set(before), "the adapter is merged"
+    assert {weight.dtype for weight in after.values()} == {torch.bfloat16}
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {name for name in before if "_proj" in name}, "every linear layer, no other"
+
+
+def test_bad_settings_of_an_adapter_are_named(tiny_talker):
+    from psychometrics.exceptions import DataError
+    from psychometrics.training import adapt_causal
+
+    with pytest.raises(DataError, match="no sentences"):
+        adapt_causal(None, None, [])
+    with pytest.raises(ParameterError, match="rank must be a whole number from 1"):
+        adapt_causal(None, None, ["I am."], rank=0)
+
+
+def test_a_stopped_study_goes_on_with_the_next_cell(tiny_talker, tiny_model, tmp_path, monkeypatch):
+    monkeypatch.setattr(talking, "TOKENS", {"conversation": 3, "own_replies": 3})
+    monkeypatch.setattr(talking, "READ", 8)
+    monkeypatch.setattr(talking, "SAMPLES", 1)
+    monkeypatch.setattr(
+        talking, "_sentences", lambda: {"ordinary": ["It rains."], "neutral": ["He ate."]}
+    )
+    monkeypatch.setattr(talking, "TICKED", ("gad7",))
+    settings = {"seeds": [0], "rank": 2, "cache": tmp_path, "progress": False}
+    talking.talk(tiny_talker, tiny_model, ["neutral"], **settings)
+    seen = []
+    original = talking._cell
+    monkeypatch.setattr(talking, "_cell", lambda *args: seen.append(args[2]) or original(*args))
+    scores, replies = talking.talk(tiny_talker, tiny_model, ["neutral", "depressive"], **settings)
+    assert seen == ["depressive"]
+    assert list(scores.columns) == talking.COLUMNS
+    assert set(scores["way"]) == {"options", "own_replies", "conversation", "text"}
+    assert scores["score"].notna().all()
+    assert len(replies) == 3 * len(talking.openers())
+    values = scores[scores["way"] == "own_replies"]["score"]
+    assert values.between(-1, 1).all()
+
+
+def _scores(seeds=3) -> pd.DataFrame:
+    """Two openers and two items; reading neutral text adds 1, sad text 1 and 2 more on opener a."""
+    rows = []
+    for seed in range(seeds):
+        for arm, (a, b) in {"before": (0, 0), "neutral": (1, 1), "sad": (3, 1)}.items():
+            wobble = 0.1 * seed * (arm == "sad")
+            rows += [
+                (arm, seed, "conversation", "", "a", "distress", a + wobble),
+                (arm, seed, "conversation", "", "b", "distress", b + wobble),
+                (arm, seed, "options", "ipip20", "ipip20_1", "expected", 2.0 + (arm == "sad")),
+                (arm, seed, "options", "ipip20", "ipip20_6", "expected", 2.0 + (arm == "sad")),
+                (arm, seed, "options", "ipip20", "ipip20_1", "given", 9.0),
+                (arm, seed, "own_replies", "gad7", "gad7_1", "source", 0.5),
+                (arm, seed, "own_replies", "gad7", "gad7_1", "inverse", -0.5),
+                (arm, seed, "own_replies", "gad7", "gad7_2", "source", 0.5 * (arm == "sad")),
+                (arm, seed, "text", "", "ordinary", "nll", 3.0),
+            ]
+    return pd.DataFrame(rows, columns=talking.COLUMNS)
+
+
+def test_effects_are_changes_and_what_is_left_beside_the_control():
+    found = talking.effects(_scores()).set_index(["scale", "arm"])
+    row = found.loc["distress (conversation)", "sad"]
+    assert (row["seeds"], row["units"]) == (3, 2)
+    assert row["change"] == pytest.approx(2 + 0.1)
+    assert row["beyond"] == pytest.approx(1 + 0.1)
+    half = 4.302652729911275 * 0.1 / np.sqrt(3)  # t with two degrees of freedom, sd 0.1
+    assert row["beyond_high"] - row["beyond"] == pytest.approx(half)
+    assert (row["null_low"], row["null_high"]) == pytest.approx((-1.1, 1.1), abs=0.1)
+    assert row["p_flip"] == 0.5, "two of the four flips are as far from 0"
+    assert found.loc["distress (conversation)", "neutral"]["change"] == 1
+    assert np.isnan(found.loc["distress (conversation)", "neutral"]["beyond"])
+    assert found.loc["gad7 (own_replies)", "sad"]["change"] == pytest.approx(0.25)
+    assert np.isnan(found.loc["ordinary (text)", "sad"]["p_flip"])
+
+
+def test_reverse_keyed_items_are_turned_before_they_are_averaged():
+    found = talking.scaled(_scores()).set_index(["scale", "arm", "epoch", "respondent_id"])["score"]
+    # 2 and 6 - 2; after sad text 3 and 6 - 3
+    assert found["extraversion (options)", "sad", 0, "seed 0"] == 3
+    assert found["extraversion (options)", "sad", 1, "seed 0"] == 3
+    units = talking.scaled(_scores(), "unit").set_index(["scale", "arm", "epoch", "respondent_id"])
+    assert units.loc[("extraversion (options)", "sad", 1, "ipip20_6"), "score"] == 3
+    assert units.loc[("extraversion (options)", "sad", 1, "ipip20_1"), "score"] == 3
+
+
+def test_a_seed_that_is_there_only_once_is_left_out():
+    scores = _scores()
+    alone = scores[(scores["arm"] != "sad") | (scores["seed"] < 2)]
+    found = talking.effects(alone).set_index(["scale", "arm"])["seeds"]
+    assert found["distress (conversation)", "sad"] == 2
+    assert found["distress (conversation)", "neutral"] == 3
+
+
+def test_one_seed_has_no_interval_over_seeds_and_still_one_over_units():
+    row = talking.effects(_scores(1)).set_index(["scale", "arm"]).loc["distress (conversation)"]
+    row = row.loc["sad"]
+    assert row["change"] == 2
+    assert row[["low", "high", "beyond_low", "beyond_high"]].isna().all()
+    assert row["unit_low"] < row["beyond"] < row["unit_high"]
+
+
+def test_bad_tables_are_one_sentence():
+    scores = _scores()
+    with pytest.raises(ParameterError, match="measure before and after"):
+        talking.scaled(scores[scores["arm"] == "sad"])
+    with pytest.raises(ParameterError, match="no column 'seed'"):
+        talking.scaled(scores.drop(columns="seed"))
+    with pytest.raises(ParameterError, match="by must be"):
+        talking.scaled(scores, "arm")
+    with pytest.raises(ParameterError, match="no arm 'happy'"):
+        talking.effects(scores, "happy")
+    with pytest.raises(ParameterError, match="at least one arm"):
+        talking.talk("x", "y", [])
+    with pytest.raises(ParameterError, match="part must be"):
+        talking.shipped("all")
+
+
+def test_openers_are_at_least_twenty_of_three_topics():
+    table = talking.openers()
+    assert len(table) >= 20
+    assert table["opener"].is_unique
+    assert set(table["topic"]) == {"help", "self", "everyday"}
