@@ -79,7 +79,6 @@ def replies(
 
     Examples
     --------
-<<<<<<< HEAD
     >>> from tempfile import mkdtemp
     >>> from psychometrics.respondents.loading import load_model
     >>> from psychometrics.studies.asking import null_model
@@ -88,13 +87,6 @@ def replies(
     >>> hello = [{"role": "user", "content": "Hello, how are you?"}]
     >>> replies(model, tokenizer, [hello], forms=[[["fine", "bad"]]])[0]["finish_reason"]
     'stop'
-=======
-    >>> from psychometrics.respondents.loading import load_model
-    >>> model, tokenizer = load_model("smollm2", "causal")  # doctest: +SKIP
-    >>> hello = [{"role": "user", "content": "Hello, how are you?"}]
-    >>> replies(model, tokenizer, [hello], max_tokens=8)[0]["finish_reason"]  # doctest: +SKIP
-    'length'
->>>>>>> arms
     """
     import torch
 
