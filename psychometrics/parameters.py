@@ -306,7 +306,7 @@ class _WaysOfAsking(_Chapter):
     respondents: Respondents | None = None
     members: _whole(1) = 6
     chat_model: Text = "simulated"
-    language_model: Text = "null"
+    language_model: Text | None = None
     labels: _one_of(*LABELS) = "alphabetical"
     role: Text = "default"
     wording: Text = "v1"
@@ -332,7 +332,7 @@ class _WaysOfAsking(_Chapter):
                 f"chat_model is '{self.chat_model}', and there is no endpoint: set "
                 "OPENAI_BASE_URL and OPENAI_API_KEY in the environment, or leave it 'simulated'."
             )
-        if self.language_model != "null":
+        if self.language_model:
             require(self.language_model)
         return self
 
