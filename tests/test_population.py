@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from psychometrics import data, load_respondent
+from psychometrics import ask, data, load_questionnaire, load_respondent, prompts
 from psychometrics.exceptions import RespondentError
+from psychometrics.make.decoders import WORDINGS
 from psychometrics.paths import data_dir
 from psychometrics.population import RECIPE, population, population_table
 from psychometrics.respondents.embedded import load_embedded
@@ -17,14 +18,19 @@ from psychometrics.respondents.sources import embedded_path
 MEMBERS = population()
 
 
-def test_there_are_at_least_24_members_with_weights_and_every_row_has_them():
-    assert len(MEMBERS) >= 24
-    assert population_table()["respondent_id"].tolist() == MEMBERS
-    assert {path.name for path in (data_dir() / "population").iterdir()} == set(MEMBERS)
+def test_every_row_has_weights_and_the_families_are_populations():
+    table = population_table()
+    assert {path.name for path in (data_dir() / "population").iterdir()} == set(
+        table["respondent_id"]
+    )
+    assert len(MEMBERS) == 24
+    assert table.loc[table["default"], "respondent_id"].tolist() == MEMBERS
+    assert population("encoders") == table.query("family == 'MiniLM'")["respondent_id"].tolist()
+    assert population("decoders") == table.query("family == 'SmolLM2'")["respondent_id"].tolist()
 
 
 def test_no_two_members_share_a_recipe_and_the_recipes_vary_in_every_respect():
-    table = population_table()
+    table = population_table().query("family == 'MiniLM'")
     assert not table[RECIPE].duplicated().any()
     assert set(table["data"]) == {"mnli", "snli", "mnli+snli"}
     assert set(table["layers"]) >= {3, 4, 5, 6}
@@ -34,11 +40,34 @@ def test_no_two_members_share_a_recipe_and_the_recipes_vary_in_every_respect():
     assert table["share"].nunique() >= 3
 
 
+def test_decoders_differ_in_data_amount_depth_rank_seed_and_wording():
+    table = population_table().query("family == 'SmolLM2'")
+    assert set(table["data"]) == {"mnli", "snli", "mnli+snli"}
+    assert table["wording"].nunique() == 3
+    for varied in ("pairs", "layers", "rank"):
+        assert table[varied].nunique() >= 3, varied
+    assert table["seed"].is_unique
+
+
 def test_each_folder_holds_the_recipe_of_its_row():
     for row in population_table().to_dict("records"):
         recipe = json.loads((embedded_path(row["respondent_id"]) / "recipe.json").read_text())
-        expected = {k: None if v != v else v for k, v in row.items() if k in RECIPE}
-        assert recipe == expected
+        columns = [*RECIPE, "rank", "adapt_from"] if row["family"] == "SmolLM2" else RECIPE
+        expected = {k: None if v != v else v for k, v in row.items() if k in columns}
+        assert {k: v for k, v in recipe.items() if k in expected} == expected
+        if row["family"] == "SmolLM2":
+            assert recipe["wording"] == "".join(WORDINGS[row["wording"]])
+
+
+def test_a_decoder_answers_as_its_shipped_answers_say():
+    name = population("decoders")[0]
+    pairs = prompts(load_questionnaire("challenges"))[["premise", "hypothesis"]][:4]
+    pairs = list(pairs.itertuples(index=False, name=None))
+    shipped = ask("challenges", name, store="memory://shipped", progress=False)
+    assert shipped.attrs["summary"]["asked"] == 0, "shipped: no model is needed"
+    answered = load_respondent(name).answer(pairs)
+    found = shipped[["entailment", "neutral", "contradiction"]].to_numpy()[:4]
+    np.testing.assert_allclose(answered, found, atol=0.06)  # bfloat16, in other company
 
 
 def test_the_population_is_at_most_64_mb_and_holds_no_pickles():
