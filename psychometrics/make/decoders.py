@@ -214,14 +214,14 @@ def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tens
 
 def _batches_of(recipe: dict, data: pd.DataFrame) -> list[list[tuple]]:
     """The steps' batches of all epochs: groups of (premise's ids, [(hypothesis's ids, label)])."""
+    if data.empty:
+        raise DataError("There are no labelled pairs to train on: give at least one.")
     tokenizer = load_tokenizer(SMOLLM2)
     head, tail = WORDINGS[recipe["wording"]]
     tails = tokenizer([tail.format(hypothesis=h.strip()) for h in data["hypothesis"]])["input_ids"]
     found: dict[str, list] = {}
     for premise, ids, label in zip(data["premise"], tails, data["label"], strict=True):
         found.setdefault(premise.strip(), []).append((ids, int(label)))
-    if not found:
-        raise DataError("There are no labelled pairs to train on: give at least one.")
     heads = tokenizer([head.format(premise=premise) for premise in found])["input_ids"]
     groups = [
         (ids, members[at : at + MOST])

@@ -15,7 +15,7 @@ from statsmodels.stats.proportion import proportion_confint
 from ..data import mnli_sample, snli_sample
 from ..exceptions import DataError, ParameterError
 from ..paths import cache_dir, data_dir
-from ..population import RECIPE, population_table
+from ..population import FAMILIES, RECIPE, population_table
 from ..respondents import load_respondent
 from ..respondents.sources import BASE_MODEL, base_path, embedded_path
 
@@ -96,6 +96,8 @@ def _train_member(recipe: dict, work: Path, threads: int | None) -> tuple[str, d
     if threads:
         torch.set_num_threads(threads)
     member = recipe["respondent_id"]
+    if recipe["family"] == FAMILIES["decoders"]:
+        return member, _train_decoder(recipe, work / member)
     pairs = nli_pairs(recipe["data"].split("+"))
     if recipe["share"] < 1:
         pairs = pairs.sample(frac=recipe["share"], random_state=int(recipe["seed"]))
@@ -117,6 +119,34 @@ def _train_member(recipe: dict, work: Path, threads: int | None) -> tuple[str, d
     return member, {"pairs": len(pairs), "seconds": manifest["seconds"]} | _held_out(recipe)
 
 
+def _train_decoder(recipe: dict, folder: Path) -> dict:
+    from .decoders import train_decoder
+
+    told = {name: recipe[name] for name in ("data", "wording", "lr")}
+    told |= {name: int(recipe[name]) for name in ("seed", "rank", "layers", "adapt_from", "epochs")}
+    told["pairs"] = 0 if recipe["share"] == 1 else int(recipe["pairs"])
+    made = train_decoder(told, folder)
+    target = data_dir() / "population" / recipe["respondent_id"]
+    target.mkdir(parents=True, exist_ok=True)
+    for name in ("adapter_model.safetensors", "adapter_config.json"):
+        shutil.copy(folder / name, target)
+    written = json.loads((folder / "recipe.json").read_text(encoding="utf-8"))
+    kept = {name: recipe[name] for name in [*RECIPE, "rank", "adapt_from"]}
+    kept |= {name: written[name] for name in ("base", "wording", "answers", "dtype")}
+    (target / "recipe.json").write_text(json.dumps(_plain(kept), indent=1) + "\n")
+    return {"pairs": made["pairs"] // told["epochs"], "seconds": made["seconds"]} | _held_out(
+        recipe
+    )
+
+
+def _plain(recipe: dict) -> dict:
+    """A row of the table as JSON has it."""
+    return {
+        key: None if value != value else int(value) if isinstance(value, np.integer) else value
+        for key, value in recipe.items()
+    }
+
+
 def _pack_member(member: str, recipe: dict, trained: Path) -> None:
     """Keep what was trained, in fp16: the adapter with its head, or the head alone."""
     from safetensors.torch import load_file, save_file
@@ -135,15 +165,15 @@ def _pack_member(member: str, recipe: dict, trained: Path) -> None:
         config = json.loads((trained / "adapter_config.json").read_text(encoding="utf-8"))
         config["base_model_name_or_path"] = BASE_MODEL
         (temporary / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
-    recipe = {k: None if isinstance(v, float) and np.isnan(v) else v for k, v in recipe.items()}
-    (temporary / "recipe.json").write_text(json.dumps(recipe, indent=1) + "\n")
+    (temporary / "recipe.json").write_text(json.dumps(_plain(recipe), indent=1) + "\n")
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
 
 
 def _held_out(recipe: dict) -> dict:
     """Accuracy of a packed member on pairs it was not trained on."""
-    respondent = load_respondent(recipe["respondent_id"], dtype="float32")
+    decoder = recipe["family"] == FAMILIES["decoders"]
+    respondent = load_respondent(recipe["respondent_id"], dtype=None if decoder else "float32")
 
     def accuracy(pairs: pd.DataFrame) -> float:
         answers = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
