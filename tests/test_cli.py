@@ -50,8 +50,8 @@ def test_the_commands_are_these_and_each_says_what_it_does():
     shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).stdout
     names = [c.name or c.callback.__name__.strip("_") for c in app.registered_commands]
     assert names == [
-        "check", "prompts", "questionnaires", "ask", "scores", "fill-in", "population", "run",
-        "book", "train-nli", "improve",
+        "check", "prompts", "questionnaires", "ask", "scores", "fill-in", "population",
+        "fetch-model", "run", "book", "train-nli", "improve",
     ]  # fmt: skip
     for name in names:
         assert re.search(rf"{name} +[A-Z]", shown), name
@@ -102,7 +102,7 @@ def test_train_nli_makes_a_respondent(command, tiny_model, tmp_path):
 
 
 def test_population_prints_the_table(command):
-    assert command("population").startswith("respondent_id,data,share,genre,layers")
+    assert command("population").startswith("respondent_id,family,default,data,share,genre,layers")
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_one_term_of_each_kind_has_no_silhouette(tea):
 
 def test_a_questionnaire_without_templates_says_so():
     with pytest.raises(QuestionnaireError, match="none of its items has a template"):
-        improving.improve("ipip20", "a,b,c,d")
+        improving.improve("ipip50", "a,b,c,d")
 
 
 @pytest.mark.parametrize("wrong", [{"draws": 0}, {"nulls": 1}])
