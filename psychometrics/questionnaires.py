@@ -551,7 +551,7 @@ def perturbed(questionnaire: str | Path | Questionnaire, how: str, seed: int = 1
     >>> denied.statement(denied.items[0]), denied.keys()["ipip20_1"]
     ('I am not the life of the party.', -1)
     >>> load_questionnaire("ipip20-typos-1").items[1].text
-    "Sympatize with others' feelings."
+    "Sympathze with others' feelings."
     """
     return _perturbed(load_questionnaire(questionnaire), how, seed)
 

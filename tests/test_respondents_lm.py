@@ -140,7 +140,7 @@ def test_a_model_without_the_head_is_refused(folder, tiny_model):
         pm.load_respondent(folder / "causal", mode="nsp")
     with pytest.raises(RespondentError, match="has not two outputs"):
         pm.load_respondent(tiny_model, mode="acceptability")
-    with pytest.raises(RespondentError, match="embedded members answer in modes nli and mlm"):
+    with pytest.raises(RespondentError, match="it answers in modes nli and mlm"):
         pm.load_respondent("minilm-mnli-l6-s2", mode="nsp")
 
 

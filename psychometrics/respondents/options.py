@@ -494,7 +494,7 @@ def _prompt(questionnaire, item, role, wording, labels, order) -> tuple[str, str
     prompt = messages(
         questionnaire, [item], role, wording, labels=labels, orders=[order], reply="choice"
     )
-    return _one_item(prompt)
+    return tuple(message["content"] for message in prompt)
 
 
 def _binomial(p: np.ndarray, rows: pd.DataFrame) -> np.ndarray:
@@ -514,12 +514,6 @@ def _normalised(values: np.ndarray, by) -> np.ndarray:
     values = pd.Series(np.asarray(values, dtype=float))
     by = [pd.Series(np.asarray(part)) for part in by] if isinstance(by, list) else np.asarray(by)
     return (values / values.groupby(by).transform("sum")).to_numpy()
-
-
-def _one_item(prompt: list[dict[str, str]]) -> tuple[str, str]:
-    """System and user text for a single item, whose reply is the label or text alone."""
-    system, user = (message["content"] for message in prompt)
-    return system, user
 
 
 def _same_start(rows: list[tuple[int, ...]]) -> int:
