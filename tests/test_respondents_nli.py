@@ -526,6 +526,26 @@ def test_a_hub_model_is_identified_before_it_is_downloaded_and_then_answers(
     assert not list(hub_cache.rglob("*.bin"))
 
 
+def test_an_adapter_on_the_hub_answers_with_its_base_on_this_machine(hub, hub_cache, tmp_path):
+    from peft import LoraConfig, get_peft_model
+
+    base = shutil.copytree(hub, tmp_path / "base")
+    model = AutoModelForSequenceClassification.from_pretrained(base)
+    settings = LoraConfig(
+        r=2, target_modules=["query"], task_type="SEQ_CLS", init_lora_weights=False
+    )
+    for file in hub.iterdir():
+        file.unlink()
+    get_peft_model(model, settings).save_pretrained(hub)
+    local = shutil.copytree(hub, tmp_path / "adapter")
+    found = load_respondent("acme/tiny", device="cpu", dtype="float32")
+    assert (found.identity["source"], found.identity["model"]) == ("adapter", "acme/tiny")
+    assert found.identity["revision"] == COMMIT
+    expected = load_respondent(local, device="cpu", dtype="float32").answer(PAIRS)
+    assert np.abs(found.answer(PAIRS) - expected).max() < 1e-6
+    assert identify("acme/tiny", dtype="float32")["revision"] == COMMIT, "from the cache"
+
+
 def test_a_hub_model_with_pickle_weights_alone_is_refused_before_a_download(hub, hub_cache):
     (hub / "model.safetensors").rename(hub / "pytorch_model.bin")
     with pytest.raises(RespondentError, match=r"acme/tiny holds its weights only as pytorch_model"):

@@ -346,9 +346,9 @@ def _packed(file: Path) -> Source:
     )
 
 
-def _adapter(folder: Path) -> Source:
+def _adapter(folder: Path, hub_id: str = "") -> Source:
     """An adapter's folder, and its base, wherever that is."""
-    name = folder.name
+    name = hub_id or folder.name
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
         found = sorted(path.name for path in folder.glob("adapter_model.*"))
@@ -373,7 +373,7 @@ def _adapter(folder: Path) -> Source:
         name=name,
         kind="adapter",
         model=name,
-        revision=_sha256([weights]),
+        revision=folder.name if hub_id else _sha256([weights]),
         digest=digest_text(_digest([*_settings(folder), weights]), base.digest),
         folder=folder,
         base=base,
@@ -403,11 +403,14 @@ def _local(folder: Path) -> Source:
 
 
 def _hub(model: str) -> Source:
-    from huggingface_hub import HfApi, try_to_load_from_cache
+    from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 
     with _hub_errors(model):
         cached = try_to_load_from_cache(model, "config.json")
+        adapter = try_to_load_from_cache(model, "adapter_config.json")
     folder = Path(cached).parent if isinstance(cached, str) else None
+    if folder is None and isinstance(adapter, str):
+        return _adapter(Path(adapter).parent, model)
     if folder is not None:
         commit = folder.name
         try:
@@ -416,7 +419,12 @@ def _hub(model: str) -> Source:
             folder = None  # a download that was stopped, or files that nobody asked for yet
     else:
         with _hub_errors(model):
-            commit = HfApi().model_info(model).sha
+            info = HfApi().model_info(model)
+            files = {file.rfilename for file in info.siblings or []}
+            if "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS):
+                patterns = ["*.json", "*.txt", "*.safetensors"]
+                return _adapter(Path(snapshot_download(model, allow_patterns=patterns)), model)
+        commit = info.sha
     return Source(
         name=model,
         kind="hub",
