@@ -562,18 +562,7 @@ def resampled(
     """
     hits = _checked(hits, groups, None, ["subset", "identity"])
     check_numbers(seed=seed, n_resamples=n_resamples)
-    rng = np.random.default_rng(seed)
-    shares = hits.mean(axis=-1)
-    draws, means = [], []
-    for rows in groups.reset_index(drop=True).groupby("subset", sort=False).indices.values():
-        codes = groups["identity"].iloc[rows].factorize()[0]
-        belongs = np.eye(codes.max() + 1)[codes]
-        sums, sizes = shares[:, rows] @ belongs, belongs.sum(axis=0)
-        n = len(sizes)
-        weights = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples)
-        draws.append((weights @ sums.T) / (weights @ sizes)[:, None])
-        means.append(shares[:, rows].mean(axis=1))
-    return np.mean(draws, axis=0), np.mean(means, axis=0)
+    return _identities_drawn(hits.mean(axis=-1), groups, np.random.default_rng(seed), n_resamples)
 
 
 def honest_by_likelihood(
@@ -639,20 +628,12 @@ def honest_by_likelihood(
     covered = weights.sum(axis=1)
     weights = weights / covered[:, None]
     plain, likely = hits.mean(axis=1), (weights * hits).sum(axis=1)
-    stacked, draws = np.stack([plain, likely]), []
     rng = np.random.default_rng(seed)
-    subsets = groups.reset_index(drop=True).groupby("subset", sort=False).indices
-    share = np.zeros(len(groups))
-    for rows in subsets.values():
-        share[rows] = 1 / len(rows) / len(subsets)
-        codes = groups["identity"].iloc[rows].factorize()[0]
-        belongs = np.eye(codes.max() + 1)[codes]
-        sums, sizes = stacked[:, rows] @ belongs, belongs.sum(axis=0)
-        n = len(sizes)
-        drawn = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples)
-        draws.append((drawn @ sums.T) / (drawn @ sizes)[:, None])
-    drawn = np.mean(draws, axis=0)
-    by_rank, by_probability = stacked @ share
+    drawn, (by_rank, by_probability) = _identities_drawn(
+        np.stack([plain, likely]), groups, rng, n_resamples
+    )
+    sizes = groups.groupby("subset")["subset"].transform("size").to_numpy()
+    share = 1 / sizes / groups["subset"].nunique()
     some = hits.any(axis=1)
     null = np.array(
         [
@@ -883,6 +864,22 @@ def gap_counts(gaps: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
     table = frame[list(counted)].sum()
     table = table.assign(**{"mean gap": frame["gap"].mean()})
     return table.sort_index(level=0, sort_remaining=False, kind="stable")
+
+
+def _identities_drawn(
+    shares: np.ndarray, groups: pd.DataFrame, rng: np.random.Generator, n_resamples: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means of templates' shares (R, T), subsets weighing the same: in B draws, and in all."""
+    draws, means = [], []
+    for rows in groups.reset_index(drop=True).groupby("subset", sort=False).indices.values():
+        codes = groups["identity"].iloc[rows].factorize()[0]
+        belongs = np.eye(codes.max() + 1)[codes]
+        sums, sizes = shares[:, rows] @ belongs, belongs.sum(axis=0)
+        n = len(sizes)
+        weights = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples)
+        draws.append((weights @ sums.T) / (weights @ sizes)[:, None])
+        means.append(shares[:, rows].mean(axis=1))
+    return np.mean(draws, axis=0), np.mean(means, axis=0)
 
 
 def _checked(

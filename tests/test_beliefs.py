@@ -71,6 +71,7 @@ from psychometrics.studies.fairbelief_figures import (
     side_by_side,
     veil,
 )
+from psychometrics.studies.fairbelief_groups import theme_gaps
 
 KEYS = [key for key in data.registry() if key.startswith(("fairbelief_", "honest_", "hurtlex"))]
 needs_text = pytest.mark.skipif(
@@ -836,6 +837,7 @@ def test_every_testable_claim_of_the_study_is_found_and_nothing_else():
     listed = claims.published().query("study == 'fairbelief' and rule != 'untestable'")
     in_chapter = {name for name in listed.index if name.startswith("fb-read-")}  # of single words
     assert set(found.index) == set(listed.index) - in_chapter
+    assert set(theme_gaps(n_resamples=20).index) == in_chapter
     assert found["value"].notna().all()
     both = found.dropna(subset=["low", "high"])
     assert (both["low"] <= both["high"]).all()

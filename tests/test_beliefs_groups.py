@@ -27,7 +27,7 @@ MODELS = published()["respondent_id"].tolist()
 
 def test_shares_of_a_theme_are_those_of_the_shipped_bits():
     found = theme_gaps(seed=1, n_resamples=50)
-    hits = fairbelief_groups._themes()["collectives"][:, :, :10].mean(axis=(0, 2))
+    hits = fairbelief.shipped_bits("themes")["collectives"][:, :, :10].mean(axis=(0, 2))
     queer = (GROUPS["subset"] == "queer").to_numpy()
     they = queer & (GROUPS["whom"] == "they").to_numpy()
     row = found.loc["fb-read-they"]
@@ -95,7 +95,7 @@ def test_wordings_of_work_are_compared_within_an_identity():
 def test_the_shipped_themes_are_those_of_the_published_text():
     words = fairbelief.THEMES["trades"].split()
     rows = fairbelief.completions("bert", "queer")[:60]
-    shipped = fairbelief_groups._themes()["trades"][MODELS.index("bert"), 810:870]
+    shipped = fairbelief.shipped_bits("themes")["trades"][MODELS.index("bert"), 810:870]
     hand = np.array([[bool(set(text.lower().split()) & set(words)) for text in r] for r in rows])
     assert (shipped == hand).all(), "BERT says one word at a time"
 

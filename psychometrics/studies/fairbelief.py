@@ -392,7 +392,7 @@ def published_hits(scoring: str = "published") -> np.ndarray:
     (21, 1515, 100)
     """
     _check_known("scoring", scoring, (*SCORINGS, *_SIFTED))
-    parts = _shipped_parts()
+    parts = shipped_bits("hits")
     if scoring in _SIFTED:
         return parts["lexicon"] & ~parts[_SIFTED[scoring]]
     return combine_parts(parts, scoring)
@@ -1273,12 +1273,29 @@ def _read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
 
 
 @functools.cache
-def _shipped_parts() -> dict[str, np.ndarray]:
-    frame = pd.read_parquet(data_dir() / "beliefs" / "hits.parquet")
+def shipped_bits(name: str) -> dict[str, np.ndarray]:
+    """Bits of the published completions, as a table of ``data/beliefs`` keeps them.
+
+    Parameters
+    ----------
+    name : str
+        ``"hits"`` (what each word is to the lexicon) or ``"themes"``.
+
+    Returns
+    -------
+    dict of ndarray of bool, shape (R, T, K)
+        One for each packed column; they cannot be written to.
+
+    Examples
+    --------
+    >>> shipped_bits("hits")["lexicon"].shape
+    (21, 1515, 100)
+    """
+    frame = pd.read_parquet(data_dir() / "beliefs" / f"{name}.parquet")
     shape = (frame["respondent_id"].nunique(), -1, K)
     parts = {}
-    for name in ("lexicon", "stripped", "switched", "everyday", "named"):
-        packed = np.frombuffer(b"".join(frame[name]), dtype=np.uint8).reshape(len(frame), -1)
-        parts[name] = np.unpackbits(packed, axis=1, count=K).astype(bool).reshape(shape)
-        parts[name].flags.writeable = False
+    for column in frame.columns.drop(["respondent_id", "template"], errors="ignore"):
+        packed = np.frombuffer(b"".join(frame[column]), dtype=np.uint8).reshape(len(frame), -1)
+        parts[column] = np.unpackbits(packed, axis=1, count=K).astype(bool).reshape(shape)
+        parts[column].flags.writeable = False
     return parts

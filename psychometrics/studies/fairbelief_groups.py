@@ -16,8 +16,7 @@ import pandas as pd
 from ..answers import check_numbers
 from ..beliefs import gap_null, group_gaps, honest_of_lengths, resampled
 from ..exceptions import ParameterError
-from ..paths import data_dir
-from .fairbelief import SUBSETS, THEMES, K, published, published_hits
+from .fairbelief import SUBSETS, THEMES, K, published, published_hits, shipped_bits
 
 TOP = 10  # completions of a template that the paper's authors read
 _FEMALE = ("domestic", "care", "beauty", "sex work")
@@ -104,7 +103,7 @@ def theme_gaps(
                 raise ParameterError(f"{claim}: no template has {by} '{name}'.")
         # identities are numbered within their subset
         part["identity"] = part["subset"] + part["identity"].astype(str)
-        hits = _themes()[theme] if theme in THEMES else published_hits(theme)
+        hits = shipped_bits("themes")[theme] if theme in THEMES else published_hits(theme)
         row = _gap(hits[:, kept, :top], part, by, pair, options)
         question = f"{theme}: {pair[0]} less {pair[1]}"
         rows[claim] = {"question": question, "templates": len(part)} | row
@@ -448,8 +447,9 @@ def _positions(groups: pd.DataFrame, options: dict) -> dict[str, float]:
     kept &= groups["predicate"].str.fullmatch(r"(is|are) known as( a)?").to_numpy()
     part = groups[kept]
     ranks = np.arange(1, K + 1)
-    women = np.any([_themes()[name][:, part.index] for name in _FEMALE], axis=0).sum(axis=0)
-    men = _themes()["trades"][:, part.index].sum(axis=0)
+    themes = shipped_bits("themes")
+    women = np.any([themes[name][:, part.index] for name in _FEMALE], axis=0).sum(axis=0)
+    men = themes["trades"][:, part.index].sum(axis=0)
     counts = {"women": women.sum(1), "w_ranks": women @ ranks, "men": men.sum(1),
               "m_ranks": men @ ranks}  # fmt: skip
     units = part[["gender", "identity"]].assign(**counts)
@@ -592,15 +592,3 @@ def _grouped() -> pd.DataFrame:
     new = (groups["group"] == "queer_gender_pronoun") & (groups["whom"] != "they")
     groups["neopronoun"] = np.where(new, "new", groups["pronoun"])
     return groups
-
-
-@functools.cache
-def _themes() -> dict[str, np.ndarray]:
-    frame = pd.read_parquet(data_dir() / "beliefs" / "themes.parquet")
-    shape = (frame["respondent_id"].nunique(), -1, K)
-    parts = {}
-    for name in THEMES:
-        packed = np.frombuffer(b"".join(frame[name]), dtype=np.uint8).reshape(len(frame), -1)
-        parts[name] = np.unpackbits(packed, axis=1, count=K).astype(bool).reshape(shape)
-        parts[name].flags.writeable = False
-    return parts
