@@ -574,7 +574,7 @@ def chat_model(tmp_path_factory) -> Path:
         )
     )  # fmt: skip
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for _ in range(1500):
+    for _ in range(400):
         loss = model(input_ids=ids, labels=labels).loss
         optimizer.zero_grad()
         loss.backward()
