@@ -302,7 +302,7 @@ def _respondents_page() -> str:
         blocks.append(
             f"### {row['respondent_id']}\n\n"
             f"- **Made of** {base}: {made}.\n"
-            f"- **Accuracy** on 1,820 held-out MNLI pairs: {row['accuracy']:.3f} (95 % interval "
+            f"- **Accuracy** on held-out MNLI pairs: {row['accuracy']:.3f} (95 % interval "
             f"{row['low']:.3f} to {row['high']:.3f}; guessing 0.333)"
             + (
                 f"; on SNLI, of which it saw nothing, {row['accuracy_snli']:.3f}.\n"
