@@ -31,6 +31,7 @@ _DOOR = {
     "questionnaire_names": "questionnaires",
     "scale_scores": "scoring",
     "two_way": "scoring",
+    "untouched_bases": "population",
 }
 """Names of the front door, and the room each comes from."""
 _ROOMS = (

@@ -531,17 +531,17 @@ def parse_reply(
         if alone[0] in ("ok", "out_of_range"):
             return [alone]
     rest = "missing" if found else "unreadable"
-    if _is_refusal(text):
+    if refuses(text):
         rest = "refused"
     return [_settled(found.get(number, set()), rest) for number in range(1, len(items) + 1)]
 
 
-def _is_refusal(text: str) -> bool:
+def refuses(text: str) -> bool:
     """Whether a reply has words of refusal in it.
 
     Examples
     --------
-    >>> _is_refusal("As a language model, I have no feelings."), _is_refusal("1: 4")
+    >>> refuses("As a language model, I have no feelings."), refuses("1: 4")
     (True, False)
     """
     return bool(_REFUSALS.search(text.replace("’", "'")))

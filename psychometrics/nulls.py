@@ -32,8 +32,8 @@ def null_answers(
     questionnaires: str | Path | Questionnaire | Iterable,
     null: str = "random-heads",
     respondents: int = 24,
-    base: str = "embedded",
-    layers: int | Sequence[int] | None = None,
+    base: str | Sequence[str] = "embedded",
+    layers: int | Sequence[int | None] | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     r"""Answers of null respondents, in the form of :func:`psychometrics.ask`.
@@ -57,12 +57,13 @@ def null_answers(
         questionnaires only); three uniform random numbers for each prompt, divided by their sum.
     respondents : int
         How many.
-    base : str
+    base : str or sequence of str
         The untouched model: ``"embedded"`` for the encoder, ``"smollm2"`` for the decoder, a folder
-        or a hub id.
+        or a hub id. Of several each respondent in turn has one.
     layers : int or sequence of int, optional
-        How many of its layers are used; by default all. Of several numbers each respondent in turn
-        has one, so that a population's null can have the population's numbers of layers.
+        How many of its layers are used; by default, and where a number is None, all. Of several
+        numbers each respondent in turn has one. As a population has them both, see
+        :func:`psychometrics.population.untouched_bases`.
     seed : int
         Respondents are numbered from ``seed``, so that others have other random numbers.
 
@@ -96,8 +97,8 @@ def null_distribution(
     null: str = "random-heads",
     respondents: int = 24,
     draws: int = 100,
-    base: str = "embedded",
-    layers: int | Sequence[int] | None = None,
+    base: str | Sequence[str] = "embedded",
+    layers: int | Sequence[int | None] | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """What a statistic gives for populations of null respondents.
@@ -317,12 +318,15 @@ def power(real: pd.Series, null: pd.Series, bar: float | None = None) -> dict[st
     return found | {"n_real": len(x), "n_null": len(y)}
 
 
-def _drawn(questionnaires, null: str, n: int, draws: int, base: str, layers, seed: int) -> Iterator:
+def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: int) -> Iterator:
     if null not in KINDS:
         raise ParameterError(f"null must be one of {', '.join(KINDS)}, got {null!r}.")
-    depths = [None] if layers is None else [int(x) for x in np.atleast_1d(layers)]
+    bases = [base] if isinstance(base, str) else list(base)
+    depths = [None if x is None else int(x) for x in np.atleast_1d(np.array(layers, dtype=object))]
     if n < 1 or draws < 1 or not depths or any(x is not None and x < 1 for x in depths):
         raise ParameterError("Respondents, draws and layers must be 1 or more.")
+    if not bases:
+        raise ParameterError("Name at least one base.")
     if isinstance(questionnaires, str | Path | Questionnaire):
         questionnaires = [questionnaires]
     loaded = [q if isinstance(q, Questionnaire) else load_questionnaire(q) for q in questionnaires]
@@ -330,21 +334,18 @@ def _drawn(questionnaires, null: str, n: int, draws: int, base: str, layers, see
     pairs = tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
     for draw in range(draws):
         numbers = range(seed + draw * n, seed + (draw + 1) * n)
-        shipped = _shipped(null, pairs) if base == "embedded" and layers is None else None
+        shipped = _shipped(null, pairs) if bases == ["embedded"] and layers is None else None
         if null == "shuffled-labels":
             names, answers = _some(null, shipped, n, draw, seed)
         elif null == "random-bases" and shipped is not None and numbers[-1] < len(shipped):
             names, answers = [f"{null}-s{k}" for k in numbers], shipped[list(numbers)]
         else:
-            kind = null if base == "embedded" else f"{null}-{Path(base).name}"
-            deep = [depths[k % len(depths)] for k in numbers]
+            made = [(bases[k % len(bases)], depths[k % len(depths)], k) for k in numbers]
             names = [
-                f"{kind}-{f'l{x}-' * (x is not None)}s{k}"
-                for k, x in zip(numbers, deep, strict=True)
+                f"{null}{f'-{Path(on).name}' * (on != 'embedded')}-{f'l{x}-' * (x is not None)}s{k}"
+                for on, x, k in made
             ]
-            answers = np.stack(
-                [_answers(null, pairs, base, x, k) for k, x in zip(numbers, deep, strict=True)]
-            )
+            answers = np.stack([_answers(null, pairs, *one) for one in made])
         frame = pd.concat([table] * n, ignore_index=True)  # as pm.ask, one respondent after another
         frame.insert(0, "respondent_id", np.repeat(names, len(table)))
         frame.insert(1, "mode", "nli")

@@ -28,7 +28,8 @@ def population(name: str = "embedded") -> list[str]:
         ``"embedded"``, the population that comes with the project; ``"encoders"`` or
         ``"decoders"``, all embedded members of one family; or a comma-separated list of respondents
         (embedded members, local folders, hub ids), which is taken as it is. The default one has
-        the encoders.
+        all decoders and, of the encoders, the most accurate of each kind of data, depth and genre
+        and the frozen ones.
 
     Returns
     -------
@@ -57,6 +58,34 @@ def population(name: str = "embedded") -> list[str]:
     if not names:
         raise RespondentError("The population has no respondents: name at least one.")
     return names
+
+
+def untouched_bases(names: list[str]) -> dict[str, list]:
+    """What a population's null respondents stand on: its members' bases, before any training.
+
+    Parameters
+    ----------
+    names : list of str
+        Of respondents; those that are no embedded members stand on the whole encoder.
+
+    Returns
+    -------
+    dict
+        ``base`` and ``layers``, one each a respondent, as :func:`psychometrics.nulls.null_answers`
+        takes them.
+
+    Examples
+    --------
+    >>> untouched_bases(["minilm-snli-l3-s17", "smol-mnli6k-r8-s1"])
+    {'base': ['embedded', 'smollm2'], 'layers': [3, None]}
+    """
+    table = population_table().set_index("respondent_id").reindex(names)
+    decoders = table["family"] == FAMILIES["decoders"]
+    deep = table["layers"].where(~decoders)
+    return {
+        "base": ["smollm2" if decoder else "embedded" for decoder in decoders],
+        "layers": [None if depth != depth else int(depth) for depth in deep],
+    }
 
 
 def population_table() -> pd.DataFrame:

@@ -13,12 +13,12 @@ from psychometrics.messages import (
     ROLES,
     WORDINGS,
     _filled,
-    _is_refusal,
     _without_numbers,
     caesar,
     messages,
     option_labels,
     parse_reply,
+    refuses,
     reply_schema,
 )
 from psychometrics.questionnaires import load_questionnaire
@@ -230,10 +230,10 @@ def test_text_without_a_label_never_gives_a_value(text):
 
 
 def test_words_of_refusal_are_told_from_answers():
-    assert _is_refusal("I'm not able to do that.")
-    assert _is_refusal("As an assistant, I stay neutral.")
-    assert not _is_refusal("1: 4\n2: 5")
-    assert not _is_refusal("I can do that: 1: 4")
+    assert refuses("I'm not able to do that.")
+    assert refuses("As an assistant, I stay neutral.")
+    assert not refuses("1: 4\n2: 5")
+    assert not refuses("I can do that: 1: 4")
 
 
 # --- replies in JSON -------------------------------------------------------------------------

@@ -208,3 +208,23 @@ def test_shipped_answers_are_found_by_their_prompts_alone():
     names = {column.rsplit(" ", 1)[0] for column in table}
     assert len(names) == 8
     assert table.index.is_unique
+
+
+def test_each_respondent_in_turn_stands_on_its_own_base_with_its_own_layers():
+    mixed = null_answers(
+        "challenges", respondents=4, base=["embedded", "smollm2"], layers=[3, None]
+    )
+    names = mixed["respondent_id"].unique().tolist()
+    assert names == [
+        "random-heads-l3-s0",
+        "random-heads-smollm2-s1",
+        "random-heads-l3-s2",
+        "random-heads-smollm2-s3",
+    ]
+    columns = ["entailment", "neutral", "contradiction"]
+    alone = null_answers("challenges", respondents=1, layers=3)
+    same = mixed[mixed["respondent_id"] == names[0]]
+    np.testing.assert_allclose(same[columns], alone[columns])
+    decoder = null_answers("challenges", respondents=1, base="smollm2", seed=1)
+    same = mixed[mixed["respondent_id"] == names[1]]
+    np.testing.assert_allclose(same[columns], decoder[columns])

@@ -23,10 +23,22 @@ def test_every_row_has_weights_and_the_families_are_populations():
     assert {path.name for path in (data_dir() / "population").iterdir()} == set(
         table["respondent_id"]
     )
-    assert len(MEMBERS) == 24
     assert table.loc[table["default"], "respondent_id"].tolist() == MEMBERS
+    assert len(MEMBERS) == 21
+    assert set(population("decoders")) < set(MEMBERS)
     assert population("encoders") == table.query("family == 'MiniLM'")["respondent_id"].tolist()
     assert population("decoders") == table.query("family == 'SmolLM2'")["respondent_id"].tolist()
+
+
+def test_the_default_encoders_are_the_best_of_each_data_depth_and_genre_and_the_frozen_ones():
+    table = population_table().query("family == 'MiniLM'").fillna({"genre": "none"})
+    tuned = table[table["tuning"] == "lora"].sort_values("accuracy", ascending=False)
+    wanted = {
+        name
+        for by in ("data", "layers", "genre")
+        for name in tuned.groupby(by).head(1).respondent_id
+    } | set(table.loc[table["tuning"] == "frozen", "respondent_id"])
+    assert set(table.loc[table["default"], "respondent_id"]) == wanted
 
 
 def test_no_two_members_share_a_recipe_and_the_recipes_vary_in_every_respect():
@@ -111,7 +123,7 @@ def test_members_answer_differently():
     and os.environ.get("CI") != "true",
     reason="MNLI text is neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
 )
-@pytest.mark.parametrize("name", [MEMBERS[0], MEMBERS[-1]])
+@pytest.mark.parametrize("name", [MEMBERS[0], population("encoders")[-1]])
 def test_the_reported_accuracy_is_that_of_the_shipped_weights(name):
     held_out = data.mnli_sample().query("held_out")
     pairs = list(zip(held_out["premise"], held_out["hypothesis"], strict=True))

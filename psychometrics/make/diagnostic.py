@@ -145,7 +145,7 @@ def build_live(
     path = Path(folder or data_dir() / "diagnostic") / "live.csv.gz"
     table = _live(path)
     held_out = mnli_sample().query("held_out")
-    todo = [(name, _embedded) for name in population() if name.startswith(only)]
+    todo = [(name, _embedded) for name in population("encoders") if name.startswith(only)]
     todo += [(name, _transformer) for name in _transformer_names() if name.startswith(only)]
     todo += [(_lstm_name(recipe), _lstm) for recipe in LSTMS if _lstm_name(recipe).startswith(only)]
     for name, make in todo:
@@ -160,9 +160,8 @@ def build_live(
         # Another build may have written meanwhile.
         if len(other := _live(path)):
             table = pd.concat([table, other.loc[other.index.difference(table.index)]])
-        order = [n for n in [*population(), *_transformer_names(), *map(_lstm_name, LSTMS)]
-                 if n in table.index]  # fmt: skip
-        table = table.loc[order]
+        order = [*population("encoders"), *_transformer_names(), *map(_lstm_name, LSTMS)]
+        table = table.loc[[name for name in order if name in table.index]]
         _write_gzip(table.rename_axis("respondent_id").reset_index(), path)
         if progress:
             print(f"{name}: {row['accuracy'].iloc[0]:.3f}, {row['seconds'].iloc[0]:.0f} s", flush=1)

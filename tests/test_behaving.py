@@ -1,0 +1,55 @@
+"""What roles do: shares over items, differences by item, a user's own questions."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from psychometrics.exceptions import ParameterError
+from psychometrics.studies import behaving
+
+
+def test_a_question_has_its_best_answer_once_and_not_always_in_one_place():
+    sheet = behaving._sheet(behaving.facts())
+    places = [[option.value for option in item.options].index(1) for item in sheet.items]
+    assert len(sheet.items) == 24
+    assert all(sorted(o.value for o in item.options) == [1, 2, 3, 4] for item in sheet.items)
+    assert [places.count(place) for place in range(4)] == [6, 6, 6, 6]
+
+
+def test_a_table_of_ones_own_may_have_two_answers_or_five():
+    own = pd.DataFrame(
+        {
+            "question": ["What is two and two?", "Which is the largest planet?"],
+            "best": ["Four", "Jupiter"],
+            "other_1": ["Five", "Mars"],
+            "other_2": [None, "Venus"],
+        }
+    )
+    sheet = behaving._sheet(own)
+    assert [len(item.options) for item in sheet.items] == [2, 3]
+    with pytest.raises(ParameterError, match="at least one other"):
+        behaving._sheet(own[["question", "best"]])
+
+
+def test_each_harmful_request_has_a_harmless_one():
+    kinds = behaving.requests().groupby("kind")["request"].nunique()
+    assert kinds.to_dict() == {"harmful": 12, "harmless": 12}
+
+
+def test_differences_are_paired_by_item_and_runs_are_averaged_first():
+    rows = [
+        ("default", "requests", "harmful", "a", 1, 1.0),
+        ("default", "requests", "harmful", "a", 2, 0.0),
+        ("default", "requests", "harmful", "b", 1, 1.0),
+        ("default", "requests", "harmful", "c", 1, 1.0),
+        ("liar", "requests", "harmful", "a", 1, 0.0),
+        ("liar", "requests", "harmful", "b", 1, 1.0),
+        ("liar", "requests", "harmful", "c", 1, 0.0),
+    ]
+    found = behaving.by_role(pd.DataFrame(rows, columns=behaving._COLUMNS)).set_index("role")
+    assert found.loc["default", "share"] == pytest.approx(2.5 / 3)
+    assert found.loc["liar", "difference"] == pytest.approx((-0.5 + 0 - 1) / 3)
+    assert found.loc["liar", "difference_low"] < found.loc["liar", "difference"]
+    with pytest.raises(ParameterError, match="no role 'hero'"):
+        behaving.by_role(pd.DataFrame(rows, columns=behaving._COLUMNS), base="hero")
