@@ -21,6 +21,12 @@ from ..respondents.nli import PROBABILITIES
 from ..store import open_kept
 
 
+ANSWERED = {"nli": list(PROBABILITIES), "causal": ["probability"]}
+"""Columns that are shipped, by mode."""
+SECOND = ("gad7", "phq9", "soc13")
+"""Questionnaires that decoders answer as the language models that they are, too."""
+
+
 def build_answers(members: list[str] | None = None) -> None:
     """Ask the decoders all questionnaires that come with NLI prompts, and ship their answers.
 
@@ -32,11 +38,14 @@ def build_answers(members: list[str] | None = None) -> None:
     loaded = [load_questionnaire(name, texts=False) for name in questionnaire_names()]
     asked = [q for q in loaded if any(item.templates for item in q.items)]
     for member in members or population("decoders"):
-        for questionnaire in asked:
-            ask(questionnaire, member, progress=False)
-            with open_kept(None, "nli", questionnaire.id, member) as kept:
-                rows = kept.rows[list(PROBABILITIES)]
-            ship(rows, "nli", questionnaire.id, member, identify(member))
+        for mode, columns in ANSWERED.items():
+            for questionnaire in asked:
+                if mode == "causal" and questionnaire.id not in SECOND:
+                    continue
+                ask(questionnaire, member, mode=mode, progress=False)
+                with open_kept(None, mode, questionnaire.id, member) as kept:
+                    rows = kept.rows[columns]
+                ship(rows, mode, questionnaire.id, member, identify(member, mode=mode))
         print(member, flush=True)
 
 
