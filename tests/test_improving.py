@@ -374,3 +374,18 @@ def test_a_family_without_a_part_in_the_choice_is_reported_beside_its_own_null()
     assert np.isnan(row["over_chance"])
     with pytest.raises(ParameterError, match="half must be one of held out, another family"):
         improving.held_out(frame, half="null")
+
+
+def test_shipped_results_are_of_the_shipped_prompts():
+    found, candidates, words = improving.shipped()
+    for name in found["questionnaire"].unique():
+        present, better = pm.load_questionnaire(name), pm.load_questionnaire(f"{name}_improved")
+        assert [item.id for item in present.items] == [item.id for item in better.items]
+        chosen = candidates.query("questionnaire == @name and stage == 'terms' and chosen")
+        said = [t.premise for item in better.items for t in item.templates]
+        assert chosen["premise"].tolist() == said
+        assert pm.questionnaires.counts(present)["prompts"].sum() == len(pm.prompts(better))
+        halves = set(found.loc[found["questionnaire"] == name, "half"])
+        assert halves == {"chosen on", "held out", "null", "another family", "its null"}
+        assert set(words.loc[words["questionnaire"] == name, "place"]) == {"as it is", "end"}
+    assert np.isfinite(found["silhouette"]).all()
