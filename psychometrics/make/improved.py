@@ -85,7 +85,7 @@ def _ship(file: str, rows: pd.DataFrame) -> None:
     path = data_dir() / f"{file}.csv"
     keys = [column for column in ("questionnaire", "half") if column in rows]
     if path.is_file():
-        there = pd.read_csv(path)
+        there = pd.read_csv(path, keep_default_na=False, na_values=[""])
         told = pd.MultiIndex.from_frame(there[keys]).isin(pd.MultiIndex.from_frame(rows[keys]))
         rows = pd.concat([there[~told], rows], ignore_index=True)
     order = rows["questionnaire"].map({name: n for n, name in enumerate(QUESTIONNAIRES)})

@@ -286,14 +286,14 @@ def improve(
     prompts(questionnaire)  # or says that it has none
     table = wordings(questionnaire, rules)
     _check(questionnaire, table)
-    labels = [_name(given, dtype) for given in names]
+    labels = [_name(given, _exact(dtype)) for given in names]
     families = _families(labels) if families is None else list(families)
     split = halves(labels, families, seed)
     if bases is None:
         bases = list(dict.fromkeys(BASES.get(family, "embedded") for family in families))
     given = dict(zip(labels, names, strict=True))
     first = [given[n] for n in split.loc[split["half"] == "chosen on", "respondent_id"]]
-    asking = {"store": store, "dtype": dtype, "progress": progress}
+    asking = {"store": store, "dtype": _exact(dtype), "progress": progress}
     run = _Run(questionnaire, first, nulls, bases, seed, encoder, acceptability, asking)
 
     levels, rows_words = run.intensifiers()
@@ -364,7 +364,7 @@ def measured(
     names = population(respondents) if isinstance(respondents, str) else list(respondents)
     table = wordings(questionnaire, rules)
     _check(questionnaire, table)
-    asking = {"store": store, "dtype": dtype, "progress": progress}
+    asking = {"store": store, "dtype": _exact(dtype), "progress": progress}
     run = _Run(questionnaire, names, nulls, bases, seed, encoder, acceptability, asking)
     return pd.DataFrame(run.wording(table, None)[2]).drop(columns="stage")
 
@@ -413,7 +413,7 @@ def intensifier_sets(
         raise ParameterError(
             f"{questionnaire.id} has no other intensifiers: list some under candidates."
         )
-    asking = {"store": store, "dtype": dtype, "progress": progress}
+    asking = {"store": store, "dtype": _exact(dtype), "progress": progress}
     run = _Run(questionnaire, names, nulls, bases, seed, None, None, asking)
     first = [entry for entry in _present(questionnaire) if entry.place == 1]
     ends = [replace(entry, hypothesis=_at_end(entry.hypothesis)) for entry in first
@@ -532,7 +532,11 @@ def shipped() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     >>> sorted(silhouettes["prompts"].unique())
     ['chance', 'improved', 'present']
     """
-    return tuple(pd.read_csv(data_dir() / f"{name}.csv") for name in SHIPPED)
+    # the half of random heads is called null, which is no missing value
+    return tuple(
+        pd.read_csv(data_dir() / f"{name}.csv", keep_default_na=False, na_values=[""])
+        for name in SHIPPED
+    )
 
 
 def check_new(path: str | Path, report: str | Path | None = None) -> None:
@@ -844,6 +848,10 @@ class _Run:
         return found
 
 
+def _exact(dtype: str | None) -> str | None:
+    return None if dtype == "auto" else dtype
+
+
 def _name(respondent: object, dtype: str | None) -> str:
     """What answers call a respondent: a folder's name, not its path."""
     own = hasattr(respondent, "answer")
@@ -912,6 +920,7 @@ def _built(questionnaire: Questionnaire, entries: list[_Wording], levels, name: 
         content["items"] = [item for item in content["items"] if item["templates"]]
         content["scales"], content["norms"] = [{"id": "all", "title": "all", "items": "all"}], ()
         content["categories"], content["bias"] = (), ()
+        content["wording"] = "verbatim"  # measured against the text in the file, on any machine
         for item in content["items"]:
             item["weights"] = None
     if name.endswith("_improved"):
