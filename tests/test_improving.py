@@ -354,7 +354,7 @@ def test_the_order_within_the_halves_of_a_scale_by_hand(tea):
     (entry,) = improving._present(tea())
     levels = [SimpleNamespace(weight=w, terms=[str(w)]) for w in (-3, -2, -1, 1, 2, 3)]
     slope, step = [1, 2, 3, 4, 5, 6], [3, 2, 1, 6, 5, 4]
-    cube = np.array([[row, row, row[::-1], row[::-1]] for row in (slope, step)], dtype=float)
+    cube = np.array([[row, row, row[::-1], row[::-1]] for row in (slope, step)]) / 10
     table = improving._steps([cube], [entry], levels).round(2)
     assert table["order_rare"].tolist() == table["order_frequent"].tolist() == [1.0, -1.0]
     assert table["trend"].iloc[0] == 1
