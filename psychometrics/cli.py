@@ -258,7 +258,7 @@ def _improve(
     rules: Annotated[
         bool, typer.Option("--rules/--no-rules", help="Whether rules make candidates, too.")
     ] = True,
-    seed: Annotated[int, typer.Option(help="Of what is drawn by chance.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of the halves and of what is drawn by chance.")] = 1,
     store: Store = None,
     dtype: Dtype = None,
 ) -> None:
@@ -272,9 +272,11 @@ def _improve(
     improving.check_new(output, report)
     found = improving.improve(loaded, respondents, rules=rules, seed=seed, store=store, dtype=dtype)
     improving.write_improved(found, output, report)
-    for by in (["questionnaire", "item_id"], ["questionnaire"]):
-        table = improving.held_out(found.silhouettes, by).drop(columns="questionnaire")
-        typer.echo(table.to_string(index=False, float_format="{:.2f}".format))
+    items = improving.held_out(found.silhouettes, ["questionnaire", "item_id"])
+    shown = ["item_id", "present", "chance", "improved", "gain", "gain_low", "gain_high"]
+    typer.echo(items[shown].to_string(index=False, float_format="{:.2f}".format))
+    whole = improving.held_out(found.silhouettes).drop(columns="questionnaire").T
+    typer.echo(whole.to_string(header=False, float_format="{:.2f}".format))
     typer.echo(f"{output}: the improved prompts; {report}: all candidates")
 
 

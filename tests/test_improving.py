@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -96,7 +97,9 @@ def tea(tmp_path, monkeypatch):
 def improved(tea, tmp_path):
     def run(good=None, held_out=None, text=OWN, **more):
         names = ["f-1", "f-2", "f-3", "f-4", "f-5", "f-6"]
-        given = [Fake(n, good if k % 2 == 0 else held_out) for k, n in enumerate(names)]
+        half = improving.halves(names)["half"]
+        given = [Fake(n, good if h == "chosen on" else held_out)
+                 for n, h in zip(names, half, strict=True)]  # fmt: skip
         more = {"nulls": 3, "store": tmp_path / "store", "progress": False} | more
         return improving.improve(tea(text), given, **more)
 
@@ -108,13 +111,17 @@ def no_screens(monkeypatch):
     monkeypatch.setattr(improving, "TOLERANCE", 9.0)
 
 
-def test_halves_alternate_within_families_and_balance_those_of_odd_size():
-    table = improving.halves(["a-1", "b-1", "a-2", "c-1", "b-2", "a-3"])
-    chose = table.loc[table["half"] == "chosen on", "respondent_id"].tolist()
-    assert chose == ["a-1", "b-2", "a-3"]
-    assert table["half"].value_counts().tolist() == [3, 3]
+def test_halves_are_drawn_within_families_whatever_the_order_of_the_names():
+    names = [f"{family}-{n}" for family in "ab" for n in range(6)] + ["c-1"]
+    table = improving.halves(names)
+    of = table.groupby("family")["half"].value_counts().unstack(fill_value=0)
+    assert of.loc[["a", "b"]].to_numpy().tolist() == [[3, 3], [3, 3]]
+    assert abs(table["half"].value_counts().diff().iloc[-1]) == 1
+    again = improving.halves(names[::-1]).set_index("respondent_id")["half"]
+    assert again[names].tolist() == table["half"].tolist()
+    assert improving.halves(names, seed=2)["half"].tolist() != table["half"].tolist()
     with_families = improving.halves(["w", "x", "y", "z"], ["p", "q", "p", "q"])
-    assert with_families["half"].tolist() == ["chosen on", "chosen on", "held out", "held out"]
+    assert with_families.groupby("half")["family"].agg(sorted).tolist() == [["p", "q"]] * 2
 
 
 @pytest.mark.parametrize(
@@ -145,9 +152,9 @@ def test_the_candidate_that_separates_is_chosen_and_gains_on_the_held_out_half(
     assert row["improved"] > 0.8
     assert row["gain"] > 0.3
     assert (row["items"], row["present_bar"], row["improved_bar"], row["n"]) == (1, 0, 1, 3)
-    assert set(found.split.loc[found.split["half"] == "held out", "respondent_id"]) == {
-        "f-2", "f-4", "f-6",
-    }  # fmt: skip
+    out = found.split.loc[found.split["half"] == "held out", "respondent_id"]
+    own = found.silhouettes.query("half == 'held out'")
+    assert set(own["respondent_id"]) == set(out)
 
 
 def test_what_is_chosen_does_not_depend_on_the_held_out_answers(improved, no_screens):
@@ -210,7 +217,8 @@ def test_the_improved_file_loads_says_where_it_comes_from_and_is_never_overwritt
     assert "candidates" not in yaml.safe_load(path.read_text())
     head = path.read_text().split("\nid:")[0]
     assert "on 2026-01-01, seed 1" in head
-    assert "Chosen on the answers of f-1, f-3, f-5" in head
+    chose = found.split.loc[found.split["half"] == "chosen on", "respondent_id"]
+    assert f"Chosen on the answers of {', '.join(chose)}" in head
     assert len(pd.read_csv(report)) == len(found.candidates)
     for first, second in ((path, None), (tmp_path / "new.yaml", report)):
         with pytest.raises(ParameterError, match="is there already and is not overwritten"):
@@ -303,3 +311,81 @@ def test_the_command_improves_a_file_of_ones_own(tmp_path, monkeypatch, improved
     assert path.read_text() == OWN
     with pytest.raises(ParameterError, match="is not overwritten"):
         CliRunner().invoke(app, ["improve", str(path)], catch_exceptions=False)
+
+
+def test_present_silhouettes_are_those_of_the_answers(improved, no_screens, tea, tmp_path):
+    found = improved("When tea is there")
+    given = [Fake(n, "When tea is there") for n in found.split.query("half == 'chosen on'")[
+        "respondent_id"]]  # fmt: skip
+    answers = pm.ask(tea(), given, store=tmp_path / "store", progress=False)
+    expected = pm.validity.term_silhouettes(pm.pss(answers)).set_index("respondent_id")
+    own = found.silhouettes.query("half == 'chosen on' and prompts == 'present'")
+    own = own.set_index("respondent_id")["silhouette"]
+    assert own.to_dict() == pytest.approx(expected["silhouette"].to_dict())
+
+
+def test_candidates_can_be_measured_on_one_respondent(tea, tmp_path):
+    one = [Fake("f-1", "When tea is there")]
+    table = improving.measured(
+        tea(), one, nulls=2, bases=["x"], store=tmp_path / "s", progress=False
+    )
+    assert table["rule"].tolist() == ["present", "listed", "hypothesis", "end"]
+    assert table["silhouette"].idxmax() == 1
+    assert (table["separation"] - table["silhouette"] + table["null"]).abs().max() < 1e-9
+
+
+def test_lists_of_intensifiers_are_compared_in_each_respondent(tea, tmp_path):
+    words = OWN.replace("items:\n", "candidates:\n  - - {weight: -1, terms: [once a year, twice]}\n"
+                        "    - {weight: 1, terms: [every hour, daily]}\nitems:\n", 1)  # fmt: skip
+    given = [Fake("f-1", "tea"), Fake("f-2", "tea")]
+    how = {"nulls": 2, "bases": ["x"], "store": tmp_path / "s", "progress": False}
+    table = improving.intensifier_sets(tea(words), given, **how)
+    counts = table.groupby(["place", "intensifiers", "null"], sort=False).size()
+    assert counts.tolist() == [2] * 6
+    assert table["place"].unique().tolist() == ["as it is", "end"]
+    own = table.query("not null and place == 'as it is'")
+    assert (own["trend"] > 0.7).all()  # they say often and always of what they like
+    assert (own["silhouette"] > 0.8).all()
+    with pytest.raises(ParameterError, match="tea has no other intensifiers"):
+        improving.intensifier_sets(tea(), given, **how)
+
+
+def test_the_order_within_the_halves_of_a_scale_by_hand(tea):
+    (entry,) = improving._present(tea())
+    levels = [SimpleNamespace(weight=w, terms=[str(w)]) for w in (-3, -2, -1, 1, 2, 3)]
+    slope, step = [1, 2, 3, 4, 5, 6], [3, 2, 1, 6, 5, 4]
+    cube = np.array([[row, row, row[::-1], row[::-1]] for row in (slope, step)]) / 10
+    table = improving._steps([cube], [entry], levels).round(2)
+    assert table["order_rare"].tolist() == table["order_frequent"].tolist() == [1.0, -1.0]
+    assert table["trend"].iloc[0] == 1
+    assert 0 < table["trend"].iloc[1] < 1
+
+
+def test_a_family_without_a_part_in_the_choice_is_reported_beside_its_own_null():
+    rows = [("q", "i", half, f"{half}{n}", kind, value + n / 100)
+            for half, extra in (("chosen on", 0), ("held out", 0), ("null", 0),
+                                ("another family", 0.3), ("its null", 0.1)) for n in (1, 2)
+            for kind, value in (("present", 0.2), ("improved", 0.4 + extra))]  # fmt: skip
+    rows += [("q", "i", "held out", "held out1", "chance", 0.3)]
+    columns = ["questionnaire", "item_id", "half", "respondent_id", "prompts", "silhouette"]
+    frame = pd.DataFrame(rows, columns=columns)
+    row = improving.held_out(frame, half="another family").iloc[0]
+    assert row[["gain", "null_improved"]].tolist() == pytest.approx([0.5, 0.515])
+    assert np.isnan(row["over_chance"])
+    with pytest.raises(ParameterError, match="half must be one of held out, another family"):
+        improving.held_out(frame, half="null")
+
+
+def test_shipped_results_are_of_the_shipped_prompts():
+    found, candidates, words = improving.shipped()
+    for name in found["questionnaire"].unique():
+        present, better = pm.load_questionnaire(name), pm.load_questionnaire(f"{name}_improved")
+        assert [item.id for item in present.items] == [item.id for item in better.items]
+        chosen = candidates.query("questionnaire == @name and stage == 'terms' and chosen")
+        said = [t.premise for item in better.items for t in item.templates]
+        assert chosen["premise"].tolist() == said
+        assert pm.questionnaires.counts(present)["prompts"].sum() == len(pm.prompts(better))
+        halves = set(found.loc[found["questionnaire"] == name, "half"])
+        assert halves == {"chosen on", "held out", "null", "another family", "its null"}
+        assert set(words.loc[words["questionnaire"] == name, "place"]) == {"as it is", "end"}
+    assert np.isfinite(found["silhouette"]).all()

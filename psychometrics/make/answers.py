@@ -36,7 +36,12 @@ def build_answers(members: list[str] | None = None) -> None:
         Those to be asked; by default all decoders. Their shipped answers are made anew.
     """
     loaded = [load_questionnaire(name, texts=False) for name in questionnaire_names()]
-    asked = [q for q in loaded if any(item.templates for item in q.items)]
+    asked = [  # improved prompts are asked where they are made, by psychometrics.make.improved
+        questionnaire
+        for questionnaire in loaded
+        if any(item.templates for item in questionnaire.items)
+        and not questionnaire.id.endswith("_improved")
+    ]
     for member in members or population("decoders"):
         for mode, columns in ANSWERED.items():
             for questionnaire in asked:

@@ -1,8 +1,11 @@
-"""Makes the improved prompts anew: ``python -m psychometrics.make.improved [respondents]``.
+"""Makes the improved prompts anew: ``python -m psychometrics.make.improved [questionnaires]``.
 
-Writes ``questionnaires/{gad7,phq9,soc13}_improved.yaml``, ``data/improved.csv`` (silhouettes of
-each respondent and item) and ``data/improved_candidates.csv``. Respondents are named as
-everywhere, by default the whole embedded population. What was asked before comes from the store.
+Writes ``questionnaires/{gad7,phq9,soc13}_improved.yaml`` and the rows of these questionnaires in
+``data/improved.csv`` (silhouettes of each respondent and item), ``data/improved_candidates.csv``
+and ``data/improved_words.csv`` (lists of intensifiers). The encoders that are right more often
+than :data:`ABOVE` on held-out pairs choose and are held out; the :data:`OTHERS` most accurate
+decoders, a family that had no part in the choice, answer what was chosen. What was asked before
+comes from the store.
 """
 
 from __future__ import annotations
@@ -11,29 +14,84 @@ import sys
 
 import pandas as pd
 
+from ..ask import ask
+from ..nulls import null_answers
 from ..paths import data_dir, questionnaires_dir
-from ..population import population
-from ..studies.improving import SHIPPED, held_out, improve, write_improved
+from ..population import population_table
+from ..questionnaires import load_questionnaire
+from ..respondents import load_respondent
+from ..scoring import pss
+from ..studies.improving import SHIPPED, held_out, improve, intensifier_sets, write_improved
+from ..validity import term_silhouettes
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 DTYPE = "bfloat16"
+ABOVE = 0.65
+OTHERS = 4
+NULLS = 24
 
 
-def _main(respondents: str = "embedded") -> None:
-    names = population(respondents)
-    silhouettes, candidates = [], []
-    for name in QUESTIONNAIRES:
-        found = improve(name, names, dtype=DTYPE)
+def choosing() -> list[str]:
+    """Encoders of the population that are right more often than :data:`ABOVE`."""
+    table = population_table()
+    good = table[(table["family"] == "MiniLM") & (table["accuracy"] > ABOVE)]
+    return good["respondent_id"].tolist()
+
+
+def others() -> list[str]:
+    """The most accurate decoders, which do not choose."""
+    table = population_table()
+    own = table[table["family"] == "SmolLM2"].nlargest(OTHERS, "accuracy")
+    return own["respondent_id"].tolist()
+
+
+def build_improved(names: list[str]) -> None:
+    """Improve these questionnaires, and ship what was chosen and why."""
+    encoders = [load_respondent(name, dtype=DTYPE) for name in choosing()]
+    for name in names:
+        found = improve(name, encoders, nulls=NULLS, dtype=DTYPE)
         path = questionnaires_dir() / f"{name}_improved.yaml"
         path.unlink(missing_ok=True)  # of the last time; this is the one place that writes it anew
         write_improved(found, path)
-        silhouettes.append(found.silhouettes)
-        candidates.append(found.candidates)
+        _ship(SHIPPED[0], found.silhouettes)
+        _ship(SHIPPED[1], found.candidates)
         print(held_out(found.silhouettes).T.to_string(header=False), flush=True)
-    for name, parts in zip(SHIPPED, (silhouettes, candidates), strict=True):
-        whole = pd.concat(parts, ignore_index=True)
-        whole.to_csv(data_dir() / f"{name}.csv", index=False, float_format="%.4f")
+    for name in names:
+        _ship(SHIPPED[2], intensifier_sets(name, encoders, nulls=NULLS, dtype=DTYPE))
+    decoders = [load_respondent(name, dtype=DTYPE) for name in others()]
+    for name in names:
+        _ship(SHIPPED[0], _of_another_family(name, decoders))
+
+
+def _of_another_family(name: str, respondents: list) -> pd.DataFrame:
+    """Silhouettes of respondents who took no part, and of random heads on their base."""
+    asked = [load_questionnaire(name), load_questionnaire(f"{name}_improved")]
+    kinds = {asked[0].id: "present", asked[1].id: "improved"}
+    tables = {
+        "another family": ask(asked, respondents, dtype=DTYPE),
+        "its null": null_answers(asked, respondents=NULLS, base="smollm2"),
+    }
+    parts = []
+    for half, answers in tables.items():
+        part = term_silhouettes(pss(answers)).assign(half=half)
+        part["prompts"] = part["questionnaire"].map(kinds)
+        parts.append(part.assign(questionnaire=name))
+    columns = ["questionnaire", "item_id", "half", "respondent_id", "prompts", "silhouette"]
+    return pd.concat(parts, ignore_index=True)[columns]
+
+
+def _ship(file: str, rows: pd.DataFrame) -> None:
+    """Put rows into the file in the place of the same questionnaire's (and halves')."""
+    path = data_dir() / f"{file}.csv"
+    keys = [column for column in ("questionnaire", "half") if column in rows]
+    if path.is_file():
+        there = pd.read_csv(path, keep_default_na=False, na_values=[""])
+        told = pd.MultiIndex.from_frame(there[keys]).isin(pd.MultiIndex.from_frame(rows[keys]))
+        rows = pd.concat([there[~told], rows], ignore_index=True)
+    order = rows["questionnaire"].map({name: n for n, name in enumerate(QUESTIONNAIRES)})
+    rows = rows.loc[order.argsort(kind="stable")]
+    rows.to_csv(path, index=False, float_format="%.4f")
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    build_improved(sys.argv[1:] or list(QUESTIONNAIRES))

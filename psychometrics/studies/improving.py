@@ -25,6 +25,7 @@ from ..content import content_validity
 from ..exceptions import ParameterError, RespondentError
 from ..intervals import correlation_interval, mean_interval
 from ..nulls import null_answers
+from ..paths import data_dir
 from ..population import population, population_table
 from ..prompts import prompts
 from ..questionnaires import Questionnaire, load_questionnaire
@@ -43,7 +44,8 @@ FEW = 2
 """Terms of a kind with which wordings are compared, which saves a third of the asking."""
 BASES = {"MiniLM": "embedded", "SmolLM2": "smollm2"}
 """The untouched base of each family."""
-SHIPPED = ("improved", "improved_candidates")
+SHIPPED = ("improved", "improved_candidates", "improved_words")
+NULL_OF = {"held out": "null", "another family": "its null"}
 BAR = 0.6
 """The least silhouette of an item by Reuben et al. (2024), section 4."""
 _ASKED = ["item_id", "template", "polarity", "term", "intensifier"]
@@ -68,7 +70,7 @@ class Improved:
     split : DataFrame
         As :func:`halves` gives it.
     seed : int
-        Of what was drawn by chance.
+        Of the halves and of what was drawn by chance.
     """
 
     questionnaire: Questionnaire
@@ -102,6 +104,9 @@ class _Wording:
         text = f"{self.premise} {self.hypothesis}".replace("{term}", term)
         return re.sub(r" ?{intensifier}", "", text).strip()
 
+    def signs(self) -> np.ndarray:
+        return np.repeat([1, -1], [len(self.source), len(self.inverse)])
+
     def claim(self, term: str) -> str:
         """The sentence that holds the term."""
         sides = (self.premise, self.hypothesis)
@@ -109,21 +114,25 @@ class _Wording:
         return re.sub(r" ?{intensifier}", "", text).strip()
 
 
-def halves(respondents: Sequence[str], families: Sequence[str] | None = None) -> pd.DataFrame:
-    """Split respondents in two halves with nearly as many of each family, by their order alone.
+def halves(
+    respondents: Sequence[str], families: Sequence[str] | None = None, seed: int = 1
+) -> pd.DataFrame:
+    """Split respondents by chance in two halves with nearly as many of each family.
 
     Parameters
     ----------
     respondents : sequence of str
-        Names, in the order of the population's table.
+        Names, whose order does not matter.
     families : sequence of str, optional
         Of each respondent; by default its name up to the first hyphen.
+    seed : int
+        Of the chance.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, family, half``: sorted by family, the first, third, ... are ``chosen on``,
-        the others ``held out``.
+        ``respondent_id, family, half``, in the order given: shuffled within families, which
+        follow each other, the first, third, ... are ``chosen on``, the others ``held out``.
 
     Raises
     ------
@@ -132,8 +141,8 @@ def halves(respondents: Sequence[str], families: Sequence[str] | None = None) ->
 
     Examples
     --------
-    >>> halves(["a-1", "b-1", "a-2", "b-2"])["half"].tolist()
-    ['chosen on', 'chosen on', 'held out', 'held out']
+    >>> halves(["a-1", "b-1", "a-2", "b-2"]).groupby("half")["family"].agg(sorted).to_dict()
+    {'chosen on': ['a', 'b'], 'held out': ['a', 'b']}
     """
     names = list(respondents)
     if len(names) < 4:
@@ -143,14 +152,13 @@ def halves(respondents: Sequence[str], families: Sequence[str] | None = None) ->
         )
     of = [name.split("-")[0] for name in names] if families is None else list(families)
     table = pd.DataFrame({"respondent_id": names, "family": of})
-    order = (
-        table["family"]
-        .map({name: n for n, name in enumerate(dict.fromkeys(of))})
-        .argsort(kind="stable")
-    )
-    table["half"] = ""
-    table.loc[order.to_numpy()[0::2], "half"] = "chosen on"
-    table.loc[order.to_numpy()[1::2], "half"] = "held out"
+    rng = np.random.default_rng(seed)
+    order = [
+        name
+        for _, part in table.groupby("family")
+        for name in rng.permutation(sorted(part["respondent_id"]))
+    ]
+    table["half"] = np.where(table["respondent_id"].isin(order[0::2]), "chosen on", "held out")
     return table
 
 
@@ -204,7 +212,7 @@ def improve(
     respondents: str | Sequence = "embedded",
     families: Sequence[str] | None = None,
     rules: bool = True,
-    draws: int = 2,
+    draws: int = 3,
     nulls: int = 24,
     bases: Sequence[str] | None = None,
     seed: int = 1,
@@ -236,14 +244,15 @@ def improve(
     rules : bool
         As in :func:`wordings`.
     draws : int
-        How many questionnaires are drawn by chance from the candidates, for the held-out half.
+        How many questionnaires are drawn by chance from the candidates, for the held-out half; the
+        lists of intensifiers take turns.
     nulls : int
         How many null respondents of each base.
     bases : sequence of str, optional
         What the random heads stand on, as in :func:`psychometrics.nulls.null_answers`; by default
         the bases of the respondents' families.
     seed : int
-        Of what is drawn by chance.
+        Of the halves and of what is drawn by chance.
     encoder, acceptability
         As in :func:`psychometrics.content.content_validity`.
     store, dtype, progress
@@ -277,14 +286,14 @@ def improve(
     prompts(questionnaire)  # or says that it has none
     table = wordings(questionnaire, rules)
     _check(questionnaire, table)
-    labels = [_name(given, dtype) for given in names]
+    labels = [_name(given, _exact(dtype)) for given in names]
     families = _families(labels) if families is None else list(families)
-    split = halves(labels, families)
+    split = halves(labels, families, seed)
     if bases is None:
         bases = list(dict.fromkeys(BASES.get(family, "embedded") for family in families))
     given = dict(zip(labels, names, strict=True))
     first = [given[n] for n in split.loc[split["half"] == "chosen on", "respondent_id"]]
-    asking = {"store": store, "dtype": dtype, "progress": progress}
+    asking = {"store": store, "dtype": _exact(dtype), "progress": progress}
     run = _Run(questionnaire, first, nulls, bases, seed, encoder, acceptability, asking)
 
     levels, rows_words = run.intensifiers()
@@ -293,15 +302,18 @@ def improve(
 
     better = _built(questionnaire, finals, levels, f"{questionnaire.id}_improved")
     by_chance = _by_chance(questionnaire, allowed, pools, draws, seed)
-    answers = term_silhouettes(pss(ask([questionnaire, better], given.values(), **asking)))
-    frames = [answers.assign(prompts=_which(answers, questionnaire.id))]
     second = [given[n] for n in split.loc[split["half"] == "held out", "respondent_id"]]
-    drawn = term_silhouettes(pss(ask(by_chance, second, **asking)))
+    # under the candidates' name: prompts that are in several of these are asked once
+    pool = better.model_copy(update={"id": f"{questionnaire.id}-candidates"})
+    answers = term_silhouettes(pss(ask([questionnaire, pool], second, **asking)))
+    is_present = answers["questionnaire"] == questionnaire.id
+    frames = [answers.assign(prompts=np.where(is_present, "present", "improved"))]
+    drawn = pd.concat(term_silhouettes(pss(ask(one, second, **asking))) for one in by_chance)
     keys = ["respondent_id", "item_id"]
     frames.append(drawn.groupby(keys, sort=False)["silhouette"].mean().reset_index().assign(
         prompts="chance"))  # fmt: skip
-    null = term_silhouettes(pss(run.null([questionnaire, better])))
-    frames.append(null.assign(prompts=_which(null, questionnaire.id)))
+    frames += [part.assign(prompts="present") for part in run.silhouettes(run.present, None)]
+    frames += [part.assign(prompts="improved") for part in run.silhouettes(finals, levels)]
     found = pd.concat(frames, ignore_index=True)
     found["half"] = found["respondent_id"].map(split.set_index("respondent_id")["half"])
     found["half"] = found["half"].fillna("null")
@@ -314,7 +326,120 @@ def improve(
     return Improved(better, found[columns], candidates, split, seed)
 
 
-def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.DataFrame:
+def measured(
+    questionnaire: str | Path | Questionnaire,
+    respondents: str | Sequence,
+    rules: bool = True,
+    nulls: int = 24,
+    bases: Sequence[str] = ("embedded",),
+    seed: int = 1,
+    encoder: str = "embedded",
+    acceptability: str = "embedded",
+    store: str | Path | None = None,
+    dtype: str | None = None,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Candidate templates with all their measures, as :func:`improve` takes them.
+
+    Parameters
+    ----------
+    questionnaire, rules, nulls, bases, seed, encoder, acceptability, store, dtype, progress
+        As in :func:`improve`.
+    respondents : str or sequence
+        Those who answer, one or more; nobody is held out.
+
+    Returns
+    -------
+    DataFrame
+        One row per candidate: ``item_id, template, rule, premise, hypothesis``; means over terms
+        ``similarity, acceptability, neutrality``; ``silhouette`` of the respondents, ``null`` of
+        random heads and ``separation``, the difference; ``allowed`` and ``chosen``.
+
+    Raises
+    ------
+    ParameterError, QuestionnaireError, RespondentError
+        As in :func:`improve`.
+    """
+    questionnaire = load_questionnaire(questionnaire)
+    names = population(respondents) if isinstance(respondents, str) else list(respondents)
+    table = wordings(questionnaire, rules)
+    _check(questionnaire, table)
+    asking = {"store": store, "dtype": _exact(dtype), "progress": progress}
+    run = _Run(questionnaire, names, nulls, bases, seed, encoder, acceptability, asking)
+    return pd.DataFrame(run.wording(table, None)[2]).drop(columns="stage")
+
+
+def intensifier_sets(
+    questionnaire: str | Path | Questionnaire,
+    respondents: str | Sequence = "embedded",
+    nulls: int = 24,
+    bases: Sequence[str] = ("embedded",),
+    seed: int = 1,
+    store: str | Path | None = None,
+    dtype: str | None = None,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """A questionnaire's intensifiers beside its other lists of them, in each respondent.
+
+    The first template of each item is asked. Nothing is chosen, so nobody is held out. The other
+    lists stand at the end of the hypothesis; so that a place is not taken for a meaning, the
+    present ones are asked there, too.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire, name or path
+        With ``intensifiers`` and ``candidates`` in their place.
+    respondents, nulls, bases, seed, store, dtype, progress
+        As in :func:`improve`.
+
+    Returns
+    -------
+    DataFrame
+        ``questionnaire, intensifiers, place`` (``as it is`` or ``end``)``, respondent_id``;
+        ``null``, whether the respondent is a random head; the mean ``silhouette`` of items;
+        ``trend``, Spearman's correlation of weight and mean PSS of source terms; ``order_rare,
+        order_frequent``, the same within either half of the list, of the trend's sign: 1 if the
+        list is a scale within its halves too, 0 or less if it acts as two words.
+
+    Raises
+    ------
+    ParameterError
+        The questionnaire has no other intensifiers.
+    """
+    questionnaire = load_questionnaire(questionnaire)
+    names = population(respondents) if isinstance(respondents, str) else list(respondents)
+    options = _options(questionnaire)
+    if len(options) < 2:
+        raise ParameterError(
+            f"{questionnaire.id} has no other intensifiers: list some under candidates."
+        )
+    asking = {"store": store, "dtype": _exact(dtype), "progress": progress}
+    run = _Run(questionnaire, names, nulls, bases, seed, None, None, asking)
+    first = [entry for entry in _present(questionnaire) if entry.place == 1]
+    ends = [replace(entry, hypothesis=_at_end(entry.hypothesis)) for entry in first
+            if "{intensifier}" in entry.hypothesis]  # fmt: skip
+    sets = [(None, "as it is", first), (None, "end", ends)]
+    sets += [(levels, "end", [_moved(entry, levels) for entry in first]) for levels in options[1:]]
+    parts = []
+    for levels, place, entries in sets:
+        words = levels or questionnaire.intensifiers
+        cubes = run.cubes(entries, levels)
+        for null in (False, True):
+            own = [cube[null] for cube in cubes]
+            values = [silhouettes(two_way(cube), entry.signs())
+                      for cube, entry in zip(own, entries, strict=True)]  # fmt: skip
+            part = _steps(own, entries, words).assign(silhouette=np.mean(values, axis=0))
+            parts.append(part.assign(
+                questionnaire=questionnaire.id, intensifiers=_said(words), place=place, null=null,
+                respondent_id=run.names[null]))  # fmt: skip
+    columns = ["questionnaire", "intensifiers", "place", "respondent_id", "null", "silhouette",
+               "trend", "order_rare", "order_frequent"]  # fmt: skip
+    return pd.concat(parts, ignore_index=True)[columns]
+
+
+def held_out(
+    found: pd.DataFrame, by: Sequence[str] = ("questionnaire",), half: str = "held out"
+) -> pd.DataFrame:
     """Silhouettes before and after, on the half that chose and on the one that was held out.
 
     Parameters
@@ -323,6 +448,9 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
         ``silhouettes`` of :func:`improve`, of one or several questionnaires.
     by : sequence of str
         One row for each of these; add ``"item_id"`` for items.
+    half : {"held out", "another family"}
+        Whose answers are reported: of those held out, or of respondents of a family that had no
+        part in the choice, who need no answers to prompts by chance.
 
     Returns
     -------
@@ -355,6 +483,8 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     if found.duplicated(keys).any():
         raise ParameterError("A respondent's item stands twice; give each silhouette once.")
     kinds = ["present", "improved", "chance"]
+    if half not in NULL_OF:
+        raise ParameterError(f"half must be one of {', '.join(NULL_OF)}, got {half!r}.")
     if missing := set(kinds) - set(found["prompts"]):
         raise ParameterError(f"There are no silhouettes of prompts '{min(missing)}'.")
     rows = []
@@ -365,7 +495,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
         halves_of = {half: own.droplevel(0) for half, own in grid.groupby(level=0)}
         chose, out, null = (
             halves_of.get(name, empty).reindex(columns=kinds)
-            for name in ("chosen on", "held out", "null")
+            for name in ("chosen on", half, NULL_OF[half])
         )
         values = {kind: out[kind] for kind in kinds}
         values |= {
@@ -378,12 +508,35 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
         row["gain_chosen_on"] = (chose["improved"] - chose["present"]).mean()
         row["shrinkage"] = row["gain_chosen_on"] - row["gain"]
         row |= {f"null_{kind}": null[kind].mean() for kind in kinds[:2]}
-        own = part[part["half"] == "held out"].groupby(["questionnaire", "item_id", "prompts"])
+        own = part[part["half"] == half].groupby(["questionnaire", "item_id", "prompts"])
         items = own["silhouette"].mean().unstack()
         row["items"] = len(items)
         row |= {f"{kind}_bar": int((items[kind] >= BAR).sum()) for kind in kinds[:2]}
         rows.append(row | {"n": len(out)})
     return pd.DataFrame(rows)
+
+
+def shipped() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """What the improved prompts that come with the project were chosen by.
+
+    Returns
+    -------
+    silhouettes, candidates, words : DataFrame
+        As of :class:`Improved` and of :func:`intensifier_sets`, of every questionnaire that was
+        improved; made by ``psychometrics.make.improved``, which adds silhouettes of a family that
+        had no part in the choice (``half`` is ``another family``, and ``its null``).
+
+    Examples
+    --------
+    >>> silhouettes, candidates, words = shipped()
+    >>> sorted(silhouettes["prompts"].unique())
+    ['chance', 'improved', 'present']
+    """
+    # the half of random heads is called null, which is no missing value
+    return tuple(
+        pd.read_csv(data_dir() / f"{name}.csv", keep_default_na=False, na_values=[""])
+        for name in SHIPPED
+    )
 
 
 def check_new(path: str | Path, report: str | Path | None = None) -> None:
@@ -442,7 +595,7 @@ def write_improved(
         f"improve` on {date or datetime.date.today().isoformat()}, seed {improved.seed}.\n"
         f"# Chosen on the answers of {own['chosen on']};\n"
         f"# held out were {own['held out']}.\n"
-        "# Split: of respondents sorted by family the first, third, ... choose. Rule: of the "
+        "# Split: by chance within families, with that seed. Rule: of the "
         "candidates that fall behind\n# by at most "
         f"{TOLERANCE} in similarity, acceptability, neutrality and opposition, the one whose "
         "silhouette lies\n# farthest above that of random heads: intensifiers, then wordings, "
@@ -468,7 +621,9 @@ class _Run:
         self.nulls, self.bases, self.seed = nulls, bases, seed
         self.encoder, self.acceptability, self.asking = encoder, acceptability, asking
         self.known: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}
-        self._ask(questionnaire, _present(questionnaire), None)
+        self.least = min(2, len(first))
+        self.present = _present(questionnaire)
+        self._ask(questionnaire, self.present, None)
 
     def null(self, asked) -> pd.DataFrame:
         """Answers of random heads on each base."""
@@ -483,13 +638,15 @@ class _Run:
         answers = ask(pool, self.first, **self.asking)
         there = set(answers["respondent_id"])  # who fails is told by a warning
         left = [given for given in self.first if _name(given, self.asking["dtype"]) in there]
-        if len(left) < 2 or (self.known and len(left) < len(self.first)):
+        if len(left) < self.least or (self.known and len(left) < len(self.first)):
             raise RespondentError(
                 "A respondent of the half that chooses did not answer all candidates: leave it "
                 "out, or name others."
             )
         self.first = left
-        real, null = (_rows(frame, pool) for frame in (answers, self.null(pool)))
+        null = self.null(pool)
+        self.names = [sorted(frame["respondent_id"].unique()) for frame in (answers, null)]
+        real, null = (_rows(frame, pool) for frame in (answers, null))
         for entry, key in zip(entries, _keys(entries), strict=True):
             for term in (*entry.source, *entry.inverse):
                 self.known[levels, entry.said, term] = real[*key, term], null[*key, term]
@@ -513,6 +670,20 @@ class _Run:
             found.append(tuple(np.stack([row[k] for row in rows], axis=1) for k in (0, 1)))
         return found
 
+    def silhouettes(self, entries: list[_Wording], levels) -> list[pd.DataFrame]:
+        """Of each respondent and item, the first half's and null respondents'."""
+        cubes = self.cubes(entries, levels)
+        frames = []
+        for null in (False, True):
+            values = {
+                (entry.item, entry.place): silhouettes(two_way(cube[null]), entry.signs())
+                for entry, cube in zip(entries, cubes, strict=True)
+            }
+            wide = pd.DataFrame(values, index=pd.Index(self.names[null], name="respondent_id"))
+            items = wide.T.groupby(level=0, sort=False).mean().rename_axis("item_id")
+            frames.append(items.stack().rename("silhouette").reset_index())
+        return frames
+
     def intensifiers(self) -> tuple[tuple | None, list[dict]]:
         """The levels of intensifiers whose silhouettes lie farthest above the null."""
         present = self.questionnaire
@@ -525,12 +696,12 @@ class _Run:
             values = [_silhouettes(c, e) for c, e in zip(cubes, entries, strict=True)]
             s, n = np.mean(values, axis=0)
             words = levels or present.intensifiers or ()
-            steps = _steps([c[0] for c in cubes], entries, words) if words else {}
+            steps = _steps([c[0] for c in cubes], entries, words) if words else pd.DataFrame()
             rows.append({
                 "stage": "intensifiers", "item_id": "", "template": 0,
                 "rule": "listed" if number else "present",
-                "intensifiers": ", ".join(word for level in words for word in level.terms),
-                **steps, "silhouette": s, "null": n, "separation": s - n, "allowed": True,
+                "intensifiers": _said(words), **steps.mean().drop("trend", errors="ignore"),
+                "silhouette": s, "null": n, "separation": s - n, "allowed": True,
             })  # fmt: skip
         best = _best(rows)
         return options[best], [row | {"chosen": k == best} for k, row in enumerate(rows)]
@@ -677,6 +848,10 @@ class _Run:
         return found
 
 
+def _exact(dtype: str | None) -> str | None:
+    return None if dtype == "auto" else dtype
+
+
 def _name(respondent: object, dtype: str | None) -> str:
     """What answers call a respondent: a folder's name, not its path."""
     own = hasattr(respondent, "answer")
@@ -745,6 +920,7 @@ def _built(questionnaire: Questionnaire, entries: list[_Wording], levels, name: 
         content["items"] = [item for item in content["items"] if item["templates"]]
         content["scales"], content["norms"] = [{"id": "all", "title": "all", "items": "all"}], ()
         content["categories"], content["bias"] = (), ()
+        content["wording"] = "verbatim"  # measured against the text in the file, on any machine
         for item in content["items"]:
             item["weights"] = None
     if name.endswith("_improved"):
@@ -774,15 +950,14 @@ def _rows(answers: pd.DataFrame, pool: Questionnaire) -> dict[tuple, np.ndarray]
 
 def _silhouettes(cubes: tuple[np.ndarray, np.ndarray], entry: _Wording) -> tuple[float, float]:
     """Mean silhouette of the first half and of null respondents."""
-    signs = np.repeat([1, -1], [len(entry.source), len(entry.inverse)])
-    return tuple(float(silhouettes(two_way(cube), signs).mean()) for cube in cubes)
+    return tuple(float(silhouettes(two_way(cube), entry.signs()).mean()) for cube in cubes)
 
 
-def _steps(cubes: list[np.ndarray], entries: list[_Wording], levels) -> dict[str, float]:
-    """How far the weights' order is kept within the rare and within the frequent intensifiers.
+def _steps(cubes: list[np.ndarray], entries: list[_Wording], levels) -> pd.DataFrame:
+    """How far the weights' order is kept over all intensifiers, the rare and the frequent ones.
 
-    Spearman's correlation of weight and mean PSS of source terms, of the whole trend's sign: the
-    mean over respondents.
+    Spearman's correlation of weight and mean PSS of source terms, one row per respondent; within
+    the rare and the frequent ones of the whole trend's sign.
     """
     weights = np.array([level.weight for level in levels for _ in level.terms])
     sides = {"rare": weights < 0, "frequent": weights > 0}
@@ -791,19 +966,25 @@ def _steps(cubes: list[np.ndarray], entries: list[_Wording], levels) -> dict[str
         for cube, entry in zip(cubes, entries, strict=True)
         if cube.shape[2] == len(weights)
     ]
-    found: dict[str, list[float]] = {name: [] for name in sides}
+    rows = []
     for curve in np.mean(curves, axis=0) if curves else ():
-        way = np.sign(correlation_interval(weights, curve)["r"])
+        row = {"trend": correlation_interval(weights, curve)["r"]}
         for name, own in sides.items():
             if own.sum() > 2:
-                found[name].append(way * correlation_interval(weights[own], curve[own])["r"])
-    return {f"order_{k}": float(pd.Series(v, dtype=float).mean()) for k, v in found.items()}
+                within = correlation_interval(weights[own], curve[own])["r"]
+                row[f"order_{name}"] = np.sign(row["trend"]) * within
+        rows.append(row)
+    return pd.DataFrame(rows, columns=["trend", "order_rare", "order_frequent"], dtype=float)
 
 
 def _options(questionnaire: Questionnaire) -> list[tuple | None]:
     """The present levels (None) and others; items with levels of their own keep them."""
     own = any(item.intensifiers for item in questionnaire.items)
     return [None] if own else [None, *questionnaire.candidates]
+
+
+def _said(levels) -> str:
+    return ", ".join(word for level in levels for word in level.terms)
 
 
 def _best(found: list[dict]) -> int:
@@ -816,8 +997,9 @@ def _by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed: int)
     rng = np.random.default_rng(seed)
     found = []
     options = _options(questionnaire)
+    first = rng.integers(len(options))
     for number in range(draws):
-        levels = options[rng.integers(len(options))]
+        levels = options[(first + number) % len(options)]
         entries = []
         for place, own in allowed.items():
             entry, pool = own[rng.integers(len(own))], pools[place]
@@ -828,10 +1010,5 @@ def _by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed: int)
             )  # fmt: skip
             entry = replace(entry, source=source, inverse=inverse)
             entries.append(_moved(entry, levels))
-        found.append(_built(questionnaire, entries, levels,
-                            f"{questionnaire.id}-candidates-{number}"))  # fmt: skip
+        found.append(_built(questionnaire, entries, levels, f"{questionnaire.id}-candidates"))
     return found
-
-
-def _which(table: pd.DataFrame, present: str) -> list[str]:
-    return ["present" if name == present else "improved" for name in table["questionnaire"]]
