@@ -20,7 +20,6 @@ from ..respondents import identify
 from ..respondents.nli import PROBABILITIES
 from ..store import open_kept
 
-
 ANSWERED = {"nli": list(PROBABILITIES), "causal": ["probability"]}
 """Columns that are shipped, by mode."""
 SECOND = ("gad7", "phq9", "soc13")
