@@ -27,7 +27,7 @@ from ..validity import term_silhouettes
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 DTYPE = "bfloat16"
 ABOVE = 0.65
-OTHERS = 4
+OTHERS = 5
 NULLS = 24
 
 
