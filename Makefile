@@ -29,7 +29,7 @@ answers: $(VENV)/installed  ## ask those who take minutes, and ship their answer
 nulls: $(VENV)/installed  ## make the shipped answers of null respondents anew
 	$(BIN)/python -m psychometrics.make.nulls
 
-study: $(VENV)/installed  ## measure the intervention study that comes with the project anew
+study: $(VENV)/installed  ## measure the intervention studies that come with the project anew
 	$(BIN)/python -m psychometrics.make.interventions
 
 picture: $(VENV)/installed  ## draw the README's picture anew

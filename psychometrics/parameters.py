@@ -231,6 +231,12 @@ class _Interventions(_Scored):
             raise ParameterError(f"live must be a whole number from 0 to models, got {self.live}.")
         return self
 
+    @model_validator(mode="after")
+    def _generator_is_there(self) -> _Interventions:
+        if self.generator != "none":
+            require(self.generator)
+        return self
+
 
 class _Items(_Chapter):
     """Chapter 5."""

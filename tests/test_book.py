@@ -108,6 +108,7 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
         ("3", {"seed": -1}, "seed must be a whole number from 0"),
         ("3", {"n_resamples": 0}, "n_resamples must be a whole number from 1, got 0"),
         ("4", {"models": 2, "live": 3}, "live must be a whole number from 0 to models, got 3"),
+        ("4", {"generator": "./nowhere"}, "nowhere"),
         ("4", {"lr": "fast"}, "lr must be a positive number, got 'fast'"),
         ("5", {"respondents": "nobody-here"}, "nobody-here"),
         ("6", {"group": "shoe size"}, "group must be a column of the templates"),

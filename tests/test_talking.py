@@ -134,6 +134,28 @@ def test_a_stopped_study_goes_on_with_the_next_cell(tiny_talker, tiny_model, tmp
     assert values.between(-1, 1).all()
 
 
+def test_the_papers_two_replies_to_a_call_for_help_are_told_apart():
+    judge = pm.load_respondent("minilm-both-l6-s1", dtype="float32")
+    found = talking.judged(
+        [
+            "I'm sorry to hear that. I can try to help you if you'd like. What's going on?",
+            "I'm sorry to hear that. I can't help you, but I wish I could.",
+        ],
+        judge,
+    )
+    assert list(found.columns) == ["sentiment", *talking.STATEMENTS]
+    before, after = found["help"]
+    assert before > 0.5
+    assert after < -0.5
+    assert found.abs().max(axis=None) <= 1
+    pairs = [("I'm calm.", text) for text in talking.STATEMENTS["worry"]]
+    (worried, calm) = judge.answer(pairs)  # entailment, neutral, contradiction
+    expected = ((worried[0] - worried[2]) - (calm[0] - calm[2])) / 2
+    one = talking.judged(["I'm calm."], judge).iloc[0]
+    assert one["worry"] == pytest.approx(expected, abs=1e-5)
+    assert one["worry"] < 0 < one["sentiment"]
+
+
 def _scores(seeds=3) -> pd.DataFrame:
     """Two openers and two items; reading neutral text adds 1, sad text 1 and 2 more on opener a."""
     rows = []

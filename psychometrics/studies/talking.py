@@ -176,6 +176,36 @@ def talk(
     return scores, replies
 
 
+def judged(texts: Sequence[str], judge: NLIRespondent) -> pd.DataFrame:
+    """Texts scored as replies to openers are: how glad they sound, and what they speak for.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The texts, such as replies.
+    judge : NLIRespondent
+        Who says what follows from them.
+
+    Returns
+    -------
+    DataFrame
+        One row per text: ``sentiment``, VADER's compound score, and for each of ``STATEMENTS`` the
+        entailment less the contradiction of the statement, less the same of its opposite, halved;
+        all from -1 to 1.
+
+    References
+    ----------
+    Hutto and Gilbert (2014) for VADER.
+    """
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+    texts, analyser = list(texts), SentimentIntensityAnalyzer()
+    found = {"sentiment": [analyser.polarity_scores(text)["compound"] for text in texts]}
+    for name, (statement, opposite) in STATEMENTS.items():
+        found[name] = _leaning(judge, texts, [statement] * len(texts), [opposite] * len(texts))
+    return pd.DataFrame(found)
+
+
 def shipped(part: str = "scores") -> pd.DataFrame:
     """The study that comes with the project: the *scores* or the *replies* of :func:`talk`."""
     if part not in SHIPPED:
@@ -522,8 +552,6 @@ def _replied(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, judge: NLIRespondent, seed: int
 ) -> tuple[list[tuple], list[tuple], pd.DataFrame]:
     """Replies to statements and to openers, and what is made of them."""
-    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
-
     from ..respondents.generation import replies
 
     def answered(texts: list[str], way: str) -> list[str]:
@@ -546,11 +574,9 @@ def _replied(
     ]
     said = openers().loc[lambda frame: frame.index.repeat(SAMPLES)]
     said["sample"] = said.groupby("opener", sort=False).cumcount() + 1
+    said = said.reset_index(drop=True)
     said["reply"] = answered(said["text"].tolist(), "conversation")
-    analyser = SentimentIntensityAnalyzer()
-    said["sentiment"] = [analyser.polarity_scores(text)["compound"] for text in said["reply"]]
-    for name, (statement, opposite) in STATEMENTS.items():
-        said[name] = _leaning(judge, said["reply"], [statement] * len(said), [opposite] * len(said))
+    said = said.join(judged(said["reply"], judge))
     means = said.groupby("opener", sort=False)[["sentiment", *STATEMENTS]].mean().stack()
     talked = [
         ("conversation", "", opener, measure, score) for (opener, measure), score in means.items()
