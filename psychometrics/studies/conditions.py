@@ -141,6 +141,13 @@ CHAT_WAYS = {
 }
 """Ways of asking in a conversation: what differs from one statement at a time, greedily."""
 
+CROSSING = {
+    "wording": ["v1", "v2", "v4"],
+    "permutations": ["given", "reversed"],
+    "role": ["default", "hero", "psychopath"],
+}
+"""What is crossed with the items where a model is asked for its options' labels."""
+
 
 def by_way(
     questionnaire: str | Path | Questionnaire,
