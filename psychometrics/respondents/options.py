@@ -19,8 +19,8 @@ Of language models: ``role``, ``wording`` and ``labels`` as in
 many drawn with ``seed``; ``score``, what is scored as the reply: the option's ``"label"``, its
 ``"text"``, or ``"text_mean"``, the mean over the text's tokens, which does not put long texts at a
 disadvantage. ``wording="voice"`` asks nothing: the statement is the beginning of a text, which goes
-on with :func:`voice_sentence` of each option, and the chat template is left out. There a ``persona``,
-sentences in the first person, stands before the statement, and before that of ``baseline``.
+on with :func:`voice_sentence` of each option, and the chat template is left out. A ``persona``,
+sentences in the first person, then stands before the statement, and before that of ``baseline``.
 
 Of NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default that of
 :func:`option_sentence`; ``score``, the probability of ``"entailment"``, or ``"contrast"``,
