@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..ask import ask
 from ..messages import PERSONAS
+from ..paths import data_dir
 from ..questionnaires import Questionnaire, load_questionnaire, psychobench_keys
 from ..respondents import identify
 from ..respondents.packed import SMOLLM2
@@ -24,9 +25,12 @@ KEPT = {"options": ["log_probability"], "chat": ["reply", "finish_reason"]}
 
 def _ship(mode: str, questionnaire: Questionnaire) -> None:
     identity = identify(SMOLLM2, mode, DTYPE)
-    with open_kept(None, mode, questionnaire.id, identity["respondent_id"]) as kept:
+    where = mode, questionnaire.id, identity["respondent_id"]
+    with open_kept(None, *where) as kept, open_kept(data_dir() / "answers", *where) as shipped:
         rows = kept.rows[KEPT[mode]]
-    ship(rows, mode, questionnaire.id, identity["respondent_id"], identity)
+        new = sum(key not in shipped for key in rows.index)
+    if new:
+        ship(rows, *where, identity)
     print(mode, questionnaire.id, len(rows), flush=True)
 
 

@@ -131,6 +131,7 @@ def rates(
 CHAT_WAYS = {
     "one at a time": {},
     "letters": {"labels": "alphabetical"},
+    "JSON": {"reply": "json"},
     "all at once": {"batch_size": 100},
     "temperature 1": {"temperature": 1.0},
     "thinking first": {"think": True, "max_tokens": 96},
