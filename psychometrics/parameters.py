@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import difflib
 import math
-import os
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
@@ -298,9 +297,10 @@ class _SelfReport(_Chapter):
 
     @model_validator(mode="after")
     def _respondents_are_there(self) -> _SelfReport:
-        names = population(self.population)[: self.members] if self.population else []
-        for name in [self.respondent, *names] if self.respondent else names:
+        for name in population(self.population)[: self.members] if self.population else []:
             identify(name)
+        if self.respondent:
+            identify(self.respondent, "options")
         return self
 
 
@@ -311,7 +311,7 @@ class _WaysOfAsking(_Chapter):
     compass: QuestionnaireName | None = None
     respondents: Respondents | None = None
     members: _whole(1) = 6
-    chat_model: Text = "simulated"
+    chat_model: Text | None = None
     language_model: Text | None = None
     labels: _one_of(*LABELS) = "alphabetical"
     role: Text = "default"
@@ -331,13 +331,8 @@ class _WaysOfAsking(_Chapter):
             messages(questionnaire, questionnaire.items[:1], self.role, self.wording)
         if self.compass and len(load_questionnaire(self.compass).categories) != 2:
             raise ParameterError(f"compass must have two categories, and {self.compass} has not.")
-        if self.chat_model != "simulated" and not (
-            os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_KEY")
-        ):
-            raise ParameterError(
-                f"chat_model is '{self.chat_model}', and there is no endpoint: set "
-                "OPENAI_BASE_URL and OPENAI_API_KEY in the environment, or leave it 'simulated'."
-            )
+        if self.chat_model not in (None, "simulated"):
+            identify(self.chat_model, "chat")
         if self.language_model:
             require(self.language_model)
         return self

@@ -194,5 +194,6 @@ def test_reading_is_welchs_interval_and_says_nothing_where_there_is_nothing_to_c
     assert row["difference"] == pytest.approx(8 / 3)
     assert row["high"] - row["difference"] == pytest.approx(3.07 * 2 / 3, abs=0.01)
     assert row["p"] == pytest.approx(0.1)  # of 20 ways to deal the keys the two extreme ones
+    assert row["null_low"] == pytest.approx(-row["null_high"])  # each deal has its opposite
     alone = asking.reading(given.iloc[2:], by=[]).iloc[0]
     assert alone[["low", "high", "p"]].isna().all()

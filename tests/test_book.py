@@ -116,7 +116,7 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
         ("7", {"respondent": "nobody-here"}, "nobody-here"),
         ("8", {"questionnaire": "gad7"}, "gad7 has no reverse-keyed items"),
         ("8", {"compass": "gad7"}, "compass must have two categories, and gad7 has not"),
-        ("8", {"chat_model": "some-model"}, "there is no endpoint: set OPENAI_BASE_URL"),
+        ("8", {"chat_model": "some-model"}, "There is no chat endpoint: set OPENAI_BASE_URL"),
         ("8", {"language_model": "./nowhere"}, "nowhere"),
         ("8", {"people": 3, "runs": 1}, "people must be .* from 4, got 3.\nruns must be .* from 2"),
     ],

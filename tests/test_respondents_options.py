@@ -363,6 +363,22 @@ def test_a_voice_goes_on_from_the_statement_and_shows_no_options(causal, tmp_pat
         shares_of(TWO, causal, tmp_path, wording="voice", score="label")
 
 
+def test_a_persona_stands_before_the_statement_of_a_voice_and_before_the_empty_item(
+    causal, tmp_path
+):
+    how = {"wording": "voice", "baseline": "I am a person."}
+    table = shares_of(TWO, causal, tmp_path, persona="I am calm.", **how)
+    items = [
+        item.model_copy(update={"text": f"I am calm. {TWO.statement(item)}"}) for item in TWO.items
+    ]
+    written = TWO.model_copy(update={"id": "written", "stem": None, "items": tuple(items)})
+    how["baseline"] = "I am calm. I am a person."
+    same = shares_of(written, causal, tmp_path, **how)
+    assert np.allclose(table["log_probability"], same["log_probability"], atol=1e-4)
+    with pytest.raises(ParameterError, match="wording='voice'"):
+        shares_of(TWO, causal, tmp_path, persona="I am calm.")
+
+
 def test_what_all_prompts_begin_with_is_read_once_and_changes_nothing(
     causal, tmp_path, monkeypatch
 ):

@@ -25,8 +25,7 @@ MEASURED = (2, 5, 10, 20)
 GENERATOR = "smollm2"
 JUDGE = "minilm-both-l6-s1"
 """The most accurate of the population's small encoders; another judge makes other scores."""
-SEEDS = (0, 1)
-"""Of the adaptations: few, since each of the ten models takes a minute and a half."""
+SEEDS = (0, 1, 2)
 
 
 def _scales() -> None:

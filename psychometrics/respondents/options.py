@@ -19,13 +19,13 @@ Of language models: ``role``, ``wording`` and ``labels`` as in
 many drawn with ``seed``; ``score``, what is scored as the reply: the option's ``"label"``, its
 ``"text"``, or ``"text_mean"``, the mean over the text's tokens, which does not put long texts at a
 disadvantage. ``wording="voice"`` asks nothing: the statement is the beginning of a text, which goes
-on with :func:`voice_sentence` of each option, and the chat template is left out.
+on with :func:`voice_sentence` of each option, and the chat template is left out. A ``persona``,
+sentences in the first person, then stands before the statement, and before that of ``baseline``.
 
 Of NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default that of
 :func:`option_sentence`; ``score``, the probability of ``"entailment"``, or ``"contrast"``,
-entailment over entailment and contradiction; ``persona``, sentences in the first person. A persona
-makes it another question: it is the premise, the item is the hypothesis, and the answer is where
-the persona would stand. With
+entailment over entailment and contradiction; ``persona``, which makes it another question: it is
+the premise, the item is the hypothesis, and the answer is where the persona would stand. With
 :math:`p = (1 + P_e - P_c) / 2` the options have the probabilities of a binomial distribution over
 their ranks. That rule is this project's, not the papers'.
 """
@@ -75,7 +75,7 @@ _PERMUTATIONS = ("given", "reversed", "cyclic", "all")
 _SCORES = {"logits": ("label", "text", "text_mean"), "entailment": ("entailment", "contrast")}
 _ONLY = {
     "logits": ("role", "labels", "permutations"),
-    "entailment": ("persona",),
+    "entailment": (),
 }
 MAX_PERMUTATIONS = 120
 BATCH = 16
@@ -367,6 +367,8 @@ def _checked(identity: dict, **conditions: object) -> dict:
     check_numbers(runs=how["runs"], seed=how["seed"])
     if voice and how["score"] == "label":
         raise ParameterError("A voice shows no labels: use score='text' or 'text_mean'.")
+    if by == "logits" and how["persona"] is not None and not voice:
+        raise ParameterError("A persona speaks in a voice: use role, or wording='voice'.")
     if by == "logits":
         _orders_of(2, how["permutations"])
     elif how["wording"] != "sentence" and "{label}" not in str(how["wording"]):
@@ -425,7 +427,7 @@ def _by_entailment(
 
 def _by_logits(
     questionnaire, model, identity, kept: Kept, bar, labels, score, permutations, role, wording,
-    baseline, seed, **_,
+    persona, baseline, seed, **_,
 ) -> pd.DataFrame:  # fmt: skip
     """Options with their probabilities as a language model's next words, per permutation."""
     rows = []
@@ -441,7 +443,7 @@ def _by_logits(
             asked = [(questionnaire, item)]
             if baseline is not None:
                 asked.append((bare, item.model_copy(update={"text": baseline})))
-            prompts = [_prompt(*what, role, wording, labels, order) for what in asked]
+            prompts = [_prompt(*what, role, wording, labels, order, persona) for what in asked]
             for place, i in enumerate(order):
                 reply = names[place] if score == "label" else options[i].label
                 row = {
@@ -487,10 +489,11 @@ def _by_logits(
     return rows.drop(columns=["prompt", "reply", "key"])
 
 
-def _prompt(questionnaire, item, role, wording, labels, order) -> tuple[str, str]:
+def _prompt(questionnaire, item, role, wording, labels, order, persona) -> tuple[str, str]:
     """System and user text about an item; without the first, the text that a voice goes on from."""
     if wording == "voice":
-        return "", questionnaire.statement(item)
+        statement = questionnaire.statement(item)
+        return "", f"{persona} {statement}" if persona else statement
     prompt = messages(
         questionnaire, [item], role, wording, labels=labels, orders=[order], reply="choice"
     )

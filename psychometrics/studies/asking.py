@@ -542,8 +542,9 @@ def reading(
     -------
     DataFrame
         ``by``, ``n`` (items), ``plain, reverse`` (mean answers), ``difference`` with its 95 %
-        Welch interval over items ``low, high``, and ``p``, two-sided, of 10,000 draws in which
-        the keys are dealt to the items at random. Missing with fewer than two items of a kind.
+        Welch interval over items ``low, high``, and of 10,000 draws in which the keys are dealt
+        to the items at random the middle 95 % ``null_low, null_high`` and ``p``, two-sided.
+        Missing with fewer than two items of a kind.
 
     References
     ----------
@@ -566,14 +567,16 @@ def reading(
         row = dict(zip(by, names, strict=True)) | {"n": len(part)}
         row |= {"plain": plain.mean(), "reverse": other.mean()}
         row |= {"difference": row["plain"] - row["reverse"]}
-        row |= dict.fromkeys(("low", "high", "p"), np.nan)
+        row |= dict.fromkeys(("low", "high", "null_low", "null_high", "p"), np.nan)
         if min(len(plain), len(other)) > 1 and part["value"].nunique() > 1:
             test = ttest_ind(plain, other, equal_var=False)
             row["low"], row["high"] = test.confidence_interval()
-            row["p"] = permutation_test(
+            dealt = permutation_test(
                 (plain, other), lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
                 vectorized=True, n_resamples=9999, rng=np.random.default_rng(seed),
-            ).pvalue  # fmt: skip
+            )  # fmt: skip
+            row["null_low"], row["null_high"] = np.quantile(dealt.null_distribution, [0.025, 0.975])
+            row["p"] = dealt.pvalue
         rows.append(row)
     return pd.DataFrame(rows)
 

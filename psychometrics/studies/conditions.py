@@ -131,6 +131,7 @@ def rates(
 CHAT_WAYS = {
     "one at a time": {},
     "letters": {"labels": "alphabetical"},
+    "JSON": {"reply": "json"},
     "all at once": {"batch_size": 100},
     "temperature 1": {"temperature": 1.0},
     "thinking first": {"think": True, "max_tokens": 96},
@@ -140,6 +141,13 @@ CHAT_WAYS = {
     "constrained, psychopath": {"constrained": True, "role": "psychopath"},
 }
 """Ways of asking in a conversation: what differs from one statement at a time, greedily."""
+
+CROSSING = {
+    "wording": ["v1", "v2", "v4"],
+    "permutations": ["given", "reversed"],
+    "role": ["default", "hero", "psychopath"],
+}
+"""What is crossed with the items where a model is asked for its options' labels."""
 
 
 def by_way(
