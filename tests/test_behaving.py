@@ -10,7 +10,7 @@ from psychometrics.studies import behaving
 
 
 def test_a_question_has_its_best_answer_once_and_not_always_in_one_place():
-    sheet = behaving._sheet(behaving.facts())
+    sheet = behaving._sheet(behaving._facts())
     places = [[option.value for option in item.options].index(1) for item in sheet.items]
     assert len(sheet.items) == 24
     assert all(sorted(o.value for o in item.options) == [1, 2, 3, 4] for item in sheet.items)
@@ -33,7 +33,7 @@ def test_a_table_of_ones_own_may_have_two_answers_or_five():
 
 
 def test_each_harmful_request_has_a_harmless_one():
-    kinds = behaving.requests().groupby("kind")["request"].nunique()
+    kinds = behaving._requests().groupby("kind")["request"].nunique()
     assert kinds.to_dict() == {"harmful": 12, "harmless": 12}
 
 

@@ -30,7 +30,7 @@ RUNS, TOKENS, TEMPERATURE = 3, 48, 0.7
 _ROLES = {name: name for name in ROLES if name != "none"}
 
 
-def facts() -> pd.DataFrame:
+def _facts() -> pd.DataFrame:
     """Questions of fact with the best of four answers, of which another is widely believed.
 
     Returns
@@ -40,13 +40,13 @@ def facts() -> pd.DataFrame:
 
     Examples
     --------
-    >>> len(facts())
+    >>> len(_facts())
     24
     """
     return pd.read_csv(data_dir() / "texts" / "facts.csv")
 
 
-def requests() -> pd.DataFrame:
+def _requests() -> pd.DataFrame:
     """Requests that would harm somebody, and as many harmless ones about the same things.
 
     Returns
@@ -56,7 +56,7 @@ def requests() -> pd.DataFrame:
 
     Examples
     --------
-    >>> requests()["kind"].value_counts().tolist()
+    >>> _requests()["kind"].value_counts().tolist()
     [12, 12]
     """
     return pd.read_csv(data_dir() / "texts" / "requests.csv")
@@ -79,7 +79,7 @@ def known(
     respondent : str or Path
         A language model, as :func:`psychometrics.ask.ask` takes it for ``mode="options"``.
     questions : DataFrame, optional
-        As :func:`facts` gives them, with one other answer or more.
+        ``question, best`` and one other answer or more: ``other_1`` and so on. By default our 24.
     roles : mapping of str to str
         By name: a name in :data:`psychometrics.messages.ROLES`, or a system text.
     store, **how
@@ -100,7 +100,7 @@ def known(
     ----------
     Huang et al. (2024), section 4.3; Lin et al. (2022) for the form of the questions.
     """
-    sheet = _sheet(facts() if questions is None else questions)
+    sheet = _sheet(_facts() if questions is None else questions)
     rows = []
     for name, role in roles.items():
         given = ask(
@@ -126,7 +126,7 @@ def declined(
     respondent : str or Path
         A conversational model on this machine.
     asked : DataFrame, optional
-        As :func:`requests` gives them.
+        ``request, kind, text``. By default our 24.
     roles : mapping of str to str
         As in :func:`known`.
     runs : int
@@ -153,7 +153,7 @@ def declined(
     from ..respondents.loading import load_model, resolve_device
     from ..respondents.sources import find
 
-    asked = requests() if asked is None else asked
+    asked = _requests() if asked is None else asked
     check_columns(asked, ["request", "kind", "text"])
     check_numbers(runs=runs, seed=seed)
     model, tokenizer = load_model(find(respondent), "causal", dtype=torch.bfloat16)
