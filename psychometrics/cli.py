@@ -32,8 +32,9 @@ Questionnaires = Annotated[
 Respondents = Annotated[
     str,
     typer.Option(
-        help='"embedded", or names, folders and hub ids with commas; for chat the names of models '
-        "at OPENAI_BASE_URL, for simulated a number."
+        help='"embedded", its families "encoders" (seconds) and "decoders" (minutes with a '
+        "questionnaire of your own), or names, folders and hub ids with commas; for chat the names "
+        "of models at OPENAI_BASE_URL, for simulated a number."
     ),
 ]
 Store = Annotated[str | None, typer.Option(help="Folder or URL of the store of answers.")]
