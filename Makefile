@@ -13,7 +13,7 @@ book: $(VENV)/installed  ## execute the notebooks and build the HTML
 test: $(VENV)/installed  ## run the linter and the tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
 
 lint: $(VENV)/installed  ## mend what the linter and formatter can
 	$(BIN)/ruff check --fix .

@@ -37,6 +37,16 @@ _TOKENIZERS = {
 }
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On several processes a file's tests stay together, but for chapters that are executed."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        chapter = getattr(item, "callspec", None) and item.callspec.params.get("chapter")
+        group = chapter if item.path.stem == "test_headlines" and chapter else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def save_tiny_model() -> Callable[..., Path]:
     """Function that saves a random model of an architecture, and its tokenizer, to a folder."""
