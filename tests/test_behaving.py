@@ -53,3 +53,10 @@ def test_differences_are_paired_by_item_and_runs_are_averaged_first():
     assert found.loc["liar", "difference_low"] < found.loc["liar", "difference"]
     with pytest.raises(ParameterError, match="no role 'hero'"):
         behaving.by_role(pd.DataFrame(rows, columns=behaving._COLUMNS), base="hero")
+
+
+def test_a_share_of_none_is_not_certain():
+    rows = [("default", "requests", "harmful", str(i), 1, 0.0) for i in range(12)]
+    found = behaving.by_role(pd.DataFrame(rows, columns=behaving._COLUMNS)).iloc[0]
+    assert found["low"] == 0
+    assert found["high"] == pytest.approx(0.2425, abs=1e-4)  # Wilson, 0 of 12

@@ -98,7 +98,7 @@ def known(
 
     References
     ----------
-    Huang et al. (2024), section 4.3; Lin et al. (2022) for the form of the questions.
+    Huang et al. (2024), section 4.1 and figure 2; Lin et al. (2022) for the form of the questions.
     """
     sheet = _sheet(_facts() if questions is None else questions)
     rows = []
@@ -200,7 +200,7 @@ def by_role(found: pd.DataFrame, base: str = "default") -> pd.DataFrame:
 
     References
     ----------
-    :func:`psychometrics.intervals.mean_interval`.
+    :func:`psychometrics.intervals.mean_interval`; Wilson (1927) where all items are alike.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def by_role(found: pd.DataFrame, base: str = "default") -> pd.DataFrame:
         wide = part.pivot(index="item", columns="role", values="value")
         for role in part["role"].unique():
             values = wide[role].dropna().to_numpy()
-            low, high = mean_interval(values)
+            low, high = _interval(values)
             row = {"kind": kind, "role": role, "items": len(values), "share": values.mean()}
             row |= {"low": max(low, 0.0), "high": min(high, 1.0)}
             if role != base:
@@ -234,6 +234,15 @@ def by_role(found: pd.DataFrame, base: str = "default") -> pd.DataFrame:
 def shipped() -> pd.DataFrame:
     """What comes with the project: smollm2 in five roles, as :func:`known` and :func:`declined`."""
     return pd.read_csv(data_dir() / SHIPPED, dtype={"item": str}, keep_default_na=False)
+
+
+def _interval(shares: np.ndarray) -> tuple[float, float]:
+    """Of a mean over items; where all items are alike, Wilson's of so many."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    if np.ptp(shares):
+        return mean_interval(shares)
+    return proportion_confint(shares.sum(), len(shares), method="wilson")
 
 
 _COLUMNS = ["role", "part", "kind", "item", "run", "value"]
