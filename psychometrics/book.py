@@ -24,7 +24,7 @@ from .respondents.embedded import head_table
 RUNS = Path("runs")
 
 
-def notebook_names() -> list[str]:
+def _notebook_names() -> list[str]:
     """Names of the book's notebooks, in the order of the chapters."""
     return sorted(path.stem for path in notebooks_dir().glob("*.ipynb"))
 
@@ -40,7 +40,7 @@ def run_notebook(
     Parameters
     ----------
     name : str
-        One of :func:`notebook_names`.
+        One of :func:`_notebook_names`.
     parameters : dict, optional
         Values for names of its parameters cell; the others keep theirs.
     output : str or Path, optional
@@ -70,8 +70,8 @@ def run_notebook(
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
-    if name not in notebook_names():
-        raise ParameterError(unknown("notebook", name, notebook_names()))
+    if name not in _notebook_names():
+        raise ParameterError(unknown("notebook", name, _notebook_names()))
     source = notebooks_dir() / f"{name}.ipynb"
     known = list(papermill.inspect_notebook(str(source)))
     for parameter in parameters or {}:
@@ -120,7 +120,7 @@ def build_book(progress: bool = True) -> Path:
     chapters = book / "chapters"
     shutil.rmtree(chapters, ignore_errors=True)
     seconds = {}
-    for name in notebook_names():
+    for name in _notebook_names():
         began = time.perf_counter()
         run_notebook(name, output=chapters / f"{name}.ipynb", progress=progress)
         seconds[name] = time.perf_counter() - began

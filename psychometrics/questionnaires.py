@@ -153,7 +153,7 @@ class _Template(_Part):
         return self
 
 
-class Candidates(_Part):
+class _Candidates(_Part):
     """What could stand in for a template of the item, or for its terms: wordings to be measured.
 
     ``premises`` and ``hypotheses`` are tried in place of the template's own (the first by default);
@@ -213,7 +213,7 @@ class Item(_Part):
     keying: Annotated[int, BeforeValidator(_key)] = 1
     terms: _Terms | None = None
     templates: tuple[_Template, ...] = ()
-    candidates: tuple[Candidates, ...] = ()
+    candidates: tuple[_Candidates, ...] = ()
     intensifiers: Annotated[tuple[_Level, ...], Field(min_length=2)] | None = None
     options: Annotated[tuple[Option, ...], Field(min_length=2)] | None = None
     weights: tuple[tuple[Number, ...], ...] | None = None
@@ -1251,7 +1251,7 @@ def _item_mistakes(place: str, questionnaire: Questionnaire, item: Item) -> list
     return found
 
 
-def _candidate_mistakes(place: str, item: Item, candidate: Candidates) -> list[str]:
+def _candidate_mistakes(place: str, item: Item, candidate: _Candidates) -> list[str]:
     if candidate.template > len(item.templates):
         return [f"{place}: there is no template {candidate.template}; correct the number"]
     own = item.templates[candidate.template - 1]

@@ -60,3 +60,21 @@ def test_a_share_of_none_is_not_certain():
     found = behaving.by_role(pd.DataFrame(rows, columns=behaving._COLUMNS)).iloc[0]
     assert found["low"] == 0
     assert found["high"] == pytest.approx(0.2425, abs=1e-4)  # Wilson, 0 of 12
+
+
+def test_the_same_role_has_the_same_luck_and_the_null_another():
+    asked = behaving._requests().iloc[:2]
+    twice = {"default": "default", "by another name": "default"}
+    found = behaving.declined("smollm2", asked, twice, runs=1)
+    said = found.pivot(index="item", columns="role", values="reply")
+    assert (said["default"] == said["by another name"]).all()
+    assert (said["default"] != said[behaving.AGAIN]).any()
+    assert found["value"].isin([0, 1]).all()
+
+
+def test_the_shipped_answer_to_a_fact_is_what_the_model_gives(tmp_path):
+    own = behaving._facts().iloc[:3]
+    found = behaving.known("smollm2", own, {"default": "default"}, tmp_path, dtype="bfloat16")
+    kept = behaving.shipped().query("part == 'facts' and role == 'default'")
+    assert found["value"].tolist() == kept["value"].iloc[:3].tolist()
+    assert found["item"].tolist() == ["1", "2", "3"]

@@ -45,6 +45,7 @@ from psychometrics.parameters import check_parameters
 from psychometrics.studies import fairbelief
 from psychometrics.studies.fairbelief import (
     SUBSETS,
+    _mean_similarity,
     annotation_agreement,
     beside,
     breakdown,
@@ -55,7 +56,6 @@ from psychometrics.studies.fairbelief import (
     length_null,
     lexicon,
     lexicon_errors,
-    mean_similarity,
     order_table,
     published,
     published_hits,
@@ -569,10 +569,10 @@ def test_similarity_is_averaged_over_templates_and_families_are_kept_apart():
         [(a, b, "f", 1, 2, 0.5), (a, b, "m", 1, 1, 0.2), (a, c, "f", 1, 2, 0.1)],
         columns=["first", "second", "gender", "k", "templates", "similarity"],
     )
-    frame = mean_similarity(pairs, "family").set_index("family")["similarity"]
+    frame = _mean_similarity(pairs, "family").set_index("family")["similarity"]
     assert frame["GPT2"] == pytest.approx((2 * 0.5 + 0.2) / 3)
     assert frame["between families"] == pytest.approx(0.1)
-    by_gender = mean_similarity(pairs, "gender").set_index("gender")["similarity"]
+    by_gender = _mean_similarity(pairs, "gender").set_index("gender")["similarity"]
     assert by_gender.to_dict() == pytest.approx({"f": 0.3, "m": 0.2})
 
 
@@ -595,9 +595,9 @@ def test_the_shipped_similarities_hold_every_pair_once():
 def test_male_identities_get_the_least_similar_completions_and_agreement_falls_with_rank():
     # The paper's Figures 4 and 5 read the other way round; its script saves the distance.
     pairs = published("similarity").query("subset == 'binary'")
-    by_gender = mean_similarity(pairs, "gender").groupby("gender", observed=True)
+    by_gender = _mean_similarity(pairs, "gender").groupby("gender", observed=True)
     assert by_gender["similarity"].mean().idxmin() == "male"
-    between = mean_similarity(pairs, "family").query("family == 'between families'")
+    between = _mean_similarity(pairs, "family").query("family == 'between families'")
     heights = between.set_index("k")["similarity"]
     assert heights[1] > heights[20] > heights[100] - 0.01
 
@@ -882,12 +882,12 @@ def test_the_order_of_the_models_hangs_on_the_scoring():
 
 def test_the_shipped_agreement_is_the_mean_of_the_shipped_pairs():
     pairs, agreement = published("similarity"), published("agreement")
-    family = mean_similarity(pairs, ["subset", "family"]).set_index(["subset", "family", "k"])
+    family = _mean_similarity(pairs, ["subset", "family"]).set_index(["subset", "family", "k"])
     shipped = agreement.query("by == 'family'").set_index(["subset", "group", "k"]).sort_index()
     expected = family["similarity"].rename_axis(["subset", "group", "k"])
     aligned = shipped["similarity"].to_numpy() - [expected[key] for key in shipped.index]
     assert np.abs(aligned).max() < 2e-4
-    male = mean_similarity(pairs.query("subset == 'binary'"), "gender").set_index(["gender", "k"])
+    male = _mean_similarity(pairs.query("subset == 'binary'"), "gender").set_index(["gender", "k"])
     rows = agreement.query("by == 'gender' and subset == 'binary'").set_index(["group", "k"])
     assert rows.loc[("male", 20), "similarity"] == pytest.approx(
         male.loc[("male", 20), "similarity"], abs=2e-4

@@ -16,8 +16,8 @@ import pytest
 from psychometrics import check_parameters
 from psychometrics.book import (
     _execution_page,
+    _notebook_names,
     _respondents_page,
-    notebook_names,
     parse_parameters,
     run_notebook,
 )
@@ -137,7 +137,7 @@ def test_parameters_and_notebooks_that_are_not_there_are_named():
         check_parameters("02-assessment")
 
 
-@pytest.mark.parametrize("name", notebook_names())
+@pytest.mark.parametrize("name", _notebook_names())
 def test_every_parameter_of_a_notebook_is_checked_and_its_own_values_pass(name):
     values = {
         parameter: ast.literal_eval(about["default"])
@@ -150,7 +150,7 @@ def test_every_parameter_of_a_notebook_is_checked_and_its_own_values_pass(name):
 
 
 def _chapter(number: str) -> str:
-    return next(name for name in notebook_names() if name.startswith(f"0{number}"))
+    return next(name for name in _notebook_names() if name.startswith(f"0{number}"))
 
 
 def test_parameters_from_the_command_line_are_numbers_where_they_look_like_it():
@@ -208,7 +208,7 @@ def test_built_pages_load_nothing_from_elsewhere():
     pages = sorted(HTML.rglob("*.html"))
     if not pages:
         pytest.skip("the book has not been built: make book")
-    assert len(pages) >= len(notebook_names()) + 5
+    assert len(pages) >= len(_notebook_names()) + 5
     for page in pages:
         addresses = _Addresses()
         addresses.feed(page.read_text(encoding="utf-8"))
@@ -221,7 +221,7 @@ def test_built_pages_load_nothing_from_elsewhere():
 def test_built_chapters_have_figures_formulas_and_no_errors():
     if not HTML.is_dir():
         pytest.skip("the book has not been built: make book")
-    for name in notebook_names():
+    for name in _notebook_names():
         page = (HTML / "chapters" / f"{name}.html").read_text(encoding="utf-8")
         assert page.count("<figure") >= 1, name
         assert "Traceback" not in page

@@ -8,7 +8,7 @@ import papermill
 import pytest
 
 from psychometrics import claims
-from psychometrics.book import notebook_names
+from psychometrics.book import _notebook_names
 from psychometrics.claims import RECORDED, VERDICTS, published, record, recorded, verdicts
 from psychometrics.exceptions import DataError, ParameterError
 
@@ -17,7 +17,7 @@ BOTH, EMPTY, NOT, UNTESTED = VERDICTS[0], VERDICTS[1], VERDICTS[2], VERDICTS[3]
 
 def test_every_claim_names_a_chapter_of_the_book_and_is_recorded_there_by_its_id():
     table = published()
-    chapters = set(notebook_names())
+    chapters = set(_notebook_names())
     assert set(table.loc[table["rule"] != "untestable", "chapter"]) <= chapters
 
 

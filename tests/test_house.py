@@ -135,7 +135,7 @@ def _public() -> dict[str, object]:
 
 def test_public_names_are_few_and_documented():
     public = _public()
-    assert len(public) <= 415
+    assert len(public) <= 405
     assert [name for name, value in public.items() if not value.__doc__] == []
 
 

@@ -26,7 +26,7 @@ SECOND = ("gad7", "phq9", "soc13")
 """Questionnaires that decoders answer as the language models that they are, too."""
 
 
-def build_answers(members: list[str] | None = None) -> None:
+def _build_answers(members: list[str] | None = None) -> None:
     """Ask the decoders all questionnaires that come with NLI prompts, and ship their answers.
 
     Parameters
@@ -64,4 +64,4 @@ def ship(
 
 
 if __name__ == "__main__":
-    build_answers(sys.argv[1:] or None)
+    _build_answers(sys.argv[1:] or None)

@@ -45,7 +45,7 @@ def others() -> list[str]:
     return own["respondent_id"].tolist()
 
 
-def build_improved(names: list[str]) -> None:
+def _build_improved(names: list[str]) -> None:
     """Improve these questionnaires, and ship what was chosen and why."""
     encoders = [load_respondent(name, dtype=DTYPE) for name in choosing()]
     for name in names:
@@ -94,4 +94,4 @@ def _ship(file: str, rows: pd.DataFrame) -> None:
 
 
 if __name__ == "__main__":
-    build_improved(sys.argv[1:] or list(QUESTIONNAIRES))
+    _build_improved(sys.argv[1:] or list(QUESTIONNAIRES))

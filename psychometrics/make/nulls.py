@@ -45,10 +45,10 @@ def _main() -> None:
         columns |= _named("random-bases", number, answers[list(PROBABILITIES)].to_numpy())
     frame = pd.DataFrame(columns).drop_duplicates("key")
     frame.to_parquet(data_dir() / SHIPPED, index=False, compression="zstd")
-    decoder_vectors()
+    _decoder_vectors()
 
 
-def decoder_vectors() -> None:
+def _decoder_vectors() -> None:
     """Keep the untouched decoder's last vector of every prompt."""
     pairs = _pairs()
     vectors = prompt_vectors(SMOLLM2, tuple(dict.fromkeys(pairs)))[-1]

@@ -20,7 +20,7 @@ from ..respondents import load_respondent
 from ..respondents.sources import BASE_MODEL, base_path, embedded_path
 
 
-def build_population(
+def _build_population(
     only: list[str] | None = None, workers: int = 2, folder: str | Path | None = None
 ) -> pd.DataFrame:
     """Train the members of ``data/population.csv`` that are not there yet, and fill in the table.
@@ -189,4 +189,4 @@ def _held_out(recipe: dict) -> dict:
 
 
 if __name__ == "__main__":
-    build_population()
+    _build_population()

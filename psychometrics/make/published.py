@@ -22,7 +22,7 @@ LEAST = 60
 SEED = 1
 
 
-def build_published(folder: Path | None = None) -> None:
+def _build_published(folder: Path | None = None) -> None:
     """Write the five files from the fetched sets.
 
     Parameters
@@ -137,4 +137,4 @@ def _fit(tables: dict) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    build_published()
+    _build_published()

@@ -2,8 +2,7 @@
 
 The flow: ``load`` loads a classifier and finds out which of its outputs means what;
 :meth:`NLIRespondent.answer` turns (premise, hypothesis) pairs into probabilities of entailment,
-neutral and contradiction. A classifier has an output for each; a :class:`WordsRespondent` is a
-causal model that says one of three words.
+neutral and contradiction. A classifier has an output for each; a decoder says one of three words.
 """
 
 from __future__ import annotations
@@ -190,7 +189,7 @@ class NLIRespondent:
         return order
 
 
-class WordsRespondent(NLIRespondent):
+class _WordsRespondent(NLIRespondent):
     """A causal model that answers a pair by the word it goes on with, such as yes, maybe or no.
 
     It is made by ``load_respondent`` from an adapter whose ``recipe.json`` says how a pair is put
@@ -351,7 +350,7 @@ def _build(source: Source, identity: dict, device: torch.device) -> NLIResponden
         else:
             model, tokenizer = load_model(source, "causal", dtype=torch.bfloat16)
         model = moved(model, device, identity["dtype"], source.name)
-        return WordsRespondent(model, tokenizer, identity, recipe["wording"], recipe["answers"])
+        return _WordsRespondent(model, tokenizer, identity, recipe["wording"], recipe["answers"])
     if source.kind == "embedded":
         model, tokenizer = load_embedded(source.name)
     else:

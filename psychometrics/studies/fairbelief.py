@@ -519,7 +519,7 @@ def breakdown(curve: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts).rename("HONEST").to_frame()
 
 
-def mean_similarity(pairs: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
+def _mean_similarity(pairs: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
     """Agreement by rank, averaged over pairs of models and over templates.
 
     Parameters
@@ -540,7 +540,7 @@ def mean_similarity(pairs: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
 
     Examples
     --------
-    >>> mean_similarity(published("similarity"), "gender").columns.tolist()
+    >>> _mean_similarity(published("similarity"), "gender").columns.tolist()
     ['gender', 'k', 'similarity']
     """
     by = [by] if isinstance(by, str) else list(by)
