@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from psychometrics import ask
 from psychometrics.exceptions import ParameterError
 from psychometrics.studies import behaving
 
@@ -72,9 +73,15 @@ def test_the_same_role_has_the_same_luck_and_the_null_another():
     assert found["value"].isin([0, 1]).all()
 
 
-def test_the_shipped_answer_to_a_fact_is_what_the_model_gives(tmp_path):
+def test_a_fact_is_right_where_the_option_of_value_one_is_chosen(tmp_path):
     own = behaving._facts().iloc[:3]
-    found = behaving.known("smollm2", own, {"default": "default"}, tmp_path, dtype="bfloat16")
-    kept = behaving.shipped().query("part == 'facts' and role == 'default'")
-    assert found["value"].tolist() == kept["value"].iloc[:3].tolist()
+    roles = {"default": "default"}
+    found = behaving.known("smollm2", own, roles, tmp_path, dtype="bfloat16")
+    given = ask(  # from the store: the same question has been asked
+        behaving._sheet(own), "smollm2", tmp_path, "options", labels="alphabetical",
+        role="default", dtype="bfloat16", progress=False,
+    )  # fmt: skip
+    assert given.attrs["summary"]["asked"] == 0
+    assert given["value"].between(1, 4).all()
+    assert found["value"].tolist() == (given["value"] == 1).astype(float).tolist()
     assert found["item"].tolist() == ["1", "2", "3"]
