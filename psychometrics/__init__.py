@@ -26,6 +26,7 @@ _DOOR = {
     "null_distribution": "nulls",
     "population": "population",
     "population_table": "population",
+    "readable_names": "population",
     "prompts": "prompts",
     "pss": "scoring",
     "questionnaire_names": "questionnaires",

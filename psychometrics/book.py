@@ -62,10 +62,10 @@ def run_notebook(
 
     Examples
     --------
-    >>> run_notebook("02-assessment", {"questionaire": "phq9"})
+    >>> run_notebook("03-assessment", {"questionaire": "phq9"})
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: 02-assessment: There is no parameter 'questionaire' ...
+    psychometrics.exceptions.ParameterError: 03-assessment: There is no parameter 'questionaire' ...
     """
     import papermill
     from papermill.exceptions import PapermillExecutionError
@@ -172,7 +172,7 @@ def glued(chapter: str, folder: str | Path = "book") -> dict[str, object]:
     Parameters
     ----------
     chapter : str
-        Its name, such as ``"03-validity"``.
+        Its name, such as ``"04-validity"``.
     folder : str or Path
         Where the executed copy is; ``"book"`` is where :func:`build_book` puts it.
 
@@ -188,10 +188,10 @@ def glued(chapter: str, folder: str | Path = "book") -> dict[str, object]:
 
     Examples
     --------
-    >>> glued("03-validity", "a-folder-without-notebooks")
+    >>> glued("04-validity", "a-folder-without-notebooks")
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: 03-validity was not executed: run `psychometrics book`.
+    psychometrics.exceptions.ParameterError: 04-validity was not executed: run `psychometrics book`.
     """
     folder = book_dir() / "chapters" if folder == "book" else Path(folder)
     path = folder / f"{chapter}.ipynb"

@@ -318,7 +318,7 @@ def listed(table: pd.DataFrame) -> str:
     --------
     >>> row = {"claim": "It rises.", "place": "table 1", "published": 0.5, "value": 0.4,
     ...     "low": 0.1, "high": 0.7, "null": 0.0, "null_low": -0.2, "null_high": 0.2,
-    ...     "chapter": "03-validity", "reason": "", "rule": "above", "verdict": VERDICTS[0]}
+    ...     "chapter": "04-validity", "reason": "", "rule": "above", "verdict": VERDICTS[0]}
     >>> "#claim-a" in listed(pd.DataFrame([row], index=["a"]))
     True
     """

@@ -186,7 +186,7 @@ def _fetch_model() -> None:
 
 @app.command("run")
 def _run(
-    notebook: Annotated[str, typer.Argument(help="A notebook's name, such as 02-assessment.")],
+    notebook: Annotated[str, typer.Argument(help="A notebook's name, such as 03-assessment.")],
     parameter: Annotated[
         list[str] | None, typer.Option("--parameter", "-p", help="name=value; may be repeated.")
     ] = None,

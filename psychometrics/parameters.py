@@ -24,7 +24,7 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
     Parameters
     ----------
     notebook : str
-        Its name, such as ``"02-assessment"``.
+        Its name, such as ``"03-assessment"``.
     values : dict, optional
         Values by name; by default those of the notebook that is running. Names that are left out
         are not looked at.
@@ -38,7 +38,7 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
 
     Examples
     --------
-    >>> check_parameters("02-assessment", {"score": "entailed"})
+    >>> check_parameters("03-assessment", {"score": "entailed"})
     Traceback (most recent call last):
         ...
     psychometrics.exceptions.ParameterError: score must be one of entailment, contrast, got ...
@@ -168,7 +168,7 @@ class _Scored(_Chapter):
 
 
 class _PromptDesign(_Scored):
-    """Chapter 1."""
+    """Chapter 2."""
 
     questionnaire: QuestionnaireName | None = None
     item: _whole(1) = 1
@@ -190,7 +190,7 @@ class _PromptDesign(_Scored):
 
 
 class _Assessment(_PromptDesign):
-    """Chapter 2."""
+    """Chapter 3."""
 
     respondent: Text = "first"
 
@@ -203,7 +203,7 @@ class _Assessment(_PromptDesign):
 
 
 class _Validity(_Scored):
-    """Chapter 3."""
+    """Chapter 4."""
 
     encoder: Text = "embedded"
     acceptability_model: Text = "embedded"
@@ -213,7 +213,7 @@ class _Validity(_Scored):
 
 
 class _Interventions(_Scored):
-    """Chapter 4."""
+    """Chapter 5."""
 
     models: _whole(1) = 7
     live: _whole(0) = 1
@@ -238,7 +238,7 @@ class _Interventions(_Scored):
 
 
 class _Items(_Chapter):
-    """Chapter 5."""
+    """Chapter 6."""
 
     category: _one_of(*diagnostic.CATEGORIES) = "MN"
     respondents: Text = "committed"
@@ -255,7 +255,7 @@ class _Items(_Chapter):
 
 
 class _Beliefs(_Chapter):
-    """Chapter 6."""
+    """Chapter 8."""
 
     scoring: _one_of("published", "words", "lexicon", "sifted", "unnamed") = "unnamed"
     text: _one_of("auto", "fetch", "none") = "auto"
@@ -283,7 +283,7 @@ class _Beliefs(_Chapter):
 
 
 class _SelfReport(_Chapter):
-    """Chapter 7."""
+    """Chapter 9."""
 
     respondent: Text | None = None
     population: Text | None = None
@@ -305,7 +305,7 @@ class _SelfReport(_Chapter):
 
 
 class _WaysOfAsking(_Chapter):
-    """Chapter 8."""
+    """Chapter 11."""
 
     questionnaire: QuestionnaireName | None = None
     compass: QuestionnaireName | None = None
@@ -339,7 +339,7 @@ class _WaysOfAsking(_Chapter):
 
 
 class _Published(_Page):
-    """Chapter 9."""
+    """Chapter 12."""
 
     draws: _whole(20) = 200
     seed: _whole(0) = 1
@@ -352,16 +352,16 @@ class _Scorecard(_Page):
 
 
 CHAPTERS: dict[str, type[_Page]] = {
-    "01-prompt-design": _PromptDesign,
-    "02-assessment": _Assessment,
-    "03-validity": _Validity,
-    "04-interventions": _Interventions,
-    "05-items": _Items,
-    "06-beliefs": _Beliefs,
-    "07-self-report": _SelfReport,
-    "08-ways-of-asking": _WaysOfAsking,
-    "09-published-answers": _Published,
-    "10-scorecard": _Scorecard,
-    "11-finding": _Scorecard,
+    "02-prompt-design": _PromptDesign,
+    "03-assessment": _Assessment,
+    "04-validity": _Validity,
+    "05-interventions": _Interventions,
+    "06-items": _Items,
+    "08-beliefs": _Beliefs,
+    "09-self-report": _SelfReport,
+    "11-ways-of-asking": _WaysOfAsking,
+    "12-published-answers": _Published,
+    "14-scorecard": _Scorecard,
+    "13-finding": _Scorecard,
 }
 """The model of each notebook's parameters, by its name."""

@@ -7,6 +7,8 @@ adapters and a head on MiniLM, decoders adapters on SmolLM2 that answer by a wor
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 
 from .exceptions import RespondentError
@@ -58,6 +60,48 @@ def population(name: str = "embedded") -> list[str]:
     if not names:
         raise RespondentError("The population has no respondents: name at least one.")
     return names
+
+
+def readable_names(names: Iterable[str]) -> dict[str, str]:
+    """What respondents are called in figures: family, pairs of what data, what is special.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of respondents; those that do not come with the project keep their name, folders
+        their last part.
+
+    Returns
+    -------
+    dict
+        From each name to the one to show. No two are equal: a seed is added where it decides.
+
+    Examples
+    --------
+    >>> readable_names(["minilm-both-l6-s1", "smol-mnli6k-d22-r10-s4"])
+    {'minilm-both-l6-s1': 'MiniLM, 36k MNLI+SNLI', 'smol-mnli6k-d22-r10-s4': 'SmolLM2, 6k MNLI, ...
+    """
+    table = population_table().set_index("respondent_id")
+    full = table.groupby("family")["layers"].max()
+    shown = {}
+    for name in dict.fromkeys(names):
+        if name not in table.index:
+            shown[name] = name.rstrip("/").rpartition("/")[2] or name
+            continue
+        row = table.loc[name]
+        pairs = f"{row['pairs'] / 1000:.0f}k" if row["pairs"] >= 3000 else f"{row['pairs']:.0f}"
+        parts = [row["family"], f"{pairs} {row['data'].upper()}"]
+        parts += [row["genre"]] if isinstance(row["genre"], str) else []
+        parts += ["frozen"] if row["tuning"] == "frozen" else []
+        parts += [f"{row['layers']:.0f} layers"] if row["layers"] < full[row["family"]] else []
+        shown[name] = ", ".join(parts)
+    twice = {label for label in shown.values() if list(shown.values()).count(label) > 1}
+    return {
+        name: f"{label} ({name.rpartition('-')[2] if name in table.index else name})"
+        if label in twice
+        else label
+        for name, label in shown.items()
+    }
 
 
 def untouched_bases(names: list[str]) -> dict[str, list]:

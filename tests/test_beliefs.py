@@ -759,7 +759,7 @@ def test_the_text_can_be_left_aside_where_it_is_at_hand():
 )
 def test_a_wrong_parameter_of_the_chapter_is_refused_in_one_sentence(wrong, error, message):
     with pytest.raises(error, match=message):
-        check_parameters("06-beliefs", wrong)
+        check_parameters("08-beliefs", wrong)
 
 
 def test_the_projects_own_templates_treat_all_groups_alike():

@@ -37,7 +37,7 @@ def test_shares_of_a_theme_are_those_of_the_shipped_bits():
     assert (row["templates"], they.sum()) == (705, 15)
     known = claims.published().loc[found.index]
     assert (known["rule"] == "above").all()
-    assert (known["chapter"] == "06-beliefs").all()
+    assert (known["chapter"] == "08-beliefs").all()
 
 
 def test_a_question_of_ones_own_may_be_about_a_scoring():

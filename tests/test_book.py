@@ -37,7 +37,7 @@ def _text(path) -> str:
     return "\n".join("".join(part) for part in shown)
 
 
-@pytest.mark.parametrize("name", ["01-prompt-design", "02-assessment"])
+@pytest.mark.parametrize("name", ["02-prompt-design", "03-assessment"])
 def test_a_notebook_runs_on_another_questionnaire_and_a_users_own_model(
     name, tmp_path, tiny_model, monkeypatch
 ):
@@ -61,7 +61,7 @@ def test_a_notebook_runs_on_another_questionnaire_and_a_users_own_model(
 
 
 def test_papermill_alone_stops_at_a_wrong_name_before_a_model_loads(tmp_path):
-    command = [sys.executable, "-m", "papermill", str(notebooks_dir() / "02-assessment.ipynb")]
+    command = [sys.executable, "-m", "papermill", str(notebooks_dir() / "03-assessment.ipynb")]
     command += [str(tmp_path / "out.ipynb"), "-p", "questionaire", "phq9"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode
@@ -70,18 +70,18 @@ def test_papermill_alone_stops_at_a_wrong_name_before_a_model_loads(tmp_path):
 
 def test_a_wrong_value_stops_with_one_sentence_before_a_model_loads(tmp_path):
     with pytest.raises(PsychometricsError) as error:
-        run_notebook("02-assessment", {"score": "neutral"}, tmp_path / "o.ipynb", progress=False)
+        run_notebook("03-assessment", {"score": "neutral"}, tmp_path / "o.ipynb", progress=False)
     assert str(error.value) == (
-        "02-assessment, ParameterError: score must be one of entailment, contrast, got 'neutral'."
+        "03-assessment, ParameterError: score must be one of entailment, contrast, got 'neutral'."
     )
 
 
 def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
     began = time.perf_counter()
-    with pytest.raises(ParameterError, match=r"did you mean '02-assessment'\?"):
+    with pytest.raises(ParameterError, match=r"did you mean '03-assessment'\?"):
         run_notebook("02-assesment", output=tmp_path / "o.ipynb")
     with pytest.raises(ParameterError, match=r"no parameter 'temprature' \(did you mean 'temperat"):
-        run_notebook("02-assessment", {"temprature": 2}, tmp_path / "o.ipynb")
+        run_notebook("03-assessment", {"temprature": 2}, tmp_path / "o.ipynb")
     assert not list(tmp_path.iterdir())
     assert time.perf_counter() - began < 10
 
@@ -89,36 +89,64 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
 @pytest.mark.parametrize(
     ("chapter", "values", "said"),
     [
-        ("1", {"questionnaire": "gad"}, r"did you mean 'gad7'\?"),
-        ("1", {"questionnaire": 7}, "questionnaire must be text, got 7"),
-        ("1", {"questionnaire": "gad7", "item": 8}, "item must be a whole number from 1 to 7"),
-        ("1", {"questionnaire": "gad7", "item": True}, "item must be a whole number from 1, got T"),
-        ("1", {"questionnaire": "bfi"}, "item 1 of bfi has no template: name another"),
-        ("2", {"respondents": "nobody-here"}, "nobody-here"),
-        ("2", {"respondents": " , "}, "name at least one"),
+        ("prompt-design", {"questionnaire": "gad"}, r"did you mean 'gad7'\?"),
+        ("prompt-design", {"questionnaire": 7}, "questionnaire must be text, got 7"),
         (
-            "2",
+            "prompt-design",
+            {"questionnaire": "gad7", "item": 8},
+            "item must be a whole number from 1 to 7",
+        ),
+        (
+            "prompt-design",
+            {"questionnaire": "gad7", "item": True},
+            "item must be a whole number from 1, got T",
+        ),
+        ("prompt-design", {"questionnaire": "bfi"}, "item 1 of bfi has no template: name another"),
+        ("assessment", {"respondents": "nobody-here"}, "nobody-here"),
+        ("assessment", {"respondents": " , "}, "name at least one"),
+        (
+            "assessment",
             {"respondents": "minilm-mnli-l6-s2", "respondent": "minilm"},
             "There is no respondent 'minilm': it must be one of first, minilm-mnli-l6-s2",
         ),
-        ("2", {"temperature": 0}, "temperature must be a positive number, got 0"),
-        ("2", {"temperature": "hot"}, "temperature must be a positive number, got 'hot'"),
-        ("2", {"temperature": float("nan")}, "temperature must be a positive number, got nan"),
-        ("3", {"dtype": "float16"}, "dtype must be one of auto, float32, bfloat16"),
-        ("3", {"seed": -1}, "seed must be a whole number from 0"),
-        ("3", {"n_resamples": 0}, "n_resamples must be a whole number from 1, got 0"),
-        ("4", {"models": 2, "live": 3}, "live must be a whole number from 0 to models, got 3"),
-        ("4", {"generator": "./nowhere"}, "nowhere"),
-        ("4", {"lr": "fast"}, "lr must be a positive number, got 'fast'"),
-        ("5", {"respondents": "nobody-here"}, "nobody-here"),
-        ("6", {"group": "shoe size"}, "group must be a column of the templates"),
-        ("7", {"level": 1}, "level must be a number between 0 and 1, got 1"),
-        ("7", {"respondent": "nobody-here"}, "nobody-here"),
-        ("8", {"questionnaire": "gad7"}, "gad7 has no reverse-keyed items"),
-        ("8", {"compass": "gad7"}, "compass must have two categories, and gad7 has not"),
-        ("8", {"chat_model": "some-model"}, "There is no chat endpoint: set OPENAI_BASE_URL"),
-        ("8", {"language_model": "./nowhere"}, "nowhere"),
-        ("8", {"people": 3, "runs": 1}, "people must be .* from 4, got 3.\nruns must be .* from 2"),
+        ("assessment", {"temperature": 0}, "temperature must be a positive number, got 0"),
+        ("assessment", {"temperature": "hot"}, "temperature must be a positive number, got 'hot'"),
+        (
+            "assessment",
+            {"temperature": float("nan")},
+            "temperature must be a positive number, got nan",
+        ),
+        ("validity", {"dtype": "float16"}, "dtype must be one of auto, float32, bfloat16"),
+        ("validity", {"seed": -1}, "seed must be a whole number from 0"),
+        ("validity", {"n_resamples": 0}, "n_resamples must be a whole number from 1, got 0"),
+        (
+            "interventions",
+            {"models": 2, "live": 3},
+            "live must be a whole number from 0 to models, got 3",
+        ),
+        ("interventions", {"generator": "./nowhere"}, "nowhere"),
+        ("interventions", {"lr": "fast"}, "lr must be a positive number, got 'fast'"),
+        ("items", {"respondents": "nobody-here"}, "nobody-here"),
+        ("beliefs", {"group": "shoe size"}, "group must be a column of the templates"),
+        ("self-report", {"level": 1}, "level must be a number between 0 and 1, got 1"),
+        ("self-report", {"respondent": "nobody-here"}, "nobody-here"),
+        ("ways-of-asking", {"questionnaire": "gad7"}, "gad7 has no reverse-keyed items"),
+        (
+            "ways-of-asking",
+            {"compass": "gad7"},
+            "compass must have two categories, and gad7 has not",
+        ),
+        (
+            "ways-of-asking",
+            {"chat_model": "some-model"},
+            "There is no chat endpoint: set OPENAI_BASE_URL",
+        ),
+        ("ways-of-asking", {"language_model": "./nowhere"}, "nowhere"),
+        (
+            "ways-of-asking",
+            {"people": 3, "runs": 1},
+            "people must be .* from 4, got 3.\nruns must be .* from 2",
+        ),
     ],
 )
 def test_impossible_parameters_are_named(chapter, values, said, monkeypatch):
@@ -130,11 +158,11 @@ def test_impossible_parameters_are_named(chapter, values, said, monkeypatch):
 
 def test_parameters_and_notebooks_that_are_not_there_are_named():
     with pytest.raises(ParameterError, match=r"no parameter 'sede' \(did you mean 'seed'\?\)"):
-        check_parameters("02-assessment", {"sede": 1})
-    with pytest.raises(ParameterError, match=r"did you mean '02-assessment'\?"):
+        check_parameters("03-assessment", {"sede": 1})
+    with pytest.raises(ParameterError, match=r"did you mean '03-assessment'\?"):
         check_parameters("02-assesment", {})
     with pytest.raises(ParameterError, match="No notebook is running: give the values"):
-        check_parameters("02-assessment")
+        check_parameters("03-assessment")
 
 
 @pytest.mark.parametrize("name", _notebook_names())
@@ -149,8 +177,8 @@ def test_every_parameter_of_a_notebook_is_checked_and_its_own_values_pass(name):
     assert set(values) == set(CHAPTERS[name].model_fields)
 
 
-def _chapter(number: str) -> str:
-    return next(name for name in _notebook_names() if name.startswith(f"0{number}"))
+def _chapter(subject: str) -> str:
+    return next(name for name in _notebook_names() if name[3:] == subject)
 
 
 def test_parameters_from_the_command_line_are_numbers_where_they_look_like_it():
@@ -178,8 +206,8 @@ def test_each_respondent_has_a_datasheet_with_its_accuracy_and_what_it_is_unfit_
 
 
 def test_the_execution_page_tells_times_versions_and_who_answered():
-    page = _execution_page({"01-prompt-design": 12.3})
-    assert "| [01-prompt-design](chapters/01-prompt-design.ipynb) | 12 |" in page
+    page = _execution_page({"02-prompt-design": 12.3})
+    assert "| [02-prompt-design](chapters/02-prompt-design.ipynb) | 12 |" in page
     assert "embedded population of" in page
     assert re.search(r"\| torch \| 2\.\d+", page)
 

@@ -442,7 +442,7 @@ def test_log_odds_of_label_givers_follow_their_rasch_difficulties():
 )
 def test_parameters_are_checked_before_anything_is_computed(given, said):
     with pytest.raises(PsychometricsError, match=said):
-        check_parameters("05-items", given)
+        check_parameters("06-items", given)
 
 
 def survey() -> pd.DataFrame:

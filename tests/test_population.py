@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+import psychometrics as pm
 from psychometrics import ask, data, load_questionnaire, load_respondent, prompts
 from psychometrics.exceptions import RespondentError
 from psychometrics.make.decoders import WORDINGS
@@ -143,3 +144,13 @@ def test_an_unknown_member_is_refused():
     assert embedded_path("nobody") is None
     with pytest.raises(RespondentError, match="no 'nobody': see `psychometrics population`"):
         load_embedded("nobody")
+
+
+def test_every_member_has_a_readable_name_of_its_own_and_others_keep_theirs():
+    members = pm.population_table()["respondent_id"]
+    shown = pm.readable_names([*members, "./here/mine", "there/mine", "gpt-x"])
+    assert len(set(shown.values())) == len(shown)
+    assert shown["minilm-both33-telephone-l6-s5"] == "MiniLM, 12k MNLI+SNLI, telephone"
+    assert shown["smol-mnli1500-r2-s9"] == "SmolLM2, 1500 MNLI"
+    assert shown["gpt-x"] == "gpt-x"
+    assert shown["./here/mine"] == "mine (./here/mine)"

@@ -1,4 +1,4 @@
-"""Measures the studies of chapter 4 anew: ``python -m psychometrics.make.interventions [part]``.
+"""Measures the studies of chapter 5 anew: ``python -m psychometrics.make.interventions [part]``.
 
 ``scales`` makes ``data/interventions.csv``: ``run`` is the digest of all that determines a run;
 epoch 0 belongs to no arm. ``talk`` makes ``data/interventions_talk.csv`` and

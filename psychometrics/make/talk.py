@@ -1,4 +1,4 @@
-"""Asks the conversational model for chapters 7 and 8: ``python -m psychometrics.make.talk``.
+"""Asks the conversational model for chapters 9 to 11: ``python -m psychometrics.make.talk``.
 
 Into ``data/answers``, without texts other than the model's own replies. What is there already is
 not asked again. The thirteen scales' items come from the mirror or are downloaded.
