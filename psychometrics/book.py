@@ -166,6 +166,36 @@ def glue(**values: object) -> None:
         )
 
 
+def p_text(p: float) -> str:
+    """A p value as the American Psychological Association writes it.
+
+    Parameters
+    ----------
+    p : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+        Three decimals without the zero before the point; below .001 only that it is below; a dash
+        where there is no p.
+
+    References
+    ----------
+    Publication manual of the American Psychological Association (7th ed., 2020), section 6.36.
+
+    Examples
+    --------
+    >>> [p_text(p) for p in (0.0002, 0.034, 0.9996, float("nan"))]
+    ['< .001', '.034', '> .999', '–']
+    """
+    if math.isnan(p):
+        return "–"
+    if p < 0.001:
+        return "< .001"
+    return "> .999" if p > 0.999 else f"{p:.3f}".removeprefix("0")
+
+
 def glued(chapter: str, folder: str | Path = "book") -> dict[str, object]:
     """What an executed chapter has kept for its prose by :func:`glue`.
 

@@ -1,0 +1,5 @@
+"""placeholder"""
+
+
+def setup(app):
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,70 @@
+/* What overflows says so and can be scrolled by keyboard; folded code opens for no printer. */
+(function () {
+  "use strict";
+  const WIDE = ".table-region, div.highlight pre, div.math, pre.literal-block, .table-wrapper";
+
+  function wrapTables() {
+    for (const table of document.querySelectorAll(".bd-article table")) {
+      if (table.closest(".table-region, .highlight, .hlist")) continue;
+      const region = document.createElement("div");
+      region.className = "table-region";
+      table.replaceWith(region);
+      region.append(table);
+    }
+  }
+
+  function name(element) {
+    if (element.dataset.label) return element.dataset.label;
+    if (element.matches("pre")) return element.closest(".output") ? "Output" : "Code";
+    return element.matches("div.math") ? "Formula" : "Table";
+  }
+
+  function cue(element) {
+    const wide = element.scrollWidth > element.clientWidth + 2;
+    element.classList.toggle("scrolls", wide);
+    if (wide) {
+      element.tabIndex = 0;
+      element.setAttribute("role", "region");
+      element.setAttribute("aria-label", name(element));
+    } else {
+      for (const attribute of ["tabindex", "role", "aria-label"]) element.removeAttribute(attribute);
+    }
+    let note = element.nextElementSibling;
+    if (!note || !note.classList.contains("scroll-note")) {
+      if (!wide) return;
+      note = document.createElement("p");
+      note.className = "scroll-note";
+      note.textContent = "goes on to the right →";
+      element.after(note);
+    }
+    const end = element.scrollLeft + element.clientWidth >= element.scrollWidth - 2;
+    note.hidden = !wide || end;
+  }
+
+  function start() {
+    wrapTables();
+    const wide = [...document.querySelectorAll(WIDE)];
+    const watch = new ResizeObserver((entries) => entries.forEach((entry) => cue(entry.target)));
+    for (const element of wide) {
+      if (element.hasAttribute("aria-label")) element.dataset.label = element.getAttribute("aria-label");
+      watch.observe(element);
+      element.addEventListener("scroll", () => cue(element), { passive: true });
+    }
+    if (window.MathJax && MathJax.startup && MathJax.startup.promise) {
+      MathJax.startup.promise.then(() => wide.forEach(cue));
+    }
+  }
+
+  /* Paper is white, whatever the screen is. */
+  let theme = null;
+  window.addEventListener("beforeprint", () => {
+    theme = document.documentElement.dataset.theme;
+    document.documentElement.dataset.theme = "light";
+  });
+  window.addEventListener("afterprint", () => {
+    if (theme) document.documentElement.dataset.theme = theme;
+  });
+
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();
