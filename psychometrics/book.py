@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .claims import counts, scorecard
 from .exceptions import ParameterError, PsychometricsError
+from .pages.exercises import MIME, differences
 from .parameters import unknown
 from .paths import book_dir, notebooks_dir
 from .population import population, population_table
@@ -114,7 +115,8 @@ def build_book(progress: bool = True) -> Path:
     Raises
     ------
     PsychometricsError
-        A notebook or the build failed; a warning of the build is a failure.
+        A notebook or the build failed; a warning of the build is a failure. An exercise has
+        another answer than ``data/exercises.csv``, which is said once the pages are there.
     """
     book = book_dir()
     chapters = book / "chapters"
@@ -134,6 +136,11 @@ def build_book(progress: bool = True) -> Path:
     page = book / "_build" / "html" / "index.html"
     if result.returncode or not page.is_file():
         raise PsychometricsError("The book was not built: mend what is named above.")
+    if said := differences(chapters):
+        raise PsychometricsError(
+            f"{' '.join(said)} Where the chapter is right, write data/exercises.csv anew by "
+            "`python -m psychometrics.pages.exercises`."
+        )
     return page
 
 
@@ -194,6 +201,51 @@ def p_text(p: float) -> str:
     if p < 0.001:
         return "< .001"
     return "> .999" if p > 0.999 else f"{p:.3f}".removeprefix("0")
+
+
+def answer(exercise: str, value: float | str, tolerance: float | None = None) -> None:
+    """Keep the answer of an exercise, which the directive ``check`` compares with a reader's.
+
+    Parameters
+    ----------
+    exercise : str
+        Its label, unique in the book.
+    value : float or str
+        A number, or a word; alternatives to it stand behind ``|``. A number that is not finite is
+        not kept: other parameters may leave nothing to compute.
+    tolerance : float, optional
+        How far a number may lie from it. By default a whole number must be met; another may be
+        rounded to two decimals, or lie within one per cent.
+
+    Raises
+    ------
+    ParameterError
+        The value is neither a number nor a text, or the tolerance is none.
+
+    Examples
+    --------
+    >>> answer("ex-column-factor", 0.63)  # a notebook shows nothing
+    {'application/vnd.psychometrics.answer+json': {'ex-column-factor': {'answer': 0.63, ...
+    """
+    from IPython.display import display
+
+    value = getattr(value, "item", lambda: value)()
+    if isinstance(value, str) and value.strip() and tolerance is None:
+        kept = {"answer": value.strip()}
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            return
+        if tolerance is None:
+            tolerance = 0 if isinstance(value, int) else max(0.005, abs(value) / 100)
+        if not 0 <= tolerance < math.inf:
+            raise ParameterError(f"{exercise}: the tolerance must be a number from 0.")
+        kept = {"answer": value, "tolerance": float(tolerance)}
+    else:
+        raise ParameterError(
+            f"{exercise}: an answer is a number, with or without a tolerance, or a text; got "
+            f"{value!r}."
+        )
+    display({MIME: {exercise: kept}, "text/plain": ""}, raw=True)
 
 
 def glued(chapter: str, folder: str | Path = "book") -> dict[str, object]:

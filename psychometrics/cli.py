@@ -272,6 +272,20 @@ def _book() -> None:
     typer.echo(f"open {pm.book.build_book()}")
 
 
+@app.command("check-answer", context_settings={"ignore_unknown_options": True})
+def _check_answer(
+    exercise: Annotated[str, typer.Argument(help="Its name, such as ex-column-factor.")],
+    value: Annotated[list[str], typer.Argument(help="Your answer: a number or words.")],
+) -> None:
+    """Check the answer of an exercise; status 1 where it is not right yet."""
+    from .pages.exercises import is_right
+
+    if not is_right(exercise, " ".join(value)):
+        typer.echo("Not yet.")
+        raise typer.Exit(1)
+    typer.echo("Right.")
+
+
 @app.command("train-nli")
 def _train_nli(
     base: Annotated[

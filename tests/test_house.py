@@ -34,6 +34,7 @@ FLOORS = [
     ["studies"],
     ["make"],
     ["parameters", "claims"],
+    ["pages"],
     ["book"],
     ["cli"],
 ]
