@@ -35,6 +35,7 @@ FLOORS = [
     ["make"],
     ["parameters", "claims"],
     ["book"],
+    ["reports"],
     ["cli"],
 ]
 """The rooms from the ground up: each may import from its own floor and those below."""
@@ -208,7 +209,7 @@ FRONT_DOOR = [
     "items", "load_questionnaire", "load_respondent", "manifests", "messages", "norms",
     "null_answers", "null_distribution", "nulls",
     "paths", "population", "population_table", "prompts", "pss", "questionnaire_names",
-    "questionnaires", "readable_names", "reliability", "respondents",
+    "questionnaires", "readable_names", "reliability", "reports", "respondents",
     "scale_scores", "scoring", "store", "studies", "styles", "training", "trends", "two_way",
     "untouched_bases", "validity",
 ]  # fmt: skip
