@@ -32,10 +32,10 @@ FLOORS = [
     ["interventions"],
     ["figures"],
     ["studies"],
-    ["make"],
     ["parameters", "claims"],
     ["book"],
     ["reports"],
+    ["make"],
     ["cli"],
 ]
 """The rooms from the ground up: each may import from its own floor and those below."""
