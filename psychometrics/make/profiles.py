@@ -11,19 +11,20 @@ import pandas as pd
 from ..ask import ask
 from ..paths import data_dir
 from ..population import population
-from ..questionnaires import load_questionnaire, questionnaire_names
+from ..questionnaires import load_questionnaire
 from ..reports.profiles import REFERENCE, prompts_digest
 from ..scoring import item_scores
 
+ASKED = ("gad7", "phq9", "soc13", "challenges", "placebo_defects", "placebo_pleasures",
+         "placebo_habits", "placebo_weather")  # fmt: skip
+"""Questionnaires whose scores are shipped: those of the chapters that have prompts and scales."""
+
 
 def _build_profiles() -> None:
-    """Ask the embedded population all questionnaires with scales and prompts, and ship scores."""
+    """Ask the embedded population, and ship its item scores."""
     parts = []
-    for name in questionnaire_names():
+    for name in ASKED:
         questionnaire = load_questionnaire(name, texts=False)
-        prompted = all(item.templates for item in questionnaire.items)
-        if not prompted or not questionnaire.scales or name.endswith("_improved"):
-            continue
         scores = item_scores(ask(questionnaire, population(), progress=False))
         parts.append(scores.assign(prompts=prompts_digest(questionnaire)))
         print(name, flush=True)

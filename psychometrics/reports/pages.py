@@ -105,7 +105,7 @@ def page(
         try:
             file.write_text(text, encoding="utf-8")
             if file != path:
-                _print(file, path)
+                _print(file, path, Path(folder))
         except OSError as error:
             raise ParameterError(f"{path}: cannot be written ({error.strerror}).") from None
     return path
@@ -147,6 +147,43 @@ def checked_path(path: str | Path) -> Path:
     if path.is_dir():
         raise ParameterError(f"{path} is a folder: name a file.")
     return path.with_suffix(path.suffix.lower())
+
+
+def printed(page: str | Path, path: str | Path) -> Path:
+    """Print a page to a PDF file with Chromium.
+
+    Parameters
+    ----------
+    page : str or Path
+        An .html file.
+    path : str or Path
+        Ends in .pdf.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    ParameterError
+        As in :func:`page`.
+    PsychometricsError
+        Chromium did not print it.
+
+    Examples
+    --------
+    >>> printed("no-such-page.html", "report.pdf")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: no-such-page.html: there is no such page to print.
+    """
+    page = Path(page)
+    if not page.is_file():
+        raise ParameterError(f"{page}: there is no such page to print.")
+    path = checked_path(path)
+    with tempfile.TemporaryDirectory() as folder:
+        _print(page.absolute(), path, Path(folder))
+    return path
 
 
 def paragraph(text: str, note: bool = False) -> str:
@@ -409,13 +446,13 @@ def _browser() -> str | None:
     return next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
-def _print(file: Path, path: Path) -> None:
+def _print(file: Path, path: Path, folder: Path) -> None:
     """Print an HTML file to a PDF file."""
     browser = _browser()
     command = [
         browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
         "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        "--no-pdf-header-footer", f"--user-data-dir={file.parent / 'profile'}",
+        "--no-pdf-header-footer", f"--user-data-dir={folder / 'browser'}",
         f"--print-to-pdf={path.absolute()}", file.as_uri(),
     ]  # fmt: skip
     path.open("ab").close()  # says what is wrong with the path, which Chromium does not
