@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book test lint population answers nulls study picture clean
+.PHONY: book test lint population answers nulls study profiles picture clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -31,6 +31,9 @@ nulls: $(VENV)/installed  ## make the shipped answers of null respondents anew
 
 study: $(VENV)/installed  ## measure the intervention studies that come with the project anew
 	$(BIN)/python -m psychometrics.make.interventions
+
+profiles: $(VENV)/installed  ## make the scores behind a profile anew
+	$(BIN)/python -m psychometrics.make.profiles
 
 picture: $(VENV)/installed  ## draw the README's picture anew
 	$(BIN)/python -m psychometrics.make.picture

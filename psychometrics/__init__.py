@@ -38,8 +38,8 @@ _DOOR = {
 _ROOMS = (
     "answers", "beliefs", "book", "claims", "content", "data", "exceptions", "figures",
     "interventions", "intervals", "irt", "items", "messages", "norms", "nulls", "paths",
-    "questionnaires", "reliability", "respondents", "scoring", "store", "studies", "styles",
-    "training", "trends", "validity",
+    "questionnaires", "reliability", "reports", "respondents", "scoring", "store", "studies",
+    "styles", "training", "trends", "validity",
 )  # fmt: skip
 
 __all__ = ["__version__", *_DOOR, *_ROOMS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 import time
 import warnings
@@ -48,6 +49,22 @@ Plot = Annotated[
     Path | None,
     typer.Option(help="Draw the scores, too: two axes as a compass. A .png, .svg or .pdf file."),
 ]
+Profiled = Annotated[
+    str,
+    typer.Option(
+        "--questionnaires",
+        "--instruments",  # what other programs call them
+        help="Names or files, with commas.",
+    ),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        help='Respondents behind it in the figures: "embedded" (the default in mode nli), names '
+        'with commas, or "nobody".'
+    ),
+]
+Pdf = Annotated[bool, typer.Option("--pdf", help="Print the page to a .pdf file beside it, too.")]
 Dtype = Annotated[
     Literal["float32", "bfloat16"] | None, typer.Option(help="Precision of the models.")
 ]
@@ -209,6 +226,61 @@ def _scores(
     _exit(answers)
 
 
+@app.command("profile")
+def _profile(
+    model: Annotated[str, typer.Argument(help="A member, a folder, a hub id, a chat model.")],
+    questionnaires: Profiled = "gad7,phq9,soc13",
+    against: Against = None,
+    mode: Mode = "nli",
+    condition: Conditions = None,
+    store: Store = None,
+    dtype: Dtype = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A .html or .pdf file; else profile-MODEL.html."),
+    ] = None,
+    pdf: Pdf = False,
+) -> None:
+    """Write a page about one model: scores, nulls, norms, and what may not be read from them."""
+    paths = _pages(output, f"profile-{_file_name(model)}.html", pdf)
+    how = _how(mode, against, store, dtype, condition)
+    scores = pm.reports.profiles.profile(model, paths[0], _names(questionnaires), **how)
+    for row in scores.itertuples():
+        typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {row.score:.3f} "
+                   f"({row.low:.3f} to {row.high:.3f}), {row.verdict}")  # fmt: skip
+    _written(paths)
+
+
+@app.command("compare")
+def _compare(
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL1 MODEL2...", help="Each as for `profile`.")
+    ],
+    questionnaires: Profiled = "gad7,phq9,soc13",
+    against: Against = None,
+    mode: Mode = "nli",
+    condition: Conditions = None,
+    store: Store = None,
+    dtype: Dtype = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A .html or .pdf file; else compare.html.")
+    ] = None,
+    pdf: Pdf = False,
+) -> None:
+    """Write a page with models side by side, and their differences with paired intervals."""
+    paths = _pages(output, "compare.html", pdf)
+    how = _how(mode, against, store, dtype, condition)
+    rows = pm.reports.profiles.compare(models, paths[0], _names(questionnaires), **how)
+    for row in rows.itertuples():
+        typer.echo(f"{row.questionnaire}, {row.scale}: {row.second} minus {row.first} "
+                   f"{row.difference:+.3f} ({row.low:+.3f} to {row.high:+.3f})")  # fmt: skip
+    _written(paths)
+    if failed := rows.attrs["failed"]:
+        for name, reason in failed.items():
+            typer.echo(f"psychometrics: {name} could not be asked: {reason}", err=True)
+        raise typer.Exit(1)
+
+
 @app.command("fill-in")
 def _fill_in(
     questionnaire: QuestionnaireName,
@@ -258,12 +330,33 @@ def _run(
         list[str] | None, typer.Option("--parameter", "-p", help="name=value; may be repeated.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The executed copy.")
+        Path | None,
+        typer.Option("--output", "-o", help="The executed copy; of a sweep the folder."),
+    ] = None,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option("--sweep", help="name=value,value: a run for each; may be repeated."),
     ] = None,
 ) -> None:
-    """Execute a notebook with other parameters."""
+    """Execute a notebook with other parameters, or with many and one page of their results."""
     values = pm.book.parse_parameters(parameter or [])
-    typer.echo(f"{pm.book.run_notebook(notebook, values, output)}")
+    if not sweep:
+        typer.echo(f"{pm.book.run_notebook(notebook, values, output)}")
+        return
+    sweeps = pm.reports.sweeps
+    runs = sweeps.sweep(notebook, sweeps.parse_grid(sweep), output, values)
+    counts = runs["status"].value_counts()
+    for row in runs[runs["status"] == "failed"].itertuples():
+        typer.echo(f"psychometrics: {row.run} failed: {row.reason}", err=True)
+    typer.echo(
+        f"{len(runs)} runs: "
+        + ", ".join(
+            f"{counts.get(name, 0)} {name}" for name in ("run now", "done before", "failed")
+        )
+        + f"; {runs.attrs['page']}"
+    )
+    if counts.get("failed"):
+        raise typer.Exit(1)
 
 
 @app.command("book")
@@ -360,6 +453,36 @@ def _improve(
     whole = improving.held_out(found.silhouettes).drop(columns="questionnaire").T
     typer.echo(whole.to_string(header=False, float_format="{:.2f}".format))
     typer.echo(f"{output}: the improved prompts; {report}: all candidates")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _file_name(model: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", Path(model).name or model)
+
+
+def _pages(output: Path | None, name: str, pdf: bool) -> list[Path]:
+    """The files to be written, once it is known that they can be."""
+    first = output or Path(name)
+    paths = [first]
+    if pdf and first.suffix.lower() != ".pdf":
+        paths.append(first.with_suffix(".pdf"))
+    return [pm.reports.pages.checked_path(path) for path in paths]
+
+
+def _how(mode: str, against: str | None, store, dtype, condition) -> dict:
+    behind = {None: "default", "nobody": None}.get(against, against)
+    how = {"mode": mode, "against": behind, "store": store, "dtype": dtype, "progress": True}
+    return how | pm.book.parse_parameters(condition or [])
+
+
+def _written(paths: list[Path]) -> None:
+    """Name the pages, after the one that is to be printed has been."""
+    for path in paths[1:]:
+        pm.reports.pages.printed(paths[0], path)
+    typer.echo(", ".join(map(str, paths)))
 
 
 def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype):

@@ -1,0 +1,37 @@
+"""Makes ``data/profile.parquet``, the item scores that stand behind a profile: ``make profiles``.
+
+Without them a profile would first ask the whole embedded population, which takes minutes from a
+store that is empty. They are known as a questionnaire's by a digest of its prompts.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from ..ask import ask
+from ..paths import data_dir
+from ..population import population
+from ..questionnaires import load_questionnaire
+from ..reports.profiles import REFERENCE, prompts_digest
+from ..scoring import item_scores
+
+ASKED = ("gad7", "phq9", "soc13", "challenges", "placebo_defects", "placebo_pleasures",
+         "placebo_habits", "placebo_weather")  # fmt: skip
+"""Questionnaires whose scores are shipped: those of the chapters that have prompts and scales."""
+
+
+def _build_profiles() -> None:
+    """Ask the embedded population, and ship its item scores."""
+    parts = []
+    for name in ASKED:
+        questionnaire = load_questionnaire(name, texts=False)
+        scores = item_scores(ask(questionnaire, population(), progress=False))
+        parts.append(scores.assign(prompts=prompts_digest(questionnaire)))
+        print(name, flush=True)
+    table = pd.concat(parts, ignore_index=True)
+    table["score"] = table["score"].round(6)
+    table.to_parquet(data_dir() / REFERENCE, index=False, compression="zstd")
+
+
+if __name__ == "__main__":
+    _build_profiles()
