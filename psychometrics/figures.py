@@ -97,7 +97,7 @@ def heatmap(
     """
     ax = ax or plt.gca()
     colours = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1} if signed else {"cmap": "cividis"}
-    look = {"annot_kws": {"size": 8}, "linewidths": 0.5, "cbar_kws": {"label": label}} | colours
+    look = {"annot_kws": {"size": 10}, "linewidths": 0.5, "cbar_kws": {"label": label}} | colours
     sns.heatmap(matrix, ax=ax, **(look | kwargs))
     ax.tick_params(axis="y", rotation=0)
     ax.tick_params(axis="x", rotation=35)
@@ -250,10 +250,10 @@ def forest(
         ax.scatter(part[value], y, c=face, edgecolors=colour, marker=marker, s=28, zorder=3)
         if group:
             ax.scatter([], [], color=colour, marker=marker, label=name)
-    ax.set_yticks(list(place.values()), list(place), fontsize=8 if len(names) < 25 else 7)
+    ax.set_yticks(list(place.values()), list(place), fontsize=10)
     ax.set(xlabel=xlabel, ylim=(-0.7, len(names) - 0.3))
     if len(groups) > 1:
-        ax.legend(frameon=False, fontsize=8)
+        ax.legend(frameon=False, fontsize=10)
     return ax
 
 
@@ -285,7 +285,7 @@ def pairs(table: pd.DataFrame, ax: Axes | None = None, xlabel: str = "") -> Axes
     ax.hlines(y, table[first], table[second], color=GREY, linewidth=2, zorder=1)
     for i, name in enumerate((first, second)):
         ax.scatter(table[name], y, color=PALETTE[i], marker=MARKERS[i], s=28, label=name, zorder=2)
-    ax.set_yticks(y, table.index, fontsize=8)
+    ax.set_yticks(y, table.index, fontsize=10)
     ax.set(xlabel=xlabel)
     ax.legend(frameon=False)
     return ax
@@ -321,7 +321,7 @@ def scatter(
     centred = (scores[[x, y]] - scores[[x, y]].mean()) / scores[[x, y]].std()
     for name in centred.pow(2).sum(axis=1).nlargest(annotate).index:
         ax.annotate(name, scores.loc[name, [x, y]], xytext=(4, 4), textcoords="offset points",
-                    fontsize=7)  # fmt: skip
+                    fontsize=10)  # fmt: skip
     ax.set(xlabel=x, ylabel=y)
     return ax
 
@@ -370,7 +370,7 @@ def lines(
             ax.fill_between(part[x], part[low], part[high], color=PALETTE[i % len(PALETTE)],
                             alpha=0.15, linewidth=0)  # fmt: skip
     ax.set(xlabel=x, ylabel=y)
-    ax.legend(frameon=False, fontsize=8)
+    ax.legend(frameon=False, fontsize=10)
     return ax
 
 

@@ -167,14 +167,14 @@ class _Scored(_Chapter):
     dtype: Precision = "auto"
 
 
-class _PromptDesign(_Scored):
-    """Chapter 2."""
+class _Asked(_Page):
+    """A questionnaire and one of its items, which has prompts."""
 
     questionnaire: QuestionnaireName | None = None
     item: _whole(1) = 1
 
     @model_validator(mode="after")
-    def _item_has_prompts(self) -> _PromptDesign:
+    def _item_has_prompts(self) -> _Asked:
         if self.questionnaire is None:
             return self
         items = load_questionnaire(self.questionnaire).items
@@ -187,6 +187,23 @@ class _PromptDesign(_Scored):
                 f"item {self.item} of {self.questionnaire} has no template: name another."
             )
         return self
+
+
+class _FirstScore(_Chapter, _Asked):
+    """Chapter 1."""
+
+    respondent: Text | None = None
+    null_respondents: _whole(20) = 200
+
+    @model_validator(mode="after")
+    def _respondent_is_there(self) -> _FirstScore:
+        if self.respondent:
+            identify(self.respondent)
+        return self
+
+
+class _PromptDesign(_Scored, _Asked):
+    """Chapter 2."""
 
 
 class _Assessment(_PromptDesign):
@@ -352,6 +369,7 @@ class _Scorecard(_Page):
 
 
 CHAPTERS: dict[str, type[_Page]] = {
+    "01-first-score": _FirstScore,
     "02-prompt-design": _PromptDesign,
     "03-assessment": _Assessment,
     "04-validity": _Validity,

@@ -12,18 +12,20 @@ from html.parser import HTMLParser
 
 import papermill
 import pytest
+import yaml
 
 from psychometrics import check_parameters
 from psychometrics.book import (
     _execution_page,
     _notebook_names,
     _respondents_page,
+    glued,
     parse_parameters,
     run_notebook,
 )
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.parameters import CHAPTERS
-from psychometrics.paths import book_dir, notebooks_dir
+from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
 from psychometrics.population import population_table
 
 HTML = book_dir() / "_build" / "html"
@@ -49,7 +51,7 @@ def test_a_notebook_runs_on_another_questionnaire_and_a_users_own_model(
         "temperature": 0.5,
     }
     output = run_notebook(name, parameters, tmp_path / "out.ipynb", progress=False)
-    assert "PHQ-9" in _text(output)
+    assert "PHQ-9" in output.read_text()
     figures = [
         output
         for cell in json.loads(output.read_text())["cells"]
@@ -57,6 +59,23 @@ def test_a_notebook_runs_on_another_questionnaire_and_a_users_own_model(
         if "image/png" in output.get("data", {})
     ]
     assert len(figures) >= 3
+    assert not re.search(r"Warning", _text(output)), "a chapter shows no warnings"
+
+
+def test_the_first_chapter_runs_on_a_users_own_questionnaire_and_model(
+    tmp_path, tiny_model, monkeypatch
+):
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
+    short = yaml.safe_load((questionnaires_dir() / "phq9.yaml").read_text(encoding="utf-8"))
+    short |= {"id": "own", "items": short["items"][:3], "norms": []}
+    own = tmp_path / "own.yaml"
+    own.write_text(yaml.safe_dump(short), encoding="utf-8")
+    parameters = {"questionnaire": str(own), "respondent": str(tiny_model), "null_respondents": 20}
+    output = tmp_path / "01-first-score.ipynb"
+    run_notebook("01-first-score", parameters, output, progress=False)
+    kept = glued("01-first-score", tmp_path)
+    assert (kept["first_title"], kept["n_items"], kept["nulls"]) == ("PHQ-9", 3, 20)
+    assert kept["low"] < kept["score"] < kept["high"]
     assert not re.search(r"Warning", _text(output)), "a chapter shows no warnings"
 
 
@@ -89,6 +108,8 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
 @pytest.mark.parametrize(
     ("chapter", "values", "said"),
     [
+        ("first-score", {"respondent": "nobody-here"}, "nobody-here"),
+        ("first-score", {"null_respondents": 3}, "null_respondents must be .* from 20, got 3"),
         ("prompt-design", {"questionnaire": "gad"}, r"did you mean 'gad7'\?"),
         ("prompt-design", {"questionnaire": 7}, "questionnaire must be text, got 7"),
         (
