@@ -262,13 +262,19 @@ class _Items(_Chapter):
     draws: _whole(100) = 10_000
     restarts: _whole(1) = 100
     subset_draws: _whole(1) = 40
-    simulations: _whole(20) = 400
 
     @model_validator(mode="after")
     def _respondents_are_there(self) -> _Items:
         if self.respondents != "committed":
             _respondents(self.respondents)
         return self
+
+
+class _Rasch(_Chapter):
+    """Chapter 7."""
+
+    category: _one_of(*diagnostic.CATEGORIES) = "MN"
+    simulations: _whole(20) = 400
 
 
 class _Beliefs(_Chapter):
@@ -375,6 +381,7 @@ CHAPTERS: dict[str, type[_Page]] = {
     "04-validity": _Validity,
     "05-interventions": _Interventions,
     "06-items": _Items,
+    "07-rasch": _Rasch,
     "08-beliefs": _Beliefs,
     "09-self-report": _SelfReport,
     "11-ways-of-asking": _WaysOfAsking,
