@@ -309,8 +309,6 @@ class _SelfReport(_Chapter):
     """Chapter 9."""
 
     respondent: Text | None = None
-    population: Text | None = None
-    members: _whole(2) = 5
     choose: _one_of("draw", "argmax", "expected") = "draw"
     baseline: Text = "none"
     wording: _one_of("auto", "none") = "auto"
@@ -319,11 +317,22 @@ class _SelfReport(_Chapter):
     correction: _one_of("holm", "fdr_bh", "bonferroni", "none") = "holm"
 
     @model_validator(mode="after")
-    def _respondents_are_there(self) -> _SelfReport:
-        for name in population(self.population)[: self.members] if self.population else []:
-            identify(name)
+    def _respondent_is_there(self) -> _SelfReport:
         if self.respondent:
             identify(self.respondent, "options")
+        return self
+
+
+class _ResponseStyles(_SelfReport):
+    """Chapter 10."""
+
+    population: Text | None = None
+    members: _whole(2) = 5
+
+    @model_validator(mode="after")
+    def _population_is_there(self) -> _ResponseStyles:
+        for name in population(self.population)[: self.members] if self.population else []:
+            identify(name)
         return self
 
 
@@ -384,6 +393,7 @@ CHAPTERS: dict[str, type[_Page]] = {
     "07-rasch": _Rasch,
     "08-beliefs": _Beliefs,
     "09-self-report": _SelfReport,
+    "10-response-styles": _ResponseStyles,
     "11-ways-of-asking": _WaysOfAsking,
     "12-published-answers": _Published,
     "14-scorecard": _Scorecard,
