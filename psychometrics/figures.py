@@ -481,42 +481,72 @@ def overview(
 
 def specification_curve(
     worlds: pd.DataFrame,
-    ax: Axes | None = None,
+    chosen: Mapping[str, object],
+    axes: tuple[Axes, Axes] | None = None,
     reference: float | None = None,
-    chosen: dict[str, object] | None = None,
-) -> Axes:
-    """Correlations under every specification, sorted, with one of them marked.
+    null: str | None = None,
+) -> tuple[Axes, Axes]:
+    """Correlations under every specification, sorted; below them, what each of them chose.
 
     Parameters
     ----------
     worlds : DataFrame
-        Rows of one pair, as :func:`psychometrics.validity.multiverse` gives them.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
+        Rows of one pair, as :func:`psychometrics.validity.multiverse` gives them; columns
+        ``low, high`` draw intervals, where they are there.
+    chosen : mapping
+        The specification to mark, by choice. Its choices are the rows of the lower panel, an
+        option each.
+    axes : pair of Axes, optional
+        The upper and the lower panel; made in the current figure if not given.
     reference : float, optional
         A published value.
-    chosen : dict, optional
-        The specification to mark.
+    null : str, optional
+        Column of what null respondents give under the same specification.
 
     Returns
     -------
-    Axes
+    pair of Axes
+
+    References
+    ----------
+    Simonsohn, Simmons and Nelson (2020).
     """
-    ax = ax or plt.gca()
+    if axes is None:
+        axes = plt.gcf().subplots(2, 1, sharex=True, height_ratios=(1, 1.2))
+    upper, lower = axes
     ordered = worlds.sort_values("r").reset_index(drop=True)
-    ax.plot(ordered.index + 1, ordered["r"], ".", color=SOURCE, markersize=4)
-    if chosen is not None:
-        marked = ordered[(ordered[list(chosen)] == pd.Series(chosen)).all(axis=1)]
-        ax.plot(marked.index + 1, marked["r"], "o", color=INVERSE, markersize=8, zorder=3)
+    place = ordered.index + 1
+    upper.plot(place, ordered["r"], ".", color=SOURCE, markersize=4, label="each specification")
+    if null is not None:
+        upper.plot(place, ordered[null], ".", color="0.65", markersize=4, zorder=1, label=null)
+    if {"low", "high"} <= set(ordered):
+        upper.fill_between(place, ordered["low"], ordered["high"], color=SOURCE, alpha=0.18,
+                           linewidth=0, label="95 % interval")  # fmt: skip
+    marked = ordered[(ordered[list(chosen)] == pd.Series(chosen)).all(axis=1)]
+    upper.plot(marked.index + 1, marked["r"], "o", color=INVERSE, markersize=8, zorder=3,
+               label="the chapter's choices")  # fmt: skip
     if reference is not None:
-        ax.axhline(reference, color="black", linewidth=1, linestyle="--", zorder=0)
-    ax.axhline(0, color="grey", linewidth=1, linestyle=":", zorder=0)
-    ax.set(xlabel="specification, from the lowest", ylabel="Pearson's r", ylim=(-1.03, 1.03))
-    return ax
+        upper.axhline(reference, color="black", linewidth=1, linestyle="--", zorder=0,
+                      label="the paper's value")  # fmt: skip
+    upper.axhline(0, color="grey", linewidth=1, linestyle=":", zorder=0)
+    upper.set(ylabel="Pearson's r", ylim=(-1.03, 1.03))
+    rows = [(choice, value) for choice in chosen for value in dict.fromkeys(worlds[choice])]
+    for number, choice in enumerate(chosen):
+        own = [row for row, (name, _) in enumerate(rows) if name == choice]
+        if number % 2 == 0:
+            lower.axhspan(own[0] - 0.5, own[-1] + 0.5, color="0.94", linewidth=0, zorder=0)
+        for row in own:
+            took = ordered[choice] == rows[row][1]
+            lower.plot(place[took], [row] * took.sum(), "|", color=SOURCE, markersize=7)
+            here = marked.index[marked[choice] == rows[row][1]] + 1
+            lower.plot(here, [row] * len(here), "o", color=INVERSE, markersize=6)
+    lower.set_yticks(range(len(rows)), [f"{choice}: {value}" for choice, value in rows])
+    lower.set(ylim=(len(rows) - 0.5, -0.5), xlabel="specification, sorted by r")
+    return upper, lower
 
 
 def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Change of a scale's score since epoch 0, by arm, with single respondents as thin lines.
+    """Change of a scale's score since epoch 0, by arm; respondents at the last epoch as points.
 
     Parameters
     ----------
@@ -528,16 +558,25 @@ def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Returns
     -------
     Axes
+        Means over respondents are lines. Right of them each arm has a column of its own for the
+        single respondents, so that they do not hide one another.
     """
     ax = ax or plt.gca()
+    epochs = scores["epoch"].max()
+    ends = []
     for i, (arm, part) in enumerate(scores.groupby("arm", sort=False)):
-        colour, line = PALETTE[i % len(PALETTE)], LINES[i % len(LINES)]
+        colour, marker = PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)]
         wide = part.pivot(index="epoch", columns="respondent_id", values="score")
         change = wide - wide.iloc[0]
-        ax.plot(change.index, change, color=colour, linewidth=0.5, alpha=0.5)
-        ax.plot(change.index, change.mean(axis=1), color=colour, linestyle=line, marker="o",
-                markersize=4, label=arm)  # fmt: skip
+        ax.plot(change.index, change.mean(axis=1), color=colour, linestyle=LINES[i % len(LINES)],
+                marker=marker, markersize=5, label=arm)  # fmt: skip
+        ends.append(epochs * (1.12 + 0.1 * i))
+        ax.plot([ends[-1]] * change.shape[1], change.iloc[-1], linestyle="none", marker=marker,
+                markersize=5, markerfacecolor="none", color=colour)  # fmt: skip
+    ax.axvline(1.06 * epochs, color="grey", linewidth=0.8, linestyle=":")
     ax.axhline(0, color="grey", linewidth=1, zorder=0)
+    ticks = sorted({0, *np.linspace(0, epochs, 3).round().astype(int)})
+    ax.set_xticks([*ticks, np.mean(ends)], [*map(str, ticks), "each one"])
     ax.set(xlabel="epoch of adaptation", ylabel="change of mean item score")
     ax.legend(frameon=False)
     return ax

@@ -212,15 +212,38 @@ def test_the_overview_is_trends_beside_a_profile():
     plt.close(figure)
 
 
-def test_a_specification_curve_is_sorted_and_marks_one(ax):
+def test_a_specification_curve_is_sorted_and_shows_what_each_specification_chose():
     worlds = pd.DataFrame(
-        {"score": ["e", "c", "e", "c"], "t": [1, 1, 2, 2], "r": [0.5, -0.1, 0.2, 0.3]}
+        {"score": ["e", "c", "e", "c"], "t": [1, 1, 2, 2], "r": [0.5, -0.1, 0.2, 0.3],
+         "heads": [0.9, 0.8, 0.7, 0.6]}
+    )  # fmt: skip
+    figure = plt.figure()
+    upper, lower = figures.specification_curve(
+        worlds, {"score": "c", "t": 2}, reference=0.4, null="heads"
     )
-    figures.specification_curve(worlds, ax=ax, reference=0.4, chosen={"score": "c", "t": 2})
-    curve, marked, published = ax.lines[:3]
+    curve, null, marked, published = upper.lines[:4]
     assert curve.get_ydata().tolist() == [-0.1, 0.2, 0.3, 0.5]
+    assert null.get_ydata().tolist() == [0.8, 0.7, 0.6, 0.9], "in the curve's order"
     assert (marked.get_xdata().tolist(), marked.get_ydata().tolist()) == ([3], [0.3])
     assert published.get_ydata()[0] == 0.4
+    assert _labels(lower.get_yticklabels()) == ["score: e", "score: c", "t: 1", "t: 2"]
+    taken = [(line.get_xdata().tolist(), line.get_ydata()[0]) for line in lower.lines
+             if line.get_marker() == "|"]  # fmt: skip
+    assert taken == [([2, 4], 0), ([1, 3], 1), ([1, 4], 2), ([2, 3], 3)]
+    here = [line.get_ydata()[0] for line in lower.lines
+            if line.get_marker() == "o" and len(line.get_xdata())]  # fmt: skip
+    assert here == [1, 3]
+    plt.close(figure)
+
+
+def test_a_specification_curve_draws_intervals_where_it_is_given_them(ax):
+    worlds = pd.DataFrame({"t": [1, 2], "r": [0.5, 0.1], "low": [0.2, -0.2], "high": [0.7, 0.4]})
+    upper, _ = figures.specification_curve(worlds, {"t": 1}, (ax, ax.twinx()))
+    band = upper.collections[0].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[:, 1].max()) == (-0.2, 0.7)
+    assert upper.get_legend_handles_labels()[1] == [
+        "each specification", "95 % interval", "the chapter's choices",
+    ]  # fmt: skip
 
 
 def test_a_trajectory_is_the_change_since_the_beginning_by_arm(ax):
@@ -229,7 +252,10 @@ def test_a_trajectory_is_the_change_since_the_beginning_by_arm(ax):
     scores = pd.DataFrame(rows, columns=["arm", "respondent_id", "epoch", "score"])
     figures.trajectory(scores, ax=ax)
     drawn = [list(line.get_ydata()) for line in ax.lines]
-    assert drawn[:5] == [[0, 1], [0, 0.5], [0, 0.75], [0, 0], [0, 0]]
+    assert drawn[:4] == [[0, 0.75], [1, 0.5], [0, 0], [0]], "means, and single ones at the end"
+    assert len(set(ax.lines[1].get_xdata())) == 1
+    assert ax.lines[1].get_xdata()[0] > 5
+    assert ax.lines[3].get_xdata()[0] > ax.lines[1].get_xdata()[0], "a column for each arm"
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["x", "y"]
 
 
