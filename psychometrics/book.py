@@ -7,12 +7,16 @@ import json
 import math
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+
+import pandas as pd
 
 from .claims import counts, scorecard
 from .exceptions import ParameterError, PsychometricsError
@@ -23,6 +27,12 @@ from .population import population, population_table
 from .respondents.embedded import head_table
 
 RUNS = Path("runs")
+_PARTS = {
+    "title": r"^# (.+?)$",
+    "question": r"\*\*Question\.\*\*\s*(.+?)(?=\n\s*\n|\n\*\*|\n:::|\Z)",
+    "answer": r"\*\*The model or the method\?\*\*\s*(.+?)(?=\n\s*\n|\n\*\*|\n:::|\Z)",
+}
+"""Where a chapter has its title, the book's question and its answer."""
 
 
 def _notebook_names() -> list[str]:
@@ -275,8 +285,7 @@ def glued(chapter: str, folder: str | Path = "book") -> dict[str, object]:
         ...
     psychometrics.exceptions.ParameterError: 04-validity was not executed: run `psychometrics book`.
     """
-    folder = book_dir() / "chapters" if folder == "book" else Path(folder)
-    path = folder / f"{chapter}.ipynb"
+    path = _executed(folder) / f"{chapter}.ipynb"
     if not path.is_file():
         raise ParameterError(f"{chapter} was not executed: run `psychometrics book`.")
     found = {}
@@ -287,6 +296,76 @@ def glued(chapter: str, folder: str | Path = "book") -> dict[str, object]:
                 text = "".join(output["data"]["application/papermill.record/text/plain"])
                 found[name] = math.nan if text == "nan" else ast.literal_eval(text)
     return found
+
+
+def argument(chapters: Sequence[str], folder: str | Path = "book") -> pd.DataFrame:
+    """The book's question as each chapter opens with it, and the answer it closes with.
+
+    Parameters
+    ----------
+    chapters : sequence of str
+        Their names, such as ``["04-validity"]``.
+    folder : str or Path
+        Where the executed copies are; ``"book"`` is where :func:`build_book` puts them.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``chapter``: ``title``, ``question`` (what stands behind **Question.**) and
+        ``answer`` (behind **The model or the method?**) in plain text, with the numbers that the
+        chapter glued.
+
+    Raises
+    ------
+    ParameterError
+        A chapter was not executed, lacks one of the two, or names a number that it did not glue.
+
+    Examples
+    --------
+    >>> argument(["04-validity"], "a-folder-without-notebooks")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: 04-validity was not executed: run `psychometrics book`.
+    """
+    rows = {}
+    for chapter in chapters:
+        found = glued(chapter, folder)
+        cells = json.loads((_executed(folder) / f"{chapter}.ipynb").read_text(encoding="utf-8"))
+        prose = (c["source"] for c in cells["cells"] if c["cell_type"] == "markdown")
+        text = "\n\n".join("".join(source) for source in prose)
+        row = {}
+        for name, pattern in _PARTS.items():
+            if (match := re.search(pattern, text, re.DOTALL | re.MULTILINE)) is None:
+                raise ParameterError(f"{chapter} has no {name}: give it one.")
+            try:
+                row[name] = _plain(match[1], found)
+            except KeyError as error:
+                raise ParameterError(f"{chapter}, {name}: {error} was not glued.") from None
+        rows[chapter] = row
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("chapter")
+
+
+def _executed(folder: str | Path) -> Path:
+    return book_dir() / "chapters" if folder == "book" else Path(folder)
+
+
+def _plain(text: str, found: dict[str, object]) -> str:
+    """MyST as it is read: numbers in their places, without marks of roles, links and emphasis."""
+
+    def role(match: re.Match) -> str:
+        name, content = match[1], match[2]
+        if name == "glue:text":
+            key, _, form = content.partition(":")
+            return format(found[key], form)
+        if name.startswith(("cite", "numref", "eq")):
+            return ""
+        return re.sub(r"\s*<[^>]*>$", "", content)
+
+    text = re.sub(r"\{([a-z:]+)\}`([^`]*)`", role, text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"\$\\?([^$]*)\$", r"\1", text)  # Greek letters keep their names
+    text = re.sub(r"\s*\(\s*\)", "", text)  # of a reference that is left out
+    return " ".join(re.sub(r"[*`]", "", text).split())
 
 
 def parse_parameters(pairs: list[str]) -> dict[str, object]:
