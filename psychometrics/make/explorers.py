@@ -10,14 +10,13 @@ import pandas as pd
 
 from ..ask import ask
 from ..nulls import null_answers
+from ..pages.explorers import EXPECTED
 from ..paths import data_dir
 from ..population import population, untouched_bases
 from ..questionnaires import load_questionnaire
 from ..studies import empalc
 from ..validity import multiverse
 
-EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
-"""Sign that the correlation of two scales has in people."""
 RESPONDENTS, DRAWS, SEED = 96, 200, 1
 """Null respondents of a kind, populations drawn from them, and the seed of the draws."""
 

@@ -17,7 +17,6 @@ import pandas as pd
 from ..ask import ask
 from ..exceptions import ParameterError
 from ..irt import information, probability
-from ..make.explorers import EXPECTED
 from ..nulls import null_answers, null_table
 from ..parameters import unknown
 from ..paths import data_dir
@@ -26,6 +25,9 @@ from ..prompts import prompts
 from ..questionnaires import Questionnaire, load_questionnaire
 from ..scoring import two_way
 from ..studies import fairbelief
+
+EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
+"""Sign that the correlation of two scales has in people."""
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
