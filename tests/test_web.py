@@ -22,7 +22,11 @@ from psychometrics.exceptions import PsychometricsError
 from psychometrics.paths import book_dir
 
 HTML = book_dir() / "_build" / "html"
-PAGES = sorted(path.relative_to(HTML).as_posix() for path in HTML.rglob("*.html")) or ["index.html"]
+PAGES = sorted(
+    path.relative_to(HTML).as_posix()
+    for path in HTML.rglob("*.html")
+    if path.relative_to(HTML).parts[0] != "_static"
+) or ["index.html"]
 CHAPTERS = [page for page in PAGES if page.startswith("chapters/")]
 LONG = "chapters/04-validity.html"
 SMALLEST = 9.0  # points of a label, at the width of a page

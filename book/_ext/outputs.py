@@ -109,7 +109,7 @@ class Outputs(SphinxTransform):
                 node["names"].append(name)
                 self.document.note_explicit_target(node, node)
                 caption = waiting.pop()
-                label = caption.astext()
+                label = _first_sentence(caption.astext())
                 node += caption
                 node += table_region("", replaced, label=label)
                 node += self._data_link(output, name)
@@ -145,8 +145,7 @@ class Outputs(SphinxTransform):
                 continue
             caption = next(iter(figure.findall(nodes.caption)), None)
             if not node.get("alt"):
-                text = caption.astext() if caption else "Figure"
-                node["alt"] = re.split(r"(?<=[.;:])\s", text)[0]
+                node["alt"] = _first_sentence(caption.astext() if caption else "Figure")
             name = (figure["names"] or ["figure"])[0]
             links = self._data_link(output, name)
             if links:
@@ -280,6 +279,10 @@ def _image(self, node):
 
 def _nothing(self, node):
     pass
+
+
+def _first_sentence(text):
+    return re.split(r"(?<=[.;:])\s", text)[0]
 
 
 def _ancestor(node, kind):
