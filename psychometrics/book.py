@@ -11,12 +11,17 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from html import unescape
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import pandas as pd
+import yaml
 
 from .claims import counts, scorecard
 from .exceptions import ParameterError, PsychometricsError
@@ -25,6 +30,9 @@ from .parameters import unknown
 from .paths import book_dir, notebooks_dir
 from .population import population, population_table
 from .respondents.embedded import head_table
+
+if TYPE_CHECKING:
+    from pypdf import PdfWriter
 
 RUNS = Path("runs")
 _PARTS = {
@@ -152,6 +160,100 @@ def build_book(progress: bool = True) -> Path:
             "`python -m psychometrics.pages.exercises`."
         )
     return page
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+
+def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
+    """The built book as one PDF: its pages in their order, with bookmarks and links between them.
+
+    Parameters
+    ----------
+    output : str or Path
+        The file to write.
+    progress : bool
+        Show a progress bar over the pages.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    PsychometricsError
+        The book was not built, or there is no Chromium or Chrome to print it.
+
+    Notes
+    -----
+    A browser without a window prints each page; ``pypdf`` joins them.
+    """
+    from pypdf import PdfWriter
+    from tqdm import tqdm
+
+    html = book_dir() / "_build" / "html"
+    pages = [html / f"{name}.html" for name in _page_names(book_dir() / "_toc.yml")]
+    missing = [page.name for page in pages if not page.is_file()]
+    if missing:
+        raise PsychometricsError(f"There is no page {missing[0]}: run `psychometrics book` first.")
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise PsychometricsError("Chromium or Chrome prints the book, and neither is on the PATH.")
+    writer, starts = PdfWriter(), {}
+    with tempfile.TemporaryDirectory() as folder:
+        for number, page in enumerate(tqdm(pages, disable=not progress, unit="page")):
+            starts[page.resolve()] = len(writer.pages)
+            printed = Path(folder) / f"{number}.pdf"
+            address = f"{page.resolve().as_uri()}?page={len(writer.pages) + 1}"
+            _print_page(browser, address, printed, Path(folder) / "profile")
+            writer.append(printed, import_outline=False)
+            writer.add_outline_item(title=_page_title(page), page_number=starts[page.resolve()])
+        _link_pages(writer, starts)
+        writer.compress_identical_objects()
+        writer.write(output)
+    return Path(output)
+
+
+def _page_names(toc: Path) -> list[str]:
+    """Names of the pages in the order of the table of contents."""
+    contents = yaml.safe_load(toc.read_text(encoding="utf-8"))
+    parts = contents.get("parts", [contents])
+    chapters = [chapter for part in parts for chapter in part.get("chapters", [])]
+    below = [[c["file"], *(s["file"] for s in c.get("sections", []))] for c in chapters]
+    return [contents["root"], *(name for names in below for name in names)]
+
+
+def _page_title(page: Path) -> str:
+    found = re.search(r"<title>(.*?)</title>", page.read_text(encoding="utf-8"), re.S)
+    return unescape(found.group(1)).partition(" — ")[0].strip()
+
+
+def _print_page(browser: str, address: str, output: Path, profile: Path) -> None:
+    options = ["--headless", "--disable-gpu", "--disable-quic", "--no-first-run",
+               "--disable-background-networking", "--disable-component-update", "--disable-sync",
+               "--no-pdf-header-footer", "--virtual-time-budget=20000",
+               f"--user-data-dir={profile}", f"--print-to-pdf={output}"]  # fmt: skip
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        options.append("--no-sandbox")  # which it has to be told where root starts it
+    subprocess.run([browser, *options, address], check=False, capture_output=True, timeout=300)
+    if not output.is_file():
+        raise PsychometricsError(f"{browser} did not print {address}.")
+
+
+def _link_pages(writer: PdfWriter, starts: dict[Path, int]) -> None:
+    """Links to other pages of the book lead into the PDF instead of to a file."""
+    from pypdf.generic import ArrayObject, NameObject
+
+    for page in writer.pages:
+        for reference in page.get("/Annots") or []:
+            link = reference.get_object()
+            address = str(link.get("/A", {}).get("/URI", ""))
+            path = Path(unquote(urlsplit(address).path)) if address.startswith("file:") else None
+            if path in starts:
+                target = writer.pages[starts[path]].indirect_reference
+                link[NameObject("/Dest")] = ArrayObject([target, NameObject("/Fit")])
+                del link["/A"]
 
 
 def glue(**values: object) -> None:

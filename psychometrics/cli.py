@@ -379,6 +379,14 @@ def _check_answer(
     typer.echo("Right.")
 
 
+@app.command("pdf")
+def _pdf(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file.")] = Path("book.pdf"),
+) -> None:
+    """Print the built book into one PDF, by Chromium or Chrome."""
+    typer.echo(f"{pm.book.print_book(output)}")
+
+
 @app.command("train-nli")
 def _train_nli(
     base: Annotated[

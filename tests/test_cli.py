@@ -51,7 +51,7 @@ def test_the_commands_are_these_and_each_says_what_it_does():
     names = [c.name or c.callback.__name__.strip("_") for c in app.registered_commands]
     assert names == [
         "new-questionnaire", "check", "prompts", "questionnaires", "ask", "scores", "profile",
-        "compare", "fill-in", "population", "fetch-model", "run", "book", "check-answer",
+        "compare", "fill-in", "population", "fetch-model", "run", "book", "pdf", "check-answer",
         "train-nli", "improve",
     ]  # fmt: skip
     for name in names:

@@ -40,7 +40,7 @@ class table_region(nodes.General, nodes.Element):
 
 
 class figure_image(nodes.image):
-    """An image that links to itself in full size."""
+    """An image of known size, which Sphinx links to its full size."""
 
 
 class table_caption(nodes.General, nodes.Element):
@@ -109,7 +109,7 @@ class Outputs(SphinxTransform):
                 node["names"].append(name)
                 self.document.note_explicit_target(node, node)
                 caption = waiting.pop()
-                label = caption.astext()
+                label = _first_sentence(caption.astext())
                 node += caption
                 node += table_region("", replaced, label=label)
                 node += self._data_link(output, name)
@@ -145,8 +145,7 @@ class Outputs(SphinxTransform):
                 continue
             caption = next(iter(figure.findall(nodes.caption)), None)
             if not node.get("alt"):
-                text = caption.astext() if caption else "Figure"
-                node["alt"] = re.split(r"(?<=[.;:])\s", text)[0]
+                node["alt"] = _first_sentence(caption.astext() if caption else "Figure")
             name = (figure["names"] or ["figure"])[0]
             links = self._data_link(output, name)
             if links:
@@ -250,7 +249,7 @@ def small(content):
 
 
 def _open_table(self, node):
-    self.body.append(self.starttag(node, "figure", ""))
+    self.body.append(self.starttag(node, "figure", "") + "<figcaption>")
 
 
 def _close_table(self, node):
@@ -258,6 +257,8 @@ def _close_table(self, node):
 
 
 def _open_region(self, node):
+    if isinstance(node.parent, captioned_table):
+        self.body.append("</figcaption>")
     label = html_escape(node["label"], quote=True)
     self.body.append(f'<div class="table-region" role="region" tabindex="0" aria-label="{label}">')
 
@@ -271,14 +272,17 @@ def _image(self, node):
     address = posixpath.join(self.builder.imgpath, quote(name)) if name else node["uri"]
     alt = html_escape(node.get("alt", ""), quote=True)
     self.body.append(
-        f'<a class="full-size" href="{address}" title="Full size">'
         f'<img class="drawn dark-light" src="{address}" alt="{alt}" width="{node["width"]}" '
-        f'height="{node["height"]}" loading="lazy"></a>\n'
+        f'height="{node["height"]}" loading="lazy">'
     )
 
 
 def _nothing(self, node):
     pass
+
+
+def _first_sentence(text):
+    return re.split(r"(?<=[.;:])\s", text)[0]
 
 
 def _ancestor(node, kind):

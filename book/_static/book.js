@@ -43,6 +43,10 @@
 
   function start() {
     wrapTables();
+    // The words of a fold are its name.
+    for (const fold of document.querySelectorAll("details.hide > summary")) {
+      fold.removeAttribute("aria-label");
+    }
     const wide = [...document.querySelectorAll(WIDE)];
     const watch = new ResizeObserver((entries) => entries.forEach((entry) => cue(entry.target)));
     for (const element of wide) {
@@ -56,14 +60,36 @@
   }
 
   /* Paper is white, whatever the screen is. */
+  const PAPER = 660; // pixels between the margins of A4
+  const SMALLER = 7.5 / 10.2; // letters of tables on paper, against those of the screen
+
+  /* A table that is too wide for paper, however its words are broken, is made smaller. */
+  function fitOnPaper(table) {
+    const before = table.style.cssText;
+    table.style.cssText += "; display: table; width: min-content; white-space: normal";
+    const least = table.offsetWidth * SMALLER;
+    table.style.cssText = before;
+    table.style.setProperty("--fits", Math.min(1, PAPER / least).toFixed(3));
+  }
+
   let theme = null;
   window.addEventListener("beforeprint", () => {
+    document.querySelectorAll(".table-region table").forEach(fitOnPaper);
     theme = document.documentElement.dataset.theme;
     document.documentElement.dataset.theme = "light";
   });
   window.addEventListener("afterprint", () => {
     if (theme) document.documentElement.dataset.theme = theme;
   });
+
+  /* The first page's number, where the whole book is printed page by page. */
+  const first = Number(new URLSearchParams(location.search).get("page"));
+  if (first > 0) {
+    const rule = document.createElement("style");
+    rule.textContent = `@media print { html { counter-reset: page ${first - 1}; } }`;
+    document.head.append(rule);
+    document.documentElement.classList.add("in-a-book");
+  }
 
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
