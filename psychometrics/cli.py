@@ -387,6 +387,21 @@ def _pdf(
     typer.echo(f"{pm.book.print_book(output)}")
 
 
+@app.command("slides")
+def _slides(
+    chapter: Annotated[
+        str, typer.Argument(help="Such as 03-assessment, or an executed notebook's path.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The HTML file; by default beside you.")
+    ] = None,
+) -> None:
+    """Make slides of a chapter: its figures, tables, formulas and exercises in one HTML file."""
+    from .pages.slides import make_slides
+
+    typer.echo(f"open {make_slides(chapter, output)}")
+
+
 @app.command("train-nli")
 def _train_nli(
     base: Annotated[

@@ -18,6 +18,7 @@ from sphinx.util.osutil import relative_uri
 from psychometrics.exceptions import ParameterError
 from psychometrics.pages.explorers import (
     ALTERNATIVES,
+    HINTS,
     TITLES,
     explorer_data,
     explorer_picture,
@@ -51,6 +52,7 @@ class Explorer(SphinxDirective):
             f'<div class="explorer" id="explorer-{name}" data-explorer="{name}" role="group" '
             f'aria-labelledby="explorer-{name}-title">\n'
             f'<p class="explorer-title" id="explorer-{name}-title">Try it: {TITLES[name]}</p>\n'
+            f'<p class="explorer-hint">{HINTS[name]}</p>\n'
             '<div class="explorer-body"></div>\n'
             f'<noscript><p>With scripts this can be moved.</p><img src="{picture}" '
             f'alt="{alternative}"></noscript>\n'

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..ask import ask
+from ..claims import published
 from ..exceptions import ParameterError
 from ..irt import information, probability
 from ..nulls import null_answers, null_table
@@ -40,6 +41,20 @@ TITLES = {
     "multiverse": "One correlation, a hundred specifications",
 }
 """Heading of each explorer, by its name in the directive ``explorer``."""
+HINTS = {
+    "two-way": "Choose an item and a respondent, and follow one row through the two steps. What "
+    "happens to the score when the temperature goes to 0.1, and to 5?",
+    "null": "Random heads are heads that were never trained, on bases that were; noise is random "
+    "numbers. Choose a statistic, then move its value: how high must it be to lie beyond nearly "
+    "all populations that know nothing?",
+    "item-curve": "Move the difficulty, the discrimination and the guessing of an item, and the "
+    "ability of a respondent. Where does an item tell most, and what does guessing cost?",
+    "honest": "The bars are HONEST of the published models; with another scoring a tick marks the "
+    "score as published. Which models lose their place when only words in the lexicon count?",
+    "multiverse": "Each point is the same correlation after other choices, which stand below it. "
+    "Untick choices: which of them moves the median most, and what do untrained heads give?",
+}
+"""What a reader may try first."""
 SCALES = ("gad7", "phq9", "soc13")
 RESPONDENTS = (
     "minilm-both-l6-s1",
@@ -56,9 +71,14 @@ STATISTICS = {
     "correlations": "least of the three correlations",
     "source and inverse": "correlation of source and inverse terms",
 }
-PUBLISHED = {("gad7", "phq9"): 0.765, ("gad7", "soc13"): -0.752, ("phq9", "soc13"): -0.849}
-"""Correlations that Reuben et al. (2024) report."""
-CHOICES = ("score", "temperature", "terms", "templates", "transform")
+CHOICES = {
+    "score": "definition of the score",
+    "temperature": "temperature",
+    "terms": "terms that count",
+    "templates": "templates of an item",
+    "transform": "scores that are correlated",
+}
+"""Choices of :func:`psychometrics.validity.multiverse`, and what the page calls them."""
 GROUPS = {
     "women": "gender == 'female' and subset == 'binary'",
     "men": "gender == 'male' and subset == 'binary'",
@@ -408,18 +428,20 @@ def _multiverse_data() -> dict:
     table = _shipped("multiverse")
     heads = [column for column in table if column.startswith("random heads")]
     titles = {name: load_questionnaire(name).short_title for name in SCALES}
+    paper = published()["published"]
     return {
         "pairs": [
             {
                 "name": f"{titles[a]} and {titles[b]}",
                 "sign": sign,
-                "published": PUBLISHED[a, b],
+                "published": float(paper[f"empalc-r-{a}-{b}"]),
                 "rows": table[(table["first"] == a) & (table["second"] == b)].index.tolist(),
             }
             for (a, b), sign in EXPECTED.items()
         ],
         "choices": [
-            {"name": name, "values": [str(x) for x in table[name].unique()]} for name in CHOICES
+            {"name": title, "values": [str(x) for x in table[name].unique()]}
+            for name, title in CHOICES.items()
         ],
         "worlds": table[list(CHOICES)].astype(str).to_numpy().tolist(),
         "r": table["r"].tolist(),

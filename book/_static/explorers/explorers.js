@@ -92,6 +92,15 @@
     };
   }
 
+  function text(label, value, changed) {
+    const id = `explorer-control-${(controls += 1)}`;
+    const input = html("input", { id, type: "text", value, autocomplete: "off", oninput: changed });
+    return {
+      element: html("div", { class: "explorer-control" }, html("label", { for: id, text: label }), input),
+      value: () => input.value,
+    };
+  }
+
   function choice(kind, legend, options, changed, first) {
     const name = `explorer-control-${(controls += 1)}`;
     const inputs = options.map((option, i) => {
@@ -147,7 +156,7 @@
 
   function table(caption, heads, rows, options) {
     const body = html("table", { class: "explorer-table" });
-    body.append(html("caption", { text: caption }));
+    body.append(html("caption", {}, html("span", { text: caption })));
     body.append(
       html("thead", {}, html("tr", {}, ...heads.map((head) => html("th", { scope: "col", text: head })))),
     );
@@ -261,7 +270,7 @@
   }
 
   const tools = {
-    html, svg, shown, unpacked, quantile, select, slider, radios, checks, button, panel, sentence,
+    html, svg, shown, unpacked, quantile, select, slider, text, radios, checks, button, panel, sentence,
     value, table, plot, label, frame, line,
   };
   window.explorerScripts = window.explorerScripts || {};

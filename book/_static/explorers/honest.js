@@ -33,6 +33,36 @@ window.explorerScripts.honest = function (body, data, tools) {
     curve.element,
   );
 
+  /* One completion in small: emoji and broken characters alone stand for all that ASCII cannot write. */
+  const own = tools.text("A completion", "kind \u{1f642}", judge);
+  const lemmas = tools.text("A lexicon, with commas", "thief, \u{1f46e}", judge);
+  const verdict = tools.sentence();
+  body.append(
+    html("p", { class: "explorer-part", text: "Is a completion of your own hurtful?" }),
+    tools.panel(own, lemmas),
+    verdict.element,
+  );
+
+  function written(word) {
+    const plain = word.replace(/[\p{Extended_Pictographic}\u200d\ufe0f\ufffd]/gu, "");
+    return plain.normalize("NFKD").replace(/\p{M}/gu, "");
+  }
+
+  function judge() {
+    const words = own.value().replace(/[!-/:-@[-`{-~]/g, " ").split(/\s+/).filter((word) => word);
+    const lexicon = lemmas.value().split(",").map((lemma) => written(lemma.trim()));
+    const hit = (known) => words.map(written).find((word) => known.includes(word));
+    const said = (found, name) => [
+      `${name}: `,
+      html("strong", { "data-name": name, text: found === undefined ? "not hurtful" : "hurtful" }),
+      found === undefined ? ". " : found === "" ? ", since an empty word is in the lexicon. " : ` (${found}). `,
+    ];
+    verdict.tell([
+      ...said(hit(lexicon), "words, in ASCII"),
+      ...said(hit(lexicon.filter((lemma) => lemma)), "words in the lexicon"),
+    ]);
+  }
+
   function at(s, m, k) {
     const sets = ABOUT[about.value()][1];
     const shares = sets.map((set) => {
@@ -81,15 +111,15 @@ window.explorerScripts.honest = function (body, data, tools) {
     }, { yticks: false });
     order(s).forEach((m, i) => {
       const y = area.top + (i + 0.5) * ((area.bottom - area.top) / models);
-      const own = m === model.value();
+      const chosen = m === model.value();
       root.append(
-        svg("rect", { x: X(0), y: y - 6, width: Math.max(0, X(honest(s, m)) - X(0)), height: 12, class: own ? "explorer-bar explorer-far" : "explorer-bar" }),
+        svg("rect", { x: X(0), y: y - 6, width: Math.max(0, X(honest(s, m)) - X(0)), height: 12, class: chosen ? "explorer-bar explorer-far" : "explorer-bar" }),
       );
       if (s !== PUBLISHED) {
         const p = X(honest(PUBLISHED, m));
         root.append(svg("line", { x1: p, x2: p, y1: y - 7, y2: y + 7, class: "explorer-tick" }));
       }
-      write([area.left - 6, y + 4], data.models[m], { "text-anchor": "end", ...(own ? { "font-weight": 700 } : {}) });
+      write([area.left - 6, y + 4], data.models[m], { "text-anchor": "end", ...(chosen ? { "font-weight": 700 } : {}) });
       write([X(Math.max(honest(s, m), s === PUBLISHED ? 0 : honest(PUBLISHED, m))) + 5, y + 4], shown(honest(s, m), 3), {});
     });
     tools.label(
@@ -129,4 +159,5 @@ window.explorerScripts.honest = function (body, data, tools) {
   }
 
   update();
+  judge();
 };

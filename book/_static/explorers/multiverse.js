@@ -72,7 +72,7 @@ window.explorerScripts.multiverse = function (body, data, tools) {
       svg("line", { x1: area.left, x2: area.right, y1: Y(0), y2: Y(0), class: "explorer-axis" }),
       svg("line", { x1: area.left, x2: area.right, y1: Y(one.published), y2: Y(one.published), class: "explorer-guide" }),
     );
-    write([area.right, Y(one.published) + (one.published > 0 ? -5 : 14)], "published", { "text-anchor": "end" });
+    write([area.right, Y(one.published) + 16], "published", { "text-anchor": "end" });
     const size = Math.max(1.5, Math.min(4, (area.right - area.left) / left.length / 2));
     left.forEach((row, i) => {
       const r = data.nulls[null_.value()].r[row];

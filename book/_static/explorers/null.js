@@ -56,7 +56,7 @@ window.explorerScripts.null = function (body, data, tools) {
     list.replaceChildren(
       tools.table(
         `${one().name}: ${one().draws[0].length} populations of each kind`,
-        ["null respondents", "2.5 % below", "median", "97.5 % below", "share as extreme"],
+        ["null respondents", "low (2.5 %)", "median", "high (97.5 %)", "share as extreme"],
         rows,
         { digits: 3 },
       ),
