@@ -448,7 +448,7 @@ def ranges(
     edge = 0.6 if len(rows) > 1 else 1.5
     ax.set(ylim=(-edge, len(rows) - 1 + edge), xlabel=label)
     if few:
-        ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        ax.legend(frameon=False, fontsize=10, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return ax
 
 
@@ -634,11 +634,11 @@ def radar(
         ax.plot(closed, values, color=PALETTE[i % 8], marker=MARKERS[i % 8], markersize=4,
                 linewidth=1.5, label=name, linestyle=LINES[i % 4])  # fmt: skip
     ax.set_ylim(*span)
-    ax.set_xticks(angles, labels, fontsize=8)
-    ax.tick_params(axis="x", pad=12)
+    ax.set_xticks(angles, labels, fontsize=10)
+    ax.tick_params(axis="x", pad=16)
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.tick_params(axis="y", labelsize=7)
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.2, 1.1))
+    ax.tick_params(axis="y", labelsize=10)
+    ax.legend(frameon=False, fontsize=10, loc="upper left", bbox_to_anchor=(1.2, 1.1))
     return ax
 
 
@@ -651,6 +651,8 @@ def compass(
     ends: Mapping[str, tuple[str, str]] | None = None,
 ) -> Axes:
     """Respondents on two categories, with the spread of each if its answers were drawn.
+
+    Up to eight names have a colour and a marker of their own, which the legend gives.
 
     Parameters
     ----------
@@ -686,15 +688,17 @@ def compass(
     ax.axvline(0, color="grey", linewidth=1, zorder=0)
     for i, (name, part) in enumerate(wide.groupby(label, sort=False)):
         colour = PALETTE[i % 8]
-        ax.errorbar(part["score", x], part["score", y], xerr=part["sd", x], yerr=part["sd", y],
-                    fmt=MARKERS[i % 8], color=colour, ecolor=colour, elinewidth=0.8, alpha=0.8,
-                    markersize=6, label=name)  # fmt: skip
+        drawn = ax.errorbar(part["score", x], part["score", y], xerr=part["sd", x],
+                            yerr=part["sd", y], fmt=MARKERS[i % 8], color=colour, elinewidth=1,
+                            markeredgecolor="white", markersize=8, label=name)  # fmt: skip
+        for bars in drawn[2]:
+            bars.set_alpha(0.3)  # crossing bars hide no point
     limits = scores.groupby("category")[["low", "high"]].first()
     ends = ends or {}
     names = {n: f"{ends[n][0]}  ←  {n}  →  {ends[n][1]}" if n in ends else n for n in (x, y)}
     ax.set(xlim=tuple(limits.loc[x]), ylim=tuple(limits.loc[y]), xlabel=names[x], ylabel=names[y])
     ax.set_aspect("equal" if np.ptp(limits.loc[x]) == np.ptp(limits.loc[y]) else "auto")
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    ax.legend(frameon=False, fontsize=10, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     return ax
 
 
