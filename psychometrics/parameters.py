@@ -140,6 +140,11 @@ def _questionnaire(value: object) -> str:
     return value
 
 
+def _check_template(questionnaire: str, item: int) -> None:
+    if not load_questionnaire(questionnaire).items[item - 1].templates:
+        raise ParameterError(f"item {item} of {questionnaire} has no template: name another.")
+
+
 Text = Annotated[str, BeforeValidator(_text)]
 Positive = Annotated[float, BeforeValidator(_positive)]
 Share = Annotated[float, BeforeValidator(_share)]
@@ -182,10 +187,7 @@ class _Asked(_Page):
             raise ParameterError(
                 f"item must be a whole number from 1 to {len(items)}, got {self.item}."
             )
-        if not items[self.item - 1].templates:
-            raise ParameterError(
-                f"item {self.item} of {self.questionnaire} has no template: name another."
-            )
+        _check_template(self.questionnaire, self.item)
         return self
 
 
@@ -222,11 +224,18 @@ class _Assessment(_PromptDesign):
 class _Validity(_Scored):
     """Chapter 4."""
 
+    questionnaire: QuestionnaireName = "gad7"
     encoder: Text = "embedded"
     acceptability_model: Text = "embedded"
     n_resamples: _whole(1) = 2000
     null_respondents: _whole(24) = 36
     sets: _whole(2) = 40
+
+    @model_validator(mode="after")
+    def _items_have_prompts(self) -> _Validity:
+        for item in range(len(load_questionnaire(self.questionnaire).items)):
+            _check_template(self.questionnaire, item + 1)
+        return self
 
 
 class _Interventions(_Scored):

@@ -138,6 +138,7 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
             {"temperature": float("nan")},
             "temperature must be a positive number, got nan",
         ),
+        ("validity", {"questionnaire": "bfi"}, "item 1 of bfi has no template: name another"),
         ("validity", {"dtype": "float16"}, "dtype must be one of auto, float32, bfloat16"),
         ("validity", {"seed": -1}, "seed must be a whole number from 0"),
         ("validity", {"n_resamples": 0}, "n_resamples must be a whole number from 1, got 0"),
