@@ -174,8 +174,8 @@ def assess(
         ``scores``: ``questionnaire, scale, title, score, low, high`` (over items), ``n`` (items),
         ``place`` among the others, ``mark`` and ``verdict``; ``flags``, as :func:`flags` gives
         them, with ``questionnaire``; ``others`` and ``nulls``: ``questionnaire, scale, who,
-        score``; ``norms``, of answers to items; ``items``, the model's keyed item scores;
-        ``asked``: ``what, how``.
+        score``; ``norms``, of answers to items; ``items`` and ``null_items``, item scores of the
+        model and the null respondents; ``asked``: ``what, how``.
 
     Raises
     ------
@@ -205,7 +205,8 @@ def assess(
     chosen = ("embedded" if mode == "nli" else None) if against == "default" else against
     how = {"store": store, "mode": mode, "dtype": dtype, "progress": progress, **conditions}
     others = _others(chosen, who["respondent_id"], loaded, **how)
-    parts = {name: [] for name in ("scores", "flags", "others", "nulls", "norms", "items")}
+    kinds = ("scores", "flags", "others", "nulls", "null_items", "norms", "items")
+    parts = {name: [] for name in kinds}
     for questionnaire in loaded:
         own = answers[answers["questionnaire"] == questionnaire.id]
         beside = others[others["questionnaire"] == questionnaire.id] if len(others) else others
@@ -215,6 +216,7 @@ def assess(
         dealt = _scored(null) if to_prompts else _dealt_scores(items, questionnaire)
         parts["flags"].append(found.assign(questionnaire=questionnaire.id))
         parts["items"].append(items)
+        parts["null_items"].append(dealt)
         for scale in questionnaire.scales:
             size = len(scale.items) if scale.mode == "sum" and not to_prompts else 1
             own_score = scale_intervals(items, questionnaire, scale.id).iloc[0]
@@ -890,8 +892,24 @@ def _differences(found: dict[str, dict], loaded: list[Questionnaire]) -> pd.Data
                     low, high = mean_interval(apart)
                     row |= {"difference": size * apart.mean(), "low": size * float(low),
                             "high": size * float(high)}  # fmt: skip
+                row["null"] = _null_share(found[first], found[name], questionnaire, scale)
                 rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _null_share(first: dict, second: dict, questionnaire, scale: Scale) -> float:
+    """Share of pairs of random heads, one of each, whose paired interval leaves out 0."""
+    if not _by_prompts(first):
+        return np.nan
+    one, two = (
+        keyed_items(
+            tables["null_items"].query("questionnaire == @questionnaire.id"), questionnaire, scale
+        ).to_numpy(dtype=float)
+        for tables in (first, second)
+    )
+    # the next one, as heads of one number are the same where two models have one base
+    low, high = mean_interval(one - np.roll(two, 1, axis=0))
+    return float(((low > 0) | (high < 0)).mean())
 
 
 def _sums(found: dict, scale: Scale) -> bool:
@@ -906,12 +924,22 @@ def _difference_table(rows: pd.DataFrame, questionnaire: Questionnaire) -> str:
         frame["low"].isna(), "cannot be told",
         np.where(told, "differ on these items", "cannot be told apart"),
     )  # fmt: skip
-    frame = frame[["scale", "second", "first", "difference", "low", "high", "n", "verdict"]]
-    frame = frame.rename(
-        columns={"second": "model", "first": "minus", "low": "from", "high": "to", "n": "items"}
-    )
+    columns = {
+        "scale": "scale", "second": "model", "first": "minus", "difference": "difference",
+        "low": "from", "high": "to", "n": "items", "verdict": "verdict",
+        "null": "heads that differ",
+    }  # fmt: skip
+    frame = frame[list(columns)].rename(columns=columns)
+    formats = dict.fromkeys(["difference", "from", "to"], "{:+.3f}")
     caption = f"Differences on {questionnaire.short_title}, with 95 % intervals paired over items."
-    return table(frame, caption, dict.fromkeys(["difference", "from", "to"], "{:+.3f}"))
+    if rows["null"].isna().all():
+        return table(frame.drop(columns="heads that differ"), caption, formats)
+    told = paragraph(
+        "The last column is the share of pairs of random heads whose interval leaves out 0, too: "
+        "that two models differ on these items is no evidence that a trait differs.",
+        note=True,
+    )
+    return table(frame, caption, formats | {"heads that differ": "{:.0%}"}) + told
 
 
 def _compared_verdicts(found: dict[str, dict], loaded: list[Questionnaire]) -> str:

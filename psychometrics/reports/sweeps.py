@@ -56,8 +56,8 @@ def sweep(
     Raises
     ------
     ParameterError
-        There is no such notebook, parameter or value, or the folder cannot be written; nothing
-        was executed.
+        There is no such notebook or parameter, no combination is possible, or the folder cannot
+        be written; nothing was executed.
 
     Examples
     --------
@@ -77,11 +77,14 @@ def sweep(
         ) from None
     text = (notebooks_dir() / f"{notebook}.ipynb").read_text(encoding="utf-8")
     rows, results, claims = [], [], []
-    for chosen in combinations:
+    for chosen, impossible in combinations:
         values = dict(parameters or {}) | chosen
         name = _name(chosen, key_of(text, json.dumps(values, sort_keys=True, default=str)))
-        row = chosen | {"run": name} | _executed(notebook, values, folder / name, progress)
-        rows.append(row)
+        if impossible:
+            row = _failed(folder / name, impossible, 0.0)
+        else:
+            row = _executed(notebook, values, folder / name, progress)
+        rows.append(chosen | {"run": name} | row)
         if row["status"] != "failed":
             results.append({"run": name} | _plain(glued(name, folder)))
             claims.append(_claims_of(folder / f"{name}.ipynb").assign(run=name))
@@ -135,8 +138,8 @@ def parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:
     return grid
 
 
-def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[dict]:
-    """All combinations, once each is known to be possible."""
+def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tuple[dict, str]]:
+    """All combinations, each with what makes it impossible, if something does."""
     import papermill
 
     from ..parameters import CHAPTERS, check_parameters, unknown
@@ -152,10 +155,17 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[dic
             raise ParameterError(f"{notebook}: {unknown('parameter', name, has)}")
     if both := sorted(set(grid) & set(parameters)):
         raise ParameterError(f"{both[0]} is swept and set: leave it out of one of the two.")
-    found = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    if notebook in CHAPTERS:
-        for chosen in found:
-            check_parameters(notebook, dict(parameters) | chosen)
+    found = []
+    for values in itertools.product(*grid.values()):
+        chosen, reason = dict(zip(grid, values, strict=True)), ""
+        if notebook in CHAPTERS:
+            try:
+                check_parameters(notebook, dict(parameters) | chosen)
+            except PsychometricsError as error:
+                reason = " ".join(str(error).split())
+        found.append((chosen, reason))
+    if all(reason for _, reason in found):
+        raise ParameterError(found[0][1])
     return found
 
 
@@ -167,20 +177,23 @@ def _name(chosen: dict, key: str) -> str:
 
 def _executed(notebook: str, values: dict, path: Path, progress: bool) -> dict:
     """Execute one combination, unless its copy is there; a copy has its name when it is whole."""
-    done, failed = (path.with_name(f"{path.name}.{end}") for end in ("ipynb", "failed.txt"))
+    done = path.with_name(f"{path.name}.ipynb")
     if done.is_file():
         return {"status": "done before", "seconds": _seconds(done), "reason": ""}
     began = time.perf_counter()
-    part = path.with_name(f"{path.name}.part")  # what a stopped run leaves is no notebook's name
+    part = path.with_name(f".{path.name}.part.ipynb")
     try:
         run_notebook(notebook, values, part, progress=progress)
     except PsychometricsError as error:
-        seconds = time.perf_counter() - began
-        failed.write_text(f"{error}\n", encoding="utf-8")
-        return {"status": "failed", "seconds": seconds, "reason": " ".join(str(error).split())}
+        return _failed(path, " ".join(str(error).split()), time.perf_counter() - began)
     os.replace(part, done)
-    failed.unlink(missing_ok=True)
+    path.with_name(f"{path.name}.failed.txt").unlink(missing_ok=True)
     return {"status": "run now", "seconds": time.perf_counter() - began, "reason": ""}
+
+
+def _failed(path: Path, reason: str, seconds: float) -> dict:
+    path.with_name(f"{path.name}.failed.txt").write_text(f"{reason}\n", encoding="utf-8")
+    return {"status": "failed", "seconds": seconds, "reason": reason}
 
 
 def _seconds(path: Path) -> float:

@@ -1,0 +1,405 @@
+"""Pages about one's own models: who gets which flag, and what stands on the page."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psychometrics as pm
+from psychometrics import book
+from psychometrics.cli import main
+from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.reports import profiles, sweeps
+from psychometrics.reports.profiles import assess, compare, flags, profile
+from psychometrics.respondents.simulated import draw_traits
+
+SMALL = "minilm-mnli-l3-s16"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="module")
+def challenges():
+    return pm.load_questionnaire("challenges")
+
+
+@pytest.fixture(scope="module")
+def noise(challenges):
+    return pm.null_answers(challenges, "noise", respondents=40)
+
+
+def _marks(found: pd.DataFrame) -> dict:
+    return found.set_index("check")["mark"].to_dict()
+
+
+def _answered(challenges, **signs) -> pd.DataFrame:
+    table = pm.prompts(challenges)
+    sign = table["polarity"] if signs.get("stance") else 1
+    return table.assign(respondent_id="m", entailment=0.5 + 0.1 * sign * table["weight"])
+
+
+def test_of_twenty_random_heads_judged_by_the_others_nineteen_are_not_to_be_interpreted(challenges):
+    heads = pm.null_answers(challenges, "random-heads", 20, layers=6)
+    marks = [
+        _marks(flags(own, challenges, heads[heads["respondent_id"] != name]))["terms"]
+        for name, own in heads.groupby("respondent_id")
+    ]
+    assert sorted(marks) == sorted(["✗"] * 19 + ["✓"])
+
+
+def test_who_answers_by_the_stance_is_told_from_noise_without_reservation(challenges, noise):
+    found = flags(_answered(challenges, stance=True), challenges, noise)
+    assert _marks(found) == {"terms": "✓", "trend": "✓", "agreeing": "✓"}
+    assert found.set_index("check").loc["terms", "value"] == pytest.approx(1)
+    assert "0 of 40 have as much" in found["words"][0]
+
+
+def test_who_answers_by_the_frequency_word_alone_is_flagged_by_every_rule(challenges, noise):
+    found = flags(_answered(challenges), challenges, noise)
+    assert _marks(found) == {"terms": "✗", "trend": "!", "agreeing": "!"}
+
+
+def test_the_count_of_nulls_decides_at_five_per_cent(challenges, noise):
+    """One of 40 heads as large: 2 / 41 is below .05; two of 40: 3 / 41 is above."""
+    own = _answered(challenges, stance=True)
+    twins = pd.concat([own.assign(respondent_id=f"twin {n}") for n in range(2)])
+    others = noise[noise["respondent_id"].isin(noise["respondent_id"].unique()[:38])]
+    one = pd.concat([noise[~noise["respondent_id"].isin(noise["respondent_id"].unique()[:1])],
+                     twins[twins["respondent_id"] == "twin 0"]])  # fmt: skip
+    assert _marks(flags(own, challenges, one))["terms"] == "✓"
+    assert _marks(flags(own, challenges, pd.concat([others, twins])))["terms"] == "✗"
+
+
+def test_alpha_is_a_reservation_where_the_null_has_as_much(challenges, noise):
+    items = pm.item_scores(noise)
+    own = _answered(challenges, stance=True)
+    rng = np.random.default_rng(0)
+    trait = dict(zip(items["respondent_id"].unique(), rng.normal(size=40), strict=True))
+    alike = items.assign(score=items["respondent_id"].map(trait) + rng.normal(0, 0.1, len(items)))
+    assert _marks(flags(own, challenges, noise, alike))["alpha"] == "✓"
+    assert _marks(flags(own, challenges, noise, items))["alpha"] == "!"
+
+
+def test_accuracy_is_a_reservation_where_its_interval_reaches_a_half(challenges, noise):
+    own = _answered(challenges, stance=True)
+    assert _marks(flags(own, challenges, noise, accuracy=(0.7, 0.68, 0.72)))["accuracy"] == "✓"
+    assert _marks(flags(own, challenges, noise, accuracy=(0.5, 0.48, 0.52)))["accuracy"] == "!"
+
+
+def test_a_good_member_is_told_from_random_heads_and_a_frozen_one_has_its_accuracy_against_it(
+    store,
+):
+    good = assess("minilm-both-l6-s1", "gad7", store=store)
+    row = good["scores"].iloc[0]
+    assert row["mark"] != "✗"
+    assert 0 < row["place"] < 1
+    own = good["flags"].set_index("check")
+    assert own.loc["terms", "mark"] == own.loc["accuracy", "mark"] == "✓"
+    assert good["others"]["who"].nunique() == len(pm.population()) - 1
+    frozen = assess("minilm-both50-frozen-l6-s20", "challenges", store=store)
+    assert _marks(frozen["flags"])["accuracy"] == "!"
+    assert frozen["scores"]["mark"].iloc[0] != "✓"
+
+
+def test_scores_and_intervals_are_those_of_the_third_chapter(store, challenges):
+    found = assess(SMALL, challenges, against=None, store=store)["scores"].iloc[0]
+    answers = pm.ask(challenges, SMALL, store, progress=False)
+    expected = pm.intervals.scale_intervals(pm.item_scores(answers), challenges).iloc[0]
+    for name in ("score", "low", "high"):
+        assert found[name] == expected[name]
+
+
+def test_shipped_scores_are_what_asking_gives(store, challenges):
+    shipped = profiles._reference(challenges).set_index(["respondent_id", "item_id"])["score"]
+    assert set(shipped.index.get_level_values(0)) == set(pm.population())
+    member = "minilm-both50-l4-s4"
+    asked = pm.item_scores(pm.ask(challenges, member, store, progress=False))
+    asked = asked.set_index("item_id")["score"]
+    # precision differs between machines
+    np.testing.assert_allclose(shipped[member][asked.index], asked, atol=5e-3)
+
+
+def test_shipped_scores_of_other_prompts_are_not_taken(tmp_path):
+    path = tmp_path / "challenges.yaml"
+    text = (pm.paths.questionnaires_dir() / "challenges.yaml").read_text()
+    path.write_text(text.replace("always", "at all times"))
+    assert profiles._reference(pm.load_questionnaire(path)).empty
+
+
+# Answers to items
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return pm.load_questionnaire("ipip20")
+
+
+def _run(mini, values, status="ok") -> pd.DataFrame:
+    return pd.DataFrame(
+        {"respondent_id": "m", "questionnaire": "ipip20", "mode": "options", "run": 1,
+         "item_id": [item.id for item in mini.items], "value": values, "status": status}
+    )  # fmt: skip
+
+
+def _faithful(mini) -> np.ndarray:
+    """5 to what keys a scale up and 1 to the rest, in every other scale the other way."""
+    values = {}
+    for n, scale in enumerate(mini.scales):
+        for name, key in mini.keys(scale).items():
+            values[name] = 5.0 if (key > 0) == (n % 2 == 0) else 1.0
+    return np.array([values[item.id] for item in mini.items])
+
+
+def test_answers_that_follow_the_scales_are_told_from_the_same_answers_dealt_out(mini):
+    marks = _marks(flags(_run(mini, _faithful(mini)), mini))
+    assert marks == {"content": "✓", "commonest": "✓", "acquiescence": "✓", "answered": "✓"}
+
+
+def test_answers_by_chance_are_not_to_be_interpreted(mini):
+    rng = np.random.default_rng(4)
+    marks = [_marks(flags(_run(mini, rng.integers(1, 6, 20) * 1.0), mini))["content"]
+             for _ in range(20)]  # fmt: skip
+    assert marks.count("✗") >= 17
+
+
+def test_the_same_answer_to_every_item_is_flagged_as_such(mini):
+    found = flags(_run(mini, 5.0), mini)
+    assert _marks(found) == {"content": "✗", "commonest": "!", "acquiescence": "!", "answered": "✓"}
+    assert found["words"][0] == "it gives the same answer to every item."
+
+
+def test_items_keyed_alike_on_one_scale_cannot_be_told_from_a_deal():
+    gse = pm.load_questionnaire("gse", texts=False)
+    rows = _run(gse, np.arange(len(gse.items)) % 4 + 1.0).assign(questionnaire="gse")
+    found = flags(rows, gse)
+    assert _marks(found)["content"] == "–"
+    assert profiles._verdict(found, gse.scales[0], to_prompts=False)[0] == "!"
+
+
+def test_a_scale_with_an_item_refused_has_no_score_and_says_so(mini, monkeypatch, store):
+    values, status = _faithful(mini), np.array(["ok"] * 20, dtype=object)
+    values[0], status[0] = np.nan, "refused"
+    answers = _run(mini, values, status)
+    answers.attrs["summary"] = {"asked": 20, "from_store": 0, "unanswered": 1, "failed": {},
+                                "seconds": 0.0}  # fmt: skip
+    monkeypatch.setattr(profiles, "ask", lambda *a, **k: answers)
+    found = assess(SMALL, mini, mode="options", against=None)
+    scores = found["scores"].set_index("scale")
+    assert scores.loc["extraversion", "verdict"] == "no score: 3 of 4 items answered"
+    assert np.isnan(scores.loc["extraversion", "score"])
+    assert scores.loc["agreeableness", ["score", "mark"]].tolist() == [1.0, "!"]
+    assert _marks(found["flags"])["answered"] == "!"
+
+
+def test_norms_of_sums_are_brought_to_the_scales_mean(store):
+    found = assess(SMALL, "gad7", mode="options", store=store)
+    norm = found["norms"].iloc[0]
+    assert norm["norm_mean"] == pytest.approx(2.95 / 7)
+    assert norm["delta"] == pytest.approx((norm["mean"] - 2.95 / 7) / (3.41 / 7))
+    assert norm["test"] == "single"
+
+
+def test_a_simulated_person_with_traits_gets_no_flag(mini, monkeypatch):
+    traits = draw_traits(mini, 1, seed=1) * 0 + 3.0
+    answers = pm.ask(mini, traits, mode="simulated", progress=False, store="memory://profiles")
+    marks = _marks(flags(answers, mini))
+    assert marks["content"] == "✓"
+
+
+# Pages
+
+
+def test_the_page_holds_scores_flags_rules_and_how_it_was_asked(store, tmp_path):
+    path = tmp_path / "p.html"
+    scores = profile(SMALL, path, "challenges", store=store)
+    text = path.read_text(encoding="utf-8")
+    assert f"Profile of {SMALL}" in text
+    assert f"{scores['score'][0]:.3f}".replace("-", "−") in text
+    for rule in ("terms", "trend", "agreeing", "alpha", "accuracy"):
+        assert re.search(rf"</span>{rule}: [A-Z]", text), rule
+        assert f"**{rule}**" in flags.__doc__
+    assert "content: " not in text, "rules of another way of asking"
+    assert "There are no norms beside these scores." in text
+    heads = "99 random heads on its own untouched base, MiniLM with 3 layers"
+    for said in ("revision", "precision", heads, "192 prompts", pm.__version__):
+        assert said in text, said
+    assert scores["verdict"][0] in text
+
+
+def test_the_page_of_an_own_model_says_whose_heads_stand_in_for_its_own(
+    store, tmp_path, tiny_model
+):
+    path = tmp_path / "p.html"
+    profile(tiny_model, path, "challenges", against=None, store=store)
+    text = path.read_text(encoding="utf-8")
+    assert f"Profile of {tiny_model.name}" in text
+    assert "the untouched base of this model is not known here" in text
+
+
+def test_a_folder_that_says_its_base_has_heads_on_it(tmp_path, tiny_model):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "manifest.json").write_text(json.dumps({"base": str(tiny_model)}))
+    assert profiles._base_of(str(folder))["base"] == str(tiny_model)
+    (folder / "manifest.json").write_text(json.dumps({"base": "minilm"}))
+    assert profiles._base_of(str(folder))["said"] == "on its own base, MiniLM"
+
+
+def test_differences_are_paired_over_items_and_stand_beside_those_of_random_heads(store, tmp_path):
+    other = "minilm-both50-l4-s4"
+    path = tmp_path / "c.html"
+    rows = compare([SMALL, other], path, "challenges", against=None, store=store)
+    answers = pm.ask("challenges", f"{SMALL},{other}", store, progress=False)
+    wide = pm.item_scores(answers).pivot(index="item_id", columns="respondent_id", values="score")
+    apart = (wide[other] - wide[SMALL]).to_numpy()
+    low, high = pm.intervals.mean_interval(apart)
+    row = rows.iloc[0]
+    expected = [apart.mean(), low, high]
+    np.testing.assert_allclose(row[["difference", "low", "high"]].astype(float), expected)
+    assert 0 <= row["null"] <= 1
+    text = path.read_text(encoding="utf-8")
+    assert text.count("How minilm-") >= 2
+    assert "heads that differ" in text
+
+
+def test_a_model_that_fails_is_named_while_the_others_are_compared(
+    store, tmp_path, tiny_model, save_tiny_model
+):
+    torn = save_tiny_model(tmp_path / "torn")
+    (torn / "model.safetensors").write_bytes(b"nothing")
+    path = tmp_path / "c.html"
+    models = [SMALL, torn, tiny_model]
+    rows = compare(models, path, "challenges", against=None, store=store)
+    assert list(rows.attrs["failed"]) == ["torn"]
+    assert rows["second"].tolist() == [tiny_model.name]
+    assert "torn could not be asked: torn cannot be loaded" in path.read_text(encoding="utf-8")
+    with pytest.raises(RespondentError, match="Fewer than two can answer: torn"):
+        compare(models[:2], path, "challenges", against=None, store=store)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["profile", "./nowhere"], "nowhere"),
+        (["profile", SMALL, "-o", "p.txt"], "end the page's name in .html or .pdf"),
+        (["profile", SMALL, "-o", "no/p.html"], "there is no folder no"),
+        (["profile", SMALL, "--instruments", "gda7"], "did you mean 'gad7'?"),
+        (["profile", SMALL, "--questionnaires", "two_axes"], "has categories, not scales"),
+        (["profile", SMALL, "--questionnaires", "ipip50"], "no prompts; add templates"),
+        (["profile", SMALL, "--questionnaires", ","], "name at least one"),
+        (["profile", SMALL, "--mode", "options", "-c", "choose=none"], "choose=none gives"),
+        (["compare", SMALL], "Name at least two models"),
+        (["compare", SMALL, SMALL], "are called 'minilm-mnli-l3-s16'"),
+        (["run", "03-assessment", "--sweep", "temperature"], "Write a sweep as name=value,value"),
+        (["run", "03-assessment", "--sweep", "temprature=1,2"], "did you mean 'temperature'?"),
+        (["run", "03-assessment", "--sweep", "temperature=0,-1"], "must be a positive number"),
+        (
+            ["run", "03-assessment", "--sweep", "seed=1,2", "-p", "seed=3"],
+            "seed is swept and set",
+        ),
+    ],
+)
+def test_what_cannot_be_profiled_is_said_in_one_sentence(
+    arguments, said, monkeypatch, tmp_path, store, capsys
+):
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(store))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["psychometrics", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    errors = capsys.readouterr().err
+    lines = [line for line in errors.splitlines() if line.startswith("psychometrics: ")]
+    assert end.value.code == 1
+    assert len(lines) == 1
+    assert said in lines[0]
+    assert not list(tmp_path.glob("*.html"))
+
+
+# Sweeps
+
+
+@pytest.fixture
+def notebook(monkeypatch, tmp_path):
+    """A notebook that gathers its runs in a file, and fails where x is 3."""
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    cells = [
+        ("x = 1\ny = 'a'", ["parameters"]),
+        (
+            f"open({str(tmp_path / 'log')!r}, 'a').write(f'{{x}}{{y}} ')\nassert x != 3, 'x is 3'\n"
+            "import psychometrics as pm\n"
+            "pm.book.glue(double=2 * x, always='same')\n"
+            "pm.claims.record('empalc-variation', float(x), low=0.5, high=9.0)",
+            [],
+        ),
+    ]
+    (folder / "small.ipynb").write_text(
+        json.dumps(
+            {
+                "cells": [
+                    {"cell_type": "code", "id": f"c{n}", "metadata": {"tags": tags}, "source": code,
+                     "outputs": [], "execution_count": None}
+                    for n, (code, tags) in enumerate(cells)
+                ],
+                "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+                "nbformat": 4,
+                "nbformat_minor": 5,
+            }
+        )
+    )  # fmt: skip
+    for module in (book, sweeps):
+        monkeypatch.setattr(module, "notebooks_dir", lambda: folder)
+    return folder / "small.ipynb"
+
+
+def test_a_sweep_gathers_results_and_claims_names_what_failed_and_goes_on(notebook, tmp_path):
+    grid = {"x": [1, 3], "y": ["a"]}
+    found = sweeps.sweep("small", grid, tmp_path / "runs", progress=False)
+    assert found["status"].tolist() == ["run now", "failed"]
+    assert found["double"].tolist()[0] == 2
+    assert "x is 3" in found["reason"][1]
+    text = (tmp_path / "runs" / "index.html").read_text(encoding="utf-8")
+    assert "2 run(s): 1 run now, 1 failed." in text
+    assert f"<a href='{found['run'][0]}.ipynb'>" in text
+    assert f"<a href='{found['run'][1]}.failed.txt'>" in text
+    assert "empalc-variation" in text
+    assert "1 (0.5 to 9)" in text
+    wider = sweeps.sweep("small", {"x": [1, 2], "y": ["a"]}, tmp_path / "runs", progress=False)
+    assert wider["status"].tolist() == ["done before", "run now"]
+    assert (tmp_path / "log").read_text() == "1a 3a 2a ", "each is run once"
+    text = (tmp_path / "runs" / "index.html").read_text(encoding="utf-8")
+    differ, same = text.index("Results that differ"), text.index("Results that are the same")
+    assert differ < text.index(">double<") < same < text.index(">always<")
+    notebook.write_text(notebook.read_text().replace("2 * x", "3 * x"))
+    anew = sweeps.sweep("small", {"x": [2], "y": ["a"]}, tmp_path / "runs", progress=False)
+    assert (anew["status"][0], anew["double"][0]) == ("run now", 6), "the notebook is another"
+
+
+def test_a_combination_that_is_impossible_fails_before_it_runs_and_alone(tmp_path, monkeypatch):
+    ran = []
+
+    def run(name, values, output, progress):
+        ran.append(values)
+        raise pm.exceptions.PsychometricsError("stopped here")
+
+    monkeypatch.setattr(sweeps, "run_notebook", run)
+    grid = sweeps.parse_grid(["questionnaire=gad7,soc13", "item=9"])
+    found = sweeps.sweep("02-prompt-design", grid, tmp_path, progress=False)
+    assert found["reason"].tolist() == ["item must be a whole number from 1 to 7, got 9.",
+                                        "stopped here"]  # fmt: skip
+    assert ran == [{"questionnaire": "soc13", "item": 9}]
+
+
+def test_a_grid_is_read_as_parameters_are():
+    assert sweeps.parse_grid(["t=0.5,1", "s=a"]) == {"t": [0.5, 1], "s": ["a"]}
+    for wrong in (["t=1", "t=2"], ["t=1,1"], ["t=1,"], ["=1"]):
+        with pytest.raises(ParameterError):
+            sweeps.parse_grid(wrong)
