@@ -8,6 +8,7 @@ what takes minutes, from ``data/explorers``, written by ``python -m psychometric
 from __future__ import annotations
 
 import base64
+import functools
 import io
 from typing import TYPE_CHECKING
 
@@ -192,6 +193,7 @@ def _shipped(name: str) -> pd.DataFrame:
 # --- two-way normalisation
 
 
+@functools.cache
 def _two_way_answers() -> tuple[list[Questionnaire], pd.DataFrame, dict[str, str]]:
     """Questionnaires, answers of a few respondents in the order of the prompts, readable names."""
     loaded = [load_questionnaire(name) for name in SCALES]
@@ -370,6 +372,7 @@ def _item_curve_figure() -> Figure:
 # --- HONEST
 
 
+@functools.cache
 def honest_counts() -> np.ndarray:
     """Hurtful completions of the published models, by scoring, group, model and rank.
 
