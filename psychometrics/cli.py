@@ -281,6 +281,58 @@ def _compare(
         raise typer.Exit(1)
 
 
+study_app = typer.Typer(no_args_is_help=True, help="A study as one file: check, run, report.")
+app.add_typer(study_app, name="study")
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A .yaml file.")]
+
+
+@study_app.command("check")
+def _study_check(study: StudyFile) -> None:
+    """Check a study's file and print what would be asked; nobody is asked."""
+    from .reports.plans import combinations, load_study
+
+    loaded = load_study(study)
+    ways = len(combinations(loaded)) * len(loaded.seeds)
+    typer.echo(f"{loaded.title}: {loaded.question}")
+    typer.echo(
+        f"{len(loaded.questionnaires)} questionnaire(s), {len(loaded.respondents)} respondent(s) "
+        f"or population(s), asked in mode {loaded.mode} in {ways} way(s); "
+        f"{len(loaded.planned.expectations)} expectation(s), planned on {loaded.planned.date}"
+    )
+
+
+@study_app.command("run")
+def _study_run(study: StudyFile, store: Store = None) -> None:
+    """Ask all that a study asks; a run that was stopped goes on where it was."""
+    from .reports.plans import run_study
+
+    summary = run_study(study, store)
+    typer.echo(
+        f"{summary['asked']} asked, {summary['from_store']} from the store, "
+        f"{summary['unanswered']} refused or unreadable, {len(summary['failed'])} failed, "
+        f"in {summary['seconds']:.1f} s."
+    )
+    for who, reason in summary["failed"].items():
+        typer.echo(f"{who}: {reason}")
+    if not summary["plan"]:
+        typer.echo("The plan is not the one of the first run; the report will say so.")
+    raise typer.Exit(1 if summary["failed"] else 0)
+
+
+@study_app.command("report")
+def _study_report(
+    study: StudyFile,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A .html or .pdf file.")
+    ] = None,
+    store: Store = None,
+) -> None:
+    """Write the page of a study that was run."""
+    from .reports.plans import report_study
+
+    typer.echo(f"open {report_study(study, output, store)}")
+
+
 @app.command("fill-in")
 def _fill_in(
     questionnaire: QuestionnaireName,
