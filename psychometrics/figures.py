@@ -634,16 +634,49 @@ def compass(
 
 
 def characteristic_curves(
-    parameters: pd.DataFrame, ax: Axes | None = None, limit: float = 4.0
+    parameters: pd.DataFrame,
+    ax: Axes | None = None,
+    limit: float = 4.0,
+    labels: Mapping | None = None,
 ) -> Axes:
-    """Item characteristic curves; falling ones, where ability lowers the chance, in vermilion."""
-    ax = ax or plt.gca()
+    """Item characteristic curves: a few in colour and named, the others thin and grey.
+
+    Parameters
+    ----------
+    parameters : DataFrame
+        As :func:`psychometrics.irt.fit` gives them, I items.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+    limit : float
+        Ends of the scale of ability.
+    labels : mapping, optional
+        Names of the items to be told apart, by index. A falling curve, where ability lowers the
+        chance, is dashed whether it is named or not.
+
+    Returns
+    -------
+    Axes
+    """
+    ax, labels = ax or plt.gca(), dict(labels or {})
     theta = np.linspace(-limit, limit, 161)
     curves = irt.probability(theta, parameters)
-    for place, slope in enumerate(parameters["discrimination"].fillna(1)):
-        falling = slope < 0
-        ax.plot(theta, curves[:, place], color=INVERSE if falling else SOURCE,
-                linestyle="--" if falling else "-", linewidth=1.2, alpha=0.85)  # fmt: skip
+    slopes = parameters["discrimination"].fillna(1)
+    for place, (item, slope) in enumerate(slopes.items()):
+        rank = list(labels).index(item) if item in labels else None
+        colour = GREY if rank is None else PALETTE[rank % len(PALETTE)]
+        ax.plot(theta, curves[:, place], color=colour, linewidth=0.9 if rank is None else 2.2,
+                linestyle="--" if slope < 0 else "-", zorder=1 if rank is None else 2,
+                label=labels.get(item))  # fmt: skip
+    if labels:
+        handles, names = ax.get_legend_handles_labels()
+        order = [names.index(str(name)) for name in labels.values()]
+        handles = [handles[k] for k in order]
+        names = [names[k] for k in order]
+        if len(labels) < len(slopes):
+            handles.append(plt.Line2D([], [], color=GREY, linewidth=0.9))
+            names.append("the others")
+        ax.legend(handles, names, frameon=False, fontsize=10, loc="lower left",
+                  bbox_to_anchor=(0, 1))  # fmt: skip
     ax.set(ylim=(0, 1), xlabel="ability (SD of the population)", ylabel="probability of solving it")
     return ax
 
@@ -653,7 +686,8 @@ def wright_map(
     difficulties: pd.Series,
     ax: Axes | None = None,
     limit: float = 4.0,
-    labels: dict | None = None,
+    labels: Mapping | None = None,
+    errors: pd.Series | None = None,
 ) -> Axes:
     """Abilities of respondents to the left, difficulties of items to the right, on one scale.
 
@@ -666,9 +700,12 @@ def wright_map(
     ax : Axes, optional
         Where to draw; the current axes if not given.
     limit : float
-        Edge of the scale, in logits.
-    labels : dict, optional
-        Names of the items, by index.
+        Edge of the scale.
+    labels : mapping, optional
+        Names of the items, by index. Names that would overlap are moved apart, and a thin line
+        leads to each.
+    errors : Series, shape (I,), optional
+        Standard errors of the difficulties; each point gets a bar of one to either side.
 
     Returns
     -------
@@ -680,14 +717,30 @@ def wright_map(
     ax.barh(edges[:-1], -counts / counts.max(), height=np.diff(edges), align="edge",
             color=GREY, edgecolor="white", linewidth=0.3)  # fmt: skip
     ordered = difficulties.sort_values().clip(-limit, limit)
-    columns = 0.1 + 0.18 * (np.arange(len(ordered)) % 5)
     inside = ordered.abs() < limit
-    ax.scatter(columns[inside], ordered[inside], color=SOURCE, s=14)
-    ax.scatter(columns[~inside], ordered[~inside], color=INVERSE, s=26, marker="^")
-    for x, (item, y) in zip(columns, ordered.items(), strict=True):
-        ax.annotate((labels or {}).get(item, str(item)), (x, y), xytext=(4, -3),
-                    textcoords="offset points", fontsize=7)  # fmt: skip
+    x = 0.06 + 0.07 * (np.arange(len(ordered)) % 3)  # neighbours side by side
+    if errors is not None:
+        reach = errors.reindex(ordered.index).to_numpy()
+        ax.errorbar(x[inside], ordered[inside], yerr=reach[inside], fmt="none", ecolor=SOURCE,
+                    elinewidth=1, alpha=0.5)  # fmt: skip
+    ax.scatter(x[inside], ordered[inside], color=SOURCE, s=22, zorder=3)
+    ax.scatter(x[~inside], ordered[~inside], color=INVERSE, s=30, marker="^")
+    places = _apart(ordered.to_numpy(), least=2 * limit / 26, limit=limit)
+    line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "relpos": (0, 0.5), "shrinkA": 2}
+    for item, begin, place in zip(ordered.index, x, places, strict=True):
+        ax.annotate((labels or {}).get(item, str(item)), (begin, ordered[item]),
+                    xytext=(0.4, place), va="center", fontsize=10, arrowprops=line)  # fmt: skip
     ax.axvline(0, color="black", linewidth=1)
     ax.set(xlim=(-1.05, 1.05), ylim=(-limit - 0.3, limit + 0.3), ylabel="logits")
-    ax.set_xticks([-0.5, 0.5], ["respondents", "items"])
+    ax.set_xticks([-1, -0.5, 0, 0.5], [f"{counts.max()}", "respondents", "0", "items"])
     return ax
+
+
+def _apart(values: np.ndarray, least: float, limit: float) -> np.ndarray:
+    """Sorted heights moved as little as may be (least squares) to be so far apart."""
+    from sklearn.isotonic import isotonic_regression
+
+    least = min(least, 2 * limit / max(len(values) - 1, 1))
+    steps = least * np.arange(len(values))
+    ends = {"y_min": -limit, "y_max": limit - steps[-1]} if len(values) else {}
+    return isotonic_regression(np.asarray(values, float) - steps, **ends) + steps

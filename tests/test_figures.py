@@ -267,18 +267,22 @@ def test_the_compass_places_points_within_the_categories_range(ax):
         figures.compass(scores, x="moral", ax=ax)
 
 
-def test_characteristic_curves_are_logistic_and_falling_ones_are_told_apart(ax):
+def test_characteristic_curves_are_logistic_falling_ones_dashed_and_named_ones_coloured(ax):
     parameters = pd.DataFrame(
-        {"difficulty": [0.0, 1.0], "discrimination": [1.0, -2.0], "guessing": [0.0, 0.0]}
+        {"difficulty": [0.0, 1.0, 2.0], "discrimination": [1.0, -2.0, 1.0], "guessing": 0.0},
+        index=["easy", "odd", "hard"],
     )
-    figures.characteristic_curves(parameters, ax=ax, limit=3.0)
-    rising, falling = ax.lines
-    theta = rising.get_xdata()
-    np.testing.assert_allclose(rising.get_ydata(), 1 / (1 + np.exp(-theta)))
-    np.testing.assert_allclose(falling.get_ydata(), 1 / (1 + np.exp(2 * (theta - 1))))
+    figures.characteristic_curves(parameters, ax=ax, limit=3.0, labels={"hard": "H", "easy": "E"})
+    easy, odd, hard = ax.lines
+    theta = easy.get_xdata()
+    np.testing.assert_allclose(easy.get_ydata(), 1 / (1 + np.exp(-theta)))
+    np.testing.assert_allclose(odd.get_ydata(), 1 / (1 + np.exp(2 * (theta - 1))))
     assert (theta.min(), theta.max()) == (-3, 3)
-    assert rising.get_linestyle() != falling.get_linestyle()
-    assert rising.get_color() != falling.get_color()
+    assert [line.get_linestyle() for line in (easy, odd, hard)] == ["-", "--", "-"]
+    assert odd.get_color() == figures.GREY
+    colours = {handle.get_color() for handle in (easy, hard)}
+    assert len(colours | {figures.GREY}) == 3
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["H", "E", "the others"]
 
 
 def test_a_wright_map_has_people_left_items_right_and_infinite_ones_at_the_edge(ax):
@@ -287,11 +291,20 @@ def test_a_wright_map_has_people_left_items_right_and_infinite_ones_at_the_edge(
     figures.wright_map(theta, difficulties, ax=ax, limit=4.0, labels={"hard": "H"})
     bars = {round(bar.get_y(), 2): bar.get_width() for bar in ax.patches if bar.get_width()}
     assert bars == {-1.25: -1.0, 0.5: -0.5}, "two and one of them, in bins of a quarter"
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["2", "respondents", "0", "items"]
     inside, edge = (c.get_offsets() for c in ax.collections)
     assert inside[:, 1].tolist() == [-2, 1]
     assert edge[:, 1].tolist() == [4]
     assert (np.r_[inside[:, 0], edge[:, 0]] > 0).all()
     assert [t.get_text() for t in ax.texts] == ["easy", "H", "never"]
+
+
+def test_names_of_items_as_hard_as_each_other_stand_apart_within_the_map(ax):
+    figures.wright_map(pd.Series([0.0]), pd.Series([1.9, 1.9, 1.9, -1.0]), ax=ax, limit=2.0)
+    heights = sorted(text.xyann[1] for text in ax.texts)
+    assert np.diff(heights).min() > 0.15 - 1e-9
+    assert heights[0] == pytest.approx(-1)
+    assert heights[-1] <= 2
 
 
 def test_ranges_show_each_score_between_its_ends(ax):
