@@ -916,7 +916,10 @@ def _with_intervals(points, ranges_, group, label) -> Iterator[dict[str, object]
     axes = [axis for axis, there in (("x", group.has_xerr), ("y", group.has_yerr)) if there]
     for axis, segments in zip(axes, ranges_, strict=False):
         column = "xy".index(axis)
-        ends[axis] = [segment[:, column] for segment in segments.get_segments()]
+        ends[axis] = [
+            segment[:, column] if len(segment) else np.full(2, np.nan)  # of a missing interval
+            for segment in segments.get_segments()
+        ]
     if points is None:
         return
     for place, (x, y) in enumerate(zip(*map(_numbers, points.get_data()), strict=True)):
