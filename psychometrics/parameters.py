@@ -340,8 +340,14 @@ class _ResponseStyles(_SelfReport):
 
     @model_validator(mode="after")
     def _population_is_there(self) -> _ResponseStyles:
-        for name in population(self.population)[: self.members] if self.population else []:
+        names = population(self.population)[: self.members] if self.population else None
+        for name in names or ():
             identify(name)
+        if names is not None and len(names) < 2:
+            raise ParameterError(
+                "population must name at least two respondents: one has no variance among "
+                "respondents."
+            )
         return self
 
 

@@ -154,6 +154,7 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
         ("self-report", {"level": 1}, "level must be a number between 0 and 1, got 1"),
         ("self-report", {"respondent": "nobody-here"}, "nobody-here"),
         ("response-styles", {"population": "nobody-here"}, "nobody-here"),
+        ("response-styles", {"population": "minilm-both-l6-s1"}, "at least two respondents"),
         ("ways-of-asking", {"questionnaire": "gad7"}, "gad7 has no reverse-keyed items"),
         (
             "ways-of-asking",

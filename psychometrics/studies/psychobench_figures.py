@@ -57,7 +57,7 @@ def norm_profile(comparisons: pd.DataFrame, ax: Axes | None = None) -> Axes:
     legend += [_mark("o", GREY, "significant after correction"),
                _mark("o", "white", "not significant")]  # fmt: skip
     legend += [Patch(color=colour, label=name) for colour, (_, name) in BANDS.items()]
-    return _above(ax, legend, 3)
+    return _above(ax, legend, 2)
 
 
 def scale_labels(table: pd.DataFrame) -> list[str]:
