@@ -365,7 +365,7 @@ def test_a_sweep_gathers_results_and_claims_names_what_failed_and_goes_on(notebo
     assert found["double"].tolist()[0] == 2
     assert "x is 3" in found["reason"][1]
     text = (tmp_path / "runs" / "index.html").read_text(encoding="utf-8")
-    assert "2 run(s): 1 run now, 1 failed." in text
+    assert "2 in all: 1 run now, 1 failed." in text
     assert f"<a href='{found['run'][0]}.ipynb'>" in text
     assert f"<a href='{found['run'][1]}.failed.txt'>" in text
     assert "empalc-variation" in text
