@@ -230,6 +230,8 @@ def assess(
             n, of = int(own_score["n"]), len(scale.items)
             whole = n == of  # a score with an item missing is no score
             values = own_score[["score", "low", "high"]] * (size if whole else np.nan)
+            if not to_prompts:  # no other items could bring it beyond its ends
+                values = values.clip(*questionnaire.span(scale))
             row = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
             row |= values.to_dict() | {"n": n, "place": _place(values["score"], clouds["others"])}
             if not whole:
@@ -698,6 +700,7 @@ def _beside_norms(scores: list[dict], questionnaire: Questionnaire, who: dict) -
         sums = (norms["scale"] == row.id) & norms["group"].str.contains("sums of ticks")
         if row.mode == "mean":
             norms.loc[sums, ["norm_mean", "norm_sd"]] /= len(row.items)
+            norms.loc[sums, "group"] += ", here as means"
     single = pd.DataFrame(own)[["questionnaire", "scale", "score"]].dropna()
     if single.empty or not set(single["scale"]) & set(norms["scale"]):
         return pd.DataFrame()
