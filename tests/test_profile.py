@@ -127,11 +127,8 @@ def test_shipped_scores_are_what_asking_gives(store, challenges):
     np.testing.assert_allclose(shipped[member][asked.index], asked, atol=5e-3)
 
 
-def test_shipped_scores_of_other_prompts_are_not_taken(tmp_path):
-    path = tmp_path / "challenges.yaml"
-    text = (pm.paths.questionnaires_dir() / "challenges.yaml").read_text()
-    path.write_text(text.replace("always", "at all times"))
-    assert profiles._reference(pm.load_questionnaire(path)).empty
+def test_shipped_scores_of_other_prompts_are_not_taken(challenges):
+    assert profiles._reference(challenges.model_copy(update={"items": challenges.items[:3]})).empty
 
 
 # Answers to items
@@ -349,7 +346,8 @@ def notebook(monkeypatch, tmp_path):
                      "outputs": [], "execution_count": None}
                     for n, (code, tags) in enumerate(cells)
                 ],
-                "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+                "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"},
+                             "language_info": {"name": "python"}},
                 "nbformat": 4,
                 "nbformat_minor": 5,
             }
@@ -367,7 +365,7 @@ def test_a_sweep_gathers_results_and_claims_names_what_failed_and_goes_on(notebo
     assert found["double"].tolist()[0] == 2
     assert "x is 3" in found["reason"][1]
     text = (tmp_path / "runs" / "index.html").read_text(encoding="utf-8")
-    assert "2 run(s): 1 run now, 1 failed." in text
+    assert "2 in all: 1 run now, 1 failed." in text
     assert f"<a href='{found['run'][0]}.ipynb'>" in text
     assert f"<a href='{found['run'][1]}.failed.txt'>" in text
     assert "empalc-variation" in text

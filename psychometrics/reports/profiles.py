@@ -230,6 +230,8 @@ def assess(
             n, of = int(own_score["n"]), len(scale.items)
             whole = n == of  # a score with an item missing is no score
             values = own_score[["score", "low", "high"]] * (size if whole else np.nan)
+            if not to_prompts:  # no other items could bring it beyond its ends
+                values = values.clip(*questionnaire.span(scale))
             row = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
             row |= values.to_dict() | {"n": n, "place": _place(values["score"], clouds["others"])}
             if not whole:
@@ -290,7 +292,7 @@ def profile(
     sections += _closing([found["asked"]], [name], "prompts" if _by_prompts(found) else "items")
     known = readable_names([str(model)])[str(model)]
     lead = f"{known}. " if known != name else ""
-    lead += f"What {len(loaded)} questionnaire(s) find in it, beside what they find in nothing."
+    lead += "What questionnaires find in it, beside what they find in nothing."
     page(f"Profile of {name}", sections, path, lead)
     return found["scores"]
 
@@ -386,8 +388,10 @@ def _loaded(questionnaires) -> list[Questionnaire]:
 def _scored(answers: pd.DataFrame) -> pd.DataFrame:
     """Item scores of each respondent, over runs; missing where an item has no answer."""
     items = item_scores(answers)
-    keys = ["respondent_id", "questionnaire", "item_id"]
-    return items.groupby(keys, sort=False)["score"].mean().reset_index()
+    if "run" not in items:
+        return items
+    keys = ["respondent_id", "questionnaire", "mode", "item_id"]
+    return items.groupby(keys, sort=False)["score"].mean().reset_index().assign(run=1)
 
 
 def _prompt_flags(answers, questionnaire, nulls, others, accuracy) -> list[tuple]:
@@ -427,6 +431,9 @@ def _prompt_flags(answers, questionnaire, nulls, others, accuracy) -> list[tuple
             f"{len(drawn)} random heads are as orderly."
         )
         rows.append(("", "trend", "✓" if told else "!", words, value))
+    elif len(drawn):
+        words = "once normalised, its answers do not run over the intensifiers at all."
+        rows.append(("", "trend", "!", words, value))
     pair = {
         name: balanced_pairs(part, [questionnaire])
         for name, part in (("own", answers), ("null", nulls))
@@ -449,7 +456,7 @@ def _prompt_flags(answers, questionnaire, nulls, others, accuracy) -> list[tuple
         value, low, high = accuracy
         words = (
             f"at inference it is right on {value:.0%} of held-out pairs (95 % interval {low:.0%} "
-            f"to {high:.0%}; guessing 33 %)."
+            f"to {high:.0%}; guessing 33%)."
         )
         rows.append(("", "accuracy", "!" if low < _RIGHT else "✓", words, value))
     return [row for row in rows if row is not None]
@@ -693,6 +700,7 @@ def _beside_norms(scores: list[dict], questionnaire: Questionnaire, who: dict) -
         sums = (norms["scale"] == row.id) & norms["group"].str.contains("sums of ticks")
         if row.mode == "mean":
             norms.loc[sums, ["norm_mean", "norm_sd"]] /= len(row.items)
+            norms.loc[sums, "group"] += ", here as means"
     single = pd.DataFrame(own)[["questionnaire", "scale", "score"]].dropna()
     if single.empty or not set(single["scale"]) & set(norms["scale"]):
         return pd.DataFrame()
@@ -814,9 +822,7 @@ def _blocks(questionnaire: Questionnaire, found: dict[str, dict]) -> list[str]:
     shown = points[["label", "score", "low", "high", "n", *extra, "mark", "verdict"]]
     blocks.append(_score_table(shown.rename(columns={"n": "items"}), questionnaire))
     blocks.append(_flag_list(one, questionnaire))
-    if to_prompts:
-        blocks.append(paragraph(_NO_NORMS, note=True))
-    else:
+    if not to_prompts:
         blocks.append(_norm_block(one, questionnaire))
     return blocks
 
@@ -971,7 +977,8 @@ def _closing(asked: list[pd.DataFrame], names: list[str], kind: str) -> list[tup
     tables = [
         table(part, f"How {name} was asked.") for part, name in zip(asked, names, strict=True)
     ]
-    return [("The rules", blocks), ("How it was asked", tables)]
+    sections = [("The rules", blocks), ("How it was asked", tables)]
+    return [("Norms", [paragraph(_NO_NORMS)]), *sections] if kind == "prompts" else sections
 
 
 def _short(model: str | Path) -> str:

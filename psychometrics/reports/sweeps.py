@@ -232,7 +232,7 @@ def _write(notebook, grid, parameters, runs, results, claims, folder: Path) -> P
     listed = runs[[*names, "status", "seconds", "run"]].astype(dict.fromkeys(names, str))
     marks = {"run now": "✓ run now", "done before": "✓ done before", "failed": "✗ failed"}
     listed["status"] = listed["status"].map(marks)
-    blocks = [paragraph(f"{len(runs)} run(s): {summary}.")]
+    blocks = [paragraph(f"{len(runs)} in all: {summary}.")]
     if fixed:
         blocks.append(paragraph(f"The same in all: {fixed}."))
     blocks.append(table(listed, "Runs, each with a link to its executed copy or its error.",
@@ -261,13 +261,13 @@ def _write(notebook, grid, parameters, runs, results, claims, folder: Path) -> P
 def _results(varied: pd.DataFrame, same: pd.DataFrame, one: bool) -> list[str]:
     """Glued results by run: those that differ, then those that do not."""
     blocks = []
-    for part, caption in (
-        (varied, "Results that differ between runs."),
-        (same, "Results." if one else "Results that are the same in all runs."),
-    ):
-        if len(part):
-            frame = part.map(_shown).rename_axis("result").reset_index()
-            blocks.append(table(frame, caption))
+    if len(varied):
+        frame = varied.map(_shown).rename_axis("result").reset_index()
+        blocks.append(table(frame, "Results that differ between runs."))
+    if len(same):
+        column = same.columns[0] if one else "in all runs"
+        frame = same.iloc[:, 0].map(_shown).rename(column).rename_axis("result").reset_index()
+        blocks.append(table(frame, "Results." if one else "Results that are the same in all runs."))
     return blocks
 
 
