@@ -61,6 +61,7 @@ def visit(browser):
         context.add_init_script(script)
         contexts.append(context)
         address = page if "://" in page else (HTML / page).as_uri()
+        context.set_default_timeout(120_000)
         opened = context.new_page()
         opened.goto(address)
         opened.wait_for_timeout(200)
@@ -114,6 +115,7 @@ def test_what_is_wider_than_a_phone_scrolls_by_keyboard_and_says_so(visit):
             what: e.className, tab: e.tabIndex, label: e.getAttribute('aria-label'),
             note: e.nextElementSibling?.classList.contains('scroll-note')}))"""
     )
+    wide = [one for one in wide if "MathJax" not in one["what"]]  # within a line
     assert wide, "a chapter has code or a table that is wider than a phone"
     assert [one for one in wide if one["tab"] != 0 or not one["label"] or not one["note"]] == []
 
@@ -122,7 +124,7 @@ def test_what_is_wider_than_a_phone_scrolls_by_keyboard_and_says_so(visit):
 def test_the_keyboard_reaches_the_content_the_search_and_the_theme_and_its_place_is_seen(visit):
     page = visit("using.html")
     reached = []
-    for _ in range(25):
+    for _ in range(60):
         page.keyboard.press("Tab")
         reached.append(
             page.evaluate(
