@@ -30,6 +30,7 @@ PAGES = sorted(
 CHAPTERS = [page for page in PAGES if page.startswith("chapters/")]
 LONG = "chapters/04-validity.html"
 SMALLEST = 9.0  # points of a label, at the width of a page
+WITH_CODE = "chapters/03-assessment.html"
 HEAVIEST = 1.5  # MB of a page with its pictures, without what all pages share
 built = pytest.mark.skipif(not (HTML / "index.html").is_file(), reason="not built: make book")
 
@@ -61,6 +62,7 @@ def visit(browser):
         context.add_init_script(script)
         contexts.append(context)
         address = page if "://" in page else (HTML / page).as_uri()
+        context.set_default_timeout(120_000)
         opened = context.new_page()
         opened.goto(address)
         opened.wait_for_timeout(200)
@@ -78,10 +80,15 @@ def _axe() -> str:
     return (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
 
 
-def _findings(page, rules: dict | None = None) -> list[str]:
+def _findings(page, code: bool, rules: tuple[str, ...] = ()) -> list[str]:
+    """Serious findings; the letters of code, which look alike everywhere, are left to one page."""
     page.evaluate(_axe())
-    options = {"resultTypes": ["violations"], "rules": rules or {}}
-    found = page.evaluate("o => axe.run(document, o).then(r => r.violations)", options)
+    about = {"include": [["html"]]} | ({} if code else {"exclude": [["div.highlight"]]})
+    options = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = {"type": "rule", "values": list(rules)}
+    run = "([about, o]) => axe.run(about, o).then(r => r.violations)"
+    found = page.evaluate(run, [about, options])
     return [
         f"{v['impact']}: {v['id']} ({len(v['nodes'])}), such as {v['nodes'][0]['html'][:150]}"
         for v in found
@@ -96,10 +103,11 @@ def _findings(page, rules: dict | None = None) -> list[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_has_no_serious_finding_of_accessibility_light_dark_or_on_a_phone(page, visit):
     pytest.importorskip("axe_playwright_python", reason="axe is not installed")
-    assert _findings(visit(page)) == []
-    assert _findings(visit(page, "dark")) == []
+    code = page == WITH_CODE
+    assert _findings(visit(page), code) == []
+    assert _findings(visit(page, "dark"), code, ("color-contrast",)) == []
     phone = visit(page, "light", 400)
-    assert _findings(phone, {"color-contrast": {"enabled": False}}) == []
+    assert _findings(phone, code, ("scrollable-region-focusable", "target-size")) == []
     assert phone.evaluate("document.documentElement.scrollWidth") <= 400, "the page itself scrolls"
 
 
@@ -114,6 +122,7 @@ def test_what_is_wider_than_a_phone_scrolls_by_keyboard_and_says_so(visit):
             what: e.className, tab: e.tabIndex, label: e.getAttribute('aria-label'),
             note: e.nextElementSibling?.classList.contains('scroll-note')}))"""
     )
+    wide = [one for one in wide if "MathJax" not in one["what"]]  # within a line
     assert wide, "a chapter has code or a table that is wider than a phone"
     assert [one for one in wide if one["tab"] != 0 or not one["label"] or not one["note"]] == []
 
@@ -122,7 +131,7 @@ def test_what_is_wider_than_a_phone_scrolls_by_keyboard_and_says_so(visit):
 def test_the_keyboard_reaches_the_content_the_search_and_the_theme_and_its_place_is_seen(visit):
     page = visit("using.html")
     reached = []
-    for _ in range(25):
+    for _ in range(60):
         page.keyboard.press("Tab")
         reached.append(
             page.evaluate(

@@ -88,7 +88,7 @@ def shortened(text):
     text = " ".join(text.split())
     if len(text) <= LENGTH:
         return text
-    end = text.rfind(". ", LENGTH // 3, LENGTH)
+    end = text.replace("et al. ", "et al  ").rfind(". ", LENGTH // 3, LENGTH)
     return text[: end + 1] if end > 0 else text[: text.rfind(" ", 0, LENGTH - 1)] + " …"
 
 
