@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Annotated, Literal
@@ -52,9 +53,65 @@ Dtype = Annotated[
 ]
 
 
+@app.command("new-questionnaire")
+def _new_questionnaire(
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="A CSV file with a column `item`, see below.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A .yaml file; else the table's name.")
+    ] = None,
+) -> None:
+    """Draft a questionnaire's file from a table of items, with comments on what is left to write.
+
+    Columns: item, and where wanted scale, reverse (yes), options (0=Not at all; 1=Often), source
+    and inverse terms (with semicolons), premise and hypothesis.
+    """
+    from .authoring.drafts import draft
+
+    path = draft(table, output or table.with_suffix(".yaml"))
+    typer.echo(f"{path}: a draft. Fill in what its comments ask for; at each save it is checked by")
+    typer.echo(f"  psychometrics check {path} --watch")
+    _report(path, measured=False)
+
+
 @app.command("check")
-def _check(questionnaire: QuestionnaireName) -> None:
-    """Check a questionnaire's file and print what it holds."""
+def _check(
+    questionnaire: QuestionnaireName,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Let models check opposites and congruence, too.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Check a file again whenever it is saved.")
+    ] = False,
+) -> None:
+    """Check a questionnaire's file: its mistakes, what it holds, and what its wording breaks."""
+    path = Path(questionnaire)
+    if not watch:
+        _report(questionnaire, measure)
+        return
+    if not path.is_file():
+        raise ParameterError(f"{questionnaire} is no file: --watch needs one that you edit.")
+    seen = None
+    while True:
+        try:
+            saved = path.stat().st_mtime_ns
+        except FileNotFoundError:  # some editors replace the file
+            saved = seen
+        if saved != seen:
+            seen = saved
+            typer.echo(f"--- {time.strftime('%H:%M:%S')}")
+            try:
+                _report(path, measure)
+            except PsychometricsError as error:
+                typer.echo(str(error))
+        time.sleep(0.5)
+
+
+def _report(questionnaire: str | Path, measured: bool) -> None:
+    """What a questionnaire holds, and what the rules of wording find in it."""
+    from .authoring.wording import wording
+
     questionnaire = pm.load_questionnaire(questionnaire, texts=False)
     table = pm.questionnaires.counts(questionnaire)
     asked = table[table["prompts"] > 0]
@@ -68,6 +125,16 @@ def _check(questionnaire: QuestionnaireName) -> None:
             f"terms per template: {asked['source'].mean():.2f} source, "
             f"{asked['inverse'].mean():.2f} inverse"
         )
+    if questionnaire.language != "en" or questionnaire.wording == "upstream":
+        return
+    found = wording(questionnaire, measured)
+    for row in found.itertuples():
+        place = f"{row.item_id}, template {row.template}" if row.template else row.item_id
+        typer.echo(f"{place}, {row.rule}: {row.finding}; {row.mend}.")
+    typer.echo(
+        f"wording: {len(found)} finding(s)"
+        + ("" if len(found) else "; the rules find nothing, which people may")
+    )
 
 
 @app.command("prompts")

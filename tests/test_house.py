@@ -28,7 +28,7 @@ FLOORS = [
     ["ask"],
     ["trends", "reliability", "items", "irt", "norms", "styles", "beliefs", "intervals"],
     ["validity"],
-    ["content", "training", "nulls"],
+    ["content", "training", "nulls", "authoring"],
     ["interventions"],
     ["figures"],
     ["studies"],

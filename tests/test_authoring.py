@@ -1,0 +1,144 @@
+"""A questionnaire of one's own: drafts from tables, and rules for wording."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+import yaml
+
+import psychometrics as pm
+from psychometrics.authoring.drafts import COLUMNS, draft
+from psychometrics.authoring.wording import RULES, wording
+from psychometrics.exceptions import ParameterError
+from psychometrics.paths import questionnaires_dir
+
+COMMAND = [sys.executable, "-c", "from psychometrics.cli import main; main()"]
+GOOD = {
+    "item": "I am proud of my work.",
+    "options": "0=Not at all; 1=Wholly",
+    "source": "proud; pleased",
+    "inverse": "ashamed; embarrassed",
+    "premise": "When I think of my work I am {term}.",
+    "hypothesis": "I {intensifier} feel this way.",
+}
+
+
+def _drafted(tmp_path, *rows, name="mine.yaml"):
+    return draft(pd.DataFrame(rows), tmp_path / name)
+
+
+def test_a_draft_loads_and_holds_what_the_table_says(tmp_path):
+    path = _drafted(
+        tmp_path,
+        GOOD | {"scale": "Pride, own"},
+        {"item": 'They say "kind": yes # no', "scale": "Others", "reverse": "yes"},
+    )
+    questionnaire = pm.load_questionnaire(path)
+    assert [scale.id for scale in questionnaire.scales] == ["pride_own", "others"]
+    assert questionnaire.scales[1].reverse == ("mine_2",)
+    assert questionnaire.items[1].text == 'They say "kind": yes # no'
+    assert [option.value for option in questionnaire.options] == [0, 1]
+    assert len(pm.prompts(questionnaire)) == 4 * 8  # four terms, eight intensifiers
+    text = path.read_text()
+    assert all(f"# - {rule}:" in text for rule in RULES)
+    assert "(taken for it: kind" in text
+
+
+def test_what_a_draft_leaves_as_comments_is_yaml_once_they_are_taken_off(tmp_path):
+    path = _drafted(tmp_path, {"item": "I feel ashamed.", "options": "0=no; 1=yes"})
+    lines = path.read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.strip() == "# terms:")
+    filled = [line.replace("# ", "", 1) for line in lines[start : start + 6]]
+    path.write_text("\n".join([*lines[:start], *filled]).replace("inverse: []", "inverse: [proud]"))
+    (item,) = yaml.safe_load(path.read_text())["items"]
+    assert item["templates"][0]["premise"] == "I feel {term}."
+    assert len(pm.prompts(path)) == 2 * 8
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"question": "x"}], "has the column 'question'; known are item, scale"),
+        ([{"scale": "x"}], "no column 'item'"),
+        ([{"item": " "}], "no items"),
+        ([{"item": "x", "options": "yes; no"}], "item 1: options are written as"),
+        ([{"item": "x", "options": "1=yes"}], "two options or more"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_told_why(tmp_path, rows, said):
+    with pytest.raises(ParameterError, match=said):
+        _drafted(tmp_path, *rows)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_draft_replaces_no_file_and_wants_a_name_that_can_be_an_id(tmp_path):
+    _drafted(tmp_path, GOOD)
+    with pytest.raises(ParameterError, match="is there already"):
+        _drafted(tmp_path, GOOD)
+    with pytest.raises(ParameterError, match="small letters"):
+        _drafted(tmp_path, GOOD, name="My Scale.yaml")
+
+
+@pytest.mark.parametrize(
+    ("change", "rule", "said"),
+    [
+        ({"premise": "When I think of my lovely desk I am {term}."}, "neutral", "'lovely'"),
+        ({"premise": "When I always work I am {term}."}, "frequency", "'always'"),
+        ({"premise": "Of course my work makes me {term}."}, "leading", "'of course'"),
+        ({"premise": "My work does not make me {term}."}, "double negative", "'not' in the temp"),
+        ({"inverse": "not proud; ashamed"}, "opposites", "'not proud'"),
+        ({"premise": "I am a {term} worker."}, "congruence", "'a ashamed'"),
+        ({"item": "I am proud of my work and my home and my dog."}, "one question", "several"),
+    ],
+)
+def test_each_rule_finds_what_breaks_it_and_nothing_in_what_does_not(tmp_path, change, rule, said):
+    assert wording(_drafted(tmp_path, GOOD)).empty
+    found = wording(_drafted(tmp_path, GOOD | change, name="broken.yaml"))
+    broken = found[found["rule"] == rule]
+    assert len(broken)
+    assert broken["finding"].str.contains(said, regex=False).any()
+
+
+def test_what_the_item_itself_says_is_no_side_taken(tmp_path):
+    row = GOOD | {"item": "I am proud of my lovely desk."}
+    row |= {"premise": "When I think of my lovely desk I am {term}."}
+    assert wording(_drafted(tmp_path, row)).empty
+
+
+def test_a_term_that_is_no_opposite_is_found_by_models_too(tmp_path):
+    row = GOOD | {"source": "proud; pleased; glad", "inverse": "happy; delighted"}
+    found = wording(_drafted(tmp_path, row), measured=True)
+    assert found["rule"].tolist().count("opposites") == 1
+    assert wording(_drafted(tmp_path, GOOD | {"source": "glad"}, name="one.yaml"), True).empty
+
+
+def test_the_example_table_becomes_a_questionnaire_that_can_be_asked(tmp_path):
+    table = questionnaires_dir() / "trust10.csv"
+    path = draft(table, tmp_path / "trust10.yaml")
+    questionnaire = pm.load_questionnaire(path)
+    assert len(questionnaire.items) == 10
+    assert len(questionnaire.scales[0].reverse) == 4
+    assert set(pd.read_csv(table).columns) <= set(COLUMNS)
+    assert wording(questionnaire).empty
+
+
+def test_check_watches_a_file_and_tells_of_each_save(tmp_path):
+    path = _drafted(tmp_path, GOOD)
+    with subprocess.Popen(
+        [*COMMAND, "check", str(path), "--watch"], stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as watch:
+        lines = []
+        while not any("0 finding(s)" in line for line in lines):
+            lines.append(watch.stdout.readline())
+        time.sleep(0.1)
+        path.write_text(path.read_text().replace("of my work I", "of my awful work I"))
+        while not any("'awful' takes a side" in line for line in lines):
+            lines.append(watch.stdout.readline())
+        path.write_text(path.read_text().replace("premise:", "premis:"))
+        while not any("premis" in line for line in lines):
+            lines.append(watch.stdout.readline())
+        watch.kill()
