@@ -180,8 +180,8 @@ def test_every_checked_exercise_of_a_chapter_has_its_answer_in_the_file():
     for path in notebooks_dir().glob("*.ipynb"):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             for line in cell["source"]:
-                if line.strip().startswith("```{check}"):
-                    asked[line.split()[-1]] = path.stem
+                if found := re.match(r"\s*[`:]{3,}\{check\}\s*(\S+)", line):
+                    asked[found[1]] = path.stem
     known = exercises.known()["chapter"].to_dict()
     assert {name: known.get(name) for name in asked} == asked
     assert set(known) == set(asked), "every answer is asked for in a chapter"
