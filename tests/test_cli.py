@@ -50,8 +50,9 @@ def test_the_commands_are_these_and_each_says_what_it_does():
     shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).stdout
     names = [c.name or c.callback.__name__.strip("_") for c in app.registered_commands]
     assert names == [
-        "check", "prompts", "questionnaires", "ask", "scores", "fill-in", "population",
-        "fetch-model", "run", "book", "check-answer", "slides", "train-nli", "improve",
+        "new-questionnaire", "check", "prompts", "questionnaires", "ask", "scores", "fill-in",
+        "population", "fetch-model", "run", "book", "check-answer", "slides",
+        "train-nli", "improve",
     ]  # fmt: skip
     for name in names:
         assert re.search(rf"{name} +[A-Z]", shown), name
