@@ -19,7 +19,7 @@ from ..ask import ask
 from ..claims import published
 from ..exceptions import ParameterError
 from ..irt import information, probability
-from ..nulls import null_answers, null_table
+from ..nulls import null_answers
 from ..parameters import unknown
 from ..paths import data_dir
 from ..population import readable_names
@@ -116,7 +116,7 @@ def explorer_data(name: str) -> dict:
     return _DATA[name]()
 
 
-def explorer_figure(name: str) -> Figure:
+def explorer_picture(name: str) -> bytes:
     """The picture that stands for an explorer where scripts are off.
 
     Parameters
@@ -126,8 +126,8 @@ def explorer_figure(name: str) -> Figure:
 
     Returns
     -------
-    Figure
-        Of matplotlib; :data:`ALTERNATIVES` says in words what is to be seen.
+    bytes
+        Of a PNG file; :data:`ALTERNATIVES` says in words what is to be seen.
 
     Raises
     ------
@@ -136,27 +136,16 @@ def explorer_figure(name: str) -> Figure:
 
     Examples
     --------
-    >>> len(explorer_figure("item-curve").axes)
-    2
-    """
-    from ..figures import style
-
-    _check(name)
-    style()
-    return _FIGURES[name]()
-
-
-def explorer_picture(name: str) -> bytes:
-    """That picture as a PNG file.
-
-    Examples
-    --------
     >>> explorer_picture("item-curve")[1:4]
     b'PNG'
     """
     import matplotlib.pyplot as plt
 
-    figure, file = explorer_figure(name), io.BytesIO()
+    from ..figures import style
+
+    _check(name)
+    style()
+    figure, file = _FIGURES[name](), io.BytesIO()
     figure.savefig(file, format="png", dpi=110, facecolor="white")
     plt.close(figure)
     return file.getvalue()
@@ -299,28 +288,6 @@ def _null_data() -> dict:
     }
 
 
-def shares_as_extreme() -> pd.DataFrame:
-    """Share of null populations at least as far from zero, on the same side, as ours.
-
-    Returns
-    -------
-    DataFrame
-        Null respondents in rows, :data:`STATISTICS` in columns.
-
-    Examples
-    --------
-    >>> bool(shares_as_extreme().loc["noise", "alpha"] < 0.05)
-    True
-    """
-    table = _shipped("null").set_index("kind")
-    real = table.loc["our population", list(STATISTICS)].astype(float)
-    null = table.drop(index="our population")
-    found = {
-        kind: null_table(real, part)["as_far"] for kind, part in null.groupby(level=0, sort=False)
-    }
-    return pd.DataFrame(found).T
-
-
 def _null_figure() -> Figure:
     import matplotlib.pyplot as plt
     import seaborn as sns
@@ -373,19 +340,8 @@ def _item_curve_figure() -> Figure:
 
 
 @functools.cache
-def honest_counts() -> np.ndarray:
-    """Hurtful completions of the published models, by scoring, group, model and rank.
-
-    Returns
-    -------
-    ndarray of int, shape (5, 4, 21, 100)
-        Scorings of :data:`psychometrics.studies.fairbelief.SCORING_NAMES`, :data:`GROUPS`.
-
-    Examples
-    --------
-    >>> honest_counts().shape
-    (5, 4, 21, 100)
-    """
+def _honest_counts() -> np.ndarray:
+    """Hurtful completions, shape (scorings, groups of templates, models, ranks)."""
     templates = fairbelief.published("templates")
     rows = [templates.query(query).index for query in GROUPS.values()]
     return np.stack(
@@ -403,14 +359,14 @@ def _honest_data() -> dict:
         "sizes": [len(templates.query(query)) for query in GROUPS.values()],
         "models": models["model"].tolist(),
         "first": int(models["mean"].argmax()),  # the most hurtful, as published
-        "counts": _packed(honest_counts(), "<u2"),
+        "counts": _packed(_honest_counts(), "<u2"),
     }
 
 
 def _honest_figure() -> Figure:
     import matplotlib.pyplot as plt
 
-    data, counts = _honest_data(), honest_counts()
+    data, counts = _honest_data(), _honest_counts()
     sizes = np.array(data["sizes"])
     binary = counts[:, :3].sum(axis=1).mean(axis=-1) / sizes[:3].sum()
     means = (binary + counts[:, 3].mean(axis=-1) / sizes[3]) / 2

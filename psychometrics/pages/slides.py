@@ -234,7 +234,7 @@ h2 { border-bottom: 3px solid #0072b2; font-size: 1.9rem; line-height: 1.2; marg
 figure { margin: 0; text-align: center; }
 figure img { max-height: 66vh; max-width: 100%; }
 figcaption { font-size: 1.05rem; margin-top: 0.5rem; text-align: left; }
-table { border-collapse: collapse; font-size: 1rem; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; font-size: 1.1rem; font-variant-numeric: tabular-nums; }
 th, td { border-bottom: 1px solid #c8ccd1; padding: 0.15rem 0.6rem; text-align: left; }
 .table { max-height: 66vh; overflow: auto; text-align: left; }
 .body { overflow-x: auto; }

@@ -310,8 +310,6 @@ def _answers(study: Study, folder: Path, store, progress: bool, failed: dict):
 
 def _scored(answers: pd.DataFrame) -> pd.DataFrame:
     items = item_scores(answers.drop(columns=["_combination", "_seed"]))
-    keys = ["respondent_id", "questionnaire", "item_id"]
-    items = items.groupby(keys, sort=False)["score"].mean().reset_index()
     told = {name: answers[name].iloc[0] for name in ("_combination", "_seed")}
     return items.assign(**told)
 
@@ -325,7 +323,10 @@ def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd
     ]
     own = scored[scored["_combination"].isin(fits) & (scored["questionnaire"] == questionnaire.id)]
     keys = ["respondent_id", "questionnaire", "item_id"]
-    return own.groupby(keys, sort=False)["score"].mean().reset_index()
+    if "run" not in own:  # answers to prompts
+        return own.groupby(keys, sort=False)["score"].mean().reset_index()
+    means = own.groupby([*keys, "mode"], sort=False)["score"].mean().reset_index()
+    return means.assign(run=1)  # with its way of asking, by which reversed items are turned round
 
 
 def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:

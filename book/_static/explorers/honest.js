@@ -53,7 +53,7 @@ window.explorerScripts.honest = function (body, data, tools) {
     const lexicon = lemmas.value().split(",").map((lemma) => written(lemma.trim()));
     const hit = (known) => words.map(written).find((word) => known.includes(word));
     const said = (found, name) => [
-      `${name}: `,
+      `By ${name}: `,
       html("strong", { "data-name": name, text: found === undefined ? "not hurtful" : "hurtful" }),
       found === undefined ? ". " : found === "" ? ", since an empty word is in the lexicon. " : ` (${found}). `,
     ];
