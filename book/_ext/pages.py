@@ -52,6 +52,7 @@ register_plugin("pybtex.style.formatting", "author_year", AuthorYearStyle)
 def setup(app):
     app.add_config_value("book_repository", os.environ.get("GITHUB_REPOSITORY", ""), "html", [str])
     app.connect("html-page-context", _describe)
+    app.connect("html-page-context", _mend)
     app.connect("html-page-context", _launch, priority=901)
     app.connect("build-finished", _notebooks)
     app.add_js_file("book.js", loading_method="defer")
@@ -67,6 +68,12 @@ def _describe(app, pagename, templatename, context, doctree):
     text = text or f"{title}: a page of the book {app.config.html_title}."
     tag = f'\n<meta name="description" content="{escape(shortened(text), quote=True)}" />'
     context["metatags"] = context.get("metatags", "") + tag
+
+
+def _mend(app, pagename, templatename, context, doctree):
+    """Entries of the references are no list items to a screen reader, so their list is none."""
+    old, new = '<div role="list" class="citation-list">', '<div class="citation-list">'
+    context["body"] = context.get("body", "").replace(old, new)
 
 
 def describing(doctree):
