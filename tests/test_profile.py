@@ -292,7 +292,11 @@ def test_a_model_that_fails_is_named_while_the_others_are_compared(
         (["profile", SMALL, "--questionnaires", "two_axes"], "has categories, not scales"),
         (["profile", SMALL, "--questionnaires", "ipip50"], "no prompts; add templates"),
         (["profile", SMALL, "--questionnaires", ","], "name at least one"),
-        (["profile", SMALL, "--mode", "options", "-c", "choose=none"], "choose=none gives"),
+        (["profile", SMALL, "--mode", "options"], "soc13 has no options to tick, which mode 'opt"),
+        (
+            ["profile", SMALL, "--mode", "options", "-c", "choose=none", "--instruments", "gad7"],
+            "choose=none gives",
+        ),
         (["compare", SMALL], "Name at least two models"),
         (["compare", SMALL, SMALL], "are called 'minilm-mnli-l3-s16'"),
         (["run", "03-assessment", "--sweep", "temperature"], "Write a sweep as name=value,value"),

@@ -41,6 +41,7 @@ HEADS, DEALS = 99, 999
 """Random heads that a model is compared with, and deals of its answers to items."""
 REFERENCE = "profile.parquet"
 _CHANCE, _AGREE, _RIGHT, _COMMON, _YES = 0.05, 0.7, 0.5, 0.8, 1 / 3
+_TO_PROMPTS = ("nli", "mlm", "causal", "nsp", "acceptability")
 _NO_NORMS = (
     "There are no norms beside these scores. A norm is the distribution of people's sums of ticks; "
     "a score by entailment is a mean weight of words, on another scale and of another thing, so "
@@ -192,6 +193,12 @@ def assess(
     """
     loaded = _loaded(questionnaires)
     who = identify(model, mode, None if dtype == "auto" else dtype, **conditions)
+    for questionnaire in loaded:
+        if mode not in _TO_PROMPTS and not all(map(questionnaire.choices, questionnaire.items)):
+            raise ParameterError(
+                f"{questionnaire.id} has no options to tick, which mode '{mode}' needs: name other "
+                "questionnaires."
+            )
     answers = ask(loaded, [model], store, mode, dtype, progress, **conditions)
     summary = answers.attrs["summary"]
     to_prompts = "term" in answers
