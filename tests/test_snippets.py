@@ -102,6 +102,7 @@ def place(tmp_path_factory, tiny_model):
     server.server_close()
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("language", "text"), SNIPPETS)
 def test_a_snippet_runs_as_it_is_typed(language, text, place):
     folder, environment = place
@@ -112,7 +113,7 @@ def test_a_snippet_runs_as_it_is_typed(language, text, place):
     command = ["bash", "-c", text] if language == "bash" else [sys.executable, "-c", text]
     answers = "2\n" * 200 if "fill-in" in text else ""
     run = subprocess.run(command, cwd=folder, env=environment, input=answers, text=True,
-                         capture_output=True, check=False, timeout=290)  # fmt: skip
+                         capture_output=True, check=False, timeout=850)  # fmt: skip
     assert run.returncode == 0, run.stdout[-1500:] + run.stderr[-1500:]
 
 
