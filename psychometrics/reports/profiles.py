@@ -202,7 +202,7 @@ def assess(
     answers = ask(loaded, [model], store, mode, dtype, progress, **conditions)
     summary = answers.attrs["summary"]
     to_prompts = "term" in answers
-    if not to_prompts and "value" not in answers:
+    if "option" in answers:
         raise ParameterError("choose=none gives probabilities, no answers to score: leave it out.")
     base = _base_of(str(model)) if to_prompts else {}
     drawn = None
@@ -935,16 +935,18 @@ def _difference_table(rows: pd.DataFrame, questionnaire: Questionnaire) -> str:
     told = (frame["low"] > 0) | (frame["high"] < 0)
     frame["verdict"] = np.where(
         frame["low"].isna(), "cannot be told",
-        np.where(told, "differ on these items", "cannot be told apart"),
+        np.where(told, "differ", "cannot be told apart"),
     )  # fmt: skip
     columns = {
-        "scale": "scale", "second": "model", "first": "minus", "difference": "difference",
-        "low": "from", "high": "to", "n": "items", "verdict": "verdict",
-        "null": "heads that differ",
+        "scale": "scale", "second": "model", "difference": "difference", "low": "from",
+        "high": "to", "n": "items", "verdict": "verdict", "null": "heads that differ",
     }  # fmt: skip
     frame = frame[list(columns)].rename(columns=columns)
     formats = dict.fromkeys(["difference", "from", "to"], "{:+.3f}")
-    caption = f"Differences on {questionnaire.short_title}, with 95 % intervals paired over items."
+    caption = (
+        f"Differences on {questionnaire.short_title} from {rows['first'].iloc[0]}, with 95 % "
+        "intervals paired over items."
+    )
     if rows["null"].isna().all():
         return table(frame.drop(columns="heads that differ"), caption, formats)
     told = paragraph(
