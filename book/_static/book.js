@@ -60,14 +60,13 @@
   }
 
   /* Paper is white, whatever the screen is. */
-  const PAPER = 660; // pixels between the margins of A4
-  const SMALLER = 7.5 / 10.2; // letters of tables on paper, against those of the screen
+  const PAPER = 590; // pixels for a table between the margins of A4
 
   /* A table that is too wide for paper, however its words are broken, is made smaller. */
   function fitOnPaper(table) {
     const before = table.style.cssText;
-    table.style.cssText += "; display: table; width: min-content; white-space: normal";
-    const least = table.offsetWidth * SMALLER;
+    table.style.cssText += "; display: table; width: min-content; font-size: 7.5pt !important";
+    const least = table.offsetWidth;
     table.style.cssText = before;
     table.style.setProperty("--fits", Math.min(1, PAPER / least).toFixed(3));
   }
