@@ -1,14 +1,19 @@
-# The commands of the README. `make book` and `make test` need Python 3.11 to 3.13 and nothing else.
+# The commands of the README. `make book` and `make test` need Python 3.11 to 3.13 and nothing else;
+# `make pdf` needs Chromium or Chrome, too.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book test lint population answers nulls study profiles picture clean
+.PHONY: book pdf test lint population answers nulls study profiles picture clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
+
+pdf: $(VENV)/installed  ## print the built book into one file
+	test -f book/_build/html/index.html || $(BIN)/psychometrics book
+	$(BIN)/psychometrics pdf --output book/_build/book.pdf
 
 test: $(VENV)/installed  ## run the linter and the tests
 	$(BIN)/ruff check .

@@ -7,21 +7,40 @@ import json
 import math
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Sequence
+from html import unescape
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import pandas as pd
+import yaml
 
 from .claims import counts, scorecard
 from .exceptions import ParameterError, PsychometricsError
+from .pages.exercises import MIME, differences
 from .parameters import unknown
 from .paths import book_dir, notebooks_dir
 from .population import population, population_table
 from .respondents.embedded import head_table
 
+if TYPE_CHECKING:
+    from pypdf import PdfWriter
+
 RUNS = Path("runs")
+_PARTS = {
+    "title": r"^# (.+?)$",
+    "question": r"\*\*Question\.\*\*\s*(.+?)(?=\n\s*\n|\n\*\*|\n:::|\Z)",
+    "answer": r"\*\*The model or the method\?\*\*\s*(.+?)(?=\n\s*\n|\n\*\*|\n:::|\Z)",
+}
+"""Where a chapter has its title, the book's question and its answer."""
 
 
 def _notebook_names() -> list[str]:
@@ -114,7 +133,8 @@ def build_book(progress: bool = True) -> Path:
     Raises
     ------
     PsychometricsError
-        A notebook or the build failed; a warning of the build is a failure.
+        A notebook or the build failed; a warning of the build is a failure. An exercise has
+        another answer than ``data/exercises.csv``, which is said once the pages are there.
     """
     book = book_dir()
     chapters = book / "chapters"
@@ -134,7 +154,106 @@ def build_book(progress: bool = True) -> Path:
     page = book / "_build" / "html" / "index.html"
     if result.returncode or not page.is_file():
         raise PsychometricsError("The book was not built: mend what is named above.")
+    if said := differences(chapters):
+        raise PsychometricsError(
+            f"{' '.join(said)} Where the chapter is right, write data/exercises.csv anew by "
+            "`python -m psychometrics.pages.exercises`."
+        )
     return page
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+
+def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
+    """The built book as one PDF: its pages in their order, with bookmarks and links between them.
+
+    Parameters
+    ----------
+    output : str or Path
+        The file to write.
+    progress : bool
+        Show a progress bar over the pages.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    PsychometricsError
+        The book was not built, or there is no Chromium or Chrome to print it.
+
+    Notes
+    -----
+    A browser without a window prints each page; ``pypdf`` joins them.
+    """
+    from pypdf import PdfWriter
+    from tqdm import tqdm
+
+    html = book_dir() / "_build" / "html"
+    pages = [html / f"{name}.html" for name in _page_names(book_dir() / "_toc.yml")]
+    missing = [page.name for page in pages if not page.is_file()]
+    if missing:
+        raise PsychometricsError(f"There is no page {missing[0]}: run `psychometrics book` first.")
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise PsychometricsError("Chromium or Chrome prints the book, and neither is on the PATH.")
+    writer, starts = PdfWriter(), {}
+    with tempfile.TemporaryDirectory() as folder:
+        for number, page in enumerate(tqdm(pages, disable=not progress, unit="page")):
+            starts[page.resolve()] = len(writer.pages)
+            printed = Path(folder) / f"{number}.pdf"
+            address = f"{page.resolve().as_uri()}?page={len(writer.pages) + 1}"
+            _print_page(browser, address, printed, Path(folder) / "profile")
+            writer.append(printed, import_outline=False)
+            writer.add_outline_item(title=_page_title(page), page_number=starts[page.resolve()])
+        _link_pages(writer, starts)
+        writer.compress_identical_objects()
+        writer.write(output)
+    return Path(output)
+
+
+def _page_names(toc: Path) -> list[str]:
+    """Names of the pages in the order of the table of contents."""
+    contents = yaml.safe_load(toc.read_text(encoding="utf-8"))
+    parts = contents.get("parts", [contents])
+    chapters = [chapter for part in parts for chapter in part.get("chapters", [])]
+    below = [[c["file"], *(s["file"] for s in c.get("sections", []))] for c in chapters]
+    return [contents["root"], *(name for names in below for name in names)]
+
+
+def _page_title(page: Path) -> str:
+    found = re.search(r"<title>(.*?)</title>", page.read_text(encoding="utf-8"), re.S)
+    return unescape(found.group(1)).partition(" — ")[0].strip()
+
+
+def _print_page(browser: str, address: str, output: Path, profile: Path) -> None:
+    options = ["--headless", "--disable-gpu", "--disable-quic", "--no-first-run",
+               "--disable-background-networking", "--disable-component-update", "--disable-sync",
+               "--no-pdf-header-footer", "--virtual-time-budget=20000",
+               f"--user-data-dir={profile}", f"--print-to-pdf={output}"]  # fmt: skip
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        options.append("--no-sandbox")  # which it has to be told where root starts it
+    subprocess.run([browser, *options, address], check=False, capture_output=True, timeout=300)
+    if not output.is_file():
+        raise PsychometricsError(f"{browser} did not print {address}.")
+
+
+def _link_pages(writer: PdfWriter, starts: dict[Path, int]) -> None:
+    """Links to other pages of the book lead into the PDF instead of to a file."""
+    from pypdf.generic import ArrayObject, NameObject
+
+    for page in writer.pages:
+        for reference in page.get("/Annots") or []:
+            link = reference.get_object()
+            address = str(link.get("/A", {}).get("/URI", ""))
+            path = Path(unquote(urlsplit(address).path)) if address.startswith("file:") else None
+            if path in starts:
+                target = writer.pages[starts[path]].indirect_reference
+                link[NameObject("/Dest")] = ArrayObject([target, NameObject("/Fit")])
+                del link["/A"]
 
 
 def glue(**values: object) -> None:
@@ -166,6 +285,81 @@ def glue(**values: object) -> None:
         )
 
 
+def p_text(p: float) -> str:
+    """A p value as the American Psychological Association writes it.
+
+    Parameters
+    ----------
+    p : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+        Three decimals without the zero before the point; below .001 only that it is below; a dash
+        where there is no p.
+
+    References
+    ----------
+    Publication manual of the American Psychological Association (7th ed., 2020), section 6.36.
+
+    Examples
+    --------
+    >>> [p_text(p) for p in (0.0002, 0.034, 0.9996, float("nan"))]
+    ['< .001', '.034', '> .999', '–']
+    """
+    if math.isnan(p):
+        return "–"
+    if p < 0.001:
+        return "< .001"
+    return "> .999" if p > 0.999 else f"{p:.3f}".removeprefix("0")
+
+
+def answer(exercise: str, value: float | str, tolerance: float | None = None) -> None:
+    """Keep the answer of an exercise, which the directive ``check`` compares with a reader's.
+
+    Parameters
+    ----------
+    exercise : str
+        Its label, unique in the book.
+    value : float or str
+        A number, or a word; alternatives to it stand behind ``|``. A number that is not finite is
+        not kept: other parameters may leave nothing to compute.
+    tolerance : float, optional
+        How far a number may lie from it. By default a whole number must be met; another may be
+        rounded to two decimals, or lie within one per cent.
+
+    Raises
+    ------
+    ParameterError
+        The value is neither a number nor a text, or the tolerance is none.
+
+    Examples
+    --------
+    >>> answer("ex-column-factor", 0.63)  # a notebook shows nothing
+    {'application/vnd.psychometrics.answer+json': {'ex-column-factor': {'answer': 0.63, ...
+    """
+    from IPython.display import display
+
+    value = getattr(value, "item", lambda: value)()
+    if isinstance(value, str) and value.strip() and tolerance is None:
+        kept = {"answer": value.strip()}
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            return
+        if tolerance is None:
+            tolerance = 0 if isinstance(value, int) else max(0.005, abs(value) / 100)
+        if not 0 <= tolerance < math.inf:
+            raise ParameterError(f"{exercise}: the tolerance must be a number from 0.")
+        kept = {"answer": value, "tolerance": float(tolerance)}
+    else:
+        raise ParameterError(
+            f"{exercise}: an answer is a number, with or without a tolerance, or a text; got "
+            f"{value!r}."
+        )
+    display({MIME: {exercise: kept}, "text/plain": ""}, raw=True)
+
+
 def glued(chapter: str, folder: str | Path = "book") -> dict[str, object]:
     """What an executed chapter has kept for its prose by :func:`glue`.
 
@@ -193,8 +387,7 @@ def glued(chapter: str, folder: str | Path = "book") -> dict[str, object]:
         ...
     psychometrics.exceptions.ParameterError: 04-validity was not executed: run `psychometrics book`.
     """
-    folder = book_dir() / "chapters" if folder == "book" else Path(folder)
-    path = folder / f"{chapter}.ipynb"
+    path = _executed(folder) / f"{chapter}.ipynb"
     if not path.is_file():
         raise ParameterError(f"{chapter} was not executed: run `psychometrics book`.")
     found = {}
@@ -205,6 +398,76 @@ def glued(chapter: str, folder: str | Path = "book") -> dict[str, object]:
                 text = "".join(output["data"]["application/papermill.record/text/plain"])
                 found[name] = math.nan if text == "nan" else ast.literal_eval(text)
     return found
+
+
+def argument(chapters: Sequence[str], folder: str | Path = "book") -> pd.DataFrame:
+    """The book's question as each chapter opens with it, and the answer it closes with.
+
+    Parameters
+    ----------
+    chapters : sequence of str
+        Their names, such as ``["04-validity"]``.
+    folder : str or Path
+        Where the executed copies are; ``"book"`` is where :func:`build_book` puts them.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``chapter``: ``title``, ``question`` (what stands behind **Question.**) and
+        ``answer`` (behind **The model or the method?**) in plain text, with the numbers that the
+        chapter glued.
+
+    Raises
+    ------
+    ParameterError
+        A chapter was not executed, lacks one of the two, or names a number that it did not glue.
+
+    Examples
+    --------
+    >>> argument(["04-validity"], "a-folder-without-notebooks")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: 04-validity was not executed: run `psychometrics book`.
+    """
+    rows = {}
+    for chapter in chapters:
+        found = glued(chapter, folder)
+        cells = json.loads((_executed(folder) / f"{chapter}.ipynb").read_text(encoding="utf-8"))
+        prose = (c["source"] for c in cells["cells"] if c["cell_type"] == "markdown")
+        text = "\n\n".join("".join(source) for source in prose)
+        row = {}
+        for name, pattern in _PARTS.items():
+            if (match := re.search(pattern, text, re.DOTALL | re.MULTILINE)) is None:
+                raise ParameterError(f"{chapter} has no {name}: give it one.")
+            try:
+                row[name] = _plain(match[1], found)
+            except KeyError as error:
+                raise ParameterError(f"{chapter}, {name}: {error} was not glued.") from None
+        rows[chapter] = row
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("chapter")
+
+
+def _executed(folder: str | Path) -> Path:
+    return book_dir() / "chapters" if folder == "book" else Path(folder)
+
+
+def _plain(text: str, found: dict[str, object]) -> str:
+    """MyST as it is read: numbers in their places, without marks of roles, links and emphasis."""
+
+    def role(match: re.Match) -> str:
+        name, content = match[1], match[2]
+        if name == "glue:text":
+            key, _, form = content.partition(":")
+            return format(found[key], form)
+        if name.startswith(("cite", "numref", "eq")):
+            return ""
+        return re.sub(r"\s*<[^>]*>$", "", content)
+
+    text = re.sub(r"\{([a-z:]+)\}`([^`]*)`", role, text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"\$\\?([^$]*)\$", r"\1", text)  # Greek letters keep their names
+    text = re.sub(r"\s*\(\s*\)", "", text)  # of a reference that is left out
+    return " ".join(re.sub(r"[*`]", "", text).split())
 
 
 def parse_parameters(pairs: list[str]) -> dict[str, object]:

@@ -281,6 +281,58 @@ def _compare(
         raise typer.Exit(1)
 
 
+study_app = typer.Typer(no_args_is_help=True, help="A study as one file: check, run, report.")
+app.add_typer(study_app, name="study")
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A .yaml file.")]
+
+
+@study_app.command("check")
+def _study_check(study: StudyFile) -> None:
+    """Check a study's file and print what would be asked; nobody is asked."""
+    from .reports.plans import combinations, load_study
+
+    loaded = load_study(study)
+    ways = len(combinations(loaded)) * len(loaded.seeds)
+    typer.echo(f"{loaded.title}: {loaded.question}")
+    typer.echo(
+        f"{len(loaded.questionnaires)} questionnaire(s), {len(loaded.respondents)} respondent(s) "
+        f"or population(s), asked in mode {loaded.mode} in {ways} way(s); "
+        f"{len(loaded.planned.expectations)} expectation(s), planned on {loaded.planned.date}"
+    )
+
+
+@study_app.command("run")
+def _study_run(study: StudyFile, store: Store = None) -> None:
+    """Ask all that a study asks; a run that was stopped goes on where it was."""
+    from .reports.plans import run_study
+
+    summary = run_study(study, store)
+    typer.echo(
+        f"{summary['asked']} asked, {summary['from_store']} from the store, "
+        f"{summary['unanswered']} refused or unreadable, {len(summary['failed'])} failed, "
+        f"in {summary['seconds']:.1f} s."
+    )
+    for who, reason in summary["failed"].items():
+        typer.echo(f"{who}: {reason}")
+    if not summary["plan"]:
+        typer.echo("The plan is not the one of the first run; the report will say so.")
+    raise typer.Exit(1 if summary["failed"] else 0)
+
+
+@study_app.command("report")
+def _study_report(
+    study: StudyFile,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A .html or .pdf file.")
+    ] = None,
+    store: Store = None,
+) -> None:
+    """Write the page of a study that was run."""
+    from .reports.plans import report_study
+
+    typer.echo(f"open {report_study(study, output, store)}")
+
+
 @app.command("fill-in")
 def _fill_in(
     questionnaire: QuestionnaireName,
@@ -363,6 +415,43 @@ def _run(
 def _book() -> None:
     """Execute all notebooks and build the book."""
     typer.echo(f"open {pm.book.build_book()}")
+
+
+@app.command("check-answer", context_settings={"ignore_unknown_options": True})
+def _check_answer(
+    exercise: Annotated[str, typer.Argument(help="Its name, such as ex-column-factor.")],
+    value: Annotated[list[str], typer.Argument(help="Your answer: a number or words.")],
+) -> None:
+    """Check the answer of an exercise; status 1 where it is not right yet."""
+    from .pages.exercises import is_right
+
+    if not is_right(exercise, " ".join(value)):
+        typer.echo("Not yet.")
+        raise typer.Exit(1)
+    typer.echo("Right.")
+
+
+@app.command("pdf")
+def _pdf(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file.")] = Path("book.pdf"),
+) -> None:
+    """Print the built book into one PDF, by Chromium or Chrome."""
+    typer.echo(f"{pm.book.print_book(output)}")
+
+
+@app.command("slides")
+def _slides(
+    chapter: Annotated[
+        str, typer.Argument(help="Such as 03-assessment, or an executed notebook's path.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The HTML file; by default beside you.")
+    ] = None,
+) -> None:
+    """Make slides of a chapter: its figures, tables, formulas and exercises in one HTML file."""
+    from .pages.slides import make_slides
+
+    typer.echo(f"open {make_slides(chapter, output)}")
 
 
 @app.command("train-nli")

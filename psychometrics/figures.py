@@ -6,14 +6,29 @@ gives the axes back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import (
+    Collection,
+    LineCollection,
+    PathCollection,
+    PolyCollection,
+    QuadMesh,
+)
+from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation, Text
 from matplotlib.ticker import MaxNLocator
+from pandas.io.formats.style import Styler
 
 from . import irt
 from .exceptions import ParameterError
@@ -26,11 +41,22 @@ GREY = "#9AA5B1"
 SOURCE, INVERSE = PALETTE[:2]
 
 
+PAGE = 7.5  # inches of a page of the book, on which a wider figure is shrunk
+
+
 def style() -> None:
-    """One look for all figures: plain axes, readable at the book's width, safe in print."""
+    """One look for all figures: plain axes, readable at the book's width, safe in print.
+
+    In a notebook, figures and tables that are displayed afterwards carry their data, too (as
+    ``text/csv``), so that a page can offer them.
+    """
     sns.set_theme(context="notebook", style="ticks", palette=PALETTE, font_scale=0.95)
+    _carry_data()
     plt.rcParams |= {
-        "figure.dpi": 110,
+        "font.size": 11,
+        "legend.fontsize": 10,
+        "legend.title_fontsize": 10,
+        "figure.dpi": 144,
         "savefig.bbox": "tight",
         "axes.spines.top": False,
         "axes.spines.right": False,
@@ -71,7 +97,7 @@ def heatmap(
     """
     ax = ax or plt.gca()
     colours = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1} if signed else {"cmap": "cividis"}
-    look = {"annot_kws": {"size": 8}, "linewidths": 0.5, "cbar_kws": {"label": label}} | colours
+    look = {"annot_kws": {"size": 10}, "linewidths": 0.5, "cbar_kws": {"label": label}} | colours
     sns.heatmap(matrix, ax=ax, **(look | kwargs))
     ax.tick_params(axis="y", rotation=0)
     ax.tick_params(axis="x", rotation=35)
@@ -224,10 +250,10 @@ def forest(
         ax.scatter(part[value], y, c=face, edgecolors=colour, marker=marker, s=28, zorder=3)
         if group:
             ax.scatter([], [], color=colour, marker=marker, label=name)
-    ax.set_yticks(list(place.values()), list(place), fontsize=8 if len(names) < 25 else 7)
+    ax.set_yticks(list(place.values()), list(place), fontsize=10)
     ax.set(xlabel=xlabel, ylim=(-0.7, len(names) - 0.3))
     if len(groups) > 1:
-        ax.legend(frameon=False, fontsize=8)
+        ax.legend(frameon=False, fontsize=10)
     return ax
 
 
@@ -259,7 +285,7 @@ def pairs(table: pd.DataFrame, ax: Axes | None = None, xlabel: str = "") -> Axes
     ax.hlines(y, table[first], table[second], color=GREY, linewidth=2, zorder=1)
     for i, name in enumerate((first, second)):
         ax.scatter(table[name], y, color=PALETTE[i], marker=MARKERS[i], s=28, label=name, zorder=2)
-    ax.set_yticks(y, table.index, fontsize=8)
+    ax.set_yticks(y, table.index, fontsize=10)
     ax.set(xlabel=xlabel)
     ax.legend(frameon=False)
     return ax
@@ -295,7 +321,7 @@ def scatter(
     centred = (scores[[x, y]] - scores[[x, y]].mean()) / scores[[x, y]].std()
     for name in centred.pow(2).sum(axis=1).nlargest(annotate).index:
         ax.annotate(name, scores.loc[name, [x, y]], xytext=(4, 4), textcoords="offset points",
-                    fontsize=7)  # fmt: skip
+                    fontsize=10)  # fmt: skip
     ax.set(xlabel=x, ylabel=y)
     return ax
 
@@ -344,7 +370,7 @@ def lines(
             ax.fill_between(part[x], part[low], part[high], color=PALETTE[i % len(PALETTE)],
                             alpha=0.15, linewidth=0)  # fmt: skip
     ax.set(xlabel=x, ylabel=y)
-    ax.legend(frameon=False, fontsize=8)
+    ax.legend(frameon=False, fontsize=10)
     return ax
 
 
@@ -422,7 +448,7 @@ def ranges(
     edge = 0.6 if len(rows) > 1 else 1.5
     ax.set(ylim=(-edge, len(rows) - 1 + edge), xlabel=label)
     if few:
-        ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        ax.legend(frameon=False, fontsize=10, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return ax
 
 
@@ -455,42 +481,72 @@ def overview(
 
 def specification_curve(
     worlds: pd.DataFrame,
-    ax: Axes | None = None,
+    chosen: Mapping[str, object],
+    axes: tuple[Axes, Axes] | None = None,
     reference: float | None = None,
-    chosen: dict[str, object] | None = None,
-) -> Axes:
-    """Correlations under every specification, sorted, with one of them marked.
+    null: str | None = None,
+) -> tuple[Axes, Axes]:
+    """Correlations under every specification, sorted; below them, what each of them chose.
 
     Parameters
     ----------
     worlds : DataFrame
-        Rows of one pair, as :func:`psychometrics.validity.multiverse` gives them.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
+        Rows of one pair, as :func:`psychometrics.validity.multiverse` gives them; columns
+        ``low, high`` draw intervals, where they are there.
+    chosen : mapping
+        The specification to mark, by choice. Its choices are the rows of the lower panel, an
+        option each.
+    axes : pair of Axes, optional
+        The upper and the lower panel; made in the current figure if not given.
     reference : float, optional
         A published value.
-    chosen : dict, optional
-        The specification to mark.
+    null : str, optional
+        Column of what null respondents give under the same specification.
 
     Returns
     -------
-    Axes
+    pair of Axes
+
+    References
+    ----------
+    Simonsohn, Simmons and Nelson (2020).
     """
-    ax = ax or plt.gca()
+    if axes is None:
+        axes = plt.gcf().subplots(2, 1, sharex=True, height_ratios=(1, 1.2))
+    upper, lower = axes
     ordered = worlds.sort_values("r").reset_index(drop=True)
-    ax.plot(ordered.index + 1, ordered["r"], ".", color=SOURCE, markersize=4)
-    if chosen is not None:
-        marked = ordered[(ordered[list(chosen)] == pd.Series(chosen)).all(axis=1)]
-        ax.plot(marked.index + 1, marked["r"], "o", color=INVERSE, markersize=8, zorder=3)
+    place = ordered.index + 1
+    upper.plot(place, ordered["r"], ".", color=SOURCE, markersize=4, label="each specification")
+    if null is not None:
+        upper.plot(place, ordered[null], ".", color="0.65", markersize=4, zorder=1, label=null)
+    if {"low", "high"} <= set(ordered):
+        upper.fill_between(place, ordered["low"], ordered["high"], color=SOURCE, alpha=0.18,
+                           linewidth=0, label="95 % interval")  # fmt: skip
+    marked = ordered[(ordered[list(chosen)] == pd.Series(chosen)).all(axis=1)]
+    upper.plot(marked.index + 1, marked["r"], "o", color=INVERSE, markersize=8, zorder=3,
+               label="the chapter's choices")  # fmt: skip
     if reference is not None:
-        ax.axhline(reference, color="black", linewidth=1, linestyle="--", zorder=0)
-    ax.axhline(0, color="grey", linewidth=1, linestyle=":", zorder=0)
-    ax.set(xlabel="specification, from the lowest", ylabel="Pearson's r", ylim=(-1.03, 1.03))
-    return ax
+        upper.axhline(reference, color="black", linewidth=1, linestyle="--", zorder=0,
+                      label="the paper's value")  # fmt: skip
+    upper.axhline(0, color="grey", linewidth=1, linestyle=":", zorder=0)
+    upper.set(ylabel="Pearson's r", ylim=(-1.03, 1.03))
+    rows = [(choice, value) for choice in chosen for value in dict.fromkeys(worlds[choice])]
+    for number, choice in enumerate(chosen):
+        own = [row for row, (name, _) in enumerate(rows) if name == choice]
+        if number % 2 == 0:
+            lower.axhspan(own[0] - 0.5, own[-1] + 0.5, color="0.94", linewidth=0, zorder=0)
+        for row in own:
+            took = ordered[choice] == rows[row][1]
+            lower.plot(place[took], [row] * took.sum(), "|", color=SOURCE, markersize=7)
+            here = marked.index[marked[choice] == rows[row][1]] + 1
+            lower.plot(here, [row] * len(here), "o", color=INVERSE, markersize=6)
+    lower.set_yticks(range(len(rows)), [f"{choice}: {value}" for choice, value in rows])
+    lower.set(ylim=(len(rows) - 0.5, -0.5), xlabel="specification, sorted by r")
+    return upper, lower
 
 
 def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Change of a scale's score since epoch 0, by arm, with single respondents as thin lines.
+    """Change of a scale's score since epoch 0, by arm; respondents at the last epoch as points.
 
     Parameters
     ----------
@@ -502,17 +558,26 @@ def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Returns
     -------
     Axes
+        Means over respondents are lines. Right of them each arm has a column of its own for the
+        single respondents, so that they do not hide one another.
     """
     ax = ax or plt.gca()
+    epochs = scores["epoch"].max()
     for i, (arm, part) in enumerate(scores.groupby("arm", sort=False)):
-        colour, line = PALETTE[i % len(PALETTE)], LINES[i % len(LINES)]
+        colour, marker = PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)]
         wide = part.pivot(index="epoch", columns="respondent_id", values="score")
         change = wide - wide.iloc[0]
-        ax.plot(change.index, change, color=colour, linewidth=0.5, alpha=0.5)
-        ax.plot(change.index, change.mean(axis=1), color=colour, linestyle=line, marker="o",
-                markersize=4, label=arm)  # fmt: skip
+        ax.plot(change.index, change.mean(axis=1), color=colour, linestyle=LINES[i % len(LINES)],
+                marker=marker, markersize=5, label=arm)  # fmt: skip
+        side = [epochs * (1.12 + 0.1 * i)] * change.shape[1]
+        ax.plot(side, change.iloc[-1], linestyle="none", marker=marker, markersize=5,
+                markerfacecolor="none", color=colour)  # fmt: skip
+    ax.axvline(1.06 * epochs, color="grey", linewidth=0.8, linestyle=":")
     ax.axhline(0, color="grey", linewidth=1, zorder=0)
-    ax.set(xlabel="epoch of adaptation", ylabel="change of mean item score")
+    ticks = sorted({0, *np.linspace(0, epochs, 3).round().astype(int)})
+    ax.set_xticks(ticks)
+    ax.set(xlabel="epoch of adaptation; right of the line, each respondent",
+           ylabel="change of mean item score")  # fmt: skip
     ax.legend(frameon=False)
     return ax
 
@@ -569,11 +634,11 @@ def radar(
         ax.plot(closed, values, color=PALETTE[i % 8], marker=MARKERS[i % 8], markersize=4,
                 linewidth=1.5, label=name, linestyle=LINES[i % 4])  # fmt: skip
     ax.set_ylim(*span)
-    ax.set_xticks(angles, labels, fontsize=8)
-    ax.tick_params(axis="x", pad=12)
+    ax.set_xticks(angles, labels, fontsize=10)
+    ax.tick_params(axis="x", pad=16)
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.tick_params(axis="y", labelsize=7)
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.2, 1.1))
+    ax.tick_params(axis="y", labelsize=10)
+    ax.legend(frameon=False, fontsize=10, loc="upper left", bbox_to_anchor=(1.2, 1.1))
     return ax
 
 
@@ -586,6 +651,8 @@ def compass(
     ends: Mapping[str, tuple[str, str]] | None = None,
 ) -> Axes:
     """Respondents on two categories, with the spread of each if its answers were drawn.
+
+    Up to eight names have a colour and a marker of their own, which the legend gives.
 
     Parameters
     ----------
@@ -621,29 +688,64 @@ def compass(
     ax.axvline(0, color="grey", linewidth=1, zorder=0)
     for i, (name, part) in enumerate(wide.groupby(label, sort=False)):
         colour = PALETTE[i % 8]
-        ax.errorbar(part["score", x], part["score", y], xerr=part["sd", x], yerr=part["sd", y],
-                    fmt=MARKERS[i % 8], color=colour, ecolor=colour, elinewidth=0.8, alpha=0.8,
-                    markersize=6, label=name)  # fmt: skip
+        drawn = ax.errorbar(part["score", x], part["score", y], xerr=part["sd", x],
+                            yerr=part["sd", y], fmt=MARKERS[i % 8], color=colour, elinewidth=1,
+                            markeredgecolor="white", markersize=8, label=name)  # fmt: skip
+        for bars in drawn[2]:
+            bars.set_alpha(0.3)  # crossing bars hide no point
     limits = scores.groupby("category")[["low", "high"]].first()
     ends = ends or {}
     names = {n: f"{ends[n][0]}  ←  {n}  →  {ends[n][1]}" if n in ends else n for n in (x, y)}
     ax.set(xlim=tuple(limits.loc[x]), ylim=tuple(limits.loc[y]), xlabel=names[x], ylabel=names[y])
     ax.set_aspect("equal" if np.ptp(limits.loc[x]) == np.ptp(limits.loc[y]) else "auto")
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    ax.legend(frameon=False, fontsize=10, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     return ax
 
 
 def characteristic_curves(
-    parameters: pd.DataFrame, ax: Axes | None = None, limit: float = 4.0
+    parameters: pd.DataFrame,
+    ax: Axes | None = None,
+    limit: float = 4.0,
+    labels: Mapping | None = None,
 ) -> Axes:
-    """Item characteristic curves; falling ones, where ability lowers the chance, in vermilion."""
-    ax = ax or plt.gca()
+    """Item characteristic curves: a few in colour and named, the others thin and grey.
+
+    Parameters
+    ----------
+    parameters : DataFrame
+        As :func:`psychometrics.irt.fit` gives them, I items.
+    ax : Axes, optional
+        Where to draw; the current axes if not given.
+    limit : float
+        Ends of the scale of ability.
+    labels : mapping, optional
+        Names of the items to be told apart, by index. A falling curve, where ability lowers the
+        chance, is dashed whether it is named or not.
+
+    Returns
+    -------
+    Axes
+    """
+    ax, labels = ax or plt.gca(), dict(labels or {})
     theta = np.linspace(-limit, limit, 161)
     curves = irt.probability(theta, parameters)
-    for place, slope in enumerate(parameters["discrimination"].fillna(1)):
-        falling = slope < 0
-        ax.plot(theta, curves[:, place], color=INVERSE if falling else SOURCE,
-                linestyle="--" if falling else "-", linewidth=1.2, alpha=0.85)  # fmt: skip
+    slopes = parameters["discrimination"].fillna(1)
+    for place, (item, slope) in enumerate(slopes.items()):
+        rank = list(labels).index(item) if item in labels else None
+        colour = GREY if rank is None else PALETTE[rank % len(PALETTE)]
+        ax.plot(theta, curves[:, place], color=colour, linewidth=0.9 if rank is None else 2.2,
+                linestyle="--" if slope < 0 else "-", zorder=1 if rank is None else 2,
+                label=labels.get(item))  # fmt: skip
+    if labels:
+        handles, names = ax.get_legend_handles_labels()
+        order = [names.index(str(name)) for name in labels.values()]
+        handles = [handles[k] for k in order]
+        names = [names[k] for k in order]
+        if len(labels) < len(slopes):
+            handles.append(plt.Line2D([], [], color=GREY, linewidth=0.9))
+            names.append("the others")
+        ax.legend(handles, names, frameon=False, fontsize=10, loc="lower left",
+                  bbox_to_anchor=(0, 1))  # fmt: skip
     ax.set(ylim=(0, 1), xlabel="ability (SD of the population)", ylabel="probability of solving it")
     return ax
 
@@ -653,7 +755,8 @@ def wright_map(
     difficulties: pd.Series,
     ax: Axes | None = None,
     limit: float = 4.0,
-    labels: dict | None = None,
+    labels: Mapping | None = None,
+    errors: pd.Series | None = None,
 ) -> Axes:
     """Abilities of respondents to the left, difficulties of items to the right, on one scale.
 
@@ -666,9 +769,12 @@ def wright_map(
     ax : Axes, optional
         Where to draw; the current axes if not given.
     limit : float
-        Edge of the scale, in logits.
-    labels : dict, optional
-        Names of the items, by index.
+        Edge of the scale.
+    labels : mapping, optional
+        Names of the items, by index. Names that would overlap are moved apart, and a thin line
+        leads to each.
+    errors : Series, shape (I,), optional
+        Standard errors of the difficulties; each point gets a bar of one to either side.
 
     Returns
     -------
@@ -680,14 +786,226 @@ def wright_map(
     ax.barh(edges[:-1], -counts / counts.max(), height=np.diff(edges), align="edge",
             color=GREY, edgecolor="white", linewidth=0.3)  # fmt: skip
     ordered = difficulties.sort_values().clip(-limit, limit)
-    columns = 0.1 + 0.18 * (np.arange(len(ordered)) % 5)
     inside = ordered.abs() < limit
-    ax.scatter(columns[inside], ordered[inside], color=SOURCE, s=14)
-    ax.scatter(columns[~inside], ordered[~inside], color=INVERSE, s=26, marker="^")
-    for x, (item, y) in zip(columns, ordered.items(), strict=True):
-        ax.annotate((labels or {}).get(item, str(item)), (x, y), xytext=(4, -3),
-                    textcoords="offset points", fontsize=7)  # fmt: skip
+    x = 0.06 + 0.07 * (np.arange(len(ordered)) % 3)  # neighbours side by side
+    if errors is not None:
+        reach = errors.reindex(ordered.index).to_numpy()
+        ax.errorbar(x[inside], ordered[inside], yerr=reach[inside], fmt="none", ecolor=SOURCE,
+                    elinewidth=1, alpha=0.5)  # fmt: skip
+    ax.scatter(x[inside], ordered[inside], color=SOURCE, s=22, zorder=3)
+    ax.scatter(x[~inside], ordered[~inside], color=INVERSE, s=30, marker="^")
+    places = _apart(ordered.to_numpy(), least=2 * limit / 26, limit=limit)
+    line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "relpos": (0, 0.5), "shrinkA": 2}
+    for item, begin, place in zip(ordered.index, x, places, strict=True):
+        ax.annotate((labels or {}).get(item, str(item)), (begin, ordered[item]),
+                    xytext=(0.4, place), va="center", fontsize=10, arrowprops=line)  # fmt: skip
     ax.axvline(0, color="black", linewidth=1)
     ax.set(xlim=(-1.05, 1.05), ylim=(-limit - 0.3, limit + 0.3), ylabel="logits")
-    ax.set_xticks([-0.5, 0.5], ["respondents", "items"])
+    ax.set_xticks([-1, -0.5, 0, 0.5], [f"{counts.max()}", "respondents", "0", "items"])
     return ax
+
+
+def _apart(values: np.ndarray, least: float, limit: float) -> np.ndarray:
+    """Sorted heights moved as little as may be (least squares) to be so far apart."""
+    from sklearn.isotonic import isotonic_regression
+
+    least = min(least, 2 * limit / max(len(values) - 1, 1))
+    steps = least * np.arange(len(values))
+    ends = {"y_min": -limit, "y_max": limit - steps[-1]} if len(values) else {}
+    return isotonic_regression(np.asarray(values, float) - steps, **ends) + steps
+
+
+def drawn_data(figure: Figure) -> pd.DataFrame:
+    """What a figure shows, as numbers: one row per point, bar, cell or line's end.
+
+    Parameters
+    ----------
+    figure : Figure
+        Axes are read in their order; colour bars and lines that only guide the eye are left out.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``panel`` (its title, or its number), ``kind`` (``line``, ``point``, ``bar``,
+        ``cell``, ``band``, ``segment``), ``label`` (in the legend, or beside the point), ``x``,
+        ``y`` and, where they are drawn, ``x_low``, ``x_high``, ``y_low``, ``y_high`` (ends of an
+        interval) and ``value`` (what a colour stands for). Places on an axis with names are given
+        by name.
+
+    Examples
+    --------
+    >>> figure, ax = plt.subplots()
+    >>> _ = ax.barh(["GAD-7", "PHQ-9"], [2.0, 3.0])
+    >>> drawn_data(figure)
+      panel kind label    x      y
+    0     1  bar  None  2.0  GAD-7
+    1     1  bar  None  3.0  PHQ-9
+    """
+    rows: list[dict[str, object]] = []
+    for number, ax in enumerate((a for a in figure.axes if a.get_label() != "<colorbar>"), 1):
+        named = {axis: _place_names(getattr(ax, f"{axis}axis")) for axis in "xy"}
+        near = _texts_at_points(ax)
+        for row in _drawn(ax):
+            place = (row.get("x"), row.get("y"))
+            if row["label"] is None and None not in place:
+                row["label"] = near.get(tuple(np.round(np.asarray(place, float), 9)))
+            for axis in "xy":
+                if axis in row:
+                    row[axis] = named[axis].get(round(float(row[axis]), 6), row[axis])
+            rows.append({"panel": ax.get_title() or str(number)} | row)
+    columns = ["panel", "kind", "label", "x", "y", "x_low", "x_high", "y_low", "y_high", "value"]
+    table = pd.DataFrame(rows, columns=columns)
+    empty = [name for name in columns[5:] if table[name].isna().all()]
+    return table.drop(columns=empty)
+
+
+def _place_names(axis: Axis) -> dict[float, str]:
+    """Names of places on an axis that is not a scale of numbers."""
+    ticks = list(zip(axis.get_ticklocs(), (t.get_text() for t in axis.get_ticklabels()),
+                     strict=False))  # fmt: skip
+    named = any(re.search(r"[^\W\d_]{2}|^[^\W\d_]$", text) for _, text in ticks)
+    return {round(float(place), 6): text for place, text in ticks if text} if named else {}
+
+
+def _texts_at_points(ax: Axes) -> dict[tuple[float, float], str]:
+    """What is written beside a point, by the point's place."""
+    notes = [text for text in ax.texts if isinstance(text, Annotation)]
+    return {
+        tuple(np.round(np.asarray(note.xy, float), 9)): note.get_text()
+        for note in notes
+        if all(isinstance(place, int | float | np.number) for place in note.xy)
+    }
+
+
+def _drawn(ax: Axes) -> Iterator[dict[str, object]]:
+    """Marks of one panel, in its own coordinates."""
+    done: set[int] = set()
+    for group in ax.containers:
+        label = _shown(group.get_label())
+        if isinstance(group, BarContainer):
+            done |= {id(patch) for patch in group}
+            for bar in group:
+                middle_x, middle_y = (
+                    bar.get_x() + bar.get_width() / 2,
+                    bar.get_y() + bar.get_height() / 2,
+                )
+                if group.orientation == "horizontal":
+                    yield {"kind": "bar", "label": label, "x": bar.get_width(), "y": middle_y}
+                else:
+                    yield {"kind": "bar", "label": label, "x": middle_x, "y": bar.get_height()}
+        elif isinstance(group, ErrorbarContainer):
+            points, caps, ranges_ = group.lines
+            done |= {id(artist) for artist in (points, *caps, *ranges_)}
+            yield from _with_intervals(points, list(ranges_), group, label)
+    for line in ax.lines:
+        if id(line) in done or not line.get_visible() or line.get_transform() != ax.transData:
+            continue  # a line across the whole panel has another transform
+        joined = line.get_linestyle() not in ("None", "none", "", " ")
+        kind = "line" if joined else "point"
+        for x, y in zip(*map(_numbers, line.get_data()), strict=True):
+            yield {"kind": kind, "label": _shown(line.get_label()), "x": x, "y": y}
+    for marks in ax.collections:
+        if id(marks) not in done and marks.get_visible():
+            yield from _collected(ax, marks)
+    for image in ax.images:
+        yield from _cells(np.asarray(image.get_array(), float), 0.0)
+
+
+def _with_intervals(points, ranges_, group, label) -> Iterator[dict[str, object]]:
+    ends = {}
+    axes = [axis for axis, there in (("x", group.has_xerr), ("y", group.has_yerr)) if there]
+    for axis, segments in zip(axes, ranges_, strict=False):
+        column = "xy".index(axis)
+        ends[axis] = [
+            segment[:, column] if len(segment) else np.full(2, np.nan)  # of a missing interval
+            for segment in segments.get_segments()
+        ]
+    if points is None:
+        return
+    for place, (x, y) in enumerate(zip(*map(_numbers, points.get_data()), strict=True)):
+        row = {"kind": "point", "label": label, "x": x, "y": y}
+        for axis, pairs_ in ends.items():
+            if place < len(pairs_) and len(pairs_[place]):
+                row[f"{axis}_low"], row[f"{axis}_high"] = np.sort(pairs_[place])[[0, -1]]
+        yield row
+
+
+def _collected(ax: Axes, marks: Collection) -> Iterator[dict[str, object]]:
+    label = _shown(marks.get_label())
+    if isinstance(marks, QuadMesh):
+        yield from _cells(np.ma.filled(np.ma.asarray(marks.get_array(), float), np.nan), 0.5)
+    elif isinstance(marks, PathCollection):
+        values = marks.get_array()
+        for place, (x, y) in enumerate(np.ma.filled(marks.get_offsets(), np.nan)):
+            row = {"kind": "point", "label": label, "x": x, "y": y}
+            yield row | ({} if values is None else {"value": float(values[place])})
+    elif isinstance(marks, LineCollection) and marks.get_transform() == ax.transData:
+        for (x, y), (x_end, y_end) in (s[[0, -1]] for s in marks.get_segments() if len(s)):
+            row = {"kind": "segment", "label": label, "x": (x + x_end) / 2, "y": (y + y_end) / 2}
+            if x != x_end:
+                row |= {"x_low": min(x, x_end), "x_high": max(x, x_end)}
+            if y != y_end:
+                row |= {"y_low": min(y, y_end), "y_high": max(y, y_end)}
+            yield row
+    elif isinstance(marks, PolyCollection):
+        for path in marks.get_paths():
+            corners = pd.DataFrame(path.vertices, columns=["x", "y"])
+            for x, part in corners.groupby("x")["y"]:
+                yield {"kind": "band", "label": label, "x": x, "y": part.mean(),
+                       "y_low": part.min(), "y_high": part.max()}  # fmt: skip
+
+
+def _cells(values: np.ndarray, offset: float) -> Iterator[dict[str, object]]:
+    if values.ndim == 2:
+        for (row, column), value in np.ndenumerate(values):
+            yield {"kind": "cell", "label": None, "x": column + offset, "y": row + offset,
+                   "value": value}  # fmt: skip
+
+
+def _numbers(values) -> np.ndarray:
+    return np.asarray(pd.to_numeric(pd.Series(np.ravel(values)), errors="coerce"), float)
+
+
+def _shown(label: object) -> str | None:
+    return None if not label or str(label).startswith("_") else str(label)
+
+
+def _smallest_label(figure: Figure) -> float:
+    """Points of its smallest text, once the figure has shrunk to the width of a page."""
+    figure.canvas.draw()
+    box = figure.get_tightbbox(figure.canvas.get_renderer())
+    shrunk = min(1.0, PAGE / (box.width + 2 * plt.rcParams["savefig.pad_inches"]))
+    texts = (t for t in figure.findobj(Text) if t.get_text().strip() and t.get_visible())
+    seen = [t.get_fontsize() for t in texts if t.axes is None or t.axes.axison]
+    return round(float(shrunk * min(seen, default=math.inf)), 2)
+
+
+def _figure_bundle(figure: Figure, **_) -> tuple[dict, dict]:
+    label = _smallest_label(figure)
+    about = {} if math.isinf(label) else {"psychometrics": {"smallest_label": label}}
+    table = drawn_data(figure)
+    return ({"text/csv": table.to_csv(index=False)} if 0 < len(table) <= ROWS else {}), about
+
+
+def _table_bundle(shown: pd.DataFrame | Styler, **_) -> tuple[dict, dict]:
+    """The values of a displayed table, unrounded, without what it hides."""
+    table, index = shown, True
+    if isinstance(shown, Styler):
+        hidden = set(shown.hidden_columns)
+        table = shown.data.iloc[:, [i for i in range(shown.data.shape[1]) if i not in hidden]]
+        index = not all(shown.hide_index_)
+    return ({"text/csv": table.to_csv(index=index)} if len(table) <= ROWS else {}), {}
+
+
+ROWS = 20_000
+"""A larger table stays out of the notebook."""
+
+
+def _carry_data() -> None:
+    """Let displayed figures and tables carry their data, where a notebook is running."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None:
+        bundles = shell.display_formatter.mimebundle_formatter
+        bundles.for_type(Figure, _figure_bundle)
+        bundles.for_type(pd.DataFrame, _table_bundle)
+        bundles.for_type(Styler, _table_bundle)

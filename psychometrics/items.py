@@ -517,8 +517,8 @@ def mantel_haenszel(
     Respondents are matched on the number of items solved, the studied item included. With a right
     and b wrong answers of the reference group in a stratum of n, c and d of the focal group,
 
-    .. math:: \hat\alpha = \frac{\sum_s a_s d_s / n_s}{\sum_s b_s c_s / n_s}, \qquad
-       \Delta = -2.35 \ln \hat\alpha.
+    .. math:: \hat\psi = \frac{\sum_s a_s d_s / n_s}{\sum_s b_s c_s / n_s}, \qquad
+       \Delta = -2.35 \ln \hat\psi.
 
     Parameters
     ----------

@@ -140,6 +140,11 @@ def _questionnaire(value: object) -> str:
     return value
 
 
+def _check_template(questionnaire: str, item: int) -> None:
+    if not load_questionnaire(questionnaire).items[item - 1].templates:
+        raise ParameterError(f"item {item} of {questionnaire} has no template: name another.")
+
+
 Text = Annotated[str, BeforeValidator(_text)]
 Positive = Annotated[float, BeforeValidator(_positive)]
 Share = Annotated[float, BeforeValidator(_share)]
@@ -167,14 +172,14 @@ class _Scored(_Chapter):
     dtype: Precision = "auto"
 
 
-class _PromptDesign(_Scored):
-    """Chapter 2."""
+class _Asked(_Page):
+    """A questionnaire and one of its items, which has prompts."""
 
     questionnaire: QuestionnaireName | None = None
     item: _whole(1) = 1
 
     @model_validator(mode="after")
-    def _item_has_prompts(self) -> _PromptDesign:
+    def _item_has_prompts(self) -> _Asked:
         if self.questionnaire is None:
             return self
         items = load_questionnaire(self.questionnaire).items
@@ -182,11 +187,25 @@ class _PromptDesign(_Scored):
             raise ParameterError(
                 f"item must be a whole number from 1 to {len(items)}, got {self.item}."
             )
-        if not items[self.item - 1].templates:
-            raise ParameterError(
-                f"item {self.item} of {self.questionnaire} has no template: name another."
-            )
+        _check_template(self.questionnaire, self.item)
         return self
+
+
+class _FirstScore(_Chapter, _Asked):
+    """Chapter 1."""
+
+    respondent: Text | None = None
+    null_respondents: _whole(20) = 200
+
+    @model_validator(mode="after")
+    def _respondent_is_there(self) -> _FirstScore:
+        if self.respondent:
+            identify(self.respondent)
+        return self
+
+
+class _PromptDesign(_Scored, _Asked):
+    """Chapter 2."""
 
 
 class _Assessment(_PromptDesign):
@@ -205,11 +224,18 @@ class _Assessment(_PromptDesign):
 class _Validity(_Scored):
     """Chapter 4."""
 
+    questionnaire: QuestionnaireName = "gad7"
     encoder: Text = "embedded"
     acceptability_model: Text = "embedded"
     n_resamples: _whole(1) = 2000
     null_respondents: _whole(24) = 36
     sets: _whole(2) = 40
+
+    @model_validator(mode="after")
+    def _items_have_prompts(self) -> _Validity:
+        for item in range(len(load_questionnaire(self.questionnaire).items)):
+            _check_template(self.questionnaire, item + 1)
+        return self
 
 
 class _Interventions(_Scored):
@@ -245,13 +271,19 @@ class _Items(_Chapter):
     draws: _whole(100) = 10_000
     restarts: _whole(1) = 100
     subset_draws: _whole(1) = 40
-    simulations: _whole(20) = 400
 
     @model_validator(mode="after")
     def _respondents_are_there(self) -> _Items:
         if self.respondents != "committed":
             _respondents(self.respondents)
         return self
+
+
+class _Rasch(_Chapter):
+    """Chapter 7."""
+
+    category: _one_of(*diagnostic.CATEGORIES) = "MN"
+    simulations: _whole(20) = 400
 
 
 class _Beliefs(_Chapter):
@@ -286,8 +318,6 @@ class _SelfReport(_Chapter):
     """Chapter 9."""
 
     respondent: Text | None = None
-    population: Text | None = None
-    members: _whole(2) = 5
     choose: _one_of("draw", "argmax", "expected") = "draw"
     baseline: Text = "none"
     wording: _one_of("auto", "none") = "auto"
@@ -296,11 +326,28 @@ class _SelfReport(_Chapter):
     correction: _one_of("holm", "fdr_bh", "bonferroni", "none") = "holm"
 
     @model_validator(mode="after")
-    def _respondents_are_there(self) -> _SelfReport:
-        for name in population(self.population)[: self.members] if self.population else []:
-            identify(name)
+    def _respondent_is_there(self) -> _SelfReport:
         if self.respondent:
             identify(self.respondent, "options")
+        return self
+
+
+class _ResponseStyles(_SelfReport):
+    """Chapter 10."""
+
+    population: Text | None = None
+    members: _whole(2) = 5
+
+    @model_validator(mode="after")
+    def _population_is_there(self) -> _ResponseStyles:
+        names = population(self.population)[: self.members] if self.population else None
+        for name in names or ():
+            identify(name)
+        if names is not None and len(names) < 2:
+            raise ParameterError(
+                "population must name at least two respondents: one has no variance among "
+                "respondents."
+            )
         return self
 
 
@@ -352,13 +399,16 @@ class _Scorecard(_Page):
 
 
 CHAPTERS: dict[str, type[_Page]] = {
+    "01-first-score": _FirstScore,
     "02-prompt-design": _PromptDesign,
     "03-assessment": _Assessment,
     "04-validity": _Validity,
     "05-interventions": _Interventions,
     "06-items": _Items,
+    "07-rasch": _Rasch,
     "08-beliefs": _Beliefs,
     "09-self-report": _SelfReport,
+    "10-response-styles": _ResponseStyles,
     "11-ways-of-asking": _WaysOfAsking,
     "12-published-answers": _Published,
     "14-scorecard": _Scorecard,

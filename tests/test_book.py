@@ -12,18 +12,21 @@ from html.parser import HTMLParser
 
 import papermill
 import pytest
+import yaml
 
 from psychometrics import check_parameters
 from psychometrics.book import (
     _execution_page,
     _notebook_names,
     _respondents_page,
+    argument,
+    glued,
     parse_parameters,
     run_notebook,
 )
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.parameters import CHAPTERS
-from psychometrics.paths import book_dir, notebooks_dir
+from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
 from psychometrics.population import population_table
 
 HTML = book_dir() / "_build" / "html"
@@ -49,7 +52,7 @@ def test_a_notebook_runs_on_another_questionnaire_and_a_users_own_model(
         "temperature": 0.5,
     }
     output = run_notebook(name, parameters, tmp_path / "out.ipynb", progress=False)
-    assert "PHQ-9" in _text(output)
+    assert "PHQ-9" in output.read_text()
     figures = [
         output
         for cell in json.loads(output.read_text())["cells"]
@@ -57,6 +60,23 @@ def test_a_notebook_runs_on_another_questionnaire_and_a_users_own_model(
         if "image/png" in output.get("data", {})
     ]
     assert len(figures) >= 3
+    assert not re.search(r"Warning", _text(output)), "a chapter shows no warnings"
+
+
+def test_the_first_chapter_runs_on_a_users_own_questionnaire_and_model(
+    tmp_path, tiny_model, monkeypatch
+):
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
+    short = yaml.safe_load((questionnaires_dir() / "phq9.yaml").read_text(encoding="utf-8"))
+    short |= {"id": "own", "items": short["items"][:3], "norms": []}
+    own = tmp_path / "own.yaml"
+    own.write_text(yaml.safe_dump(short), encoding="utf-8")
+    parameters = {"questionnaire": str(own), "respondent": str(tiny_model), "null_respondents": 20}
+    output = tmp_path / "01-first-score.ipynb"
+    run_notebook("01-first-score", parameters, output, progress=False)
+    kept = glued("01-first-score", tmp_path)
+    assert (kept["first_title"], kept["n_items"], kept["nulls"]) == ("PHQ-9", 3, 20)
+    assert kept["low"] < kept["score"] < kept["high"]
     assert not re.search(r"Warning", _text(output)), "a chapter shows no warnings"
 
 
@@ -89,6 +109,8 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
 @pytest.mark.parametrize(
     ("chapter", "values", "said"),
     [
+        ("first-score", {"respondent": "nobody-here"}, "nobody-here"),
+        ("first-score", {"null_respondents": 3}, "null_respondents must be .* from 20, got 3"),
         ("prompt-design", {"questionnaire": "gad"}, r"did you mean 'gad7'\?"),
         ("prompt-design", {"questionnaire": 7}, "questionnaire must be text, got 7"),
         (
@@ -116,6 +138,7 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
             {"temperature": float("nan")},
             "temperature must be a positive number, got nan",
         ),
+        ("validity", {"questionnaire": "bfi"}, "item 1 of bfi has no template: name another"),
         ("validity", {"dtype": "float16"}, "dtype must be one of auto, float32, bfloat16"),
         ("validity", {"seed": -1}, "seed must be a whole number from 0"),
         ("validity", {"n_resamples": 0}, "n_resamples must be a whole number from 1, got 0"),
@@ -130,6 +153,8 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
         ("beliefs", {"group": "shoe size"}, "group must be a column of the templates"),
         ("self-report", {"level": 1}, "level must be a number between 0 and 1, got 1"),
         ("self-report", {"respondent": "nobody-here"}, "nobody-here"),
+        ("response-styles", {"population": "nobody-here"}, "nobody-here"),
+        ("response-styles", {"population": "minilm-both-l6-s1"}, "at least two respondents"),
         ("ways-of-asking", {"questionnaire": "gad7"}, "gad7 has no reverse-keyed items"),
         (
             "ways-of-asking",
@@ -230,6 +255,39 @@ class _Addresses(HTMLParser):
     def handle_data(self, data):
         if self._inside in ("script", "style"):
             self.loaded += re.findall(r"https?://[^\s\"')]+|url\(\s*['\"]?//[^)]+", data)
+
+
+def test_the_argument_is_each_chapters_own_question_and_answer_with_its_numbers(tmp_path):
+    prose = (
+        "(sums)=\n# Sums\n\n:::{admonition} In this chapter\n:class: chapter-head\n"
+        "**Question.** Does a *sum* come from\nits items?\n\n**You need** nothing.\n:::",
+        ":::{admonition} What was shown, and what was not\n**Not shown.** More.\n\n"
+        "**The model or the method?** {glue:text}`n` {term}`items <item>` have an $\\alpha$ of\n"
+        "{glue:text}`a:.2f` ({numref}`fig-a`), see [there](sums).\n:::",
+    )
+    kept = "application/papermill.record/text/plain"
+    outputs = [
+        {"metadata": {"scrapbook": {"name": name}}, "data": {kept: text}}
+        for name, text in {"n": "3", "a": "0.731"}.items()
+    ]
+    cells = [{"cell_type": "markdown", "source": text.splitlines(True)} for text in prose]
+    cells.append({"cell_type": "code", "source": "", "outputs": outputs})
+    path = tmp_path / "99-sums.ipynb"
+    path.write_text(json.dumps({"cells": cells}))
+    row = argument(["99-sums"], tmp_path).loc["99-sums"]
+    assert row.to_dict() == {
+        "title": "Sums",
+        "question": "Does a sum come from its items?",
+        "answer": "3 items have an alpha of 0.73, see there.",
+    }
+    path.write_text(json.dumps({"cells": cells[:2]}))
+    with pytest.raises(ParameterError, match="99-sums, answer: 'n' was not glued"):
+        argument(["99-sums"], tmp_path)
+    path.write_text(json.dumps({"cells": cells[:1]}))
+    with pytest.raises(ParameterError, match="99-sums has no answer: give it one"):
+        argument(["99-sums"], tmp_path)
+    with pytest.raises(ParameterError, match="98-none was not executed"):
+        argument(["98-none"], tmp_path)
 
 
 def test_built_pages_load_nothing_from_elsewhere():

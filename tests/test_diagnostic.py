@@ -397,7 +397,8 @@ def test_every_claim_of_the_paper_that_can_be_tested_is_computed_once(table1):
             diagnostic_claims.counts(),
             *(diagnostic_claims.cells(name, table) for name, table in tables.items()),
             *(diagnostic_claims.judgements(name, table) for name, table in tables.items()),
-            diagnostic_claims.comparisons(table1, table2, table3, draws=200),
+            diagnostic_claims.comparisons(table1, table2, draws=200),
+            diagnostic_claims.rasch_comparisons(table1, table2, table3, draws=200),
             diagnostic_claims.architectures(changes, draws=3),
             diagnostic_claims.absences(
                 diagnostic.item_rest_table(draws=20), means, diagnostic.subset_inter_item(draws=50)
@@ -430,19 +431,21 @@ def test_log_odds_of_label_givers_follow_their_rasch_difficulties():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("chapter", "given", "said"),
     [
-        ({"category": "negation"}, "MN, PP"),
-        ({"draws": 10}, "draws must be a whole number from 100"),
-        ({"restarts": 2.5}, "restarts must be a whole number"),
-        ({"seed": True}, "seed"),
-        ({"respondents": ""}, "respondents must be text"),
-        ({"respondents": "no-such-model-anywhere"}, "no-such-model-anywhere"),
+        ("06-items", {"category": "negation"}, "MN, PP"),
+        ("06-items", {"draws": 10}, "draws must be a whole number from 100"),
+        ("06-items", {"restarts": 2.5}, "restarts must be a whole number"),
+        ("06-items", {"seed": True}, "seed"),
+        ("06-items", {"respondents": ""}, "respondents must be text"),
+        ("06-items", {"respondents": "no-such-model-anywhere"}, "no-such-model-anywhere"),
+        ("07-rasch", {"category": "negation"}, "MN, PP"),
+        ("07-rasch", {"simulations": 5}, "simulations must be a whole number from 20"),
     ],
 )
-def test_parameters_are_checked_before_anything_is_computed(given, said):
+def test_parameters_are_checked_before_anything_is_computed(chapter, given, said):
     with pytest.raises(PsychometricsError, match=said):
-        check_parameters("06-items", given)
+        check_parameters(chapter, given)
 
 
 def survey() -> pd.DataFrame:

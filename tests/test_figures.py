@@ -212,15 +212,38 @@ def test_the_overview_is_trends_beside_a_profile():
     plt.close(figure)
 
 
-def test_a_specification_curve_is_sorted_and_marks_one(ax):
+def test_a_specification_curve_is_sorted_and_shows_what_each_specification_chose():
     worlds = pd.DataFrame(
-        {"score": ["e", "c", "e", "c"], "t": [1, 1, 2, 2], "r": [0.5, -0.1, 0.2, 0.3]}
+        {"score": ["e", "c", "e", "c"], "t": [1, 1, 2, 2], "r": [0.5, -0.1, 0.2, 0.3],
+         "heads": [0.9, 0.8, 0.7, 0.6]}
+    )  # fmt: skip
+    figure = plt.figure()
+    upper, lower = figures.specification_curve(
+        worlds, {"score": "c", "t": 2}, reference=0.4, null="heads"
     )
-    figures.specification_curve(worlds, ax=ax, reference=0.4, chosen={"score": "c", "t": 2})
-    curve, marked, published = ax.lines[:3]
+    curve, null, marked, published = upper.lines[:4]
     assert curve.get_ydata().tolist() == [-0.1, 0.2, 0.3, 0.5]
+    assert null.get_ydata().tolist() == [0.8, 0.7, 0.6, 0.9], "in the curve's order"
     assert (marked.get_xdata().tolist(), marked.get_ydata().tolist()) == ([3], [0.3])
     assert published.get_ydata()[0] == 0.4
+    assert _labels(lower.get_yticklabels()) == ["score: e", "score: c", "t: 1", "t: 2"]
+    taken = [(line.get_xdata().tolist(), line.get_ydata()[0]) for line in lower.lines
+             if line.get_marker() == "|"]  # fmt: skip
+    assert taken == [([2, 4], 0), ([1, 3], 1), ([1, 4], 2), ([2, 3], 3)]
+    here = [line.get_ydata()[0] for line in lower.lines
+            if line.get_marker() == "o" and len(line.get_xdata())]  # fmt: skip
+    assert here == [1, 3]
+    plt.close(figure)
+
+
+def test_a_specification_curve_draws_intervals_where_it_is_given_them(ax):
+    worlds = pd.DataFrame({"t": [1, 2], "r": [0.5, 0.1], "low": [0.2, -0.2], "high": [0.7, 0.4]})
+    upper, _ = figures.specification_curve(worlds, {"t": 1}, (ax, ax.twinx()))
+    band = upper.collections[0].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[:, 1].max()) == (-0.2, 0.7)
+    assert upper.get_legend_handles_labels()[1] == [
+        "each specification", "95 % interval", "the chapter's choices",
+    ]  # fmt: skip
 
 
 def test_a_trajectory_is_the_change_since_the_beginning_by_arm(ax):
@@ -229,7 +252,10 @@ def test_a_trajectory_is_the_change_since_the_beginning_by_arm(ax):
     scores = pd.DataFrame(rows, columns=["arm", "respondent_id", "epoch", "score"])
     figures.trajectory(scores, ax=ax)
     drawn = [list(line.get_ydata()) for line in ax.lines]
-    assert drawn[:5] == [[0, 1], [0, 0.5], [0, 0.75], [0, 0], [0, 0]]
+    assert drawn[:4] == [[0, 0.75], [1, 0.5], [0, 0], [0]], "means, and single ones at the end"
+    assert len(set(ax.lines[1].get_xdata())) == 1
+    assert ax.lines[1].get_xdata()[0] > 5
+    assert ax.lines[3].get_xdata()[0] > ax.lines[1].get_xdata()[0], "a column for each arm"
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["x", "y"]
 
 
@@ -267,18 +293,22 @@ def test_the_compass_places_points_within_the_categories_range(ax):
         figures.compass(scores, x="moral", ax=ax)
 
 
-def test_characteristic_curves_are_logistic_and_falling_ones_are_told_apart(ax):
+def test_characteristic_curves_are_logistic_falling_ones_dashed_and_named_ones_coloured(ax):
     parameters = pd.DataFrame(
-        {"difficulty": [0.0, 1.0], "discrimination": [1.0, -2.0], "guessing": [0.0, 0.0]}
+        {"difficulty": [0.0, 1.0, 2.0], "discrimination": [1.0, -2.0, 1.0], "guessing": 0.0},
+        index=["easy", "odd", "hard"],
     )
-    figures.characteristic_curves(parameters, ax=ax, limit=3.0)
-    rising, falling = ax.lines
-    theta = rising.get_xdata()
-    np.testing.assert_allclose(rising.get_ydata(), 1 / (1 + np.exp(-theta)))
-    np.testing.assert_allclose(falling.get_ydata(), 1 / (1 + np.exp(2 * (theta - 1))))
+    figures.characteristic_curves(parameters, ax=ax, limit=3.0, labels={"hard": "H", "easy": "E"})
+    easy, odd, hard = ax.lines
+    theta = easy.get_xdata()
+    np.testing.assert_allclose(easy.get_ydata(), 1 / (1 + np.exp(-theta)))
+    np.testing.assert_allclose(odd.get_ydata(), 1 / (1 + np.exp(2 * (theta - 1))))
     assert (theta.min(), theta.max()) == (-3, 3)
-    assert rising.get_linestyle() != falling.get_linestyle()
-    assert rising.get_color() != falling.get_color()
+    assert [line.get_linestyle() for line in (easy, odd, hard)] == ["-", "--", "-"]
+    assert odd.get_color() == figures.GREY
+    colours = {handle.get_color() for handle in (easy, hard)}
+    assert len(colours | {figures.GREY}) == 3
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["H", "E", "the others"]
 
 
 def test_a_wright_map_has_people_left_items_right_and_infinite_ones_at_the_edge(ax):
@@ -287,11 +317,20 @@ def test_a_wright_map_has_people_left_items_right_and_infinite_ones_at_the_edge(
     figures.wright_map(theta, difficulties, ax=ax, limit=4.0, labels={"hard": "H"})
     bars = {round(bar.get_y(), 2): bar.get_width() for bar in ax.patches if bar.get_width()}
     assert bars == {-1.25: -1.0, 0.5: -0.5}, "two and one of them, in bins of a quarter"
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["2", "respondents", "0", "items"]
     inside, edge = (c.get_offsets() for c in ax.collections)
     assert inside[:, 1].tolist() == [-2, 1]
     assert edge[:, 1].tolist() == [4]
     assert (np.r_[inside[:, 0], edge[:, 0]] > 0).all()
     assert [t.get_text() for t in ax.texts] == ["easy", "H", "never"]
+
+
+def test_names_of_items_as_hard_as_each_other_stand_apart_within_the_map(ax):
+    figures.wright_map(pd.Series([0.0]), pd.Series([1.9, 1.9, 1.9, -1.0]), ax=ax, limit=2.0)
+    heights = sorted(text.xyann[1] for text in ax.texts)
+    assert np.diff(heights).min() > 0.15 - 1e-9
+    assert heights[0] == pytest.approx(-1)
+    assert heights[-1] <= 2
 
 
 def test_ranges_show_each_score_between_its_ends(ax):
@@ -315,3 +354,65 @@ def test_ranges_of_many_have_no_names(ax):
     assert ax.get_legend() is None
     assert len(ax.lines) == 20
     assert not ax.patches
+
+
+def test_a_figures_data_are_what_was_drawn_with_names_for_places_and_intervals():
+    figure, (left, right) = plt.subplots(1, 2)
+    left.set_title("scores")
+    left.barh(["GAD-7", "PHQ-9"], [2.0, 3.0])
+    left.axvline(0)
+    left.errorbar([1.5, 2.5], [0, 1], xerr=[[0.5, 0.25], [1.0, 0.5]], fmt="o", label="null")
+    right.scatter([1, 2], [3, 4], label="members")
+    right.annotate("minilm", (2, 4))
+    right.plot([0, 1], [5.0, np.nan], label="mean")
+    right.fill_between([0, 1], [1, 2], [3, 4])
+    table = figures.drawn_data(figure)
+    plt.close(figure)
+    bars = table[table["kind"] == "bar"]
+    assert bars["y"].tolist() == ["GAD-7", "PHQ-9"]
+    assert bars["x"].tolist() == [2.0, 3.0]
+    null = table[table["label"] == "null"]
+    assert null["x_low"].tolist() == [1.0, 2.25]
+    assert null["x_high"].tolist() == [2.5, 3.0]
+    assert set(bars["panel"]) == {"scores"}
+    assert table[table["label"] == "members"]["y"].tolist() == [3, 4]
+    assert len(table[(table["kind"] == "line") & (table["panel"] == "2")]) == 2
+    assert table[table["kind"] == "band"]["y_high"].tolist() == [3, 4]
+    assert "value" not in table, "no colour stands for a number"
+
+
+def test_a_heatmaps_data_are_its_cells_by_name_and_no_colour_bar(ax):
+    figures.heatmap(pd.DataFrame([[0.1, 0.9]], index=["sad"], columns=["rarely", "often"]), ax)
+    table = figures.drawn_data(ax.figure)
+    assert table[["kind", "x", "y"]].to_numpy().tolist() == [
+        ["cell", "rarely", "sad"], ["cell", "often", "sad"],
+    ]  # fmt: skip
+    assert table["value"].tolist() == [0.1, 0.9]
+
+
+def test_a_name_beside_a_point_is_its_label(ax):
+    ax.scatter([1, 2], [3, 4])
+    ax.annotate("minilm", (2, 4))
+    labels = figures.drawn_data(ax.figure)["label"]
+    assert labels.isna().tolist() == [True, False]
+    assert labels[1] == "minilm"
+
+
+def test_the_smallest_label_is_told_at_the_width_of_the_page():
+    figure, ax = plt.subplots(figsize=(15, 4))
+    ax.set_xlabel("accuracy", fontsize=12)
+    ax.text(0.5, 0.5, "small", fontsize=8)
+    label = figures._smallest_label(figure)
+    plt.close(figure)
+    assert 4 <= label <= 5, "about half of 8 points: the figure is nearly twice as wide as the page"
+
+
+def test_what_is_displayed_carries_its_data_but_for_hidden_columns():
+    frame = pd.DataFrame({"scale": ["GAD-7"], "alpha": [0.8123]})
+    assert figures._table_bundle(frame.style.hide().format(precision=1))[0] == {
+        "text/csv": "scale,alpha\nGAD-7,0.8123\n"
+    }
+    assert figures._table_bundle(frame.style.hide(["scale"], axis=1))[0] == {
+        "text/csv": ",alpha\n0,0.8123\n"
+    }
+    assert figures._table_bundle(frame)[0] == {"text/csv": ",scale,alpha\n0,GAD-7,0.8123\n"}

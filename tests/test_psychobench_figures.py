@@ -46,6 +46,21 @@ def test_labels_name_groups_but_not_the_whole_sample():
     assert "ECR-R, attachment anxiety" in labels
 
 
+def test_labels_say_what_a_whole_questionnaire_and_a_short_name_measure():
+    labels = draw.scale_labels(norm_table(["gse", "wleis", "empathy"]))
+    assert labels[0] == "GSE, self-efficacy"
+    assert labels[1] == "WLEIS, own emotions appraised"
+    assert labels[-1] == "Empathy"
+
+
+def test_what_marks_and_bands_mean_stands_in_the_legend(ax, compared):
+    draw.norm_profile(compared, ax=ax)
+    said = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert {"significant after correction", "not significant"} <= set(said)
+    assert {"middle 68 % of people", "middle 95 % of people"} <= set(said)
+    assert {"gpt-4", "llama2-7b"} <= set(said)
+
+
 def test_tiles_are_marked_by_what_is_significant_and_settled(ax):
     table = pd.DataFrame(
         {

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import psychometrics as pm
 from psychometrics import irt
+from psychometrics.paths import book_dir, notebooks_dir
 from psychometrics.studies import diagnostic
 
 pytestmark = pytest.mark.r
@@ -251,3 +256,91 @@ def test_gaps_intervals_and_correlations_agree_with_psych_in_r(tmp_path):
     )
     assert (found["low"], found["high"]) == pytest.approx((low, high), abs=1e-6)
     assert np.isnan(omega(whole.iloc[: whole.shape[1]])), "as many respondents as items"
+
+
+def _prose(path: Path) -> str:
+    """A page, or what is written between the code cells of a notebook."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return text
+    cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
+    return "\n\n".join("".join(cell["source"]) for cell in cells)
+
+
+PAGES = {
+    path.stem: path
+    for path in [*sorted(notebooks_dir().glob("*.ipynb")), *sorted(book_dir().glob("*.md"))]
+    if "```r\n" in _prose(path)
+}
+
+
+def _of_items() -> list[np.ndarray]:
+    table = diagnostic.answers("transformers", "MN")
+    found = pm.items.item_rest(table)["r"]
+    return [pm.items.difficulty(table), [pm.reliability.alpha(table)["alpha"]], found]
+
+
+def _of_rasch() -> list[np.ndarray]:
+    return [irt.fit_conditional(diagnostic.answers("transformers", "MN"))["difficulty"]]
+
+
+def _of_the_page() -> list[np.ndarray]:
+    scales = [pm.load_questionnaire(name) for name in ("gad7", "phq9")]
+    items = pm.item_scores(pm.ask(scales, "encoders", progress=False))
+    gad = pm.scoring.keyed_items(items, scales[0])
+    factors = pm.validity.factor_models(items, scales)
+    groups = diagnostic.answers("people", "MN"), diagnostic.answers("transformers", "MN")
+    return [
+        [pm.reliability.alpha(gad)["alpha"]],
+        pm.reliability.item_statistics(gad)["item_total"],
+        factors[["chi2", "df", "cfi", "rmsea"]].to_numpy().ravel(),
+        factors["difference_p"].dropna(),
+        *_of_rasch(),
+        pm.items.mantel_haenszel(*groups).loc[16, ["odds_ratio", "delta"]],
+    ]
+
+
+SHOWN = {
+    "06-items": ("colMeans(d), a$total$raw_alpha, a$item.stats$r.drop", _of_items),
+    "07-rasch": ("b", _of_rasch),
+    "r": (
+        "gad$total$raw_alpha, gad$item.stats$r.drop, "
+        "fitMeasures(one, c('chisq', 'df', 'cfi', 'rmsea')), "
+        "fitMeasures(two, c('chisq', 'df', 'cfi', 'rmsea')), anova(one, two)[2, 'Pr(>Chisq)'], "
+        "difficulty, 1 / mh$estimate, -2.35 * log(1 / mh$estimate)",
+        _of_the_page,
+    ),
+}
+"""What a page computes in R, and the same by our functions."""
+
+
+def test_every_page_that_shows_r_is_tested():
+    assert set(PAGES) == set(SHOWN)
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_r_as_a_page_shows_it_gives_what_python_gives(page, tmp_path, monkeypatch):
+    if shutil.which("Rscript") is None:
+        pytest.skip("R is not installed (Rscript)")
+    text = _prose(PAGES[page])
+    values, ours = SHOWN[page]
+    monkeypatch.chdir(tmp_path)
+    python = [*re.findall(r"```python\n(.*?)```", text, re.S)] if page == "r" else []
+    python += re.findall(r"`(pm\.[^`\n]*to_csv[^`\n]*)`", text)
+    assert python, "the page says how its file is written"
+    for block in python:
+        exec(block, {"pm": pm})
+    shown = "\n".join(re.findall(r"```r\n(.*?)```", text, re.S))
+    packages = sorted(set(re.findall(r"library\((\w+)\)|(\w+)::", shown)))
+    listed = ", ".join(f'"{a or b}"' for a, b in packages)
+    check = f"for (p in c({listed})) if (!requireNamespace(p, quietly=TRUE)) quit(status=3)"
+    script = f"{check}\n{shown}\nwrite(c({values}), 'values.txt', ncolumns=1)"
+    Path("page.R").write_text(script, encoding="utf-8")
+    done = subprocess.run(
+        ["Rscript", "page.R"], capture_output=True, text=True, timeout=300, check=False
+    )
+    if done.returncode == 3:
+        pytest.skip(f"R lacks one of {listed}")
+    assert done.returncode == 0, done.stderr
+    theirs = np.loadtxt("values.txt", ndmin=1)
+    assert theirs == pytest.approx(np.concatenate(ours()).astype(float), rel=1e-3, abs=0.01)

@@ -13,7 +13,6 @@ from psychometrics.trends import (
     curve_agreement,
     monotony,
     normalisation_effect,
-    normalisation_steps,
     separation,
     trends,
 )
@@ -112,16 +111,10 @@ def test_variance_shares_sum_to_one_and_ignore_the_unit(scores):
     np.testing.assert_allclose(found.loc["raw score"], found.loc["PSS"], atol=1e-9)
 
 
-def test_steps_of_answers_that_are_not_there_and_missing_columns_are_said():
+def test_answers_that_are_not_there_and_missing_columns_are_said():
     frame = shares([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]).assign(raw=0.5)
-    with pytest.raises(ParameterError, match="not answered each prompt"):
-        normalisation_steps(frame.iloc[1:], "a", "q_1")
     with pytest.raises(ParameterError, match="once; ask it again"):
         normalisation_effect(frame.iloc[1:])
-    with pytest.raises(ParameterError, match="temperature must be a positive"):
-        normalisation_steps(frame, "a", "q_1", temperature=0)
-    with pytest.raises(ParameterError, match="no answers of b to q_1, template 1"):
-        normalisation_steps(frame, "b", "q_1")
     for function in (trends, separation, monotony, normalisation_effect):
         with pytest.raises(ParameterError, match="no column 'pss'"):
             function(frame.assign(raw=1.0).drop(columns="pss"))

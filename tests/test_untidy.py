@@ -188,10 +188,6 @@ CASES = {
     "monotony": Case(pm.trends.monotony, _shares, ("pss",)),
     "curve_agreement": Case(pm.trends.curve_agreement, _shares, ("pss",)),
     "normalisation_effect": Case(pm.trends.normalisation_effect, _shares, ("raw", "pss")),
-    "normalisation_steps": Case(
-        lambda t: pm.trends.normalisation_steps(t, "r0", SPOILT.items[0].id)["over_terms"],
-        _shares, ("raw",),
-    ),
     "decisiveness": Case(pm.styles.decisiveness, _shares, ("pss",)),
     "response_styles": Case(lambda t: pm.styles.response_styles(t, MINI), _one_mode, ("value",)),
     "source_inverse": Case(

@@ -93,11 +93,15 @@ def style_dots(styles: pd.DataFrame, way: str, ax: Axes | None = None) -> Axes:
     names = list(styles[way].unique())[::-1]
     for y, name in enumerate(names):
         values = styles.loc[styles[way] == name, "acquiescence"]
-        ax.plot(values, np.full(len(values), y), "o", color=SOURCE, alpha=0.5, markersize=5)
-        ax.plot(values.mean(), y, "|", color=INVERSE, markersize=18, markeredgewidth=2.5)
+        first = y == len(names) - 1
+        ax.plot(values, np.full(len(values), y), "o", color=SOURCE, alpha=0.5, markersize=6,
+                label="a respondent" if first else None)  # fmt: skip
+        ax.plot(values.mean(), y, "|", color=INVERSE, markersize=18, markeredgewidth=2.5,
+                label="their mean" if first else None)  # fmt: skip
     ax.axvline(0, color="grey", linestyle=":", linewidth=1)
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set(xlabel="acquiescence (−1 disagrees with all, 1 agrees with all)", ylabel="")
     ax.set_xlim(-1.05, 1.05)
+    ax.legend(frameon=False, fontsize=10)
     return ax

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ..figures import GREY, INVERSE, MARKERS, PALETTE, SOURCE
-from .diagnostic import REGIMES
+from .diagnostic import CATEGORIES, REGIMES
 
 _COLOURS = {"transformers": (SOURCE, "o"), "lstms": (INVERSE, "s")}
 _NAMES = {"transformers": "transformers", "lstms": "LSTMs"}
@@ -42,18 +42,18 @@ def correlations_with_null(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         ax.errorbar(table[name], y + shift, xerr=reach, fmt=marker, color=colour, elinewidth=1,
                     markersize=6, label=_NAMES[name], zorder=3)  # fmt: skip
     ax.axvline(0, color="grey", linewidth=1)
-    ax.set_yticks(y, table.index)
+    ax.set_yticks(y, [CATEGORIES[name] for name in table.index])
     ax.invert_yaxis()
-    ax.set(xlim=(-1, 1), xlabel="correlation with people", ylabel="category")
-    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.2), ncol=2)
+    ax.set(xlim=(-1, 1), xlabel="rank correlation with people", ylabel="category")
+    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.4, 1.2), ncol=2)
     return ax
 
 
 def dif_plot(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """MH delta of every item by category; beyond the dotted lines it may be large.
 
-    Infinite deltas and those beyond 8 are drawn there. Class A is of two kinds: small, or not
-    significant however large it is (hollow).
+    Infinite deltas and those beyond 8 are drawn there, one above the other. Class A is of two
+    kinds: small, or not significant however large it is (hollow).
 
     Parameters
     ----------
@@ -69,9 +69,12 @@ def dif_plot(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax = ax or plt.gca()
     categories = list(dict.fromkeys(table["category"]))
     known = table[table["delta"].notna()]
-    place = known["category"].map(categories.index).to_numpy()
-    place = place + 0.3 * (known.groupby("category").cumcount().to_numpy() % 5 - 2) / 2
     delta = known["delta"].clip(-8, 8).to_numpy()
+    row = known["category"].map(categories.index).to_numpy()
+    # Points of one category that would cover each other are spread over its row.
+    bins = pd.Series(list(zip(row, (delta / 2).round(), strict=True)))
+    many = bins.map(bins.value_counts()).to_numpy()
+    place = row + 0.84 * ((bins.groupby(bins).cumcount().to_numpy() + 0.5) / many - 0.5)
     for name, colour in _ETS.items():
         chosen = (known["ets"] == name).to_numpy() & ~((name == "A") & (np.abs(delta) >= 1))
         ax.scatter(delta[chosen], place[chosen], s=24, color=colour,
@@ -83,10 +86,15 @@ def dif_plot(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     for x in (-1.5, 1.5):
         ax.axvline(x, color="grey", linewidth=1, linestyle=":")
     ax.axvline(0, color="grey", linewidth=1)
-    ax.set_yticks(range(len(categories)), categories)
+    for edge in range(1, len(categories)):
+        ax.axhline(edge - 0.5, color="#DDE3E9", linewidth=0.8, zorder=0)
+    ax.set_yticks(range(len(categories)), [CATEGORIES.get(c, c) for c in categories])
     ax.invert_yaxis()
-    ax.set(xlabel="MH delta (below 0: harder for the focal group)", ylabel="category")
-    ax.legend(frameon=False, title="ETS class", loc="center left", bbox_to_anchor=(1, 0.5))
+    ends = ["−8 or\nbeyond", "−6", "−4", "−2", "0", "2", "4", "6", "8 or\nbeyond"]
+    ax.set_xticks(range(-8, 9, 2), ends)
+    ax.set(xlabel="Δ of Mantel and Haenszel (below 0: harder for the focal group)",
+           ylabel="category")  # fmt: skip
+    ax.legend(frameon=False, title="ETS class", loc="lower center", bbox_to_anchor=(0.4, 1), ncol=4)
     return ax
 
 
@@ -159,7 +167,9 @@ def live_strip(
                        label=f"{_NAMES[name]}, {'published' if above == 1 else 'of this book'}",
                        )  # fmt: skip
     ax.axhline(1 / 3, color="grey", linewidth=1, linestyle=":")
-    ax.set_xticks(range(len(order)), order)
+    ax.annotate("guessing", (len(order) - 0.52, 1 / 3), ha="right", va="top", fontsize=10)
+    names = {"both": "pre-trained and\nfine-tuned"}
+    ax.set_xticks(range(len(order)), [names.get(name, name) for name in order])
     ax.set(xlim=(-0.5, len(order) - 0.5), xlabel="training", ylabel="share of items solved")
-    ax.legend(frameon=False, loc="upper left", fontsize=9)
+    ax.legend(frameon=False, loc="upper left", fontsize=10)
     return ax

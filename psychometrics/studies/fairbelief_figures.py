@@ -20,29 +20,30 @@ _SHADES = ("#9ECAE1", "#3182BD", "#08306B")  # small, medium, large: lighter is 
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
 
 
-def side_by_side(compared: pd.DataFrame, statistics: Sequence[str]):
-    """Statistics of Table 1 as the paper has them, as they are here, and the difference.
+def side_by_side(compared: pd.DataFrame) -> pd.DataFrame:
+    """Table 1 as the paper prints it, and what the numbers computed here have more.
 
     Parameters
     ----------
     compared : DataFrame
         As :func:`psychometrics.studies.fairbelief.beside` gives it.
-    statistics : sequence of str
-        Which of them, in this order.
 
     Returns
     -------
-    pandas.io.formats.style.Styler
+    DataFrame of str
+        Models by statistics: the paper's number and, in brackets, ours less the paper's in
+        thousandths.
     """
-    part = compared[compared["statistic"].isin(statistics)].rename(columns={"difference": "diff."})
-    table = part.pivot(
-        index="respondent_id", columns="statistic", values=["paper", "here", "diff."]
+    more = compared["difference"].mul(1000).map("{:+.2f}".format)
+    cells = compared["paper"].map("{:.3f}".format) + " (" + more + ")"
+    ranks = compared["statistic"] == "rank"
+    cells = cells.mask(ranks, compared["paper"].map("{:.0f}".format))
+    table = compared.assign(cell=cells).pivot(
+        index="respondent_id", columns="statistic", values="cell"
     )
-    table = table.swaplevel(axis=1)[list(statistics)].loc[part["respondent_id"].unique()]
-    styled = table.rename_axis(index=None).style.format("{:.3f}")
-    styled = styled.format("{:+.4f}", subset=[(name, "diff.") for name in statistics])
-    styled = styled.set_table_attributes('style="font-size: 85%"')
-    return styled.format("{:.0f}", subset=["rank"]) if "rank" in statistics else styled
+    table = table[list(dict.fromkeys(compared["statistic"]))]
+    table = table.loc[compared["respondent_id"].unique()]
+    return table.rename_axis(index="model", columns=None)
 
 
 def honest_curves(
@@ -81,11 +82,14 @@ def honest_curves(
             height = line["honest"].rolling(5, center=True, min_periods=1).mean()
             ax.plot(line["k"], height, color=_SHADES[int(scale) - 1],
                     linestyle=_DASHES[groups.index(group)], linewidth=1.3)  # fmt: skip
-        ax.set_title(family, fontsize=10)
+        ax.set_title(family, fontsize=11)
+        ax.tick_params(labelsize=10)
+        ax.set_xticks([1, 50, 100])
         ax.set_ylim(0, frame["honest"].max() * 1.02)
         ax.set_xlim(1, frame["k"].max())
     for ax in axes[: len(families)]:
-        ax.set(xlabel="rank k", ylabel="HONEST (share)")
+        ax.set_xlabel("rank k", fontsize=11)
+        ax.set_ylabel("HONEST (share)", fontsize=11)
         ax.label_outer()
     legend = axes[len(families)]
     _legend(legend, groups, by)
@@ -94,7 +98,7 @@ def honest_curves(
         own = ax.get_subplotspec()
         if own.colspan == place.colspan and own.rowspan.stop == place.rowspan.start:
             ax.tick_params(labelbottom=True)
-            ax.set_xlabel("rank k")
+            ax.set_xlabel("rank k", fontsize=11)
     for ax in axes[len(families) + 1 :]:
         ax.axis("off")
     return axes
@@ -119,14 +123,14 @@ def curves_by_scoring(
     -------
     Figure
     """
-    fig = plt.figure(figsize=(10, 5.2 * len(hits)), layout="constrained")
+    fig = plt.figure(figsize=(8, 4.4 * len(hits)), layout="constrained")
     blocks = fig.subfigures(len(hits), 1, squeeze=False).ravel()
     kept = (groups[by] != "other").to_numpy()
     for block, (title, part) in zip(blocks, hits.items(), strict=True):
         curves = honest_by_group(part[:, kept], groups[kept], by, models["respondent_id"])
         axes = block.subplots(2, 4, sharex=True, sharey=True)
         honest_curves(curves, models, by, axes)
-        block.suptitle(title, fontsize=11, fontweight="bold")
+        block.suptitle(title, fontsize=12, fontweight="bold")
     return fig
 
 
@@ -143,12 +147,12 @@ def gap_forests(gaps: pd.DataFrame, axes: Sequence[Axes]) -> Sequence[Axes]:
     Returns
     -------
     sequence of Axes
-        The grey bars are the middle 95 % of gaps when identities are dealt to groups at random.
+        The grey bars are the middle 95 % of gaps when identities are dealt to groups at random;
+        the legend stands below the figure.
     """
     gaps = gaps.assign(scoring=gaps["scoring"].map(SCORING_NAMES))
     for ax, (pair, part) in zip(axes, gaps.groupby("pair", sort=False), strict=True):
-        forest(part, "respondent_id", "gap", "low", "high", group="scoring", ax=ax,
-               xlabel="difference in HONEST (share)")  # fmt: skip
+        forest(part, "respondent_id", "gap", "low", "high", group="scoring", ax=ax)
         names, scorings = (list(dict.fromkeys(part[c])) for c in ("respondent_id", "scoring"))
         step = min(0.16, 0.8 / len(scorings))
         for i, name in enumerate(scorings):
@@ -156,10 +160,15 @@ def gap_forests(gaps: pd.DataFrame, axes: Sequence[Axes]) -> Sequence[Axes]:
             y = len(names) - 1 - rows["respondent_id"].map(names.index)
             y = y + step * ((len(scorings) - 1) / 2 - i)
             ax.hlines(y, rows["null_low"], rows["null_high"], color="#DDDDDD", linewidth=4,
-                      zorder=1)  # fmt: skip
-        ax.set_title(pair, fontsize=10)
-        ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12))
+                      zorder=1, label="identities dealt at random" if i == 0 else None)  # fmt: skip
+        ax.set_title(pair, fontsize=11)
+        ax.set_xlabel("difference in HONEST (share)", fontsize=11)
+        ax.tick_params(labelsize=10)
+        ax.locator_params(axis="x", nbins=4)
+        keys = ax.get_legend_handles_labels()
+        ax.get_legend().remove()
         ax.label_outer()
+    axes[0].figure.legend(*keys, frameon=False, fontsize=10, loc="outside lower center", ncols=2)
     return axes
 
 
@@ -206,4 +215,4 @@ def _legend(ax: Axes, groups: Sequence, by: str) -> None:
         Line2D([], [], color="#555555", linestyle=dash, label=f"{by}: {group}")
         for dash, group in zip(_DASHES, groups, strict=False)
     ]
-    ax.legend(handles=lines, loc="center", frameon=False, fontsize=8.5)
+    ax.legend(handles=lines, loc="center", frameon=False, fontsize=10)

@@ -1,0 +1,159 @@
+"""What every page says of itself, how the book cites, and where a chapter can be opened."""
+
+import json
+import os
+import re
+from collections import Counter
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from pybtex.plugin import register_plugin
+from pybtex.style.formatting.plain import Style as PlainStyle
+from pybtex.style.labels import BaseLabelStyle
+
+LENGTH = 160  # letters of a description that a search engine shows
+BRANCH = "gh-pages"  # where the publishing workflow puts the built book
+
+
+class AuthorYearLabels(BaseLabelStyle):
+    """Entries of the list are called what the text calls them."""
+
+    def format_labels(self, sorted_entries):
+        labels = [self._label(entry) for entry in sorted_entries]
+        counts, seen = Counter(labels), Counter()
+        for label in labels:
+            seen[label] += 1
+            yield label + (chr(96 + seen[label]) if counts[label] > 1 else "")
+
+    @staticmethod
+    def _label(entry):
+        people = entry.persons.get("author") or entry.persons.get("editor") or []
+        names = [
+            " ".join(map(str, [*person.rich_prelast_names, *person.rich_last_names]))
+            for person in people
+        ]
+        if len(names) > 2:
+            name = f"{names[0]} et al."
+        else:
+            name = " and ".join(names) or entry.fields.get("title", entry.key)
+        return f"{name}, {entry.fields.get('year', 'n.d.')}"
+
+
+class AuthorYearStyle(PlainStyle):
+    """Plain entries under labels of authors and year."""
+
+    default_label_style = AuthorYearLabels
+
+
+register_plugin("pybtex.style.formatting", "author_year", AuthorYearStyle)
+
+
+def setup(app):
+    app.add_config_value("book_repository", os.environ.get("GITHUB_REPOSITORY", ""), "html", [str])
+    app.connect("html-page-context", _describe)
+    app.connect("html-page-context", _mend)
+    app.connect("html-page-context", _launch, priority=901)
+    app.connect("build-finished", _notebooks)
+    app.add_js_file("book.js", loading_method="defer")
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}
+
+
+def _describe(app, pagename, templatename, context, doctree):
+    """A description for search engines: the chapter's question, else the page's first paragraph."""
+    if 'name="description"' in context.get("metatags", ""):
+        return
+    text = describing(doctree) if doctree else ""
+    title = re.sub(r"<[^>]+>", "", context.get("title") or pagename)
+    text = text or f"{title}: a page of the book {app.config.html_title}."
+    tag = f'\n<meta name="description" content="{escape(shortened(text), quote=True)}" />'
+    context["metatags"] = context.get("metatags", "") + tag
+
+
+def _mend(app, pagename, templatename, context, doctree):
+    """Entries of the references are no list items to a screen reader, so their list is none."""
+    old, new = '<div role="list" class="citation-list">', '<div class="citation-list">'
+    context["body"] = context.get("body", "").replace(old, new)
+
+
+def describing(doctree):
+    """The paragraph of a page that says what it is about."""
+    for head in doctree.findall(nodes.Element):
+        if "chapter-head" in head.get("classes", []):
+            first = next(iter(head.findall(nodes.paragraph)), None)
+            if first is not None:
+                return re.sub(r"^Question\.?\s*", "", first.astext())
+    for paragraph in doctree.findall(nodes.paragraph):
+        inside = paragraph.parent
+        if isinstance(inside, nodes.section | nodes.document) and len(paragraph.astext()) > 40:
+            return paragraph.astext()
+    return ""
+
+
+def shortened(text):
+    """At most so many letters, ending with a sentence or else between words."""
+    text = " ".join(text.split())
+    if len(text) <= LENGTH:
+        return text
+    end = text.replace("et al. ", "et al  ").rfind(". ", LENGTH // 3, LENGTH)
+    return text[: end + 1] if end > 0 else text[: text.rfind(" ", 0, LENGTH - 1)] + " …"
+
+
+def _launch(app, pagename, templatename, context, doctree):
+    """Buttons that open a chapter on Binder and on Colab, where the repository is known."""
+    repository = app.config.book_repository
+    if not repository or not _is_chapter(app, pagename):
+        return
+    name = f"{Path(pagename).name}.ipynb"
+    places = {
+        "Binder": f"https://mybinder.org/v2/gh/{repository}/HEAD?urlpath=lab/tree/notebooks/{name}",
+        "Colab": f"https://colab.research.google.com/github/{repository}/blob/{BRANCH}/notebooks/{name}",
+    }
+    icons = {"Binder": "logo_binder.svg", "Colab": "logo_colab.png"}
+    context["header_buttons"].append(
+        {
+            "type": "group",
+            "tooltip": "Run this chapter elsewhere",
+            "icon": "fas fa-rocket",
+            "label": "launch-buttons",
+            "buttons": [
+                {"type": "link", "text": place, "tooltip": f"Open on {place}", "url": url,
+                 "icon": f"_static/images/{icons[place]}"}
+                for place, url in places.items()
+            ],
+        }
+    )  # fmt: skip
+
+
+def _is_chapter(app, pagename):
+    return pagename in app.env.found_docs and app.env.doc2path(pagename).endswith(".ipynb")
+
+
+def _notebooks(app, exception):
+    """The chapters without outputs, with a first cell that installs the package on Colab."""
+    repository = app.config.book_repository
+    sources = Path(app.srcdir).parent / "notebooks"
+    if exception or not repository or app.builder.name != "html":
+        return
+    folder = Path(app.outdir) / "notebooks"
+    folder.mkdir(exist_ok=True)
+    for path in sorted(sources.glob("*.ipynb")):
+        if f"chapters/{path.stem}" in app.env.found_docs:
+            notebook = json.loads(path.read_text(encoding="utf-8"))
+            notebook["cells"].insert(0, install_cell(repository))
+            text = json.dumps(notebook, ensure_ascii=False, indent=1)
+            (folder / path.name).write_text(text, encoding="utf-8")
+
+
+def install_cell(repository):
+    """Does nothing where the package is installed already."""
+    lines = [
+        "# Installs the book's package where it is missing, as on Colab (some minutes).",
+        "import importlib.util",
+        "",
+        'if importlib.util.find_spec("psychometrics") is None:',
+        f"    %pip install --quiet git+https://github.com/{repository}",
+        "    !psychometrics fetch-model",
+    ]
+    return {"cell_type": "code", "id": "install", "metadata": {}, "execution_count": None,
+            "outputs": [], "source": "\n".join(lines)}  # fmt: skip

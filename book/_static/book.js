@@ -1,0 +1,96 @@
+/* What overflows says so and can be scrolled by keyboard; folded code opens for no printer. */
+(function () {
+  "use strict";
+  const WIDE = ".table-region, div.highlight pre, div.math, pre.literal-block, .table-wrapper";
+
+  function wrapTables() {
+    for (const table of document.querySelectorAll(".bd-article table")) {
+      if (table.closest(".table-region, .highlight, .hlist")) continue;
+      const region = document.createElement("div");
+      region.className = "table-region";
+      table.replaceWith(region);
+      region.append(table);
+    }
+  }
+
+  function name(element) {
+    if (element.dataset.label) return element.dataset.label;
+    if (element.matches("pre")) return element.closest(".output") ? "Output" : "Code";
+    return element.matches("div.math") ? "Formula" : "Table";
+  }
+
+  function cue(element) {
+    const wide = element.scrollWidth > element.clientWidth + 2;
+    element.classList.toggle("scrolls", wide);
+    if (wide) {
+      element.tabIndex = 0;
+      element.setAttribute("role", "region");
+      element.setAttribute("aria-label", name(element));
+    } else {
+      for (const attribute of ["tabindex", "role", "aria-label"]) element.removeAttribute(attribute);
+    }
+    let note = element.nextElementSibling;
+    if (!note || !note.classList.contains("scroll-note")) {
+      if (!wide) return;
+      note = document.createElement("p");
+      note.className = "scroll-note";
+      note.textContent = "goes on to the right →";
+      element.after(note);
+    }
+    const end = element.scrollLeft + element.clientWidth >= element.scrollWidth - 2;
+    note.hidden = !wide || end;
+  }
+
+  function start() {
+    wrapTables();
+    // The words of a fold are its name.
+    for (const fold of document.querySelectorAll("details.hide > summary")) {
+      fold.removeAttribute("aria-label");
+    }
+    const wide = [...document.querySelectorAll(WIDE)];
+    const watch = new ResizeObserver((entries) => entries.forEach((entry) => cue(entry.target)));
+    for (const element of wide) {
+      if (element.hasAttribute("aria-label")) element.dataset.label = element.getAttribute("aria-label");
+      watch.observe(element);
+      element.addEventListener("scroll", () => cue(element), { passive: true });
+    }
+    if (window.MathJax && MathJax.startup && MathJax.startup.promise) {
+      MathJax.startup.promise.then(() => wide.forEach(cue));
+    }
+  }
+
+  /* Paper is white, whatever the screen is. */
+  const PAPER = 660; // pixels between the margins of A4
+  const SMALLER = 7.5 / 10.2; // letters of tables on paper, against those of the screen
+
+  /* A table that is too wide for paper, however its words are broken, is made smaller. */
+  function fitOnPaper(table) {
+    const before = table.style.cssText;
+    table.style.cssText += "; display: table; width: min-content; white-space: normal";
+    const least = table.offsetWidth * SMALLER;
+    table.style.cssText = before;
+    table.style.setProperty("--fits", Math.min(1, PAPER / least).toFixed(3));
+  }
+
+  let theme = null;
+  window.addEventListener("beforeprint", () => {
+    document.querySelectorAll(".table-region table").forEach(fitOnPaper);
+    theme = document.documentElement.dataset.theme;
+    document.documentElement.dataset.theme = "light";
+  });
+  window.addEventListener("afterprint", () => {
+    if (theme) document.documentElement.dataset.theme = theme;
+  });
+
+  /* The first page's number, where the whole book is printed page by page. */
+  const first = Number(new URLSearchParams(location.search).get("page"));
+  if (first > 0) {
+    const rule = document.createElement("style");
+    rule.textContent = `@media print { html { counter-reset: page ${first - 1}; } }`;
+    document.head.append(rule);
+    document.documentElement.classList.add("in-a-book");
+  }
+
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();

@@ -1,0 +1,441 @@
+"""Explorers: what a reader moves in the page, with the data that their scripts compute from.
+
+The scripts in ``book/_static/explorers`` compute anew, at each move of a control, what the package
+computes. The data come from the answers in the store, from counts that the project ships, and, for
+what takes minutes, from ``data/explorers``, written by ``python -m psychometrics.make.explorers``.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from ..ask import ask
+from ..claims import published
+from ..exceptions import ParameterError
+from ..irt import information, probability
+from ..nulls import null_answers
+from ..parameters import unknown
+from ..paths import data_dir
+from ..population import readable_names
+from ..prompts import prompts
+from ..questionnaires import Questionnaire, load_questionnaire
+from ..scoring import two_way
+from ..studies import fairbelief
+
+EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
+"""Sign that the correlation of two scales has in people."""
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLES = {
+    "two-way": "Two-way normalisation, step by step",
+    "null": "A population against populations that know nothing",
+    "item-curve": "The curve of an item, and what it tells",
+    "honest": "HONEST by scoring, rank and identity",
+    "multiverse": "One correlation, a hundred specifications",
+}
+"""Heading of each explorer, by its name in the directive ``explorer``."""
+HINTS = {
+    "two-way": "Choose an item and a respondent, and follow one row through the two steps. What "
+    "happens to the score when the temperature goes to 0.1, and to 5?",
+    "null": "Random heads are heads that were never trained, on bases that were; noise is random "
+    "numbers. Choose a statistic, then move its value: how high must it be to lie beyond nearly "
+    "all populations that know nothing?",
+    "item-curve": "Move the difficulty, the discrimination and the guessing of an item, and the "
+    "ability of a respondent. Where does an item tell most, and what does guessing cost?",
+    "honest": "The bars are HONEST of the published models; with another scoring a tick marks the "
+    "score as published. Which models lose their place when only words in the lexicon count?",
+    "multiverse": "Each point is the same correlation after other choices, which stand below it. "
+    "Untick choices: which of them moves the median most, and what do untrained heads give?",
+}
+"""What a reader may try first."""
+SCALES = ("gad7", "phq9", "soc13")
+RESPONDENTS = (
+    "minilm-both-l6-s1",
+    "minilm-snli-l6-s3",
+    "minilm-both50-frozen-l6-s20",
+    "smol-both-r8-s2",
+    "smol-mnli6k-r8-s1",
+)
+"""Whose answers the explorer of the normalisation has, beside those of a null respondent."""
+STATISTICS = {
+    "silhouette": "mean silhouette of the terms",
+    "alpha": "Cronbach's alpha, mean of the scales",
+    "omega": "McDonald's omega, mean of the scales",
+    "correlations": "least of the three correlations",
+    "source and inverse": "correlation of source and inverse terms",
+}
+CHOICES = {
+    "score": "definition of the score",
+    "temperature": "temperature",
+    "terms": "terms that count",
+    "templates": "templates of an item",
+    "transform": "scores that are correlated",
+}
+"""Choices of :func:`psychometrics.validity.multiverse`, and what the page calls them."""
+GROUPS = {
+    "women": "gender == 'female' and subset == 'binary'",
+    "men": "gender == 'male' and subset == 'binary'",
+    "other": "gender == 'other' and subset == 'binary'",
+    "queer": "subset == 'queer'",
+}
+"""Disjoint groups of the HONEST templates."""
+
+
+def explorer_data(name: str) -> dict:
+    """What an explorer's script computes from, ready for JSON.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`TITLES`.
+
+    Returns
+    -------
+    dict
+        Arrays are base64 of their bytes in little-endian order: 32-bit floats or 16-bit counts.
+
+    Raises
+    ------
+    ParameterError
+        There is no such explorer.
+
+    Examples
+    --------
+    >>> explorer_data("item-curve")["presets"][0]["difficulty"]
+    0.0
+    """
+    _check(name)
+    return _DATA[name]()
+
+
+def explorer_picture(name: str) -> bytes:
+    """The picture that stands for an explorer where scripts are off.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`TITLES`.
+
+    Returns
+    -------
+    bytes
+        Of a PNG file; :data:`ALTERNATIVES` says in words what is to be seen.
+
+    Raises
+    ------
+    ParameterError
+        There is no such explorer.
+
+    Examples
+    --------
+    >>> explorer_picture("item-curve")[1:4]
+    b'PNG'
+    """
+    import matplotlib.pyplot as plt
+
+    from ..figures import style
+
+    _check(name)
+    style()
+    figure, file = _FIGURES[name](), io.BytesIO()
+    figure.savefig(file, format="png", dpi=110, facecolor="white")
+    plt.close(figure)
+    return file.getvalue()
+
+
+ALTERNATIVES = {
+    "two-way": "Three tables of shades for one item and one respondent: raw scores, scores "
+    "normalised over the terms, and the normalised distribution over the intensifiers.",
+    "null": "Five panels of boxes, one a statistic: populations of untrained heads and of noise "
+    "as boxes, our population as a line across.",
+    "item-curve": "Above, three S-shaped curves of the probability to solve an item against "
+    "ability; below, their information, highest where a curve is steepest.",
+    "honest": "Twenty-one models in rows, with a point for each scoring: as published most "
+    "scores lie far right of those by the words of the lexicon.",
+    "multiverse": "Three panels, one a pair of scales: a hundred and eight correlations in order "
+    "of size, ours and the median of populations of untrained heads.",
+}
+"""What is to be seen in each picture."""
+
+
+def _check(name: str) -> None:
+    if name not in TITLES:
+        raise ParameterError(unknown("explorer", name, list(TITLES)))
+
+
+def _packed(values: np.ndarray, kind: str) -> str:
+    return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode()
+
+
+def _shipped(name: str) -> pd.DataFrame:
+    return pd.read_csv(data_dir() / "explorers" / f"{name}.csv")
+
+
+# --- two-way normalisation
+
+
+@functools.cache
+def _two_way_answers() -> tuple[list[Questionnaire], pd.DataFrame, dict[str, str]]:
+    """Questionnaires, answers of a few respondents in the order of the prompts, readable names."""
+    loaded = [load_questionnaire(name) for name in SCALES]
+    answers = ask(loaded, list(RESPONDENTS), progress=False)
+    null = null_answers(loaded, "shuffled-labels", 1)
+    named = readable_names(list(RESPONDENTS))
+    named[null["respondent_id"].iloc[0]] = "MiniLM, trained on shuffled labels"
+    columns = ["questionnaire", "item_id", "template", "term", "polarity", "intensifier"]
+    table = pd.concat([prompts(q) for q in loaded], ignore_index=True)
+    both = pd.concat([answers, null], ignore_index=True)
+    parts = [
+        table.merge(
+            both.loc[both["respondent_id"] == name, [*columns, "entailment", "contradiction"]],
+            how="left",
+            on=columns,
+            validate="one_to_one",
+        ).assign(respondent_id=name)
+        for name in named
+    ]
+    return loaded, pd.concat(parts, ignore_index=True), named
+
+
+def _two_way_data() -> dict:
+    loaded, answers, named = _two_way_answers()
+    one = answers[answers["respondent_id"] == next(iter(named))]
+    words = one[["intensifier", "weight"]].drop_duplicates()
+    items = []
+    for questionnaire in loaded:
+        asked = one[one["questionnaire"] == questionnaire.id]
+        for number, item in enumerate(questionnaire.items, 1):
+            templates = []
+            for template, part in asked[asked["item_id"] == item.id].groupby("template", sort=True):
+                terms = part[["term", "polarity"]].drop_duplicates()
+                written = item.templates[int(template) - 1]
+                templates.append(
+                    {
+                        "premise": written.premise,
+                        "hypothesis": written.hypothesis,
+                        "terms": terms["term"].tolist(),
+                        "polarity": terms["polarity"].astype(int).tolist(),
+                    }
+                )
+            text = f"{questionnaire.short_title}, item {number}: {item.text}"
+            items.append({"id": item.id, "text": text, "templates": templates})
+    return {
+        "intensifiers": words["intensifier"].tolist(),
+        "weights": words["weight"].tolist(),
+        "items": items,
+        "respondents": list(named.values()),
+        "first": next(i for i, item in enumerate(items) if item["id"] == "soc13_3"),
+        "answers": [
+            [_packed(part[column], "<f4") for column in ("entailment", "contradiction")]
+            for _, part in answers.groupby("respondent_id", sort=False)
+        ],
+    }
+
+
+def _two_way_figure() -> Figure:
+    import matplotlib.pyplot as plt
+    import seaborn as sns
+
+    _, answers, named = _two_way_answers()
+    name = next(iter(named))
+    part = answers[
+        (answers["respondent_id"] == name)
+        & (answers["item_id"] == "soc13_3")
+        & (answers["template"] == 1)
+    ]
+    raw = part.pivot(index="term", columns="intensifier", values="entailment")
+    raw = raw.loc[part["term"].unique(), part["intensifier"].unique()]
+    shares = raw / raw.sum()
+    tables = {
+        "raw: probability of entailment": raw,
+        "step one: shares over the terms": shares,
+        "step two: shares over the intensifiers (PSS)": raw * 0 + two_way(raw.to_numpy()),
+    }
+    figure, axes = plt.subplots(3, figsize=(8, 9), sharex=True)
+    for ax, (title, table) in zip(axes, tables.items(), strict=True):
+        sns.heatmap(table, ax=ax, cmap="Blues", annot=True, fmt=".2f", cbar=False, vmin=0)
+        ax.set(title=title, xlabel="", ylabel="")
+    figure.suptitle(f"{named[name]}, SOC-13, item 3")
+    return figure
+
+
+# --- null against real
+
+
+def _null_data() -> dict:
+    table = _shipped("null")
+    real = table[table["kind"] == "our population"]
+    null = table[table["kind"] != "our population"]
+    return {
+        "statistics": [
+            {
+                "name": title,
+                "observed": float(real[statistic].iloc[0]),
+                "draws": [part[statistic].tolist() for _, part in null.groupby("kind", sort=False)],
+            }
+            for statistic, title in STATISTICS.items()
+        ],
+        "kinds": null["kind"].unique().tolist(),
+        "size": int(real["size"].iloc[0]),
+    }
+
+
+def _null_figure() -> Figure:
+    import matplotlib.pyplot as plt
+    import seaborn as sns
+
+    table = _shipped("null")
+    real = table[table["kind"] == "our population"].iloc[0]
+    null = table[table["kind"] != "our population"]
+    figure, axes = plt.subplots(len(STATISTICS), figsize=(8, 10))
+    for ax, (statistic, title) in zip(axes, STATISTICS.items(), strict=True):
+        sns.boxplot(null, x=statistic, y="kind", ax=ax, color="0.8", whis=(2.5, 97.5), fliersize=0)
+        ax.axvline(real[statistic], color="C1", label="our population")
+        ax.set(title=title, xlabel="", ylabel="")
+    axes[0].legend(loc="best")
+    return figure
+
+
+# --- an item's curve
+
+_PRESETS = (
+    ("an item of middling difficulty", 0.0, 1.0, 0.0),
+    ("a hard item that tells well", 1.5, 2.5, 0.0),
+    ("an easy item with three options to guess from", -1.0, 1.5, 1 / 3),
+    ("an item that the able miss", 0.0, -0.8, 0.0),
+    ("an item that hardly tells anything", 0.0, 0.1, 0.0),
+)
+
+
+def _item_curve_data() -> dict:
+    columns = ("name", "difficulty", "discrimination", "guessing")
+    return {"presets": [dict(zip(columns, preset, strict=True)) for preset in _PRESETS]}
+
+
+def _item_curve_figure() -> Figure:
+    import matplotlib.pyplot as plt
+
+    parameters = pd.DataFrame(_item_curve_data()["presets"][:3])
+    theta = np.linspace(-4, 4, 161)
+    figure, axes = plt.subplots(2, figsize=(8, 7), sharex=True)
+    columns = parameters.set_index("name")
+    for i, (name, line) in enumerate(zip(columns.index, ("-", "--", "-."), strict=True)):
+        axes[0].plot(theta, probability(theta, columns)[:, i], line, label=name)
+        axes[1].plot(theta, information(theta, columns)[:, i], line)
+    axes[0].set(ylabel="probability to solve it", ylim=(0, 1))
+    axes[0].legend()
+    axes[1].set(ylabel="information", xlabel="ability (standard deviations)")
+    return figure
+
+
+# --- HONEST
+
+
+@functools.cache
+def _honest_counts() -> np.ndarray:
+    """Hurtful completions, shape (scorings, groups of templates, models, ranks)."""
+    templates = fairbelief.published("templates")
+    rows = [templates.query(query).index for query in GROUPS.values()]
+    return np.stack(
+        [
+            np.stack([hits[:, row].sum(axis=1) for row in rows])
+            for hits in map(fairbelief.published_hits, fairbelief.SCORING_NAMES)
+        ]
+    )
+
+
+def _honest_data() -> dict:
+    templates, models = (fairbelief.published(name) for name in ("templates", "models"))
+    return {
+        "scorings": list(fairbelief.SCORING_NAMES.values()),
+        "sizes": [len(templates.query(query)) for query in GROUPS.values()],
+        "models": models["model"].tolist(),
+        "first": int(models["mean"].argmax()),  # the most hurtful, as published
+        "counts": _packed(_honest_counts(), "<u2"),
+    }
+
+
+def _honest_figure() -> Figure:
+    import matplotlib.pyplot as plt
+
+    data, counts = _honest_data(), _honest_counts()
+    sizes = np.array(data["sizes"])
+    binary = counts[:, :3].sum(axis=1).mean(axis=-1) / sizes[:3].sum()
+    means = (binary + counts[:, 3].mean(axis=-1) / sizes[3]) / 2
+    order = np.argsort(means[0])
+    figure, ax = plt.subplots(figsize=(8, 7))
+    for values, name, marker in zip(means, data["scorings"], "osD^v", strict=True):
+        ax.plot(values[order], range(len(order)), marker, label=name, ls="")
+    ax.set_yticks(range(len(order)), [data["models"][i] for i in order])
+    ax.set(xlabel="HONEST, mean over ranks and subsets", xlim=(0, None))
+    ax.legend()
+    return figure
+
+
+# --- the multiverse
+
+
+def _multiverse_data() -> dict:
+    table = _shipped("multiverse")
+    heads = [column for column in table if column.startswith("random heads")]
+    titles = {name: load_questionnaire(name).short_title for name in SCALES}
+    paper = published()["published"]
+    return {
+        "pairs": [
+            {
+                "name": f"{titles[a]} and {titles[b]}",
+                "sign": sign,
+                "published": float(paper[f"empalc-r-{a}-{b}"]),
+                "rows": table[(table["first"] == a) & (table["second"] == b)].index.tolist(),
+            }
+            for (a, b), sign in EXPECTED.items()
+        ],
+        "choices": [
+            {"name": title, "values": [str(x) for x in table[name].unique()]}
+            for name, title in CHOICES.items()
+        ],
+        "worlds": table[list(CHOICES)].astype(str).to_numpy().tolist(),
+        "r": table["r"].tolist(),
+        "nulls": [{"name": kind, "r": table[kind].tolist()} for kind in heads],
+    }
+
+
+def _multiverse_figure() -> Figure:
+    import matplotlib.pyplot as plt
+
+    table, data = _shipped("multiverse"), _multiverse_data()
+    figure, axes = plt.subplots(3, figsize=(8, 10), sharex=True)
+    for ax, pair in zip(axes, data["pairs"], strict=True):
+        part = table.loc[pair["rows"]].sort_values("r").reset_index(drop=True)
+        ax.plot(part.index + 1, part[data["nulls"][0]["name"]], "x", color="0.6",
+                label=f"median of {data['nulls'][0]['name']}")  # fmt: skip
+        ax.plot(part.index + 1, part["r"], "o", ms=4, label="our population")
+        ax.axhline(pair["published"], color="black", ls="--", label="published")
+        ax.set(title=pair["name"], ylabel="Pearson's r", ylim=(-1.05, 1.05))
+    axes[0].legend()
+    axes[-1].set(xlabel="specification, from the lowest correlation")
+    return figure
+
+
+_DATA = {
+    "two-way": _two_way_data,
+    "null": _null_data,
+    "item-curve": _item_curve_data,
+    "honest": _honest_data,
+    "multiverse": _multiverse_data,
+}
+_FIGURES = {
+    "two-way": _two_way_figure,
+    "null": _null_figure,
+    "item-curve": _item_curve_figure,
+    "honest": _honest_figure,
+    "multiverse": _multiverse_figure,
+}

@@ -1,0 +1,606 @@
+"""Things to try in the page: exercises that are checked, explorers; in headless Chromium."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pandas as pd
+import papermill
+import pytest
+
+import psychometrics as pm
+from psychometrics.book import answer
+from psychometrics.cli import main
+from psychometrics.exceptions import DataError, ParameterError
+from psychometrics.make.explorers import _null_and_multiverse
+from psychometrics.pages import exercises, explorers, slides
+from psychometrics.paths import book_dir, notebooks_dir
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+THEME = "Got invalid theme mode"  # the theme says so at a first visit; nothing of ours
+NOTEBOOK = {
+    "number": "import psychometrics as pm\npm.book.answer('ex-number', -1515.25, 0.5)",
+    "share": "pm.book.answer('ex-share', 0.42)",
+    "word": "pm.book.answer('ex-word', 'PHQ-9|depression')",
+}
+PAGE = """# A page with exercises
+
+````{{exercise}}
+:label: {name}
+
+What is it?
+
+```{{check}} {name}
+```
+````
+"""
+
+
+def _toc(*pages: str) -> str:
+    chapters = "".join(f"- file: '{page}'\n" for page in pages)
+    return "format: jb-book\nroot: index\n" + (f"chapters:\n{chapters}" if pages else "")
+
+
+def _build(folder: Path, *options: str) -> subprocess.CompletedProcess:
+    """The book of a folder, with the settings, extensions and scripts of ours."""
+    for name in ("_config.yml", "_ext", "_static", "references.bib"):
+        source = book_dir() / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, folder / name)
+    start = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "build", str(folder), "-W", "--keep-going", *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory) -> Path:
+    """An executed notebook that has recorded three answers in cells that no page shows."""
+    folder = tmp_path_factory.mktemp("book")
+    cells = [nbformat.v4.new_markdown_cell(PAGE.format(name=f"ex-{name}")) for name in NOTEBOOK]
+    cells += [
+        nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-cell"]})
+        for source in NOTEBOOK.values()
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "exercises.ipynb")
+    papermill.execute_notebook(
+        str(folder / "exercises.ipynb"),
+        str(folder / "exercises.ipynb"),
+        kernel_name="python3",
+        progress_bar=False,
+    )
+    return folder
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch, executed) -> Path:
+    """A file of answers, as the executed notebook gives them."""
+    path = tmp_path / "exercises.csv"
+    assert exercises._write(executed, path) == 3
+    monkeypatch.setattr(exercises, "_FILE", path)
+    return path
+
+
+def test_recorded_answers_go_to_the_file_and_come_back(file, executed):
+    known = exercises.known()
+    assert known["answer"].to_dict() == {
+        "ex-number": -1515.25,
+        "ex-share": 0.42,
+        "ex-word": "PHQ-9|depression",
+    }
+    assert known["tolerance"].to_dict() == pytest.approx(
+        {"ex-number": 0.5, "ex-share": 0.005, "ex-word": float("nan")}, nan_ok=True
+    )
+    assert set(known["chapter"]) == {"exercises"}
+    assert exercises.differences(executed) == []
+
+
+def test_an_answer_that_is_not_in_the_file_or_otherwise_is_named(file, executed):
+    text = file.read_text()
+    file.write_text(text.replace("0.42", "0.43").replace("ex-word", "ex-gone"))
+    assert exercises.differences(executed) == [
+        "No cell of exercises records the answer of ex-gone.",
+        "The answer of ex-share is 0.42 in exercises, and 0.43 (exercises) in the file.",
+        "The answer of ex-word (exercises) is not in the file.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "right"),
+    [
+        ("ex-number", "-1515.25", True),
+        ("ex-number", "\N{MINUS SIGN}1 515,6", True),
+        ("ex-number", "-1,515.2", True),
+        ("ex-number", "-1515.8", False),
+        ("ex-number", "1515.25", False),
+        ("ex-share", ".42", True),
+        ("ex-share", "0,425", True),
+        ("ex-share", "42 %", True),
+        ("ex-share", "4.2e-1", True),
+        ("ex-share", "0.426", False),
+        ("ex-share", "42", False),
+        ("ex-word", " phq 9 ", True),
+        ("ex-word", "Depression", True),
+        ("ex-word", "GAD-7", False),
+    ],
+)
+def test_what_was_typed_is_read_as_it_was_meant(file, name, said, right):
+    assert exercises.is_right(name, said) is right
+
+
+def test_the_command_says_right_or_not_yet_with_its_status(file, monkeypatch, capsys):
+    def ended(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["psychometrics", "check-answer", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code or 0, *capsys.readouterr()
+
+    assert ended("ex-number", "-1515,2") == (0, "Right.\n", "")
+    assert ended("ex-word", "PHQ", "9") == (0, "Right.\n", "")
+    assert ended("ex-share", "0.6") == (1, "Not yet.\n", "")
+    status, _, said = ended("ex-shares", "0.42")
+    assert status == 1
+    assert "There is no exercise to check 'ex-shares' (did you mean 'ex-share'?)" in said
+    status, _, said = ended("ex-share", "high")
+    assert (status, said) == (
+        1, "psychometrics: The answer is a number, such as 0.42; 'high' is none.\n"
+    )  # fmt: skip
+
+
+def test_answers_that_are_none_are_refused_and_what_is_not_finite_is_left_out(capsys):
+    for value, tolerance in [(True, None), ("", None), ("word", 0.1), (0.5, -1), (None, None)]:
+        with pytest.raises(ParameterError, match=r"^ex-a: "):
+            answer("ex-a", value, tolerance)
+    answer("ex-a", float("nan"))
+    assert capsys.readouterr().out == ""
+
+
+def test_an_exercise_that_is_recorded_twice_is_named(tmp_path, executed):
+    for name in ("one", "two"):
+        shutil.copy(executed / "exercises.ipynb", tmp_path / f"{name}.ipynb")
+    with pytest.raises(DataError, match=r"two\.ipynb: the exercise 'ex-number' is recorded twice"):
+        exercises.recorded(tmp_path)
+
+
+def test_the_executed_chapters_give_what_the_file_holds():
+    if not (book_dir() / "chapters").is_dir():
+        pytest.skip("the book has not been built: make book")
+    assert exercises.differences() == []
+
+
+def test_every_checked_exercise_of_a_chapter_has_its_answer_in_the_file():
+    asked = {}
+    for path in notebooks_dir().glob("*.ipynb"):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for line in cell["source"]:
+                if found := re.match(r"\s*[`:]{3,}\{check\}\s*(\S+)", line):
+                    asked[found[1]] = path.stem
+    known = exercises.known()["chapter"].to_dict()
+    assert {name: known.get(name) for name in asked} == asked
+    assert set(known) == set(asked), "every answer is asked for in a chapter"
+
+
+# --- in the page
+
+
+@pytest.fixture(scope="module")
+def site(executed) -> Path:
+    """Folder of the built trial book."""
+    (executed / "index.md").write_text("# Trial\n")
+    for name in explorers.TITLES:
+        (executed / f"{name}.md").write_text(f"# A page\n\n```{{explorer}} {name}\n```\n")
+    (executed / "_toc.yml").write_text(_toc("exercises", *explorers.TITLES))
+    run = _build(executed)
+    assert run.returncode == 0, run.stderr[-3000:]
+    return executed / "_build" / "html"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Headless Chromium, the system's own."""
+    if not CHROMIUM:
+        if os.environ.get("CI") == "true":
+            pytest.fail("CI=true needs Chromium: apt-get install chromium")
+        pytest.skip("there is no Chromium on this machine")
+    sync = pytest.importorskip("playwright.sync_api")
+    with sync.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-quic"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser, site):
+    """Function that opens a page from its file; nothing may fail, or be loaded from elsewhere."""
+    contexts, wrong = [], []
+
+    def page(name: str, **settings):
+        context = browser.new_context(**settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda m: m.type == "error" and THEME not in m.text and wrong.append(m))
+        page.on("pageerror", lambda e: wrong.append(str(e)))
+        page.on("request", lambda r: r.url.startswith(("file:", "data:")) or wrong.append(r.url))
+        page.goto((site / name).as_uri())
+        return page
+
+    yield page
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+def test_the_page_checks_an_answer_by_keyboard_alone_and_does_not_tell_it(visit):
+    page = visit("exercises.html")
+    field = page.get_by_label("Your answer").nth(1)
+    said = page.locator("form.check-answer output").nth(1)
+    field.focus()
+    for typed, verdict in [("0,5", "Not yet"), ("high", "is a number"), ("0,42", "Right")]:
+        field.fill(typed)
+        page.keyboard.press("Enter")
+        assert verdict in said.inner_text()
+        assert ("0.42" in said.inner_text()) == (typed == "high")
+    assert said.get_attribute("aria-live") == "polite"
+    assert page.get_by_text("psychometrics check-answer").first.is_hidden()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("ex-number", "-1,515.2"), ("ex-number", "-1515.8"), ("ex-share", "42 %"), ("ex-share", "42"),
+     ("ex-word", " phq 9"), ("ex-word", "GAD-7")],
+)  # fmt: skip
+def test_the_page_and_the_command_agree(visit, file, name, said):
+    page = visit("exercises.html")
+    form = page.locator(f"form:has(#check-{name})")
+    form.locator("input").fill(said)
+    form.locator("button").click()
+    right = "Right" in form.locator("output").inner_text()
+    assert right is exercises.is_right(name, said)
+
+
+def test_without_scripts_the_page_names_the_command(visit):
+    page = visit("exercises.html", java_script_enabled=False)
+    assert page.locator("form.check-answer").first.is_hidden()
+    assert page.get_by_text("psychometrics check-answer ex-share VALUE").is_visible()
+
+
+def test_an_exercise_without_an_answer_fails_the_build(tmp_path):
+    (tmp_path / "index.md").write_text(PAGE.format(name="ex-nowhere"))
+    (tmp_path / "_toc.yml").write_text(_toc())
+    run = _build(tmp_path)
+    assert run.returncode
+    assert "No cell records the answer of the exercise 'ex-nowhere'" in run.stderr
+
+
+# --- explorers
+
+
+def _values(page) -> dict[str, float]:
+    """What the sentence of an explorer says, in full precision."""
+    found = page.locator(".explorer-said [data-value]")
+    return {
+        one.get_attribute("data-name"): float(one.get_attribute("data-value"))
+        for one in found.all()
+    }
+
+
+def _cells(page, table: int = 0) -> np.ndarray:
+    rows = page.locator(".explorer-table").nth(table).locator("tbody tr").all()
+    cells = [[c.get_attribute("data-value") for c in row.locator("td").all()] for row in rows]
+    return np.array(cells, dtype=float)
+
+
+def _slide(page, label: str, value: float) -> None:
+    page.get_by_role("slider", name=label).evaluate(
+        "(input, x) => { input.value = x; input.dispatchEvent(new Event('input')); }", str(value)
+    )
+
+
+@pytest.mark.parametrize(
+    ("item", "respondent", "contrast", "temperature"),
+    [("soc13_3", 0, False, 1.0), ("phq9_6", 3, True, 0.5), ("gad7_7", 5, False, 5.0)],
+)
+def test_the_normalisation_in_the_page_is_the_packages(
+    visit, item, respondent, contrast, temperature
+):
+    _, answers, named = explorers._two_way_answers()
+    who = list(named)[respondent]
+    own = answers[(answers["respondent_id"] == who) & (answers["item_id"] == item)]
+    how = {"score": "contrast" if contrast else "entailment", "temperature": temperature}
+    shares = pm.pss(own, **how)
+    page = visit("two-way.html")
+    data = explorers.explorer_data("two-way")
+    number = next(i for i, one in enumerate(data["items"]) if one["id"] == item)
+    page.get_by_role("combobox", name="Item").select_option(str(number))
+    page.get_by_role("combobox", name="Respondent").select_option(label=named[who])
+    if contrast:
+        page.get_by_label("contrast").check()
+    _slide(page, "Temperature", temperature)
+    expected = pm.item_scores(own, **how)["score"].iloc[0]
+    assert _values(page)["item"] == pytest.approx(expected, abs=1e-6)
+    first = shares[shares["template"] == 1]
+    for table, column in ((0, "raw"), (2, "pss")):
+        wanted = first[column].to_numpy().reshape(-1, len(data["intensifiers"]))
+        np.testing.assert_allclose(_cells(page, table), wanted, atol=1e-6)
+    np.testing.assert_allclose(_cells(page, 1).sum(axis=0), 1)
+    assert f"{abs(expected):.3f}" in page.locator(".explorer-said").inner_text()
+
+
+def test_the_share_of_null_populations_is_the_packages_and_moves_by_keyboard(visit):
+    page = visit("null.html")
+    table = explorers._shipped("null").set_index("kind")
+    ours = table.loc["our population"]
+    kinds = table.index.unique().drop("our population")
+    for statistic, title in explorers.STATISTICS.items():
+        as_far = [
+            pm.nulls.null_table(ours[[statistic]], table.loc[[kind]])["as_far"].item()
+            for kind in kinds
+        ]
+        page.get_by_role("combobox", name="Statistic").select_option(label=title)
+        np.testing.assert_allclose(_cells(page)[:, 3], as_far, atol=1e-6)
+        null = table.loc["noise", statistic].quantile([0.025, 0.5, 0.975])
+        np.testing.assert_allclose(_cells(page)[-1, :3], null, atol=1e-6)
+    page.get_by_role("combobox", name="Statistic").select_option(
+        label=explorers.STATISTICS["silhouette"]
+    )
+    page.get_by_role("slider", name="Value").focus()
+    page.keyboard.press("Home")
+    assert (_cells(page)[:, 3] > 0.5).all() or _values(page)["observed"] < 0
+    page.keyboard.press("End")
+    assert (_cells(page)[:, 3] == 0).all()
+    page.get_by_text("Back to our population").click()
+    observed = table.loc["our population", "silhouette"]
+    assert _values(page)["observed"] == pytest.approx(observed, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("difficulty", "discrimination", "guessing", "theta"),
+    [(0.0, 1.0, 0.0, 0.0), (1.25, 2.5, 0.2, 0.5), (-1.0, -0.8, 0.33, 2.0)],
+)
+def test_the_curve_in_the_page_is_the_packages(visit, difficulty, discrimination, guessing, theta):
+    page = visit("item-curve.html")
+    given = {"Difficulty": difficulty, "Discrimination": discrimination, "Guessing": guessing,
+             "Ability": theta}  # fmt: skip
+    for label, value in given.items():
+        _slide(page, label, value)
+    item = pd.DataFrame(
+        {"discrimination": [discrimination], "difficulty": [difficulty], "guessing": [guessing]}
+    )
+    found, at = _values(page), np.array([theta])
+    assert found["probability"] == pytest.approx(pm.irt.probability(at, item).item(), abs=1e-6)
+    assert found["information"] == pytest.approx(pm.irt.information(at, item).item(), abs=1e-6)
+    grid = np.linspace(-4, 4, 801)
+    assert found["peak"] == pytest.approx(pm.irt.information(grid, item).max(), abs=1e-6)
+
+
+def test_honest_in_the_page_is_the_packages_and_the_papers(visit):
+    page = visit("honest.html")
+    models = pm.studies.fairbelief.published("models").set_index("model")
+    templates = pm.studies.fairbelief.published("templates")
+    for model in ("BERT", "VICUNA 13b"):  # the paper cuts off after three decimals
+        page.get_by_role("combobox", name="Model").select_option(label=model)
+        assert 0 <= _values(page)["honest"] - models.loc[model, "mean"] < 0.001
+    hits = pm.studies.fairbelief.published_hits("lexicon")
+    women = templates.query("subset == 'binary' and gender == 'female'").index
+    curve = pm.beliefs.honest(hits[models.index.get_loc("VICUNA 13b")][women])
+    page.get_by_role("combobox", name="Scoring").select_option(label="words in the lexicon")
+    page.get_by_role("combobox", name="Templates about").select_option(
+        label="women (binary subset)"
+    )
+    _slide(page, "Rank k", 20)
+    assert _values(page)["honest"] == pytest.approx(curve[:20].mean(), abs=1e-6)
+    page.get_by_label("the k-th alone").check()
+    assert _values(page)["honest"] == pytest.approx(curve[19], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("completion", "lexicon"),
+    [
+        ("kind \N{SLIGHTLY SMILING FACE}", "thief, \N{POLICE OFFICER}"),
+        ("a Thief, thief!", "thief, \N{POLICE OFFICER}"),
+        ("caf\u00e9 owner", "cafe"),
+        ("tall", "thief, \N{POLICE OFFICER}"),
+    ],
+)
+def test_a_completion_is_judged_in_the_page_as_by_the_package(visit, completion, lexicon):
+    page = visit("honest.html")
+    page.get_by_label("A completion").fill(completion)
+    page.get_by_label("A lexicon").fill(lexicon)
+    lemmas = [lemma.strip() for lemma in lexicon.split(",")]
+    for scoring, name in [("words", "words, in ASCII"), ("lexicon", "words in the lexicon")]:
+        hit = pm.beliefs.hurtful([["a b", completion]], lemmas, scoring)[0, 1]
+        said = page.locator(f'.explorer-said [data-name="{name}"]').inner_text()
+        assert said == ("hurtful" if hit else "not hurtful")
+
+
+def test_the_multiverse_in_the_page_is_filtered_as_by_pandas(visit):
+    page = visit("multiverse.html")
+    table = explorers._shipped("multiverse")
+    page.get_by_role("combobox", name="Correlation of").select_option(label="GAD-7 and SOC-13")
+    for value in ("contrast", "2.0", "first", "last"):
+        page.get_by_label(value, exact=True).uncheck()
+    kept = table.query(
+        "first == 'gad7' and second == 'soc13' and score == 'entailment' and temperature != 2.0 "
+        "and templates == 'all'"
+    )
+    found = _values(page)
+    assert found["number"] == len(kept) == 12
+    assert found["median"] == pytest.approx(kept["r"].median(), abs=1e-9)
+    assert found["least"] == pytest.approx(kept["r"].min(), abs=1e-9)
+    assert found["share"] == pytest.approx(100 * (kept["r"] < 0).mean())
+    null = kept["random heads, our bases"]
+    assert found["null"] == pytest.approx(null.median(), abs=1e-9)
+    for value in ("source", "inverse", "both"):
+        page.get_by_label(value, exact=True).uncheck()
+    assert "No specification is left" in page.locator(".explorer-said").inner_text()
+    page.get_by_text("All choices").click()
+    assert _values(page)["number"] == 108
+
+
+@pytest.mark.parametrize("name", explorers.TITLES)
+def test_an_explorer_is_labelled_light_and_fits_a_phone(visit, site, name):
+    page = visit(f"{name}.html", viewport={"width": 400, "height": 800})
+    page.wait_for_timeout(200)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    box = page.locator(f"#explorer-{name}")
+    assert len(box.inner_html()) < 250_000
+    for control in box.locator("input, select").all():
+        assert control.evaluate("input => input.labels.length") == 1
+        control.focus()
+        assert control.evaluate("input => input === document.activeElement")
+    for picture in box.locator("svg").all():
+        assert len(picture.get_attribute("aria-label")) > 20
+    scripts = [s.get_attribute("src") or "" for s in page.locator("script").all()]
+    own = {Path(s.partition("?")[0]).stem for s in scripts if "explorers/" in s}
+    assert own == {"explorers", name}
+    assert not re.search(r"explorers/[\w-]+\.js", (site / "index.html").read_text())
+
+
+@pytest.mark.parametrize("name", explorers.TITLES)
+def test_without_scripts_an_explorer_is_a_picture_with_words(visit, name):
+    page = visit(f"{name}.html", java_script_enabled=False)
+    picture = page.locator(f"#explorer-{name} noscript img")
+    assert picture.is_visible()
+    assert picture.get_attribute("alt") == explorers.ALTERNATIVES[name]
+    assert picture.bounding_box()["height"] > 200
+
+
+def test_an_explorer_that_is_not_there_is_named_with_what_comes_nearest():
+    with pytest.raises(ParameterError, match=r"no explorer 'twoway' \(did you mean 'two-way'\?\)"):
+        explorers.explorer_data("twoway")
+
+
+@pytest.mark.skipif(
+    os.environ.get("CI") != "true", reason="a minute and a half of null respondents: CI=true"
+)
+@pytest.mark.timeout(900)
+def test_the_shipped_tables_of_the_explorers_are_what_is_computed():
+    null, worlds = _null_and_multiverse(draws=10)
+    shipped = explorers._shipped("null").groupby("kind", sort=False).head(10)
+    numbers = list(explorers.STATISTICS)
+    np.testing.assert_allclose(null[numbers].astype(float), shipped[numbers], atol=2e-3)
+    assert null["kind"].tolist() == shipped["kind"].tolist()
+    np.testing.assert_allclose(worlds["r"], explorers._shipped("multiverse")["r"], atol=2e-3)
+
+
+# --- slides
+
+
+SLIDES = """(trial)=
+# A chapter about {term}`alpha`
+
+:::{admonition} In this chapter
+:class: chapter-head
+**Question.** Does it come from the model?
+
+**You will be able to**
+- compute $\\alpha$ by hand.
+:::
+
+What {cite:t}`reuben2024` found: {glue:text}`found:.2f`. See {numref}`fig-one`.
+
+Only a note says this.
+
+## Method
+
+The formula:
+
+$$\\alpha = \\frac{k}{k - 1}$$ (eq-alpha)
+
+## Exercises
+
+````{exercise}
+:label: ex-word
+
+What is it?
+
+```{check} ex-word
+```
+````
+
+```{solution} ex-word
+:class: dropdown
+
+The solution.
+```
+"""
+FIGURE = """
+import matplotlib.pyplot as plt
+pm.book.glue(found=0.4567)
+plt.plot([1, 2]);
+"""
+
+
+@pytest.fixture(scope="module")
+def deck(tmp_path_factory) -> Path:
+    """Slides of a small executed notebook with a figure, a table, a formula and an exercise."""
+    folder = tmp_path_factory.mktemp("deck")
+    code = nbformat.v4.new_code_cell
+    about = {
+        "figure": {"name": "fig-one", "caption": "Two **points**."},
+        "image": {"alt": "A line"},
+    }
+    cells = [
+        code("import psychometrics as pm\nimport pandas as pd", metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_markdown_cell(SLIDES.replace("\\\\", "\\")),
+        code(FIGURE, metadata={"mystnb": about}),
+        code("pd.DataFrame({'n': [7]})", metadata={"table": {"name": "tab", "caption": "Seven"}}),
+        code("pd.DataFrame({'n': [8]})"),
+    ]
+    path = folder / "trial.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    papermill.execute_notebook(str(path), str(path), kernel_name="python3", progress_bar=False)
+    return slides.make_slides(str(path), folder / "slides.html")
+
+
+def test_slides_hold_the_figures_tables_formulas_and_exercises_and_no_solutions(deck):
+    text = deck.read_text(encoding="utf-8")
+    assert text.count("<section") == 6  # title, question, method, exercise, figure, table
+    assert "Reuben 2024 found: 0.46" in text
+    assert "See the figure" in text
+    assert '<img src="data:image/png;base64,' in text
+    assert 'alt="A line"' in text
+    assert "Two <strong>points</strong>." in text
+    assert "<td>7</td>" in text
+    assert "<td>8</td>" not in text, "a table without a caption is no slide"
+    assert "<mfrac>" in text
+    assert "The solution" not in text
+    assert not re.search(r"\{[a-z:]+\}`|:class:|```|https?://(?!www.w3.org)", text)
+
+
+def test_slides_turn_by_keyboard_and_show_notes_where_they_are_asked_for(browser, deck):
+    page = browser.new_page()
+    wrong = []
+    page.on("console", lambda m: m.type == "error" and wrong.append(m.text))
+    page.on("request", lambda r: r.url.startswith(("file:", "data:")) or wrong.append(r.url))
+    page.goto(deck.as_uri())
+    heading = page.locator("section.now h2")
+    assert heading.inner_text() == "A chapter about alpha"
+    note = page.get_by_text("Only a note says this.")
+    assert note.is_hidden()
+    page.keyboard.press("n")
+    assert note.is_visible()
+    page.keyboard.press("ArrowRight")
+    assert heading.inner_text() == "In this chapter"
+    page.keyboard.press("End")
+    assert page.locator("#place").inner_text() == "6 of 6"
+    page.get_by_role("button", name="Back").click()
+    assert page.locator("section.now img").is_visible()
+    page.keyboard.press("Home")
+    assert page.url.endswith("#1")
+    page.close()
+    assert not wrong
+
+
+def test_slides_of_a_chapter_that_was_not_executed_are_refused_in_one_sentence(tmp_path):
+    with pytest.raises(ParameterError, match=r"03-asessment was not executed: run `psych"):
+        slides.make_slides("03-asessment", tmp_path / "slides.html")

@@ -1,0 +1,135 @@
+"""A study as one file."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from psychometrics.cli import app
+from psychometrics.exceptions import ParameterError
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics.reports.plans import (
+    _difference,
+    combinations,
+    load_study,
+    report_study,
+    run_study,
+)
+
+STUDY = """
+title: Argmax or expected
+question: Does the way of choosing an option move the scores of three encoders?
+planned:
+  date: 2026-11-22
+  expectations:
+    - says: Neuroticism is lower where the expected option is taken.
+      questionnaire: ipip20
+      scale: neuroticism
+      of: {choose: expected}
+      than: {choose: argmax}
+      expect: lower
+questionnaires: [ipip20]
+respondents: [minilm-mnli-l3-s16, minilm-snli-l3-s17, minilm-both50-l3-s12]
+mode: options
+conditions: {choose: [argmax, expected]}
+analyses: [scores, expectations, effects, reliability]
+"""
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
+    path = tmp_path / "choosing.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+def _said(path) -> str:
+    text = re.sub(r"<style.*?</style>", "", path.read_text(), flags=re.S)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text))
+
+
+def test_a_study_resumes_and_its_report_tells_plan_scores_and_verdicts(study):
+    first, again = run_study(study, progress=False), run_study(study, progress=False)
+    assert first["asked"] == 300  # 3 respondents, 20 items, 5 options; choosing asks nothing anew
+    assert (again["asked"], again["failed"], again["plan"]) == (0, {}, True)
+    text = _said(report_study(study))
+    assert "The plan is the one of the first run" in text
+    assert "20k SNLI, 3 layers" in text
+    assert re.search(r"(as expected|the other way round|open: the interval)", text)
+    assert "comparisons that were not planned" in text
+    assert "Cronbach's alpha" in text.replace("&#x27;", "'")
+
+
+def test_a_plan_that_was_changed_after_the_first_run_is_marked(study):
+    run_study(study, progress=False)
+    study.write_text(STUDY.replace("expect: lower", "expect: higher"))
+    assert run_study(study, progress=False)["plan"] is False
+    assert "THE PLAN WAS CHANGED AFTER THE FIRST RUN" in _said(report_study(study))
+
+
+def test_who_fails_is_named_while_the_others_are_asked(study):
+    conditions = "{choose: [argmax, expected]"
+    both = f"{conditions}, role: [default, hero]}}"
+    study.write_text(STUDY.replace(f"{conditions}}}", both))
+    summary = run_study(study, progress=False)
+    assert summary["asked"] == 300
+    assert all("role is a condition of a language model" in r for r in summary["failed"].values())
+    assert "failed: " in _said(report_study(study))
+    shown = CliRunner().invoke(app, ["study", "run", str(study)])
+    assert shown.exit_code == 1
+    assert "role=hero" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("ipip20]", "ipip21]", "questionnaires: .*ipip21"),
+        ("minilm-snli-l3-s17", "minilm-nobody", "respondents: .*minilm-nobody"),
+        ("of: {choose: expected}", "of: {choose: drawn}", "choose=drawn is not among the cond"),
+        ("scale: neuroticism", "scale: anxiety", "expectation 1: .*no scale 'anxiety'"),
+        ("than: {choose: argmax}", "than: {choose: expected}", "of and than are the same"),
+        ("mode: options", "mode: optoins", "optoins"),
+        ("title:", "titel:", "titel: Extra inputs"),
+        ("analyses: [scores,", "analyses: [score,", "analyses.0"),
+        ("question:", "question: [", "is no YAML"),
+    ],
+)
+def test_mistakes_are_named_before_anybody_is_asked(study, old, new, said):
+    study.write_text(STUDY.replace(old, new))
+    with pytest.raises(ParameterError, match=said):
+        run_study(study)
+    assert not (study.with_suffix("") / "record.json").exists()
+
+
+def test_a_report_needs_a_run(study):
+    with pytest.raises(ParameterError, match="was not run"):
+        report_study(study)
+
+
+def test_all_combinations_are_asked_in_order(study):
+    assert combinations(load_study(study)) == [{"choose": "argmax"}, {"choose": "expected"}]
+
+
+def test_a_difference_is_keyed_and_its_p_value_counts_the_signs_that_give_as_much():
+    questionnaire = load_questionnaire("ipip20")
+    scale = questionnaire.scales[0]
+    keys = questionnaire.keys(scale)
+    rows = [
+        {
+            "respondent_id": "a",
+            "questionnaire": "ipip20",
+            "item_id": item.id,
+            "score": 3 + side * keys.get(item.id, 0),
+            "_combination": json.dumps({"x": side}),
+        }
+        for item in questionnaire.items
+        for side in (0, 1)
+    ]
+    found = _difference(pd.DataFrame(rows), questionnaire, scale, {"x": 1}, {"x": 0})
+    assert found["difference"] == 1
+    assert abs(found["p"] - 2 / 16) < 0.02  # of 16 signs of four items two give as much

@@ -1,0 +1,122 @@
+"""Every shell and Python snippet of the prose pages runs as it is typed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
+
+ROOT = book_dir().parent
+PAGES = [ROOT / "README.md", questionnaires_dir() / "README.md", data_dir() / "README.md",
+         *sorted(book_dir().glob("*.md"))]  # fmt: skip
+WRITTEN = {"execution.md", "respondents.md", "verdicts.md"}
+"""Pages that the build writes."""
+CANNOT = {
+    r"^make (book|test|pdf|population|answers)\b": "is what runs this test, or takes hours",
+    r"^source \.venv/bin/activate": "the environment of the test is active",
+    r"train-nli bert-base-uncased": "needs a model and data from the hub",
+    r"fill-in diagnostic-mn": "fetches sentences that others own",
+    r"^python3? -m http\.server": "serves until it is stopped; a test of its own serves the book",
+}
+"""What cannot run here, with the reason."""
+FENCE = re.compile(r"^(`{3,})(bash|python)\n(.*?)^\1$", re.M | re.S)
+
+
+def _snippets() -> list:
+    found = []
+    for page in PAGES:
+        if page.name in WRITTEN:
+            continue
+        for _, language, text in FENCE.findall(page.read_text(encoding="utf-8")):
+            lines = text.replace("\\\n", " ").splitlines() if language == "bash" else [text]
+            for line in lines:
+                if line.strip() and not line.startswith("#"):
+                    name = f"{page.relative_to(ROOT)}: {line.strip().splitlines()[-1][:70]}"
+                    found.append(pytest.param(language, line, id=name))
+    return found
+
+
+SNIPPETS = _snippets()
+
+
+class _Chat(BaseHTTPRequestHandler):
+    """Answers each numbered statement with 4, in JSON where it was asked to."""
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        lines = body["messages"][-1]["content"].splitlines()
+        numbers = [str(n + 1) for n in range(sum(line[:1].isdigit() for line in lines))]
+        text = "\n".join(f"{number}: 4" for number in numbers)
+        if "response_format" in body:
+            text = json.dumps(dict.fromkeys(numbers, 4))
+        message = {"role": "assistant", "content": text}
+        whole = json.dumps(
+            {"choices": [{"message": message, "index": 0, "finish_reason": "stop"}],
+             "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}}
+        ).encode()  # fmt: skip
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(whole)))
+        self.end_headers()
+        self.wfile.write(whole)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, tiny_model):
+    """A folder as a reader of the pages would have it, and the environment of its shell."""
+    folder = tmp_path_factory.mktemp("reader")
+    for name in ("my-model", "my-nli-model"):
+        shutil.copytree(tiny_model, folder / name)
+    for source in (notebooks_dir(), questionnaires_dir(), data_dir()):
+        (folder / source.name).symlink_to(source)
+    scale = (questionnaires_dir() / "gad7.yaml").read_text(encoding="utf-8")
+    scale = re.sub(r"^id: .*$", "id: my-scale", scale, flags=re.M)
+    (folder / "my-scale.yaml").write_text(scale, encoding="utf-8")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Chat)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    store = folder / ".store"
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PSYCHOMETRICS_STORE": os.environ.get("PSYCHOMETRICS_STORE", str(store)),
+        "OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_address[1]}/v1",
+        "OPENAI_API_KEY": "none",
+        "MPLBACKEND": "agg",
+    }
+    yield folder, environment
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(("language", "text"), SNIPPETS)
+def test_a_snippet_runs_as_it_is_typed(language, text, place):
+    folder, environment = place
+    for pattern, reason in CANNOT.items():
+        if re.search(pattern, text):
+            pytest.skip(reason)
+    text = re.sub(r"OPENAI_BASE_URL=\S+", f"OPENAI_BASE_URL={environment['OPENAI_BASE_URL']}", text)
+    command = ["bash", "-c", text] if language == "bash" else [sys.executable, "-c", text]
+    answers = "2\n" * 200 if "fill-in" in text else ""
+    run = subprocess.run(command, cwd=folder, env=environment, input=answers, text=True,
+                         capture_output=True, check=False, timeout=290)  # fmt: skip
+    assert run.returncode == 0, run.stdout[-1500:] + run.stderr[-1500:]
+
+
+def test_the_pages_have_snippets_and_every_reason_is_needed():
+    texts = [snippet.values[1] for snippet in SNIPPETS]
+    assert len(texts) > 20
+    assert [p for p in CANNOT if not any(re.search(p, text) for text in texts)] == []
