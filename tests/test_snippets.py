@@ -25,6 +25,7 @@ CANNOT = {
     r"^make (book|test|pdf|population|answers)\b": "is what runs this test, or takes hours",
     r"^source \.venv/bin/activate": "the environment of the test is active",
     r"train-nli bert-base-uncased": "needs a model and data from the hub",
+    r"^psychometrics improve": "asks half of the population about every candidate, for many minutes",
     r"fill-in diagnostic-mn": "fetches sentences that others own",
     r"^python3? -m http\.server": "serves until it is stopped; a test of its own serves the book",
 }
