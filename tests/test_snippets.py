@@ -25,7 +25,8 @@ CANNOT = {
     r"^make (book|test|pdf|population|answers)\b": "is what runs this test, or takes hours",
     r"^source \.venv/bin/activate": "the environment of the test is active",
     r"train-nli bert-base-uncased": "needs a model and data from the hub",
-    r"^psychometrics improve": "asks half of the population about every candidate, for many minutes",
+    r"^psychometrics improve": "asks half of the population about each candidate, for minutes",
+    r"--watch": "follows a file until it is stopped; a test of its own watches one",
     r"fill-in diagnostic-mn": "fetches sentences that others own",
     r"^python3? -m http\.server": "serves until it is stopped; a test of its own serves the book",
 }
@@ -86,6 +87,10 @@ def place(tmp_path_factory, tiny_model):
     scale = (questionnaires_dir() / "gad7.yaml").read_text(encoding="utf-8")
     scale = re.sub(r"^id: .*$", "id: my-scale", scale, flags=re.M)
     (folder / "my-scale.yaml").write_text(scale, encoding="utf-8")
+    shutil.copy(questionnaires_dir() / "trust10.csv", folder / "my-items.csv")
+    study = re.search(r"^```yaml\n(.*?)^```$", (book_dir() / "study.md").read_text(), re.M | re.S)
+    for name in ("choosing.yaml", "my-study.yaml"):
+        (folder / name).write_text(study[1], encoding="utf-8")
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Chat)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     store = folder / ".store"
