@@ -452,33 +452,6 @@ def ranges(
     return ax
 
 
-def overview(
-    curves: pd.DataFrame, scores: pd.DataFrame, label: str, axes: tuple[Axes, Axes]
-) -> tuple[Axes, Axes]:
-    """The project in one picture: trends over the intensifiers, and a population's scores.
-
-    Parameters
-    ----------
-    curves : DataFrame
-        As :func:`psychometrics.trends.trends` gives it.
-    scores : DataFrame
-        As :func:`psychometrics.intervals.scale_intervals` gives it.
-    label : str
-        Name of the score.
-    axes : pair of Axes
-        Where to draw.
-
-    Returns
-    -------
-    pair of Axes
-    """
-    intensifier_trends(curves, ax=axes[0])
-    profile(scores, ax=axes[1], label=label)
-    axes[0].set_title("answers over the intensifiers")
-    axes[1].set_title("scores of a population")
-    return axes
-
-
 def specification_curve(
     worlds: pd.DataFrame,
     chosen: Mapping[str, object],
