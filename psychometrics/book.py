@@ -178,6 +178,7 @@ def _execute(folder: Path, progress: bool) -> dict[str, float]:
     bar = tqdm(total=len(names), unit="chapter", desc="Executing", disable=not progress)
     threads = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // AT_ONCE))} | os.environ
     with ProcessPoolExecutor(AT_ONCE, get_context("spawn"), os.environ.update, (threads,)) as pool:
+        example = pool.submit(_write_example, book_dir() / "_static" / "profile-example.html")
         for part in ([name for name in names if name not in last], last):
             running = [pool.submit(_timed, name, folder / f"{name}.ipynb") for name in part]
             try:
@@ -189,6 +190,7 @@ def _execute(folder: Path, progress: bool) -> dict[str, float]:
             except PsychometricsError:
                 pool.shutdown(cancel_futures=True)
                 raise
+        example.result()
     bar.close()
     return dict(sorted(seconds.items()))
 
@@ -197,6 +199,13 @@ def _timed(name: str, output: Path) -> tuple[str, float]:
     began = time.perf_counter()
     run_notebook(name, output=output, progress=False)
     return name, time.perf_counter() - began
+
+
+def _write_example(page: Path) -> None:
+    """The page that `psychometrics profile` writes of a model, to look at in the book."""
+    from .reports.profiles import profile
+
+    profile("minilm-both-l6-s1", page, "gad7")
 
 
 AT_ONCE = 2
