@@ -284,6 +284,13 @@ def _of_rasch() -> list[np.ndarray]:
     return [irt.fit_conditional(diagnostic.answers("transformers", "MN"))["difficulty"]]
 
 
+def _of_tests() -> list[np.ndarray]:
+    table = diagnostic.answers("transformers", "MN")
+    part = diagnostic.item_table()["label"][table.columns] == "contradiction"
+    found = irt.conditional_tests(table, part)[["chi2", "df"]]
+    return [*_of_rasch(), *found.to_numpy()]
+
+
 def _of_the_page() -> list[np.ndarray]:
     scales = [pm.load_questionnaire(name) for name in ("gad7", "phq9")]
     items = pm.item_scores(pm.ask(scales, "encoders", progress=False))
@@ -302,7 +309,7 @@ def _of_the_page() -> list[np.ndarray]:
 
 SHOWN = {
     "06-items": ("colMeans(d), a$total$raw_alpha, a$item.stats$r.drop", _of_items),
-    "07-rasch": ("b", _of_rasch),
+    "07-rasch": ("b, andersen$LR, andersen$df, ml$LR, ml$df", _of_tests),
     "r": (
         "gad$total$raw_alpha, gad$item.stats$r.drop, "
         "fitMeasures(one, c('chisq', 'df', 'cfi', 'rmsea')), "
