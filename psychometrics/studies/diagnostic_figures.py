@@ -83,7 +83,7 @@ def dif_plot(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
             if chosen.any():
                 ax.scatter(delta[chosen], place[chosen], s=24, facecolor=face, edgecolor=colour,
                            marker=MARKERS["ABC".index(name)],
-                           label=name + ("" if face == colour else ", not after correction"),
+                           label=name + ("" if face == colour else ", not significant"),
                            )  # fmt: skip
     for x in (-1.5, 1.5):
         ax.axvline(x, color="grey", linewidth=1, linestyle=":")
