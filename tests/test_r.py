@@ -325,7 +325,8 @@ SHOWN = {
         "gad$total$raw_alpha, gad$item.stats$r.drop, "
         "fitMeasures(one, c('chisq', 'df', 'cfi', 'rmsea')), "
         "fitMeasures(two, c('chisq', 'df', 'cfi', 'rmsea')), anova(one, two)[2, 'Pr(>Chisq)'], "
-        "difficulty, andersen$LR, andersen$df, ml$LR, ml$df, 1 / mh$estimate, -2.35 * log(1 / mh$estimate)",
+        "difficulty, andersen$LR, andersen$df, ml$LR, ml$df, "
+        "1 / mh$estimate, -2.35 * log(1 / mh$estimate)",
         _of_the_page,
     ),
 }
