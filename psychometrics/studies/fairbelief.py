@@ -599,12 +599,18 @@ def gap_table(
             row["null low"], row["null high"] = ends["mean gap"]
             row["null higher low"], row["null higher high"] = ends["higher"]
             row["null p < 0.05"] = ends["p < 0.05"].iloc[1]
-            beyond = (null["mean gap"].abs() >= abs(mean) - 1e-12).sum()
-            row["p"] = (1 + beyond) / (1 + n_resamples)
+            row["p"] = _two_sided(mean, null["mean gap"].to_numpy())
             nulls[name, scoring] = row
     gaps = pd.concat(gaps, ignore_index=True)
     counts = gap_counts(gaps, ["pair", "scoring"])
     return gaps, counts.join(pd.DataFrame(nulls).T.rename_axis(["pair", "scoring"]))
+
+
+def _two_sided(value: float, null: np.ndarray) -> float:
+    """Twice the smaller tail: below .05 where the central 95 % of the null leave the value out,
+    also where groups of unequal size make it lopsided."""
+    tails = (null >= value - 1e-12).sum(), (null <= value + 1e-12).sum()
+    return float(min(1.0, 2 * (1 + min(tails)) / (1 + len(null))))
 
 
 def _mean_gap(hits, groups, models, by, pair, options) -> np.ndarray:
