@@ -28,9 +28,13 @@ def test_the_correction_for_skewness_by_hand():
     a, q = 1 / 3, stats.t.ppf(0.975, 3)
     low, high = mean_interval(values)
     assert low == pytest.approx(2 - ((1 + 3 * a * (q - a / 2)) ** (1 / 3) - 1) / a)
-    # and back: the transformed end is the quantile itself
-    t = 2 - high
-    assert t + a * t**2 + a**2 * t**3 / 3 + a / 2 == pytest.approx(-q)
+    # the other arm would be longer than all four numbers; it is one and a half of Student's
+    assert high == pytest.approx(2 + 1.5 * q)
+    # where no arm is too long, the transformed ends are the quantiles themselves
+    mild = np.array([1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 5.0])
+    a, q = stats.skew(mild, bias=False) / (3 * np.sqrt(7)), stats.t.ppf(0.975, 6)
+    t = (mild.mean() - np.array(mean_interval(mild))) / (mild.std(ddof=1) / np.sqrt(7))
+    assert t + a * t**2 + a**2 * t**3 / 3 + a / 2 == pytest.approx([q, -q])
 
 
 def test_a_gap_is_left_out_and_one_value_has_no_interval():
