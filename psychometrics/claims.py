@@ -63,15 +63,16 @@ def published() -> pd.DataFrame:
     >>> "study" in published().columns
     True
     """
-    words = ["claim_id", "claim", "source", "place", "rule", "chapter", "reason"]
+    words = ["claim_id", "claim", "source", "place", "rule", "chapter", "reason", "basis"]
     folder = data_dir() / "claims"
     tables = {
         study: pd.read_csv(folder / f"{study}.csv", dtype=dict.fromkeys(words, str))
         for study in STUDIES
     }
     table = pd.concat(tables, names=["study"]).reset_index("study")
+    table["basis"] = table.get("basis", "")
     table[words] = table[words].fillna("")
-    table["basis"] = table.reindex(columns=["basis"])["basis"].fillna("published data")
+    table["basis"] = table["basis"].replace("", "published data")
     table = table.astype({"published": float, "bar": float, "tolerance": float})
     for row in table.itertuples():
         wrong = {

@@ -25,6 +25,19 @@ GROUPS = published("templates")
 MODELS = published()["respondent_id"].tolist()
 
 
+def test_p_is_below_a_twentieth_where_a_lopsided_null_leaves_the_value_out():
+    null = np.random.default_rng(0).exponential(size=4000) - 1
+    low, high = np.quantile(null, [0.025, 0.975])
+    for value, beyond in (
+        (low - 0.02, True),
+        (low + 0.02, False),
+        (high + 0.2, True),
+        (high - 0.2, False),
+    ):
+        assert (fairbelief._two_sided(value, null) < 0.05) == beyond
+    assert fairbelief._two_sided(float(np.median(null)), null) == pytest.approx(1, abs=0.01)
+
+
 def test_shares_of_a_theme_are_those_of_the_shipped_bits():
     found = theme_gaps(seed=1, n_resamples=50)
     hits = fairbelief.shipped_bits("themes")["collectives"][:, :, :10].mean(axis=(0, 2))

@@ -8,6 +8,7 @@ from .. import figures
 from ..ask import ask
 from ..intervals import scale_intervals
 from ..paths import book_dir
+from ..population import readable_names
 from ..questionnaires import load_questionnaire
 from ..scoring import item_scores, pss
 from ..trends import trends
@@ -19,9 +20,12 @@ def _main() -> None:
     curves = trends(pss(answers))
     scores = scale_intervals(item_scores(answers), loaded)
     figures.style()
-    figure, axes = plt.subplots(1, 2, figsize=(12, 4.8))
+    names = readable_names(scores["respondent_id"])
+    scores["respondent_id"] = scores["respondent_id"].map(names)
+    figure, axes = plt.subplots(2, 1, figsize=(8, 8.4), height_ratios=(1, 1.8))
     figures.overview(curves, scores, f"{loaded.short_title}, mean item score", axes)
-    figure.savefig(book_dir() / "_static" / "result.png", dpi=100)
+    axes[1].set_title(f"scores of {len(scores)} small models, with 95 % intervals")
+    figure.savefig(book_dir() / "_static" / "result.png", dpi=130)
 
 
 if __name__ == "__main__":

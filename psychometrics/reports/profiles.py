@@ -219,6 +219,10 @@ def assess(
         beside = others[others["questionnaire"] == questionnaire.id] if len(others) else others
         null = None if drawn is None else drawn[drawn["questionnaire"] == questionnaire.id]
         found = flags(own, questionnaire, null, beside if len(beside) else None, _accuracy(who))
+        if to_prompts and not base.get("known", True):
+            of_terms = found["check"] == "terms"
+            found.loc[of_terms, "mark"] = "–"
+            found.loc[of_terms, "words"] += "; on another base this decides nothing"
         items = _scored(own)
         dealt = _scored(null) if to_prompts else _dealt_scores(items, questionnaire)
         parts["flags"].append(found.assign(questionnaire=questionnaire.id))
@@ -598,6 +602,7 @@ def _base_of(model: str) -> dict:
     return {
         "base": "embedded",
         "layers": None,
+        "known": False,
         "said": "on MiniLM, since the untouched base of this model is not known here; heads on "
         "another base may be more or less orderly",
     }
