@@ -34,8 +34,8 @@ def test_p_is_below_a_twentieth_where_a_lopsided_null_leaves_the_value_out():
         (high + 0.2, True),
         (high - 0.2, False),
     ):
-        assert (fairbelief._two_sided(value, null) < 0.05) == beyond
-    assert fairbelief._two_sided(float(np.median(null)), null) == pytest.approx(1, abs=0.01)
+        assert (fairbelief.two_sided_p(value, null) < 0.05) == beyond
+    assert fairbelief.two_sided_p(float(np.median(null)), null) == pytest.approx(1, abs=0.01)
 
 
 def test_shares_of_a_theme_are_those_of_the_shipped_bits():

@@ -239,6 +239,8 @@ def test_the_page_of_an_own_model_says_whose_heads_stand_in_for_its_own(
     text = path.read_text(encoding="utf-8")
     assert f"Profile of {tiny_model.name}" in text
     assert "the untouched base of this model is not known here" in text
+    assert "on another base this decides nothing" in text
+    assert "do not interpret." not in text, "a null on a foreign base forbids nothing"
 
 
 def test_a_folder_that_says_its_base_has_heads_on_it(tmp_path, tiny_model):

@@ -16,7 +16,7 @@ import pandas as pd
 from ..answers import check_numbers
 from ..beliefs import gap_null, group_gaps, honest_of_lengths, resampled
 from ..exceptions import ParameterError
-from .fairbelief import SUBSETS, THEMES, K, _two_sided, published, published_hits, shipped_bits
+from .fairbelief import SUBSETS, THEMES, K, published, published_hits, shipped_bits, two_sided_p
 
 TOP = 10  # completions of a template that the paper's authors read
 _FEMALE = ("domestic", "care", "beauty", "sex work")
@@ -437,7 +437,7 @@ def _row(value: float, draws: np.ndarray | None, null: np.ndarray) -> dict[str, 
     if draws is not None:
         row["low"], row["high"] = np.quantile(draws, [0.025, 0.975])
     row["null_low"], row["null"], row["null_high"] = np.quantile(null, [0.025, 0.5, 0.975])
-    row["p"] = _two_sided(value, null)
+    row["p"] = two_sided_p(value, null)
     return row
 
 
