@@ -560,9 +560,11 @@ def _meant(value: str) -> object:
 def _verdicts() -> str:
     """The landing page's summary of the scorecard."""
     table = counts(scorecard())
-    head = ["study", *table.columns]
-    rows = [[name, *map(str, row)] for name, row in zip(table.index, table.to_numpy(), strict=True)]
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    head = ["how", "study", *table.columns]
+    rows = [
+        [*names, *map(str, row)] for names, row in zip(table.index, table.to_numpy(), strict=True)
+    ]
+    lines = [head, ["---", "---", *["---:"] * (len(head) - 2)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 

@@ -30,6 +30,11 @@ VERDICTS = (
     "not reproduced",
     "cannot be tested here",
 )
+BASES = {
+    "published data": "recomputed from published data",
+    "our respondents": "tested on our respondents",
+    "our scoring": "published data, our scoring",
+}
 RULES = ("equal", "above", "below", "untestable")
 RECORDED = ["value", "low", "high", "null", "null_low", "null_high"]
 _BOOK = book_dir() / "chapters"
@@ -44,7 +49,9 @@ def published() -> pd.DataFrame:
     DataFrame
         Indexed by ``claim_id``: ``study, claim, source`` (citation key), ``place`` in it,
         ``published`` (the number, if it has one), ``rule`` with its ``bar`` and ``tolerance``,
-        ``chapter`` and ``reason`` (why it cannot be tested).
+        ``chapter``, ``reason`` (why it cannot be tested) and ``basis`` (of :data:`BASES`; where a
+        file names none, the study's published data). A claim of the basis ``our scoring`` repeats
+        one of the paper's by a scoring that is not the paper's.
 
     Raises
     ------
@@ -56,19 +63,22 @@ def published() -> pd.DataFrame:
     >>> "study" in published().columns
     True
     """
-    words = ["claim_id", "claim", "source", "place", "rule", "chapter", "reason"]
+    words = ["claim_id", "claim", "source", "place", "rule", "chapter", "reason", "basis"]
     folder = data_dir() / "claims"
     tables = {
         study: pd.read_csv(folder / f"{study}.csv", dtype=dict.fromkeys(words, str))
         for study in STUDIES
     }
     table = pd.concat(tables, names=["study"]).reset_index("study")
+    table["basis"] = table.get("basis", "")
     table[words] = table[words].fillna("")
+    table["basis"] = table["basis"].replace("", "published data")
     table = table.astype({"published": float, "bar": float, "tolerance": float})
     for row in table.itertuples():
         wrong = {
             "is there twice": (table["claim_id"] == row.claim_id).sum() > 1,
             f"has no rule of {', '.join(RULES)}": row.rule not in RULES,
+            f"has no basis of {', '.join(BASES)}": row.basis not in BASES,
             "says nothing": not row.claim or not row.source or not row.place,
             "has no chapter": row.rule != "untestable" and not row.chapter,
             "has no reason": row.rule == "untestable" and not row.reason,
@@ -182,9 +192,9 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
     r"""What is to be said of each claim.
 
     A claim with the rule ``equal`` is reproduced where the value lies within ``tolerance`` of what
-    was published; with ``above`` (``below``) where the whole interval, or the value if it has
-    none, lies above (below) the ``bar``. Such a claim is *also found in the null* where the null's
-    central 95 % reaches the value.
+    was published; with ``above`` (``below``) where the whole interval, or the value itself if it
+    has none (a count, or all there is), lies above (below) the ``bar``. Such a claim is *also found
+    in the null* where the null's central 95 % reaches the value.
 
     Parameters
     ----------
@@ -277,7 +287,11 @@ def scorecard(folder: str | Path = "book") -> pd.DataFrame:
 
 
 def counts(table: pd.DataFrame) -> pd.DataFrame:
-    """How many claims of each study have which verdict.
+    """How many claims of each study have which verdict, by what they were tested on.
+
+    A number that is computed again from the authors' data and a finding that is looked for in
+    other models are two things, and a paper did not claim what another scoring finds. So there is
+    no sum over the bases.
 
     Parameters
     ----------
@@ -287,21 +301,29 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Studies (and ``all``) by :data:`VERDICTS` (and ``claims``, their sum).
+        :data:`BASES` and studies (and ``all``, where a basis has several) by :data:`VERDICTS` and
+        ``claims``, their sum.
 
     Examples
     --------
-    >>> table = pd.DataFrame({"study": ["empalc"] * 2, "verdict": VERDICTS[:2]})
-    >>> counts(table).loc["all"].tolist()
+    >>> table = pd.DataFrame({"study": "empalc", "basis": "our respondents",
+    ...     "verdict": VERDICTS[:2]})
+    >>> counts(table).loc[("tested on our respondents", "EMPALC")].tolist()
     [1, 1, 0, 0, 2]
     """
-    found = pd.crosstab(table["study"], table["verdict"]).reindex(
-        index=[study for study in STUDIES if study in set(table["study"])],
-        columns=list(VERDICTS),
-        fill_value=0,
-    )
-    found = found.rename(index=STUDIES).rename_axis(index=None, columns=None)
-    found.loc["all"] = found.sum()
+    parts = {}
+    for basis, title in BASES.items():
+        part = table[table["basis"] == basis]
+        found = pd.crosstab(part["study"], part["verdict"]).reindex(
+            index=[study for study in STUDIES if study in set(part["study"])],
+            columns=list(VERDICTS),
+            fill_value=0,
+        )
+        if len(found) > 1:
+            found.loc["all"] = found.sum()
+        if len(found):
+            parts[title] = found.rename(index=STUDIES)
+    found = pd.concat(parts, names=["how", "study"]).rename_axis(columns=None)
     return found.assign(claims=found.sum(axis=1))
 
 

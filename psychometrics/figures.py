@@ -27,7 +27,6 @@ from matplotlib.collections import (
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
-from matplotlib.ticker import MaxNLocator
 from pandas.io.formats.style import Styler
 
 from . import irt
@@ -552,66 +551,6 @@ def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.set(xlabel="epoch of adaptation; right of the line, each respondent",
            ylabel="change of mean item score")  # fmt: skip
     ax.legend(frameon=False)
-    return ax
-
-
-def radar(
-    profiles: Mapping[str, Sequence[float]],
-    labels: Sequence[str],
-    span: tuple[float, float],
-    ax: Axes | None = None,
-    band: tuple[Sequence[float], Sequence[float]] | None = None,
-) -> Axes:
-    """Profiles on K spokes, all with one span; a band for people.
-
-    The area of a radar depends on the order of its spokes and means nothing; only the distances
-    along each spoke can be read.
-
-    Parameters
-    ----------
-    profiles : mapping of str to sequence of K numbers
-        Lines, by name.
-    labels : sequence of K str
-        Names of the spokes.
-    span : pair of float
-        Centre and rim.
-    ax : Axes, optional
-        Polar axes.
-    band : pair of sequences of K numbers, optional
-        Lower and upper edge of the shaded band.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    ParameterError
-        The axes are not polar, or a profile has another length than the labels.
-    """
-    ax = ax or plt.subplot(projection="polar")
-    if ax.name != "polar":
-        raise ParameterError("A radar needs polar axes: plt.subplots(subplot_kw={'polar': True}).")
-    angles = np.linspace(0, 2 * np.pi, len(labels), endpoint=False)
-    closed = np.r_[angles, angles[0]]
-    ax.set_theta_offset(np.pi / 2)
-    ax.set_theta_direction(-1)
-    if band is not None:
-        low, high = (np.resize(np.asarray(edge, float), len(labels) + 1) for edge in band)
-        ax.fill_between(closed, low, high, color="#BBBBBB", alpha=0.5, label="people, mean ± 1 SD",
-                        linewidth=0)  # fmt: skip
-    for i, (name, values) in enumerate(profiles.items()):
-        if len(values) != len(labels):
-            raise ParameterError(f"'{name}' has {len(values)} values for {len(labels)} spokes.")
-        values = np.resize(np.asarray(values, float), len(labels) + 1)  # back to the start
-        ax.plot(closed, values, color=PALETTE[i % 8], marker=MARKERS[i % 8], markersize=4,
-                linewidth=1.5, label=name, linestyle=LINES[i % 4])  # fmt: skip
-    ax.set_ylim(*span)
-    ax.set_xticks(angles, labels, fontsize=10)
-    ax.tick_params(axis="x", pad=16)
-    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.tick_params(axis="y", labelsize=10)
-    ax.legend(frameon=False, fontsize=10, loc="upper left", bbox_to_anchor=(1.2, 1.1))
     return ax
 
 

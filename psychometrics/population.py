@@ -86,7 +86,8 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
     shown = {}
     for name in dict.fromkeys(names):
         if name not in table.index:
-            shown[name] = name.rstrip("/").rpartition("/")[2] or name
+            short = name.rstrip("/").rpartition("/")[2] or name
+            shown[name] = "SmolLM2" if name == "smollm2" else short
             continue
         row = table.loc[name]
         pairs = f"{row['pairs'] / 1000:.0f}k" if row["pairs"] >= 3000 else f"{row['pairs']:.0f}"

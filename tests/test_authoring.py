@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -14,7 +15,8 @@ import psychometrics as pm
 from psychometrics.authoring.drafts import COLUMNS, draft
 from psychometrics.authoring.wording import RULES, wording
 from psychometrics.exceptions import ParameterError
-from psychometrics.paths import questionnaires_dir
+from psychometrics.paths import book_dir, questionnaires_dir
+from psychometrics.reports.profiles import assess
 
 COMMAND = [sys.executable, "-c", "from psychometrics.cli import main; main()"]
 GOOD = {
@@ -124,6 +126,27 @@ def test_the_example_table_becomes_a_questionnaire_that_can_be_asked(tmp_path):
     assert len(questionnaire.scales[0].reverse) == 4
     assert set(pd.read_csv(table).columns) <= set(COLUMNS)
     assert wording(questionnaire).empty
+
+
+def _numbers(text):
+    return [float(number.replace("−", "-")) for number in re.findall(r"−?\d+(?:\.\d+)?", text)]
+
+
+def test_the_table_of_the_page_is_what_its_commands_give(tmp_path):
+    rows = (questionnaires_dir() / "trust10.csv").read_text(encoding="utf-8").splitlines()[:5]
+    (tmp_path / "trust4.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    path = draft(tmp_path / "trust4.csv", tmp_path / "trust4.yaml")
+    found = assess("minilm-both-l6-s1", path, against="encoders")
+    given = found["flags"].set_index("check")["words"].to_dict()
+    row = found["scores"].iloc[0]
+    given["score"] = f"{row.score:.3f} {row.low:.3f} {row.high:.3f}".replace("-", "−")
+    page = (book_dir() / "my-questionnaire.md").read_text(encoding="utf-8")
+    printed = dict(re.findall(r"^\| (\w+) \| ([^|]+) \|", page, re.M))
+    assert printed.pop("verdict").strip() == row["verdict"]
+    for name in ("score", "terms", "trend", "agreeing", "alpha"):
+        fresh = _numbers(given[name])
+        for number in _numbers(printed[name]):
+            assert min(abs(number - other) for other in fresh) < 0.015, (name, number, fresh)
 
 
 def test_check_watches_a_file_and_tells_of_each_save(tmp_path):

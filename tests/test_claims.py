@@ -92,6 +92,33 @@ def test_a_claim_that_is_not_whole_is_refused_by_name(one_claim, row, what):
         published()
 
 
+def test_what_is_tested_on_data_on_models_and_by_another_scoring_is_counted_apart():
+    table = pd.DataFrame(
+        [
+            ("diagnostic", "published data", VERDICTS[0]),
+            ("fairbelief", "published data", VERDICTS[2]),
+            ("fairbelief", "our scoring", VERDICTS[0]),
+            ("empalc", "our respondents", VERDICTS[1]),
+        ],
+        columns=["study", "basis", "verdict"],
+    )
+    found = claims.counts(table)
+    data, models, scoring = claims.BASES.values()
+    assert found.loc[(data, "all")].tolist() == [1, 0, 1, 0, 2]
+    assert found.loc[(models, "EMPALC")].tolist() == [0, 1, 0, 0, 1]
+    assert found.loc[(scoring, "FairBelief")].tolist() == [1, 0, 0, 0, 1]
+    assert found["claims"].drop("all", level="study").sum() == len(table)
+
+
+def test_only_what_a_paper_claimed_counts_as_its_claim():
+    known = published()
+    repeated = known[known["basis"] == "our scoring"]
+    assert set(repeated["study"]) == {"fairbelief"}
+    assert repeated["claim"].str.contains("by words of the lexicon").all()
+    others = known[known["basis"] != "our scoring"]
+    assert not others["claim"].str.contains("by words of the lexicon").any()
+
+
 def test_the_scorecard_finds_what_an_executed_chapter_recorded(one_claim, tmp_path):
     output = nbformat.v4.new_output(
         "display_data", {claims.MIME: {"a": {"value": 0.4, "low": 0.1}}, "text/plain": ""}

@@ -251,22 +251,6 @@ def test_a_trajectory_is_the_change_since_the_beginning_by_arm(ax):
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["x", "y"]
 
 
-def test_a_radar_closes_and_keeps_its_span():
-    figure, ax = plt.subplots(subplot_kw={"polar": True})
-    figures.radar({"a": [1, 2, 3]}, ["x", "y", "z"], (1, 5), ax=ax, band=([1, 1, 1], [2, 2, 2]))
-    line = ax.get_lines()[0]
-    assert line.get_ydata().tolist() == [1, 2, 3, 1]
-    assert ax.get_ylim() == (1, 5)
-    with pytest.raises(ParameterError, match="2 values for 3 spokes"):
-        figures.radar({"a": [1, 2]}, ["x", "y", "z"], (1, 5), ax=ax)
-    plt.close(figure)
-
-
-def test_a_radar_refuses_plain_axes(ax):
-    with pytest.raises(ParameterError, match="polar"):
-        figures.radar({"a": [1]}, ["x"], (0, 1), ax=ax)
-
-
 def test_the_compass_places_points_within_the_categories_range(ax):
     scores = pd.DataFrame(
         {

@@ -175,10 +175,12 @@ def test_the_interval_of_the_area_is_that_of_hanley_and_mcneil():
     assert half / 1.96 == pytest.approx(0.031, abs=0.002)
 
 
-def test_a_missing_criterion_is_no_evidence():
-    found = power(pd.Series([np.nan, 1.0]), pd.Series([0.5, np.nan]), bar=0.4)
-    assert found["auc"] == (1 + 1 + 0 + 0.5) / 4
-    assert found["real_pass"] == 0.5
+def test_a_criterion_that_cannot_be_computed_counts_for_neither_side():
+    found = power(pd.Series([np.nan, 1.0, 0.2]), pd.Series([0.5, np.nan]), bar=0.4)
+    assert found["auc"] == (1 + 0) / 2  # the two that there are against the one
+    assert (found["n_real"], found["n_null"]) == (2, 1)
+    assert found["real_pass"] == 1 / 3  # what is missing reaches no bar
+    assert np.isnan(power(pd.Series([1.0]), pd.Series([np.nan]))["auc"])
     with pytest.raises(ParameterError, match="empty"):
         power(pd.Series(dtype=float), pd.Series([1.0]))
 

@@ -148,6 +148,7 @@ def test_an_unknown_member_is_refused():
 
 def test_every_member_has_a_readable_name_of_its_own_and_others_keep_theirs():
     members = pm.population_table()["respondent_id"]
+    assert pm.readable_names(["smollm2"]) == {"smollm2": "SmolLM2"}
     shown = pm.readable_names([*members, "./here/mine", "there/mine", "gpt-x"])
     assert len(set(shown.values())) == len(shown)
     assert shown["minilm-both33-telephone-l6-s5"] == "MiniLM, 12k MNLI+SNLI, telephone"

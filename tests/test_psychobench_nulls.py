@@ -104,6 +104,9 @@ def test_counts_of_empty_answers_are_what_compare_norms_finds():
     assert found["agree"].tolist() == found["agree-1"].tolist()
     assert found.loc["significant", "agree"] == table["significant"].sum()
     assert (found.loc["comparisons"] == 6).all()
+    ends = found[["random, least", "random", "random, most"]].to_numpy()
+    assert (ends[:, :-1] <= ends[:, 1:]).all(), "the median lies between the least and the most"
+    assert "agree, least" not in found, "chance plays no part there"
     assert found.loc["significant", "middle"] >= found.loc["significant", "random"]
 
 

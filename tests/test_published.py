@@ -195,6 +195,15 @@ def test_congruence_is_one_for_the_same_table_and_matches_columns_by_label():
     assert found["p"] == pytest.approx(1 / 51)
 
 
+def test_the_interval_of_a_congruence_holds_it_although_turned_noise_agrees_more():
+    rng = np.random.default_rng(0)
+    noise = pd.DataFrame(rng.normal(size=(200, 12)), columns=list("abcdefghijkl"))
+    for seed in range(3):
+        found = published.congruence(_factors(300, 1), noise, factors=3, draws=200, seed=seed)
+        below, above = found["congruence"] - found["low"], found["high"] - found["congruence"]
+        assert 0.4 < below / above < 2.5
+
+
 def test_congruence_of_unrelated_items_is_that_of_chance():
     rng = np.random.default_rng(3)
     noise = pd.DataFrame(rng.normal(size=(300, 12)), columns=list("abcdefghijkl"))
@@ -277,6 +286,12 @@ def test_a_sheet_with_a_gap_or_without_variation_has_no_profile():
     assert found["distance"].isna().tolist() == [True, False]
     with pytest.raises(ParameterError, match="covariances are singular"):
         published.person_fit(sheet, table.mean(), table.cov() * 0)
+
+
+def test_flattery_runs_from_the_least_to_the_most_flattering_trait():
+    given = pd.DataFrame({"respondent_id": "r", "scale": ["a", "b", "c"], "score": [4.0, 5.0, 1.0]})
+    norms = pd.DataFrame({"mean": [3.0, 3.0, 3.0], "sd": [1.0, 2.0, 2.0]}, index=["a", "b", "c"])
+    assert published.flattery(given, norms).loc["r"].tolist() == [1 / 3, -1.0, 1.0, 3.0]
 
 
 def test_flattery_needs_a_norm_of_every_scale():

@@ -200,7 +200,8 @@ def by_role(found: pd.DataFrame, base: str = "default") -> pd.DataFrame:
 
     References
     ----------
-    :func:`psychometrics.intervals.mean_interval`; Wilson (1927) where all items are alike.
+    Wilson (1927) for a share, as if each item were one answer: where items were asked several
+    times this is on the safe side. :func:`psychometrics.intervals.mean_interval` for a difference.
 
     Examples
     --------
@@ -209,6 +210,8 @@ def by_role(found: pd.DataFrame, base: str = "default") -> pd.DataFrame:
     >>> by_role(pd.DataFrame(rows, columns=_COLUMNS))[["share", "difference"]].values.tolist()
     [[0.75, nan], [0.25, -0.5]]
     """
+    from statsmodels.stats.proportion import proportion_confint
+
     check_columns(found, _COLUMNS[:-1], ["value"])
     if base not in set(found["role"]):
         raise ParameterError(f"There is no role '{base}' to set others against.")
@@ -218,9 +221,9 @@ def by_role(found: pd.DataFrame, base: str = "default") -> pd.DataFrame:
         wide = part.pivot(index="item", columns="role", values="value")
         for role in part["role"].unique():
             values = wide[role].dropna().to_numpy()
-            low, high = _interval(values)
+            low, high = proportion_confint(values.sum(), len(values), method="wilson")
             row = {"kind": kind, "role": role, "items": len(values), "share": values.mean()}
-            row |= {"low": max(low, 0.0), "high": min(high, 1.0)}
+            row |= {"low": low, "high": high}
             if role != base:
                 change = (wide[role] - wide[base]).dropna().to_numpy()
                 low, high = mean_interval(change)
@@ -234,15 +237,6 @@ def by_role(found: pd.DataFrame, base: str = "default") -> pd.DataFrame:
 def shipped() -> pd.DataFrame:
     """What comes with the project: smollm2 in five roles, as :func:`known` and :func:`declined`."""
     return pd.read_csv(data_dir() / SHIPPED, dtype={"item": str}, keep_default_na=False)
-
-
-def _interval(shares: np.ndarray) -> tuple[float, float]:
-    """Of a mean over items; where all items are alike, Wilson's of so many."""
-    from statsmodels.stats.proportion import proportion_confint
-
-    if np.ptp(shares):
-        return mean_interval(shares)
-    return proportion_confint(shares.sum(), len(shares), method="wilson")
 
 
 _COLUMNS = ["role", "part", "kind", "item", "run", "value"]

@@ -222,7 +222,8 @@ def power_table(
     DataFrame
         One row per ``criterion`` and ``null``: ``bar``, medians ``real, null_median``,
         ``real_pass, null_pass`` (shares of sets that reach the bar), ``auc`` (of
-        :func:`psychometrics.nulls.power`; sets share respondents, so that it has no interval).
+        :func:`psychometrics.nulls.power`; sets share respondents, so that it has no interval),
+        ``null_missing`` (the share of null sets without a value, which the area leaves out).
 
     Examples
     --------
@@ -243,7 +244,7 @@ def power_table(
                 "criterion": criterion, "null": null, "bar": bar,
                 "real": real[criterion].median(), "null_median": table[criterion].median(),
                 "real_pass": found["real_pass"], "null_pass": found["null_pass"],
-                "auc": found["auc"] if table[criterion].notna().any() else np.nan,
+                "auc": found["auc"], "null_missing": table[criterion].isna().mean(),
             }
         )  # fmt: skip
     return pd.DataFrame(rows)

@@ -599,12 +599,37 @@ def gap_table(
             row["null low"], row["null high"] = ends["mean gap"]
             row["null higher low"], row["null higher high"] = ends["higher"]
             row["null p < 0.05"] = ends["p < 0.05"].iloc[1]
-            beyond = (null["mean gap"].abs() >= abs(mean) - 1e-12).sum()
-            row["p"] = (1 + beyond) / (1 + n_resamples)
+            row["p"] = two_sided_p(mean, null["mean gap"].to_numpy())
             nulls[name, scoring] = row
     gaps = pd.concat(gaps, ignore_index=True)
     counts = gap_counts(gaps, ["pair", "scoring"])
     return gaps, counts.join(pd.DataFrame(nulls).T.rename_axis(["pair", "scoring"]))
+
+
+def two_sided_p(value: float, null: np.ndarray) -> float:
+    """Twice the smaller tail of a null distribution.
+
+    Below .05 where the central 95 % of the null leave the value out, also where groups of unequal
+    size make the null lopsided.
+
+    Parameters
+    ----------
+    value : float
+        What was found.
+    null : ndarray
+        What was found in each draw of the null.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> two_sided_p(3.0, np.arange(39) / 10 - 1)
+    0.05
+    """
+    tails = (null >= value - 1e-12).sum(), (null <= value + 1e-12).sum()
+    return float(min(1.0, 2 * (1 + min(tails)) / (1 + len(null))))
 
 
 def _mean_gap(hits, groups, models, by, pair, options) -> np.ndarray:

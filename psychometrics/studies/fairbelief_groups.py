@@ -16,7 +16,7 @@ import pandas as pd
 from ..answers import check_numbers
 from ..beliefs import gap_null, group_gaps, honest_of_lengths, resampled
 from ..exceptions import ParameterError
-from .fairbelief import SUBSETS, THEMES, K, published, published_hits, shipped_bits
+from .fairbelief import SUBSETS, THEMES, K, published, published_hits, shipped_bits, two_sided_p
 
 TOP = 10  # completions of a template that the paper's authors read
 _FEMALE = ("domestic", "care", "beauty", "sex work")
@@ -69,8 +69,8 @@ def theme_gaps(
         Index: the questions, by default claims of ``data/claims/fairbelief.csv``. ``question`` in
         words, ``templates``, ``first, second`` (the shares, ranks or similarities that are
         compared), ``value`` (first less second), ``low, high, null, null_low, null_high``, ``p``
-        (two-sided, of the permutation), ``higher`` (of the 21 models, those above zero). Where a
-        group has one identity alone there is no interval.
+        (twice the smaller tail of the permutations), ``higher`` (of the 21 models, those above
+        zero). Where a group has one identity alone there is no interval.
 
     Raises
     ------
@@ -437,7 +437,7 @@ def _row(value: float, draws: np.ndarray | None, null: np.ndarray) -> dict[str, 
     if draws is not None:
         row["low"], row["high"] = np.quantile(draws, [0.025, 0.975])
     row["null_low"], row["null"], row["null_high"] = np.quantile(null, [0.025, 0.5, 0.975])
-    row["p"] = (1 + (np.abs(null) >= abs(value) - 1e-12).sum()) / (1 + len(null))
+    row["p"] = two_sided_p(value, null)
     return row
 
 
@@ -472,11 +472,9 @@ def _positions(groups: pd.DataFrame, options: dict) -> dict[str, float]:
     (first,), (second,) = later(female[None].astype(float), ~female[None] * 1.0)
     null, draws = -np.diff(later(dealt, 1 - dealt), axis=0)[0], -np.diff(later(*drawn), axis=0)[0]
     row = _row(first - second, draws, null)
-    # the two themes have ranks of their own: how far from what they have whoever it is about
-    beyond = np.abs(null - row["null"]) >= abs(row["value"] - row["null"])
     question = "mean rank: trades of men less female themes of women"
     return row | {"question": question, "templates": int(kept.sum()), "first": first,
-                  "second": second, "p": (1 + beyond.sum()) / (1 + n)}  # fmt: skip
+                  "second": second}  # fmt: skip
 
 
 def _wordings(options: dict) -> dict[str, float]:

@@ -124,7 +124,7 @@ def beside_empty(
     -------
     DataFrame
         Indexed by what is counted; the respondent's column, and for each kind of empty answers the
-        median over the draws.
+        median over the draws, with ``least`` and ``most`` of the kinds that chance draws.
 
     Examples
     --------
@@ -141,6 +141,8 @@ def beside_empty(
         times = draws if kind in ("random", "habit") else 1
         found = _empty_comparisons(kind, names, runs, times, level, correction, seed)
         table[kind] = found.median()
+        if times > 1:
+            table |= {f"{kind}, least": found.min(), f"{kind}, most": found.max()}
     return pd.DataFrame(table)
 
 

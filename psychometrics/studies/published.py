@@ -18,7 +18,6 @@ import pandas as pd
 from ..answers import COLUMNS, check_columns, check_numbers, tidy
 from ..data import fetch, registry
 from ..exceptions import DataError, ParameterError
-from ..intervals import mean_interval
 from ..paths import data_dir
 from ..questionnaires import Questionnaire, load_questionnaire
 
@@ -267,8 +266,9 @@ def congruence(
         ``congruence`` (mean of the factors) with its 95 % interval ``low, high``; ``worst`` (the
         smallest factor's); ``chance, chance_high`` (median and 95 % point among the exchanges),
         ``p``; ``distance``, root mean square difference of the correlations, ``chance_distance``
-        the median among the exchanges; ``n, items``. The bootstrap is parametric (Wishart,
-        percentiles), over the other's rows; missing where these are no more than the items.
+        the median among the exchanges; ``n, items``. The bootstrap is parametric (Wishart),
+        over the other's rows; its percentiles are shifted by its bias, as turning finds more
+        agreement in noise added to noise. Missing where the rows are no more than the items.
 
     Raises
     ------
@@ -324,7 +324,8 @@ def congruence(
         spread = np.sqrt(np.einsum("dii->di", samples))
         samples = samples / spread[:, :, None] / spread[:, None, :]
         again = _turned(_loadings(samples, factors), target).mean(axis=1)
-        low, high = np.quantile(again, [0.025, 0.975])
+        low, high = np.quantile(again, [0.025, 0.975]) + phi.mean() - np.median(again)
+        high = min(high, 1.0)
     return pd.Series(
         {
             "congruence": phi.mean(),
@@ -525,8 +526,8 @@ def flattery(given: pd.DataFrame, norms: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by respondent: ``mean`` of the standardised scores, with its 95 % interval ``low,
-        high`` over the scales, and ``n`` scales.
+        Indexed by respondent: ``mean`` of the standardised scores, the ``least`` and ``most`` of
+        them, and ``n`` scales. A handful of named traits is no sample, so there is no interval.
 
     Raises
     ------
@@ -547,9 +548,10 @@ def flattery(given: pd.DataFrame, norms: pd.DataFrame) -> pd.DataFrame:
     z = given.assign(z=(given["score"].to_numpy() - of["mean"].to_numpy()) / of["sd"].to_numpy())
     rows = {}
     for name, part in z.groupby("respondent_id", sort=False):
-        low, high = map(float, mean_interval(part["z"].to_numpy()))
-        n = int(part["z"].notna().sum())
-        rows[name] = {"mean": float(part["z"].mean()), "low": low, "high": high, "n": n}
+        found = (
+            part["z"].agg(["mean", "min", "max", "count"]).set_axis(["mean", "least", "most", "n"])
+        )
+        rows[name] = found.to_dict()
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("respondent_id")
 
 
