@@ -44,7 +44,7 @@ picture: $(VENV)/installed  ## draw the README's picture anew
 	$(BIN)/python -m psychometrics.make.picture
 
 clean:  ## remove all that was made here, the answers too
-	rm -rf $(VENV) .store runs book/_build book/chapters book/execution.md book/respondents.md book/verdicts.md
+	rm -rf $(VENV) .store runs book/_build book/chapters book/execution.md book/respondents.md book/verdicts.md book/_static/profile-example.html
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 ...")'

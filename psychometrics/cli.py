@@ -64,6 +64,10 @@ Against = Annotated[
         'with commas, or "nobody".'
     ),
 ]
+Base = Annotated[
+    str | None,
+    typer.Option(help="The untouched model it was trained from, whose random heads judge it."),
+]
 Pdf = Annotated[bool, typer.Option("--pdf", help="Print the page to a .pdf file beside it, too.")]
 Dtype = Annotated[
     Literal["float32", "bfloat16"] | None, typer.Option(help="Precision of the models.")
@@ -239,11 +243,12 @@ def _profile(
         Path | None,
         typer.Option("--output", "-o", help="A .html or .pdf file; else profile-MODEL.html."),
     ] = None,
+    base: Base = None,
     pdf: Pdf = False,
 ) -> None:
     """Write a page about one model: scores, nulls, norms, and what may not be read from them."""
     paths = _pages(output, f"profile-{_file_name(model)}.html", pdf)
-    how = _how(mode, against, store, dtype, condition)
+    how = _how(mode, against, store, dtype, condition) | ({"base": base} if base else {})
     scores = pm.reports.profiles.profile(model, paths[0], _names(questionnaires), **how)
     for row in scores.itertuples():
         typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {row.score:.3f} "

@@ -452,33 +452,6 @@ def ranges(
     return ax
 
 
-def overview(
-    curves: pd.DataFrame, scores: pd.DataFrame, label: str, axes: tuple[Axes, Axes]
-) -> tuple[Axes, Axes]:
-    """The project in one picture: trends over the intensifiers, and a population's scores.
-
-    Parameters
-    ----------
-    curves : DataFrame
-        As :func:`psychometrics.trends.trends` gives it.
-    scores : DataFrame
-        As :func:`psychometrics.intervals.scale_intervals` gives it.
-    label : str
-        Name of the score.
-    axes : pair of Axes
-        Where to draw.
-
-    Returns
-    -------
-    pair of Axes
-    """
-    intensifier_trends(curves, ax=axes[0])
-    profile(scores, ax=axes[1], label=label)
-    axes[0].set_title("answers over the intensifiers")
-    axes[1].set_title("scores of a population")
-    return axes
-
-
 def specification_curve(
     worlds: pd.DataFrame,
     chosen: Mapping[str, object],
@@ -815,6 +788,28 @@ def _apart(values: np.ndarray, least: float, limit: float) -> np.ndarray:
     return isotonic_regression(np.asarray(values, float) - steps, **ends) + steps
 
 
+def offer(figure: Figure, table: pd.DataFrame) -> None:
+    """Name the rows behind a figure, where its marks are sums of them, as boxes and bars of counts.
+
+    Parameters
+    ----------
+    figure : Figure
+        Whose page offers ``table`` to download, in place of the marks.
+    table : DataFrame
+        One row per observation.
+
+    Examples
+    --------
+    >>> figure, ax = plt.subplots()
+    >>> drawn = pd.DataFrame({"alpha": [0.91, 0.93, 0.94]})
+    >>> _ = ax.boxplot(drawn["alpha"])
+    >>> offer(figure, drawn)
+    >>> len(drawn_data(figure))
+    3
+    """
+    figure._offered = table.copy()
+
+
 def drawn_data(figure: Figure) -> pd.DataFrame:
     """What a figure shows, as numbers: one row per point, bar, cell or line's end.
 
@@ -822,6 +817,7 @@ def drawn_data(figure: Figure) -> pd.DataFrame:
     ----------
     figure : Figure
         Axes are read in their order; colour bars and lines that only guide the eye are left out.
+        Where :func:`offer` named the rows behind it, they are what it shows.
 
     Returns
     -------
@@ -841,6 +837,8 @@ def drawn_data(figure: Figure) -> pd.DataFrame:
     0     1  bar  None  2.0  GAD-7
     1     1  bar  None  3.0  PHQ-9
     """
+    if (table := getattr(figure, "_offered", None)) is not None:
+        return table
     rows: list[dict[str, object]] = []
     for number, ax in enumerate((a for a in figure.axes if a.get_label() != "<colorbar>"), 1):
         named = {axis: _place_names(getattr(ax, f"{axis}axis")) for axis in "xy"}

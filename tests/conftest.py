@@ -35,15 +35,21 @@ _TOKENIZERS = {
     "deberta-v2": "DebertaV2",
     "xlnet": "XLNet",
 }
+LONGEST = {"test_headlines", "test_snippets", "test_web", "test_book", "test_profile"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On several processes a file's tests stay together, but for chapters that are executed."""
+    """On several processes a file's tests stay together, but for chapters and pages of the book.
+
+    What takes longest comes first, so that no process is left alone with it at the end.
+    """
     if not config.pluginmanager.hasplugin("xdist"):
         return
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
     for item in items:
-        chapter = getattr(item, "callspec", None) and item.callspec.params.get("chapter")
-        group = chapter if item.path.stem == "test_headlines" and chapter else item.path.stem
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        own = {"test_headlines": "chapter", "test_web": "page"}.get(item.path.stem)
+        group = given.get(own, item.path.stem)
         item.add_marker(pytest.mark.xdist_group(group))
 
 

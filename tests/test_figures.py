@@ -204,14 +204,6 @@ def test_a_profile_runs_from_lowest_to_highest_with_intervals_and_the_mean(ax):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("score", "respondent")
 
 
-def test_the_overview_is_trends_beside_a_profile():
-    figure, axes = plt.subplots(1, 2)
-    assert figures.overview(CURVES, PROFILE, "points", axes) is axes
-    assert axes[0].containers[0].lines[0].get_ydata().tolist() == [0.4, 0.6]
-    assert axes[1].get_xlabel() == "points"
-    plt.close(figure)
-
-
 def test_a_specification_curve_is_sorted_and_shows_what_each_specification_chose():
     worlds = pd.DataFrame(
         {"score": ["e", "c", "e", "c"], "t": [1, 1, 2, 2], "r": [0.5, -0.1, 0.2, 0.3],
@@ -416,3 +408,14 @@ def test_what_is_displayed_carries_its_data_but_for_hidden_columns():
         "text/csv": ",alpha\n0,0.8123\n"
     }
     assert figures._table_bundle(frame)[0] == {"text/csv": ",scale,alpha\n0,GAD-7,0.8123\n"}
+
+
+def test_rows_that_are_offered_stand_for_the_marks():
+    figure, ax = plt.subplots()
+    drawn = pd.DataFrame({"alpha": [0.9, 0.8, 0.7]})
+    ax.hist(drawn["alpha"], bins=2)
+    assert len(figures.drawn_data(figure)) == 2
+    figures.offer(figure, drawn)
+    drawn["alpha"] = 0
+    assert figures.drawn_data(figure)["alpha"].tolist() == [0.9, 0.8, 0.7]
+    plt.close(figure)

@@ -231,14 +231,28 @@ def test_the_page_holds_scores_flags_rules_and_how_it_was_asked(store, tmp_path)
     assert scores["verdict"][0] in text
 
 
-def test_the_page_of_an_own_model_says_whose_heads_stand_in_for_its_own(
-    store, tmp_path, tiny_model
-):
+def test_heads_on_another_base_judge_no_model_and_the_page_says_so(store, tmp_path, tiny_model):
     path = tmp_path / "p.html"
-    profile(tiny_model, path, "challenges", against=None, store=store)
+    scores = profile(tiny_model, path, "challenges", against=None, store=store)
     text = path.read_text(encoding="utf-8")
     assert f"Profile of {tiny_model.name}" in text
     assert "the untouched base of this model is not known here" in text
+    assert "not judged, as the random heads stand on another base" in text
+    assert scores["verdict"].str.endswith("it was not told from a null").all()
+
+
+def test_heads_on_the_base_that_is_named_judge_a_model(store, tmp_path, tiny_model, monkeypatch):
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(store))
+    page = tmp_path / "p.html"
+    command = ["profile", str(tiny_model), "--questionnaires", "challenges", "--against", "nobody"]
+    monkeypatch.setattr(sys, "argv", ["p", *command, "--base", str(tiny_model), "-o", str(page)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    text = page.read_text(encoding="utf-8")
+    assert f"99 random heads on the untouched base that was named, {tiny_model.name}" in text
+    found = profiles.assess(tiny_model, "challenges", against=None, store=store, base=tiny_model)
+    assert set(found["flags"].set_index("check").loc[["terms"], "mark"]) <= {"✓", "✗"}
 
 
 def test_a_folder_that_says_its_base_has_heads_on_it(tmp_path, tiny_model):

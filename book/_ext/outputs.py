@@ -244,7 +244,9 @@ def small(content):
     packed = io.BytesIO()
     flat = Image.new("RGB", image.size, "white")
     flat.paste(image, mask=image.getchannel("A") if image.mode == "RGBA" else None)
-    flat.quantize(COLOURS, dither=Image.Dither.NONE).save(packed, "PNG", optimize=True)
+    # of the methods, the one that keeps every colour of a gradient within a few steps
+    method = Image.Quantize.MAXCOVERAGE
+    flat.quantize(COLOURS, method, dither=Image.Dither.NONE).save(packed, "PNG", optimize=True)
     return min(packed.getvalue(), content, key=len), *size
 
 

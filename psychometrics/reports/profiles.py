@@ -151,6 +151,7 @@ def assess(
     store: str | Path | None = None,
     dtype: str | None = None,
     progress: bool = False,
+    base: str | Path | None = None,
     **conditions: object,
 ) -> dict[str, pd.DataFrame]:
     """Ask a model, score it, and set the scores beside others, null respondents and norms.
@@ -168,6 +169,11 @@ def assess(
         Respondents that stand behind the model in the figures, asked in the same way:
         ``"embedded"``, or names. By default the embedded population in mode ``nli``, whose scores
         on the book's questionnaires come with it, and nobody in the others. None is nobody.
+    base : str or Path, optional
+        The untouched model that this one was trained from, a folder or a hub id; its random heads
+        judge the answers to prompts. By default that of a member, or what the manifest of a model
+        trained here says. Where that is not known, heads on the embedded encoder are shown and
+        decide nothing.
 
     Returns
     -------
@@ -204,7 +210,7 @@ def assess(
     to_prompts = "term" in answers
     if "option" in answers:
         raise ParameterError("choose=none gives probabilities, no answers to score: leave it out.")
-    base = _base_of(str(model)) if to_prompts else {}
+    base = _base_of(str(model), base) if to_prompts else {}
     drawn = None
     if to_prompts:
         stands = {"base": base["base"], "layers": base["layers"]}
@@ -219,6 +225,10 @@ def assess(
         beside = others[others["questionnaire"] == questionnaire.id] if len(others) else others
         null = None if drawn is None else drawn[drawn["questionnaire"] == questionnaire.id]
         found = flags(own, questionnaire, null, beside if len(beside) else None, _accuracy(who))
+        if not base.get("own", True):
+            terms = found["check"].isin(["terms", "trend"])
+            found.loc[terms, "words"] = _STRANGE + found.loc[terms, "words"]
+            found.loc[terms, "mark"] = "–"
         items = _scored(own)
         dealt = _scored(null) if to_prompts else _dealt_scores(items, questionnaire)
         parts["flags"].append(found.assign(questionnaire=questionnaire.id))
@@ -567,39 +577,49 @@ def _verdict(found: pd.DataFrame, scale: Scale, to_prompts: bool) -> tuple[str, 
             else "indistinguishable from answers dealt out at random"
         )
         return "✗", f"{said}; do not interpret"
-    if reserved := marks.index[marks == "!"].tolist():
-        return "!", f"with reservations: {', '.join(reserved)}"
+    reserved = marks.index[marks == "!"].tolist()
     if marks.get("terms", marks.get("content")) == "–":
-        return "!", "with reservations: it could not be told from a null"
+        reserved.append("it was not told from a null")
+    if reserved:
+        return "!", f"with reservations: {', '.join(reserved)}"
     return "✓", "no flag, which is no proof"
 
 
-def _base_of(model: str) -> dict:
+def _base_of(model: str, named: str | Path | None = None) -> dict:
     """The untouched base that a model's random heads stand on, and what to say of it."""
     members = set(population_table()["respondent_id"])
+    if named is not None:
+        find(str(named))
+        said = f"on the untouched base that was named, {_short(named)}"
+        return {"base": str(named), "layers": None, "own": True, "said": said}
     if model == SMOLLM2:
-        return {"base": SMOLLM2, "layers": None, "said": "on the model itself, SmolLM2-135M"}
+        return {"base": SMOLLM2, "layers": None, "own": True,
+                "said": "on the model itself, SmolLM2-135M"}  # fmt: skip
     if model in members:
         own = untouched_bases([model])
         base, layers = own["base"][0], own["layers"][0]
         said = "SmolLM2-135M" if base == SMOLLM2 else "MiniLM"
         said += f" with {layers} layers" if layers else ""
-        return {"base": base, "layers": layers, "said": f"on its own untouched base, {said}"}
+        said = f"on its own untouched base, {said}"
+        return {"base": base, "layers": layers, "own": True, "said": said}
     folder = Path(model).expanduser()
-    if (written := folder / "manifest.json").is_file():
+    if (written := folder / "manifest.json").is_file():  # as training here writes it
         base = str(read_json(model, written).get("base", ""))
         if base == "minilm":
-            return {"base": "embedded", "layers": None, "said": "on its own base, MiniLM"}
+            return {"base": "embedded", "layers": None, "own": True,
+                    "said": "on its own base, MiniLM"}  # fmt: skip
         try:
             find(base)
-            return {"base": base, "layers": None, "said": f"on its own untouched base, {base}"}
+            said = f"on its own untouched base, {_short(base)}"
+            return {"base": base, "layers": None, "own": True, "said": said}
         except RespondentError:
             pass
     return {
         "base": "embedded",
         "layers": None,
-        "said": "on MiniLM, since the untouched base of this model is not known here; heads on "
-        "another base may be more or less orderly",
+        "own": False,
+        "said": "on MiniLM, since the untouched base of this model is not known here; they decide "
+        "nothing (name the base by --base)",
     }
 
 
@@ -999,6 +1019,7 @@ def _number(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
 
 
+_STRANGE = "not judged, as the random heads stand on another base: "
 _READ = (
     "✗ forbids to read the score, ! is a reservation, ✓ is the absence of both. Intervals are over "
     "the items: how far the score would move with other items of the same kind."
