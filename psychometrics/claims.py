@@ -223,7 +223,11 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
         "above": low > claims["bar"],
         "below": high < claims["bar"],
     }
-    reached = {"above": claims["null_high"] >= value, "below": claims["null_low"] <= value}
+    # Ties are ties, whatever the last bit: a null of few orders often holds the value itself.
+    reached = {
+        "above": claims["null_high"] >= value - 1e-9,
+        "below": claims["null_low"] <= value + 1e-9,
+    }
     rule = claims["rule"]
     held = np.select([rule == name for name in holds], list(holds.values()), False)
     empty = np.select([rule == name for name in reached], list(reached.values()), False)

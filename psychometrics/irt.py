@@ -251,6 +251,77 @@ def fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
     return result
 
 
+def conditional_tests(answers: pd.DataFrame, part: pd.Series) -> pd.DataFrame:
+    r"""Does the Rasch model hold? The same difficulties for all, and one dimension for all items.
+
+    Andersen's test asks whether respondents of high and of low scores give the same difficulties;
+    that of Martin-Löf, whether two parts of the items measure one thing. With the conditional
+    likelihoods :math:`l` of all items or of a part, and :math:`n` of N respondents with a sum or a
+    pair of sums,
+
+    .. math::
+       2 (l_{\mathrm{low}} + l_{\mathrm{high}} - l), \qquad
+       2 \Bigl(l_1 + l_2 - l + \sum_{s_1 s_2} n_{s_1 s_2} \ln \frac{n_{s_1 s_2}}{N}
+       - \sum_s n_s \ln \frac{n_s}{N}\Bigr)
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers without gaps.
+    part : Series of bool, shape (I,)
+        Which items are of the first part, matched by label.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``Andersen`` (groups above the mean score, and not; items that everyone or no
+        one of a group solved are left out) and ``Martin-Löf`` (items that everyone or no one
+        solved are left out): ``chi2, df, p``; missing where a group or a part has no conditional
+        fit of its own.
+
+    Raises
+    ------
+    ParameterError
+        As :func:`fit_conditional` of all answers, or ``part`` is of other items.
+
+    References
+    ----------
+    Andersen (1973); Martin-Löf (1973), as given by Verguts and De Boeck (2000).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> one, two = rng.normal(size=(2, 200, 1))  # two abilities that have nothing in common
+    >>> x = rng.normal(size=(200, 8)) < 2 * np.hstack([one.repeat(4, 1), two.repeat(4, 1)])
+    >>> x = pd.DataFrame(x.astype(int))
+    >>> conditional_tests(x, pd.Series(x.columns < 4))["p"].lt(0.001).to_dict()
+    {'Andersen': False, 'Martin-Löf': True}
+    """
+    from scipy.stats import chi2
+
+    answers = _binary(answers)
+    fit_conditional(answers)
+    if not isinstance(part, pd.Series) or set(part.index) != set(answers.columns):
+        raise ParameterError("part must say of each item whether it is of the first part.")
+    high = answers.sum(axis=1) > answers.sum(axis=1).mean()
+    groups = answers[~high], answers[high]
+    varied = answers.columns[np.all([group.nunique() > 1 for group in groups], axis=0)]
+    whole = _conditional_maximum(answers[varied])
+    gain = sum(_conditional_maximum(group[varied]) for group in groups) - whole
+    rows = {"Andersen": [2 * gain, len(varied) - 1]}
+    answers = answers.loc[:, answers.nunique() > 1]
+    inside = part[answers.columns].to_numpy(bool)
+    parts = answers.loc[:, inside], answers.loc[:, ~inside]
+    sums = pd.concat([x.sum(axis=1) for x in parts], axis=1)
+    gain = sum(_conditional_maximum(x) for x in parts) - _conditional_maximum(answers)
+    for counts, sign in ((sums.value_counts(), 1), (sums.sum(axis=1).value_counts(), -1)):
+        gain += sign * (counts * np.log(counts / len(answers))).sum()
+    rows["Martin-Löf"] = [2 * gain, int(inside.sum() * (~inside).sum()) - 1]
+    frame = pd.DataFrame(rows, index=["chi2", "df"]).T
+    frame.loc[frame["chi2"].isna(), "df"] = np.nan
+    return frame.assign(p=chi2.sf(frame["chi2"], frame["df"]))
+
+
 def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
     r"""Probability of solving each item at given abilities: the item characteristic curves.
 
@@ -749,6 +820,16 @@ def _symmetric(logs: np.ndarray) -> np.ndarray:
     for log in logs:
         result[1:] = np.logaddexp(result[1:], log + result[:-1])
     return result
+
+
+def _conditional_maximum(answers: pd.DataFrame) -> float:
+    """The greatest log likelihood of the answers given their sums, missing if there is none."""
+    try:
+        easiness = -fit_conditional(answers)["difficulty"].to_numpy()
+    except ParameterError:
+        return float("nan")
+    sums = answers.to_numpy(float).sum(axis=1).astype(int)
+    return float(answers.to_numpy(float).sum(axis=0) @ easiness - _symmetric(easiness)[sums].sum())
 
 
 def _solved_given_sum(easiness: np.ndarray, whole: np.ndarray, scores: np.ndarray) -> np.ndarray:

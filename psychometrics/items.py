@@ -389,8 +389,74 @@ def cluster_items(
     return table.loc[order].reset_index(drop=True)
 
 
+def block_orders(
+    blocks: pd.Series, draws: int, seed: int = 0, labels: pd.Series | None = None
+) -> np.ndarray:
+    """Random orders of items in which those of one block, such as twins, stay together.
+
+    Blocks of equal size change places as wholes, and items within a block with each other. A
+    statistic of items in these orders has the null distribution in which twins still are twins.
+
+    Parameters
+    ----------
+    blocks : sequence, shape (I,)
+        Which items belong together: equal values are one block, such as the two directions of one
+        pair of sentences. With a block for each item all orders are as probable.
+    draws : int
+        How many orders.
+    seed : int
+        Their seed.
+    labels : sequence, shape (I,), optional
+        Right answers of the items, say. Items then take the places of items with the same label
+        only, and blocks those of blocks with the same labels.
+
+    Returns
+    -------
+    ndarray of int, shape (draws, I)
+        Positions: ``x[orders]`` are the shuffled items.
+
+    Raises
+    ------
+    ParameterError
+        Labels are not as many as blocks, or one is missing.
+
+    Examples
+    --------
+    >>> orders = block_orders([0, 0, 1, 1, 2], draws=200)
+    >>> sorted({tuple(int(x) for x in order) for order in orders})[:3]
+    [(0, 1, 2, 3, 4), (0, 1, 3, 2, 4), (1, 0, 2, 3, 4)]
+    """
+    check_numbers(draws=draws, seed=seed)
+    labels = np.zeros(len(blocks)) if labels is None else np.asarray(labels)
+    if len(labels) != len(blocks):
+        raise ParameterError("labels must be as many as blocks.")
+    if pd.isna(np.asarray(blocks)).any() or pd.isna(labels).any():
+        raise ParameterError("blocks and labels must be known of every item.")
+    codes, named = pd.factorize(np.asarray(blocks))[0], pd.factorize(labels, sort=True)[0]
+    alike: dict[tuple[int, ...], list[np.ndarray]] = {}
+    for block in range(codes.max(initial=-1) + 1):
+        places = np.flatnonzero(codes == block)
+        places = places[np.argsort(named[places], kind="stable")]
+        alike.setdefault(tuple(named[places]), []).append(places)
+    rng, orders = np.random.default_rng(seed), np.tile(np.arange(len(codes)), (draws, 1))
+    for kind, members in alike.items():
+        members = np.array(members)
+        dealt = rng.permuted(np.tile(np.arange(len(members)), (draws, 1)), axis=1)
+        new = members[dealt]  # draws, blocks, items of a block
+        for label in {name for name in kind if kind.count(name) > 1}:
+            same = np.flatnonzero(np.array(kind) == label)
+            new[..., same] = rng.permuted(new[..., same], axis=-1)
+        orders[:, members.ravel()] = new.reshape(draws, -1)
+    return orders
+
+
 def partition_agreement(
-    first: tuple[int, ...], second: tuple[int, ...], draws: int = 10_000, seed: int = 0
+    first: tuple[int, ...],
+    second: tuple[int, ...],
+    draws: int = 10_000,
+    seed: int = 0,
+    blocks: pd.Series | None = None,
+    labels: pd.Series | None = None,
 ) -> tuple[float, float]:
     """Do two partitions put the same pairs of items together? With a permutation p value.
 
@@ -403,6 +469,9 @@ def partition_agreement(
         takes the I (I - 1) / 2 pairs as independent, as the paper's does, is too sure of itself.
     seed : int
         Seed of the permutations.
+    blocks, labels : sequences, shape (I,), optional
+        As in :func:`block_orders`, in the order of ``first``: items that belong together are
+        relabelled together, and with labels only among items of the same label.
 
     Returns
     -------
@@ -439,15 +508,21 @@ def partition_agreement(
     if a.std() == 0 or b.std() == 0:
         return float("nan"), float("nan")
     observed = float(np.corrcoef(a, b)[0, 1])
-    rng, second = np.random.default_rng(seed), np.asarray(second)
-    shuffled = rng.permuted(np.tile(second, (draws, 1)), axis=1)
+    blocks = np.arange(len(first)) if blocks is None else blocks
+    if len(blocks) != len(first):
+        raise ParameterError("blocks must be as many as items.")
+    shuffled = np.asarray(second)[block_orders(blocks, draws, seed, labels)]
     together = _together(shuffled)  # as many pairs in every draw: same mean and spread
     null = (together @ (a - a.mean())) / (len(a) * a.std() * b.std())
     return observed, null_p_value(observed, null)
 
 
 def mantel_test(
-    first: pd.DataFrame, second: pd.DataFrame, draws: int = 2000, seed: int = 0
+    first: pd.DataFrame,
+    second: pd.DataFrame,
+    draws: int = 2000,
+    seed: int = 0,
+    blocks: pd.Series | None = None,
 ) -> tuple[float, float, int]:
     """Mantel's test: do two matrices of inter-item correlations agree? By permuting items.
 
@@ -461,6 +536,8 @@ def mantel_test(
         Random orders of the items of ``second``: pairs share items and are not independent.
     seed : int
         Their seed.
+    blocks : sequence, shape (I,), optional
+        As in :func:`block_orders`, in the order of the columns of ``first``.
 
     Returns
     -------
@@ -502,9 +579,11 @@ def mantel_test(
     if min(np.ptp(a[upper]), np.ptp(b[upper])) < 1e-12:
         return float("nan"), float("nan"), len(a)
     observed = float(np.corrcoef(a[upper], b[upper])[0, 1])
-    rng, null = np.random.default_rng(seed), np.empty(draws)
-    for place in range(draws):
-        order = rng.permutation(len(b))
+    blocks = np.arange(len(columns)) if blocks is None else np.asarray(blocks)
+    if len(blocks) != len(columns):
+        raise ParameterError("blocks must be as many as items.")
+    null = np.empty(draws)
+    for place, order in enumerate(block_orders(blocks[left], draws, seed)):
         null[place] = np.corrcoef(a[upper], b[np.ix_(order, order)][upper])[0, 1]
     return observed, null_p_value(observed, null), len(a)
 

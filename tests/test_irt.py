@@ -374,3 +374,31 @@ def test_abilities_from_hundreds_of_items_do_not_fall_between_the_nodes():
     weights = np.exp(joint - joint.max(axis=1, keepdims=True))
     expected = weights @ theta / weights.sum(axis=1)
     assert found["theta"].to_numpy() == pytest.approx(expected, abs=1e-6)
+
+
+def test_conditional_tests_keep_their_level_under_rasch_and_see_two_abilities_and_two_slopes():
+    rng = np.random.default_rng(5)
+    b, part = np.linspace(-1.5, 1.5, 8), pd.Series([True, False] * 4)
+
+    def drawn(theta: np.ndarray, slopes: np.ndarray | float = 1.0) -> pd.DataFrame:
+        p = 1 / (1 + np.exp(-slopes * (theta - b)))
+        return pd.DataFrame((rng.random(p.shape) < p).astype(int))
+
+    alone = [irt.conditional_tests(drawn(rng.normal(size=(300, 1))), part)["p"] for _ in range(25)]
+    assert (pd.DataFrame(alone) < 0.05).mean().max() < 0.2
+    assert (pd.DataFrame(alone) < 0.5).mean().between(0.2, 0.8).all()
+    unrelated = np.where(part, rng.normal(size=(300, 1)), rng.normal(size=(300, 1)))
+    assert irt.conditional_tests(drawn(unrelated), part).loc["Martin-Löf", "p"] < 0.001
+    sloped = drawn(rng.normal(size=(300, 1)), np.where(np.arange(8) < 2, 0.1, 3.0))
+    found = irt.conditional_tests(sloped, part)
+    assert found.loc["Andersen", "p"] < 0.001
+    assert found.loc["Martin-Löf", "df"] == 4 * 4 - 1
+
+
+def test_conditional_tests_are_missing_where_a_part_has_no_fit_and_want_the_same_items():
+    x = pd.DataFrame(np.random.default_rng(6).integers(0, 2, (40, 4)), columns=list("abcd"))
+    found = irt.conditional_tests(x, pd.Series(True, list("abcd")))
+    assert found.loc["Martin-Löf"].isna().all()
+    assert found.loc["Andersen"].notna().all()
+    with pytest.raises(ParameterError, match="part must say"):
+        irt.conditional_tests(x, pd.Series(True, list("abc")))

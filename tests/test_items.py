@@ -518,3 +518,50 @@ def test_intervals_of_spearman_correlations_over_15_items_hold_the_true_one():
     low, high = classical.correlation_interval(draw(15, 2000), 15, ranks=True)
     held = np.mean((low <= true) & (true <= high))
     assert 0.93 < held < 0.98
+
+
+def test_blocks_change_places_as_wholes_and_every_such_order_is_as_probable():
+    blocks = ["x", "y", "x", "z", "y"]  # two twins and one item alone
+    orders = classical.block_orders(blocks, draws=4000, seed=1)
+    assert (np.sort(orders, axis=1) == np.arange(5)).all()
+    kinds, counts = np.unique(orders, axis=0, return_counts=True)
+    # By hand: the twins change places or not, each is turned round or not; z stays.
+    assert len(kinds) == 2 * 2 * 2
+    assert counts == pytest.approx([500] * 8, rel=0.2)
+    assert (orders[:, 3] == 3).all()
+    moved = np.array(blocks)[orders]
+    assert (moved[:, 0] == moved[:, 2]).all()
+    assert (moved[:, 1] == moved[:, 4]).all()
+    # With labels the first twins (e, n) and the second (n, e) only meet label by label.
+    labels = ["e", "n", "n", "e", "e"]
+    kinds = np.unique(classical.block_orders(blocks, 200, labels=labels), axis=0)
+    assert kinds.tolist() == [[0, 1, 2, 3, 4], [4, 2, 1, 3, 0]]
+    single = classical.block_orders(range(4), 3000, seed=2)
+    assert len(np.unique(single, axis=0)) == 24
+    with pytest.raises(ParameterError, match="labels must be as many"):
+        classical.block_orders([0, 1], 3, labels=["a"])
+    with pytest.raises(ParameterError, match="must be known"):
+        classical.block_orders([0, None], 3)
+
+
+def test_partitions_that_only_keep_twins_together_agree_beyond_single_items_but_not_beyond_twins():
+    rng, twins = np.random.default_rng(3), np.arange(16) // 2
+    single, whole = [], []
+    for _ in range(150):
+        one, two = (rng.integers(0, 4, 8).repeat(2) for _ in "ab")
+        single.append(classical.partition_agreement(one, two, draws=199)[1])
+        whole.append(classical.partition_agreement(one, two, draws=199, blocks=twins)[1])
+    assert np.mean(np.array(single) < 0.05) > 0.2
+    assert np.mean(np.array(whole) < 0.05) < 0.1
+    with pytest.raises(ParameterError, match="blocks must be as many"):
+        classical.partition_agreement((0, 0, 1), (0, 1, 1), blocks=[0, 1])
+
+
+def test_mantels_test_of_twins_permutes_them_together():
+    twins = np.arange(12) // 2
+    same = pd.DataFrame((twins[:, None] == twins).astype(float))
+    rng = np.random.default_rng(4)
+    noise = rng.normal(0, 0.1, same.shape)
+    other = same + noise + noise.T
+    assert classical.mantel_test(same, other, 500)[1] < 0.01
+    assert classical.mantel_test(same, other, 500, blocks=twins)[1] == 1  # in every order

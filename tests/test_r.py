@@ -284,6 +284,24 @@ def _of_rasch() -> list[np.ndarray]:
     return [irt.fit_conditional(diagnostic.answers("transformers", "MN"))["difficulty"]]
 
 
+def _of_tests() -> list[np.ndarray]:
+    table = diagnostic.answers("transformers", "MN")
+    part = diagnostic.item_table()["label"][table.columns] == "contradiction"
+    found = irt.conditional_tests(table, part)[["chi2", "df"]]
+    return [*_of_rasch(), *found.to_numpy()]
+
+
+def test_numbers_in_the_comments_of_the_page_are_what_its_code_gives():
+    code = "".join(re.findall(r"```r\n(.*?)```", _prose(PAGES["r"]), re.S))
+    printed = re.findall(r"#.*: (-?\d+\.\d+)$", code, re.M)
+    alpha, _, factors, p, difficulty, andersen, martin_lof, mh = _of_the_page()
+    ours = [alpha[0], factors[6], p.iloc[0], difficulty[12] - difficulty[22], andersen[0]]
+    ours += [martin_lof[0], *mh]
+    assert len(printed) == len(ours)
+    for text, value in zip(printed, ours, strict=True):
+        assert float(text) == pytest.approx(value, abs=0.5001 * 10 ** -len(text.split(".")[1]))
+
+
 def _of_the_page() -> list[np.ndarray]:
     scales = [pm.load_questionnaire(name) for name in ("gad7", "phq9")]
     items = pm.item_scores(pm.ask(scales, "encoders", progress=False))
@@ -295,19 +313,20 @@ def _of_the_page() -> list[np.ndarray]:
         pm.reliability.item_statistics(gad)["item_total"],
         factors[["chi2", "df", "cfi", "rmsea"]].to_numpy().ravel(),
         factors["difference_p"].dropna(),
-        *_of_rasch(),
+        *_of_tests(),
         pm.items.mantel_haenszel(*groups).loc[16, ["odds_ratio", "delta"]],
     ]
 
 
 SHOWN = {
     "06-items": ("colMeans(d), a$total$raw_alpha, a$item.stats$r.drop", _of_items),
-    "07-rasch": ("b", _of_rasch),
+    "07-rasch": ("b, andersen$LR, andersen$df, ml$LR, ml$df", _of_tests),
     "r": (
         "gad$total$raw_alpha, gad$item.stats$r.drop, "
         "fitMeasures(one, c('chisq', 'df', 'cfi', 'rmsea')), "
         "fitMeasures(two, c('chisq', 'df', 'cfi', 'rmsea')), anova(one, two)[2, 'Pr(>Chisq)'], "
-        "difficulty, 1 / mh$estimate, -2.35 * log(1 / mh$estimate)",
+        "difficulty, andersen$LR, andersen$df, ml$LR, ml$df, "
+        "1 / mh$estimate, -2.35 * log(1 / mh$estimate)",
         _of_the_page,
     ),
 }

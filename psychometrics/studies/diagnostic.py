@@ -44,6 +44,7 @@ REGIMES = {
 # Where glm() of R stops on 19, 20 or 35 answers that are all 1: log odds, in place of infinity.
 R_GLM_LIMIT = 25.566
 _CHUNK = 256  # sentences asked between two saves
+_BOOTSTRAP = 2000  # draws of pairs of items behind an interval
 _GROUPS = ("people", *POPULATIONS)
 _DIF = {"mantel_haenszel": items.mantel_haenszel, "logistic": items.logistic_dif}
 
@@ -91,8 +92,14 @@ def item_table() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by ``item_id``: ``subcategory``, ``domain``, ``label`` (the right answer) and
-        ``asked`` (short name of the category in which people were asked it, else empty).
+        Indexed by ``item_id``: ``subcategory``, ``domain``, ``label`` (the right answer),
+        ``asked`` (short name of the category in which people were asked it, else empty) and
+        ``pair``. Items come in pairs: the same two sentences in both directions, one after the
+        other, so that the items 2k and 2k + 1 are twins.
+
+    References
+    ----------
+    Wang et al. (2019), section 4.
 
     Examples
     --------
@@ -253,11 +260,16 @@ def difficulty_table(
     DataFrame
         Per category and group: Spearman correlation of its shares correct with those of the 19
         people who completed all phases (under the group's name; missing where the group solves
-        all items alike), its 95 % interval ``low_, high_`` over the items (others of the category
-        might have been asked; the respondents are taken as they are), and its ``p_`` from the null
-        distribution, whose median is ``null`` and whose 2.5 and 97.5 percentiles are ``null_low``,
-        ``null_high``. ``label, label_low, label_high`` are those of populations that only prefer
-        some labels to others, and ``p_label_`` the p value among them.
+        all items alike), its 95 % interval ``low_, high_`` over the pairs of items (others of the
+        category might have been asked; the respondents are taken as they are; Fisher's scale,
+        with the standard error of a bootstrap of pairs unless that of as many single items is
+        greater), and its ``p_`` from the null distribution, whose median is ``null`` and whose
+        2.5 and 97.5 percentiles are ``null_low``, ``null_high``. ``label, label_low,
+        label_high`` are those of populations that only prefer some labels to others, and
+        ``p_label_`` the p value among them; ``p_pairs_`` is that of whole pairs permuted.
+        ``items``, ``pairs`` (items without a twin count as one) and ``ceiling``: the correlation
+        that a perfect predictor would have, given how well 19 people's order is known (the square
+        root of the split-half reliability, stepped up).
 
     References
     ----------
@@ -278,15 +290,17 @@ def difficulty_table(
         named = items.null_spearman(people.to_numpy(), draws=draws, seed=seed, labels=labels)
         row = {}
         for name, x in groups.items():
-            row[name] = _likeness(x, category)
-            row[f"low_{name}"], row[f"high_{name}"] = items.correlation_interval(
-                row[name], len(people), ranks=True
-            )
+            ranks = people.rank(), x[people.index].mean().rank()
+            found = _over_items(*ranks, _BOOTSTRAP, seed, ranks=True)
+            row[name] = found[""]
+            row |= {f"{key}_{name}": found[key] for key in ("low", "high")}
+            row[f"p_pairs_{name}"] = found["p"]
             row[f"p_{name}"] = items.null_p_value(row[name], null)
             row[f"p_label_{name}"] = items.null_p_value(row[name], named)
         row |= _central("null", null) | _central("label", named)
-        rows[category] = row
-    return pd.DataFrame(rows).T.astype(float)
+        row |= {"items": len(people), "pairs": _pairs(people.index).nunique()}
+        rows[category] = row | {"ceiling": _ceiling(category)}
+    return pd.DataFrame(rows).T.astype(float).astype({"items": int, "pairs": int})
 
 
 def cluster_table(
@@ -320,7 +334,11 @@ def cluster_table(
         ``ties_people, ties_transformers, ties_lstms`` partitions that might as well have been
         chosen, since they cost the same (500 are counted for each k); ``low_..., high_...`` are
         the least and the greatest correlation over all pairs of such partitions. ``null_...,
-        null_low_..., null_high_...`` are median and central 95 % for items permuted at random.
+        null_low_..., null_high_...`` are median and central 95 % for whole pairs of items
+        permuted at random, of which the p values are, too; ``p_items_...`` are those of single
+        items permuted, by which twins are torn apart, and ``p_labels_...`` those of pairs that
+        only change places with pairs of the same right answers. ``labels_people,
+        labels_transformers, labels_lstms`` are the agreements with the partition by right answer.
 
     References
     ----------
@@ -343,12 +361,21 @@ def cluster_table(
         row = {}
         for name in POPULATIONS:
             first, second = _shared(best["people"], best[name])
-            row[name], row[f"p_{name}"] = items.partition_agreement(first, second, seed=seed)
-            second = np.random.default_rng(seed).permuted(np.tile(second, (2000, 1)), axis=1)
-            drawn = _memberships(np.array([first])) @ _memberships(second).T
+            pairs, right = _pairs(first.index), _labels(first.index)
+            for key, kept in (
+                ("p_items", {}), ("p", {"blocks": pairs}),
+                ("p_labels", {"blocks": pairs, "labels": right}),
+            ):  # fmt: skip
+                row[name], p = items.partition_agreement(first, second, seed=seed, **kept)
+                row[f"{key}_{name}"] = p
+            orders = items.block_orders(pairs, 2000, seed)
+            drawn = _memberships(first.to_numpy()[None]) @ _memberships(second.to_numpy()[orders]).T
             row |= {f"{key}_{name}": value for key, value in _central("null", drawn[0]).items()}
             values = _agreements(tied["people"], tied[name])
             row[f"low_{name}"], row[f"high_{name}"] = np.nanmin(values), np.nanmax(values)
+        for name, partition in best.items():
+            own = pd.Series(partition["labels"], partition["items"])
+            row[f"labels_{name}"] = items.partition_agreement(own, _labels(own.index), draws=1)[0]
         row |= {f"ties_{name}": len(table) for name, table in tied.items()}
         row |= {f"k_{name}": int(partition["k"]) for name, partition in best.items()}
         row["s_people"] = best["people"]["silhouette"]
@@ -429,7 +456,7 @@ def rasch_table(
         The default is where R's logistic regression stops on answers that are all alike, and
         with it the paper's table comes out.
     draws : int
-        Bootstrap samples of the items, and random pairings of people's items with the models'.
+        Bootstrap samples of pairs of items, and random orders of them.
     seed : int
         Seed of both.
 
@@ -437,11 +464,12 @@ def rasch_table(
     -------
     DataFrame
         Per category: ``transformers, lstms``, and how many items are ``infinite`` for people. For
-        each population the 95 % interval ``low_, high_`` over the items (Fisher's scale, with the
-        bootstrap's standard error unless Fisher's is greater: in simulations of 15 items it held
-        the true value in 95 to 97 % of cases without extreme items and in 85 to 99 % with them),
-        ``null_, null_low_, null_high_``, median and central 95 % for items paired at random,
-        extreme ones included, ``p_`` among these, and ``n_`` items. ``label, label_low,
+        each population the 95 % interval ``low_, high_`` over the pairs of items (Fisher's scale,
+        with the standard error of a bootstrap of pairs unless Fisher's is greater: in simulations
+        of 15 items it held the true value in 95 to 97 % of cases without extreme items and in 85
+        to 99 % with them), ``null_, null_low_, null_high_``, median and central 95 % for people's
+        items put to the wrong ones of the models, pairs as wholes and extreme items included,
+        ``p_`` among these, and ``n_`` items. ``label, label_low,
         label_high`` are those of 20 respondents who only prefer some labels to others (with log
         odds in place of Rasch difficulties, which follow them closely).
 
@@ -461,7 +489,7 @@ def rasch_table(
         for name in POPULATIONS:
             pair = table[["people", name]]
             pair = pair[np.isfinite(pair).all(axis=1)] if extreme is None else pair.replace(ends)
-            found = _over_items(*pair.to_numpy().T, draws, seed)
+            found = _over_items(pair["people"], pair[name], draws, seed)
             row |= {f"{key}_{name}" if key else name: value for key, value in found.items()}
         people = table["people"]
         people = people[np.isfinite(people)] if extreme is None else people.replace(ends)
@@ -483,10 +511,11 @@ def pairs_of_items(draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by population: ``r`` over all pairs of the items that people answered, ``p``, its
-        95 % interval ``low, high`` from drawing items again (pairs of an item with itself left
-        out), ``items`` with variance, and ``same_label, other_label``: r over the pairs whose right
-        answers are the same, and over the others. People are the 19 completers.
+        Indexed by population: ``r`` over all pairs of the items that people answered, ``p`` by
+        permuting twins together, its 95 % interval ``low, high`` from drawing pairs of twins again
+        (an item with itself left out), ``items`` with variance, and r over parts: ``apart``, the
+        pairs that are no twins, and of these ``same_label, other_label``, those whose right
+        answers are the same and the others. People are the 19 completers.
 
     References
     ----------
@@ -501,11 +530,13 @@ def pairs_of_items(draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     labels, rows = _items()["label"], {}
     for name in POPULATIONS:
         models_ = answers(name)[people.columns].corr()
-        r, p, count = items.mantel_test(people, models_, draws, seed)
+        pair = _pairs(people.columns).to_numpy()
+        r, p, count = items.mantel_test(people, models_, draws, seed, blocks=pair)
         upper = np.triu_indices_from(people, 1)
         pairs = pd.DataFrame({"a": people.to_numpy()[upper], "b": models_.to_numpy()[upper]})
         right = labels[people.columns].to_numpy()
         same = right[upper[0]] == right[upper[1]]
+        apart = pair[upper[0]] != pair[upper[1]]
         rows[name] = {
             "r": r,
             "p": p,
@@ -513,8 +544,9 @@ def pairs_of_items(draws: int = 2000, seed: int = 0) -> pd.DataFrame:
                 zip(("low", "high"), _matrix_interval(people, models_, draws, seed), strict=True)
             ),
             "items": count,
-            "same_label": pairs[same].corr().iloc[0, 1],
-            "other_label": pairs[~same].corr().iloc[0, 1],
+            "apart": pairs[apart].corr().iloc[0, 1],
+            "same_label": pairs[apart & same].corr().iloc[0, 1],
+            "other_label": pairs[apart & ~same].corr().iloc[0, 1],
         }
     return pd.DataFrame(rows).T.astype({"items": int})
 
@@ -533,7 +565,8 @@ def item_rest_table(draws: int = 1000, seed: int = 0) -> pd.DataFrame:
     -------
     DataFrame
         Per category: Pearson correlation over the items for ``transformers, lstms``, its 95 %
-        interval ``low_, high_`` over the items, the 2.5 and 97.5 percentiles ``null_low,
+        interval ``low_, high_`` over pairs of items, the correlation ``within_`` right answers
+        (what is left when their means are taken away), the 2.5 and 97.5 percentiles ``null_low,
         null_high`` for guessing, and ``items`` with variance for people.
 
     References
@@ -552,9 +585,13 @@ def item_rest_table(draws: int = 1000, seed: int = 0) -> pd.DataFrame:
         for name in POPULATIONS:
             both = pd.concat([people, items.item_rest(answers(name, category))["r"]], axis=1)
             both = both.loc[people.index].dropna()
-            row[name] = float(both.corr().iloc[0, 1])
-            ends = items.correlation_interval(row[name], len(both))
-            row[f"low_{name}"], row[f"high_{name}"] = map(float, ends)
+            found = _over_items(both.iloc[:, 0], both.iloc[:, 1], _BOOTSTRAP, seed)
+            row[name], row[f"low_{name}"], row[f"high_{name}"] = (
+                found[key] for key in ("", "low", "high")
+            )
+            right = _items()["label"].reindex(both.index)
+            rest = both - both.groupby(right).transform("mean")
+            row[f"within_{name}"] = float(rest.corr().iloc[0, 1])
         null = []
         for _ in range(draws):
             guesses = pd.DataFrame(rng.integers(0, 2, (20, len(people))), columns=people.index)
@@ -1183,25 +1220,48 @@ def _central(name: str, drawn: np.ndarray) -> dict[str, float]:
     return dict(zip(keys, np.nanquantile(drawn, [0.5, 0.025, 0.975]), strict=True))
 
 
+def _pairs(index: pd.Index) -> pd.Series:
+    """Which pair each item is of."""
+    return _items()["pair"].reindex(index)
+
+
+@functools.cache
+def _ceiling(category: str, splits: int = 500) -> float:
+    """Square root of the reliability of people's order, from random halves of them."""
+    from scipy.stats import rankdata
+
+    x, rng = answers("people", category, "completers").to_numpy(), np.random.default_rng(0)
+    orders = rng.permuted(np.tile(np.arange(len(x)), (splits, 1)), axis=1)
+    halves = np.split(x[orders], [len(x) // 2], axis=1)
+    r = _mean(_row_correlations(*(rankdata(half.mean(axis=1), axis=1) for half in halves)))
+    return float(np.sqrt(max(2 * r / (1 + r), 0)))
+
+
 def _labels(index: pd.Index) -> pd.Categorical:
     return pd.Categorical(_items().loc[index, "label"], categories=NLI_LABELS)
 
 
-def _over_items(a: np.ndarray, b: np.ndarray, draws: int, seed: int) -> dict[str, float]:
-    """Pearson correlation over items, with its interval and its null by random pairings."""
+def _over_items(
+    first: pd.Series, second: pd.Series, draws: int, seed: int, ranks: bool = False
+) -> dict[str, float]:
+    """Correlation over items, with its interval and its null, in both of which twins stay twins."""
+    a, b, pairs = first.to_numpy(float), second.to_numpy(float), _pairs(first.index)
     n, rng = len(a), np.random.default_rng(seed)
     names = ("", "low", "high", "p", "null", "null_low", "null_high")
     found = dict.fromkeys(names, float("nan")) | {"n": n}
     if n < 4 or min(np.ptp(a), np.ptp(b)) < 1e-12:
         return found
     r = found[""] = float(np.corrcoef(a, b)[0, 1])
-    drawn = rng.integers(0, n, (draws, n))
-    again = _row_correlations(a[drawn], b[drawn])
+    # How often each pair was drawn is the weight of its items.
+    codes, units = pd.factorize(pairs)
+    drawn = rng.multinomial(len(units), np.full(len(units), 1 / len(units)), draws)[:, codes]
+    again = _row_correlations(np.tile(a, (draws, 1)), np.tile(b, (draws, 1)), drawn)
     z = np.arctanh(again[np.abs(again) < 1 - 1e-9])  # undefined where one item was drawn alone
     if len(z) > 1 and abs(r) < 1 - 1e-12:
-        reach = 1.959964 * max(z.std(ddof=1), 1 / np.sqrt(n - 3))
+        least = np.sqrt((1 + ranks * r**2 / 2) / (n - 3))
+        reach = 1.959964 * max(z.std(ddof=1), least)
         found["low"], found["high"] = np.tanh(np.arctanh(r) + np.array([-reach, reach]))
-    null = _row_correlations(np.tile(a, (draws, 1)), rng.permuted(np.tile(b, (draws, 1)), axis=1))
+    null = _row_correlations(np.tile(a, (draws, 1)), b[items.block_orders(pairs, draws, seed)])
     found |= _central("null", null)
     found["p"] = items.null_p_value(r, null)
     return found
@@ -1216,23 +1276,30 @@ def _by_labels_alone(difficulties: pd.Series, draws: int, seed: int, people: int
     return _row_correlations(np.tile(difficulties.to_numpy(), (draws, 1)), hard)
 
 
-def _row_correlations(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
-    scale = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    return np.divide((a * b).sum(axis=1), scale, out=np.full(len(a), np.nan), where=scale > 1e-12)
+def _row_correlations(
+    a: np.ndarray, b: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    w = np.ones_like(a) if weights is None else weights.astype(float)
+    w /= w.sum(axis=1, keepdims=True)
+    a = a - (w * a).sum(axis=1, keepdims=True)
+    b = b - (w * b).sum(axis=1, keepdims=True)
+    scale = np.sqrt((w * a**2).sum(axis=1) * (w * b**2).sum(axis=1))
+    out = np.full(len(a), np.nan)
+    return np.divide((w * a * b).sum(axis=1), scale, out=out, where=scale > 1e-12)
 
 
 def _matrix_interval(
     first: pd.DataFrame, second: pd.DataFrame, draws: int, seed: int
 ) -> tuple[float, float]:
-    """95 % interval of the correlation of two matrices' entries, drawing items again."""
+    """95 % interval of the correlation of two matrices' entries, drawing pairs of items again."""
     a, b = first.to_numpy(), second.loc[first.index, first.columns].to_numpy()
     known = (np.isfinite(a).sum(axis=0) > 1) & (np.isfinite(b).sum(axis=0) > 1)
     a, b = a[np.ix_(known, known)], b[np.ix_(known, known)]
-    rng, upper, values = np.random.default_rng(seed), np.triu_indices(len(a), 1), []
+    units = list(_pairs(first.index[known]).groupby(_pairs(first.index[known])).indices.values())
+    rng, values = np.random.default_rng(seed), []
     for _ in range(min(draws, 500)):
-        drawn = rng.integers(0, len(a), len(a))
-        one, two = drawn[upper[0]], drawn[upper[1]]
+        drawn = np.concatenate([units[k] for k in rng.integers(0, len(units), len(units))])
+        one, two = drawn[np.array(np.triu_indices(len(drawn), 1))]
         other = one != two
         values.append(np.corrcoef(a[one[other], two[other]], b[one[other], two[other]])[0, 1])
     low, high = np.quantile(values, [0.025, 0.975])
@@ -1257,12 +1324,11 @@ def _rasch(category: str) -> pd.DataFrame:
     )
 
 
-def _shared(first: pd.Series, second: pd.Series) -> tuple[list[int], list[int]]:
+def _shared(first: pd.Series, second: pd.Series) -> tuple[pd.Series, pd.Series]:
     """Two partitions on the items that both hold (items without variance may have been dropped)."""
-    one = dict(zip(first["items"], first["labels"], strict=True))
-    two = dict(zip(second["items"], second["labels"], strict=True))
-    both = [item for item in one if item in two]
-    return [one[item] for item in both], [two[item] for item in both]
+    one, two = (pd.Series(part["labels"], part["items"]) for part in (first, second))
+    both = [item for item in one.index if item in two.index]
+    return one[both], two[both]
 
 
 def _asked_now(
@@ -1366,7 +1432,8 @@ def _published_answers() -> pd.DataFrame:
 @functools.cache
 def _items() -> pd.DataFrame:
     path = data_dir() / "diagnostic" / "items.csv"
-    return pd.read_csv(path, keep_default_na=False).set_index("item_id")
+    table = pd.read_csv(path, keep_default_na=False).set_index("item_id")
+    return table.assign(pair=table.index // 2)
 
 
 @functools.cache

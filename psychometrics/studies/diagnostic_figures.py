@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 
 from ..figures import GREY, INVERSE, MARKERS, PALETTE, SOURCE
 from .diagnostic import CATEGORIES, REGIMES
@@ -52,8 +53,8 @@ def correlations_with_null(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
 def dif_plot(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """MH delta of every item by category; beyond the dotted lines it may be large.
 
-    Infinite deltas and those beyond 8 are drawn there, one above the other. Class A is of two
-    kinds: small, or not significant however large it is (hollow).
+    Infinite deltas and those beyond 8 are drawn there, one above the other. What is not
+    significant after correction for the false discovery rate is hollow.
 
     Parameters
     ----------
@@ -75,14 +76,15 @@ def dif_plot(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     bins = pd.Series(list(zip(row, (delta / 2).round(), strict=True)))
     many = bins.map(bins.value_counts()).to_numpy()
     place = row + 0.84 * ((bins.groupby(bins).cumcount().to_numpy() + 0.5) / many - 0.5)
+    left = (known["p_fdr"] < 0.05).to_numpy()
     for name, colour in _ETS.items():
-        chosen = (known["ets"] == name).to_numpy() & ~((name == "A") & (np.abs(delta) >= 1))
-        ax.scatter(delta[chosen], place[chosen], s=24, color=colour,
-                   marker=MARKERS["ABC".index(name)],
-                   label="A, below 1" if name == "A" else name)  # fmt: skip
-    unclear = (known["ets"] == "A").to_numpy() & (np.abs(delta) >= 1)
-    ax.scatter(delta[unclear], place[unclear], s=24, facecolor="none", edgecolor=GREY,
-               marker=MARKERS[0], label="A, not significant")  # fmt: skip
+        own = (known["ets"] == name).to_numpy()
+        for chosen, face in ((own & left, colour), (own & ~left, "none")):
+            if chosen.any():
+                ax.scatter(delta[chosen], place[chosen], s=24, facecolor=face, edgecolor=colour,
+                           marker=MARKERS["ABC".index(name)],
+                           label=name + ("" if face == colour else ", not significant"),
+                           )  # fmt: skip
     for x in (-1.5, 1.5):
         ax.axvline(x, color="grey", linewidth=1, linestyle=":")
     ax.axvline(0, color="grey", linewidth=1)
@@ -92,9 +94,9 @@ def dif_plot(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.invert_yaxis()
     ends = ["−8 or\nbeyond", "−6", "−4", "−2", "0", "2", "4", "6", "8 or\nbeyond"]
     ax.set_xticks(range(-8, 9, 2), ends)
-    ax.set(xlabel="Δ of Mantel and Haenszel (below 0: harder for the focal group)",
+    ax.set(xlabel="Δ of Mantel and Haenszel (below 0: harder for models)",
            ylabel="category")  # fmt: skip
-    ax.legend(frameon=False, title="ETS class", loc="lower center", bbox_to_anchor=(0.4, 1), ncol=4)
+    ax.legend(frameon=False, title="ETS class", loc="lower center", bbox_to_anchor=(0.4, 1), ncol=2)
     return ax
 
 
@@ -133,7 +135,7 @@ def subset_lines(curve: pd.DataFrame, ax: Axes | None = None) -> Axes:
 def live_strip(
     models: pd.DataFrame, answers: pd.DataFrame, live: pd.DataFrame, ax: Axes | None = None
 ) -> Axes:
-    """Share of items solved, by training regime: published models in grey, new ones in colour.
+    """Share of items solved, by training regime: published models hollow, new ones filled.
 
     Parameters
     ----------
@@ -158,12 +160,13 @@ def live_strip(
         }
     )
     for shift, (name, (colour, marker)) in zip((-0.16, 0.16), _COLOURS.items(), strict=True):
-        for table, face, size, above in ((published, "#C4CBD3", 20, 1), (live, colour, 34, 2)):
+        for table, face, size, above in ((published, "white", 18, 1), (live, colour, 34, 2)):
             part = table[table["population"] == name]
             place = part.groupby("regime").cumcount().to_numpy()
             x = part["regime"].map(order.index).to_numpy() + shift + 0.05 * (place % 5 - 2) / 2
-            ax.scatter(x, part["share"], color=face, marker=marker, s=size, zorder=above,
-                       edgecolor="white", linewidth=0.4,
+            edge = ("white", 0.4) if above == 2 else (to_rgba(colour, 0.55), 0.9)
+            ax.scatter(x, part["share"], facecolor=face, marker=marker, s=size, zorder=above,
+                       edgecolor=edge[0], linewidth=edge[1],
                        label=f"{_NAMES[name]}, {'published' if above == 1 else 'of this book'}",
                        )  # fmt: skip
     ax.axhline(1 / 3, color="grey", linewidth=1, linestyle=":")
