@@ -176,8 +176,7 @@ def _execute(folder: Path, progress: bool) -> dict[str, float]:
     ]
     seconds = {}
     bar = tqdm(total=len(names), unit="chapter", desc="Executing", disable=not progress)
-    threads = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // AT_ONCE))} | os.environ
-    with ProcessPoolExecutor(AT_ONCE, get_context("spawn"), os.environ.update, (threads,)) as pool:
+    with ProcessPoolExecutor(AT_ONCE, get_context("spawn"), _share_cores) as pool:
         example = pool.submit(_write_example, book_dir() / "_static" / "profile-example.html")
         for part in ([name for name in names if name not in last], last):
             running = [pool.submit(_timed, name, folder / f"{name}.ipynb") for name in part]
@@ -195,6 +194,10 @@ def _execute(folder: Path, progress: bool) -> dict[str, float]:
     return dict(sorted(seconds.items()))
 
 
+def _share_cores() -> None:
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // AT_ONCE)))
+
+
 def _timed(name: str, output: Path) -> tuple[str, float]:
     began = time.perf_counter()
     run_notebook(name, output=output, progress=False)
@@ -203,9 +206,12 @@ def _timed(name: str, output: Path) -> tuple[str, float]:
 
 def _write_example(page: Path) -> None:
     """The page that `psychometrics profile` writes of a model, to look at in the book."""
-    from .reports.profiles import profile
-
-    profile("minilm-both-l6-s1", page, "gad7")
+    ask = ["profile", "minilm-both-l6-s1", "--questionnaires", "gad7", "--output", str(page)]
+    start = "from psychometrics.cli import main; main()"
+    command = [sys.executable, "-c", start, *ask]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    if result.returncode:
+        raise PsychometricsError(result.stderr.strip().splitlines()[-1])
 
 
 AT_ONCE = 2
