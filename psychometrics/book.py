@@ -164,7 +164,7 @@ def _execute(folder: Path, progress: bool) -> dict[str, float]:
     """Execute all chapters into a folder, two at a time; seconds of each.
 
     A chapter computes with one core for much of its time, and two want no more memory than a
-    small machine has. Those that read what other chapters found come after all others.
+    small machine has. Those that read what other chapters found come after all others, in order.
     """
     from tqdm import tqdm
 
@@ -178,7 +178,7 @@ def _execute(folder: Path, progress: bool) -> dict[str, float]:
     bar = tqdm(total=len(names), unit="chapter", desc="Executing", disable=not progress)
     with ProcessPoolExecutor(AT_ONCE, get_context("spawn"), _share_cores) as pool:
         example = pool.submit(_write_example, book_dir() / "_static" / "profile-example.html")
-        for part in ([name for name in names if name not in last], last):
+        for part in ([name for name in names if name not in last], *([name] for name in last)):
             running = [pool.submit(_timed, name, folder / f"{name}.ipynb") for name in part]
             try:
                 for done in as_completed(running):
