@@ -50,6 +50,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         given = item.callspec.params if hasattr(item, "callspec") else {}
         own = {"test_headlines": "chapter", "test_web": "page"}.get(item.path.stem)
         group = given.get(own, item.path.stem)
+        if "text" in given and group == "test_snippets":  # those of a page build on each other
+            group = item.callspec.id.partition(":")[0]
         item.add_marker(pytest.mark.xdist_group(group))
 
 
