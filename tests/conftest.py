@@ -38,6 +38,7 @@ _TOKENIZERS = {
 LONGEST = {"test_headlines", "test_snippets", "test_web", "test_book", "test_profile"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """On several processes a file's tests stay together, but for chapters and pages of the book.
 
@@ -48,10 +49,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.path.stem not in LONGEST)
     for item in items:
         given = item.callspec.params if hasattr(item, "callspec") else {}
-        own = {"test_headlines": "chapter", "test_web": "page"}.get(item.path.stem)
-        group = given.get(own, item.path.stem)
-        if "text" in given and group == "test_snippets":  # those of a page build on each other
-            group = item.callspec.id.partition(":")[0]
+        own = {"test_headlines": "chapter", "test_web": "page", "test_snippets": "page"}
+        group = f"{item.path.stem} {given.get(own.get(item.path.stem), '')}"
         item.add_marker(pytest.mark.xdist_group(group))
 
 

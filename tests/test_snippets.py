@@ -43,8 +43,9 @@ def _snippets() -> list:
             lines = text.replace("\\\n", " ").splitlines() if language == "bash" else [text]
             for line in lines:
                 if line.strip() and not line.startswith("#"):
-                    name = f"{page.relative_to(ROOT)}: {line.strip().splitlines()[-1][:70]}"
-                    found.append(pytest.param(language, line, id=name))
+                    own = str(page.relative_to(ROOT))
+                    name = f"{own}: {line.strip().splitlines()[-1][:70]}"
+                    found.append(pytest.param(own, language, line, id=name))
     return found
 
 
@@ -77,8 +78,8 @@ class _Chat(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, tiny_model):
-    """A folder as a reader of the pages would have it, and the environment of its shell."""
+def place(page, tmp_path_factory, tiny_model):
+    """A folder as a reader of the page would have it, and the environment of its shell."""
     folder = tmp_path_factory.mktemp("reader")
     for name in ("my-model", "my-nli-model"):
         shutil.copytree(tiny_model, folder / name)
@@ -109,8 +110,8 @@ def place(tmp_path_factory, tiny_model):
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("language", "text"), SNIPPETS)
-def test_a_snippet_runs_as_it_is_typed(language, text, place):
+@pytest.mark.parametrize(("page", "language", "text"), SNIPPETS, scope="module")
+def test_a_snippet_runs_as_it_is_typed(page, language, text, place):
     folder, environment = place
     for pattern, reason in CANNOT.items():
         if re.search(pattern, text):
@@ -124,6 +125,6 @@ def test_a_snippet_runs_as_it_is_typed(language, text, place):
 
 
 def test_the_pages_have_snippets_and_every_reason_is_needed():
-    texts = [snippet.values[1] for snippet in SNIPPETS]
+    texts = [snippet.values[2] for snippet in SNIPPETS]
     assert len(texts) > 20
     assert [p for p in CANNOT if not any(re.search(p, text) for text in texts)] == []

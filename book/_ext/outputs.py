@@ -7,6 +7,7 @@ its full size; the data that figures and tables carry (``text/csv``) can be down
 
 import base64
 import colorsys
+import csv
 import hashlib
 import io
 import json
@@ -28,6 +29,7 @@ from sphinx.util.docutils import SphinxDirective
 LOGGER = logging.getLogger(__name__)
 INCH = 96  # pixels of a page
 COLOURS = 256
+CLAIMS = "application/vnd.psychometrics.claims+json"
 SHADED = re.compile(r"(#T_[^{}]+)\{([^{}]*background-color:\s*(#[0-9a-fA-F]{6})[^{}]*)\}")
 
 
@@ -85,11 +87,23 @@ class Outputs(SphinxTransform):
             self.captions[waiting["name"]] = nodes.caption("", "", *paragraph.children)
             waiting.parent.remove(waiting)
         shown = [n for n in self.document.findall(nodes.container) if n.get("nb_element")]
-        for container in [n for n in shown if n["nb_element"] == "cell_code"]:
-            cell = cells[container["cell_index"]]
+        places = {n["cell_index"]: n for n in shown if n["nb_element"] == "cell_code"}
+        for index, container in places.items():
+            cell = cells[index]
             outputs = [o for o in cell.get("outputs", []) if "data" in o]
             self._tables(container, cell, outputs)
             self._figures(container, cell, outputs)
+        self._claims(cells, places)
+
+    def _claims(self, cells, places):
+        """What the scorecard links to: of a cell that is not shown, at the cell before it."""
+        for index, cell in enumerate(cells):
+            names = [n for o in cell.get("outputs", []) for n in o.get("data", {}).get(CLAIMS, {})]
+            if names and index not in places and places:
+                before = [place for place in places if place < index]
+                anchors = "".join(f'<span id="claim-{html_escape(name)}"></span>' for name in names)
+                container = places[max(before, default=min(places))]
+                container.insert(0, nodes.raw("", anchors, format="html"))
 
     def _tables(self, container, cell, outputs):
         about = cell["metadata"].get("table", {})
@@ -119,7 +133,7 @@ class Outputs(SphinxTransform):
                 bundle.replace_self(node)
             else:
                 raw.replace_self(node)
-        if waiting:
+        if waiting and outputs:  # without any, what it shows is not at hand
             self._warn(container, f"the cell has no table for the caption of {about['name']}")
 
     def _figures(self, container, cell, outputs):
@@ -152,7 +166,8 @@ class Outputs(SphinxTransform):
                 figure += nodes.legend("", *links)
 
     def _data_link(self, output, name):
-        text = "".join(output.get("data", {}).get("text/csv", ""))
+        data = output.get("data", {})
+        text = "".join(data.get("text/csv", "")) or table_csv("".join(data.get("text/html", "")))
         if not text:
             return []
         target = self._write(f"data/{self.env.docname}/{name}.csv", text.encode("utf-8"))
@@ -234,6 +249,17 @@ def _in_the_dark(selector, rule, colour):
 def _luminance(colour):
     parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def table_csv(html):
+    """The cells of an HTML table that came without its data."""
+    rows = BeautifulSoup(html, "html.parser").find_all("tr")
+    written = io.StringIO()
+    for row in rows:
+        csv.writer(written).writerow(
+            c.get_text(" ", strip=True) for c in row.find_all(["th", "td"])
+        )
+    return written.getvalue()
 
 
 def small(content):
