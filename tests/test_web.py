@@ -111,6 +111,8 @@ def test_a_page_has_no_serious_finding_of_accessibility_light_dark_or_on_a_phone
     opened.set_viewport_size({"width": 400, "height": 900})
     opened.wait_for_timeout(200)
     assert _findings(opened, code, ("scrollable-region-focusable", "target-size")) == []
+    opened.add_style_tag(content="* { letter-spacing: 0.06em !important }")  # a reader's wider font
+    opened.wait_for_timeout(200)
     assert opened.evaluate("document.documentElement.scrollWidth") <= 402, "the page itself scrolls"
 
 
