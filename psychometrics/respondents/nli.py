@@ -23,6 +23,7 @@ from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..paths import data_dir
 from ._prompting import PromptMode, checked, gathered, token_limit
+from ._unpadded import unpadded
 from .embedded import load_embedded
 from .loading import load_config, load_model, moved, out_of_memory
 from .sources import Source, digest_text, fetched, read_json, recipe_of
@@ -64,6 +65,7 @@ class NLIRespondent:
         self.tokenizer = tokenizer
         self.identity = identity
         self.token_budget = token_budget
+        self._forward_unpadded = unpadded(self.model)
         self.order = self._label_order()
 
     def answer(self, pairs: Iterable[tuple[str, str]], progress: bool = False) -> np.ndarray:
@@ -168,6 +170,8 @@ class NLIRespondent:
     @torch.inference_mode()
     def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
         """Logits of one batch, (n, 3) in the model's own order, float32."""
+        if self._forward_unpadded is not None:
+            return self._forward_unpadded(features)
         inputs = DataCollatorWithPadding(self.tokenizer)(features)
         return self.model(**inputs.to(self.model.device)).logits.float()
 
