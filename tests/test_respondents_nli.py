@@ -103,7 +103,7 @@ def test_the_forward_pass_without_padding_gives_the_models_own_logits(
     config = AutoConfig.for_model(
         architecture, vocab_size=90, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
         intermediate_size=64, num_labels=3, max_position_embeddings=60, hidden_act=activation,
-        initializer_range=0.3, type_vocab_size=2,
+        initializer_range=0.5, type_vocab_size=2,
     )  # fmt: skip
     torch.manual_seed(1)
     model = AutoModelForSequenceClassification.from_config(config).to(getattr(torch, dtype)).eval()
@@ -121,9 +121,10 @@ def test_the_forward_pass_without_padding_gives_the_models_own_logits(
         own = torch.cat(
             [model(**{k: torch.tensor([v]) for k, v in one.items()}).logits for one in features]
         ).float()
+    # All would be much the same if the weights stayed as small as fresh ones are.
     assert np.ptp(own.numpy(), axis=0).max() > 0.2
     away = (forward_of(model)(features) - own).abs().max()
-    assert away < (1e-5 if dtype == "float32" else 0.05)
+    assert away < (1e-5 if dtype == "float32" else 0.1)
 
 
 def test_what_is_no_plain_bert_keeps_its_own_forward_pass(save_tiny_model, tmp_path):
