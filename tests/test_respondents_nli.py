@@ -17,14 +17,24 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)
 
 from psychometrics.exceptions import RespondentError
 from psychometrics.paths import data_dir
 from psychometrics.respondents import identify, load_respondent, sources
 from psychometrics.respondents._unpadded import unpadded as forward_of
 from psychometrics.respondents.loading import resolve_device, resolve_dtype
-from psychometrics.respondents.nli import _labels_from_names, _labels_from_pairs
+from psychometrics.respondents.nli import (
+    _labels_from_names,
+    _labels_from_pairs,
+    _WordsRespondent,
+)
+from psychometrics.respondents.sources import find
 from tests.conftest import ARCHITECTURES, SENTENCES
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -151,6 +161,30 @@ def test_token_budget_changes_the_batches_but_not_the_answers(
     assert all(rows == 1 or rows * width <= budget for rows, width in shapes)
     widths = [width for _, width in shapes]
     assert widths == sorted(widths, reverse=True)
+
+
+@pytest.mark.parametrize("budget", [1, 100, 100_000])
+def test_a_decoder_reads_what_texts_share_once_and_answers_as_to_each_alone(budget):
+    tokenizer = AutoTokenizer.from_pretrained(find("smollm2").folder)
+    config = AutoConfig.for_model(
+        "llama", vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, intermediate_size=64, initializer_range=0.5,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    wording = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
+    identity = {"respondent_id": "tiny", "device": "cpu", "dtype": "float32"}
+    respondent = _WordsRespondent(
+        model, tokenizer, identity, wording, [" yes", " maybe", " no"], budget
+    )
+    words = [tokenizer(word)["input_ids"][0] for word in (" yes", " maybe", " no")]
+    expected = []
+    for premise, hypothesis in PAIRS:
+        text = tokenizer(wording.format(premise=premise, hypothesis=hypothesis))["input_ids"]
+        with torch.no_grad():
+            expected.append(model(torch.tensor([text])).logits[0, -1, words].softmax(-1).numpy())
+    assert np.ptp(expected, axis=0).max() > 0.05
+    assert np.abs(respondent.answer(PAIRS) - expected).max() < 1e-5
 
 
 @settings(max_examples=15, deadline=None)

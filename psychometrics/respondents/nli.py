@@ -110,8 +110,7 @@ class NLIRespondent:
         """Pairs with their answers, shape (n, 3), batch by batch; each pair once."""
         unique = sorted(set(checked(pairs, ("premise", "hypothesis"))))
         encoded = self._encode(unique)
-        # Longest first: memory runs out at once or never, and the bar only gets faster.
-        order = sorted(range(len(unique)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
+        order = self._order(unique, encoded)
         while order:
             batch, logits = self._forward(encoded, order)
             values = logits.softmax(dim=-1).cpu().numpy()[:, self.order]
@@ -122,6 +121,10 @@ class NLIRespondent:
                 )
             order = order[len(batch) :]
             yield [unique[i] for i in batch], values
+
+    def _order(self, pairs: list[Pair], encoded: list[dict]) -> list[int]:
+        """Longest first: memory runs out at once or never, and the bar only gets faster."""
+        return sorted(range(len(pairs)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
 
     def _encode(self, pairs: list[tuple[str, str]]) -> list[dict[str, list[int]]]:
         """Token ids of each pair, unpadded; a pair that is too long is cut, with a warning."""
@@ -235,22 +238,64 @@ class _WordsRespondent(NLIRespondent):
             rows = [row[-options["max_length"] :] for row in rows]
         return [{"input_ids": row} for row in rows]
 
+    def _order(self, pairs: list[Pair], encoded: list[dict]) -> list[int]:
+        """Longest first, those of one premise beside each other: what they share is read once."""
+        longest = {}
+        for (premise, _), one in zip(pairs, encoded, strict=True):
+            longest[premise] = max(longest.get(premise, 0), len(one["input_ids"]))
+        return sorted(range(len(pairs)), key=lambda i: (-longest[pairs[i][0]], *pairs[i]))
+
     @torch.inference_mode()
     def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
         """Logits of the three words after each text, (n, 3), float32."""
-        inputs = self.tokenizer.pad(features, return_tensors="pt").to(self.model.device)
-        places = (inputs["attention_mask"].cumsum(dim=-1) - 1).clamp(min=0)
-        hidden = self.model.base_model(
-            input_ids=inputs["input_ids"],
-            attention_mask=inputs["attention_mask"],
-            position_ids=places,
-            use_cache=False,
-        ).last_hidden_state[:, -1]
+        texts = [one["input_ids"] for one in features]
+        shared, group = _shared_beginnings(texts)
+        begun = self._padded(shared)
+        read = self._read(begun["input_ids"], begun["attention_mask"], use_cache=True)
+        rest = self._padded([text[len(shared[g]) :] for text, g in zip(texts, group, strict=True)])
+        read.past_key_values.batch_select_indices(torch.tensor(group, device=self.model.device))
+        mask = torch.cat([begun["attention_mask"][group], rest["attention_mask"]], dim=1)
+        cache = {"past_key_values": read.past_key_values, "use_cache": True}
+        hidden = self._read(rest["input_ids"], mask, **cache).last_hidden_state[:, -1]
         words = self.model.get_output_embeddings().weight[self.words]
         return hidden.float() @ words.float().T
 
+    def _padded(self, texts: list[list[int]]) -> dict[str, torch.Tensor]:
+        padded = self.tokenizer.pad([{"input_ids": text} for text in texts], return_tensors="pt")
+        return padded.to(self.model.device)
+
+    def _read(self, ids: torch.Tensor, mask: torch.Tensor, **cache):
+        places = (mask.cumsum(dim=-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        return self.model.base_model(
+            input_ids=ids, attention_mask=mask, position_ids=places, **cache
+        )
+
     def _label_order(self) -> list[int]:
         return [0, 1, 2]
+
+
+def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], list[int]]:
+    """What neighbouring texts begin with, and which beginning each text has.
+
+    Texts share one as long as it is at least half of each; no beginning is a whole text.
+
+    Examples
+    --------
+    >>> _shared_beginnings([[1, 2, 3, 4], [1, 2, 3, 5, 6], [7, 8]])
+    ([[1, 2, 3], [7]], [0, 0, 1])
+    """
+    shared, group = [], []
+    for text in texts:
+        if shared:
+            both = zip(shared[-1], text[:-1], strict=False)
+            common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], both))
+            if 2 * common >= max(len(text), len(shared[-1])):
+                shared[-1] = shared[-1][:common]
+                group.append(len(shared) - 1)
+                continue
+        shared.append(text[:-1])
+        group.append(len(shared) - 1)
+    return shared, group
 
 
 def _labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
