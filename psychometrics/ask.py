@@ -15,7 +15,7 @@ from .exceptions import ParameterError, PsychometricsError, RespondentError
 from .population import population
 from .questionnaires import Questionnaire, load_questionnaire
 from .respondents import conditions_of, mode_named
-from .respondents.loading import out_of_memory
+from .respondents.loading import told
 from .respondents.progress import Progress
 
 
@@ -26,6 +26,8 @@ def ask(
     mode: str = "nli",
     dtype: str | None = None,
     progress: bool = True,
+    engine: str = "local",
+    address: str | None = None,
     **conditions: object,
 ) -> pd.DataFrame:
     """Put questionnaires to respondents; answers that are in the store are not asked again.
@@ -50,6 +52,13 @@ def ask(
         machine.
     progress : bool
         Show a progress bar, and a summary at the end.
+    engine : {"local", "ray"}
+        Where models are loaded and asked: here, one after the other, or on the machines of a Ray
+        cluster, as many at once as there is room for; see
+        :mod:`psychometrics.respondents.cluster`. What is returned is the same.
+    address : str, optional
+        Of the Ray cluster, such as ``"10.0.0.1:6379"``; by default the one that is running here,
+        else this machine is made one.
     **conditions
         Of the mode, as its ``CONDITIONS`` lists them.
 
@@ -67,7 +76,8 @@ def ask(
     Raises
     ------
     ParameterError, QuestionnaireError
-        A mode, a condition or a questionnaire is not usable; nobody is asked.
+        A mode, a condition or a questionnaire is not usable, or there is no Ray for ``"ray"``;
+        nobody is asked.
     RespondentError
         No respondent can answer. If some can, the others are told by a warning.
     StoreError
@@ -86,26 +96,39 @@ def ask(
     """
     began = time.perf_counter()
     dtype = None if dtype == "auto" else dtype
+    if engine not in ("local", "ray"):
+        raise ParameterError(f"engine must be 'local' or 'ray', got {engine!r}.")
+    if address is not None and engine != "ray":
+        raise ParameterError("address is a Ray cluster's: give engine='ray' too, or leave it out.")
     given = _loaded(questionnaires)
     module, conditions = mode_named(mode), conditions_of(mode, conditions)
-    failed: dict[str, Exception] = {}
+    failed: dict[str, RespondentError] = {}
     who = _identified(respondents, mode, module, dtype, conditions, failed)
-    parts = []
+    away, parts = {}, []
     bar = Progress(
         desc="asking", unit="answer", disable=not progress, puts=len(who) * len(given), total=0
     )
     with bar:
+        if engine == "ray":
+            from .respondents import cluster
+
+            away = cluster.asked(given, who, store, bar, address, **conditions)
         for identity, respondent, how in who:
+            shown = bar
             try:
-                if hasattr(how, "opened"):
+                if (name := identity["respondent_id"]) in away:
+                    respondent, shown = away[name], Progress(disable=True)
+                elif hasattr(how, "opened"):
                     respondent = how.opened(respondent, identity, **conditions)
                 for questionnaire in given:
-                    answers = how.put(questionnaire, respondent, identity, store, bar, **conditions)
+                    answers = how.put(
+                        questionnaire, respondent, identity, store, shown, **conditions
+                    )
                     parts.append(answers)
             except Exception as error:
                 if isinstance(error, PsychometricsError) and not isinstance(error, RespondentError):
                     raise
-                failed[identity["respondent_id"]] = _told(identity["respondent_id"], error)
+                failed[name] = told(name, error)
     if failed and not parts:
         raise next(iter(failed.values()))
     answers = pd.concat(parts, ignore_index=True)
@@ -114,7 +137,7 @@ def ask(
         "asked": bar.asked,
         "from_store": bar.kept,
         "unanswered": int(unanswered),
-        "failed": {name: _reason(error) for name, error in failed.items()},
+        "failed": {name: " ".join(str(error).split()) for name, error in failed.items()},
         "seconds": round(time.perf_counter() - began, 2),
     }
     answers.attrs = {"summary": summary}
@@ -145,7 +168,7 @@ def _identified(
     module: ModuleType,
     dtype: str | None,
     conditions: dict,
-    failed: dict[str, Exception],
+    failed: dict[str, RespondentError],
 ) -> list[tuple[dict, object, ModuleType]]:
     """Each respondent with its identity and mode; those who cannot be asked go to ``failed``."""
     if isinstance(respondents, str):
@@ -174,22 +197,6 @@ def _identified(
             f"Two respondents are called '{min(repeated)}': keep one, or rename a folder."
         )
     return found
-
-
-def _told(name: str, error: Exception) -> Exception:
-    """What went wrong with a respondent, in a sentence where it has none of its own."""
-    if not out_of_memory(error) or isinstance(error, RespondentError):
-        return error
-    told = RespondentError(
-        f"{name} does not fit into memory: use a smaller model, or dtype='bfloat16'."
-    )
-    told.__cause__ = error
-    return told
-
-
-def _reason(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if isinstance(error, RespondentError) else f"{type(error).__name__}: {text}"
 
 
 def _line(summary: dict) -> str:

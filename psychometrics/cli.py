@@ -189,9 +189,17 @@ def _ask(
     condition: Conditions = None,
     store: Store = None,
     dtype: Dtype = None,
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="Where models are asked: here, or on the machines of a Ray cluster."),
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Of the Ray cluster; else the one that runs here.")
+    ] = None,
 ) -> None:
     """Put questionnaires to respondents and store the answers."""
-    answers = _asked(questionnaires, respondents, mode, condition, store, dtype)
+    where = {"engine": engine, "address": address}
+    answers = _asked(questionnaires, respondents, mode, condition, store, dtype, **where)
     who = answers["respondent_id"].nunique()
     typer.echo(f"{who} respondent(s), {len(answers)} answers in the store")
     _exit(answers)
@@ -565,7 +573,7 @@ def _written(paths: list[Path]) -> None:
     typer.echo(", ".join(map(str, paths)))
 
 
-def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype):
+def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype, **where):
     conditions = pm.book.parse_parameters(condition or [])
     if mode == "simulated":
         if not respondents.isdecimal():
@@ -579,6 +587,7 @@ def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype)
             store=store,
             mode=mode,
             dtype=dtype,
+            **where,
             **conditions,
         )
 

@@ -6,7 +6,7 @@
   model of sentence-transformers.
 - :func:`resolve_device`, :func:`resolve_dtype`, ``DTYPES``: where and how precisely to compute.
 - :func:`quietly` keeps libraries' notes to developers out of a notebook; :func:`out_of_memory`
-  tells a lack of memory from other errors.
+  tells a lack of memory from other errors; :func:`told` puts an error into a sentence.
 
 A source is what :func:`psychometrics.respondents.sources.find` gives, a folder, or a hub id. What
 goes wrong is a :class:`~psychometrics.exceptions.RespondentError` that names the model and the
@@ -270,6 +270,18 @@ def out_of_memory(error: BaseException) -> bool:
         return True
     texts = ("out of memory", "not enough memory", "can't alloc")
     return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
+
+
+def told(name: str, error: Exception) -> RespondentError:
+    """Why a respondent could not answer, in a sentence where there is one."""
+    if isinstance(error, RespondentError):
+        return error
+    said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    if out_of_memory(error):
+        said = f"{name} does not fit into memory: use a smaller model, or dtype='bfloat16'."
+    found = RespondentError(said)
+    found.__cause__ = error
+    return found
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import importlib.util
 import json
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,6 +68,26 @@ class Source:
     folder: Path | None
     base: Source | None = None
     file: Path | None = None
+
+    def parameters(self) -> float:
+        """How many parameters it has, about, by the sizes of its files alone."""
+        if self.base is not None:
+            return self.base.parameters()
+        if self.file is not None:
+            return 2 * self.file.stat().st_size  # packed into four bits each, or more
+        if self.folder is None:
+            return _parameters_on_hub(self.model, self.revision)
+        if self.kind == "embedded":
+            recipe = read_json(self.name, self.folder / "recipe.json")
+            base = SMOLLM2 if recipe.get("base") == SMOLLM2 else Path(base_path())
+            return _find(base).parameters()
+        from safetensors import safe_open
+
+        count = 0
+        for path in _weight_files(self.name, self.folder):
+            with safe_open(path, "np") as file:
+                count += sum(math.prod(file.get_slice(k).get_shape()) for k in file.keys())  # noqa: SIM118
+        return count
 
 
 def base_path() -> str:
@@ -433,6 +454,17 @@ def _hub(model: str) -> Source:
         digest=digest_text(model, commit),
         folder=folder,
     )
+
+
+def _parameters_on_hub(model: str, revision: str) -> float:
+    from huggingface_hub import HfApi
+
+    with _hub_errors(model):
+        info = HfApi().model_info(model, revision=revision, files_metadata=True)
+    if info.safetensors is not None:
+        return info.safetensors.total
+    files = [file for file in info.siblings or [] if file.rfilename.endswith(".safetensors")]
+    return sum(file.size or 0 for file in files) / 2  # if two bytes each
 
 
 def _shown(name: str | Path) -> str:
