@@ -217,7 +217,10 @@ def _line(summary: dict) -> str:
         parts.append(f"{summary['unasked']} left unasked")
     if tokens := summary.get("tokens"):
         about = "about " if tokens["estimated"] else ""
-        parts += [f"{about}{tokens['prompt']:,} tokens sent", f"{tokens['completion']:,} received"]
+        sent = f"{about}{tokens['prompt']:,} tokens sent"
+        if "requests" in summary:
+            sent = f"{summary['requests']} requests to be sent, of {sent.removesuffix(' sent')}"
+        parts += [sent, f"{about}{tokens['completion']:,} received"]
     if "cost" in summary:
         parts.append(f"for {summary['cost']:.4g}")
     return ", ".join(parts) + f", in {summary['seconds']:.1f} s."

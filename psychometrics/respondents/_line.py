@@ -21,7 +21,6 @@ from ..exceptions import RespondentError
 from ..store import Kept, key_of
 
 if TYPE_CHECKING:
-    from .chat import Endpoint
     from .progress import Progress
 
 OBEYED = 300.0
@@ -114,9 +113,9 @@ class Replies:
 
 
 class Pace:
-    """When the next request may begin, by what the user, the endpoint and its refusals say."""
+    """When the next request may begin, by what an Endpoint, its headers and its refusals say."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: object) -> None:
         # A little slower than is allowed, as requests do not arrive as evenly as they are sent.
         self.gap = 61.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
         self.tokens = endpoint.tokens_per_minute
@@ -178,7 +177,7 @@ class Pace:
 
 
 @functools.lru_cache(maxsize=64)
-def pace_of(endpoint: Endpoint) -> Pace:
+def pace_of(endpoint: object) -> Pace:
     """The pace of an endpoint, which goes on from one questionnaire, model and call to the next."""
     return Pace(endpoint)
 
@@ -189,9 +188,17 @@ class Line:
     The requests are sent with httpx2 itself and not with the openai client, which reads a reply to
     its end however long it is, follows redirects, takes no total time-out, and obeys a
     ``Retry-After`` by the request that got it alone.
+
+    Parameters
+    ----------
+    endpoint : psychometrics.respondents.chat.Endpoint
+    identity : dict
+    settings : dict
+        What each request says beside its messages.
+    bar : Progress
     """
 
-    def __init__(self, endpoint: Endpoint, identity: dict, settings: dict, bar: Progress) -> None:
+    def __init__(self, endpoint: object, identity: dict, settings: dict, bar: Progress) -> None:
         import httpx2
 
         self.endpoint, self.identity, self.settings = endpoint, identity, settings
