@@ -10,7 +10,7 @@ from .exceptions import ParameterError
 from .questionnaires import Questionnaire
 
 STATUSES = ("ok", "refused", "out_of_range", "missing", "ambiguous", "unreadable", "no_reply",
-            "cut_off")  # fmt: skip
+            "cut_off", "unasked")  # fmt: skip
 """What became of a question; only ``ok`` has a value."""
 COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", "status")
 """Of every table of answers; what is particular to a way of asking comes after them."""

@@ -71,7 +71,9 @@ def ask(
         per item and run: ``respondent_id, questionnaire, mode, run, item_id, value, status``.
         Then the mode's conditions. ``attrs["summary"]`` says how many answers were ``asked``, came
         ``from_store`` and are ``unanswered`` (their status is not ``ok``), who ``failed`` and why,
-        and the ``seconds`` it took.
+        and the ``seconds`` it took; of endpoints the ``tokens`` of the replies that came in this
+        call, their ``cost`` where prices were given, and how many are ``unasked`` as it would have
+        been exceeded.
 
     Raises
     ------
@@ -120,6 +122,12 @@ def ask(
                     respondent, shown = away[name], Progress(disable=True)
                 elif hasattr(how, "opened"):
                     respondent = how.opened(respondent, identity, **conditions)
+                if hasattr(how, "put_all"):
+                    for answers in how.put_all(
+                        given, respondent, identity, store, bar, **conditions
+                    ):
+                        parts.append(answers)
+                    continue
                 for questionnaire in given:
                     answers = how.put(
                         questionnaire, respondent, identity, store, shown, **conditions
@@ -132,7 +140,9 @@ def ask(
     if failed and not parts:
         raise next(iter(failed.values()))
     answers = pd.concat(parts, ignore_index=True)
-    unanswered = (answers["status"] != "ok").sum() if "status" in answers else 0
+    unanswered = 0
+    if "status" in answers:
+        unanswered = (~answers["status"].isin(["ok", "unasked"])).sum()
     summary = {
         "asked": bar.asked,
         "from_store": bar.kept,
@@ -140,6 +150,10 @@ def ask(
         "failed": {name: " ".join(str(error).split()) for name, error in failed.items()},
         "seconds": round(time.perf_counter() - began, 2),
     }
+    if bar.unasked:
+        summary["unasked"] = bar.unasked
+    if bar.spent.replies:
+        summary |= bar.spent.summary()
     answers.attrs = {"summary": summary}
     for name, reason in summary["failed"].items():
         warnings.warn(f"{name} was not asked to the end: {reason}", stacklevel=2)
@@ -206,4 +220,14 @@ def _line(summary: dict) -> str:
         f"{summary['unanswered']} refused or unreadable",
         f"{len(summary['failed'])} failed",
     ]
+    if "unasked" in summary:
+        parts.append(f"{summary['unasked']} left unasked")
+    if tokens := summary.get("tokens"):
+        about = "about " if tokens["estimated"] else ""
+        sent = f"{about}{tokens['prompt']:,} tokens sent"
+        if "requests" in summary:
+            sent = f"{summary['requests']} requests to be sent, of {sent.removesuffix(' sent')}"
+        parts += [sent, f"{about}{tokens['completion']:,} received"]
+    if "cost" in summary:
+        parts.append(f"for {summary['cost']:.4g}")
     return ", ".join(parts) + f", in {summary['seconds']:.1f} s."

@@ -196,12 +196,51 @@ def _ask(
     address: Annotated[
         str | None, typer.Option(help="Of the Ray cluster; else the one that runs here.")
     ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(help="Of an endpoint: most requests at once; 4.")
+    ] = None,
+    requests_per_minute: Annotated[
+        float | None, typer.Option(help="Of an endpoint: most requests begun.")
+    ] = None,
+    tokens_per_minute: Annotated[
+        float | None, typer.Option(help="Of an endpoint: most tokens sent and received.")
+    ] = None,
+    price_in: Annotated[
+        float | None, typer.Option(help="Of a million tokens sent, in any currency.")
+    ] = None,
+    price_out: Annotated[float | None, typer.Option(help="Of a million tokens received.")] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(help="Leave unasked what might exceed it; needs both prices, -c max_tokens."),
+    ] = None,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="By the endpoint's batch API: cheaper, within a day.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Send nothing; say how many requests and tokens.")
+    ] = False,
 ) -> None:
     """Put questionnaires to respondents and store the answers."""
-    where = {"engine": engine, "address": address}
-    answers = _asked(questionnaires, respondents, mode, condition, store, dtype, **where)
-    who = answers["respondent_id"].nunique()
-    typer.echo(f"{who} respondent(s), {len(answers)} answers in the store")
+    place = {
+        "concurrency": concurrency,
+        "requests_per_minute": requests_per_minute,
+        "tokens_per_minute": tokens_per_minute,
+        "price_in": price_in,
+        "price_out": price_out,
+        "max_cost": max_cost,
+        "batch": batch or None,
+        "dry_run": dry_run or None,
+    }
+    place = {name: value for name, value in place.items() if value is not None}
+    if place and mode != "chat":
+        option = next(iter(place)).replace("_", "-")
+        raise ParameterError(f"--{option} is for an endpoint: add --mode chat, or leave it out.")
+    more = {"endpoint": pm.respondents.chat.Endpoint(**place)} if place else {}
+    more |= {"engine": engine, "address": address}
+    answers = _asked(questionnaires, respondents, mode, condition, store, dtype, **more)
+    who, there = answers["respondent_id"].nunique(), len(answers)
+    there -= answers.attrs["summary"].get("unasked", 0)
+    typer.echo(f"{who} respondent(s), {there} answers in the store")
     _exit(answers)
 
 
@@ -573,7 +612,7 @@ def _written(paths: list[Path]) -> None:
     typer.echo(", ".join(map(str, paths)))
 
 
-def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype, **where):
+def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype, **more):
     conditions = pm.book.parse_parameters(condition or [])
     if mode == "simulated":
         if not respondents.isdecimal():
@@ -587,7 +626,7 @@ def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype,
             store=store,
             mode=mode,
             dtype=dtype,
-            **where,
+            **more,
             **conditions,
         )
 

@@ -24,7 +24,7 @@ from psychometrics.ask import ask
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.messages import messages
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.respondents import chat
+from psychometrics.respondents import _line
 from psychometrics.respondents.chat import CONDITIONS, Endpoint, batches
 from psychometrics.respondents.endpoint import REFUSAL, simulated_endpoint
 from psychometrics.respondents.simulated import draw_traits
@@ -243,7 +243,7 @@ def test_a_dead_endpoint_ends_in_one_sentence_with_its_address_even_for_one_requ
 
 @pytest.mark.parametrize("after", ["inf", "1e9", "9" * 400])
 def test_an_endless_retry_after_is_bounded_and_said(tmp_path, after, monkeypatch):
-    monkeypatch.setattr(chat, "OBEYED", 0.3)
+    monkeypatch.setattr(_line, "OBEYED", 0.3)
     times = []
 
     def busy(connection, _request):
@@ -289,7 +289,7 @@ def test_a_refusal_that_echoes_the_key_does_not_print_it(tmp_path):
 
 
 def test_a_reply_without_end_is_cut_off(tmp_path, monkeypatch):
-    monkeypatch.setattr(chat, "LARGEST_REPLY", 2**16)
+    monkeypatch.setattr(_line, "LARGEST_REPLY", 2**16)
     sent = []
 
     def pour(connection, _request):

@@ -31,17 +31,12 @@ it hardly ever does.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import json
+import dataclasses
 import math
 import os
-import threading
-import time
-import warnings
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,20 +73,14 @@ CONDITIONS = {
     "constrained": False,
     "endpoint": None,
 }
-OBEYED = 300.0
-"""Most seconds that a ``Retry-After`` is obeyed for; a longer one is said, and tried again then."""
-PATIENCE = 600.0
-"""Seconds after which a request that has had no reply is not begun again."""
-GIVE_UP_AFTER = 3
-"""Requests without a reply, one after the other, after which a run stops."""
-LARGEST_REPLY = 4 * 2**20
-GRACE = 1.0
-"""Seconds that replies on their way are waited for when a run is stopped, and kept."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where chat models are, and how fast they may be asked.
+    """Where chat models are, how fast they may be asked, and for how much.
+
+    Nothing of this is part of an answer's key: a question that was answered is not asked again
+    when it would be sent in another way.
 
     Parameters
     ----------
@@ -100,22 +89,36 @@ class Endpoint:
     timeout : float
         Seconds that a whole reply may take.
     concurrency : int
-        Most requests at the same time.
-    requests_per_minute : float, optional
-        Most requests begun in a minute.
+        Most requests at the same time, over all questionnaires of a model; some hundreds are fine.
+    requests_per_minute, tokens_per_minute : float, optional
+        Most requests begun, and most tokens of them and their replies, in a minute.
     retries : int
         How often a request is sent again that had no reply (no connection, a time-out, status
-        408, 409, 429 or 5xx, a reply that cannot be read).
+        408, 409 or 5xx, a reply that cannot be read). One that came too soon (429) is sent again
+        for as long as the endpoint replies to others, and all are sent more slowly.
     pause : float
         First pause before that, in seconds; it doubles each time, up to a minute. A
-        ``Retry-After`` is obeyed by all requests.
+        ``Retry-After``, and what ``x-ratelimit`` headers say is used up, is obeyed by all requests.
     name : str
         Put before the models' names, where another endpoint has a model of the same name.
+    price_in, price_out : float, optional
+        Of a million tokens of requests, cached or not, and of replies, in any currency.
+    max_cost : float, optional
+        The budget of one call of ``ask``, whatever calls before have cost: a request is sent only
+        if it fits beside what was spent and what those on their way may cost at most, which needs
+        ``max_tokens``. What does not fit has the status ``unasked``, and is asked in the next call.
+    batch : bool
+        Send the requests as files (``/files`` and ``/batches``), which some endpoints have for
+        half the price and within a day. A run that was stopped finds its batches again.
+    dry_run : bool
+        Send nothing: what is not in the store is ``unasked``, and the summary says how many
+        requests that would be, and about how many tokens.
 
     Raises
     ------
     ParameterError
-        The address is none, the key cannot be sent, or a number is impossible.
+        The address is none, the key cannot be sent, a number is impossible, or a budget has no
+        prices.
 
     Examples
     --------
@@ -131,15 +134,32 @@ class Endpoint:
     retries: int = 5
     pause: float = 1.0
     name: str = ""
+    tokens_per_minute: float | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+    max_cost: float | None = None
+    batch: bool = False
+    dry_run: bool = False
 
     def __post_init__(self) -> None:
         import httpx2
 
         check_numbers(concurrency=self.concurrency, retries=self.retries)
-        for name, least in {"timeout": 0, "requests_per_minute": 0, "pause": -1}.items():
+        for name in ("timeout", "requests_per_minute", "tokens_per_minute"):
             value = getattr(self, name)
-            if value is not None and not (_is_number(value) and value > least):
+            if value is not None and not (_is_number(value) and value > 0):
                 raise ParameterError(f"{name} must be a positive number, got {value!r}.")
+        for name in ("pause", "price_in", "price_out", "max_cost"):
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value) and 0 <= value < math.inf):
+                raise ParameterError(f"{name} must be a number from 0, got {value!r}.")
+        for name in ("batch", "dry_run"):
+            if not isinstance(getattr(self, name), bool):
+                raise ParameterError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        if self.max_cost is not None and (self.price_in is None or self.price_out is None):
+            raise ParameterError(
+                "max_cost needs price_in and price_out, the prices of a million tokens."
+            )
         if self.base_url is not None:
             try:
                 url = httpx2.URL(self.base_url)
@@ -174,8 +194,7 @@ class Endpoint:
                 "environment."
             )
         url = (url or "https://api.openai.com/v1").rstrip("/")
-        rest = {"timeout", "concurrency", "requests_per_minute", "retries", "pause", "name"}
-        return Endpoint(url, key, **{name: getattr(self, name) for name in rest})
+        return dataclasses.replace(self, base_url=url, api_key=key)
 
 
 def identify(respondent: str, dtype: str | None = None, **conditions: object) -> dict:
@@ -246,19 +265,20 @@ def opened(respondent: str | Path, identity: dict, **_: object) -> object:
     return LocalModel(respondent, identity["dtype"])
 
 
-def put(
-    questionnaire: Questionnaire,
+def put_all(
+    questionnaires: Iterable[Questionnaire],
     respondent: str | Path | LocalModel,
     identity: dict,
     store: str | Path | None,
     bar: Progress,
     **conditions: object,
-) -> pd.DataFrame:
-    """Put a questionnaire to a chat model, here or behind an OpenAI-compatible endpoint.
+) -> Iterator[pd.DataFrame]:
+    """Put questionnaires to a chat model, here or behind an OpenAI-compatible endpoint.
 
     Parameters
     ----------
-    questionnaire : Questionnaire
+    questionnaires : iterable of Questionnaire
+        An endpoint gets the requests of all together.
     respondent, identity
         As :func:`opened` gives it, and what :func:`identify` gave.
     store : str or Path, optional
@@ -268,14 +288,15 @@ def put(
     **conditions
         Of ``CONDITIONS``.
 
-    Returns
-    -------
+    Yields
+    ------
     DataFrame
-        ``respondent_id, questionnaire, mode, run, item_id, value, status``, then ``position`` (in
-        the run's order, from 1), ``options`` (the order of the options shown), ``attempts``,
-        ``raw`` (the last reply about the item) and the conditions. Statuses are those of
-        :func:`psychometrics.messages.parse_reply`, ``no_reply`` where none came, and ``cut_off``
-        where a reply reached ``max_tokens`` before the statement was answered.
+        Of each questionnaire ``respondent_id, questionnaire, mode, run, item_id, value, status``,
+        then ``position`` (in the run's order, from 1), ``options`` (the order of the options
+        shown), ``attempts``, ``raw`` (the last reply about the item) and the conditions. Statuses
+        are those of :func:`psychometrics.messages.parse_reply`, ``no_reply`` where none came,
+        ``unasked`` where the budget did not allow it, and ``cut_off`` where a reply reached
+        ``max_tokens`` before the statement was answered.
 
     Raises
     ------
@@ -283,7 +304,8 @@ def put(
         A condition is impossible.
     RespondentError
         The endpoint refuses the key, the model or the request, or does not answer at all; or the
-        model here has no chat template. What was answered before is kept.
+        model here has no chat template. What was answered before is kept, and the questionnaires
+        that were answered by then are there.
     StoreError
         Replies cannot be written or read.
 
@@ -293,43 +315,97 @@ def put(
     """
     how = _checked(**(CONDITIONS | conditions))
     endpoint = how.pop("endpoint") or Endpoint()
-    plan = batches(questionnaire, how)
+    name, here = identity["respondent_id"], identity["source"] != "endpoint"
     look = how["role"], how["wording"], how["think"], how["labels"]
-    messages(questionnaire, questionnaire.items[:1], *look)  # refuse before asking
+    asked = []
+    for questionnaire in questionnaires:
+        plan = batches(questionnaire, how)
+        messages(questionnaire, questionnaire.items[:1], *look)  # refuse before asking
+        # Runs that differ in nothing but their number of runs would send the same requests.
+        same = {key: value for key, value in how.items() if key != "runs"}
+        text = questionnaire.model_dump_json()
+        same = key_of(str(store), identity["fingerprint"], text, repr(same))
+        asked.append((questionnaire, plan, same))
+
+    def kept_of(questionnaire: Questionnaire) -> Kept:
+        return open_kept(store, "chat", questionnaire.id, name, {**identity, **how})
+
+    if here:
+        from ._local_chat import rows_of
+
+        for questionnaire, plan, same in asked:
+            bar.expect(sum(len(batch["items"]) for batch in plan))
+            with _alone(same, bar), kept_of(questionnaire) as kept:
+                talks = [(b, conversation(questionnaire, b, name, "chat", how)) for b in plan]
+                rows = rows_of(talks, questionnaire, respondent, identity, kept, how, bar)
+            yield in_order(rows, questionnaire, how)
+        return
+    with contextlib.ExitStack() as stack:
+        for same in sorted(same for _, _, same in asked):  # in one order, or two runs would block
+            stack.enter_context(_alone(same, bar))
+        kept = {q.id: stack.enter_context(kept_of(q)) for q, _, _ in asked}
+        for _, plan, _ in asked:
+            bar.expect(sum(len(batch["items"]) for batch in plan))
+        rows = {questionnaire.id: [] for questionnaire, _, _ in asked}
+        plans = [(q, plan) for q, plan, _ in asked]
+        try:
+            _ask_endpoint(plans, endpoint.resolved(), identity, store, kept, rows, bar, how)
+        except RespondentError:
+            for questionnaire, plan in plans:
+                own, whole = rows[questionnaire.id], sum(len(batch["items"]) for batch in plan)
+                if len(own) == whole and any(row["raw"] is not None for row in own):
+                    yield in_order(own, questionnaire, how)
+            raise
+    for questionnaire, _ in plans:
+        yield in_order(rows[questionnaire.id], questionnaire, how)
+
+
+def _ask_endpoint(
+    plans: list[tuple[Questionnaire, list[dict]]],
+    endpoint: Endpoint,
+    identity: dict,
+    store: str | Path | None,
+    kept: dict[str, Kept],
+    rows: dict[str, list[dict]],
+    bar: Progress,
+    how: dict,
+) -> None:
+    """Hold all conversations with an endpoint; what comes of them goes into ``rows``."""
+    from ._batch import Batches
+    from ._line import Line, Replies, run
+
+    name = identity["respondent_id"]
     settings = {"model": identity["model"]}
     settings |= {n: how[n] for n in ("temperature", "max_tokens") if how[n] is not None}
-    name = identity["respondent_id"]
-    if identity["source"] != "endpoint":
-        from ._local_chat import rows_of
-    bar.expect(sum(len(batch["items"]) for batch in plan))
-    # Runs that differ in nothing but their number of runs would send the same requests.
-    same = {key: value for key, value in how.items() if key != "runs"}
-    same = key_of(str(store), identity["fingerprint"], questionnaire.model_dump_json(), repr(same))
-    with (
-        _alone(same, bar),
-        open_kept(store, "chat", questionnaire.id, name, {**identity, **how}) as kept,
-    ):
-        if identity["source"] != "endpoint":
-            talks = [(b, conversation(questionnaire, b, name, "chat", how)) for b in plan]
-            rows = rows_of(talks, questionnaire, respondent, identity, kept, how, bar)
-            return in_order(rows, questionnaire, how)
-        line = _Line(endpoint.resolved(), kept, identity, settings)
 
-        async def answered(batch: dict) -> list[dict]:
+    async def whole() -> None:
+        line = Line(endpoint, identity, settings, bar)
+        replies = {own: Replies(what) for own, what in kept.items()}
+
+        async def answered(questionnaire: Questionnaire, batch: dict) -> None:
             talk = conversation(questionnaire, batch, name, "chat", how)
-            async with line.room:
-                asked, sent = next(talk), False
-                while True:
-                    reply = await line.ask(*asked)
-                    sent |= asked[1].get("sent", False)
-                    try:
-                        asked = talk.send(reply)
-                    except StopIteration as end:
-                        (bar.update if sent else bar.found)(len(batch["items"]))
-                        return end.value
+            asked, sent = next(talk), False
+            while True:
+                reply = await line.ask(replies[questionnaire.id], *asked)
+                sent |= asked[1].get("sent", False)
+                try:
+                    asked = talk.send(reply)
+                except StopIteration as end:
+                    left = sum(row["status"] == "unasked" for row in end.value)
+                    bar.left_out(left)
+                    (bar.update if sent else bar.found)(len(end.value) - left)
+                    rows[questionnaire.id] += end.value
+                    return
 
-        rows = _run(line.all(answered, plan))
-    return in_order(rows, questionnaire, how)
+        jobs = [(questionnaire, batch) for questionnaire, plan in plans for batch in plan]
+        if endpoint.batch and not endpoint.dry_run:
+            with open_kept(store, "chat-batches", "sent", name, identity) as log:
+                line.batches = Batches(line, log)
+                await line.all(answered, jobs)
+        else:
+            await line.all(answered, jobs)
+
+    run(whole())
 
 
 def conversation(
@@ -358,7 +434,8 @@ def conversation(
     messages, about : list of dict, dict
         What to send, and what it is about (``run, attempt, items``, and ``response_format`` where
         the reply has a schema); is to be sent the reply, or None where there is none. Where ``cut``
-        has been set in the latter, the reply was cut off. Returns one row per item.
+        has been set in the latter, the reply was cut off, and where ``unasked`` has, it was not
+        asked for. Returns one row per item.
     """
     left = batch["items"]
     results = {}
@@ -374,7 +451,7 @@ def conversation(
             )
         reply = yield messages(questionnaire, items, *look), about
         if reply is None:
-            read = [("no_reply", None)] * len(items)
+            read = [("unasked" if about.get("unasked") else "no_reply", None)] * len(items)
         else:
             text = caesar(reply, -how["cipher"]) if how["cipher"] else reply
             read = parse(text, questionnaire, items, how["labels"], orders)
@@ -494,6 +571,10 @@ def _checked(**how: object) -> dict:
         raise ParameterError("Constrained replies are lines alone: leave think and reply out.")
     if how["endpoint"] is not None and not isinstance(how["endpoint"], Endpoint):
         raise ParameterError(f"endpoint must be an Endpoint, got {how['endpoint']!r}.")
+    if how["endpoint"] and how["endpoint"].max_cost is not None and how["max_tokens"] is None:
+        raise ParameterError(
+            "max_cost needs max_tokens, the most that a reply may have: else a reply has no bound."
+        )
     return how
 
 
@@ -537,258 +618,3 @@ def _alone(key: str, bar: Progress) -> Iterator[None]:
     with lock, contextlib.ExitStack() as stack:
         stack.callback(lock.release)
         yield
-
-
-def _run(work: Coroutine) -> list[dict]:
-    """Run a coroutine in a thread: a notebook has a loop already, and a key press is heard here."""
-    loop, ended = asyncio.new_event_loop(), threading.Event()
-
-    async def whole() -> list[dict]:
-        try:
-            return await work
-        finally:
-            ended.set()
-
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    future = asyncio.run_coroutine_threadsafe(whole(), loop)
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        ended.wait(2 * GRACE)
-        raise
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(GRACE)
-        if not thread.is_alive():
-            loop.close()
-
-
-class _Line:
-    """Sends requests: retries, pauses that all requests keep, and the store.
-
-    The requests are sent with httpx2 itself and not with the openai client, which reads a reply to
-    its end however long it is, follows redirects, takes no total time-out, and obeys a
-    ``Retry-After`` by the request that got it alone.
-    """
-
-    def __init__(self, endpoint: Endpoint, kept: Kept, identity: dict, settings: dict) -> None:
-        import httpx2
-
-        self.endpoint, self.kept, self.identity, self.settings = endpoint, kept, identity, settings
-        self.known = dict(kept.rows["reply"]) if len(kept) else {}
-        ended = dict(kept.rows["finish_reason"]) if len(kept) else {}
-        self.cut = {key for key, reason in ended.items() if reason == "length"}
-        self.room = asyncio.Semaphore(endpoint.concurrency)
-        self.http = httpx2.AsyncClient(follow_redirects=False, timeout=endpoint.timeout)
-        self.headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        if endpoint.api_key:
-            self.headers["Authorization"] = f"Bearer {endpoint.api_key}"
-        self.gap = 60.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
-        self.free_at = 0.0
-        self.stopped = False
-        self.replies = self.failures = 0
-        self.last = ""
-
-    async def all(self, answered: Callable, plan: list[dict]) -> list[dict]:
-        """The rows of all batches; an error ends the run, after what is on its way is kept."""
-        rows: list[dict] = []
-        tasks = [asyncio.ensure_future(answered(batch)) for batch in plan]
-        try:
-            for done in asyncio.as_completed(tasks):
-                rows += await done
-            if self.failures and not self.replies:
-                raise self._dead()
-            return rows
-        finally:
-            self.stopped = True
-            if left := [task for task in tasks if not task.done()]:
-                await asyncio.wait(left, timeout=GRACE)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await self.http.aclose()
-
-    async def ask(self, prompt: list[dict], about: dict) -> str | None:
-        """The reply, from the store if it is there; None if none came after all retries."""
-        import tenacity as t
-
-        request = {**self.settings, "messages": prompt}
-        if "response_format" in about:
-            request["response_format"] = about["response_format"]
-        text = json.dumps(request, sort_keys=True)
-        run = str(about["run"]), str(about["attempt"])
-        key = key_of(self.identity["fingerprint"], text, *run)
-        about["cut"] = key in self.cut
-        if key in self.known:
-            return self.known[key]
-        about["sent"] = True
-        again = t.AsyncRetrying(
-            retry=t.retry_if_exception_type(_NoReply),
-            stop=t.stop_after_attempt(self.endpoint.retries + 1) | t.stop_after_delay(PATIENCE),
-            wait=self._pause,
-            reraise=True,
-        )
-        began = time.perf_counter()
-        try:
-            found = await again(self._send, text)
-        except _NoReply as error:
-            self.failures += 1
-            self.last = str(error)
-            if self.failures < GIVE_UP_AFTER:
-                return None
-            self.stopped = True
-            raise self._dead() from error
-        except RespondentError:
-            self.stopped = True  # at once, or the next request would be begun
-            raise
-        row = {"run": about["run"], "attempt": about["attempt"]}
-        row |= {"items": " ".join(about["items"]), "request": text, **found}
-        index = pd.Index([key], name="key")
-        self.kept.add(pd.DataFrame([row], index=index), seconds=time.perf_counter() - began)
-        self.known[key] = found["reply"]
-        about["cut"] = found["finish_reason"] == "length"
-        self.failures, self.replies = 0, self.replies + 1
-        return found["reply"]
-
-    async def _send(self, text: str) -> dict:
-        import httpx2
-
-        while (left := self.free_at - time.monotonic()) > 0:
-            await asyncio.sleep(left)
-        if self.stopped:
-            raise asyncio.CancelledError
-        self.free_at = time.monotonic() + self.gap
-        url, body = f"{self.endpoint.base_url}/chat/completions", bytearray()
-        try:
-            async with (
-                asyncio.timeout(self.endpoint.timeout),
-                self.http.stream("POST", url, content=text, headers=self.headers) as response,
-            ):
-                async for part in response.aiter_raw():
-                    body += part
-                    if len(body) > LARGEST_REPLY:
-                        raise _NoReply(f"a reply of more than {LARGEST_REPLY:,} bytes")
-        except TimeoutError as error:
-            raise _NoReply(f"no whole reply in {self.endpoint.timeout:g} s") from error
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
-            raise _NoReply(f"{type(error).__name__} {error}".strip()) from error
-        try:
-            content = json.loads(body)
-        except (ValueError, RecursionError):
-            content = None
-        status = response.status_code
-        if status in (408, 409, 429) or status >= 500:
-            said = content.get("error") if isinstance(content, dict) else None
-            if not (isinstance(said, dict) and said.get("code") == "insufficient_quota"):
-                after = _retry_after(response.headers)
-                self._hold(after)
-                raise _NoReply(f"status {status}", after)
-        if not response.is_success:
-            raise RespondentError(self._refusal(response, content, body))
-        found = _reply_of(content)
-        if found is None:
-            raise _NoReply(f"unreadable reply: {self._scrubbed(body)}")
-        return found
-
-    def _pause(self, state: object) -> float:
-        """Seconds until the next attempt, where the server did not say them."""
-        if state.outcome.exception().after is not None:
-            return 0.0
-        grown = self.endpoint.pause * 2 ** min(state.attempt_number - 1, 10)
-        return min(grown, 60.0) * np.random.default_rng().uniform(0.75, 1.25)
-
-    def _hold(self, after: float | None) -> None:
-        """Begin no request for the seconds that the server asks for."""
-        if after is None:
-            return
-        if after > OBEYED:
-            warnings.warn(
-                f"{self._where()} asks to wait {after:g} s: it is asked again in {OBEYED:g} s.",
-                stacklevel=2,
-            )
-        self.free_at = max(self.free_at, time.monotonic() + min(after, OBEYED))
-
-    def _where(self) -> str:
-        import httpx2
-
-        url = httpx2.URL(self.endpoint.base_url)
-        return f"{self.identity['respondent_id']} at {url.copy_with(userinfo=b'')}"
-
-    def _dead(self) -> RespondentError:
-        return RespondentError(
-            f"{self._where()} gave no reply to {self.failures} requests in a row, up to "
-            f"{self.endpoint.retries + 1} times each (the last: {self.last}): see that it runs and "
-            "that OPENAI_BASE_URL is its address, and run again to go on from there."
-        )
-
-    def _refusal(self, response: object, content: object, body: bytes) -> str:
-        said = content.get("error", content) if isinstance(content, dict) else None
-        said = said.get("message") if isinstance(said, dict) else said
-        why = self._scrubbed(said if isinstance(said, str) else bytes(body))
-        if response.is_redirect:
-            why = self._scrubbed(
-                f"it sends elsewhere ({response.headers.get('location', 'nowhere')}), where "
-                "prompts and key do not follow; name that address if you trust it"
-            )
-        return f"{self._where()} refuses the request with status {response.status_code}: {why}"
-
-    def _scrubbed(self, text: str | bytes) -> str:
-        """The beginning of what the server said, without the key."""
-        text = text.decode("utf-8", "replace") if not isinstance(text, str) else text
-        if self.endpoint.api_key:
-            text = text.replace(self.endpoint.api_key, "…")
-        return _valid(" ".join(text.split()))[:200]
-
-
-class _NoReply(Exception):
-    """A request had no reply and may be sent again; ``after`` so many seconds, if it was said."""
-
-    def __init__(self, why: str, after: float | None = None) -> None:
-        super().__init__(why)
-        self.after = after
-
-
-def _reply_of(content: object) -> dict | None:
-    """Text, finish reason and usage of a completion; None if it is none."""
-    try:
-        choice = content["choices"][0]
-        message = choice["message"]
-        said = message.get("content")
-    except (LookupError, TypeError, AttributeError):
-        return None
-    if said is None:
-        said = message.get("refusal") or ""
-    if isinstance(said, list):  # of parts
-        parts = [part.get("text", "") if isinstance(part, dict) else part for part in said]
-        said = "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
-    text = said if isinstance(said, str) else json.dumps(said)
-    reason, usage = choice.get("finish_reason"), content.get("usage")
-    return {
-        "reply": _valid(text),
-        "finish_reason": None if reason is None else _valid(str(reason)),
-        "usage": None if usage is None else json.dumps(usage),
-    }
-
-
-def _valid(text: str) -> str:
-    """Text that can be written: a lone surrogate becomes the sign for what cannot be read."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _retry_after(headers: object) -> float | None:
-    """Seconds that the server asks to wait: a number, or a date."""
-    try:
-        if (value := headers.get("retry-after-ms")) is not None:
-            seconds = float(value) / 1000
-        elif (value := headers.get("retry-after")) is None:
-            return None
-        else:
-            try:
-                seconds = float(value)
-            except ValueError:
-                seconds = parsedate_to_datetime(value).timestamp() - time.time()
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return None if math.isnan(seconds) else max(seconds, 0.0)

@@ -1,0 +1,253 @@
+"""Chat endpoints at scale: many at once, limits, budgets and batches, against a real server."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+
+import pandas as pd
+import pytest
+
+from psychometrics.ask import ask
+from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics.respondents.chat import Endpoint
+from psychometrics.store import open_kept
+
+from .endpoint import served
+
+MINI = load_questionnaire("ipip20")
+PRICES = {"price_in": 100.0, "price_out": 400.0}
+
+
+def put(server, store, how=None, questionnaires=MINI, **place):
+    """Ask 20 statements one by one, in as many runs as ``how`` says."""
+    how = {"runs": 5, "batch_size": 1, "ask_again": 0, "max_tokens": 20} | (how or {})
+    place = Endpoint(server.url, **{"pause": 0.05, "timeout": 20.0} | place)
+    return ask(questionnaires, ["m"], store, "chat", progress=False, endpoint=place, **how)
+
+
+def same(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    return one.reset_index(drop=True).equals(other.reset_index(drop=True))
+
+
+def test_hundreds_are_in_flight_over_all_questionnaires_and_each_is_asked_once(tmp_path):
+    others = [MINI.model_copy(update={"id": f"q{n}"}) for n in range(4)]
+    with served(delay=1.0) as server:
+        answers = put(server, tmp_path, {"runs": 4}, others, concurrency=256)
+        assert (answers["status"] == "ok").all()
+        assert answers["questionnaire"].drop_duplicates().tolist() == ["q0", "q1", "q2", "q3"]
+        assert 150 <= server.most <= 256
+        assert sum(server.replied.values()) == 320
+        again = put(server, tmp_path, {"runs": 4}, others, concurrency=1, batch=True)
+        assert sum(server.replied.values()) == 320, "how it is sent is in no key"
+    assert same(answers, again)
+
+
+@pytest.mark.parametrize("says", ["seconds", "date", "headers", "nothing"])
+def test_a_limit_is_found_and_kept_without_a_reply_lost_or_paid_twice(tmp_path, says):
+    with served(delay=0.02, per_second=60, burst=10, says=says) as server:
+        answers = put(server, tmp_path, {"runs": 3}, concurrency=64, retries=0)
+    assert (answers["status"] == "ok").all()
+    assert len(server.times) == 60
+    assert server.refused < 200
+
+
+def test_a_limit_that_is_known_is_never_exceeded(tmp_path):
+    with served(per_second=20, burst=2) as server:
+        put(server, tmp_path / "a", {"runs": 1}, concurrency=64, requests_per_minute=1100)
+    assert server.refused <= 1  # where the machine itself was late
+    with served() as server:
+        put(server, tmp_path / "b", {"runs": 1}, concurrency=64, tokens_per_minute=240_000)
+    largest = max(tokens for _, tokens in server.times)
+    for begin, _ in server.times:
+        inside = [tokens for when, tokens in server.times if begin <= when < begin + 0.5]
+        assert sum(inside) <= 2000 + 2 * largest
+
+
+def test_who_is_always_refused_is_given_up_after_a_while(tmp_path, monkeypatch):
+    from psychometrics.respondents import _line
+
+    monkeypatch.setattr(_line, "PATIENCE", 1.0)
+    with (
+        served(per_second=1e-9, burst=0, says="nothing") as server,
+        pytest.raises(RespondentError, match="the last: status 429"),
+    ):
+        put(server, tmp_path, concurrency=8)
+
+
+@pytest.mark.parametrize("broken", [0, 7])
+def test_a_budget_is_never_exceeded_and_what_is_left_is_asked_the_next_time(tmp_path, broken):
+    with served(delay=0.05, broken=broken) as server:
+        spent, calls = 0.0, 0
+        while True:
+            answers = put(server, tmp_path, concurrency=256, max_cost=0.6, **PRICES)
+            summary, calls = answers.attrs["summary"], calls + 1
+            paid = server.cost(100.0, 400.0) - spent
+            assert paid <= 0.6
+            spent += paid
+            if not broken:
+                assert summary["cost"] == pytest.approx(paid, abs=1e-5)
+                assert summary["tokens"]["cached"] == 3 * summary["asked"]
+            left = (answers["status"] == "unasked").sum()
+            assert left == summary.get("unasked", 0)
+            assert summary["asked"] + summary["from_store"] + left == 100
+            assert summary["unanswered"] == 0
+            if not left:
+                break
+            assert paid > 0.4, "no more is left unasked than need be"
+    assert calls >= 3
+    assert (answers["status"] == "ok").all()
+    if not broken:
+        assert max(server.replied.values()) == 5, "the five runs send the same texts"
+        assert sum(server.replied.values()) == 100
+
+
+def test_a_budget_too_small_for_one_request_asks_nothing(tmp_path):
+    with served() as server:
+        answers = put(server, tmp_path, max_cost=0.0, **PRICES)
+        assert set(answers["status"]) == {"unasked"}
+        assert answers["value"].isna().all()
+        put(server, tmp_path / "b", max_cost=0.0, batch=True, **PRICES)
+    assert not server.replied
+
+
+def test_tokens_are_kept_with_each_reply_and_estimated_where_the_endpoint_says_none(tmp_path):
+    with served(usage=False) as server:
+        answers = put(server, tmp_path, {"runs": 1}, **PRICES)
+    tokens = answers.attrs["summary"]["tokens"]
+    assert tokens["estimated"] == 20
+    assert tokens["prompt"] == pytest.approx(server.tokens["prompt"], rel=0.1)
+    usage = open_kept(tmp_path, "chat", "ipip20", "m").rows["usage"]
+    assert usage.str.contains('"estimated": true').all()
+
+
+def test_a_dry_run_sends_nothing_and_says_what_would_be_sent(tmp_path):
+    with served() as server:
+        put(server, tmp_path, {"runs": 2})
+        before = sum(server.replied.values())
+        planned = put(server, tmp_path, dry_run=True, batch=True, **PRICES).attrs["summary"]
+        assert sum(server.replied.values()) == before == 40
+        assert (planned["requests"], planned["unasked"], planned["from_store"]) == (60, 60, 40)
+        found = put(server, tmp_path, **PRICES).attrs["summary"]
+    assert planned["tokens"]["prompt"] == pytest.approx(found["tokens"]["prompt"], rel=0.1)
+    assert planned["cost"] >= found["cost"]
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"failing": 4}, {"expires": True}, {"forgets": True}, {"refuses": 3}], ids=str
+)
+def test_batches_come_to_the_same_answers_and_keys_whatever_becomes_of_them(tmp_path, how):
+    asked = {"runs": 3, "batch_size": 5, "ask_again": 2}
+    with served(refuses=how.get("refuses", 0)) as server:
+        single = put(server, tmp_path / "a", asked)
+    with served(**how) as server:
+        batched = put(server, tmp_path / "b", asked, batch=True)
+        count = len(server.batches)
+        put(server, tmp_path / "b", asked)
+    assert same(single, batched)
+    keys = [set(open_kept(tmp_path / s, "chat", "ipip20", "m").rows.index) for s in "ab"]
+    assert keys[0] == keys[1]
+    assert count == (2 if "failing" in how or "expires" in how else 3 if "refuses" in how else 1)
+    assert len(server.batches) == count
+    assert sum(server.replied.values()) == len(keys[0]), "nothing is paid twice"
+
+
+def test_a_budget_holds_for_batches_too(tmp_path):
+    with served() as server:
+        answers = put(server, tmp_path, batch=True, max_cost=1.0, **PRICES)
+        assert 0.7 < server.cost(100.0, 400.0) <= 1.0
+        assert answers.attrs["summary"]["cost"] == pytest.approx(server.cost(100.0, 400.0))
+    assert 0 < (answers["status"] == "unasked").sum() < 100
+
+
+def _batched(url, store, batch):
+    place = Endpoint(url, pause=0.05, timeout=20.0, batch=batch, concurrency=64)
+    ask(MINI, ["m"], store, "chat", progress=False, endpoint=place, runs=5, batch_size=1,
+        ask_again=0, max_tokens=20)  # fmt: skip
+
+
+def _killed_once(url, store, batch, when):
+    """Run in a process of its own and kill it (SIGKILL) as soon as something is so."""
+    child = multiprocessing.get_context("fork").Process(target=_batched, args=(url, store, batch))
+    child.start()
+    deadline = time.monotonic() + 60
+    while not when() and child.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    child.kill()
+    child.join()
+    assert child.exitcode == -9
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.parametrize("moment", ["uploaded", "begun", "ended"])
+def test_a_killed_run_finds_its_batch_again_and_pays_once(tmp_path, moment):
+    from .killing import run_elsewhere
+
+    with served(batch_seconds=0.5 if moment == "ended" else 2.0) as server:
+        run = {
+            "uploaded": lambda: server.files,
+            "begun": lambda: server.batches,
+            "ended": lambda: list(tmp_path.rglob("ipip20/*/*.parquet")),
+        }
+        _killed_once(server.url, tmp_path, True, run[moment])
+        run_elsewhere(_batched, server.url, tmp_path, True)
+        assert len(server.batches) == 1
+        assert sum(server.replied.values()) == 100
+        answers = put(server, tmp_path)
+        assert (answers["status"] == "ok").all()
+        assert sum(server.replied.values()) == 100
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_killed_run_loses_at_most_those_in_flight(tmp_path):
+    with served(delay=0.1) as server:
+        _killed_once(server.url, tmp_path, False, lambda: list(tmp_path.rglob("*.parquet")))
+        answers = put(server, tmp_path)
+        assert (answers["status"] == "ok").all()
+        assert answers.attrs["summary"]["from_store"] > 0
+    assert 100 <= sum(server.replied.values()) <= 100 + 64
+
+
+def test_an_endpoint_without_batches_says_so(tmp_path):
+    with (
+        served(has_batches=False) as server,
+        pytest.raises(RespondentError, match="has no batches: leave batch out"),
+    ):
+        put(server, tmp_path, batch=True)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ({"max_cost": 1.0}, "needs price_in and price_out"),
+        ({"max_cost": -1.0}, "max_cost must be a number from 0"),
+        ({"price_in": float("nan")}, "price_in must be"),
+        ({"tokens_per_minute": 0}, "tokens_per_minute must be a positive"),
+        ({"batch": "yes"}, "batch must be True or False"),
+        ({"max_cost": 1.0, **PRICES}, "max_cost needs max_tokens"),
+    ],
+)
+def test_what_no_budget_can_be_kept_with_is_refused(tmp_path, place, said):
+    with pytest.raises(ParameterError, match=said):
+        put(type("Server", (), {"url": "http://127.0.0.1:9/v1"}), tmp_path,
+            {"max_tokens": None}, **place)  # fmt: skip
+
+
+def test_the_tests_endpoint_is_understood_by_openais_own_client():
+    openai = pytest.importorskip("openai", reason="compares with the openai client")
+    with (
+        served(batch_seconds=0.0) as server,
+        openai.OpenAI(base_url=server.url, api_key="none") as client,
+    ):
+        row = '{"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": '
+        row += '{"model": "m", "messages": [{"role": "user", "content": "1. I am."}]}}\n'
+        file = client.files.create(file=("x.jsonl", row.encode()), purpose="batch")
+        made = client.batches.create(
+            input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
+        )
+        time.sleep(0.01)
+        ended = client.batches.retrieve(made.id)
+        assert ended.status == "completed"
+        assert [batch.id for batch in client.batches.list()] == [made.id]
+        assert '"custom_id": "a"' in client.files.content(ended.output_file_id).text
