@@ -23,7 +23,7 @@ from psychometrics.exceptions import RespondentError
 from psychometrics.paths import data_dir
 from psychometrics.respondents import identify, load_respondent, sources
 from psychometrics.respondents.loading import resolve_device, resolve_dtype
-from psychometrics.respondents.nli import _labels_from_names, _labels_from_pairs
+from psychometrics.respondents.nli import _labels_from_pairs, labels_from_names
 from tests.conftest import ARCHITECTURES, SENTENCES
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -260,7 +260,7 @@ def test_other_errors_of_the_model_are_not_taken_for_lack_of_memory(tiny_model, 
     ],
 )
 def test_label_names_are_read_whatever_their_spelling(names, order):
-    assert _labels_from_names(names) == order
+    assert labels_from_names(names) == order
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_label_names_are_read_whatever_their_spelling(names, order):
 )
 def test_names_of_another_kind_of_classifier_are_refused(names):
     with pytest.raises(RespondentError, match=f"{names[0]}, {names[1]}, {names[2]} apart"):
-        _labels_from_names(names)
+        labels_from_names(names)
 
 
 def test_label_pairs_are_balanced_and_distinct():
