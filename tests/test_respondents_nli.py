@@ -30,9 +30,9 @@ from psychometrics.respondents import identify, load_respondent, sources
 from psychometrics.respondents._unpadded import unpadded as forward_of
 from psychometrics.respondents.loading import resolve_device, resolve_dtype
 from psychometrics.respondents.nli import (
-    _labels_from_names,
     _labels_from_pairs,
     _WordsRespondent,
+    labels_from_names,
 )
 from psychometrics.respondents.sources import find
 from tests.conftest import ARCHITECTURES, SENTENCES
@@ -338,7 +338,7 @@ def test_other_errors_of_the_model_are_not_taken_for_lack_of_memory(tiny_model, 
     ],
 )
 def test_label_names_are_read_whatever_their_spelling(names, order):
-    assert _labels_from_names(names) == order
+    assert labels_from_names(names) == order
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_label_names_are_read_whatever_their_spelling(names, order):
 )
 def test_names_of_another_kind_of_classifier_are_refused(names):
     with pytest.raises(RespondentError, match=f"{names[0]}, {names[1]}, {names[2]} apart"):
-        _labels_from_names(names)
+        labels_from_names(names)
 
 
 def test_label_pairs_are_balanced_and_distinct():

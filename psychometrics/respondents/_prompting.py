@@ -292,7 +292,8 @@ class LMRespondent:
                 raise RespondentError(
                     f"{self.identity['respondent_id']} does not fit into the memory of "
                     f"{self.identity['device']} with even one prompt: use a smaller model or "
-                    "another device."
+                    "another device.",
+                    kind="memory",
                 ) from None
         # Outside of the except block, where the error no longer holds on to tensors.
         half = len(batch) // 2
@@ -338,7 +339,9 @@ def language_mode(
         else:
             model, tokenizer = load_model(source, head, what=f"a model for mode '{name}'")
         if name == "acceptability" and model.config.num_labels != 2:
-            raise RespondentError(f"{source.name} has not two outputs: name a CoLA classifier.")
+            raise RespondentError(
+                f"{source.name} has not two outputs: name a CoLA classifier.", kind="labels"
+            )
         model = moved(model, device, identity["dtype"], source.name)
 
         def scored(model, tokenizer, prompts):

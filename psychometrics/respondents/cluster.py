@@ -452,8 +452,10 @@ def _put(identity, respondent, mode, jobs, place, mark, conditions, bars, end) -
                     how.put(questionnaire, respondent, identity, place, bar, **conditions)
         except PsychometricsError as error:
             end["error"] = type(error)(str(error))  # its causes may not travel
+            vars(end["error"]).update(vars(error))
         except Exception as error:
-            end["error"] = RespondentError(str(told(name, error)))
+            reason = told(name, error)
+            end["error"] = RespondentError(str(reason), kind=reason.kind)
     end["warnings"] = [str(w.message) for w in said if issubclass(w.category, UserWarning)]
 
 

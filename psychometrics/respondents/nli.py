@@ -163,7 +163,8 @@ class NLIRespondent:
                     raise RespondentError(
                         f"{self.identity['respondent_id']} does not fit into the memory of "
                         f"{self.identity['device']} with even one pair of {width} tokens: use a "
-                        "smaller model, another device or shorter prompts."
+                        "smaller model, another device or shorter prompts.",
+                        kind="memory",
                     ) from None
             # Outside of the except block, where the error no longer holds on to tensors.
             self.token_budget = width * (len(batch) // 2)
@@ -185,9 +186,10 @@ class NLIRespondent:
         if len(outputs) != 3:
             raise RespondentError(
                 f"{name} has {len(outputs)} output(s), not three: name a model trained to tell "
-                "entailment, neutral and contradiction apart."
+                "entailment, neutral and contradiction apart.",
+                kind="labels",
             )
-        order = _labels_from_names([outputs.get(i) for i in range(3)], name)
+        order = labels_from_names([outputs.get(i) for i in range(3)], name)
         if order is None:
             labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
             self.order = [0, 1, 2]
@@ -298,7 +300,7 @@ def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], lis
     return shared, group
 
 
-def _labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
+def labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
     """Which output means what, read from the outputs' names.
 
     Parameters
@@ -321,9 +323,9 @@ def _labels_from_names(names: Sequence[str], model: str = "The model") -> list[i
 
     Examples
     --------
-    >>> _labels_from_names(["CONTRADICTION", "neutral", "Entailment"])
+    >>> labels_from_names(["CONTRADICTION", "neutral", "Entailment"])
     [2, 1, 0]
-    >>> _labels_from_names(["LABEL_0", "LABEL_1", "LABEL_2"]) is None
+    >>> labels_from_names(["LABEL_0", "LABEL_1", "LABEL_2"]) is None
     True
     """
     plain = [str(name or "").strip().lower() for name in names]
@@ -334,7 +336,8 @@ def _labels_from_names(names: Sequence[str], model: str = "The model") -> list[i
     if any(len(positions) != 1 for positions in found):
         raise RespondentError(
             f"{model} tells {', '.join(map(str, names))} apart, not entailment, neutral and "
-            "contradiction: name an NLI model, or correct id2label in its config.json."
+            "contradiction: name an NLI model, or correct id2label in its config.json.",
+            kind="labels",
         )
     return [positions[0] for positions in found]
 
@@ -384,7 +387,8 @@ def _labels_from_pairs(
             f"{model} does not name its outputs, and answers to plain pairs do not show which "
             f"means entailment (best assignment {accuracy[best]:.0%} right, next "
             f"{accuracy[second]:.0%}): write the labels into id2label of its config.json, or name "
-            "a trained NLI model."
+            "a trained NLI model.",
+            kind="labels",
         )
     return list(best)
 
@@ -421,12 +425,14 @@ def _load_folder(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     if tokenizer.pad_token_id is None:
         raise RespondentError(
             f"{source.name} has a tokenizer without a padding token: set pad_token (often the "
-            "end-of-text token) and save the tokenizer anew."
+            "end-of-text token) and save the tokenizer anew.",
+            kind="incomplete",
         )
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
         raise RespondentError(
             f"{source.name} has a tokenizer of {len(tokenizer)} tokens and a model of "
-            f"{model.get_input_embeddings().num_embeddings}: save the model's own tokenizer there."
+            f"{model.get_input_embeddings().num_embeddings}: save the model's own tokenizer there.",
+            kind="incomplete",
         )
     if model.config.pad_token_id is None:  # where decoders look for the last token of a pair
         model.config.pad_token_id = tokenizer.pad_token_id
