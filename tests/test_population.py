@@ -13,6 +13,7 @@ from psychometrics.exceptions import RespondentError
 from psychometrics.make.decoders import WORDINGS
 from psychometrics.paths import data_dir
 from psychometrics.population import RECIPE, population, population_table
+from psychometrics.respondents import embedded
 from psychometrics.respondents.embedded import load_embedded
 from psychometrics.respondents.sources import embedded_path
 
@@ -155,3 +156,18 @@ def test_every_member_has_a_readable_name_of_its_own_and_others_keep_theirs():
     assert shown["smol-mnli1500-r2-s9"] == "SmolLM2, 1500 MNLI"
     assert shown["gpt-x"] == "gpt-x"
     assert shown["./here/mine"] == "mine (./here/mine)"
+
+
+@pytest.mark.parametrize("name", ["minilm-mnli-l3-s16", "smol-both8k-d26-r8-s5"])
+def test_an_adapter_is_merged_to_the_bit_as_peft_merges_it(name, monkeypatch):
+    from peft import PeftModel
+
+    ours = load_embedded(name)[0].state_dict()
+    monkeypatch.setattr(
+        embedded,
+        "_merged",
+        lambda model, folder: PeftModel.from_pretrained(model, str(folder)).merge_and_unload(),
+    )
+    theirs = load_embedded(name)[0].state_dict()
+    assert list(ours) == list(theirs)
+    assert [key for key in ours if not ours[key].equal(theirs[key])] == []
