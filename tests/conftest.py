@@ -49,7 +49,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.path.stem not in LONGEST)
     for item in items:
         given = item.callspec.params if hasattr(item, "callspec") else {}
-        own = {"test_headlines": "chapter", "test_web": "page", "test_snippets": "page"}
+        own = {"test_book": "name", "test_headlines": "chapter", "test_snippets": "page",
+               "test_web": "page"}  # fmt: skip
         group = f"{item.path.stem} {given.get(own.get(item.path.stem), '')}"
         item.add_marker(pytest.mark.xdist_group(group))
 

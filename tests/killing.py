@@ -1,4 +1,4 @@
-"""Kill a process at random moments, for tests of what is promised to one that is killed."""
+"""Work in a process of its own, which may be killed at random moments."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-# One process imports what is tested and forks for each run: a fresh interpreter takes seconds.
+# One process imports what is tested and forks for each run: a fresh interpreter takes seconds, and
+# the libraries of a command take more than most commands.
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["psychometrics.store", "pytest"])
+_CONTEXT.set_forkserver_preload(
+    ["psychometrics.store", "psychometrics.cli", "pytest", "papermill", "peft", "pingouin",
+     "seaborn", "sklearn.cluster", "torch", "transformers.models.auto.modeling_auto",
+     "transformers.models.bert.modeling_bert", "transformers.models.llama.modeling_llama"]
+)  # fmt: skip
 
 
 def run_elsewhere(function: Callable, *arguments: object, kill_after: float | None = None) -> float:

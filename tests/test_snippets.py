@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from psychometrics.cli import main
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
+
+from .killing import run_elsewhere
 
 ROOT = book_dir().parent
 PAGES = [ROOT / "README.md", questionnaires_dir() / "README.md", data_dir() / "README.md",
@@ -33,6 +37,8 @@ CANNOT = {
 """What cannot run here, with the reason."""
 CHAPTER = re.compile(r"^(psychometrics run|papermill) ")
 """Executes a chapter: the same command on another page is not run again."""
+COMMAND = re.compile(r"^psychometrics (?!fill-in)[^|&;<>$`]*$")
+"""Needs nothing of a shell but words, and no answers: a fresh interpreter would take seconds."""
 FENCE = re.compile(r"^(`{3,})(bash|python)\n(.*?)^\1$", re.M | re.S)
 
 
@@ -124,11 +130,29 @@ def test_a_snippet_runs_as_it_is_typed(page, language, text, place):
         if re.search(pattern, text):
             pytest.skip(reason)
     text = re.sub(r"OPENAI_BASE_URL=\S+", f"OPENAI_BASE_URL={environment['OPENAI_BASE_URL']}", text)
+    if language == "bash" and COMMAND.match(text):
+        try:
+            run_elsewhere(_run, shlex.split(text, comments=True), *place)
+        except AssertionError:
+            pytest.fail((folder / "said").read_text(encoding="utf-8")[-3000:])
+        return
     command = ["bash", "-c", text] if language == "bash" else [sys.executable, "-c", text]
     answers = "2\n" * 200 if "fill-in" in text else ""
     run = subprocess.run(command, cwd=folder, env=environment, input=answers, text=True,
                          capture_output=True, check=False, timeout=850)  # fmt: skip
     assert run.returncode == 0, run.stdout[-1500:] + run.stderr[-1500:]
+
+
+def _run(words: list[str], folder: Path, environment: dict[str, str]) -> None:
+    """What a shell does with the words of a command: its folder, variables, arguments, output."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    sys.argv = words
+    main()
 
 
 def test_the_pages_have_snippets_and_every_reason_is_needed():
