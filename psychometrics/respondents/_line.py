@@ -32,7 +32,7 @@ GIVE_UP_AFTER = 3
 LARGEST_REPLY = 4 * 2**20
 GRACE = 1.0
 """Seconds that replies on their way are waited for when a run is stopped, and kept."""
-SHARE = 32
+SHARE = 8
 """Connections of one pool: its work for each request grows with their number."""
 OVERHEAD = 32
 """Tokens of a request beyond those of its text, at most: what marks turns."""
