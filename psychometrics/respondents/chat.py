@@ -400,7 +400,8 @@ def _ask_endpoint(
         jobs = [(questionnaire, batch) for questionnaire, plan in plans for batch in plan]
         if endpoint.batch and not endpoint.dry_run:
             with open_kept(store, "chat-batches", "sent", name, identity) as log:
-                line.batches = Batches(line, log)
+                there = replies.values()
+                line.batches = Batches(line, log, lambda key: any(key in r.known for r in there))
                 await line.all(answered, jobs)
         else:
             await line.all(answered, jobs)
