@@ -273,3 +273,32 @@ def test_the_tests_endpoint_is_understood_by_openais_own_client():
         assert ended.status == "completed"
         assert [batch.id for batch in client.batches.list()] == [made.id]
         assert '"custom_id": "a"' in client.files.content(ended.output_file_id).text
+
+
+def test_the_command_says_tokens_cost_and_what_is_left(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from psychometrics.cli import app
+
+    def command(*more):
+        arguments = ["ask", "ipip20", "--mode", "chat", "--respondents", "m", "-c", "batch_size=1",
+                     "-c", "max_tokens=20", "-c", "runs=1", "--store", str(tmp_path),
+                     "--price-in", "100", "--price-out", "400", *more]  # fmt: skip
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout, result.stderr
+
+    with served() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        shown, said = command("--dry-run")
+        assert shown == "1 respondent(s), 0 answers in the store\n"
+        assert "20 left unasked, 20 requests to be sent, of about " in said
+        assert not server.replied
+        shown, said = command("--max-cost", "0.2", "--concurrency", "16")
+        left = 20 - sum(server.replied.values())
+        assert f"{left} left unasked" in said
+        assert f"for {server.cost(100, 400):.4g}, in" in said
+        assert 0 < left < 20
+        shown, _ = command("--batch")
+        assert shown == "1 respondent(s), 20 answers in the store\n"
+    assert sum(server.replied.values()) == 20
