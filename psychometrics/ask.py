@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 
@@ -15,7 +17,8 @@ from .exceptions import ParameterError, PsychometricsError, RespondentError
 from .population import population
 from .questionnaires import Questionnaire, load_questionnaire
 from .respondents import conditions_of, mode_named
-from .respondents.loading import out_of_memory
+from .respondents.failures import Failures, discarding, let_go
+from .respondents.loading import told
 from .respondents.progress import Progress
 
 
@@ -26,6 +29,10 @@ def ask(
     mode: str = "nli",
     dtype: str | None = None,
     progress: bool = True,
+    engine: str = "local",
+    address: str | None = None,
+    failures: str | Path | None = None,
+    keep_downloads: bool = True,
     **conditions: object,
 ) -> pd.DataFrame:
     """Put questionnaires to respondents; answers that are in the store are not asked again.
@@ -36,9 +43,9 @@ def ask(
         Names of shipped questionnaires, paths of files, or loaded ones.
     respondents : str or respondent, or several
         A string names a population (see :func:`psychometrics.population`): ``"embedded"``, or
-        names, folders and hub ids separated by commas. What else there is depends on the mode:
-        respondents that were loaded, a number of simulated ones, a function. A loaded one is
-        asked in the mode it was loaded for, unless another than ``"nli"`` is given.
+        names, folders, hub ids and populations' files separated by commas. What else there is
+        depends on the mode: respondents that were loaded, a number of simulated ones, a function.
+        A loaded one is asked in the mode it was loaded for, unless another than ``"nli"`` is given.
     store : str or Path, optional
         Folder or URL of the response store; by default ``PSYCHOMETRICS_STORE``, else the user's
         cache.
@@ -50,6 +57,21 @@ def ask(
         machine.
     progress : bool
         Show a progress bar, and a summary at the end.
+    engine : {"local", "ray"}
+        Where models are loaded and asked: here, one after the other, or on the machines of a Ray
+        cluster, as many at once as there is room for; see
+        :mod:`psychometrics.respondents.cluster`. What is returned is the same.
+    address : str, optional
+        Of the Ray cluster, such as ``"10.0.0.1:6379"``; by default the one that is running here,
+        else this machine is made one.
+    failures : str or Path, optional
+        A CSV file of those who failed, by kind, which is kept as they fail. Who is in it for a
+        reason that would be met again (``LASTING`` in :mod:`psychometrics.respondents.failures`)
+        is not tried again as long as neither the model nor the way of asking has changed; a line
+        that is taken out is.
+    keep_downloads : bool
+        Whether weights that are downloaded from the hub stay in its local cache; else each model's
+        are removed when it has answered, so that a disk holds any number of models.
     **conditions
         Of the mode, as its ``CONDITIONS`` lists them.
 
@@ -62,14 +84,15 @@ def ask(
         per item and run: ``respondent_id, questionnaire, mode, run, item_id, value, status``.
         Then the mode's conditions. ``attrs["summary"]`` says how many answers were ``asked``, came
         ``from_store`` and are ``unanswered`` (their status is not ``ok``), who ``failed`` and why,
-        and the ``seconds`` it took; of endpoints the ``tokens`` of the replies that came in this
-        call, their ``cost`` where prices were given, and how many are ``unasked`` as it would have
-        been exceeded.
+        their ``kinds`` (of :data:`psychometrics.exceptions.KINDS`), and the ``seconds`` it took; of
+        endpoints the ``tokens`` of the replies that came in this call, their ``cost`` where prices
+        were given, and how many are ``unasked`` as it would have been exceeded.
 
     Raises
     ------
     ParameterError, QuestionnaireError
-        A mode, a condition or a questionnaire is not usable; nobody is asked.
+        A mode, a condition, a questionnaire or a file is not usable, or there is no Ray for
+        ``"ray"``; nobody is asked.
     RespondentError
         No respondent can answer. If some can, the others are told by a warning.
     StoreError
@@ -88,32 +111,57 @@ def ask(
     """
     began = time.perf_counter()
     dtype = None if dtype == "auto" else dtype
+    if engine not in ("local", "ray"):
+        raise ParameterError(f"engine must be 'local' or 'ray', got {engine!r}.")
+    if address is not None and engine != "ray":
+        raise ParameterError("address is a Ray cluster's: give engine='ray' too, or leave it out.")
+    if engine == "ray" and not keep_downloads:
+        raise ParameterError("keep_downloads=False is for this machine: leave engine='ray' out.")
     given = _loaded(questionnaires)
     module, conditions = mode_named(mode), conditions_of(mode, conditions)
-    failed: dict[str, Exception] = {}
+    failed: dict[str, RespondentError] = {}
+    table = Failures(failures, mode, dtype, conditions)
     who = _identified(respondents, mode, module, dtype, conditions, failed)
-    parts = []
+    for name, error in failed.items():
+        table.add(name, error)
+    if not who:
+        raise next(iter(failed.values()))
+    away, parts = {}, []
     bar = Progress(
         desc="asking", unit="answer", disable=not progress, puts=len(who) * len(given), total=0
     )
     with bar:
+        if engine == "ray":
+            from .respondents import cluster
+
+            new = [one for one in who if not any(table.knows(one[0], q.id) for q in given)]
+            away = cluster.asked(given, new, store, bar, address, **conditions)
         for identity, respondent, how in who:
+            name, put, shown = identity["respondent_id"], None, bar
+            names = {name, str(respondent)}
             try:
-                if hasattr(how, "opened"):
-                    respondent = how.opened(respondent, identity, **conditions)
-                if hasattr(how, "put_all"):
-                    for answers in how.put_all(
-                        given, respondent, identity, store, bar, **conditions
-                    ):
-                        parts.append(answers)
-                    continue
-                for questionnaire in given:
-                    answers = how.put(questionnaire, respondent, identity, store, bar, **conditions)
-                    parts.append(answers)
+                with nullcontext() if keep_downloads else discarding(identity):
+                    if name in away:
+                        respondent, shown = away[name], Progress(disable=True)
+                    elif hasattr(how, "opened"):
+                        respondent = how.opened(respondent, identity, **conditions)
+                    if hasattr(how, "put_all"):
+                        for answers in how.put_all(
+                            given, respondent, identity, store, bar, **conditions
+                        ):
+                            parts.append(answers)
+                    else:
+                        for put in given:
+                            table.check(identity, put.id)
+                            answers = how.put(put, respondent, identity, store, shown, **conditions)
+                            parts.append(answers)
+                table.drop(names)
             except Exception as error:
                 if isinstance(error, PsychometricsError) and not isinstance(error, RespondentError):
                     raise
-                failed[identity["respondent_id"]] = _told(identity["respondent_id"], error)
+                failed[name] = told(name, error)
+                table.add(name, failed[name], identity, put)
+                let_go(error)
     if failed and not parts:
         raise next(iter(failed.values()))
     answers = pd.concat(parts, ignore_index=True)
@@ -124,7 +172,8 @@ def ask(
         "asked": bar.asked,
         "from_store": bar.kept,
         "unanswered": int(unanswered),
-        "failed": {name: _reason(error) for name, error in failed.items()},
+        "failed": {name: " ".join(str(error).split()) for name, error in failed.items()},
+        "kinds": {name: error.kind for name, error in failed.items()},
         "seconds": round(time.perf_counter() - began, 2),
     }
     if bar.unasked:
@@ -159,10 +208,11 @@ def _identified(
     module: ModuleType,
     dtype: str | None,
     conditions: dict,
-    failed: dict[str, Exception],
+    failed: dict[str, RespondentError],
 ) -> list[tuple[dict, object, ModuleType]]:
     """Each respondent with its identity and mode; those who cannot be asked go to ``failed``."""
-    if isinstance(respondents, str):
+    listed = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
+    if isinstance(respondents, str) or listed:
         respondents = population(respondents)
     else:
         one = isinstance(respondents, pd.DataFrame | Path | bytes) or hasattr(respondents, "answer")
@@ -180,8 +230,6 @@ def _identified(
             failed[str(given)] = error
     if not found and not failed:
         raise RespondentError("There is no respondent to ask: name at least one.")
-    if not found:
-        raise next(iter(failed.values()))
     names = [identity["respondent_id"] for identity, *_ in found]
     if repeated := {name for name in names if names.count(name) > 1}:
         raise RespondentError(
@@ -190,28 +238,13 @@ def _identified(
     return found
 
 
-def _told(name: str, error: Exception) -> Exception:
-    """What went wrong with a respondent, in a sentence where it has none of its own."""
-    if not out_of_memory(error) or isinstance(error, RespondentError):
-        return error
-    told = RespondentError(
-        f"{name} does not fit into memory: use a smaller model, or dtype='bfloat16'."
-    )
-    told.__cause__ = error
-    return told
-
-
-def _reason(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if isinstance(error, RespondentError) else f"{type(error).__name__}: {text}"
-
-
 def _line(summary: dict) -> str:
+    kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(summary["kinds"].values()).items())
     parts = [
         f"{summary['asked']} asked",
         f"{summary['from_store']} from the store",
         f"{summary['unanswered']} refused or unreadable",
-        f"{len(summary['failed'])} failed",
+        f"{len(summary['failed'])} failed" + (f" ({kinds})" if kinds else ""),
     ]
     if "unasked" in summary:
         parts.append(f"{summary['unasked']} left unasked")

@@ -27,6 +27,7 @@ import yaml
 
 from .claims import counts, scorecard
 from .exceptions import ParameterError, PsychometricsError
+from .pages._headlines import cell as headlines_cell
 from .pages.exercises import MIME, differences
 from .parameters import unknown
 from .paths import book_dir, notebooks_dir
@@ -89,7 +90,6 @@ def run_notebook(
     psychometrics.exceptions.ParameterError: 03-assessment: There is no parameter 'questionaire' ...
     """
     import papermill
-    from papermill.exceptions import PapermillExecutionError
 
     if name not in _notebook_names():
         raise ParameterError(unknown("notebook", name, _notebook_names()))
@@ -106,17 +106,24 @@ def run_notebook(
         raise ParameterError(
             f"{output} cannot be written ({error.strerror}): name a file in a folder of yours."
         ) from None
+    _papermill(name, source, output, parameters or {}, progress)
+    return output
+
+
+def _papermill(name: str, source: Path, output: Path, parameters: dict, progress: bool) -> None:
+    import papermill
+    from papermill.exceptions import PapermillExecutionError
+
     try:
         papermill.execute_notebook(
             str(source),
             str(output),
-            parameters=parameters or {},
+            parameters=parameters,
             kernel_name="python3",
             progress_bar=progress,
         )
     except PapermillExecutionError as error:
         raise PsychometricsError(f"{name}, {error.ename}: {error.evalue}") from error
-    return output
 
 
 def build_book(progress: bool = True) -> Path:
@@ -179,7 +186,9 @@ def _execute(folder: Path, progress: bool) -> dict[str, float]:
     with ProcessPoolExecutor(AT_ONCE, get_context("spawn"), _share_cores) as pool:
         example = pool.submit(_write_example, book_dir() / "_static" / "profile-example.html")
         for part in ([name for name in names if name not in last], *([name] for name in last)):
-            running = [pool.submit(_timed, name, folder / f"{name}.ipynb") for name in part]
+            running = [
+                pool.submit(_execute_chapter, name, folder / f"{name}.ipynb") for name in part
+            ]
             try:
                 for done in as_completed(running):
                     name, taken = done.result()
@@ -198,9 +207,19 @@ def _share_cores() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // AT_ONCE)))
 
 
-def _timed(name: str, output: Path) -> tuple[str, float]:
+def _execute_chapter(name: str, output: Path) -> tuple[str, float]:
+    """Execute a chapter as it is; its seconds. Its headlines are kept beside the copy."""
+    import nbformat
+
     began = time.perf_counter()
-    run_notebook(name, output=output, progress=False)
+    notebook = nbformat.read(notebooks_dir() / f"{name}.ipynb", as_version=4)
+    notebook.cells.append(nbformat.v4.new_code_cell(headlines_cell(name, output)))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, output)
+    _papermill(name, output, output, {}, progress=False)
+    executed = nbformat.read(output, as_version=4)
+    executed.cells.pop()  # no page shows it
+    nbformat.write(executed, output)
     return name, time.perf_counter() - began
 
 

@@ -35,8 +35,8 @@ Respondents = Annotated[
     str,
     typer.Option(
         help='"embedded", its families "encoders" (seconds) and "decoders" (minutes with a '
-        "questionnaire of your own), or names, folders and hub ids with commas; for chat the names "
-        "of models at OPENAI_BASE_URL, for simulated a number."
+        "questionnaire of your own), or names, folders, hub ids and populations' files with "
+        "commas; for chat the names of models at OPENAI_BASE_URL, for simulated a number."
     ),
 ]
 Store = Annotated[str | None, typer.Option(help="Folder or URL of the store of answers.")]
@@ -189,6 +189,24 @@ def _ask(
     condition: Conditions = None,
     store: Store = None,
     dtype: Dtype = None,
+    failures: Annotated[
+        Path | None,
+        typer.Option(help="A .csv file of who failed and why; these are not tried in vain again."),
+    ] = None,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep-downloads/--discard-downloads",
+            help="Whether weights from the hub stay on the disk when a model has answered.",
+        ),
+    ] = True,
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="Where models are asked: here, or on the machines of a Ray cluster."),
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Of the Ray cluster; else the one that runs here.")
+    ] = None,
     concurrency: Annotated[
         int | None, typer.Option(help="Of an endpoint: most requests at once; 4.")
     ] = None,
@@ -229,6 +247,7 @@ def _ask(
         option = next(iter(place)).replace("_", "-")
         raise ParameterError(f"--{option} is for an endpoint: add --mode chat, or leave it out.")
     more = {"endpoint": pm.respondents.chat.Endpoint(**place)} if place else {}
+    more |= {"engine": engine, "address": address, "failures": failures, "keep_downloads": keep}
     answers = _asked(questionnaires, respondents, mode, condition, store, dtype, **more)
     who, there = answers["respondent_id"].nunique(), len(answers)
     there -= answers.attrs["summary"].get("unasked", 0)
@@ -404,11 +423,44 @@ def _fill_in(
 
 
 @app.command("population")
-def _population() -> None:
-    """Print the table of the embedded population."""
-    from .population import population_table
+def _population(
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="A population's .yaml file.", show_default=False)
+    ] = "embedded",
+) -> None:
+    """Print the table of the embedded population, or of a file's."""
+    pm.population_table(file).to_csv(sys.stdout, index=False)
 
-    population_table().to_csv(sys.stdout, index=False)
+
+@app.command("new-population")
+def _new_population(
+    file: Annotated[Path, typer.Argument(help="A .yaml file that is not there yet.")],
+    task: Annotated[
+        str | None, typer.Option(help="As the hub calls it: text-classification, fill-mask, ...")
+    ] = None,
+    search: Annotated[
+        str, typer.Option(help="Words with commas, of which an id holds at least one.")
+    ] = "",
+    top: Annotated[int, typer.Option(help="Look at so many, the most downloaded first.")] = 100,
+    min_downloads: Annotated[int, typer.Option(help="In the last 30 days.")] = 0,
+    licence: Annotated[str, typer.Option(help="With commas, such as mit,apache-2.0.")] = "",
+    max_memory: Annotated[
+        str | None, typer.Option(help="What the weights may take in float32, such as 24GB.")
+    ] = None,
+    labels: Annotated[
+        str, typer.Option(help="Names of the outputs, such as entailment,neutral,contradiction.")
+    ] = "",
+) -> None:
+    """Write a population's file from a query of the hub, with those left out and why."""
+    from .authoring.populations import new_population
+
+    table = new_population(
+        file, task, _names(search), top, min_downloads, _names(licence), max_memory, _names(labels)
+    )
+    left = table.loc[table["kind"] != "", "kind"].value_counts()
+    said = ", ".join(f"{n} {kind}" for kind, n in left.items())
+    typer.echo(f"{file}: {(table['kind'] == '').sum()} respondents"
+               + (f"; {left.sum()} left out ({said})" if said else ""))  # fmt: skip
 
 
 @app.command("fetch-model")
@@ -605,7 +657,7 @@ def _written(paths: list[Path]) -> None:
 
 
 def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype, **more):
-    conditions = pm.book.parse_parameters(condition or []) | more
+    conditions = pm.book.parse_parameters(condition or [])
     if mode == "simulated":
         if not respondents.isdecimal():
             raise ParameterError(f"Simulated --respondents are a number, got '{respondents}'.")
@@ -618,7 +670,7 @@ def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype,
             store=store,
             mode=mode,
             dtype=dtype,
-            **conditions,
+            **(conditions | more),
         )
 
 
@@ -691,8 +743,10 @@ def _draw(answers, questionnaires, path: Path | None, how: dict) -> None:
 def _exit(answers) -> None:
     """Status 1 where a respondent failed, with who and why."""
     if failed := answers.attrs["summary"]["failed"]:
+        kinds = answers.attrs["summary"]["kinds"]
         for name, reason in failed.items():
-            typer.echo(f"psychometrics: {name} was not asked to the end: {reason}", err=True)
+            told = f"{name} was not asked to the end ({kinds[name]}): {reason}"
+            typer.echo(f"psychometrics: {told}", err=True)
         raise typer.Exit(1)
 
 

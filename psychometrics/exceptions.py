@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+KINDS = {
+    "gated": "the hub gives it only to those who accepted its terms",
+    "not found": "there is no such model, or not this version of it",
+    "network": "the hub could not be reached",
+    "no safetensors": "its weights are there only in forms that can carry program code, or not",
+    "remote code": "it needs program code of its own, which is never run",
+    "architecture": "it is of a kind that cannot answer so, or that transformers does not know",
+    "labels": "its outputs do not mean entailment, neutral and contradiction",
+    "memory": "it does not fit into memory",
+    "incomplete": "a file of it is missing, damaged, or at odds with another",
+    "other": "anything else",
+}
+"""Why a model cannot answer, in the ``kind`` of a :class:`RespondentError`."""
+
 
 class PsychometricsError(Exception):
     """Base of all errors that a user can mend; the command line prints it without a traceback."""
@@ -12,7 +26,15 @@ class QuestionnaireError(PsychometricsError, ValueError):
 
 
 class RespondentError(PsychometricsError, ValueError):
-    """A model cannot answer: it is missing, incomplete, unsafe to load, or ambiguous."""
+    """A model cannot answer: it is missing, incomplete, unsafe to load, or ambiguous.
+
+    ``kind``, one of :data:`KINDS`, says in a word what is in the way, so that failures of many
+    models can be counted.
+    """
+
+    def __init__(self, message: str = "", *, kind: str = "other") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class StoreError(PsychometricsError, OSError):

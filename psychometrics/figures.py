@@ -743,13 +743,13 @@ def offer(figure: Figure, table: pd.DataFrame) -> None:
     >>> drawn = pd.DataFrame({"alpha": [0.91, 0.93, 0.94]})
     >>> _ = ax.boxplot(drawn["alpha"])
     >>> offer(figure, drawn)
-    >>> len(drawn_data(figure))
+    >>> len(_drawn_data(figure))
     3
     """
     figure._offered = table.copy()
 
 
-def drawn_data(figure: Figure) -> pd.DataFrame:
+def _drawn_data(figure: Figure) -> pd.DataFrame:
     """What a figure shows, as numbers: one row per point, bar, cell or line's end.
 
     Parameters
@@ -771,7 +771,7 @@ def drawn_data(figure: Figure) -> pd.DataFrame:
     --------
     >>> figure, ax = plt.subplots()
     >>> _ = ax.barh(["GAD-7", "PHQ-9"], [2.0, 3.0])
-    >>> drawn_data(figure)
+    >>> _drawn_data(figure)
       panel kind label    x      y
     0     1  bar  None  2.0  GAD-7
     1     1  bar  None  3.0  PHQ-9
@@ -920,7 +920,7 @@ def _smallest_label(figure: Figure) -> float:
 def _figure_bundle(figure: Figure, **_) -> tuple[dict, dict]:
     label = _smallest_label(figure)
     about = {} if math.isinf(label) else {"psychometrics": {"smallest_label": label}}
-    table = drawn_data(figure)
+    table = _drawn_data(figure)
     return ({"text/csv": table.to_csv(index=False)} if 0 < len(table) <= ROWS else {}), about
 
 

@@ -563,16 +563,40 @@ def _listed(system: fs.FileSystem, path: str, recursive: bool = False) -> list[f
         return [file for file in system.get_file_info(selector) if file.is_file]
 
 
+def resolved(store: str | Path | None) -> str:
+    """A store's URL or absolute path, which names it in any process of this machine.
+
+    Parameters
+    ----------
+    store : str or Path, optional
+        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> resolved("s3://bucket/answers")
+    's3://bucket/answers'
+    >>> resolved("/shared/answers")
+    '/shared/answers'
+    """
+    if store is None:
+        store = os.environ.get("PSYCHOMETRICS_STORE") or cache_dir() / "responses"
+    text = os.fspath(store)
+    if not text or "://" in text:
+        return text
+    return Path(text).expanduser().absolute().as_posix()
+
+
 def _opened(store: str | Path | None) -> tuple[fs.FileSystem, str]:
     """The file system and the path in it of a store, which is a folder or nothing yet."""
     if store is None:
-        store = os.environ.get("PSYCHOMETRICS_STORE") or cache_dir() / "responses"
+        store = os.environ.get("PSYCHOMETRICS_STORE")
     try:
-        text = os.fspath(store)
-        if "://" in text:
-            system, root = _opened_url(text)
-        else:
-            system, root = _LOCAL, Path(text).expanduser().absolute().as_posix()
+        text = resolved(store)
+        system, root = _opened_url(text) if "://" in text else (_LOCAL, text)
         kind = system.get_file_info(root).type
     except (
         OSError,

@@ -342,7 +342,7 @@ def test_a_figures_data_are_what_was_drawn_with_names_for_places_and_intervals()
     right.annotate("minilm", (2, 4))
     right.plot([0, 1], [5.0, np.nan], label="mean")
     right.fill_between([0, 1], [1, 2], [3, 4])
-    table = figures.drawn_data(figure)
+    table = figures._drawn_data(figure)
     plt.close(figure)
     bars = table[table["kind"] == "bar"]
     assert bars["y"].tolist() == ["GAD-7", "PHQ-9"]
@@ -359,7 +359,7 @@ def test_a_figures_data_are_what_was_drawn_with_names_for_places_and_intervals()
 
 def test_a_heatmaps_data_are_its_cells_by_name_and_no_colour_bar(ax):
     figures.heatmap(pd.DataFrame([[0.1, 0.9]], index=["sad"], columns=["rarely", "often"]), ax)
-    table = figures.drawn_data(ax.figure)
+    table = figures._drawn_data(ax.figure)
     assert table[["kind", "x", "y"]].to_numpy().tolist() == [
         ["cell", "rarely", "sad"], ["cell", "often", "sad"],
     ]  # fmt: skip
@@ -369,7 +369,7 @@ def test_a_heatmaps_data_are_its_cells_by_name_and_no_colour_bar(ax):
 def test_a_name_beside_a_point_is_its_label(ax):
     ax.scatter([1, 2], [3, 4])
     ax.annotate("minilm", (2, 4))
-    labels = figures.drawn_data(ax.figure)["label"]
+    labels = figures._drawn_data(ax.figure)["label"]
     assert labels.isna().tolist() == [True, False]
     assert labels[1] == "minilm"
 
@@ -399,8 +399,8 @@ def test_rows_that_are_offered_stand_for_the_marks():
     figure, ax = plt.subplots()
     drawn = pd.DataFrame({"alpha": [0.9, 0.8, 0.7]})
     ax.hist(drawn["alpha"], bins=2)
-    assert len(figures.drawn_data(figure)) == 2
+    assert len(figures._drawn_data(figure)) == 2
     figures.offer(figure, drawn)
     drawn["alpha"] = 0
-    assert figures.drawn_data(figure)["alpha"].tolist() == [0.9, 0.8, 0.7]
+    assert figures._drawn_data(figure)["alpha"].tolist() == [0.9, 0.8, 0.7]
     plt.close(figure)

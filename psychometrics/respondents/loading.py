@@ -6,7 +6,7 @@
   model of sentence-transformers.
 - :func:`resolve_device`, :func:`resolve_dtype`, ``DTYPES``: where and how precisely to compute.
 - :func:`quietly` keeps libraries' notes to developers out of a notebook; :func:`out_of_memory`
-  tells a lack of memory from other errors.
+  tells a lack of memory from other errors; :func:`told` puts an error into a sentence.
 
 A source is what :func:`psychometrics.respondents.sources.find` gives, a folder, or a hub id. What
 goes wrong is a :class:`~psychometrics.exceptions.RespondentError` that names the model and the
@@ -95,8 +95,15 @@ def load_model(
     name, folder = _folder(source)
     given = load_config(source) if config is None else config
     adapter = source if isinstance(source, Source) and source.kind == "adapter" else None
+    builder = getattr(transformers, kind)
+    if type(given) not in builder._model_mapping:
+        raise RespondentError(
+            f"{name} cannot be loaded as {what}: transformers knows none of the architecture "
+            f"'{given.model_type}'; name another model.",
+            kind="architecture",
+        )
     with quietly(), _loading(name, what):
-        model, report = getattr(transformers, kind).from_pretrained(
+        model, report = builder.from_pretrained(
             folder,
             config=given,
             use_safetensors=True,
@@ -112,12 +119,14 @@ def load_model(
         key, stored, wanted = min(report["mismatched_keys"])
         raise RespondentError(
             f"{name} cannot be loaded as {what}: its {key} is {_shape(stored)} and its config.json "
-            f"asks for {_shape(wanted)}; copy both files anew from one model."
+            f"asks for {_shape(wanted)}; copy both files anew from one model.",
+            kind="incomplete",
         )
     if report["missing_keys"] and not fresh:
         raise RespondentError(
             f"{name} is not trained as {what}: its checkpoint lacks {min(report['missing_keys'])}, "
-            "which would be random; name a model that is."
+            "which would be random; name a model that is.",
+            kind="architecture",
         )
     return model.eval(), load_tokenizer(source)
 
@@ -127,9 +136,16 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
 
     An adapter's is its base's, with the outputs that the ``config.json`` beside it names.
     """
-    from transformers import AutoConfig
+    from transformers import CONFIG_MAPPING, AutoConfig
 
     name, folder = _folder(source)
+    called = read_json(name, Path(folder) / "config.json").get("model_type")
+    if called and called not in CONFIG_MAPPING:
+        raise RespondentError(
+            f"{name} cannot be loaded as a model: transformers knows no architecture '{called}'; "
+            "name another model.",
+            kind="architecture",
+        )
     if isinstance(source, Source) and source.kind == "adapter":
         beside = source.folder / "config.json"
         written = read_json(name, beside) if beside.is_file() else {}
@@ -162,7 +178,8 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
             raise RespondentError(
                 f"{name} has a tokenizer that transformers does not know ({kind or 'auto_map'} in "
                 "tokenizer_config.json), and program code of its own is never run: choose a model "
-                "whose tokenizer transformers knows."
+                "whose tokenizer transformers knows.",
+                kind="remote code",
             )
         return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
@@ -187,13 +204,15 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
         if own := [kind for kind in types if not str(kind).startswith("sentence_transformers.")]:
             raise RespondentError(
                 f"{name} needs program code of its own ({own[0]} in modules.json), which is never "
-                "run: choose a model of sentence-transformers' own modules."
+                "run: choose a model of sentence-transformers' own modules.",
+                kind="remote code",
             )
     for pickled in Path(folder).glob("*/pytorch_model.bin"):
         if not pickled.with_name("model.safetensors").is_file():
             raise RespondentError(
                 f"{name} holds {pickled.parent.name}/{pickled.name}, which can carry program code: "
-                "convert it to model.safetensors."
+                "convert it to model.safetensors.",
+                kind="no safetensors",
             )
     load_tokenizer(source)
     with quietly(), _loading(name, "a sentence encoder"):
@@ -272,6 +291,19 @@ def out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
 
 
+def told(name: str, error: Exception) -> RespondentError:
+    """Why a respondent could not answer, in a sentence where there is one."""
+    if isinstance(error, RespondentError):
+        return error
+    said, kind = f"{type(error).__name__}: {' '.join(str(error).split())}", "other"
+    if out_of_memory(error):
+        said = f"{name} does not fit into memory: use a smaller model, or dtype='bfloat16'."
+        kind = "memory"
+    found = RespondentError(said, kind=kind)
+    found.__cause__ = error
+    return found
+
+
 @contextmanager
 def quietly() -> Iterator[None]:
     """Keep libraries' progress bars and notes to developers out of a notebook while one loads."""
@@ -301,13 +333,15 @@ def _loading(name: str, what: str) -> Iterator[None]:
         if out_of_memory(error):
             raise RespondentError(
                 f"{name} does not fit into memory: use a smaller model, dtype='bfloat16' or "
-                "another machine."
+                "another machine.",
+                kind="memory",
             ) from error
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = (lines or [""])[0][:200].rstrip(".:")
         raise RespondentError(
             f"{name} cannot be loaded as {what}: check or replace its files, or name another model "
-            f"({type(error).__name__}: {reason})."
+            f"({type(error).__name__}: {reason}).",
+            kind="incomplete",
         ) from error
 
 
@@ -323,7 +357,8 @@ def _adapted(model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]
     if left := sorted(key for key in fresh if key not in held and not key.endswith("position_ids")):
         raise RespondentError(
             f"{adapter.name} is not trained as {what}: neither it nor its base "
-            f"{adapter.base.name} has {left[0]}, which would be random; name a model that is."
+            f"{adapter.base.name} has {left[0]}, which would be random; name a model that is.",
+            kind="architecture",
         )
     return merged.eval()
 

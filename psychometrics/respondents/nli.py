@@ -23,6 +23,7 @@ from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..paths import data_dir
 from ._prompting import PromptMode, checked, gathered, token_limit
+from ._unpadded import unpadded
 from .embedded import load_embedded
 from .loading import load_config, load_model, moved, out_of_memory
 from .sources import Source, digest_text, fetched, read_json, recipe_of
@@ -64,6 +65,7 @@ class NLIRespondent:
         self.tokenizer = tokenizer
         self.identity = identity
         self.token_budget = token_budget
+        self._forward_unpadded = unpadded(self.model)
         self.order = self._label_order()
 
     def answer(self, pairs: Iterable[tuple[str, str]], progress: bool = False) -> np.ndarray:
@@ -108,8 +110,7 @@ class NLIRespondent:
         """Pairs with their answers, shape (n, 3), batch by batch; each pair once."""
         unique = sorted(set(checked(pairs, ("premise", "hypothesis"))))
         encoded = self._encode(unique)
-        # Longest first: memory runs out at once or never, and the bar only gets faster.
-        order = sorted(range(len(unique)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
+        order = self._order(unique, encoded)
         while order:
             batch, logits = self._forward(encoded, order)
             values = logits.softmax(dim=-1).cpu().numpy()[:, self.order]
@@ -120,6 +121,10 @@ class NLIRespondent:
                 )
             order = order[len(batch) :]
             yield [unique[i] for i in batch], values
+
+    def _order(self, pairs: list[Pair], encoded: list[dict]) -> list[int]:
+        """Longest first: memory runs out at once or never, and the bar only gets faster."""
+        return sorted(range(len(pairs)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
 
     def _encode(self, pairs: list[tuple[str, str]]) -> list[dict[str, list[int]]]:
         """Token ids of each pair, unpadded; a pair that is too long is cut, with a warning."""
@@ -158,7 +163,8 @@ class NLIRespondent:
                     raise RespondentError(
                         f"{self.identity['respondent_id']} does not fit into the memory of "
                         f"{self.identity['device']} with even one pair of {width} tokens: use a "
-                        "smaller model, another device or shorter prompts."
+                        "smaller model, another device or shorter prompts.",
+                        kind="memory",
                     ) from None
             # Outside of the except block, where the error no longer holds on to tensors.
             self.token_budget = width * (len(batch) // 2)
@@ -168,6 +174,8 @@ class NLIRespondent:
     @torch.inference_mode()
     def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
         """Logits of one batch, (n, 3) in the model's own order, float32."""
+        if self._forward_unpadded is not None:
+            return self._forward_unpadded(features)
         inputs = DataCollatorWithPadding(self.tokenizer)(features)
         return self.model(**inputs.to(self.model.device)).logits.float()
 
@@ -178,9 +186,10 @@ class NLIRespondent:
         if len(outputs) != 3:
             raise RespondentError(
                 f"{name} has {len(outputs)} output(s), not three: name a model trained to tell "
-                "entailment, neutral and contradiction apart."
+                "entailment, neutral and contradiction apart.",
+                kind="labels",
             )
-        order = _labels_from_names([outputs.get(i) for i in range(3)], name)
+        order = labels_from_names([outputs.get(i) for i in range(3)], name)
         if order is None:
             labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
             self.order = [0, 1, 2]
@@ -231,25 +240,67 @@ class _WordsRespondent(NLIRespondent):
             rows = [row[-options["max_length"] :] for row in rows]
         return [{"input_ids": row} for row in rows]
 
+    def _order(self, pairs: list[Pair], encoded: list[dict]) -> list[int]:
+        """Longest first, those of one premise beside each other: what they share is read once."""
+        longest = {}
+        for (premise, _), one in zip(pairs, encoded, strict=True):
+            longest[premise] = max(longest.get(premise, 0), len(one["input_ids"]))
+        return sorted(range(len(pairs)), key=lambda i: (-longest[pairs[i][0]], *pairs[i]))
+
     @torch.inference_mode()
     def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
         """Logits of the three words after each text, (n, 3), float32."""
-        inputs = self.tokenizer.pad(features, return_tensors="pt").to(self.model.device)
-        places = (inputs["attention_mask"].cumsum(dim=-1) - 1).clamp(min=0)
-        hidden = self.model.base_model(
-            input_ids=inputs["input_ids"],
-            attention_mask=inputs["attention_mask"],
-            position_ids=places,
-            use_cache=False,
-        ).last_hidden_state[:, -1]
+        texts = [one["input_ids"] for one in features]
+        shared, group = _shared_beginnings(texts)
+        begun = self._padded(shared)
+        read = self._read(begun["input_ids"], begun["attention_mask"], use_cache=True)
+        rest = self._padded([text[len(shared[g]) :] for text, g in zip(texts, group, strict=True)])
+        read.past_key_values.batch_select_indices(torch.tensor(group, device=self.model.device))
+        mask = torch.cat([begun["attention_mask"][group], rest["attention_mask"]], dim=1)
+        cache = {"past_key_values": read.past_key_values, "use_cache": True}
+        hidden = self._read(rest["input_ids"], mask, **cache).last_hidden_state[:, -1]
         words = self.model.get_output_embeddings().weight[self.words]
         return hidden.float() @ words.float().T
+
+    def _padded(self, texts: list[list[int]]) -> dict[str, torch.Tensor]:
+        padded = self.tokenizer.pad([{"input_ids": text} for text in texts], return_tensors="pt")
+        return padded.to(self.model.device)
+
+    def _read(self, ids: torch.Tensor, mask: torch.Tensor, **cache):
+        places = (mask.cumsum(dim=-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        return self.model.base_model(
+            input_ids=ids, attention_mask=mask, position_ids=places, **cache
+        )
 
     def _label_order(self) -> list[int]:
         return [0, 1, 2]
 
 
-def _labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
+def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], list[int]]:
+    """What neighbouring texts begin with, and which beginning each text has.
+
+    Texts share one as long as it is at least half of each; no beginning is a whole text.
+
+    Examples
+    --------
+    >>> _shared_beginnings([[1, 2, 3, 4], [1, 2, 3, 5, 6], [7, 8]])
+    ([[1, 2, 3], [7]], [0, 0, 1])
+    """
+    shared, group = [], []
+    for text in texts:
+        if shared:
+            both = zip(shared[-1], text[:-1], strict=False)
+            common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], both))
+            if 2 * common >= max(len(text), len(shared[-1])):
+                shared[-1] = shared[-1][:common]
+                group.append(len(shared) - 1)
+                continue
+        shared.append(text[:-1])
+        group.append(len(shared) - 1)
+    return shared, group
+
+
+def labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
     """Which output means what, read from the outputs' names.
 
     Parameters
@@ -272,9 +323,9 @@ def _labels_from_names(names: Sequence[str], model: str = "The model") -> list[i
 
     Examples
     --------
-    >>> _labels_from_names(["CONTRADICTION", "neutral", "Entailment"])
+    >>> labels_from_names(["CONTRADICTION", "neutral", "Entailment"])
     [2, 1, 0]
-    >>> _labels_from_names(["LABEL_0", "LABEL_1", "LABEL_2"]) is None
+    >>> labels_from_names(["LABEL_0", "LABEL_1", "LABEL_2"]) is None
     True
     """
     plain = [str(name or "").strip().lower() for name in names]
@@ -285,7 +336,8 @@ def _labels_from_names(names: Sequence[str], model: str = "The model") -> list[i
     if any(len(positions) != 1 for positions in found):
         raise RespondentError(
             f"{model} tells {', '.join(map(str, names))} apart, not entailment, neutral and "
-            "contradiction: name an NLI model, or correct id2label in its config.json."
+            "contradiction: name an NLI model, or correct id2label in its config.json.",
+            kind="labels",
         )
     return [positions[0] for positions in found]
 
@@ -335,7 +387,8 @@ def _labels_from_pairs(
             f"{model} does not name its outputs, and answers to plain pairs do not show which "
             f"means entailment (best assignment {accuracy[best]:.0%} right, next "
             f"{accuracy[second]:.0%}): write the labels into id2label of its config.json, or name "
-            "a trained NLI model."
+            "a trained NLI model.",
+            kind="labels",
         )
     return list(best)
 
@@ -372,12 +425,14 @@ def _load_folder(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     if tokenizer.pad_token_id is None:
         raise RespondentError(
             f"{source.name} has a tokenizer without a padding token: set pad_token (often the "
-            "end-of-text token) and save the tokenizer anew."
+            "end-of-text token) and save the tokenizer anew.",
+            kind="incomplete",
         )
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
         raise RespondentError(
             f"{source.name} has a tokenizer of {len(tokenizer)} tokens and a model of "
-            f"{model.get_input_embeddings().num_embeddings}: save the model's own tokenizer there."
+            f"{model.get_input_embeddings().num_embeddings}: save the model's own tokenizer there.",
+            kind="incomplete",
         )
     if model.config.pad_token_id is None:  # where decoders look for the last token of a pair
         model.config.pad_token_id = tokenizer.pad_token_id

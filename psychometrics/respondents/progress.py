@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from tqdm import tqdm
 
@@ -47,6 +48,20 @@ class Progress(tqdm):
         """Move on by so many questions that were asked now."""
         self.asked += n
         return super().update(n)
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """How many were begun, and of them all questions, those in the store, and those asked."""
+        return self.begun, self._expected, self.kept, self.asked
+
+    def gather(self, counts: Iterable[tuple[int, int, int, int]]) -> None:
+        """Show what the bars of several workers count together."""
+        self.begun, self._expected, self.kept, self.asked = map(
+            sum, zip((0, 0, 0, 0), *counts, strict=True)
+        )
+        if self.begun:
+            self.total = self._expected * max(self.puts, self.begun) // self.begun
+        super().update(self.kept + self.asked - self.n)
 
 
 class _Spent:

@@ -11,16 +11,20 @@ import functools
 import hashlib
 import importlib.util
 import json
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..exceptions import RespondentError
 from ..paths import data_dir
 from .packed import HUB_IDS, SHA256, SMOLLM2, sha256, smollm2_file, unpacked, unpacked_path
+
+if TYPE_CHECKING:
+    from huggingface_hub import ModelInfo
 
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
@@ -46,8 +50,9 @@ SETTINGS_FILES = (
 )
 """What, besides the weights, determines a model's answers."""
 _UNSAFE_WEIGHTS = re.compile(r"(pytorch_|tf_|flax_)?model\b.*\.(bin|pt|pth|ckpt|h5|msgpack)")
+_GATED = "the hub gives it only to those who accepted its terms: accept them and log in"
 _WHOLE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_HUB_ID = re.compile(r"([A-Za-z0-9][\w.-]*/[\w.-]+)(?:@([\w.-]+))?")
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,26 @@ class Source:
     folder: Path | None
     base: Source | None = None
     file: Path | None = None
+
+    def parameters(self) -> float:
+        """How many parameters it has, about, by the sizes of its files alone."""
+        if self.base is not None:
+            return self.base.parameters()
+        if self.file is not None:
+            return 2 * self.file.stat().st_size  # packed into four bits each, or more
+        if self.folder is None:
+            return _parameters_on_hub(self.model, self.revision)
+        if self.kind == "embedded":
+            recipe = read_json(self.name, self.folder / "recipe.json")
+            base = SMOLLM2 if recipe.get("base") == SMOLLM2 else Path(base_path())
+            return _find(base).parameters()
+        from safetensors import safe_open
+
+        count = 0
+        for path in _weight_files(self.name, self.folder):
+            with safe_open(path, "np") as file:
+                count += sum(math.prod(file.get_slice(k).get_shape()) for k in file.keys())  # noqa: SIM118
+        return count
 
 
 def base_path() -> str:
@@ -90,7 +115,8 @@ def find(name_or_path: str | Path) -> Source:
     ----------
     name_or_path : str or Path
         An embedded member's name, ``"smollm2"``, a folder of a model or an adapter, a GGUF file,
-        or a hub id ``owner/model``.
+        or a hub id ``owner/model``, of a certain version ``owner/model@revision`` (a commit, a
+        branch or a tag).
 
     Returns
     -------
@@ -147,9 +173,9 @@ def _find(name_or_path: str | Path) -> Source:
         return _packed(folder.resolve())
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
-    if isinstance(name_or_path, str) and _HUB_ID.fullmatch(name):
-        return _hub(name)
-    raise RespondentError(_unknown(name))
+    if isinstance(name_or_path, str) and (on_hub := _HUB_ID.fullmatch(name)):
+        return _hub(*on_hub.groups())
+    raise RespondentError(_unknown(name), kind="not found")
 
 
 def fetched(source: Source, whole: bool = False) -> Path:
@@ -163,6 +189,8 @@ def fetched(source: Source, whole: bool = False) -> Path:
         return unpacked(source.file, source.revision)
     if source.folder is not None and not (whole and _parts_missing(source)):
         return source.folder
+    if not whole and (folder := _cached(source.model, source.revision)) is not None:
+        return folder  # it was fetched since it was found
     from huggingface_hub import HfApi, snapshot_download
 
     with _hub_errors(source.model):
@@ -207,16 +235,67 @@ def check_folder(name: str, folder: Path) -> None:
     _check_files(name, {path.name for path in folder.iterdir()})
     if missing := [path.name for path in _weight_files(name, folder) if not path.is_file()]:
         raise RespondentError(
-            f"{name} lacks the weight file {missing[0]} named in its index: copy the folder anew."
+            f"{name} lacks the weight file {missing[0]} named in its index: copy the folder anew.",
+            kind="incomplete",
         )
-    config = read_json(name, folder / "config.json")
+    _check_config(name, read_json(name, folder / "config.json"))
+
+
+def check_listed(info: ModelInfo) -> tuple[dict, dict[str, int]]:
+    """Refuse a model of the hub by what it lists of it; of its files only config.json is fetched.
+
+    Parameters
+    ----------
+    info : huggingface_hub.ModelInfo
+        With ``gated``, ``sha``, ``siblings`` and ``safetensors``.
+
+    Returns
+    -------
+    config : dict
+        Its config.json.
+    parameters : dict
+        How many parameters it has of each type, such as ``{"F32": 109482240}``; where the hub has
+        not counted them, they are read from the heads of the weight files.
+
+    Raises
+    ------
+    RespondentError
+        As :func:`check_folder`; or it is gated, or the hub cannot be reached.
+    """
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.errors import SafetensorsParsingError
+
+    if info.gated:
+        raise RespondentError(f"{info.id}: {_GATED}.", kind="gated")
+    files = {file.rfilename for file in info.siblings or []}
+    _check_files(info.id, {file for file in files if "/" not in file})
+    with _hub_errors(info.id):
+        path = Path(hf_hub_download(info.id, "config.json", revision=info.sha))
+    config = read_json(info.id, path)
+    _check_config(info.id, config)
+    if info.safetensors:
+        return config, info.safetensors.parameters
+    with _hub_errors(info.id):
+        try:
+            weights = HfApi().get_safetensors_metadata(info.id, revision=info.sha)
+        except SafetensorsParsingError as error:
+            raise RespondentError(
+                f"{info.id}: its weights are no safetensors file; choose another model.",
+                kind="incomplete",
+            ) from error
+    return config, weights.parameter_count
+
+
+def _check_config(name: str, config: dict) -> None:
+    """The part of :func:`check_folder` that config.json decides."""
     if "auto_map" in config:
         from transformers import CONFIG_MAPPING
 
         if config.get("model_type") not in CONFIG_MAPPING:
             raise RespondentError(
                 f"{name} needs program code of its own (auto_map in config.json), which is never "
-                "run: choose a model of an architecture that transformers knows."
+                "run: choose a model of an architecture that transformers knows.",
+                kind="remote code",
             )
 
 
@@ -226,24 +305,30 @@ def _check_files(name: str, files: set[str]) -> None:
         if "adapter_config.json" in files:
             raise RespondentError(
                 f"{name} holds an adapter, not a whole model: merge it into its base "
-                "(peft's merge_and_unload) and save the result with save_pretrained."
+                "(peft's merge_and_unload) and save the result with save_pretrained.",
+                kind="architecture",
             )
         raise RespondentError(
-            f"{name} has no config.json: name a folder written by save_pretrained."
+            f"{name} has no config.json: name a folder written by save_pretrained.",
+            kind="incomplete",
         )
     if not files & set(_WHOLE_WEIGHTS):
         if unsafe := sorted(filter(_UNSAFE_WEIGHTS.fullmatch, files)):
             raise RespondentError(
                 f"{name} holds its weights only as {unsafe[0]}, which can carry program code or "
                 "needs another library: convert it to model.safetensors (load it where you trust "
-                "it and call save_pretrained)."
+                "it and call save_pretrained).",
+                kind="no safetensors",
             )
         raise RespondentError(
-            f"{name} has no weights (model.safetensors): save the model there with save_pretrained."
+            f"{name} has no weights (model.safetensors): save the model there with "
+            "save_pretrained.",
+            kind="no safetensors",
         )
     if not files & set(TOKENIZER_FILES):
         raise RespondentError(
-            f"{name} has no tokenizer: save its tokenizer there with save_pretrained."
+            f"{name} has no tokenizer: save its tokenizer there with save_pretrained.",
+            kind="incomplete",
         )
 
 
@@ -255,11 +340,14 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
     weights = read_json(name, index).get("weight_map")
     shards = list(weights.values()) if isinstance(weights, dict) else []
     if not shards or not all(isinstance(s, str) and re.fullmatch(r"[^/\\]+", s) for s in shards):
-        raise RespondentError(f"{name}, {index.name}: names no files beside it; copy it anew.")
+        raise RespondentError(
+            f"{name}, {index.name}: names no files beside it; copy it anew.", kind="incomplete"
+        )
     if unsafe := [shard for shard in shards if not shard.endswith(".safetensors")]:
         raise RespondentError(
             f"{name}, {index.name}: names {unsafe[0]}, which is no safetensors file and can carry "
-            "program code; save the model anew with save_pretrained."
+            "program code; save the model anew with save_pretrained.",
+            kind="no safetensors",
         )
     return [folder / shard for shard in sorted(set(shards))]
 
@@ -270,11 +358,13 @@ def read_json(name: str, path: Path, kind: type = dict):
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise RespondentError(
-            f"{name}, {path.name}: not readable as JSON; copy it anew."
+            f"{name}, {path.name}: not readable as JSON; copy it anew.", kind="incomplete"
         ) from error
     if not isinstance(content, kind):
         called = "object" if kind is dict else "list"
-        raise RespondentError(f"{name}, {path.name}: holds no JSON {called}; copy it anew.")
+        raise RespondentError(
+            f"{name}, {path.name}: holds no JSON {called}; copy it anew.", kind="incomplete"
+        )
     return content
 
 
@@ -355,19 +445,21 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
         raise RespondentError(
             f"{folder} has no adapter_model.safetensors"
             + (f" but {found[0]}, which can carry program code" if found else "")
-            + ": save the adapter anew with save_pretrained."
+            + ": save the adapter anew with save_pretrained.",
+            kind="no safetensors",
         )
     called = read_json(name, folder / "adapter_config.json").get("base_model_name_or_path")
     if not isinstance(called, str) or not called.strip():
         raise RespondentError(
             f"{name} does not say which model it adapts: write base_model_name_or_path into its "
-            "adapter_config.json."
+            "adapter_config.json.",
+            kind="incomplete",
         )
     try:
         base = _base(called)
     except RespondentError as error:
         raise RespondentError(
-            f"{name} is an adapter whose base '{called}' is missing: {error}"
+            f"{name} is an adapter whose base '{called}' is missing: {error}", kind=error.kind
         ) from error
     return Source(
         name=name,
@@ -402,28 +494,26 @@ def _local(folder: Path) -> Source:
     )
 
 
-def _hub(model: str) -> Source:
+def _hub(model: str, revision: str | None = None) -> Source:
     from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 
     with _hub_errors(model):
-        cached = try_to_load_from_cache(model, "config.json")
-        adapter = try_to_load_from_cache(model, "adapter_config.json")
-    folder = Path(cached).parent if isinstance(cached, str) else None
-    if folder is None and isinstance(adapter, str):
+        cached = try_to_load_from_cache(model, "config.json", revision=revision)
+        adapter = try_to_load_from_cache(model, "adapter_config.json", revision=revision)
+    folder = None
+    if isinstance(cached, str):
+        commit = Path(cached).parent.name
+        folder = _cached(model, commit)
+    elif isinstance(adapter, str):
         return _adapter(Path(adapter).parent, model)
-    if folder is not None:
-        commit = folder.name
-        try:
-            check_folder(model, folder)
-        except RespondentError:
-            folder = None  # a download that was stopped, or files that nobody asked for yet
     else:
         with _hub_errors(model):
-            info = HfApi().model_info(model)
+            info = HfApi().model_info(model, revision=revision)
             files = {file.rfilename for file in info.siblings or []}
             if "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS):
                 patterns = ["*.json", "*.txt", "*.safetensors"]
-                return _adapter(Path(snapshot_download(model, allow_patterns=patterns)), model)
+                folder = snapshot_download(model, revision=revision, allow_patterns=patterns)
+                return _adapter(Path(folder), model)
         commit = info.sha
     return Source(
         name=model,
@@ -433,6 +523,31 @@ def _hub(model: str) -> Source:
         digest=digest_text(model, commit),
         folder=folder,
     )
+
+
+def _parameters_on_hub(model: str, revision: str) -> float:
+    from huggingface_hub import HfApi
+
+    with _hub_errors(model):
+        info = HfApi().model_info(model, revision=revision, files_metadata=True)
+    if info.safetensors is not None:
+        return info.safetensors.total
+    files = [file for file in info.siblings or [] if file.rfilename.endswith(".safetensors")]
+    return sum(file.size or 0 for file in files) / 2  # if two bytes each
+
+
+def _cached(model: str, commit: str) -> Path | None:
+    """Folder of a hub model in the local cache, if it is whole there."""
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(model, "config.json", revision=commit)
+    if not isinstance(config, str):
+        return None
+    try:
+        check_folder(model, Path(config).parent)
+    except RespondentError:
+        return None  # a download that was stopped, or files that nobody asked for yet
+    return Path(config).parent
 
 
 def _shown(name: str | Path) -> str:
@@ -458,6 +573,7 @@ def _hub_errors(model: str) -> Iterator[None]:
         HFValidationError,
         OfflineModeIsEnabled,
         RepositoryNotFoundError,
+        RevisionNotFoundError,
     )
 
     try:
@@ -465,10 +581,14 @@ def _hub_errors(model: str) -> Iterator[None]:
     except RespondentError:
         raise
     except Exception as error:
+        kind = "network"
         if isinstance(error, GatedRepoError):
-            why = "the hub gives it only to those who accepted its terms: accept them and log in"
+            why, kind = _GATED, "gated"
         elif isinstance(error, (RepositoryNotFoundError, HFValidationError)):
             why = "there is no such folder here and no such model on the hub: check the name"
+            kind = "not found"
+        elif isinstance(error, RevisionNotFoundError):
+            why, kind = "the hub has no such revision of it: check what follows the @", "not found"
         elif isinstance(error, OfflineModeIsEnabled):
             why = (
                 "there is no such folder here, the local cache of the hub lacks files of it, and "
@@ -479,7 +599,7 @@ def _hub_errors(model: str) -> Iterator[None]:
                 "there is no such folder here, the local cache of the hub lacks files of it, and "
                 f"the hub cannot be reached ({type(error).__name__}): check name and network"
             )
-        raise RespondentError(f"{model}: {why}.") from error
+        raise RespondentError(f"{model}: {why}.", kind=kind) from error
 
 
 def _settings(folder: Path) -> list[Path]:

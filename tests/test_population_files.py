@@ -1,0 +1,493 @@
+"""Populations as files: from a query of a hub, by hand, and asked, against a hub that is served."""
+
+from __future__ import annotations
+
+import gc
+import json
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import PreTrainedModel
+from typer.testing import CliRunner
+
+import psychometrics as pm
+from psychometrics import ask, cli, population, population_table
+from psychometrics.authoring.populations import new_population
+from psychometrics.exceptions import KINDS, ParameterError, RespondentError
+from psychometrics.respondents import identify, load_respondent
+
+from .hub import commit, serving
+
+NLI = ["entailment", "neutral", "contradiction"]
+CONFIG = {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}
+THREE = {"id2label": {"0": "ENTAILMENT", "1": "Neutral", "2": "contradiction"}}
+
+
+def named(**changes: object) -> dict[str, bytes]:
+    """Files of a model of which nothing but config.json is ever looked at."""
+    return {"config.json": json.dumps(CONFIG | THREE | changes).encode(),
+            "model.safetensors": b"", "tokenizer.json": b"{}"}  # fmt: skip
+
+
+def counted(parameters: int) -> dict:
+    return {"safetensors": {"parameters": {"F32": parameters}, "total": parameters}}
+
+
+@pytest.fixture(scope="module")
+def models(save_tiny_model, tmp_path_factory):
+    """Two tiny models of different architectures, with label names of their own."""
+    folder = tmp_path_factory.mktemp("tiny")
+    first = save_tiny_model(folder / "first", "bert", ("CONTRADICTION", "Neutral", "Entailed"))
+    second = save_tiny_model(
+        folder / "second", "roberta", ("entailment", "neutral", "contradiction")
+    )
+    return first, second
+
+
+@pytest.fixture
+def hub(models, tmp_path, monkeypatch):
+    """A hub of fourteen models, two of which can be asked; and an empty cache of it."""
+    from huggingface_hub import constants
+
+    first, second = models
+    with serving(tmp_path / "served") as hub:
+        hub.add("acme/bert-mnli", first, downloads=9000, **counted(25_000))
+        hub.add("acme/gated-mnli", named(), downloads=8000, gated="manual", **counted(9))
+        weights = {
+            "config.json": named()["config.json"],
+            "pytorch_model.bin": b"",
+            "vocab.txt": b"",
+        }
+        hub.add("acme/pickled-mnli", weights, downloads=7000)
+        two = {"0": "NEGATIVE", "1": "POSITIVE"}
+        hub.add("acme/mood-mnli", named(id2label=two), downloads=6500, **counted(9))
+        own = {
+            "auto_map": {"AutoModelForSequenceClassification": "code.Model"},
+            "model_type": "own",
+        }
+        hub.add("acme/own-mnli", named(**own), downloads=6000, **counted(9))
+        hub.add("acme/large-mnli", named(), downloads=5500, **counted(7_000_000_000))
+        hub.add("acme/roberta-nli", second, downloads=5000, licence="apache-2.0")
+        masked = named(architectures=["BertForMaskedLM"])
+        hub.add("acme/masked-mnli", masked, downloads=4000, **counted(9))
+        unnamed = {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}
+        hub.add("acme/unnamed-mnli", named(id2label=unnamed), downloads=3500, **counted(9))
+        hub.add("acme/closed-mnli", named(), downloads=3000, licence="cc-by-nc-4.0", **counted(9))
+        hub.add("acme/odd-mnli", named(model_type="odd"), downloads=2500, **counted(9))
+        torn = named() | {"config.json": b"{"}
+        hub.add("acme/torn-mnli", torn, downloads=2000, **counted(9))
+        hub.add("acme/rare-mnli", named(), downloads=3, **counted(9))
+        hub.add("acme/fill", named(), downloads=10_000, task="fill-mask", **counted(9))
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+        template = hub.url + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        yield hub
+
+
+QUERY = {
+    "task": "text-classification",
+    "search": ["mnli", "nli"],
+    "min_downloads": 100,
+    "licences": ["mit", "apache-2.0"],
+    "max_memory": "24GB",
+    "labels": NLI,
+    "progress": False,
+}
+LEFT = {
+    "acme/gated-mnli": "gated",
+    "acme/pickled-mnli": "no safetensors",
+    "acme/mood-mnli": "labels",
+    "acme/own-mnli": "remote code",
+    "acme/large-mnli": "memory",
+    "acme/masked-mnli": "architecture",
+    "acme/unnamed-mnli": "labels",
+    "acme/closed-mnli": "licence",
+    "acme/odd-mnli": "architecture",
+    "acme/torn-mnli": "incomplete",
+}
+
+
+def test_a_query_keeps_what_the_first_paper_would_and_says_of_the_others_why(hub, tmp_path):
+    table = new_population(tmp_path / "nli.yaml", **QUERY)
+    chosen, left = table[table["kind"] == ""], table[table["kind"] != ""]
+    assert chosen["respondent_id"].tolist() == ["acme/bert-mnli", "acme/roberta-nli"]
+    assert dict(zip(left["respondent_id"], left["kind"], strict=True)) == LEFT
+    assert left["downloads"].is_monotonic_decreasing
+    first, second = chosen.to_dict("records")
+    assert first["revision"] == commit("acme/bert-mnli")
+    assert (first["downloads"], first["licence"]) == (9000, "mit")
+    assert (first["parameters"], first["bytes"]) == (25_000, 100_000)
+    assert first["labels"] == "CONTRADICTION, Neutral, Entailed"
+    weights = hub.folder / "acme/roberta-nli/model.safetensors"
+    from safetensors import safe_open
+
+    with safe_open(weights, "np") as file:
+        sizes = [np.prod(file.get_slice(key).get_shape()) for key in file.keys()]  # noqa: SIM118
+    assert second["parameters"] == sum(sizes), "read from the head of the file"
+    assert hub.asked[f"/acme/bert-mnli/resolve/{commit('acme/bert-mnli')}/model.safetensors"] == 0
+    assert not list((tmp_path / "hub").rglob("*.safetensors"))
+
+
+def test_the_reasons_name_the_model_and_what_is_the_matter(hub, tmp_path):
+    table = new_population(tmp_path / "nli.yaml", **QUERY).set_index("respondent_id")
+    assert table.loc["acme/large-mnli", "reason"] == (
+        "acme/large-mnli takes 28.0GB in float32, more than 24.0GB."
+    )
+    assert (
+        "has the licence cc-by-nc-4.0, not mit, apache-2.0"
+        in table.loc["acme/closed-mnli", "reason"]
+    )
+    assert "names its outputs LABEL_0, LABEL_1, LABEL_2" in table.loc["acme/unnamed-mnli", "reason"]
+    assert "no sequence classifier but BertForMaskedLM" in table.loc["acme/masked-mnli", "reason"]
+
+
+def test_rank_task_and_labels_can_be_others(hub, tmp_path):
+    best = new_population(tmp_path / "a.yaml", search=["mnli"], top=4, progress=False)
+    assert best["kind"].tolist() == ["", "", "gated", "no safetensors"]
+    base = new_population(tmp_path / "b.yaml", "fill-mask", progress=False)
+    assert base["respondent_id"].tolist() == ["acme/fill"]
+    assert yaml.safe_load((tmp_path / "b.yaml").read_text())["query"] == {
+        "task": "fill-mask", "top": 100, "min_downloads": 0,
+    }  # fmt: skip
+    mood = new_population(tmp_path / "c.yaml", search=["mnli"], labels=["positive", "negative"],
+                          progress=False)  # fmt: skip
+    assert mood.loc[mood["kind"] == "", "respondent_id"].tolist() == ["acme/mood-mnli"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"path": "x.csv"}, "must end in .yaml"),
+        ({"path": "no/x.yaml"}, "there is no folder no"),
+        ({"top": 0}, "top must be 1 or more"),
+        ({"max_memory": "much"}, "max_memory is written as 24GB or 500MiB, got 'much'"),
+        ({"max_memory": "1kB"}, "finds no model.*: 12 were looked at.*for memory"),
+        ({"search": ["nothing"]}, r"finds no model that can be taken: 0 were looked at\."),
+    ],
+)
+def test_a_query_that_cannot_be_is_refused_and_nothing_is_written(
+    hub, tmp_path, monkeypatch, changes, message
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParameterError, match=message):
+        new_population(**({"path": "new.yaml"} | QUERY | changes))
+    assert not list(tmp_path.glob("*.yaml"))
+
+
+def test_a_hub_that_refuses_or_is_not_there_is_said_to_and_a_file_is_never_replaced(
+    hub, tmp_path, monkeypatch
+):
+    from huggingface_hub import constants
+
+    with pytest.raises(
+        RespondentError, match=r"does not list its models \(BadRequestError"
+    ) as told:
+        new_population(tmp_path / "x.yaml", "no-such-task", progress=False)
+    assert told.value.kind == "network"
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(RespondentError, match="does not list its models"):
+        new_population(tmp_path / "x.yaml", progress=False)
+    (tmp_path / "x.yaml").write_text("mine")
+    with pytest.raises(ParameterError, match="is there already"):
+        new_population(tmp_path / "x.yaml", progress=False)
+
+
+# Asked
+
+
+def written(path: Path, *entries: dict, **more: object) -> Path:
+    path.write_text(yaml.safe_dump({"title": "mine", "respondents": list(entries), **more}))
+    return path
+
+
+def test_from_a_query_to_answers_failures_by_kind_and_a_second_run_that_asks_nobody(
+    hub, models, tmp_path, monkeypatch
+):
+    new_population(tmp_path / "nli.yaml", **QUERY)
+    content = yaml.safe_load((tmp_path / "nli.yaml").read_text())
+    for row in content["left_out"]:  # as if they had been changed on the hub since
+        row.pop("kind"), row.pop("reason")
+    content["respondents"] += content.pop("left_out")
+    content["respondents"] += [
+        {"model": "acme/withdrawn", "revision": "0123abc"},
+        {"model": "acme/bert-mnli2", "revision": "main"},
+        {"model": "mine"},
+        {"model": "acme/rare-mnli", "revision": "v9"},
+    ]
+    hub.add("acme/bert-mnli2", models[0], downloads=1)
+    shutil.copytree(models[1], tmp_path / "mine")
+    file = tmp_path / "all.yaml"
+    file.write_text(yaml.safe_dump(content))
+
+    loads = []
+    real = PreTrainedModel.to
+
+    def full(self, *args, **options):
+        loads.append(self.config.architectures)
+        if self.config.model_type == "bert" and len(loads) == 1:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB")
+        return real(self, *args, **options)
+
+    monkeypatch.setattr(PreTrainedModel, "to", full)
+    how = {"store": tmp_path / "store", "dtype": "float32", "progress": False}
+    failures = tmp_path / "failed.csv"
+    with pytest.warns(UserWarning, match="was not asked to the end"):
+        first = ask("challenges", str(file), **how, failures=failures)
+    assert first["respondent_id"].unique().tolist() == [
+        "acme/roberta-nli", "acme/bert-mnli2", "mine",
+    ]  # fmt: skip
+    summary = first.attrs["summary"]
+    assert summary["asked"] == 3 * 192
+    expected = {
+        "acme/bert-mnli": "memory",
+        "acme/gated-mnli": "gated",
+        "acme/pickled-mnli": "no safetensors",
+        "acme/own-mnli": "remote code",
+        "acme/odd-mnli": "architecture",
+        "acme/torn-mnli": "incomplete",
+        f"acme/withdrawn@{'0123abc'}": "not found",
+        "acme/rare-mnli@v9": "not found",
+    }
+    assert expected.items() <= summary["kinds"].items()
+    table = pd.read_csv(failures, keep_default_na=False)
+    assert dict(zip(table["respondent"], table["kind"], strict=True)) == summary["kinds"]
+    assert set(table["kind"]) <= set(KINDS)
+    assert dict(zip(table["respondent"], table["reason"], strict=True)) == summary["failed"]
+    expected = load_respondent(models[1], device="cpu", dtype="float32").answer(
+        list(first[["premise", "hypothesis"]][:5].itertuples(index=False, name=None))
+    )
+    assert np.abs(first[NLI][:5].to_numpy() - expected).max() < 1e-5
+
+    before = hub.asked.copy()
+    loads.clear()
+    with pytest.warns(UserWarning, match="was not asked to the end"):
+        again = ask("challenges", str(file), **how, failures=failures)
+    pd.testing.assert_frame_equal(again, first)
+    assert (again.attrs["summary"]["asked"], loads) == (0, [])
+    assert again.attrs["summary"]["failed"] == summary["failed"]
+    assert pd.read_csv(failures, keep_default_na=False).equals(table)
+    fetched = [path for path in (hub.asked - before) if "resolve" in path]
+    assert [path for path in fetched if "bert-mnli/" in path or "pickled" in path] == []
+
+    rows = table[table["kind"] != "memory"]
+    rows.to_csv(failures, index=False)  # a line that is taken out is tried again
+    loads.append("not the first")
+    with pytest.warns(UserWarning, match="was not asked to the end"):
+        third = ask("challenges", str(file), **how, failures=failures)
+    assert third["respondent_id"].nunique() == 4
+    assert third.attrs["summary"]["asked"] == 192
+    assert "acme/bert-mnli" not in set(pd.read_csv(failures)["respondent"])
+
+
+def test_a_model_that_was_mended_or_asked_in_another_way_is_tried_again(save_tiny_model, tmp_path):
+    good = save_tiny_model(tmp_path / "good")
+    bad = save_tiny_model(tmp_path / "bad", labels=("good", "bad", "ugly"), seed=1)
+    file = written(tmp_path / "two.yaml", {"model": "good"}, {"model": "bad"})
+    how = {"store": tmp_path / "store", "progress": False, "failures": tmp_path / "f.csv"}
+    with pytest.warns(UserWarning, match="bad was not asked"):
+        assert ask("challenges", file, **how).attrs["summary"]["kinds"] == {"bad": "labels"}
+    assert len(pd.read_csv(tmp_path / "f.csv")) == 1
+    with pytest.raises(RespondentError, match="not trained as a model for mode 'mlm'"):
+        ask("challenges", str(bad), mode="mlm", **how)
+    assert pd.read_csv(tmp_path / "f.csv")["mode"].tolist() == ["nli", "mlm"]
+    config = json.loads((bad / "config.json").read_text())
+    config["id2label"] = json.loads((good / "config.json").read_text())["id2label"]
+    (bad / "config.json").write_text(json.dumps(config))
+    assert ask("challenges", file, **how)["respondent_id"].nunique() == 2
+    assert pd.read_csv(tmp_path / "f.csv")["mode"].tolist() == ["mlm"]
+
+
+def test_memory_is_tried_again_with_other_questions_as_it_depends_on_their_length(
+    tiny_model, tmp_path, monkeypatch
+):
+    how = {"store": tmp_path / "store", "progress": False, "failures": tmp_path / "f.csv"}
+
+    def full(*_, **__):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PreTrainedModel, "to", full)
+        with pytest.raises(RespondentError, match="does not fit"):
+            ask("gad7", str(tiny_model), **how)
+    with pytest.raises(RespondentError, match="does not fit"):
+        ask("gad7", str(tiny_model), **how)
+    assert len(ask("challenges", str(tiny_model), **how)) == 192
+
+
+def test_downloads_can_be_discarded_and_the_answers_stay_without_a_question_to_the_hub(
+    hub, models, tmp_path, monkeypatch
+):
+    from huggingface_hub import constants
+
+    hub.add("acme/copy", models[1], downloads=1)
+    file = written(tmp_path / "p.yaml", *({"model": m, "revision": commit(m)}
+                   for m in ("acme/bert-mnli", "acme/copy")))  # fmt: skip
+    load_respondent("acme/copy")  # was in the cache before
+    how = {"store": tmp_path / "store", "progress": False, "dtype": "float32"}
+    first = ask("challenges", file, **how, keep_downloads=False)
+    left = sorted(path for path in (tmp_path / "hub").rglob("*") if path.is_file())
+    weights = [path for path in left if path.suffix == ".safetensors"]
+    assert ["copy" in str(path) for path in weights] == [True]
+    assert max(p.stat().st_size for p in left if "bert-mnli" in str(p)) < 20_000
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    before = hub.asked.copy()
+    again = ask("challenges", file, **how)
+    pd.testing.assert_frame_equal(first, again)
+    assert again.attrs["summary"]["asked"] == 0
+    assert hub.asked == before
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    assert len(ask("gad7", file, **how)) > 0, "downloaded again"
+
+
+def test_one_model_is_in_memory_at_a_time_even_after_failures(save_tiny_model, tmp_path):
+    bad = [save_tiny_model(tmp_path / f"bad{i}", labels=("good", "bad", "ugly"), seed=i)
+           for i in range(3)]  # fmt: skip
+
+    def loaded() -> int:
+        gc.collect()
+        return sum(issubclass(type(thing), PreTrainedModel) for thing in gc.get_objects())
+
+    class Spy:
+        identity: ClassVar[dict] = {
+            **dict.fromkeys(("respondent_id", "model", "fingerprint"), "spy"),
+            **{"mode": "nli", "dtype": "float32", "source": "local", "revision": "0"},
+        }
+
+        def answer(self, pairs):
+            self.seen = loaded()
+            return np.full((len(pairs), 3), 1 / 3, dtype="float32")
+
+    spy, before = Spy(), loaded()
+    with pytest.warns(UserWarning, match="was not asked"):
+        ask("challenges", [*map(str, bad), spy], tmp_path / "store", progress=False)
+    assert spy.seen == before
+
+
+def test_a_revision_is_a_version_of_its_own_and_a_wrong_one_is_named(hub):
+    who = identify(f"acme/bert-mnli@{commit('acme/bert-mnli')}", dtype="float32")
+    assert who == identify("acme/bert-mnli", dtype="float32")
+    assert who["respondent_id"] == "acme/bert-mnli"
+    with pytest.raises(RespondentError, match=r"no such revision.*follows the @") as told:
+        identify("acme/bert-mnli@v3")
+    assert told.value.kind == "not found"
+
+
+# The commands and a study
+
+
+def test_the_commands_write_show_and_ask_a_population(hub, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
+    run = CliRunner().invoke
+    words = "new-population nli.yaml --task text-classification --search mnli,nli --top 50"
+    words += " --min-downloads 100 --licence mit,apache-2.0 --max-memory 24GB"
+    wrote = run(cli.app, [*words.split(), "--labels", ",".join(NLI)], catch_exceptions=False)
+    assert wrote.stdout.strip() == (
+        "nli.yaml: 2 respondents; 10 left out (2 labels, 2 architecture, 1 gated, "
+        "1 no safetensors, 1 remote code, 1 memory, 1 licence, 1 incomplete)"
+    )
+    shown = run(cli.app, ["population", "nli.yaml"], catch_exceptions=False)
+    assert len(shown.stdout.splitlines()) == 13
+    hub.entries["acme/bert-mnli"]["gated"] = "manual"
+    words = "ask challenges --respondents nli.yaml --failures f.csv --discard-downloads"
+    asked = run(cli.app, words.split())
+    assert asked.exit_code == 1
+    assert "1 respondent(s), 192 answers" in asked.output
+    assert "acme/bert-mnli was not asked to the end (gated): acme/bert-mnli: the hub gives" in (
+        asked.output
+    )
+    assert "1 failed (1 gated)" in asked.output
+    assert pd.read_csv("f.csv")["kind"].tolist() == ["gated"]
+
+
+def test_a_study_asks_a_population_and_keeps_its_failures(save_tiny_model, tmp_path):
+    save_tiny_model(tmp_path / "good")
+    save_tiny_model(tmp_path / "bad", labels=("good", "bad", "ugly"))
+    written(tmp_path / "mine.yaml", {"model": "good"}, {"model": "bad"})
+    (tmp_path / "s.yaml").write_text(
+        "title: t\nquestion: q\nplanned: {date: 2026-11-22}\nquestionnaires: [challenges]\n"
+        "respondents: [mine.yaml]\nanalyses: [scores]\n"
+    )
+    plans = pm.reports.plans
+    summary = plans.run_study(tmp_path / "s.yaml", tmp_path / "store", progress=False)
+    assert summary["asked"] == 192
+    assert list(summary["failed"]) == ["bad, as it is"]
+    failures = pd.read_csv(tmp_path / "s" / "failures.csv")
+    assert failures[["respondent", "kind"]].values.tolist() == [["bad", "labels"]]
+    page = plans.report_study(tmp_path / "s.yaml", store=tmp_path / "store")
+    assert "mine.yaml" in page.read_text()
+
+
+# By hand
+
+
+def test_a_file_by_hand_takes_members_folders_and_hub_ids_and_stands_beside_other_names(
+    tiny_model, tmp_path
+):
+    (tmp_path / "folder").symlink_to(tiny_model, target_is_directory=True)
+    file = written(tmp_path / "p.yaml", {"model": "minilm-mnli-l3-s16"}, {"model": "folder"},
+                   {"model": "acme/x"}, {"model": "acme/y", "revision": "main"})  # fmt: skip
+    names = ["minilm-mnli-l3-s16", str(tmp_path / "folder"), "acme/x", "acme/y@main"]
+    assert population(file) == names
+    assert population(f"{file}, other") == [*names, "other"]
+    assert population_table(file)["respondent_id"].tolist()[2:] == ["acme/x", "acme/y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("title: [", "line 1: not valid YAML"),
+        ("[]", "lists no population"),
+        ("title: x\nrespondents: []", "no respondents: name at least one"),
+        ("title: x\nrespondents: 5", "line 2: respondents must be a list, got 5"),
+        ("respondents: [{model: a/b}]", "line 1: title is missing"),
+        ("title: x\nrespondents:\n- model: a/b\n- model: c/d\n- model: a/b",
+         "line 5: a/b is in line 3 already; keep one"),
+        ("title: x\nrespondents:\n- model: a/b\n  size: 3", "line 4: size is not a known key"),
+        ("title: x\nrespondents:\n- revision: abc", "line 3: model is missing"),
+        ("title: x\nrespondents:\n- model: a/b\n  revision: 1234",
+         "line 4: revision must be text; put it in quotes, got 1234"),
+        ("title: x\nrespondents:\n- model: a,b", "line 3: model holds a sign that no name has"),
+        ("title: x\nrespondents:\n- model: a/b\n  downloads: -1", "line 4: downloads must be 0"),
+        ("title: x\ntitle: y\nrespondents:\n- model: a/b", "line 2: title is there twice"),
+        ("title: x\nrespondents:\n- model: a/b\nleft_out:\n- {model: c/d, kind: gatd, reason: r}",
+         r"line 5: there is no kind 'gatd' \(did you mean 'gated'"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_file_is_told_with_its_line(tmp_path, text, message):
+    (tmp_path / "p.yaml").write_text(text)
+    with pytest.raises((ParameterError, RespondentError), match=message):
+        population(tmp_path / "p.yaml")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.text(max_size=80) | st.builds("title: {}\nrespondents:\n- {}\n".format, st.text(), st.text())
+)
+def test_whatever_stands_in_a_file_ends_in_names_or_in_a_sentence(tmp_path_factory, text):
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    try:
+        said = population(path)
+    except (ParameterError, RespondentError) as error:
+        said = str(error).endswith(".")
+    assert said
+
+
+def test_a_file_that_is_none_is_named(tmp_path):
+    with pytest.raises(ParameterError, match=r"none\.yaml cannot be read: No such file"):
+        population(tmp_path / "none.yaml")
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ParameterError, match="is no table of failures"):
+        ask("challenges", "minilm-mnli-l3-s16", "memory://none", failures=tmp_path / "t.csv")
+    with pytest.raises(ParameterError, match="cannot be written"):
+        ask("challenges", "minilm-mnli-l3-s16", "memory://none", failures=tmp_path / "no/t.csv")

@@ -1,0 +1,398 @@
+"""The Ray engine on a real cluster of two machines: what it returns, and what it survives."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx2
+import pandas as pd
+import psutil
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import psychometrics as pm
+from psychometrics.cli import app
+from psychometrics.exceptions import ParameterError, RespondentError, StoreError
+from psychometrics.population import population
+from psychometrics.respondents import cluster
+from psychometrics.respondents.sources import find
+from psychometrics.studies.asking import null_model
+
+ray = pytest.importorskip("ray", reason="the engine for clusters is an extra")
+KILLS = int(os.environ.get("PSYCHOMETRICS_KILLS", "2"))
+ASKED = ["challenges", "gad7"]
+SMALL = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
+
+
+@pytest.fixture(scope="module")
+def machines():
+    """Two machines of a cluster, which are processes of this one."""
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_raylet_start_wait_time_s", "200")
+        patch.setenv("AWS_ACCESS_KEY_ID", "key")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        machines = Cluster(initialize_head=True, head_node_args=SMALL)
+        machines.add_node(**SMALL)
+        machines.wait_for_nodes()
+        ray.init(machines.address, log_to_driver=False, logging_level="ERROR")
+        yield machines
+        ray.shutdown()
+        machines.shutdown()
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory, save_tiny_model):
+    """Folders of three models that take a few seconds."""
+    folder = tmp_path_factory.mktemp("models")
+    deep = {"hidden_size": 64, "num_hidden_layers": 6}
+    return [str(save_tiny_model(folder / f"m{seed}", seed=seed, **deep)) for seed in range(3)]
+
+
+@pytest.fixture(scope="module")
+def here(models, tmp_path_factory):
+    """What the local engine returns."""
+    store = tmp_path_factory.mktemp("here")
+    return pm.ask(ASKED, models, store=store, dtype="float32", progress=False)
+
+
+def on_cluster(models, store, asked=ASKED, **how) -> pd.DataFrame:
+    return pm.ask(asked, models, store=store, engine="ray", progress=False, **how)
+
+
+def keys(store: Path) -> list[str]:
+    """The keys of all rows of all parts, merged or not."""
+    parts = [pq.read_table(part) for part in store.rglob("*.parquet")]
+    return [key for part in parts for key in part["key"].to_pylist()]
+
+
+def workers(machines) -> list[psutil.Process]:
+    """Processes that do a task now."""
+    found = []
+    for node in [machines.head_node, *machines.worker_nodes]:
+        with contextlib.suppress(psutil.NoSuchProcess, KeyError):
+            raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+            for process in raylet.children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    found += [process] if "ray::_work" in " ".join(process.cmdline()) else []
+    return found
+
+
+def in_the_middle(store: Path, parts: int, do) -> threading.Thread:
+    """Do something once a store has so many parts."""
+
+    def wait() -> None:
+        while len(list(store.rglob("*.parquet"))) < parts:
+            time.sleep(0.01)
+        do()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+def same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
+    pd.testing.assert_frame_equal(found, expected, atol=1e-6, rtol=0)
+    for name in ("unanswered", "failed"):
+        assert found.attrs["summary"][name] == expected.attrs["summary"][name]
+
+
+def test_a_cluster_returns_what_is_returned_here_and_then_takes_it_from_the_store(
+    machines, models, here, tmp_path
+):
+    found = on_cluster(models, tmp_path, dtype="float32")
+    same(found, here)
+    assert list(found.attrs) == list(here.attrs)
+    counts = {name: found.attrs["summary"][name] for name in ("asked", "from_store")}
+    assert counts == {name: here.attrs["summary"][name] for name in counts}
+    assert sorted(keys(tmp_path)) == sorted(set(keys(tmp_path)))
+    assert list(tmp_path.glob(".*")) == []  # no mark is left
+    began = time.perf_counter()
+    again = on_cluster(models[::-1], tmp_path, dtype="float32")
+    assert time.perf_counter() - began < 5  # no process was started for it
+    assert again.attrs["summary"]["asked"] == 0
+    assert again.attrs["summary"]["from_store"] == len(again) == len(here)
+    assert list(again["respondent_id"].unique()) == ["m2", "m1", "m0"]
+
+
+def test_prompts_of_one_model_are_asked_in_parts_and_those_that_are_there_are_not(
+    machines, models, here, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(cluster, "PER_TASK", 300)
+    before = pm.ask("challenges", models[:1], store=tmp_path, dtype="float32", progress=False)
+    found = on_cluster(models[:1], tmp_path, dtype="float32")
+    same(found, here[here["respondent_id"] == "m0"])
+    assert found.attrs["summary"]["asked"] == 672
+    assert found.attrs["summary"]["from_store"] == len(before) == 192
+    assert len(list(tmp_path.glob("nli/gad7/*/*.parquet"))) == 3  # 300, 300 and 72 prompts
+    assert len(keys(tmp_path)) == 864
+
+
+@pytest.mark.parametrize(
+    ("mode", "questionnaire", "how"),
+    [
+        ("options", "ipip20", {"choose": "draw", "runs": 2, "permutations": "given"}),
+        ("causal", "challenges", {"mean": "geometric"}),
+    ],
+)
+def test_other_modes_that_load_models_travel_too(
+    machines, tmp_path, tmp_path_factory, mode, questionnaire, how
+):
+    model = [null_model(tmp_path_factory.mktemp("null"), 3)]
+    how |= {"mode": mode, "dtype": "float32"}
+    expected = pm.ask(questionnaire, model, store=tmp_path / "here", progress=False, **how)
+    found = on_cluster(model, tmp_path / "there", questionnaire, **how)
+    same(found, expected)
+    assert found.attrs["summary"]["asked"] == expected.attrs["summary"]["asked"]
+
+
+def test_who_cannot_answer_is_tried_on_the_other_machine_and_listed_with_the_reason(
+    machines, models, here, tmp_path, save_tiny_model, monkeypatch
+):
+    tried = []
+    again = cluster._try_again
+    monkeypatch.setattr(
+        cluster, "_try_again", lambda task, *rest: (tried.append(task.node), again(task, *rest))
+    )
+    two = str(save_tiny_model(tmp_path / "two", labels=("no", "yes")))
+    with pytest.warns(UserWarning, match="two was not asked to the end: two has 2 output"):
+        found = on_cluster([two, models[0]], tmp_path / "there", dtype="float32")
+    with pytest.warns(UserWarning, match="two was not asked"):
+        expected = pm.ask(
+            ASKED, [two, models[0]], store=tmp_path / "here", dtype="float32", progress=False
+        )
+    same(found, expected)
+    assert len(tried) == len(set(tried)) == 2
+    with pytest.raises(RespondentError, match="two has 2 output"):
+        on_cluster([two], tmp_path / "there", dtype="float32")
+
+
+def test_a_killed_worker_and_a_lost_machine_cost_no_answer_and_none_is_there_twice(
+    machines, models, here, tmp_path
+):
+    killed = []
+
+    def kill() -> None:
+        for process in workers(machines)[:1]:
+            killed.append(process.pid)
+            process.kill()
+
+    thread = in_the_middle(tmp_path, 2, kill)
+    same(on_cluster(models, tmp_path, dtype="float32"), here)
+    thread.join()
+    assert killed
+    assert sorted(keys(tmp_path)) == sorted(set(keys(tmp_path)))
+    # A third machine joins, and leaves with what it was doing.
+    third = machines.add_node(**SMALL)
+    machines.wait_for_nodes()
+    store, lost = tmp_path / "lost", []
+
+    def leave() -> None:
+        lost.append(len(workers(machines)))
+        machines.remove_node(third, allow_graceful=False)
+
+    thread = in_the_middle(store, 2, leave)
+    found = on_cluster(models, store, dtype="float32")
+    thread.join()
+    same(found, here)
+    assert lost[0] > 0
+    assert sorted(keys(store)) == sorted(set(keys(store)))
+    summary = found.attrs["summary"]
+    assert (summary["asked"], summary["from_store"]) == (len(here), 0)
+
+
+def test_a_process_that_is_lost_each_time_is_given_up_with_a_sentence(machines, models, tmp_path):
+    ended = threading.Event()
+
+    def kill_all() -> None:
+        while not ended.wait(0.05):
+            for process in workers(machines):
+                process.kill()
+
+    thread = threading.Thread(target=kill_all, daemon=True)
+    thread.start()
+    try:
+        with pytest.raises(RespondentError, match="m0 was tried 3 times, and its process was lost"):
+            on_cluster(models[:1], tmp_path, dtype="float32")
+    finally:
+        ended.set()
+        thread.join()
+
+
+DRIVER = """
+import sys
+import psychometrics as pm
+address, store, *models = sys.argv[1:]
+pm.ask(["challenges", "gad7"], models, store=store, dtype="float32", progress=False,
+       engine="ray", address=address)
+"""
+
+
+@pytest.mark.timeout(180 * (KILLS + 1))
+def test_drivers_and_workers_killed_at_random_moments_lose_nothing(
+    machines, models, here, tmp_path, capsys
+):
+    """As often as PSYCHOMETRICS_KILLS says; every second time it is the driver."""
+    moment, seconds, asked_again = random.Random(5), None, []
+    for number in range(KILLS + 1):
+        store = tmp_path / str(number)
+        command = [sys.executable, "-c", DRIVER, machines.address, str(store), *models]
+        began = time.perf_counter()
+        driver = subprocess.Popen(command, stderr=subprocess.PIPE)
+        if number == 0:  # undisturbed: says how long it takes
+            assert driver.wait() == 0, driver.stderr.read()
+            seconds = time.perf_counter() - began
+        else:
+            time.sleep(moment.uniform(0, seconds))
+            if number % 2:
+                driver.send_signal(signal.SIGKILL)
+            else:
+                for process in workers(machines)[:1]:
+                    process.kill()
+            driver.wait()
+        driver.stderr.close()
+        before = len(set(keys(store)))
+        found = on_cluster(models, store, dtype="float32")
+        same(found, here)
+        assert found.attrs["summary"]["asked"] == len(here) - before
+        assert sorted(set(keys(store))) == sorted(keys(store))
+        asked_again.append(found.attrs["summary"]["asked"])
+    assert asked_again[0] == 0
+    with capsys.disabled():
+        print(f"\n{KILLS} kills, {seconds:.0f} s undisturbed; left to ask: {asked_again[1:]}")
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    """URL of a bucket of a real object store, which speaks S3 on this machine."""
+    command = shutil.which("moto_server")
+    if command is None:
+        pytest.skip("needs moto_server on the PATH: `pipx install 'moto[server]'`")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([command, "-H", "127.0.0.1", "-p", str(port)], **quiet) as server:
+        url = f"http://127.0.0.1:{port}"
+        for _ in range(600):
+            try:
+                httpx2.put(f"{url}/bucket")
+                break
+            except httpx2.TransportError:
+                time.sleep(0.1)
+        yield f"s3://bucket/%s?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
+        server.terminate()
+
+
+def test_answers_are_kept_in_an_object_store_by_both_engines(machines, bucket, models, here):
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "key")
+        local, there = bucket % "local", bucket % "there"
+        same(pm.ask(ASKED, models, store=local, dtype="float32", progress=False), here)
+        found = on_cluster(models, there, dtype="float32")
+        same(found, here)
+        assert found.attrs["summary"]["asked"] == len(here)
+        assert on_cluster(models, local, dtype="float32").attrs["summary"]["asked"] == 0
+        assert pm.manifests(there)["answers"].sum() == len(here)
+
+
+def test_who_cannot_travel_is_asked_here_and_alone_is_refused(machines, models, here, tmp_path):
+    loaded = pm.load_respondent(models[1], dtype="float32")
+    found = on_cluster([models[0], loaded], tmp_path, dtype="float32")
+    same(found, here[here["respondent_id"].isin(["m0", "m1"])])
+    with pytest.raises(ParameterError, match="None of these respondents is a model"):
+        on_cluster([loaded], tmp_path)
+    with pytest.raises(ParameterError, match="None of these respondents is a model"):
+        on_cluster(["ann"], tmp_path, mode="human")
+
+
+def test_what_a_cluster_cannot_do_is_refused_before_anybody_is_asked(
+    machines, models, tmp_path, monkeypatch
+):
+    with pytest.raises(StoreError, match="memory://answers is one process's own memory"):
+        on_cluster(models, "memory://answers")
+    with pytest.raises(ParameterError, match="engine must be 'local' or 'ray', got 'spark'"):
+        pm.ask("gad7", models, engine="spark")
+    with pytest.raises(ParameterError, match="address is a Ray cluster's"):
+        pm.ask("gad7", models, address="10.0.0.1:6379")
+    with pytest.raises(ParameterError, match="mean must be one of"):
+        on_cluster(models, tmp_path, mode="causal", mean="median")
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(StoreError, match="is a file, and no store"):
+        on_cluster(models, file)
+    # A machine that does not see the driver's folder, and one that has another model.
+    identity, how = pm.respondents.identify(models[0], dtype="float32"), pm.respondents.nli
+    with pytest.raises(StoreError, match=r"is not the same folder on .*, a machine of the cluster"):
+        cluster._check_here(identity, models[0], how, "/answers", str(tmp_path / "no"), {})
+    with pytest.raises(RespondentError, match=r"m0 is not the same on .*: copy the model"):
+        cluster._check_here(identity, models[1], how, "/answers", str(file), {})
+
+
+def test_without_ray_the_local_engine_works_and_the_other_says_what_to_install(models, tmp_path):
+    program = f"""
+import sys
+sys.modules["ray"] = None  # as if it were not installed
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "ray" else found(name, *rest)
+import psychometrics as pm
+how = {{"store": {str(tmp_path)!r}, "dtype": "float32", "progress": False}}
+print(len(pm.ask("challenges", {models[:1]!r}, **how)))
+try:
+    pm.ask("challenges", {models[:1]!r}, engine="ray", **how)
+except pm.exceptions.ParameterError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.stdout.splitlines()[0] == "192", run.stderr
+    assert "engine='ray' needs Ray, which is not installed: run `pip install" in run.stdout
+
+
+def test_the_command_asks_on_a_cluster(machines, models, tmp_path):
+    where = ["--engine", "ray", "--address", machines.address, "--store", str(tmp_path)]
+    run = CliRunner().invoke(
+        app, ["ask", "challenges", "--respondents", ",".join(models), "--dtype", "float32", *where]
+    )
+    assert run.exit_code == 0, run.output
+    assert "3 respondent(s), 576 answers in the store" in run.output
+    assert "576 asked, 0 from the store, 0 refused or unreadable, 0 failed" in run.output
+
+
+def test_processors_memory_and_gpus_are_asked_for_by_the_size_of_the_model(models):
+    task = cluster._Task({"dtype": "float32"}, models[0], "nli", [], find(models[0]).parameters())
+    from transformers import AutoModelForSequenceClassification
+
+    model = AutoModelForSequenceClassification.from_pretrained(models[0])
+    assert task.parameters == sum(parameter.numel() for parameter in model.parameters())
+    embedded = find(population("encoders")[0]).parameters()
+    assert embedded == pytest.approx(22.7e6, rel=0.01)
+    small, large = {"CPU": 2, "memory": 4e9}, {"CPU": 64, "memory": 4e11, "GPU": 4}
+
+    def needs(parameters, *nodes):
+        task.parameters = parameters
+        return cluster._needs(task, [{**node, "id": "x"} for node in nodes])
+
+    assert needs(22e6, small) == {"num_cpus": 1, "memory": 2**30 + 132_000_000}
+    assert needs(355e6, small)["num_cpus"] == 2  # all that there are
+    assert needs(7e9, small)["memory"] == 4e9
+    assert needs(355e6, small, large) == {
+        "num_cpus": 8, "memory": 2**30 + 2_130_000_000, "num_gpus": 0.25,
+    }  # fmt: skip
+    assert needs(22e6, large)["num_gpus"] == 0.125
+    assert needs(7e9, large)["num_gpus"] == 1.0
