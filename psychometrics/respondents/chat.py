@@ -265,6 +265,19 @@ def opened(respondent: str | Path, identity: dict, **_: object) -> object:
     return LocalModel(respondent, identity["dtype"])
 
 
+def put(
+    questionnaire: Questionnaire,
+    respondent: str | Path | LocalModel,
+    identity: dict,
+    store: str | Path | None,
+    bar: Progress,
+    **conditions: object,
+) -> pd.DataFrame:
+    """Put one questionnaire to a chat model, as :func:`put_all` does several."""
+    (answers,) = put_all([questionnaire], respondent, identity, store, bar, **conditions)
+    return answers
+
+
 def put_all(
     questionnaires: Iterable[Questionnaire],
     respondent: str | Path | LocalModel,
