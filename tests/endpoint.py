@@ -33,6 +33,7 @@ class Endpoint:
     batch_seconds: float = 0.2
     failing: int = 0  # of so many lines one fails in the first batch
     expires: bool = False  # the first batch expires when half of it is done
+    fails: bool = False  # no batch passes the validation
     forgets: bool = False  # the first batch is begun without a word about it
     url: str = ""
     replied: Counter = field(default_factory=Counter)  # by request
@@ -121,6 +122,9 @@ class Endpoint:
     def batch(self, name: str) -> dict:
         """What is said of a batch now."""
         batch, ends, ended = self.batches[name]
+        if self.fails:
+            error = {"code": "invalid_json_line", "message": "not a line", "line": 1}
+            ended = {"status": "failed", "errors": {"object": "list", "data": [error]}}
         return batch | (ended if time.monotonic() > ends else {})
 
     async def answer(self, method: str, path: str, body: bytes) -> tuple[int, object, dict]:
@@ -161,6 +165,8 @@ class Endpoint:
         if path == "/batches":
             listed = [self.batch(name) for name in reversed(self.batches)]
             return 200, {"object": "list", "data": listed, "has_more": False}, {}
+        if path.startswith("/batches/") and path.rpartition("/")[2] not in self.batches:
+            return 404, {"error": {"message": "No batch found."}}, {}
         if path.startswith("/batches/"):
             return 200, self.batch(path.rpartition("/")[2]), {}
         return 200, self.files[path.split("/")[2]], {}

@@ -132,7 +132,7 @@ def test_every_mode_has_what_ask_needs():
         module = mode_named(mode)
         assert isinstance(module.CONDITIONS, dict)
         assert callable(module.identify)
-        assert callable(getattr(module, "put", None) or module.put_all)
+        assert callable(module.put)
 
 
 def test_a_new_file_is_a_new_mode_and_its_conditions_reach_it(tmp_path, monkeypatch):

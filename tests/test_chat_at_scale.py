@@ -180,11 +180,13 @@ def _killed_once(url, store, batch, when):
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-@pytest.mark.parametrize("moment", ["uploaded", "begun", "ended"])
-def test_a_killed_run_finds_its_batch_again_and_pays_once(tmp_path, moment):
+@pytest.mark.parametrize(
+    ("moment", "failing"), [("uploaded", 0), ("begun", 0), ("ended", 0), ("ended", 4)]
+)
+def test_a_killed_run_finds_its_batch_again_and_pays_once(tmp_path, moment, failing):
     from .killing import run_elsewhere
 
-    with served(batch_seconds=0.5 if moment == "ended" else 2.0) as server:
+    with served(batch_seconds=0.5 if moment == "ended" else 2.0, failing=failing) as server:
         run = {
             "uploaded": lambda: server.files,
             "begun": lambda: server.batches,
@@ -192,11 +194,22 @@ def test_a_killed_run_finds_its_batch_again_and_pays_once(tmp_path, moment):
         }
         _killed_once(server.url, tmp_path, True, run[moment])
         run_elsewhere(_batched, server.url, tmp_path, True)
-        assert len(server.batches) == 1
+        assert len(server.batches) == (2 if failing else 1)
         assert sum(server.replied.values()) == 100
         answers = put(server, tmp_path)
         assert (answers["status"] == "ok").all()
         assert sum(server.replied.values()) == 100
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_batch_that_the_endpoint_has_forgotten_is_sent_again(tmp_path):
+    with served(batch_seconds=2.0) as server:
+        _killed_once(server.url, tmp_path, True, lambda: server.batches)
+        server.batches.clear()
+        server.batch_seconds = 0.0
+        answers = put(server, tmp_path, batch=True)
+        assert (answers["status"] == "ok").all()
+        assert len(server.batches) == 1
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -207,6 +220,15 @@ def test_a_killed_run_loses_at_most_those_in_flight(tmp_path):
         assert (answers["status"] == "ok").all()
         assert answers.attrs["summary"]["from_store"] > 0
     assert 100 <= sum(server.replied.values()) <= 100 + 64
+
+
+def test_a_refused_batch_is_one_sentence_and_can_be_sent_again(tmp_path):
+    with served(fails=True, batch_seconds=0.0) as server:
+        with pytest.raises(RespondentError, match=r"refuses the batch batch_1: .*not a line"):
+            put(server, tmp_path, batch=True)
+        server.fails = False
+        assert (put(server, tmp_path, batch=True)["status"] == "ok").all()
+        assert len(server.batches) == 2
 
 
 def test_an_endpoint_without_batches_says_so(tmp_path):
@@ -251,3 +273,32 @@ def test_the_tests_endpoint_is_understood_by_openais_own_client():
         assert ended.status == "completed"
         assert [batch.id for batch in client.batches.list()] == [made.id]
         assert '"custom_id": "a"' in client.files.content(ended.output_file_id).text
+
+
+def test_the_command_says_tokens_cost_and_what_is_left(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from psychometrics.cli import app
+
+    def command(*more):
+        arguments = ["ask", "ipip20", "--mode", "chat", "--respondents", "m", "-c", "batch_size=1",
+                     "-c", "max_tokens=20", "-c", "runs=1", "--store", str(tmp_path),
+                     "--price-in", "100", "--price-out", "400", *more]  # fmt: skip
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout, result.stderr
+
+    with served() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        shown, said = command("--dry-run")
+        assert shown == "1 respondent(s), 0 answers in the store\n"
+        assert "20 left unasked, 20 requests to be sent, of about " in said
+        assert not server.replied
+        shown, said = command("--max-cost", "0.2", "--concurrency", "16")
+        left = 20 - sum(server.replied.values())
+        assert f"{left} left unasked" in said
+        assert f"for {server.cost(100, 400):.4g}, in" in said
+        assert 0 < left < 20
+        shown, _ = command("--batch")
+        assert shown == "1 respondent(s), 20 answers in the store\n"
+    assert sum(server.replied.values()) == 20

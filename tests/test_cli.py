@@ -274,6 +274,8 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
             "score does not apply to answers to items",
         ),
         (["scores", "ipip20", "--mode", "chat", "--respondents", "m"], "There is no chat endpoint"),
+        (["ask", "gad7", "--max-cost", "1"], "--max-cost is for an endpoint: add --mode chat"),
+        (["ask", "gad7", "--mode", "chat", "--max-cost", "1"], "max_cost needs price_in"),
         (["scores", "gad7", "--temperature", "nan"], "must be a positive number, got nan"),
         (["run", "03-assessment", "-o", "."], ". cannot be written (Is a directory): name a file"),
         (["run", "03-assessment", "-o", f"{__file__}/out.ipynb"], "be written (File exists)"),

@@ -9,8 +9,9 @@ else names it. It has
   that determines an answer;
 - ``put(questionnaire, respondent, identity, store, bar, **conditions) -> DataFrame``, which puts
   one questionnaire to one respondent and keeps every answer in the store as it comes. ``bar`` is a
-  :class:`psychometrics.respondents.progress.Progress`; or ``put_all``, which gets all
-  questionnaires, where they are better asked together, and yields the answers of each;
+  :class:`psychometrics.respondents.progress.Progress`;
+- optionally ``put_all``, which an endpoint's questionnaires are given to together, and which yields
+  the answers of each;
 - optionally ``opened(respondent, identity, **conditions)``, which is called once before a
   respondent's questionnaires; what it returns is handed to ``put`` in the respondent's place, so
   that a model is loaded at its first question and once for all questionnaires;

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from ..exceptions import RespondentError
-from ..store import Kept
+from ..store import Kept, key_of
 from ._line import PATIENCE, NoReply, Unasked, reply_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ._line import Line
 
 MOST_LINES, MOST_BYTES = 50_000, 100 * 2**20
@@ -38,17 +40,21 @@ class Batches:
     ----------
     line : Line
     log : Kept
-        Says which batches were sent: rows of ``mark, batch, keys``.
+        Says which batches were sent: rows of ``mark, state, batch, keys, url``.
+    kept : callable
+        Whether the store has the reply of a key.
     """
 
-    def __init__(self, line: Line, log: Kept) -> None:
-        self.line, self.log = line, log
+    def __init__(self, line: Line, log: Kept, kept: Callable[[str], bool]) -> None:
+        self.line, self.log, self.kept = line, log, kept
         self.asked: dict[str, tuple[str, asyncio.Future]] = {}
-        self.reserved: dict[str, float] = {}
+        self.reserved: dict[str, tuple[float, str]] = {}
         self.round: asyncio.Task | None = None
-        self.done: list[str] = []
+        self.done: dict[str, list[str]] = {}  # marks, with the keys that nobody asked for
         self.sent: dict[str, dict] = {}  # by mark: those that are not over
         for row in log.rows.to_dict("records") if len(log) else ():
+            if row["url"] != line.endpoint.base_url:
+                continue
             known = self.sent.setdefault(row["mark"], {"batch": "", "keys": [], "over": False})
             known["batch"] = row["batch"] or known["batch"]
             known["keys"] = row["keys"].split() or known["keys"]
@@ -74,11 +80,16 @@ class Batches:
             self.round.cancel()
         for _, future in self.asked.values():
             future.cancel()
+        while self.reserved:  # will be paid for, though nobody waits for it
+            _, (most, text) = self.reserved.popitem()
+            self.line.settled(most, None, text, paid=True)
 
     async def finish(self) -> None:
         """Note the batches that have ended, once all of their replies are kept."""
         while self.done:
-            await self._note(self.done.pop(), "over")
+            mark, left = self.done.popitem()
+            self.sent[mark]["keys"] = left
+            await self._note(mark, "left" if left else "over", " ".join(left))
 
     async def _round(self) -> None:
         try:
@@ -120,6 +131,13 @@ class Batches:
                     await self._note(mark, "over")
                     continue
                 await self._note(mark, "sent")
+            try:
+                await self._patiently("GET", f"/batches/{known['batch']}")
+            except RespondentError as error:
+                if " status 404" not in str(error):
+                    raise
+                await self._note(mark, "over")  # the endpoint has forgotten it
+                continue
             for key in self.asked.keys() & set(known["keys"]):  # is paid for already
                 self._reserve(key, within=False)
             found.append(mark)
@@ -144,9 +162,10 @@ class Batches:
 
     def _reserve(self, key: str, within: bool = True) -> bool:
         """Reserve what a request may cost at most, if the budget has it."""
-        most = self.line.cost(*self.line.most(self.asked[key][0]))
+        text = self.asked[key][0]
+        most = self.line.cost(*self.line.most(text))
         if fits := self.line.afford(most, within):
-            self.reserved[key] = most
+            self.reserved[key] = most, text
         return fits
 
     async def _submit(self, rows: dict[str, str]) -> str:
@@ -177,6 +196,9 @@ class Batches:
             errors = said.get("errors") or {}
             errors = errors.get("data") if isinstance(errors, dict) else None
             why = self.line.scrubbed(json.dumps(errors or "it does not say why"))
+            for key in self.reserved.keys() & set(self.sent[mark]["keys"]):
+                most, text = self.reserved.pop(key)
+                self.line.settled(most, None, text)
             await self._note(mark, "over")
             raise RespondentError(f"{self.line.where()} refuses the batch {batch}: {why}")
         results = {}
@@ -184,11 +206,10 @@ class Batches:
             if said.get(name):
                 results |= await self._lines(said[name], len(self.sent[mark]["keys"]))
         rest = self.asked.keys() & set(self.sent[mark]["keys"])
-        over = rest == set(self.sent[mark]["keys"])
+        left = [key for key in self.sent[mark]["keys"] if key not in rest and not self.kept(key)]
         for key in sorted(rest):
             self._settle(key, results.get(key), said["status"])
-        if over or said["status"] != "completed":
-            self.done.append(mark)
+        self.done[mark] = left
         if said["status"] == "cancelled" and rest - results.keys():
             raise RespondentError(
                 f"{self.line.where()} says that the batch {batch} was cancelled; what it had "
@@ -197,7 +218,7 @@ class Batches:
 
     def _settle(self, key: str, result: dict | None, status: str) -> None:
         """Give a request its line of the results, or the reason why it has none."""
-        text, most = self.asked[key][0], self.reserved.pop(key)
+        most, text = self.reserved.pop(key)
         response = result.get("response") if result else None
         code = response.get("status_code") if isinstance(response, dict) else None
         content = response.get("body") if isinstance(response, dict) else None
@@ -261,7 +282,10 @@ class Batches:
         """The id of the batch with a mark, if the endpoint lists it among its latest."""
         after = ""
         for _ in range(10):
-            said = await self._patiently("GET", f"/batches?limit=100{after}")
+            try:
+                said = await self._patiently("GET", f"/batches?limit=100{after}")
+            except RespondentError:  # it has no list
+                return None
             listed = said.get("data") or []
             for batch in listed:
                 if (batch.get("metadata") or {}).get("mark") == mark:
@@ -275,7 +299,9 @@ class Batches:
         """Write into the store what is known of a batch."""
         known = self.sent[mark]
         row = {"mark": mark, "state": state, "batch": known["batch"], "keys": keys}
-        row = pd.DataFrame([row], index=pd.Index([f"{mark}-{state}"], name="key"))
+        row["url"] = self.line.endpoint.base_url
+        index = pd.Index([key_of(mark, state, keys)], name="key")
+        row = pd.DataFrame([row], index=index)
         await asyncio.to_thread(self.log.add, row)
         if state == "over":
             del self.sent[mark]

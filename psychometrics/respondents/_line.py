@@ -32,7 +32,7 @@ GIVE_UP_AFTER = 3
 LARGEST_REPLY = 4 * 2**20
 GRACE = 1.0
 """Seconds that replies on their way are waited for when a run is stopped, and kept."""
-SHARE = 32
+SHARE = 8
 """Connections of one pool: its work for each request grows with their number."""
 OVERHEAD = 32
 """Tokens of a request beyond those of its text, at most: what marks turns."""
@@ -255,6 +255,8 @@ class Line:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if writing := asyncio.all_tasks() - {asyncio.current_task()}:  # the loop is ours
+                await asyncio.wait(writing, timeout=GRACE)
             if self.batches and not left:
                 await self.batches.finish()
             await asyncio.gather(*(pool.aclose() for pool in self.pools))
@@ -279,15 +281,17 @@ class Line:
             self.spent.plan(prompt, completion, self.cost(prompt, completion))
             about["unasked"] = True
             return None
-        about["sent"], began, failed = True, time.monotonic(), 0
+        about["sent"], began, failed, first = True, time.monotonic(), 0, None
 
         def enough(state: t.RetryCallState) -> bool:
-            nonlocal failed
+            nonlocal failed, first
             error, now = state.outcome.exception(), time.monotonic()
+            first = now if first is None else first
             if error.slow:  # no failure: as long as the endpoint replies to others
-                return now - max(began, self.heard) > PATIENCE
+                return now - max(first, self.heard) >= PATIENCE
             failed += 1
-            return failed > self.endpoint.retries or now - began > PATIENCE
+            patient = self.batches or now - first < PATIENCE
+            return failed > self.endpoint.retries or not patient
 
         again = t.AsyncRetrying(
             retry=t.retry_if_exception_type(NoReply), stop=enough, wait=self._pause, reraise=True

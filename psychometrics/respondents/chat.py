@@ -265,6 +265,19 @@ def opened(respondent: str | Path, identity: dict, **_: object) -> object:
     return LocalModel(respondent, identity["dtype"])
 
 
+def put(
+    questionnaire: Questionnaire,
+    respondent: str | Path | LocalModel,
+    identity: dict,
+    store: str | Path | None,
+    bar: Progress,
+    **conditions: object,
+) -> pd.DataFrame:
+    """Put one questionnaire to a chat model, as :func:`put_all` does several."""
+    (answers,) = put_all([questionnaire], respondent, identity, store, bar, **conditions)
+    return answers
+
+
 def put_all(
     questionnaires: Iterable[Questionnaire],
     respondent: str | Path | LocalModel,
@@ -400,7 +413,8 @@ def _ask_endpoint(
         jobs = [(questionnaire, batch) for questionnaire, plan in plans for batch in plan]
         if endpoint.batch and not endpoint.dry_run:
             with open_kept(store, "chat-batches", "sent", name, identity) as log:
-                line.batches = Batches(line, log)
+                there = replies.values()
+                line.batches = Batches(line, log, lambda key: any(key in r.known for r in there))
                 await line.all(answered, jobs)
         else:
             await line.all(answered, jobs)
