@@ -51,8 +51,8 @@ def test_the_commands_are_these_and_each_says_what_it_does():
     names = [c.name or c.callback.__name__.strip("_") for c in app.registered_commands]
     assert names == [
         "new-questionnaire", "check", "prompts", "questionnaires", "ask", "scores", "profile",
-        "compare", "fill-in", "population", "fetch-model", "run", "book", "check-answer",
-        "pdf", "slides", "train-nli", "improve",
+        "compare", "fill-in", "population", "new-population", "fetch-model", "run", "book",
+        "check-answer", "pdf", "slides", "train-nli", "improve",
     ]  # fmt: skip
     for name in names:
         assert re.search(rf"{name} +[A-Z]", shown), name

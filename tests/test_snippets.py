@@ -29,6 +29,8 @@ CANNOT = {
     r"^make (book|test|pdf|population|answers)\b": "is what runs this test, or takes hours",
     r"^source \.venv/bin/activate": "the environment of the test is active",
     r"train-nli bert-base-uncased": "needs a model and data from the hub",
+    r"new-population|--respondents nli\.yaml": "needs a listing and models from the hub; tests of "
+    "their own serve one",
     r"^psychometrics improve": "asks half of the population about each candidate, for minutes",
     r"--watch": "follows a file until it is stopped; a test of its own watches one",
     r"fill-in diagnostic-mn": "fetches sentences that others own",
@@ -105,6 +107,8 @@ def place(page, tmp_path_factory, tiny_model):
     study = re.search(r"^```yaml\n(.*?)^```$", (book_dir() / "study.md").read_text(), re.M | re.S)
     for name in ("choosing.yaml", "my-study.yaml"):
         (folder / name).write_text(study[1], encoding="utf-8")
+    listed = re.search(r"^```yaml\n(.*?)^```$", (book_dir() / "using.md").read_text(), re.M | re.S)
+    (folder / "three.yaml").write_text(listed[1], encoding="utf-8")
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Chat)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     store = folder / ".store"

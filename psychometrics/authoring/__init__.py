@@ -1,1 +1,1 @@
-"""Writing a questionnaire of one's own: a draft from a table, and rules for its wording."""
+"""Writing files: a questionnaire's draft, rules for its wording, a population from a query."""

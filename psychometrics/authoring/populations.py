@@ -136,7 +136,9 @@ def new_population(
         "respondents": chosen,
         "left_out": left_out,
     }
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
+    text = yaml.safe_dump(
+        content, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
+    )
     try:
         path.write_text(_HEADER.format(name=path.name) + text, encoding="utf-8")
     except OSError as error:

@@ -68,14 +68,14 @@ class Failures:
         said = ", ".join(f"{name}={value}" for name, value in conditions.items())
         self.way = {"mode": mode, "dtype": dtype or "", "conditions": said}
         rows = self._rows()
-        lasting = rows[rows["kind"].isin(LASTING)]
+        lasting = rows[rows["kind"].isin(LASTING) & (rows["fingerprint"] != "")]
         self.known = {row.pop("fingerprint"): row for row in lasting.to_dict("records")}
         if self.path is not None:
             self._write(rows)  # now rather than after the first failure, if it cannot be written
 
     def knows(self, identity: dict, questionnaire: str) -> bool:
         """Whether it was tried before and would fail again."""
-        row = self.known.get(identity["fingerprint"])
+        row = self.known.get(identity.get("fingerprint"))
         # What fits into memory depends on how long the questions are.
         return bool(row) and (row["kind"] != "memory" or row["questionnaire"] == questionnaire)
 
@@ -94,7 +94,7 @@ class Failures:
             "kind": getattr(error, "kind", "other"),
             "reason": " ".join(str(error).split()),
             "questionnaire": put.id if put is not None else "",
-            "fingerprint": identity["fingerprint"] if identity else "",
+            "fingerprint": (identity or {}).get("fingerprint", ""),
             "at": time.strftime("%Y-%m-%dT%H:%M:%S"),
         }
         if self.path is not None:
