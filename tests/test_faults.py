@@ -16,6 +16,7 @@ import pytest
 
 from psychometrics.make import faults
 from psychometrics.paths import data_dir
+from psychometrics.store import open_kept
 
 TIMES = int(os.environ.get("PSYCHOMETRICS_KILLS", "2"))
 
@@ -110,6 +111,20 @@ def test_whatever_the_clock_says_or_how_it_jumps_the_finished_store_is_the_same(
     rows = happened(fault)
     clocks = [f"clock {name}" for name in (*faults.CLOCKS, "that jumps between saves")]
     assert set(clocks[-TIMES:]) <= set(rows.index.get_level_values("fault"))
+
+
+def test_the_comparison_sees_what_is_lost_different_and_too_much(tmp_path):
+    def keep(store, **probabilities):
+        values = pd.DataFrame({"probability": probabilities.values()}, index=list(probabilities))
+        open_kept(store, "mlm", "gad7", "model").add(values)
+
+    keep(tmp_path / "undisturbed", a=0.1, b=0.2, c=0.3)
+    keep(tmp_path / "equal", c=0.3, a=0.1)
+    keep(tmp_path / "equal", b=0.2)
+    keep(tmp_path / "other", a=0.1, b=0.25, d=0.4)
+    for store, lost, different in (("equal", 0, 0), ("other", 1, 2)):
+        expected = {"lost": lost, "doubled": 0, "different": different}
+        assert faults._compared(tmp_path / store, tmp_path / "undisturbed") == expected
 
 
 def test_the_table_keeps_rows_of_other_engines_and_those_that_are_not_measured_anew(tmp_path):

@@ -18,6 +18,7 @@ libfaketime where it is installed, else that of the ``time`` module.
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import importlib
 import json
@@ -173,17 +174,23 @@ def _models(place: Path) -> None:
 
 def _often() -> None:
     """Save at every batch, in small batches, and merge few parts: more that a kill can hit."""
-    importlib.import_module("psychometrics.store").MANY_PARTS = 8
+    importlib.import_module("psychometrics.store").MANY_PARTS = 16
     importlib.import_module("psychometrics.respondents._prompting").SAVE_EVERY = 0.0
     importlib.import_module("psychometrics.respondents.options").BATCH = 4
+
+
+@functools.cache
+def _loaded(path: Path) -> object:
+    respondent = load_respondent(path, dtype="float32")
+    respondent.token_budget = 400
+    return respondent
 
 
 def _nli(store: Path, place: Path, questionnaires: tuple = ASKED, models: tuple = MODELS) -> int:
     _often()
     asked, loaded = 0, [load_questionnaire(name, texts=False) for name in questionnaires]
     for name in models:  # one after the other, as a population is asked
-        respondent = load_respondent(place / name, dtype="float32")
-        respondent.token_budget = 400
+        respondent = _loaded(place / name)
         answers = ask(loaded, [respondent], store, progress=False)
         asked += answers.attrs["summary"]["asked"]
     return asked
@@ -448,14 +455,18 @@ OFTEN = ("part cut", "byte flipped")
 """What depends on a place in a file, and is done five times as often."""
 
 
-def _damaged(place: Path, what: str, seed: int, chance_whole: bool) -> tuple[dict[str, int], str]:
-    """Damage a store, ask again and compare; with whether it was said once."""
+def _damaged(place: Path, what: str, seeds: list[int]) -> list[tuple[dict[str, int], str]]:
+    """Damage stores, ask again and compare; with what was said otherwise than it should."""
+    return [_damaged_once(place, what, seed) for seed in seeds]
+
+
+def _damaged_once(place: Path, what: str, seed: int) -> tuple[dict[str, int], str]:
     chance = random.Random(seed)
     store = place / f"damaged-{what}-{seed}".replace(" ", "-")
     undisturbed = place / "undisturbed" / "damaged"
     shutil.copytree(undisturbed, store)
     folder = next(store.rglob("v1-*.parquet")).parent
-    if not chance_whole:  # of a run that was stopped
+    if chance.random() < 0.5:  # of a run that was stopped
         for part in sorted(folder.iterdir())[1 + chance.randrange(6) :]:
             part.unlink()
     damage, expected = DAMAGE[what]
@@ -464,19 +475,14 @@ def _damaged(place: Path, what: str, seed: int, chance_whole: bool) -> tuple[dic
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         if what == "part of a newer version":
-            try:
-                _nli(store, place, ASKED[:1], MODELS[:1])
-                said = "not said"
-            except StoreError as error:
-                said = "" if "update the package" in str(error) else "not said"
+            refused = _stopped(store, place, ASKED[:1], MODELS[:1])
+            said = "" if "update the package" in refused else "not said"
             (folder / "v2-of-another-kind.parquet").unlink()
         _nli(store, place, ASKED[:1], MODELS[:1])
-    warned = [str(warning.message) for warning in warned]
-    if sum("questions are asked again" in text for text in warned) != expected:
-        said = f"{len(warned)} warnings"
+    texts = [str(warning.message) for warning in warned]
+    if sum("questions are asked again" in text for text in texts) != expected:
+        said += f"{len(texts)} warnings"
     counts = _compared(store, undisturbed)
-    if any(counts.values()):
-        said += str(counts)
     shutil.rmtree(store)
     return counts, said
 
@@ -499,8 +505,9 @@ def _damage(place: Path, times: int, chance: random.Random) -> list[Row]:
     rows = []
     for what in DAMAGE:
         row, unsaid = _row(what, "nli"), []
-        for number in range(times * (5 if what in OFTEN else 1)):
-            counts, said = _apart(_damaged, place, what, chance.randrange(2**31), number % 2 == 0)
+        count = times * 5 if what in OFTEN else max(1, times // 4)
+        seeds = [chance.randrange(2**31) for _ in range(count)]
+        for counts, said in _apart(_damaged, place, what, seeds):
             row["runs"] += 1
             _add(row, counts)
             unsaid += [said] if said else []
@@ -554,10 +561,10 @@ def _drivers(place: Path, times: int, chance: random.Random) -> list[Row]:
     return rows
 
 
-def _stopped(store: Path, place: Path) -> str:
-    """Ask until the store cannot be written; what is said then."""
+def _stopped(store: Path, place: Path, *who: tuple[str, ...]) -> str:
+    """Ask until the store cannot be read or written; what is said then."""
     try:
-        _nli(store, place)
+        _nli(store, place, *who)
     except StoreError as error:
         return str(error)
     return ""
