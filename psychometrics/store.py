@@ -2,7 +2,8 @@
 
 Each save adds one Parquet file, a part, to ``<store>/<mode>/<questionnaire>/<respondent>/``; no
 part is ever changed. What is kept is the union of the parts, one row per key, and of two rows with
-one key the first written counts. A key is a hash of what produced an answer (:func:`key_of`), so an
+one key the first written counts, by the clock of who wrote it, which is never earlier than what it
+had read. A key is a hash of what produced an answer (:func:`key_of`), so an
 unchanged question is never asked twice and a changed one never gets an old answer.
 
 A part is written beside and renamed, on a local disk after the disk has confirmed it, or put whole

@@ -1,10 +1,11 @@
 """Does to runs and stores what goes wrong, and counts what is lost: ``data/faults.csv``.
 
-``python -m psychometrics.make.faults [faults] [--times N] [--output file]`` (half an hour of one
-processor core for N = 20) makes small models, kills real runs with SIGKILL at random moments until
-each mode was hit N times, damages N parts in each of several ways, lets drivers write to one store
-at once, fills a disk, and changes the clock. Each finished store is then compared, key by key, with
-that of an undisturbed run. Rows of other faults and engines in the file stay.
+``python -m psychometrics.make.faults [faults] [--times N] [--output file]`` (a quarter of an hour
+of one processor core for N = 20) makes small models, kills real runs with SIGKILL at random moments
+until each mode was hit N times, cuts and changes parts and puts foreign ones among them, lets
+drivers write to one store at once, fills a disk, and changes the clock. Each finished store is then
+compared, key by key, with that of an undisturbed run. Rows of other faults and engines in the file
+stay.
 
 Columns: ``fault, engine, mode``; ``runs`` begun and ``interrupted`` ones; answers that were
 ``lost`` (in the undisturbed store alone, or there once and gone after a kill), ``doubled`` (a key
@@ -722,6 +723,8 @@ def _main() -> None:
     parser.add_argument("--output", type=Path, default=data_dir() / "faults.csv")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    if unknown := set(given.faults) - set(FAULTS):
+        parser.error(f"There is no fault {min(unknown)}: name some of {', '.join(FAULTS)}.")
     # Once, and not in each process; nothing is computed here, so that forking is safe.
     for name in ("torch", "filelock", "httpx2", *_LIBRARIES):
         importlib.import_module(name)
