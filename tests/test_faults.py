@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ from psychometrics.make import faults
 from psychometrics.paths import data_dir
 from psychometrics.store import open_kept
 
+pytestmark = pytest.mark.timeout(1800)  # with large numbers, or where others work too
 TIMES = int(os.environ.get("PSYCHOMETRICS_KILLS", "2"))
 
 
@@ -38,6 +40,7 @@ def happened(tmp_path_factory, request):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        start_new_session=True,
     )
 
     def rows_of(fault: str) -> pd.DataFrame:
@@ -49,8 +52,9 @@ def happened(tmp_path_factory, request):
         return rows
 
     yield rows_of
-    process.kill()
-    process.wait()
+    if process.poll() is None:  # a test has failed: its runs end, its disk is unmounted
+        os.killpg(process.pid, signal.SIGINT)
+    process.wait(60)
     process.stdout.close()
 
 
@@ -74,7 +78,8 @@ def test_killed_at_random_moments_each_mode_ends_with_what_an_undisturbed_run_ke
 @pytest.mark.parametrize("fault", ["damaged"])
 def test_what_is_damaged_or_foreign_is_set_aside_with_one_warning_and_asked_again(happened, fault):
     rows = happened(fault).reset_index("mode").loc[list(faults.DAMAGE)]
-    assert (rows["runs"] >= TIMES).all()
+    assert (rows["runs"] > 0).all()
+    assert (rows.loc[list(faults.OFTEN), "runs"] == 5 * TIMES).all()
     assert not rows["note"].str.contains("or not").any(), rows["note"].tolist()
 
 
