@@ -2,7 +2,8 @@
 
 Each save adds one Parquet file, a part, to ``<store>/<mode>/<questionnaire>/<respondent>/``; no
 part is ever changed. What is kept is the union of the parts, one row per key, and of two rows with
-one key the first written counts. A key is a hash of what produced an answer (:func:`key_of`), so an
+one key the first written counts, by the clock of who wrote it, which is never earlier than what it
+had read. A key is a hash of what produced an answer (:func:`key_of`), so an
 unchanged question is never asked twice and a changed one never gets an old answer.
 
 A part is written beside and renamed, on a local disk after the disk has confirmed it, or put whole
@@ -10,7 +11,8 @@ on an object store: a process that is killed leaves a part or none, and any numb
 machines may write at once. The name of a part carries the SHA-256 of its bytes, so a part that was
 cut or changed is noticed when it is read; it is set aside and its questions are asked again. Who
 answered, how, with which version, and how long it took stand in the part itself, so that they
-cannot come apart from the answers; :func:`manifests` lists them.
+cannot come apart from the answers, and a part that was copied from another folder is set aside too;
+:func:`manifests` lists them.
 
 Below every store lie the answers that the project ships, in ``data/answers``: they were asked with
 the same keys, by respondents that take minutes, and nothing is written there.
@@ -35,7 +37,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -243,7 +245,8 @@ def open_kept(
     Warns
     -----
     UserWarning
-        A part is damaged, or no part of a store: it is set aside, and its questions asked again.
+        A part is damaged, of another folder, or no part of a store: it is set aside, and its
+        questions asked again.
 
     Examples
     --------
@@ -256,13 +259,12 @@ def open_kept(
     [0.25]
     """
     given = {"mode": mode, "questionnaire": questionnaire_id, "respondent_id": respondent_id}
-    given |= manifest or {}
-    given["package_version"] = _package_version()
+    given |= (manifest or {}) | given | {"package_version": _package_version()}
     system, root = _opened(store)
-    names = [_safe(str(mode)), _safe(str(questionnaire_id)), _safe(str(respondent_id), always=True)]
+    names = _names(given)
     folder = _Folder(system, "/".join([root, *names]))
     below = data_dir().joinpath("answers", *names)
-    shipped = _Folder(_LOCAL, str(below)) if below.is_dir() else None
+    shipped = _Folder(_LOCAL, below.as_posix()) if below.is_dir() else None
     return Kept(folder, given, None if columns is None else list(columns), shipped)
 
 
@@ -432,8 +434,12 @@ class _Folder:
             names = file.schema_arrow.names
             wanted = [name for name in columns or names if name in names and name not in without]
             if set(_BOOKS) <= set(names):
-                return file.read(wanted, use_threads=False).replace_schema_metadata(None)
-        except (pa.ArrowException, OSError):
+                table = file.read(wanted, use_threads=False).replace_schema_metadata(None)
+                said = file.read(["manifest"], use_threads=False)["manifest"].unique().to_pylist()
+                if all(self.path.endswith("/".join(["", *_names(json.loads(t))])) for t in said):
+                    return table
+                return self._set_aside(name, "holds answers that belong to another folder")
+        except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):
             pass
         return self._set_aside(name, "is no part of a store")
 
@@ -458,16 +464,20 @@ class _Folder:
             with self.system.open_output_stream(path) as file:
                 file.write(content)
             return
-        self.system.create_dir(self.path, recursive=True)
-        try:
-            with self.system.open_output_stream(beside) as file:
-                file.write(content)
-            self._sync(beside)
-            self.system.move(beside, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                self.system.delete_file(beside)
-            raise
+        for attempt in range(9):
+            self.system.create_dir(self.path, recursive=True)
+            try:
+                with self.system.open_output_stream(beside) as file:
+                    file.write(content)
+                self._sync(beside)
+                self.system.move(beside, path)
+                break
+            except BaseException as error:
+                with contextlib.suppress(OSError):
+                    self.system.delete_file(beside)
+                # Gone before it was renamed: another took it for what a killed run has left.
+                if not isinstance(error, FileNotFoundError) or attempt == 8:
+                    raise
         with contextlib.suppress(OSError):  # not every system lets a folder be opened
             self._sync(self.path)
 
@@ -518,10 +528,11 @@ class _Folder:
                 fewer += self._merge(tables)
                 tables, size = {}, 0
         fewer += self._merge(tables)
-        yesterday = datetime.now(UTC) - timedelta(days=1)
+        # A day by the clock that stamps the files: this machine's may be wrong, and another writes.
+        times = [file.mtime for file in self.files() if file.mtime is not None]
         for file in files:
             left = file.base_name.startswith(".v1-") and file.extension == "tmp"
-            if left and file.mtime is not None and file.mtime < yesterday:
+            if left and file.mtime is not None and max(times) - file.mtime > timedelta(days=1):
                 self._delete(file.base_name)
         return fewer
 
@@ -631,13 +642,20 @@ def _opened_url(url: str) -> tuple[fs.FileSystem, str]:
         return fs.PyFileSystem(fs.FSSpecHandler(system)), path
 
 
+def _names(manifest: dict) -> list[str]:
+    """Folders, from the store's on, of the answers that a manifest speaks of."""
+    given = [manifest[key] for key in ("mode", "questionnaire", "respondent_id")]
+    mode, questionnaire, respondent = (_encodable(str(name)) for name in given)
+    return [_safe(mode), _safe(questionnaire), _safe(respondent, always=True)]
+
+
 def _safe(name: str, always: bool = False) -> str:
     """A name as a folder's: itself if it is safe, else, or always, with a hash of it."""
     # The hash keeps "a/b" and "a-b" apart, which are the same once made safe.
     safe = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:80]
     if safe == name and name[:1].isalnum() and not always:
         return name
-    return f"{safe}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    return f"{safe}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _as_table(rows: pd.DataFrame) -> pa.Table:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import random
 import re
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -263,89 +258,6 @@ def test_what_was_answered_is_kept_every_few_seconds_and_when_stopped(
     assert answers.attrs["summary"]["asked"] == 672 - sum(calls[:5])
     at_once = pm.ask("gad7", respondent, tmp_path / "other", progress=False)
     pd.testing.assert_frame_equal(answers, at_once, atol=1e-6)
-
-
-WORKER = """
-import os, sys, time
-import psychometrics as pm
-from psychometrics.respondents import _prompting
-from psychometrics.respondents.completions import mine
-_prompting.SAVE_EVERY = 0.0
-model, masked, root, log, templates = *sys.argv[1:5], [f"I feel [M] {i}." for i in range(60)]
-respondent = pm.load_respondent(model, dtype="float32")
-respondent.token_budget = 600
-def run(store):
-    asked = pm.ask("gad7", respondent, store, progress=False)
-    mined = mine(masked, templates, k=3, batch_size=2, store=store, device="cpu", progress=False)
-    return asked, mined
-# The libraries are loaded once; each run is a child that is killed from outside.
-for line in sys.stdin:
-    child = os.fork()
-    if not child:
-        asked, mined = run(root)
-        if line.strip() == "whole":
-            asked.to_parquet(log + "asked.parquet"); mined.to_parquet(log + "mined.parquet")
-        os._exit(0)
-    print(child, flush=True)
-    _, status = os.waitpid(child, 0)
-    print(os.waitstatus_to_exitcode(status), flush=True)
-"""
-
-
-def test_killed_at_random_moments_it_ends_with_the_same_tables(tmp_path, tiny_model):
-    import torch
-    from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
-
-    from psychometrics.respondents.completions import mine
-
-    torch.manual_seed(0)
-    masked = tmp_path / "masked"
-    AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(tiny_model)).save_pretrained(masked)
-    AutoTokenizer.from_pretrained(tiny_model).save_pretrained(masked)
-    root, log = tmp_path / "store", f"{tmp_path}/"
-    worker = subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(tiny_model), str(masked), str(root), log],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-
-    def start(how: str) -> int:
-        worker.stdin.write(how + "\n")
-        return int(worker.stdout.readline())
-
-    def running(child: int) -> bool:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, 0)
-            return True
-        return False
-
-    moments, kept, killed = random.Random(0), [], 0
-    for _ in range(20):
-        wanted = len(list(root.rglob("v1-*"))) + moments.randint(0, 6)
-        child = start("part")
-        while running(child) and len(list(root.rglob("v1-*"))) < wanted:
-            time.sleep(0.002)
-        time.sleep(moments.uniform(0, 0.05))
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        status = int(worker.stdout.readline())
-        assert status in (-signal.SIGKILL, 0)
-        killed += status != 0
-        kept.append(manifests(root)["answers"].sum() if root.exists() else 0)
-    assert kept == sorted(kept), "nothing that was stored is lost"
-    assert killed > 10
-    assert len(set(kept)) > 5
-    start("whole")
-    assert worker.stdout.readline() == "0\n"
-    worker.stdin.close()
-    assert worker.wait(30) == 0
-    worker.stdout.close()
-    respondent = pm.load_respondent(tiny_model, dtype="float32")
-    expected = pm.ask("gad7", respondent, tmp_path / "other", progress=False)
-    pd.testing.assert_frame_equal(pd.read_parquet(f"{log}asked.parquet"), expected, atol=1e-6)
-    templates = [f"I feel [M] {i}." for i in range(60)]
-    mined = mine(masked, templates, k=3, store=tmp_path / "other", device="cpu", progress=False)
-    pd.testing.assert_frame_equal(pd.read_parquet(f"{log}mined.parquet"), mined, atol=1e-4)
 
 
 def test_a_part_cut_short_is_asked_again_and_kept_aside(tmp_path, tiny_model):

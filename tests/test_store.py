@@ -333,6 +333,31 @@ def test_a_part_of_other_kinds_of_values_is_set_aside(tmp_path):
         pd.testing.assert_frame_equal(read(tmp_path), there)
 
 
+@pytest.mark.parametrize(
+    "who", [("chat", *WHO[1:]), (WHO[0], "phq9", WHO[2]), (*WHO[:2], "owner/another")]
+)
+def test_a_part_of_another_folder_is_set_aside_though_it_is_older_than_all(tmp_path, who):
+    open_kept(tmp_path / "other", *who).add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
+    there = filled(tmp_path / "store")
+    folder = files_of(tmp_path / "store")[0].parent
+    shutil.copy(files_of(tmp_path / "other")[0], folder)
+    with pytest.warns(UserWarning, match="belong to another folder: it was set aside") as warned:
+        pd.testing.assert_frame_equal(read(tmp_path / "store"), there)
+    assert len(warned) == 1, "and none of those that belong here"
+    shutil.copy(files_of(tmp_path / "other")[0], folder)
+    with pytest.warns(UserWarning, match="belong to another folder"):
+        compact(tmp_path / "store")
+    pd.testing.assert_frame_equal(read(tmp_path / "store"), there)
+    assert manifests(tmp_path / "store")["answers"].tolist() == [12]
+
+
+def test_a_manifest_cannot_say_that_answers_belong_elsewhere(tmp_path):
+    other = {"mode": "chat", "questionnaire": "phq9", "respondent_id": "another"}
+    open_kept(tmp_path, *WHO, other).add(rows_of([1]))
+    assert len(read(tmp_path)) == 1
+    assert manifests(tmp_path)["respondent_id"].tolist() == [WHO[2]]
+
+
 def test_other_files_are_left_alone(tmp_path):
     there = filled(tmp_path)
     folder = files_of(tmp_path)[0].parent
@@ -662,6 +687,28 @@ def test_what_a_killed_writer_left_goes_a_day_later(tmp_path):
     compact(tmp_path)
     assert fresh.exists()
     assert not stale.exists()
+
+
+def test_a_part_that_another_takes_for_a_leftover_while_it_is_written_is_written_again(tmp_path):
+    taken, done = set(), threading.Event()
+
+    def take_each_once():
+        while not done.is_set():
+            for path in set(tmp_path.rglob(".v1-*.tmp")) - taken:
+                path.unlink(missing_ok=True)
+                taken.add(path)
+
+    another = threading.Thread(target=take_each_once)
+    another.start()
+    kept = open_kept(tmp_path, *WHO)
+    try:
+        for number in range(50):
+            kept.add(rows_of([number]))
+    finally:
+        done.set()
+        another.join()
+    assert taken
+    pd.testing.assert_frame_equal(read(tmp_path), rows_of(range(50)))
 
 
 def test_closing_merges_many_small_parts_and_no_few(tmp_path):

@@ -1,0 +1,756 @@
+"""Does to runs and stores what goes wrong, and counts what is lost: ``data/faults.csv``.
+
+``python -m psychometrics.make.faults [faults] [--times N] [--output file]`` (a quarter of an hour
+of one processor core for N = 20) makes small models, kills real runs with SIGKILL at random moments
+until each mode was hit N times, cuts and changes parts and puts foreign ones among them, lets
+drivers write to one store at once, fills a disk, and changes the clock. Each finished store is then
+compared, key by key, with that of an undisturbed run. Rows of other faults and engines in the file
+stay.
+
+Columns: ``fault, engine, mode``; ``runs`` begun and ``interrupted`` ones; answers that were
+``lost`` (in the undisturbed store alone, or there once and gone after a kill), ``doubled`` (a key
+twice, or a question asked again by a run that is not interrupted) and ``different`` (another value,
+or answers that do not belong there); ``note``.
+
+All is done in forked processes, so that a kill takes a run and nothing else; the clock is that of
+libfaketime where it is installed, else that of the ``time`` module.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import importlib
+import json
+import os
+import pickle
+import random
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..ask import ask
+from ..exceptions import StoreError
+from ..paths import data_dir
+from ..questionnaires import load_questionnaire
+from ..respondents import load_respondent
+from ..respondents.chat import Endpoint
+from ..respondents.completions import mine
+from ..respondents.loading import quietly
+from ..respondents.sources import base_path
+from ..store import compact, key_of, manifests, open_kept
+from ..studies.asking import null_model
+
+COLUMNS = ["fault", "engine", "mode", "runs", "interrupted", "lost", "doubled", "different", "note"]
+MODELS = ("one", "two", "three")
+ASKED = ("challenges", "placebo_habits")
+CLOCKS = {"an hour back": -3600, "in 1970": -56 * 31_557_600, "in 2100": 74 * 31_557_600}
+_FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"  # of Debian's libfaketime
+_PRELOAD = {
+    "LD_PRELOAD": _FAKETIME,
+    "FAKETIME": "+0",
+    "FAKETIME_NO_CACHE": "1",
+    "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    "NO_FAKE_STAT": "1",
+}
+_LIBRARIES = (
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.bert.modeling_bert",
+    "transformers.models.gpt2.modeling_gpt2",
+    "psychometrics.respondents.nli",
+)
+Row = dict[str, object]
+
+
+# Processes
+
+
+def _start(function: Callable, *given: object) -> tuple[int, int]:
+    """Fork a process that runs a function; its id, and where its result will be read."""
+    here, there = os.pipe()
+    if not (child := os.fork()):
+        try:
+            os.close(here)
+            result = pickle.dumps(function(*given))
+            with os.fdopen(there, "wb") as pipe:
+                pipe.write(result)
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    os.close(there)
+    return child, here
+
+
+def _ended(process: tuple[int, int], kill: bool = False) -> tuple[bool, object]:
+    """Whether a process came to its end by itself, and its result."""
+    child, here = process
+    if kill:
+        os.kill(child, signal.SIGKILL)
+    with os.fdopen(here, "rb") as pipe:
+        content = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == -signal.SIGKILL:
+        return False, None
+    if code:
+        raise RuntimeError(f"A run failed by itself, with status {code}.")
+    return True, pickle.loads(content)
+
+
+def _apart(function: Callable, *given: object) -> object:
+    """The result of a function in a process of its own."""
+    return _ended(_start(function, *given))[1]
+
+
+def _runs(process: tuple[int, int]) -> bool:
+    return os.waitid(os.P_PID, process[0], os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+
+def _wait(seconds: float) -> None:
+    """Sleep, as ``time.sleep`` cannot under libfaketime."""
+    select.select([], [], [], seconds)
+
+
+def _parts(store: Path) -> set[str]:
+    return {name for _, _, names in os.walk(store) for name in names if name.startswith("v1-")}
+
+
+def _until(process: tuple[int, int], store: Path, saves: int, seconds: float) -> None:
+    """Wait for so many saves, then so many seconds; no longer than the process runs."""
+    before = _parts(store)
+    while saves and _runs(process) and len(_parts(store) - before) < saves:
+        _wait(0.002)
+    end = time.perf_counter() + seconds
+    while _runs(process) and (left := end - time.perf_counter()) > 0:
+        _wait(min(left, 0.005))
+
+
+# What is asked
+
+
+def _models(place: Path) -> None:
+    """Save three classifiers, a masked and a causal model, small and with random weights."""
+    import torch
+    from transformers import (
+        AutoTokenizer,
+        BertConfig,
+        BertForMaskedLM,
+        BertForSequenceClassification,
+    )
+
+    with quietly():
+        tokenizer = AutoTokenizer.from_pretrained(base_path())
+        labels = dict(enumerate(("entailment", "neutral", "contradiction")))
+        config = BertConfig(
+            vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+            intermediate_size=64, id2label=labels, label2id={v: k for k, v in labels.items()},
+        )  # fmt: skip
+        kinds = dict.fromkeys(MODELS, BertForSequenceClassification) | {"masked": BertForMaskedLM}
+        for seed, (name, kind) in enumerate(kinds.items()):
+            torch.manual_seed(seed)
+            model = kind(config)
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.mul_(10.0 if parameter.ndim > 1 else 1.0)
+            model.save_pretrained(place / name)
+            tokenizer.save_pretrained(place / name)
+    null_model(place, 3)
+
+
+def _often() -> None:
+    """Save at every batch, in small batches, and merge few parts: more that a kill can hit."""
+    importlib.import_module("psychometrics.store").MANY_PARTS = 16
+    importlib.import_module("psychometrics.respondents._prompting").SAVE_EVERY = 0.0
+    importlib.import_module("psychometrics.respondents.options").BATCH = 4
+
+
+@functools.cache
+def _loaded(path: Path) -> object:
+    respondent = load_respondent(path, dtype="float32")
+    respondent.token_budget = 400
+    return respondent
+
+
+def _nli(store: Path, place: Path, questionnaires: tuple = ASKED, models: tuple = MODELS) -> int:
+    _often()
+    asked, loaded = 0, [load_questionnaire(name, texts=False) for name in questionnaires]
+    for name in models:  # one after the other, as a population is asked
+        respondent = _loaded(place / name)
+        answers = ask(loaded, [respondent], store, progress=False)
+        asked += answers.attrs["summary"]["asked"]
+    return asked
+
+
+def _options(store: Path, place: Path) -> int:
+    _often()
+    both = [place / "null-3", place / "one"]  # by its logits, and by entailment
+    answers = ask("ipip20", both, store, "options", dtype="float32", progress=False)
+    return answers.attrs["summary"]["asked"]
+
+
+def _completions(store: Path, place: Path) -> None:
+    _often()
+    templates = [f"I feel [M] {number}." for number in range(120)]
+    mine(place / "masked", templates, 5, batch_size=2, store=store, device="cpu", progress=False)
+
+
+def _chat(store: Path, place: Path) -> None:
+    endpoint = Endpoint((place / "url").read_text(), concurrency=4)
+    how = {"endpoint": endpoint, "runs": 10, "batch_size": 2}
+    ask("ipip20", ["model"], store, "chat", progress=False, **how)
+
+
+def _custom(store: Path, place: Path) -> None:
+    def respondent(prompt: list[dict]) -> str:
+        with (place / "calls").open("a") as file:
+            file.write("\n")
+        _wait(0.02)
+        return _reply(prompt)
+
+    respondent.respondent_id = "function"
+    ask("ipip20", [respondent], store, "custom", progress=False, runs=4, batch_size=2)
+
+
+def _human(store: Path, _: Path) -> None:
+    def read(_: str) -> str:
+        _wait(0.05)
+        return "3"
+
+    ask("ipip20", ["ann"], store, "human", progress=False, read=read, write=str)
+
+
+WAYS = {
+    "nli": _nli,
+    "options": _options,
+    "completions": _completions,
+    "chat": _chat,
+    "custom": _custom,
+    "human": _human,
+}
+
+
+def _reply(prompt: list[dict]) -> str:
+    """A valid answer to each statement, which hangs on the prompt alone."""
+    user = prompt[-1]["content"]
+    first = hashlib.sha256(user.encode()).digest()
+    count = sum(line[:1].isdigit() and ". " in line[:4] for line in user.splitlines())
+    return "\n".join(f"{i}: {1 + first[i % 32] % 5}" for i in range(1, count + 1))
+
+
+def _serve(place: Path) -> None:
+    """A chat endpoint that takes a while; it notes each request that it answers."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with (place / "calls").open("a") as file:
+                file.write("\n")
+            message = {"role": "assistant", "content": _reply(body["messages"])}
+            content = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
+            _wait(0.05)
+            try:
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content.encode())
+            except OSError:  # who asked was killed
+                self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.handle_error = lambda *_: None  # who asked was killed
+    (place / "url.new").write_text(f"http://127.0.0.1:{server.server_address[1]}/v1")
+    (place / "url.new").rename(place / "url")
+    server.serve_forever(0.05)
+
+
+def _calls(place: Path) -> int:
+    path = place / "calls"
+    return path.stat().st_size if path.exists() else 0
+
+
+# What is compared
+
+
+def _content(store: Path | str) -> pd.DataFrame:
+    """All rows of a store; people, whose keys hold the time, by item."""
+    said, parts = manifests(store), []
+    who = said[["mode", "questionnaire", "respondent_id"]].drop_duplicates()
+    for mode, questionnaire, name in who.itertuples(index=False, name=None):
+        rows = open_kept(store, mode, questionnaire, name).rows.reset_index()
+        if mode == "human":
+            rows["key"] = rows["item_id"] + " " + rows["number"].astype(str)
+        place = f"{mode}/{questionnaire}/{name}/"
+        parts.append(rows.assign(key=place + rows["key"]).set_index("key"))
+    rows = pd.concat(parts) if parts else pd.DataFrame()
+    rows.attrs["answers"] = int(said["answers"].sum()) if len(said) else 0
+    return rows
+
+
+def _keys(store: Path | str) -> set[str]:
+    return set(_content(store).index)
+
+
+def _compared(store: Path | str, undisturbed: Path | str) -> dict[str, int]:
+    """What a finished store has lost, doubled and otherwise than an undisturbed one."""
+    found, expected = _content(store), _content(undisturbed)
+    doubled = int(found.index.duplicated().sum()) + abs(found.attrs["answers"] - len(found))
+    found = found[~found.index.duplicated()]
+    common = expected.index.intersection(found.index)
+    wrong = pd.Series(False, index=common)
+    for name in expected.columns:
+        a, b = expected.loc[common, name], found.loc[common].get(name)
+        if b is None:
+            wrong |= a.notna()
+        elif pd.api.types.is_numeric_dtype(a) and pd.api.types.is_numeric_dtype(b):
+            wrong |= ~np.isclose(
+                a.astype(float), b.astype(float), rtol=0, atol=1e-6, equal_nan=True
+            )
+        else:
+            wrong |= ~((a == b) | (a.isna() & b.isna()))
+    return {
+        "lost": len(expected.index.difference(found.index)),
+        "doubled": doubled,
+        "different": int(wrong.sum()) + len(found.index.difference(expected.index)),
+    }
+
+
+def _undisturbed(place: Path, mode: str = "nli") -> tuple[Path, float, int]:
+    """The store of a run that nothing disturbs, its seconds, and how many requests it sent."""
+    store, measured = place / "undisturbed" / mode, place / f"{mode}.json"
+    if not measured.exists():
+        calls, began = _calls(place), time.perf_counter()
+        _apart(WAYS[mode], store, place)
+        measured.write_text(json.dumps([time.perf_counter() - began, _calls(place) - calls]))
+    return store, *json.loads(measured.read_text())
+
+
+def _row(fault: str, mode: str, note: str = "") -> Row:
+    counts = dict.fromkeys(("runs", "interrupted", "lost", "doubled", "different"), 0)
+    return {"fault": fault, "engine": "local", "mode": mode, **counts, "note": note}
+
+
+def _add(row: Row, counts: dict[str, int]) -> None:
+    for name, count in counts.items():
+        row[name] += count
+
+
+# Faults
+
+
+def _killed(
+    place: Path, times: int, chance: random.Random, modes: tuple = tuple(WAYS)
+) -> list[Row]:
+    """Kill runs of each mode at random moments, again and again until they end."""
+    rows = []
+    for mode, way in WAYS.items():
+        row = _row("kill -9", mode)
+        undisturbed, seconds, needed = _undisturbed(place, mode)
+        calls, stores = _calls(place), 0
+        while row["interrupted"] < times:
+            store, kept, done = place / f"killed-{mode}-{stores}", set(), False
+            stores += 1
+            while not done:
+                last = row["interrupted"] >= times
+                run = _start(way, store, place)
+                if not last:  # at any moment, mostly of those at which something is kept
+                    saves = chance.choice((0, 1, 2, 8))
+                    _until(run, store, saves, chance.uniform(0, 0.1 if saves else seconds))
+                before = kept
+                done, asked = _ended(run, kill=not last)
+                row["runs"] += 1
+                row["interrupted"] += not done
+                kept = _apart(_keys, store)
+                row["lost"] += len(before - kept)
+                if done and asked is not None:  # no more than what was missing
+                    row["doubled"] += asked - len(kept - before)
+            _add(row, _apart(_compared, store, undisturbed))
+        row["note"] = f"{stores} stores"
+        if needed:
+            again = _calls(place) - calls - stores * needed
+            row["note"] += f"; {again} requests again after {row['interrupted']} kills"
+        rows.append(row)
+    return rows
+
+
+def _cut(folder: Path, chance: random.Random, **_: object) -> None:
+    part = chance.choice(sorted(folder.glob("v1-*.parquet")))
+    os.truncate(part, chance.randrange(part.stat().st_size))
+
+
+def _flipped(folder: Path, chance: random.Random, **_: object) -> None:
+    part = chance.choice(sorted(folder.glob("v1-*.parquet")))
+    content = bytearray(part.read_bytes())
+    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+    part.write_bytes(content)
+
+
+def _foreign(folder: Path, chance: random.Random, **_: object) -> None:
+    pd.DataFrame({"a": [chance.random()]}).to_parquet(folder / "notes.parquet")
+
+
+def _text(folder: Path, **_: object) -> None:
+    (folder / "notes.parquet").write_text("no Parquet at all")
+
+
+def _empty(folder: Path, **_: object) -> None:
+    (folder / f"v1-{7:019d}-{'0' * 64}.parquet").touch()
+
+
+def _folder(folder: Path, **_: object) -> None:
+    (folder / f"v1-{7:019d}-{'0' * 64}.parquet").mkdir()
+
+
+def _copy(folder: Path, chance: random.Random, **_: object) -> None:
+    part = chance.choice(sorted(folder.glob("v1-*.parquet")))
+    shutil.copy(part, folder / f"copy of {part.name}")
+
+
+def _newer(folder: Path, **_: object) -> None:
+    (folder / "v2-of-another-kind.parquet").write_text("what this version does not know")
+
+
+def _another(folder: Path, chance: random.Random, others: Path, **_: object) -> None:
+    shutil.copy(chance.choice(sorted(others.rglob("nli/*/*/v1-*.parquet"))), folder)
+
+
+def _another_mode(folder: Path, chance: random.Random, others: Path, **_: object) -> None:
+    shutil.copy(chance.choice(sorted(others.rglob("chat/*/*/v1-*.parquet"))), folder)
+
+
+DAMAGE = {
+    "part cut": (_cut, 1),
+    "byte flipped": (_flipped, 1),
+    "other Parquet file": (_foreign, 1),
+    "text file": (_text, 1),
+    "empty file": (_empty, 1),
+    "folder named as a part": (_folder, 0),
+    "part under another name": (_copy, 1),
+    "part of a newer version": (_newer, 0),
+    "part of another respondent": (_another, 1),
+    "part of another mode": (_another_mode, 1),
+}
+"""What is done to a folder of parts, and how many warnings there are to be."""
+OFTEN = ("part cut", "byte flipped")
+"""What depends on a place in a file, and is done five times as often."""
+
+
+def _damaged(place: Path, what: str, seeds: list[int]) -> list[tuple[dict[str, int], str]]:
+    """Damage stores, ask again and compare; with what was said otherwise than it should."""
+    return [_damaged_once(place, what, seed) for seed in seeds]
+
+
+def _damaged_once(place: Path, what: str, seed: int) -> tuple[dict[str, int], str]:
+    chance = random.Random(seed)
+    store = place / f"damaged-{what}-{seed}".replace(" ", "-")
+    undisturbed = place / "undisturbed" / "damaged"
+    shutil.copytree(undisturbed, store)
+    folder = next(store.rglob("v1-*.parquet")).parent
+    if chance.random() < 0.5:  # of a run that was stopped
+        for part in sorted(folder.iterdir())[1 + chance.randrange(6) :]:
+            part.unlink()
+    damage, expected = DAMAGE[what]
+    damage(folder, chance=chance, others=place / "others")
+    said = ""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        if what == "part of a newer version":
+            refused = _stopped(store, place, ASKED[:1], MODELS[:1])
+            said = "" if "update the package" in refused else "not said"
+            (folder / "v2-of-another-kind.parquet").unlink()
+        _nli(store, place, ASKED[:1], MODELS[:1])
+    texts = [str(warning.message) for warning in warned]
+    if sum("questions are asked again" in text for text in texts) != expected:
+        said += f"{len(texts)} warnings"
+    counts = _compared(store, undisturbed)
+    shutil.rmtree(store)
+    return counts, said
+
+
+def _others(store: Path) -> None:
+    """Parts of others, older than all; in those of another mode a column holds text."""
+    for mode, questionnaire, name in (
+        ("nli", "phq9", "one"), ("nli", ASKED[0], "two"), ("chat", ASKED[0], "one")
+    ):  # fmt: skip
+        for number in range(3):
+            rows = pd.DataFrame({"entailment": [0.5 if mode == "nli" else "text"]})
+            rows.index = pd.Index([key_of(name, str(number))], name="key")
+            open_kept(store, mode, questionnaire, name).add(rows)
+
+
+def _damage(place: Path, times: int, chance: random.Random) -> list[Row]:
+    """Cut, change and add parts, of a store that is whole or not, and ask again."""
+    _apart(_others, place / "others")
+    _apart(_nli, place / "undisturbed" / "damaged", place, ASKED[:1], MODELS[:1])
+    rows = []
+    for what in DAMAGE:
+        row, unsaid = _row(what, "nli"), []
+        count = times * 5 if what in OFTEN else max(1, times // 4)
+        seeds = [chance.randrange(2**31) for _ in range(count)]
+        for counts, said in _apart(_damaged, place, what, seeds):
+            row["runs"] += 1
+            _add(row, counts)
+            unsaid += [said] if said else []
+        warned = "one warning each" if DAMAGE[what][1] else "left alone"
+        warned = "said, then removed" if what == "part of a newer version" else warned
+        row["note"] = f"{warned}, or not: {unsaid}" if unsaid else warned
+        rows.append(row)
+    return rows
+
+
+def _compact_for_ever(store: Path) -> None:
+    while True:
+        compact(store)
+        _wait(0.05)
+
+
+def _drivers(place: Path, times: int, chance: random.Random) -> list[Row]:
+    """Let two and four drivers write to one store while one compacts and one is killed."""
+    rows = []
+    for mode, count in (("nli", 2), ("nli", 4), ("chat", 2), ("chat", 4)):
+        undisturbed, _, needed = _undisturbed(place, mode)
+        row, stores = _row(f"{count} drivers at once", mode), max(1, times // 4)
+        calls = _calls(place)
+        for number in range(stores):
+            store = place / f"drivers-{mode}-{count}-{number}"
+            orders = [()] * count
+            if mode == "nli" and number % 2:  # each begins with another model and questionnaire
+                orders = [
+                    (ASKED[:: (-1) ** who], MODELS[who % 3 :] + MODELS[: who % 3])
+                    for who in range(count)
+                ]
+            compacting = _start(_compact_for_ever, store)
+            running = [_start(WAYS[mode], store, place, *order) for order in orders]
+            row["runs"] += count
+            _until(running[0], store, 3, chance.uniform(0, 0.5))
+            if not _ended(running[0], kill=True)[0]:
+                row["interrupted"] += 1
+                running[0] = _start(WAYS[mode], store, place, *orders[0])
+                row["runs"] += 1
+            for run in running:
+                _ended(run)
+            _ended(compacting, kill=True)
+            _add(row, _apart(_compared, store, undisturbed))
+            _apart(compact, store)
+            _add(row, _apart(_compared, store, undisturbed))
+        row["note"] = f"{stores} stores, another process compacting all the time"
+        if needed:
+            again = _calls(place) - calls - stores * needed
+            row["note"] += f"; {again} requests again after {row['interrupted']} kills"
+        rows.append(row)
+    return rows
+
+
+def _stopped(store: Path, place: Path, *who: tuple[str, ...]) -> str:
+    """Ask until the store cannot be read or written; what is said then."""
+    try:
+        _nli(store, place, *who)
+    except StoreError as error:
+        return str(error)
+    return ""
+
+
+def _full_disk(place: Path, times: int, chance: random.Random) -> list[Row]:
+    """Fill a disk at random moments of a run, make space, and go on."""
+    (undisturbed, *_), row = _undisturbed(place), _row("disk full", "nli")
+    disk = place / "disk"
+    disk.mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    try:
+        if subprocess.run(mounted, capture_output=True).returncode:
+            return []
+    except FileNotFoundError:
+        return []
+    unsaid = 0
+    try:
+        while row["interrupted"] < times:
+            store, filler = disk / f"store-{row['interrupted']}", disk / "filler"
+            run = _start(_stopped, store, place)
+            _until(run, store, chance.choice((0, 1, 4, 16)), chance.uniform(0, 0.3))
+            with filler.open("wb", buffering=0) as file:
+                try:
+                    while True:
+                        file.write(bytes(4096 * chance.choice((1, 1, 1, 16))))
+                except OSError:
+                    pass
+            _, said = _ended(run)
+            row["runs"] += 1
+            filler.unlink()
+            if said:
+                row["interrupted"] += 1
+                unsaid += "No space left" not in said or "free some space" not in said
+                _apart(_nli, store, place)
+                row["runs"] += 1
+            _add(row, _apart(_compared, store, undisturbed))
+            shutil.rmtree(store)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    row["note"] = f"{unsaid} of {row['interrupted']} ends without a sentence"
+    return [row]
+
+
+def _file_limit(place: Path, times: int, chance: random.Random) -> list[Row]:
+    """Limit the size of a run's files at random moments, as a quota may, and go on."""
+    (undisturbed, *_), row = _undisturbed(place), _row("limit on files", "nli")
+    unsaid = 0
+    while row["interrupted"] < times:
+        store = place / f"limit-{row['runs']}"
+        run = _start(_stopped, store, place)
+        _until(run, store, chance.choice((0, 1, 4, 16)), chance.uniform(0, 0.3))
+        if _runs(run):
+            limit = 100 * chance.randrange(30), resource.RLIM_INFINITY
+            resource.prlimit(run[0], resource.RLIMIT_FSIZE, limit)
+        _, said = _ended(run)
+        row["runs"] += 1
+        if said:
+            row["interrupted"] += 1
+            unsaid += "free some space" not in said
+            _apart(_nli, store, place)
+            row["runs"] += 1
+        _add(row, _apart(_compared, store, undisturbed))
+    row["note"] = f"{unsaid} of {row['interrupted']} ends without a sentence"
+    return [row]
+
+
+def _faked() -> bool:
+    return os.environ.get("LD_PRELOAD") == _FAKETIME
+
+
+def _at(offset: float | None, function: Callable, *given: object) -> object:
+    """Run a function while the clock is so many seconds off, or jumps to and fro (None)."""
+
+    def put(seconds: float) -> None:
+        os.environ["FAKETIME"] = f"{seconds:+.0f}"
+        if not _faked():
+            time.time_ns = lambda: true_ns() + int(seconds) * 10**9
+            time.time = lambda: true_ns() / 1e9 + seconds
+
+    def jump() -> None:
+        chance = random.Random(1)
+        while True:
+            put(chance.choice((0, *CLOCKS.values())))
+            _wait(0.02)
+
+    true_ns = time.time_ns
+    if offset is None:
+        threading.Thread(target=jump, daemon=True).start()
+    else:
+        put(offset)
+    return function(*given)
+
+
+def _clock(place: Path, times: int, chance: random.Random) -> list[Row]:
+    """Ask, kill, go on, compact and read, each under another clock."""
+    undisturbed, *_ = _undisturbed(place)
+    how = "libfaketime" if _faked() else "the time module"
+    rows = []
+    offsets = CLOCKS | {"that jumps between saves": None}
+    for name, offset in list(offsets.items())[-times:]:
+        row = _row(f"clock {name}", "nli", f"clock by {how}; the other clocks are right")
+        for number in range(max(1, times // 4)):
+            store = place / f"clock-{name}-{number}".replace(" ", "-")
+            clocks = chance.sample([offset, 0, offset], 3)  # before and after, or in between
+            for then in clocks[:2]:
+                run = _start(_at, then, _nli, store, place)
+                _until(run, store, chance.choice((1, 4, 16)), chance.uniform(0, 0.2))
+                row["interrupted"] += not _ended(run, kill=True)[0]
+                row["runs"] += 1
+            _apart(_at, clocks[2], _nli, store, place)
+            _add(row, _apart(_compared, store, undisturbed))
+            _apart(_at, 0, compact, store)
+            _add(row, _apart(_compared, store, undisturbed))
+            shutil.rmtree(store)
+            # Two drivers with two clocks, and one who compacts with either.
+            compacting = _start(_at, clocks[0], _compact_for_ever, store)
+            both = [_start(_at, then, _nli, store, place) for then in (offset, 0)]
+            for run in both:
+                _ended(run)
+            _ended(compacting, kill=True)
+            row["runs"] += 3
+            _add(row, _apart(_compared, store, undisturbed))
+            _apart(_at, clocks[1], compact, store)
+            _add(row, _apart(_compared, store, undisturbed))
+        rows.append(row)
+    return rows
+
+
+FAULTS = {
+    "killed": _killed,
+    "damaged": _damage,
+    "drivers": _drivers,
+    "full_disk": _full_disk,
+    "file_limit": _file_limit,
+    "clock": _clock,
+}
+
+
+def _write(rows: list[Row], path: Path) -> None:
+    """Put rows into the table, in the place of those of the same faults, engines and modes."""
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    by = ["fault", "engine", "mode"]
+    if path.exists():
+        table = pd.concat([pd.read_csv(path), table]).drop_duplicates(by, keep="last")
+    table.to_csv(path, index=False)
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "faults", nargs="*", default=list(FAULTS), metavar="fault", help=", ".join(FAULTS)
+    )
+    parser.add_argument("--times", type=int, default=20, help="how often each fault is to hit")
+    parser.add_argument("--output", type=Path, default=data_dir() / "faults.csv")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    if unknown := set(given.faults) - set(FAULTS):
+        parser.error(f"There is no fault {min(unknown)}: name some of {', '.join(FAULTS)}.")
+    # Once, and not in each process; nothing is computed here, so that forking is safe.
+    for name in ("torch", "filelock", "httpx2", *_LIBRARIES):
+        importlib.import_module(name)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        _apart(_models, place)
+        server = _start(_serve, place)
+        while not (place / "url").exists():
+            _wait(0.01)
+        try:
+            for name in given.faults:
+                if name == "clock" and not _faked() and Path(_FAKETIME).exists():
+                    faked = ["--times", str(given.times), "--seed", str(given.seed), "clock"]
+                    command = [sys.executable, "-m", "psychometrics.make.faults", *faked]
+                    command += ["--output", str(given.output)]
+                    subprocess.run(command, check=True, env=os.environ | _PRELOAD)
+                    continue
+                began = time.perf_counter()
+                rows = FAULTS[name](place, given.times, random.Random(given.seed))
+                _write(rows, given.output)
+                took = time.perf_counter() - began
+                print(pd.DataFrame(rows, columns=COLUMNS).to_string(index=False))
+                print(f"{name}: {took:.0f} s", flush=True)
+        finally:
+            _ended(server, kill=True)
+
+
+if __name__ == "__main__":
+    _main()

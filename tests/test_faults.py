@@ -1,0 +1,156 @@
+"""Runs that are killed, damaged parts, drivers at once, full disks, wrong clocks: nothing is lost.
+
+What is done is real: see ``psychometrics.make.faults``, which runs here with small numbers (or
+``PSYCHOMETRICS_KILLS`` hits of each fault) and writes ``data/faults.csv`` with large ones.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from psychometrics.make import faults
+from psychometrics.paths import data_dir
+from psychometrics.store import open_kept
+
+pytestmark = pytest.mark.timeout(1800)  # with large numbers, or where others work too
+TIMES = int(os.environ.get("PSYCHOMETRICS_KILLS", "2"))
+
+
+@pytest.fixture(scope="module")
+def happened(tmp_path_factory, request):
+    """Function that gives the rows of a fault once they are there, if nothing was lost.
+
+    One process imports once, saves the models, and does what is wanted here one after another.
+    """
+    if sys.platform != "linux":
+        pytest.skip("processes are watched, and disks mounted, as on Linux")
+    names = [item.name for item in request.session.items if item.path.stem == "test_faults"]
+    wanted = [fault for fault in faults.FAULTS if any(f"[{fault}]" in name for name in names)]
+    output, told = tmp_path_factory.mktemp("faults") / "faults.csv", []
+    command = [sys.executable, "-m", "psychometrics.make.faults", *wanted]
+    process = subprocess.Popen(
+        [*command, "--times", str(TIMES), "--output", str(output)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+    def rows_of(fault: str) -> pd.DataFrame:
+        while not any(line.startswith(f"{fault}: ") for line in told):
+            told.append(line := process.stdout.readline())
+            assert line, "".join(told)
+        rows = pd.read_csv(output, keep_default_na=False).set_index(["fault", "mode"])
+        assert (rows[["lost", "doubled", "different"]] == 0).all(axis=None), rows.to_string()
+        return rows
+
+    yield rows_of
+    if process.poll() is None:  # a test has failed: its runs end, its disk is unmounted
+        os.killpg(process.pid, signal.SIGINT)
+    process.wait(60)
+    process.stdout.close()
+
+
+def again(note: str) -> int:
+    """How many requests were sent again, by a note."""
+    return int(re.search(r"(\d+) requests again", note)[1])
+
+
+@pytest.mark.parametrize("fault", ["killed"])
+def test_killed_at_random_moments_each_mode_ends_with_what_an_undisturbed_run_keeps(
+    happened, fault
+):
+    rows = happened(fault).loc["kill -9"]
+    assert set(rows.index) >= {"nli", "options", "completions", "chat", "custom", "human"}
+    assert (rows["interrupted"] >= TIMES).all()
+    # At most what was in the air: four requests at once, and one call.
+    assert again(rows.loc["chat", "note"]) <= 4 * rows.loc["chat", "interrupted"]
+    assert again(rows.loc["custom", "note"]) <= rows.loc["custom", "interrupted"]
+
+
+@pytest.mark.parametrize("fault", ["damaged"])
+def test_what_is_damaged_or_foreign_is_set_aside_with_one_warning_and_asked_again(happened, fault):
+    rows = happened(fault).reset_index("mode").loc[list(faults.DAMAGE)]
+    assert (rows["runs"] > 0).all()
+    assert (rows.loc[list(faults.OFTEN), "runs"] == 5 * TIMES).all()
+    assert not rows["note"].str.contains("or not").any(), rows["note"].tolist()
+
+
+@pytest.mark.parametrize("fault", ["drivers"])
+def test_of_drivers_at_once_each_question_is_kept_once_while_another_compacts(happened, fault):
+    rows = happened(fault)
+    for count in (2, 4):
+        asked = rows.loc[f"{count} drivers at once"]
+        assert set(asked.index) == {"nli", "chat"}
+        assert (asked["runs"] >= count).all()
+        # The second driver waits: what it would send is paid for once.
+        assert again(asked.loc["chat", "note"]) <= 4 * asked.loc["chat", "interrupted"]
+
+
+@pytest.mark.parametrize("fault", ["full_disk"])
+def test_a_disk_that_fills_ends_a_run_in_a_sentence_and_it_goes_on_when_there_is_space(
+    happened, fault
+):
+    rows = happened(fault)
+    if "disk full" not in rows.index:
+        pytest.skip("a small disk can be mounted by root only")
+    full = rows.loc["disk full"].iloc[0]
+    assert full["interrupted"] == TIMES
+    assert full["note"].startswith("0 of")
+
+
+@pytest.mark.parametrize("fault", ["file_limit"])
+def test_a_limit_on_files_ends_a_run_in_a_sentence_and_it_goes_on_without(happened, fault):
+    limited = happened(fault).loc["limit on files"].iloc[0]
+    assert limited["interrupted"] == TIMES
+    assert limited["note"].startswith("0 of")
+
+
+@pytest.mark.parametrize("fault", ["clock"])
+def test_whatever_the_clock_says_or_how_it_jumps_the_finished_store_is_the_same(happened, fault):
+    rows = happened(fault)
+    clocks = [f"clock {name}" for name in (*faults.CLOCKS, "that jumps between saves")]
+    assert set(clocks[-TIMES:]) <= set(rows.index.get_level_values("fault"))
+
+
+def test_the_comparison_sees_what_is_lost_different_and_too_much(tmp_path):
+    def keep(store, **probabilities):
+        values = pd.DataFrame({"probability": probabilities.values()}, index=list(probabilities))
+        open_kept(store, "mlm", "gad7", "model").add(values)
+
+    keep(tmp_path / "undisturbed", a=0.1, b=0.2, c=0.3)
+    keep(tmp_path / "equal", c=0.3, a=0.1)
+    keep(tmp_path / "equal", b=0.2)
+    keep(tmp_path / "other", a=0.1, b=0.25, d=0.4)
+    for store, lost, different in (("equal", 0, 0), ("other", 1, 2)):
+        expected = {"lost": lost, "doubled": 0, "different": different}
+        assert faults._compared(tmp_path / store, tmp_path / "undisturbed") == expected
+
+
+def test_the_table_keeps_rows_of_other_engines_and_those_that_are_not_measured_anew(tmp_path):
+    row = dict.fromkeys(faults.COLUMNS, 0) | {"fault": "kill -9", "engine": "local", "mode": "nli"}
+    path = tmp_path / "faults.csv"
+    faults._write([row, row | {"engine": "ray"}, row | {"mode": "chat"}], path)
+    faults._write([row | {"runs": 7}], path)
+    table = pd.read_csv(path)
+    assert table.columns.tolist() == faults.COLUMNS
+    assert sorted(zip(table["engine"], table["mode"], table["runs"], strict=True)) == [
+        ("local", "chat", 0), ("local", "nli", 7), ("ray", "nli", 0)
+    ]  # fmt: skip
+
+
+def test_the_shipped_table_has_twenty_hits_of_each_kill_and_nothing_lost():
+    table = pd.read_csv(data_dir() / "faults.csv", keep_default_na=False)
+    assert table.columns.tolist() == faults.COLUMNS
+    assert not table.duplicated(["fault", "engine", "mode"]).any()
+    assert (table[["lost", "doubled", "different"]] == 0).all(axis=None)
+    local = table[(table["fault"] == "kill -9") & (table["engine"] == "local")]
+    assert set(local["mode"]) == set(faults.WAYS)
+    assert (local["interrupted"] >= 20).all()
