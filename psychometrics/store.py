@@ -633,6 +633,9 @@ def _opened(store: str | Path | None) -> tuple[fs.FileSystem, str]:
 
 @functools.cache  # a connection is made once
 def _opened_url(url: str) -> tuple[fs.FileSystem, str]:
+    if url.startswith("s3://") and "allow_delayed_open" not in url:
+        # A part is sent in one request, which may be sent again where no reply came, not in three.
+        url += ("&" if "?" in url else "?") + "allow_delayed_open=true"
     try:
         return fs.FileSystem.from_uri(url)
     except (ValueError, NotImplementedError):

@@ -20,7 +20,7 @@ ROOT = book_dir().parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 REQUIREMENTS = [*PROJECT["dependencies"]]
 for extra in PROJECT["optional-dependencies"].values():
-    REQUIREMENTS += extra
+    REQUIREMENTS += [needed for needed in extra if needed not in REQUIREMENTS]
 
 
 def test_every_name_of_the_front_door_is_a_function_or_a_room_and_is_listed():

@@ -34,6 +34,9 @@ CANNOT = {
     r"^psychometrics improve": "asks half of the population about each candidate, for minutes",
     r"--watch": "follows a file until it is stopped; a test of its own watches one",
     r"fill-in diagnostic-mn": "fetches sentences that others own",
+    r"^pip install": "is installed already where this test runs",
+    r"^ray start": "makes this machine one of a cluster that outlives the test",
+    r"s3://": "needs a bucket; a test of its own has one",
     r"^python3? -m http\.server": "serves until it is stopped; a test of its own serves the book",
 }
 """What cannot run here, with the reason."""

@@ -106,7 +106,7 @@ def asked(
             "None of these respondents is a model that a cluster could load (people, functions, "
             "endpoints and what is loaded already stay here): leave engine='ray' out."
         )
-    if importlib.util.find_spec("ray") is None:
+    if not importlib.util.find_spec("ray"):
         raise ParameterError(
             "engine='ray' needs Ray, which is not installed: run "
             "`pip install 'psychometrics-of-language-models[ray]'`, or leave it out."
