@@ -13,7 +13,7 @@ from scipy import optimize, special, stats
 from .answers import check_columns, check_numbers
 from .exceptions import ParameterError
 from .questionnaires import Questionnaire
-from .scoring import keyed_items, two_way
+from .scoring import keyed_items, template_cubes, two_way
 
 TEMPERATURES = (0.5, 1.0, 2.0)
 """Of the two-way normalisation, in the multiverse."""
@@ -78,27 +78,27 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
         shares, [*keys, "respondent_id", "polarity", "term", "intensifier"], ["level", "pss"]
     )
     rows = []
-    for (questionnaire, item, template), part in shares.groupby(keys, sort=False):
-        who = ["respondent_id", "polarity", "term", "intensifier"]
-        if part.duplicated(who).any():
+    told = ["questionnaire", "item_id", "template", "respondent_id", "polarity", "term", "level"]
+    texts = [shares[name].to_numpy() for name in [*told, "intensifier"]]
+    for own, places, cube in template_cubes(shares, shares["pss"].to_numpy(dtype=float)):
+        questionnaire, item, template, who, kind, term, level, word = (t[own] for t in texts)
+        if len(np.unique(np.ravel_multi_index(places, cube.shape))) < len(own):
             raise ParameterError(
-                f"{questionnaire}, item {item}, template {template}: a prompt has two answers of "
-                "one respondent; choose one way of asking first."
+                f"{questionnaire[0]}, item {item[0]}, template {template[0]}: a prompt has two "
+                "answers of one respondent; choose one way of asking first."
             )
-        columns = part.groupby(["level", "intensifier"], sort=True).ngroup()
-        table = part.assign(column=columns).pivot(
-            index="respondent_id", columns=["polarity", "term", "column"], values="pss"
-        )
-        asked = table.columns.droplevel("column").unique()
-        cells = pd.MultiIndex.from_tuples(
-            [(*t, c) for t in asked for c in range(1 + columns.max())]
-        )
-        cube = table.reindex(columns=cells).to_numpy(dtype=float, na_value=np.nan)
-        cube = cube.reshape(len(table), len(asked), -1)
-        values = silhouettes(cube, asked.get_level_values("polarity").to_numpy())
+        firsts = [  # of each respondent, term and intensifier an answer, in an order of their own
+            sorted(
+                np.unique(place, return_index=True)[1],
+                key=lambda row, by=by: tuple(values[row] for values in by),
+            )
+            for place, by in zip(places, ((who,), (kind, term), (level, word)), strict=True)
+        ]
+        cube = cube[np.ix_(*(place[first] for place, first in zip(places, firsts, strict=True)))]
+        values = silhouettes(cube, kind[firsts[1]])
         rows += [
-            (name, questionnaire, item, value)
-            for name, value in zip(table.index, values, strict=True)
+            (name, questionnaire[0], item[0], value)
+            for name, value in zip(who[firsts[0]], values, strict=True)
         ]
     columns = ["respondent_id", "questionnaire", "item_id", "silhouette"]
     frame = pd.DataFrame(rows, columns=columns)
