@@ -171,11 +171,12 @@ def _execute(folder: Path, progress: bool) -> dict[str, float]:
     """Execute all chapters into a folder, two at a time; seconds of each.
 
     A chapter computes with one core for much of its time, and two want no more memory than a
-    small machine has. Those that read what other chapters found come after all others, in order.
+    small machine has. Those that take longest come first: one asks what others ask too, while the
+    other trains. Those that read what other chapters found come after all others, in order.
     """
     from tqdm import tqdm
 
-    names = _notebook_names()
+    names = sorted(_notebook_names(), key=lambda name: name not in LONGEST)
     last = [
         name
         for name in names
@@ -235,6 +236,8 @@ def _write_example(page: Path) -> None:
 
 AT_ONCE = 2
 """Chapters that are executed at the same time."""
+LONGEST = ("04-validity", "05-interventions")
+"""Chapters that are executed first."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 

@@ -120,8 +120,10 @@ def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
     >>> item_rest(pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]}))["r"].round(3).tolist()
     [0.577, 0.577]
     """
-    answers = as_numbers(answers).dropna()
-    x, n = answers.to_numpy(), len(answers)
+    answers = as_numbers(answers)
+    x = answers.to_numpy()
+    x = x[~np.isnan(x).any(axis=1)]
+    n = len(x)
     rest = x.sum(axis=1, keepdims=True) - x
     r = np.full(x.shape[1], np.nan)
     if n > 1:
@@ -706,17 +708,17 @@ def logistic_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
     design = np.c_[np.ones_like(score), score, group, group * score]
     # Without variance of the sums nothing is matched; with none in one group nothing can cross.
     ranks = [np.linalg.matrix_rank(design[:, :n]) for n in (2, 3, 4)]
-    rows = {}
-    for item in both:
-        y = both[item].to_numpy(float)
-        row = rows[item] = dict.fromkeys(_LOGISTIC, np.nan)
-        if y.min() == y.max() or ranks[0] < 2 or ranks[1] < 3:
-            continue
-        likelihoods = np.array([_supremum(design[:, :n], y) for n in (2, 3, 4)])
+    ys = both.to_numpy(float).T
+    told = (ys.min(axis=1) < ys.max(axis=1)) & (ranks[0] == 2) & (ranks[1] == 3)
+    fitted = [_newton(design[:, :n], ys[told]) for n in (2, 3, 4)]
+    rows = {item: dict.fromkeys(_LOGISTIC, np.nan) for item in both}
+    for place, item in enumerate(both.columns[told]):
+        y, row = ys[told][place], rows[item]
+        likelihoods = np.array([found[place] for _, found in fitted])
         gains = 2 * np.maximum(np.diff(likelihoods), 0)
         null = _log_likelihood(np.full(len(y), y.mean()), y)
         nagelkerke = _nagelkerke(likelihoods, null, len(y))
-        row["group"], row["se"] = _group_effect(design[:, :3], y)
+        row["group"], row["se"] = _group_effect(design[:, :3], y, fitted[1][0][place])
         row["p_uniform"] = chi2.sf(gains[0], 1)
         row["r2"] = nagelkerke[1 if ranks[2] < 4 else 2] - nagelkerke[0]
         if ranks[2] == 4:
@@ -930,41 +932,40 @@ def _ets_class(delta: float, se: float, p: float) -> str:
     return "C" if abs(delta) >= large and beyond else "B"
 
 
-def _newton(design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
-    """Coefficients and log likelihood by Newton steps that never lower it.
+def _newton(design: np.ndarray, ys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients and log likelihood of every row of answers, by Newton steps that never lower it.
 
     By hand, because statsmodels' Logit warns or raises where an item separates perfectly, which
     items of language models often do. There the coefficients grow without end while the
-    likelihood closes in on its limit, by a factor of e with every step.
+    likelihood closes in on its limit, by a factor of e with every step. All items at once, which
+    takes a tenth of the time of one after another.
     """
-    beta = np.zeros(design.shape[1])
-    likelihood = _log_likelihood(_expit(design @ beta), y)
+    betas = np.zeros((len(ys), design.shape[1]))
+    likelihoods = _log_likelihood(_expit(betas @ design.T), ys)
+    moving = np.arange(len(ys))
     for _ in range(60):
-        p = _expit(design @ beta)
+        beta, y, before = betas[moving], ys[moving], likelihoods[moving]
+        p = _expit(beta @ design.T)
         weights = np.maximum(p * (1 - p), 1e-14)
-        hessian = design.T @ (design * weights[:, None])
-        step = np.linalg.lstsq(hessian, design.T @ (y - p), rcond=1e-15)[0]
+        hessian = np.swapaxes(design[None] * weights[..., None], 1, 2) @ design
+        step = (np.linalg.pinv(hessian, rcond=1e-15) @ ((y - p) @ design)[..., None])[..., 0]
         for _ in range(40):
-            now = _log_likelihood(_expit(design @ (beta + step)), y)
-            if now >= likelihood:
+            now = _log_likelihood(_expit((beta + step) @ design.T), y)
+            worse = now < before
+            if not worse.any():
                 break
-            step = step / 2
-        else:
+            step[worse] /= 2
+        better = ~worse
+        betas[moving[better]] += step[better]
+        likelihoods[moving[better]] = now[better]
+        moving = moving[better & (now - before >= 1e-12)]
+        if not len(moving):
             break
-        beta, gain, likelihood = beta + step, now - likelihood, now
-        if gain < 1e-12:
-            break
-    return beta, likelihood
+    return betas, likelihoods
 
 
-def _supremum(design: np.ndarray, y: np.ndarray) -> float:
-    """The log likelihood's maximum, or its limit where there is none."""
-    return _newton(design, y)[1]
-
-
-def _group_effect(design: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+def _group_effect(design: np.ndarray, y: np.ndarray, beta: np.ndarray) -> tuple[float, float]:
     """The last coefficient and its standard error; infinite or missing under separation."""
-    beta, _ = _newton(design, y)
     p = _expit(design @ beta)
     if np.abs(design @ beta).max() > 12:  # far out: is it a maximum?
         low, high = _recession(design, y)
@@ -999,9 +1000,9 @@ def _expit(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-np.clip(x, -40, 40)))
 
 
-def _log_likelihood(p: np.ndarray, y: np.ndarray) -> float:
+def _log_likelihood(p: np.ndarray, y: np.ndarray) -> np.ndarray:
     p = np.clip(np.where(y > 0, p, 1 - p), 1e-17, 1)
-    return float(np.log(p).sum())
+    return np.log(p).sum(axis=-1)
 
 
 def _nagelkerke(likelihoods: np.ndarray, null: float, n: int) -> np.ndarray:

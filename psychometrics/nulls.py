@@ -6,7 +6,9 @@ for a population of them is what the method finds by itself.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import pandas as pd
 
 from .answers import check_columns
 from .exceptions import ParameterError
-from .paths import data_dir
+from .paths import cache_dir, data_dir
 from .prompts import prompts
 from .questionnaires import Questionnaire, load_questionnaire
 from .respondents.nli import PROBABILITIES
@@ -26,6 +28,8 @@ from .store import key_of
 KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise")
 SHIPPED, VECTORS = "nulls.parquet", "nulls_smollm2.safetensors"
 BATCH = 128
+KEPT_VECTORS = 64
+"""Files of a base's vectors in the user's cache, a questionnaire and layer each; older ones go."""
 
 
 def null_answers(
@@ -336,8 +340,14 @@ def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: in
     if isinstance(questionnaires, str | Path | Questionnaire):
         questionnaires = [questionnaires]
     loaded = [q if isinstance(q, Questionnaire) else load_questionnaire(q) for q in questionnaires]
-    table = pd.concat([prompts(q) for q in loaded], ignore_index=True)
-    pairs = tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
+    tables = [prompts(q) for q in loaded]
+    parts = tuple(
+        tuple(part[["premise", "hypothesis"]].itertuples(index=False, name=None)) for part in tables
+    )
+    table, pairs = pd.concat(tables, ignore_index=True), sum(parts, ())
+    numbers = range(seed, seed + min(draws * n, len(bases) * len(depths)))
+    stands = {(bases[k % len(bases)], depths[k % len(depths)]) for k in numbers}
+    vectors = _of_bases(parts, stands) if null == "random-heads" else {}
     for draw in range(draws):
         numbers = range(seed + draw * n, seed + (draw + 1) * n)
         shipped = _shipped(null, pairs) if bases == ["embedded"] and layers is None else None
@@ -351,7 +361,7 @@ def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: in
                 f"{null}{f'-{Path(on).name}' * (on != 'embedded')}-{f'l{x}-' * (x is not None)}s{k}"
                 for on, x, k in made
             ]
-            answers = np.stack([_answers(null, pairs, *one) for one in made])
+            answers = np.stack([_answers(null, pairs, *one, vectors) for one in made])
         frame = pd.concat([table] * n, ignore_index=True)  # as pm.ask, one respondent after another
         frame.insert(0, "respondent_id", np.repeat(names, len(table)))
         frame.insert(1, "mode", "nli")
@@ -375,21 +385,18 @@ def _some(null: str, shipped: np.ndarray | None, n: int, draw: int, seed: int):
     return [f"{null}-s{number}" for number in chosen], shipped[chosen]
 
 
-def _answers(null: str, pairs: tuple, base: str, layers: int | None, number: int) -> np.ndarray:
+def _answers(
+    null: str, pairs: tuple, base: str, layers: int | None, number: int, vectors: dict
+) -> np.ndarray:
     """One null respondent's answers, shape (prompts, 3)."""
     rng = np.random.default_rng([KINDS.index(null), number])
     if null == "noise":
         values = rng.random((len(pairs), 3), dtype="float32")
         return values / values.sum(axis=1, keepdims=True)
-    if null == "random-heads":
-        known = _shipped_vectors(pairs) if base == SMOLLM2 and layers is None else None
-        hidden = _encoded(base, pairs) if known is None else known
-    else:
+    if null == "random-bases":
         hidden = prompt_vectors(base, pairs, number)
-    if layers is not None and layers >= len(hidden):
-        raise ParameterError(f"{base} has {len(hidden) - 1} layers, not {layers}.")
-    vectors = hidden[-1 if layers is None else layers]
-    return _random_head(vectors, rng, linear=_is_decoder(base))
+        vectors = {(base, layers): hidden[_depth(base, layers)]}
+    return _random_head(vectors[base, layers], rng, linear=_is_decoder(base))
 
 
 def _random_head(vectors: np.ndarray, rng: np.random.Generator, linear: bool = False) -> np.ndarray:
@@ -402,9 +409,67 @@ def _random_head(vectors: np.ndarray, rng: np.random.Generator, linear: bool = F
     return shares / shares.sum(axis=1, keepdims=True)
 
 
+def _of_bases(parts: tuple, stands: set[tuple]) -> dict[tuple, np.ndarray]:
+    """Vectors (prompts, width) by base and depth, of all questionnaires' prompts in order."""
+    found = {}
+    for base in {base for base, _ in stands}:
+        layers = [layer for on, layer in stands if on == base]
+        if base == SMOLLM2 and None in layers:
+            known = _shipped_vectors(sum(parts, ()))
+            if known is not None:
+                found[base, None] = known
+                layers.remove(None)
+        if layers:
+            deep = tuple(sorted({_depth(base, layer) for layer in layers}))
+            vectors = dict(zip(deep, _vectors(base, deep, parts), strict=True))
+            found |= {(base, layer): vectors[_depth(base, layer)] for layer in layers}
+    return found
+
+
 @functools.lru_cache(maxsize=4)
-def _encoded(base: str, pairs: tuple) -> np.ndarray:
-    return prompt_vectors(base, pairs)
+def _vectors(base: str, layers: tuple, parts: tuple) -> np.ndarray:
+    return np.concatenate([_kept_vectors(base, layers, pairs) for pairs in parts], axis=1)
+
+
+def _kept_vectors(base: str, layers: tuple, pairs: tuple) -> np.ndarray:
+    """Some layers' vectors of a questionnaire, (layers, prompts, width), from the user's cache.
+
+    Reading the prompts is what random heads cost, and chapters after chapters ask the same
+    questionnaires of them: so what a base makes of a questionnaire is kept from run to run.
+    """
+    import torch
+
+    from .respondents.loading import resolve_device
+
+    source = find(base_path() if base == "embedded" else base)
+    by = [source.digest, torch.__version__, resolve_device(None).type, str(BATCH)]
+    prompted = [text for pair in pairs for text in pair]
+    folder = cache_dir() / "vectors"
+    paths = [folder / f"{key_of(*by, str(layer), *prompted)}.npy" for layer in layers]
+    with contextlib.suppress(OSError):  # another run may have tidied up meanwhile
+        return np.stack([np.load(path) for path in paths])
+    hidden = prompt_vectors(base, pairs)[list(layers)]
+    with contextlib.suppress(OSError):  # a cache that cannot be written saves no time, that is all
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, vectors in zip(paths, hidden, strict=True):
+            part = path.with_suffix(f".{os.getpid()}")
+            with part.open("wb") as file:
+                np.save(file, vectors)
+            part.replace(path)
+        for old in sorted(folder.glob("*.npy"), key=os.path.getmtime)[:-KEPT_VECTORS]:
+            old.unlink()
+    return hidden
+
+
+@functools.cache
+def _depth(base: str, layers: int | None) -> int:
+    """A number of layers that the base has; by default all."""
+    from .respondents.loading import load_config
+
+    whole = load_config(base_path() if base == "embedded" else find(base)).num_hidden_layers
+    if layers is not None and layers > whole:
+        raise ParameterError(f"{base} has {whole} layers, not {layers}.")
+    return whole if layers is None else layers
 
 
 def prompt_vectors(base: str, pairs: tuple, number: int | None = None) -> np.ndarray:
@@ -498,7 +563,7 @@ def _shipped_table(null: str) -> pd.DataFrame:
 
 @functools.lru_cache(maxsize=4)
 def _shipped_vectors(pairs: tuple) -> np.ndarray | None:
-    """The untouched decoder's last vectors of shipped prompts, shape (1, prompts, width)."""
+    """The untouched decoder's last vectors of shipped prompts, shape (prompts, width)."""
     from safetensors.numpy import load_file
 
     path = data_dir() / VECTORS
@@ -507,4 +572,4 @@ def _shipped_vectors(pairs: tuple) -> np.ndarray | None:
     held = load_file(path)
     keys = pd.Index([key_of(*pair) for pair in pairs])
     rows = pd.Index([row.tobytes().hex() for row in held["keys"]]).get_indexer(keys)
-    return None if (rows < 0).any() else held["vectors"][rows].astype("float32")[None]
+    return None if (rows < 0).any() else held["vectors"][rows].astype("float32")

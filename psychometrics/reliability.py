@@ -54,9 +54,9 @@ def alpha(items: pd.DataFrame) -> pd.Series:
 
     whole = _complete(items)
     found = {"alpha": np.nan, "low": np.nan, "high": np.nan, "n": len(whole)}
-    found["constant"] = int((~_varies(whole)).sum())
-    spread = whole.var().sum()
-    if len(whole) > 2 and whole.sum(axis=1).var() > 1e-12 * spread:
+    values = whole.to_numpy()
+    found["constant"] = int((~_varies(values)).sum())
+    if len(whole) > 2 and values.sum(axis=1).var() > 1e-12 * values.var(axis=0).sum():
         found["alpha"], (found["low"], found["high"]) = pingouin.cronbach_alpha(whole)
     return pd.Series(found)
 
@@ -505,9 +505,10 @@ def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
             f"got {respondents} and {number}."
         )
     table = items.astype("float64")
-    if np.isinf(table.to_numpy()).any():
+    values = table.to_numpy()
+    if np.isinf(values).any():
         raise ParameterError("An item score is infinite; correct it.")
-    return table.dropna()
+    return table[~np.isnan(values).any(axis=1)]
 
 
 def _jackknife(value: float, without: Sequence[float]) -> tuple[float, float]:
@@ -526,16 +527,18 @@ def _check_resamples(number: int) -> None:
         raise ParameterError(f"n_resamples must be a whole number from 0, got {number!r}.")
 
 
-def _varies(table: pd.DataFrame) -> pd.Series:
+def _varies(values: np.ndarray) -> np.ndarray:
     """Whether each column varies, beyond what rounding leaves in a constant."""
-    return (table.max() - table.min()) > 1e-12 * table.abs().max()
+    if not len(values):
+        return np.zeros(values.shape[1], dtype=bool)
+    return np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(axis=0)
 
 
 def _omega(values: np.ndarray) -> float:
     from statsmodels.multivariate.factor import Factor
 
     n, number = values.shape
-    if n <= number or not _varies(pd.DataFrame(values)).all():
+    if n <= number or not _varies(values).all():
         return float("nan")
     correlations = np.corrcoef(values, rowvar=False)
     if np.linalg.matrix_rank(correlations, tol=1e-8, hermitian=True) < number:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -116,22 +116,73 @@ def pss(
     if lacking := [c for c in ("polarity", "weight") if answers[c].isna().any()]:
         raise ParameterError(f"{lacking[0]} is missing in some answers; fill it in.")
     frame = answers.assign(raw=_raw(answers, score)).reset_index(drop=True)
-    shares = np.full(len(frame), np.nan)
-    for (questionnaire, item, number), part in frame.groupby(list(_ASKED), sort=False):
-        terms = part.groupby(["polarity", "term"], sort=False).ngroup().to_numpy()
-        words = part["intensifier"].factorize()[0]
-        who = part["respondent_id"].factorize()[0]
-        shape = (who.max() + 1, terms.max() + 1, words.max() + 1)
-        cube = np.full(shape, np.nan)
-        cube[who, terms, words] = part["raw"]
-        if len(part) != cube.size or np.isnan(cube).any():
+    shares, raw = np.full(len(frame), np.nan), frame["raw"].to_numpy()
+    for rows, places, cube in template_cubes(frame, raw):
+        if len(rows) != cube.size or np.isnan(cube).any():
+            questionnaire, item, number = frame[list(_ASKED)].iloc[rows[0]]
             raise ParameterError(
                 f"{questionnaire}, item {item}, template {number}: every respondent must have "
-                f"answered each of its {shape[1] * shape[2]} prompts once; ask it again."
+                f"answered each of its {cube[0].size} prompts once; ask it again."
             )
-        shares[part.index] = two_way(cube, temperature)[who, terms, words]
+        shares[rows] = two_way(cube, temperature)[places]
     frame["pss"] = shares
     return frame.set_index(answers.index)
+
+
+def template_cubes(
+    answers: pd.DataFrame, values: np.ndarray
+) -> Iterator[tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray]]:
+    """Answers to prompts as cubes, one a template in the order of the answers.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        To prompts, as :func:`psychometrics.ask` gives them.
+    values : ndarray, shape (n,) or (n, K)
+        What to put into the cubes, for each answer.
+
+    Yields
+    ------
+    rows : ndarray
+        Positions of the template's answers.
+    places : tuple of ndarray
+        Their respondents, terms and intensifiers in the cube.
+    cube : ndarray, shape (R, T, L) or (R, T, L, K)
+        The values there; missing where there is no answer, the last where there are several.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> table = prompts(load_questionnaire("challenges")).assign(respondent_id="r")
+    >>> [cube.shape for _, _, cube in template_cubes(table, np.zeros(len(table)))]
+    [(1, 6, 8), (1, 6, 8), (1, 6, 8), (1, 6, 8)]
+    """
+    # Texts are turned into numbers once: grouping by them template for template takes ten times
+    # as long.
+    template = _numbered(answers, _ASKED)
+    codes = [
+        _numbered(answers, columns)
+        for columns in (["respondent_id"], ["polarity", "term"], ["intensifier"])
+    ]
+    order = np.argsort(template, kind="stable")
+    order = order[np.searchsorted(template[order], 0) :]  # those of no template are missing
+    for rows in np.split(order, np.flatnonzero(np.diff(template[order])) + 1):
+        if not len(rows):
+            continue
+        places = tuple(pd.factorize(code[rows])[0] for code in codes)
+        shape = tuple(place.max() + 1 for place in places)
+        cube = np.full(shape + values.shape[1:], np.nan)
+        cube[places] = values[rows]
+        yield rows, places, cube
+
+
+def _numbered(table: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
+    """Number of each row's combination, in order of appearance; -1 where something is missing."""
+    number = np.zeros(len(table), dtype=np.int64)
+    for column in columns:
+        codes, known = table[column].factorize()
+        number = np.where((codes < 0) | (number < 0), -1, number * (len(known) + 1) + codes)
+    return np.where(number < 0, -1, pd.factorize(number)[0])
 
 
 def item_scores(

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from .answers import check_columns
 from .exceptions import ParameterError
 from .intervals import correlation_interval, mean_interval
+from .scoring import template_cubes
 
 
 def trends(shares: pd.DataFrame) -> pd.DataFrame:
@@ -142,13 +144,10 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     check_columns(shares, ["respondent_id", "polarity", "intensifier"], ["weight", "pss"])
     keys = ["respondent_id", "polarity"]
     _some(shares)
-    means = shares.groupby([*keys, "intensifier", "weight"])["pss"].mean().reset_index()
-    found = {
-        key: correlation_interval(part["weight"], part["pss"])["r"]
-        for key, part in means.groupby(keys, sort=True)
-    }
-    index = pd.MultiIndex.from_tuples(found, names=keys)
-    table = pd.Series(found.values(), index=index, dtype=float).unstack()
+    means = shares.groupby([*keys, "intensifier", "weight"])["pss"].mean()
+    curves = means.unstack(["intensifier", "weight"])
+    weights = curves.columns.get_level_values("weight").to_numpy(dtype=float)
+    table = pd.Series(_spearman(weights, curves.to_numpy(dtype=float)), curves.index).unstack()
     table = table.rename(columns={1: "source", -1: "inverse"}).rename_axis(columns=None)
     return table.reindex(columns=["source", "inverse"])
 
@@ -271,23 +270,15 @@ def normalisation_effect(shares: pd.DataFrame) -> pd.DataFrame:
     check_columns(shares, [*keys, "intensifier"], ["level", "raw", "pss"])
     _some(shares)
     split = {"raw score": [], "PSS": []}
-    for key, part in shares.groupby(["questionnaire", "item_id", "template"], sort=False):
-        part = part.sort_values(["respondent_id", "polarity", "term", "level", "intensifier"])
-        terms = len(part[["polarity", "term"]].drop_duplicates())
-        shape = (-1, terms, part["intensifier"].nunique())
-        cells = ["respondent_id", "polarity", "term", "intensifier"]
-        whole = part["respondent_id"].nunique() * shape[1] * shape[2]
-        if (
-            part.duplicated(cells).any()
-            or len(part) != whole
-            or part[["raw", "pss"]].isna().any(axis=None)
-        ):
+    for rows, _, cube in template_cubes(shares, shares[["raw", "pss"]].to_numpy(dtype=float)):
+        if 2 * len(rows) != cube.size or np.isnan(cube).any():
+            questionnaire, item, number = shares[keys[1:4]].iloc[rows[0]]
             raise ParameterError(
-                f"{key[0]}, item {key[1]}, template {key[2]}: every respondent must have answered "
-                "each of its prompts once; ask it again."
+                f"{questionnaire}, item {item}, template {number}: every respondent must have "
+                "answered each of its prompts once; ask it again."
             )
-        for label, column in (("raw score", "raw"), ("PSS", "pss")):
-            split[label].append(_variance_shares(part[column].to_numpy().reshape(shape)))
+        for number, label in enumerate(split):
+            split[label].append(_variance_shares(cube[..., number]))
     columns = ["terms", "intensifiers", "pairing"]
     means = {}
     for label, parts in split.items():
@@ -295,6 +286,20 @@ def normalisation_effect(shares: pd.DataFrame) -> pd.DataFrame:
         found = found[np.isfinite(found).all(axis=1)]
         means[label] = found.mean(axis=0) if len(found) else np.full(3, np.nan)
     return pd.DataFrame(means, index=columns).T
+
+
+def _spearman(weights: np.ndarray, curves: np.ndarray) -> np.ndarray:
+    """Correlations of the weights with curves (R, L), as the interval's, for all at once."""
+    found = np.full(len(curves), np.nan)
+    gaps = np.isnan(curves).any(axis=1)
+    for row in np.flatnonzero(gaps):
+        found[row] = correlation_interval(weights, curves[row])["r"]
+    varies = np.ptp(curves, axis=1) > 1e-12 * np.abs(curves).max(axis=1)  # false for a gap
+    if len(weights) > 2 and varies.any():
+        ranks = stats.rankdata(curves[varies], axis=1)
+        against = np.broadcast_to(stats.rankdata(weights), ranks.shape)
+        found[varies] = _row_correlations(np.stack([against, ranks]))[:, 0, 1].clip(-1, 1)
+    return found
 
 
 def _variance_shares(scores: np.ndarray) -> np.ndarray:

@@ -13,8 +13,10 @@ from scipy import optimize, special, stats
 from .answers import check_columns, check_numbers
 from .exceptions import ParameterError
 from .questionnaires import Questionnaire
-from .scoring import keyed_items, two_way
+from .scoring import keyed_items, template_cubes, two_way
 
+TEMPERATURES = (0.5, 1.0, 2.0)
+"""Of the two-way normalisation, in the multiverse."""
 _LEAST = 4
 """Respondents below whom a rank correlation tells nothing: three have six orders."""
 _LEAST_UNIQUE = 0.005
@@ -76,27 +78,27 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
         shares, [*keys, "respondent_id", "polarity", "term", "intensifier"], ["level", "pss"]
     )
     rows = []
-    for (questionnaire, item, template), part in shares.groupby(keys, sort=False):
-        who = ["respondent_id", "polarity", "term", "intensifier"]
-        if part.duplicated(who).any():
+    told = ["questionnaire", "item_id", "template", "respondent_id", "polarity", "term", "level"]
+    texts = [shares[name].to_numpy() for name in [*told, "intensifier"]]
+    for own, places, cube in template_cubes(shares, shares["pss"].to_numpy(dtype=float)):
+        questionnaire, item, template, who, kind, term, level, word = (t[own] for t in texts)
+        if len(np.unique(np.ravel_multi_index(places, cube.shape))) < len(own):
             raise ParameterError(
-                f"{questionnaire}, item {item}, template {template}: a prompt has two answers of "
-                "one respondent; choose one way of asking first."
+                f"{questionnaire[0]}, item {item[0]}, template {template[0]}: a prompt has two "
+                "answers of one respondent; choose one way of asking first."
             )
-        columns = part.groupby(["level", "intensifier"], sort=True).ngroup()
-        table = part.assign(column=columns).pivot(
-            index="respondent_id", columns=["polarity", "term", "column"], values="pss"
-        )
-        asked = table.columns.droplevel("column").unique()
-        cells = pd.MultiIndex.from_tuples(
-            [(*t, c) for t in asked for c in range(1 + columns.max())]
-        )
-        cube = table.reindex(columns=cells).to_numpy(dtype=float, na_value=np.nan)
-        cube = cube.reshape(len(table), len(asked), -1)
-        values = silhouettes(cube, asked.get_level_values("polarity").to_numpy())
+        firsts = [  # of each respondent, term and intensifier an answer, in an order of their own
+            sorted(
+                np.unique(place, return_index=True)[1],
+                key=lambda row, by=by: tuple(values[row] for values in by),
+            )
+            for place, by in zip(places, ((who,), (kind, term), (level, word)), strict=True)
+        ]
+        cube = cube[np.ix_(*(place[first] for place, first in zip(places, firsts, strict=True)))]
+        values = silhouettes(cube, kind[firsts[1]])
         rows += [
-            (name, questionnaire, item, value)
-            for name, value in zip(table.index, values, strict=True)
+            (name, questionnaire[0], item[0], value)
+            for name, value in zip(who[firsts[0]], values, strict=True)
         ]
     columns = ["respondent_id", "questionnaire", "item_id", "silhouette"]
     frame = pd.DataFrame(rows, columns=columns)
@@ -302,7 +304,7 @@ def multiverse(
     responses: pd.DataFrame,
     questionnaires: Sequence[Questionnaire],
     pairs: Sequence[tuple[str, str]],
-    temperatures: Sequence[float] = (0.5, 1.0, 2.0),
+    temperatures: Sequence[float] = TEMPERATURES,
 ) -> pd.DataFrame:
     """Correlations between whole scales under every defensible choice.
 
@@ -355,31 +357,53 @@ def multiverse(
         raise ParameterError(f"There are no answers to '{min(lacking)}'; ask that too.")
     if lacking := set(named) - {q.id for q in questionnaires}:
         raise ParameterError(f"The questionnaire '{min(lacking)}' is not given; give it too.")
-    asked = responses[responses["questionnaire"].isin(named)]
-    keys = {(q.id, item.id): item.keying for q in questionnaires for item in q.items}
-    grids = _grids(asked, keys)
-    rows = []
-    for score, temperature in itertools.product(("entailment", "contrast"), temperatures):
-        sums, counts = _sums(grids, score, temperature)
-        for (terms, sides), (templates, which) in itertools.product(
-            (("source", [0]), ("inverse", [1]), ("both", [0, 1])),
-            (("all", 0), ("first", 1), ("last", 2)),
-        ):
-            size = counts[:, sides, which].sum(axis=1)
-            there = size > 0  # an item without inverse terms is no part of that specification
-            means = sums[there][:, sides, which].sum(axis=1) / size[there][:, None]
-            of = grids.of[there]
-            scales = {name: means[of == name].mean(axis=0) for name in named if name in of}
-            for a, b in pairs:
-                if a not in scales or b not in scales:
-                    x = y = np.empty(0)
-                else:
-                    x, y = _complete(scales[a], scales[b])
-                for transform, change in (("raw", np.asarray), ("normal", _normal_scores)):
-                    r = _correlation(change(x), change(y)) if len(x) > 2 else np.nan
-                    rows.append((a, b, score, temperature, terms, templates, transform, r, len(x)))
-    columns = ["first", "second", "score", "temperature", "terms", "templates", "transform"]
-    return pd.DataFrame(rows, columns=[*columns, "r", "n"])
+    _, worlds = _scales(responses, questionnaires, pairs, temperatures)
+    return _correlated(worlds, pairs)
+
+
+def multiverses(
+    responses: pd.DataFrame,
+    questionnaires: Sequence[Questionnaire],
+    pairs: Sequence[tuple[str, str]],
+    size: int,
+    draws: int = 20,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The multiverse of many populations drawn from those that answered.
+
+    Parameters
+    ----------
+    responses : DataFrame
+        As :func:`psychometrics.ask` gives them, of more respondents than a population has.
+    questionnaires, pairs
+        As in :func:`multiverse`.
+    size, draws, seed
+        Respondents in a population, drawn without repetition; how many; seed.
+
+    Returns
+    -------
+    DataFrame
+        A row for each row of :func:`multiverse`, a column for each draw:
+        Pearson's r.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> from psychometrics.nulls import null_answers
+    >>> both = [load_questionnaire(name) for name in ("challenges", "gad7")]
+    >>> answers = null_answers(both, "noise", respondents=5)
+    >>> multiverses(answers, both, [("challenges", "gad7")], 4, draws=2).shape
+    (108, 2)
+    """
+    rng = np.random.default_rng(seed)
+    answers = responses[responses["questionnaire"].isin([q.id for q in questionnaires])]
+    everyone = answers["respondent_id"].unique()
+    people, worlds = _scales(answers, questionnaires, pairs, TEMPERATURES)
+    runs = []
+    for _ in range(draws):
+        places = people.get_indexer(rng.permutation(everyone)[:size])
+        runs.append(_correlated(worlds, pairs, places[places >= 0])["r"])
+    return pd.concat(runs, axis=1, keys=range(draws))
 
 
 def multitrait_multimethod(
@@ -955,12 +979,63 @@ def _left(ranks: pd.DataFrame, controls: list[str]) -> bool:
     return True
 
 
+def _scales(
+    responses: pd.DataFrame,
+    questionnaires: Sequence[Questionnaire],
+    pairs: Sequence[tuple[str, str]],
+    temperatures: Sequence[float],
+) -> tuple[pd.Index, list[tuple[tuple, dict[str, np.ndarray]]]]:
+    """The respondents, and each specification with its scales' scores of them.
+
+    No respondent's score hangs on who else answered.
+    """
+    named = list(dict.fromkeys(name for pair in pairs for name in pair))
+    asked = responses[responses["questionnaire"].isin(named)]
+    keys = {(q.id, item.id): item.keying for q in questionnaires for item in q.items}
+    grids = _grids(asked, keys)
+    worlds = []
+    for score, temperature in itertools.product(("entailment", "contrast"), temperatures):
+        sums, counts = _sums(grids, score, temperature)
+        for (terms, sides), (templates, which) in itertools.product(
+            (("source", [0]), ("inverse", [1]), ("both", [0, 1])),
+            (("all", 0), ("first", 1), ("last", 2)),
+        ):
+            size = counts[:, sides, which].sum(axis=1)
+            there = size > 0  # an item without inverse terms is no part of that specification
+            means = sums[there][:, sides, which].sum(axis=1) / size[there][:, None]
+            of = grids.of[there]
+            scales = {name: means[of == name].mean(axis=0) for name in named if name in of}
+            worlds.append(((score, temperature, terms, templates), scales))
+    return grids.respondents, worlds
+
+
+def _correlated(
+    worlds: list[tuple[tuple, dict[str, np.ndarray]]],
+    pairs: Sequence[tuple[str, str]],
+    chosen: np.ndarray | slice = slice(None),
+) -> pd.DataFrame:
+    """The multiverse's table of all respondents, or of those at some places."""
+    rows = []
+    for choices, scales in worlds:
+        for a, b in pairs:
+            x, y = np.empty((2, 0))
+            if a in scales and b in scales:
+                x, y = scales[a][chosen], scales[b][chosen]
+                both = ~(np.isnan(x) | np.isnan(y))
+                x, y = x[both], y[both]
+            for transform, change in (("raw", np.asarray), ("normal", _normal_scores)):
+                r = _correlation(change(x), change(y)) if len(x) > 2 else np.nan
+                rows.append((a, b, *choices, transform, r, len(x)))
+    columns = ["first", "second", "score", "temperature", "terms", "templates", "transform"]
+    return pd.DataFrame(rows, columns=[*columns, "r", "n"])
+
+
 class _Grids(NamedTuple):
     """Answers to prompts as grids, one a template, for all respondents together."""
 
     of: np.ndarray  # questionnaire of each item
     templates: list[tuple]  # item, (all, first, last) it counts in, signed weights, cubes by score
-    respondents: int
+    respondents: pd.Index
 
 
 def _grids(asked: pd.DataFrame, keys: Mapping[tuple, int]) -> _Grids:
@@ -985,11 +1060,12 @@ def _grids(asked: pd.DataFrame, keys: Mapping[tuple, int]) -> _Grids:
     if stray := set(numbers) - set(keys):
         name, item = min(stray)
         raise ParameterError(f"{name} has no item '{item}'; give the questionnaire asked.")
-    order, people, templates = list(numbers), who.max() + 1, []
+    order, templates = list(numbers), []
+    people = short["respondent_id"].cat.categories
     for (name, item, number), rows in parts.items():
         kinds, terms = np.unique(polarity[rows] * 1e6 + term[rows], return_inverse=True)
         levels, words_ = np.unique(word[rows], return_inverse=True)
-        shape = (people, len(kinds), len(levels))
+        shape = (len(people), len(kinds), len(levels))
         given = np.bincount(np.ravel_multi_index((who[rows], terms, words_), shape))
         if given.max() > 1:
             raise ParameterError(
@@ -1012,7 +1088,7 @@ def _sums(grids: _Grids, score: str, temperature: float) -> tuple[np.ndarray, np
     """Sums of weighted PSS by item, side (source, inverse), templates (all, first, last) and
     respondent, and how many terms by words each adds up."""
     shape = (len(grids.of), 2, 3)
-    sums, counts = np.zeros((*shape, grids.respondents)), np.zeros(shape)
+    sums, counts = np.zeros((*shape, len(grids.respondents))), np.zeros(shape)
     for item, which, weights, sides, cubes in grids.templates:
         cube = cubes[score]
         there = ~np.isnan(cube).any(axis=(1, 2))

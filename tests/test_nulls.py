@@ -49,6 +49,32 @@ def test_a_random_head_answers_as_an_untrained_classifier_of_transformers(layers
     assert expected[:, 0].std() > 1e-5, "its answers differ"
 
 
+def test_what_a_base_makes_of_a_questionnaire_is_read_once_and_then_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(nulls, "cache_dir", lambda: tmp_path)
+    nulls._vectors.cache_clear()
+    read, own = [], nulls.prompt_vectors
+    monkeypatch.setattr(nulls, "prompt_vectors", lambda *a: read.append(a[1]) or own(*a))
+    first = null_answers("challenges", respondents=3, layers=[1, 2])
+    assert len(read) == 1
+    assert len(list((tmp_path / "vectors").iterdir())) == 2, "a file for each layer"
+    nulls._vectors.cache_clear()  # as in another process
+    both = null_answers(["gad7", "challenges"], respondents=3, layers=[1, 2])
+    assert [len(pairs) for pairs in read] == [192, (both["questionnaire"] == "gad7").sum() // 3]
+    again = both[both["questionnaire"] == "challenges"].reset_index(drop=True)
+    np.testing.assert_allclose(again[PROBABILITIES], first[PROBABILITIES], atol=1e-7)
+    monkeypatch.setattr(nulls, "KEPT_VECTORS", 3)
+    null_answers("challenges", respondents=1, layers=3)
+    assert len(list((tmp_path / "vectors").iterdir())) == 3, "the oldest go"
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch, tmp_path):
+    (tmp_path / "vectors").write_text("a file where a folder should be")
+    monkeypatch.setattr(nulls, "cache_dir", lambda: tmp_path)
+    nulls._vectors.cache_clear()
+    assert len(null_answers("challenges", respondents=1, layers=1)) == 192
+    nulls._vectors.cache_clear()
+
+
 def test_null_answers_are_scored_like_answers_and_follow_their_seed():
     first = null_answers(["challenges", "gad7"], "noise", respondents=3)
     assert list(first["respondent_id"].unique()) == ["noise-s0", "noise-s1", "noise-s2"]

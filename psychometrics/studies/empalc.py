@@ -15,7 +15,7 @@ from ..nulls import power
 from ..questionnaires import Questionnaire
 from ..reliability import alpha, omega
 from ..scoring import pss
-from ..validity import multiverse, partial_correlations, term_silhouettes
+from ..validity import multiverse, multiverses, partial_correlations, term_silhouettes
 
 CRITERIA = {
     "silhouette": 0.6,
@@ -300,51 +300,6 @@ def agreeing(
         found |= {name: middle[place], f"{name} low": low[place], f"{name} high": high[place]}
     found["significant"] = (values * signs >= significant(size)).all(axis=1).mean()
     return pd.Series(found | {"populations": len(rows)})
-
-
-def multiverses(
-    answers: pd.DataFrame,
-    questionnaires: Sequence[Questionnaire],
-    pairs: Sequence[tuple[str, str]],
-    size: int,
-    draws: int = 20,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """The multiverse of many populations drawn from those that answered.
-
-    Parameters
-    ----------
-    answers : DataFrame
-        As :func:`psychometrics.ask` gives them, of more respondents than a population has.
-    questionnaires, pairs
-        As in :func:`psychometrics.validity.multiverse`.
-    size, draws, seed
-        Respondents in a population, drawn without repetition; how many; seed.
-
-    Returns
-    -------
-    DataFrame
-        A row for each row of :func:`psychometrics.validity.multiverse`, a column for each draw:
-        Pearson's r.
-
-    Examples
-    --------
-    >>> from psychometrics import load_questionnaire
-    >>> from psychometrics.nulls import null_answers
-    >>> both = [load_questionnaire(name) for name in ("challenges", "gad7")]
-    >>> answers = null_answers(both, "noise", respondents=5)
-    >>> multiverses(answers, both, [("challenges", "gad7")], 4, draws=2).shape
-    (108, 2)
-    """
-    rng = np.random.default_rng(seed)
-    answers = answers[answers["questionnaire"].isin([q.id for q in questionnaires])]
-    everyone = answers["respondent_id"].unique()
-    runs = []
-    for _ in range(draws):
-        chosen = rng.permutation(everyone)[:size]
-        part = answers[answers["respondent_id"].isin(chosen)]
-        runs.append(multiverse(part, questionnaires, pairs)["r"])
-    return pd.concat(runs, axis=1, keys=range(draws))
 
 
 def separations(
