@@ -294,9 +294,9 @@ def test_chosen_models_beat_random_ones_on_items_that_did_not_choose_them():
 
 
 def test_chosen_models_are_distinct_and_grow_by_one():
-    ten = diagnostic.choose_models(count=10)
+    ten = diagnostic._choose_models(count=10)
     assert len(set(ten)) == 10
-    assert diagnostic.choose_models(count=4) == ten[:4]
+    assert diagnostic._choose_models(count=4) == ten[:4]
 
 
 def test_dif_covers_all_items_and_corrects_over_all_of_them():
@@ -394,7 +394,7 @@ def test_models_of_this_book_are_in_all_regimes_and_join_the_published_ones():
     trained = live[live["finetuned"] & (live["population"] == "lstms")]
     assert len(trained) >= 8
     assert (trained["low"] > 1 / 3).all()
-    table = diagnostic.regime_table()
+    table = diagnostic._regime_table()
     assert table["live_models"].sum() == len(live)
     assert table["models"].sum() == 240
     x = pd.concat([diagnostic.answers("lstms"), diagnostic.answers("lstms", live=True)])

@@ -677,7 +677,7 @@ def subset_curve(
     """
     rng = np.random.default_rng(seed)
     x = answers("transformers")
-    order = choose_models(max(sizes))
+    order = _choose_models(max(sizes))
     asked = {c: _asked(c) for c in CATEGORIES}
     people = {c: _people_shares(c) for c in CATEGORIES}
     whole = {c: x[ids].mean() for c, ids in asked.items()}
@@ -709,7 +709,7 @@ def subset_curve(
     return pd.DataFrame(rows, columns=columns)
 
 
-def choose_models(count: int = 20) -> list[str]:
+def _choose_models(count: int = 20) -> list[str]:
     """Transformers in the order in which they best complete each other.
 
     Each step adds the model that brings the subset's shares correct closest (least squares) to
@@ -717,7 +717,7 @@ def choose_models(count: int = 20) -> list[str]:
 
     Examples
     --------
-    >>> len(choose_models(count=3))
+    >>> len(_choose_models(count=3))
     3
     """
     frame, table = answers("transformers"), _items()
@@ -896,7 +896,7 @@ def live_table(asked: pd.DataFrame | None = None) -> pd.DataFrame:
     return frame
 
 
-def regime_table() -> pd.DataFrame:
+def _regime_table() -> pd.DataFrame:
     """Share of all items solved by training regime: published models beside those of this book.
 
     Returns
@@ -906,7 +906,7 @@ def regime_table() -> pd.DataFrame:
 
     Examples
     --------
-    >>> regime_table()["models"].sum()
+    >>> _regime_table()["models"].sum()
     np.int64(240)
     """
     parts = {}

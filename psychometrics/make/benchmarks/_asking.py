@@ -24,7 +24,6 @@ from ...questionnaires import load_questionnaire
 from ...respondents import load_respondent
 from ...respondents.embedded import load_embedded
 from ...respondents.nli import PROBABILITIES
-from ...respondents.packed import SMOLLM2
 from ...respondents.sources import base_path, embedded_path, find, recipe_of
 from ...scoring import item_scores
 from ._flops import forward_flop, matmul_rate
@@ -108,8 +107,8 @@ def start(
 def gpu(models: Sequence[str] = tuple(MODELS), repetitions: int = 5) -> list[dict]:
     """The same on a graphics card, and 24 members asked one after another; else a row that says so.
 
-    The members' loading is to hide behind their answering: the note has the seconds of the forward
-    passes alone.
+    The members' loading is to hide behind their answering: beside the population stand the seconds
+    of the forward passes alone.
     """
     if not torch.cuda.is_available():
         return [row("gpu", "none", None, OURS, None, note="no graphics card was at hand")]
@@ -117,31 +116,25 @@ def gpu(models: Sequence[str] = tuple(MODELS), repetitions: int = 5) -> list[dic
 
 
 def population_rows(repetitions: int = 5, members: int = 24, part: str = "gpu") -> list[dict]:
-    """Members of the embedded population asked as a population, and by their forward passes alone."""
+    """Members of the population asked one after another, and their forward passes alone."""
     from ...ask import ask
     from ...population import population
 
     names = [n for n in population("embedded") if not n.startswith(DECODER)][:members]
-    pairs = _table(_questions(29))[["premise", "hypothesis"]]
-    pairs = list(pairs.itertuples(index=False, name=None))
     alone = {name: load_respondent(name) for name in names}
-
-    def passes() -> None:
-        for respondent in alone.values():
-            respondent.answer(pairs)
 
     def asked() -> None:
         with tempfile.TemporaryDirectory() as store:
             ask(QUESTIONNAIRES[:2], ",".join(names), store=store, progress=False)
 
-    def passes_of_asked() -> None:
+    def passes() -> None:
         tables = [prompts(name)[["premise", "hypothesis"]] for name in QUESTIONNAIRES[:2]]
         for respondent in alone.values():
             for table in tables:
                 respondent.answer(list(table.itertuples(index=False, name=None)))
 
     passes()
-    tools = {OURS: asked, "forward passes alone": passes_of_asked}
+    tools = {OURS: asked, "forward passes alone": passes}
     return [
         row(part, f"{len(names)} models, loading included", len(names), name, took,
             repetition=number, precision="default", processor=_device_name(None))
@@ -152,15 +145,14 @@ def population_rows(repetitions: int = 5, members: int = 24, part: str = "gpu") 
 def _one_model(
     model: str, folder: Path, note: str, repetitions: int, qlatent: str, part: str, device: str
 ) -> list[dict]:
+    from transformers import AutoConfig
+
     questions = _questions(MODELS.get(model, 29))
     table = _table(questions)
     pairs = list(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
-    respondents = {
-        dtype: load_respondent(folder, device=device, dtype=dtype) for dtype in _DTYPES
-    }
-    ours = respondents["float32"]
-    lengths = [len(features["input_ids"]) for features in ours._encode(pairs)]
-    config = ours.model.config
+    respondents = {dtype: load_respondent(folder, device=device, dtype=dtype) for dtype in _DTYPES}
+    config = AutoConfig.from_pretrained(folder)
+    lengths = _lengths(folder, pairs)
     work, tokens = forward_flop(config, lengths) / 1e9, sum(lengths)
     answers: dict[str, np.ndarray] = {}
     tools: dict[str, Callable[[], dict | None]] = {}
@@ -199,6 +191,18 @@ def _one_model(
         if tool == "qlatent":
             rows[-1]["version"] = QLATENT
     return rows
+
+
+def _lengths(folder: Path, pairs: list[tuple[str, str]]) -> list[int]:
+    """Tokens of each prompt, without padding."""
+    from transformers import AutoTokenizer
+
+    tokenizer, recipe = AutoTokenizer.from_pretrained(folder), recipe_of(find(folder))
+    if "answers" in recipe:
+        texts = [recipe["wording"].format(premise=p, hypothesis=h) for p, h in pairs]
+        return [len(ids) for ids in tokenizer(texts)["input_ids"]]
+    premises, hypotheses = map(list, zip(*pairs, strict=True))
+    return [len(ids) for ids in tokenizer(premises, hypotheses)["input_ids"]]
 
 
 def _ours(respondent, pairs, table, answers, name) -> None:
@@ -335,7 +339,7 @@ def _saved(model: str, scratch: Path) -> tuple[Path, str]:
         _save(loaded, tokenizer, folder)
         return folder, f"the embedded member {MEMBER}"
     if model == "SmolLM2-135M":
-        name = next(n for n in _decoders())
+        name = _decoders()[0]
         loaded, tokenizer = load_embedded(name)
         _save(loaded, tokenizer, folder)
         (folder / "recipe.json").write_bytes((embedded_path(name) / "recipe.json").read_bytes())
@@ -380,9 +384,7 @@ def _device_name(device: str | None) -> str:
 # --- peers in other processes
 
 _WORKER = Path(__file__).with_name("_qlatent_worker.py")
-_OURS_FIRST = (
-    "import psychometrics as pm; print(pm.load_respondent({!r}).answer([tuple({!r})]))"
-)
+_OURS_FIRST = "import psychometrics as pm; print(pm.load_respondent({!r}).answer([tuple({!r})]))"
 _PIPE_FIRST = (
     "from transformers import pipeline; "
     "print(pipeline('text-classification', model={!r}, device='cpu')([{!r}], top_k=None))"

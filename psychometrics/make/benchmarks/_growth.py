@@ -208,6 +208,8 @@ _TASKS = {"prompts": _prompts, "models": _models, "answers of people": _people,
 
 
 def _main(what: str, size: int) -> None:
+    import pingouin  # noqa: F401
+
     import psychometrics.ask
     import psychometrics.respondents.nli
     import psychometrics.scoring  # noqa: F401

@@ -73,7 +73,7 @@ class Worker:
     """A peer in a process of its own, which loads once and then answers line by line, in JSON."""
 
     def __init__(self, command: Sequence[str], **environment: str) -> None:
-        self._said = tempfile.TemporaryFile(mode="w+")
+        self._said = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             list(command),
             stdin=subprocess.PIPE,

@@ -104,8 +104,8 @@ def _r_worker(stack, folder: Path, rasch, two, scale) -> Callable:
         table.to_csv(folder / name / "binary.csv", index=False)
         scale.to_csv(folder / name / "scale.csv", index=False)
         workers[name] = stack.enter_context(Worker(["Rscript", str(_R), str(folder / name)]))
-    return lambda answers: lambda package, draws=1: workers[answers].ask(
-        package=package, draws=draws
+    return lambda answers: (
+        lambda package, draws=1: workers[answers].ask(package=package, draws=draws)
     )
 
 
@@ -125,6 +125,7 @@ def _conditional(answers: pd.DataFrame, ask_r: Callable | None) -> dict[str, Cal
 
 def _two_parameters(answers: pd.DataFrame, ask_r: Callable | None) -> dict[str, Callable]:
     """Agreement is of difficulties; the note has the log likelihood, which is to be greatest."""
+
     def told(slope: np.ndarray, difficulty: np.ndarray) -> dict:
         frame = pd.DataFrame({"discrimination": slope, "difficulty": difficulty, "guessing": 0.0})
         frame.index = answers.columns
@@ -164,7 +165,7 @@ def _likelihood(answers: pd.DataFrame, parameters: pd.DataFrame) -> float:
 
 
 def _alpha(scale: pd.DataFrame, ask_r: Callable | None, draws: int) -> dict[str, Callable]:
-    """Ours and pingouin's interval is Feldt's, which needs no bootstrap; the others draw samples."""
+    """Our interval and pingouin's are Feldt's and need no bootstrap; the others draw samples."""
     import pingouin
     from scipy.stats import bootstrap
 
@@ -263,7 +264,7 @@ def _null_populations(populations: int) -> dict[str, Callable]:
     def ours() -> dict:
         found = nulls.null_distribution(_spread, "gad7", "random-heads", 24, draws=populations)
         return {"value": [found["statistic"].mean()],
-                "note": "no other library has them; 1,000 draws take as many times as long"}  # fmt: skip
+                "note": "1,000 take as many times as long; no peer"}  # fmt: skip
 
     return {OURS: ours}
 
