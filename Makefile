@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test lint population answers nulls study profiles picture clean
+.PHONY: book pdf test bench lint population answers nulls study profiles picture clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -19,6 +19,10 @@ test: $(VENV)/installed  ## run the linter and the tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
+
+bench: $(VENV)/installed  ## measure anew what the appendix of benchmarks shows, and print it
+	$(BIN)/psychometrics run benchmarks -p measure=true -p output=data/benchmarks.csv
+	$(BIN)/python -m psychometrics.make.benchmarks
 
 lint: $(VENV)/installed  ## mend what the linter and formatter can
 	$(BIN)/ruff check --fix .

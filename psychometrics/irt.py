@@ -811,15 +811,32 @@ def _standard_errors(gradient, vector, free, n, model) -> tuple[np.ndarray, np.n
 
 
 def _symmetric(logs: np.ndarray) -> np.ndarray:
-    """Logs of the elementary symmetric functions of order 0 to n, given those of the factors.
+    """Logs of the elementary symmetric functions of order 0 to n, given those of the factors."""
+    return _symmetric_rows(logs, np.ones((1, len(logs)), bool))[0]
 
-    Sums of products over all choices, on the log scale since hundreds of factors overflow.
+
+def _symmetric_rows(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """The same for several choices of the factors at once, shape (rows, n + 1).
+
+    Sums of products over all choices of factors. Where none can leave the range of a number they
+    are added up as they are; hundreds of factors overflow, and take the log scale, ten times as
+    slow.
     """
-    result = np.full(len(logs) + 1, -np.inf)
+    (rows, n), plain = there.shape, np.abs(logs).sum() + len(logs) * np.log(2) < 650
+    if plain:
+        factors = np.where(there, np.exp(logs), 0.0).T[:, None]
+        result = np.zeros((n + 1, rows))
+        result[0] = 1.0
+        for done, factor in enumerate(factors, start=1):
+            result[1 : done + 1] += factor * result[:done]
+        with np.errstate(divide="ignore"):
+            return np.log(result).T
+    factors = np.where(there, logs, -np.inf).T[:, None]
+    result = np.full((n + 1, rows), -np.inf)
     result[0] = 0.0
-    for log in logs:
-        result[1:] = np.logaddexp(result[1:], log + result[:-1])
-    return result
+    for done, factor in enumerate(factors, start=1):
+        result[1 : done + 1] = np.logaddexp(result[1 : done + 1], factor + result[:done])
+    return result.T
 
 
 def _conditional_maximum(answers: pd.DataFrame) -> float:
@@ -834,7 +851,7 @@ def _conditional_maximum(answers: pd.DataFrame) -> float:
 
 def _solved_given_sum(easiness: np.ndarray, whole: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Probability of having solved each item given how many were, shape (I, scores)."""
-    without = np.array([_symmetric(np.delete(easiness, i)) for i in range(len(easiness))])
+    without = _symmetric_rows(easiness, ~np.eye(len(easiness), dtype=bool))
     return np.exp(easiness[:, None] + without[:, scores - 1] - whole)
 
 
@@ -844,13 +861,14 @@ def _conditional_information(easiness: np.ndarray, counts: np.ndarray) -> np.nda
     scores = np.arange(1, n)
     whole = _symmetric(easiness)[scores]
     single = _solved_given_sum(easiness, whole, scores)
-    both = np.zeros((n, n, n - 1))
-    for i in range(n):
-        both[i, i] = single[i]
-        for j in range(i):
-            rest = np.r_[-np.inf, _symmetric(np.delete(easiness, [i, j]))]
-            both[i, j] = both[j, i] = np.exp(easiness[i] + easiness[j] + rest[scores - 1] - whole)
-    return ((both - single[:, None] * single[None]) * counts).sum(axis=2)
+    both = np.diag(single @ counts)
+    there = ~np.eye(n, dtype=bool)
+    for i in range(1, n):
+        rest = _symmetric_rows(easiness, there[:i] & there[i])
+        rest = np.c_[np.full(i, -np.inf), rest][:, scores - 1]
+        both[i, :i] = np.exp(easiness[i] + easiness[:i, None] + rest - whole) @ counts
+        both[:i, i] = both[i, :i]
+    return both - (single * counts) @ single.T
 
 
 def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

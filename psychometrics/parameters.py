@@ -1,4 +1,4 @@
-"""Parameters of the notebooks: one model for each chapter, checked before anything is computed."""
+"""Parameters of the notebooks: one model for each, checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -398,6 +398,18 @@ class _Scorecard(_Page):
     executed: Text = "book"
 
 
+class _Benchmarks(_Page):
+    """The appendix of benchmarks."""
+
+    measure: bool = False
+    parts: Text = "all"
+    models: Text = "all"
+    repetitions: _whole(1) = 5
+    qlatent: Text = "auto"
+    largest: _whole(1000) = 100_000
+    output: Text = "runs/benchmarks.csv"
+
+
 CHAPTERS: dict[str, type[_Page]] = {
     "01-first-score": _FirstScore,
     "02-prompt-design": _PromptDesign,
@@ -413,5 +425,6 @@ CHAPTERS: dict[str, type[_Page]] = {
     "12-published-answers": _Published,
     "14-scorecard": _Scorecard,
     "13-finding": _Scorecard,
+    "benchmarks": _Benchmarks,
 }
 """The model of each notebook's parameters, by its name."""

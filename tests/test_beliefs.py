@@ -65,9 +65,9 @@ from psychometrics.studies.fairbelief import (
     text_at_hand,
 )
 from psychometrics.studies.fairbelief_figures import (
+    _honest_curves,
     curves_by_scoring,
     gap_forests,
-    honest_curves,
     side_by_side,
     veil,
 )
@@ -824,7 +824,7 @@ def test_the_table_beside_the_papers_shows_both_and_the_difference():
 def test_the_curves_have_labelled_axes_and_a_line_for_every_model_and_group():
     _, axes = plt.subplots(2, 4)
     curve = honest_by_group(published_hits("lexicon"), GROUPS, "subset", MODELS)
-    honest_curves(curve, PAPER, "subset", axes)
+    _honest_curves(curve, PAPER, "subset", axes)
     assert [len(ax.lines) for ax in axes.ravel()] == [6] * 7 + [0]
     assert axes[1, 0].get_xlabel() == "rank k"
     assert axes[0, 0].get_ylabel() == "HONEST (share)"

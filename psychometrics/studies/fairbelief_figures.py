@@ -46,7 +46,7 @@ def side_by_side(compared: pd.DataFrame) -> pd.DataFrame:
     return table.rename_axis(index="model", columns=None)
 
 
-def honest_curves(
+def _honest_curves(
     curves: pd.DataFrame,
     models: pd.DataFrame,
     by: str,
@@ -107,7 +107,7 @@ def honest_curves(
 def curves_by_scoring(
     hits: dict[str, np.ndarray], groups: pd.DataFrame, models: pd.DataFrame, by: str
 ) -> Figure:
-    """:func:`honest_curves` under several scorings, one block below the other.
+    """:func:`_honest_curves` under several scorings, one block below the other.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def curves_by_scoring(
     for block, (title, part) in zip(blocks, hits.items(), strict=True):
         curves = honest_by_group(part[:, kept], groups[kept], by, models["respondent_id"])
         axes = block.subplots(2, 4, sharex=True, sharey=True)
-        honest_curves(curves, models, by, axes)
+        _honest_curves(curves, models, by, axes)
         block.suptitle(title, fontsize=12, fontweight="bold")
     return fig
 

@@ -1,0 +1,195 @@
+"""Benchmarks of this package beside others: ``make bench``, or the notebook ``benchmarks``.
+
+A part is measured by one function of a file of its own: ``asking`` (prompts to probabilities),
+``start`` (a cold process), ``gpu``, ``statistics``, ``growth``; what many models cost is computed
+of these on paper. What was measured is kept in ``data/benchmarks.csv``, one row for a repetition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ...exceptions import ParameterError
+from ...paths import data_dir
+from ._asking import MODELS, asking, gpu, start
+from ._capacity import capacity
+from ._growth import growth, slopes
+from ._rows import COLUMNS, OURS
+from ._statistics import statistics
+
+PARTS = ("asking", "start", "gpu", "statistics", "growth")
+RECORDED = data_dir() / "benchmarks.csv"
+__all__ = [
+    "MODELS", "OURS", "PARTS", "RECORDED", "capacity", "measure", "recorded", "slopes", "summary",
+]  # fmt: skip
+
+
+def measure(
+    path: str | Path,
+    parts: Sequence[str] = PARTS,
+    models: Sequence[str] = tuple(MODELS),
+    repetitions: int = 5,
+    qlatent: str = "auto",
+    largest: int = 100_000,
+) -> pd.DataFrame:
+    """Measure parts anew; each is written as soon as it is there, and replaces what it was before.
+
+    Parameters
+    ----------
+    path : str or Path
+        The CSV file. Rows of parts that are not measured stay.
+    parts : sequence of str
+        Of :data:`PARTS`.
+    models : sequence of str
+        Of ``MODELS``, or folders of NLI classifiers.
+    repetitions : int
+        Of each tool, in turn with the others. Growth is measured once.
+    qlatent : str
+        "auto" makes an environment for qlatent where there is none, "none" leaves it out; else the
+        path of a Python that has it.
+    largest : int
+        As in growth: most prompts; a tenth of the answers of people, a hundredth of a table.
+
+    Returns
+    -------
+    DataFrame
+        All that the file holds now, as :func:`recorded` gives it.
+
+    Raises
+    ------
+    ParameterError
+        There is no such part or model, or the file cannot be written; nothing was measured.
+    PsychometricsError
+        A peer has failed.
+
+    Examples
+    --------
+    >>> measure("benchmarks.csv", ["asknig"])
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: There is no part 'asknig': it must be one of asking...
+    """
+    if wrong := [part for part in parts if part not in PARTS]:
+        raise ParameterError(
+            f"There is no part '{wrong[0]}': it must be one of {', '.join(PARTS)}."
+        )
+    wrong = [model for model in models if model not in MODELS and not Path(model).is_dir()]
+    if wrong:
+        raise ParameterError(
+            f"There is no model '{wrong[0]}': it must be one of {', '.join(MODELS)}, or a folder."
+        )
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as error:
+        raise ParameterError(
+            f"{path} cannot be written ({error.strerror}): name a file in a folder of yours."
+        ) from None
+    how = {
+        "asking": lambda: asking(models, repetitions, qlatent),
+        "start": lambda: start(models[0], repetitions, qlatent),
+        "gpu": lambda: gpu(models, repetitions),
+        "statistics": lambda: statistics(repetitions),
+        "growth": lambda: growth(largest),
+    }
+    for part in parts:
+        rows = pd.DataFrame(how[part](), columns=list(COLUMNS))
+        before = recorded(path)
+        kept = before[before["part"] != part]
+        table = pd.concat([kept, rows], ignore_index=True) if len(kept) else rows
+        beside = path.with_name(f".{path.name}.part")
+        table.to_csv(beside, index=False, float_format="%.6g")
+        beside.replace(path)
+    return recorded(path)
+
+
+def recorded(path: str | Path = RECORDED) -> pd.DataFrame:
+    """What was measured, one row for each repetition.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    DataFrame
+        ``part, task, size, tool, version, precision, repetition, seconds``; where they apply
+        ``cpu_seconds, memory_mb, store_mb, gflop`` (of the work), ``peak_gflops`` (a second, in
+        matrix multiplications of the same shapes), ``tokens`` and ``agreement`` (the greatest
+        difference to our result); ``processor, date, note``.
+
+    Examples
+    --------
+    >>> set(recorded()["part"]) <= set(PARTS)
+    True
+    """
+    path = Path(path)
+    if not path.is_file() or not path.stat().st_size:
+        return pd.DataFrame(columns=list(COLUMNS))
+    return pd.read_csv(path, dtype={"note": str, "version": str, "precision": str, "date": str})
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Medians over repetitions, and how many times as long as ours each tool takes.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`recorded` gives it.
+
+    Returns
+    -------
+    DataFrame
+        One row per part, task, tool and precision: ``repetitions``; median ``seconds`` with
+        ``low`` and ``high``; ``times_ours``, the median over rounds of its seconds over ours in
+        the same round at the quickest of our precisions, with ``times_low`` and ``times_high``;
+        ``share_of_peak``, the median of what it computes a second over what the machine's matrix
+        multiplications do in the same round; ``tokens_per_second``; ``agreement``, ``version``,
+        ``note``.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"part": "start", "task": "a", "tool": ["psychometrics", "x"],
+    ...                      "repetition": 1, "seconds": [2.0, 5.0]}).reindex(columns=COLUMNS)
+    >>> summary(rows.assign(**rows[["part", "task", "tool", "repetition", "seconds"]]))[
+    ...     "times_ours"].tolist()
+    [1.0, 2.5]
+    """
+    timed = table[table["seconds"].notna()].copy()
+    timed["precision"] = timed["precision"].fillna("")
+    own = timed[timed["tool"] == OURS]
+    medians = own.groupby(["part", "task", "precision"])["seconds"].median().sort_values()
+    best = medians.reset_index().drop_duplicates(["part", "task"])[["part", "task", "precision"]]
+    own = own.merge(best, on=["part", "task", "precision"])
+    own = own.groupby(["part", "task", "repetition"])["seconds"].median()
+    rows = []
+    for names, part in timed.groupby(["part", "task", "tool", "precision"], sort=False):
+        keys = pd.MultiIndex.from_frame(part[["part", "task", "repetition"]])
+        times = part["seconds"].to_numpy() / own.reindex(keys).to_numpy()
+        times = times[np.isfinite(times)]
+        with_times = len(times) > 0
+        seconds = part["seconds"]
+        share = part["gflop"].astype(float) / seconds / part["peak_gflops"].astype(float)
+        rows.append(
+            dict(zip(("part", "task", "tool", "precision"), names, strict=True))
+            | {
+                "repetitions": len(part),
+                "seconds": seconds.median(),
+                "low": seconds.min(),
+                "high": seconds.max(),
+                "times_ours": np.median(times) if with_times else np.nan,
+                "times_low": times.min() if with_times else np.nan,
+                "times_high": times.max() if with_times else np.nan,
+                "share_of_peak": share.median(),
+                "tokens_per_second": (part["tokens"].astype(float) / seconds).median(),
+                "agreement": part["agreement"].astype(float).max(),
+                "version": part["version"].iloc[-1],
+                "note": part["note"].iloc[-1],
+            }
+        )
+    return pd.DataFrame(rows)

@@ -1,0 +1,18 @@
+"""Prints the table of what was measured: ``python -m psychometrics.make.benchmarks``."""
+
+import sys
+
+import pandas as pd
+
+from . import RECORDED, recorded, slopes, summary
+
+if __name__ == "__main__":
+    table = recorded(sys.argv[1] if len(sys.argv) > 1 else RECORDED)
+    print(", ".join(table["processor"].dropna().unique()))
+    columns = ["task", "tool", "version", "precision", "repetitions", "seconds", "low", "high"]
+    columns += ["times_ours", "times_low", "times_high", "share_of_peak", "agreement"]
+    wide = {"display.width": 250, "display.max_columns": 20, "display.max_rows": 500,
+            "display.max_colwidth": 60, "display.float_format": "{:.3g}".format}  # fmt: skip
+    with pd.option_context(*[part for option in wide.items() for part in option]):
+        print(summary(table[table["part"] != "growth"])[columns].to_string(index=False))
+        print(slopes(table).to_string())

@@ -1,0 +1,204 @@
+"""Benchmarks: what is counted is right, the appendix measures anew, a peer that fails is named."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pandas as pd
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoConfig, AutoModelForSequenceClassification
+
+from psychometrics.book import glued, run_notebook
+from psychometrics.exceptions import ParameterError, PsychometricsError
+from psychometrics.make import benchmarks
+from psychometrics.make.benchmarks._asking import _questions, _table, asking, population_rows
+from psychometrics.make.benchmarks._flops import forward_flop, matmul_rate
+from psychometrics.make.benchmarks._growth import growth
+from psychometrics.make.benchmarks._rows import COLUMNS, Worker, alternated
+from psychometrics.make.benchmarks._statistics import statistics
+
+
+def test_operations_of_a_small_classifier_are_those_worked_by_hand():
+    sizes = {"hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = AutoConfig.for_model("bert", **sizes, intermediate_size=8)
+    # of 3 tokens: four 4 x 4 maps, 4 x 8 and 8 x 4, scores and their sums, pooler, three outputs
+    by_hand = 2 * 3 * (4 * 16 + 2 * 32) + 2 * (2 * 3 * 3 * 4) + 2 * 16 + 2 * 4 * 3
+    assert forward_flop(config, [3]) == by_hand == 968
+    assert forward_flop(config, [3, 3]) == 2 * by_hand
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_operations_are_those_that_torch_counts(architecture, save_tiny_model, tmp_path):
+    folder = save_tiny_model(tmp_path / architecture, architecture)
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    with torch.inference_mode(), FlopCounterMode(display=False) as counter:
+        model(input_ids=torch.full((2, 11), 5), attention_mask=torch.ones(2, 11, dtype=int))
+    assert counter.get_total_flops() == pytest.approx(forward_flop(model.config, [11, 11]))
+
+
+def test_operations_of_a_decoder_with_shared_keys_and_gates_are_those_that_torch_counts():
+    from transformers import LlamaConfig, LlamaModel
+
+    config = LlamaConfig(
+        hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, vocab_size=50,
+    )  # fmt: skip
+    model = LlamaModel(config).eval()
+    with torch.inference_mode(), FlopCounterMode(display=False) as counter:
+        model(input_ids=torch.ones(1, 9, dtype=int), use_cache=False)
+    head, rotary = 2 * 32 * 3, 2 * 9 * 4  # three words of the answer; angles of the places
+    assert counter.get_total_flops() - rotary == forward_flop(config, [9]) - head
+
+
+def test_a_rate_is_positive_and_grows_with_neither_rounds_nor_tokens_counted_twice():
+    config = AutoConfig.for_model("bert", hidden_size=128, intermediate_size=512)
+    rates = [matmul_rate(config, 256, torch.float32, seconds=s) for s in (0.02, 0.1)]
+    assert all(rate > 1e8 for rate in rates)
+    assert 1 / 8 < rates[0] / rates[1] < 8
+
+
+def test_all_items_are_asked_by_their_first_template_and_qlatents_questions_are_the_same_prompts():
+    questions = _questions(29)
+    table = _table(questions)
+    assert len(table) == 1392
+    filled = [
+        (q.premise.format(term=term, intensifier=word), q.hypothesis.format(term=term,
+                                                                            intensifier=word))
+        for q in questions for term in q.terms for word in q.intensifiers
+    ]  # fmt: skip
+    ours = table[["premise", "hypothesis"]].itertuples(index=False, name=None)
+    assert [tuple(map(str.lower, one)) for one in ours] == [
+        tuple(map(str.lower, one)) for one in filled
+    ]
+    assert len(_table(_questions(2))) == 96
+
+
+def test_tools_take_turns_and_one_that_times_itself_is_believed():
+    asked = []
+    tools = {"a": lambda: asked.append("a"), "b": lambda: asked.append("b") or {"seconds": 7.0}}
+    found = list(alternated(tools, 3))
+    assert asked == ["a", "b", "b", "a", "a", "b"]
+    assert [took for name, _, took, _ in found if name == "b"] == [7.0] * 3
+    assert all(took < 1 for name, _, took, _ in found if name == "a")
+
+
+def test_a_peer_that_ends_is_named_with_its_last_words():
+    with Worker([sys.executable, "-c", "raise SystemExit('no such model')"]) as worker:  # noqa: SIM117
+        with pytest.raises(PsychometricsError, match="has ended: no such model"):
+            worker.ask(load="x")
+
+
+def test_ratios_are_of_the_same_round_and_against_our_quickest_precision():
+    rows = pd.DataFrame(
+        [("psychometrics", "float32", 1, 4.0), ("psychometrics", "float32", 2, 4.0),
+         ("psychometrics", "bfloat16", 1, 1.0), ("psychometrics", "bfloat16", 2, 2.0),
+         ("peer", "float32", 1, 3.0), ("peer", "float32", 2, 10.0)],
+        columns=["tool", "precision", "repetition", "seconds"],
+    ).assign(part="asking", task="t", gflop=8.0, peak_gflops=4.0, tokens=100)  # fmt: skip
+    found = benchmarks.summary(rows.reindex(columns=list(COLUMNS)))
+    found = found.set_index(["tool", "precision"])
+    peer = found.loc[("peer", "float32")]
+    assert (peer["times_ours"], peer["times_low"], peer["times_high"]) == (4.0, 3.0, 5.0)
+    assert found.loc[("psychometrics", "float32"), "share_of_peak"] == 0.5
+    assert found.loc[("psychometrics", "float32"), "tokens_per_second"] == 25
+
+
+def test_capacity_is_what_is_worked_by_hand():
+    # of 1,000 models: a mean of 22.7/5 + 66*.15 + 109*.35 + 184/10 + 355/5 = 141.99 million weights
+    found = benchmarks.capacity((1000,), gflops=1000.0, store_bytes=50.0, overhead=3.6).loc[1000]
+    assert found["read_tb"] == pytest.approx(1000 * 141.99e6 * 2 / 1e12)
+    assert found["overhead_hours"] == pytest.approx(1.0)
+    assert found["stored_gb"] == pytest.approx(1000 * 2832 * 50 / 1e9)
+    multiplied = 22.7 * 0.2 * 0.48 + 66 * 0.15 * 0.64 + 109 * 0.35 * 0.78 + 184 * 0.1 * 0.46
+    multiplied += 355 * 0.2 * 0.85
+    pflop = 1000 * 2 * multiplied * 1e6 * 2832 * 20.5 / 1e15
+    assert found["pflop"] == pytest.approx(pflop)
+    assert found["forward_hours"] == pytest.approx(pflop * 1e15 / 1e12 / 3600)
+    twice = benchmarks.capacity((2000,), gflops=1000.0).loc[2000, "read_tb"]
+    assert twice == pytest.approx(2 * found["read_tb"])
+
+
+def test_slopes_of_straight_and_of_square_growth_are_one_and_two():
+    sizes = [10, 100, 1000]
+    rows = [("growth", task, n, 1.0 * (n / 10) ** power, 5.0, None)
+            for task, power in (("line", 1), ("square", 2)) for n in sizes]  # fmt: skip
+    columns = ["part", "task", "size", "seconds", "memory_mb", "store_mb"]
+    table = pd.DataFrame(rows, columns=columns).astype({"store_mb": float})
+    assert benchmarks.slopes(table)["slope"].round(9).to_dict() == {"line": 1.0, "square": 2.0}
+
+
+def test_peers_give_what_we_give_on_small_tables():
+    found = pd.DataFrame(statistics(1, 120, 8, 200, 1))
+    by = found.dropna(subset="seconds").set_index(["task", "tool"])["agreement"]
+    conditional = "Rasch, conditional, 120 × 8"
+    peers = by[conditional].drop("psychometrics")
+    assert (peers < 1e-3).all(), peers
+    assert by["HONEST of 1,515 templates × 20 completions", "a plain loop"] < 1e-12
+    assert by["k-medoids of 40 items for each k, 100 starts", "kmedoids"] < 1e-9
+    assert by["Cronbach's alpha with its interval, 300 × 20", "scipy"] < 1e-9
+
+
+def test_growth_is_measured_in_processes_that_tell_time_memory_and_store(monkeypatch):
+    from psychometrics.make.benchmarks import _growth
+
+    monkeypatch.setattr(_growth, "SIZES", {"prompts": (1_000,), "answers of people": (2_000,)})
+    found = pd.DataFrame(growth(1_000)).set_index("task")
+    assert {"prompts: asked and stored", "answers of people: scale scores"} <= set(found.index)
+    assert found["seconds"].gt(0).all()
+    assert found["memory_mb"].between(50, 5_000).all()
+    assert found.loc["prompts: asked and stored", "store_mb"] > 0.01
+
+
+def test_a_population_is_asked_beside_its_forward_passes_alone():
+    found = population_rows(repetitions=1, members=1, part="asking")
+    assert {row["tool"] for row in found} == {"psychometrics", "forward passes alone"}
+
+
+def test_wrong_parts_models_and_files_are_named_before_anything_is_measured(tmp_path):
+    with pytest.raises(ParameterError, match="no model 'MiniML': it must be one of MiniLM"):
+        benchmarks.measure(tmp_path / "b.csv", models=["MiniML"])
+    with pytest.raises(ParameterError, match=r"cannot be written \(.*\): name a file"):
+        benchmarks.measure(f"{__file__}/b.csv", ["gpu"])
+    with pytest.raises(ParameterError, match="There is no Python at nowhere"):
+        asking(["MiniLM"], 1, "nowhere")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a graphics card")
+def test_without_a_graphics_card_a_row_says_so_and_other_parts_stay(tmp_path):
+    path = tmp_path / "b.csv"
+    pd.DataFrame([{"part": "start", "task": "t", "tool": "x", "seconds": 1.0}]).reindex(
+        columns=list(COLUMNS)
+    ).to_csv(path, index=False)
+    found = benchmarks.measure(path, ["gpu"]).set_index("part")
+    assert found.loc["gpu", "note"] == "no graphics card was at hand"
+    assert found.loc["start", "seconds"] == 1.0
+
+
+def test_the_appendix_measures_a_tiny_model_anew_and_shows_what_it_found(tmp_path, tiny_model):
+    values = {"measure": True, "parts": "asking,gpu", "models": str(tiny_model), "repetitions": 2,
+              "qlatent": "none", "output": str(tmp_path / "b.csv")}  # fmt: skip
+    run_notebook("benchmarks", values, tmp_path / "benchmarks.ipynb", progress=False)
+    table = benchmarks.recorded(tmp_path / "b.csv")
+    rows = table[table["part"] == "asking"]
+    assert set(rows["tool"]) == {
+        "psychometrics", "transformers pipeline", "transformers zero-shot",
+    }  # fmt: skip
+    assert (rows.groupby(["tool", "precision"]).size() == 2).all()
+    single = rows[rows["precision"] == "float32"]
+    assert single["agreement"].max() < 1e-4
+    assert (rows["gflop"] > 0).all()
+    assert (rows["peak_gflops"] > 0).all()
+    kept = glued("benchmarks", tmp_path)
+    assert kept["cases"] == 2
+    assert "threads" in kept["processor"]
+
+
+def test_the_page_shows_what_was_recorded_in_seconds_and_warns_of_nothing(tmp_path):
+    run_notebook("benchmarks", {}, tmp_path / "benchmarks.ipynb", progress=False)
+    cells = json.loads((tmp_path / "benchmarks.ipynb").read_text())["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    assert not [output for output in outputs if output.get("name") == "stderr"]
+    assert sum("text/html" in output.get("data", {}) for output in outputs) >= 6
