@@ -145,7 +145,7 @@ def ask(
                         respondent, shown = away[name], Progress(disable=True)
                     elif hasattr(how, "opened"):
                         respondent = how.opened(respondent, identity, **conditions)
-                    if identity["source"] == "endpoint" and hasattr(how, "put_all"):
+                    if identity.get("source") == "endpoint" and hasattr(how, "put_all"):
                         for answers in how.put_all(
                             given, respondent, identity, store, bar, **conditions
                         ):

@@ -226,7 +226,9 @@ def test_one_failing_respondent_of_two_leaves_the_scores_of_the_other_and_status
     assert shown.splitlines()[1].startswith(f"{tiny_model.name},challenges,")
     assert "torn" not in shown
     (said,) = [line for line in errors.splitlines() if line.startswith("psychometrics: ")]
-    assert said.startswith("psychometrics: torn was not asked to the end: torn cannot be loaded as")
+    assert said.startswith(
+        "psychometrics: torn was not asked to the end (incomplete): torn cannot be loaded as"
+    )
     assert "check or replace its files" in said
     assert "192 asked, 0 from the store, 0 refused or unreadable, 1 failed" in errors
     code, shown, _ = ended("ask", "challenges", "--respondents", f"{torn},{tiny_model}")

@@ -197,7 +197,7 @@ def _stored(
 
 
 def _travels(identity: dict, respondent: object) -> bool:
-    return isinstance(respondent, str | Path) and identity["source"] in _TRAVELLING
+    return isinstance(respondent, str | Path) and identity.get("source") in _TRAVELLING
 
 
 def _connected(address: str | None) -> bool:
@@ -246,7 +246,7 @@ def _tasks(
 ) -> list[_Task]:
     """A respondent's tasks: one, or as many as its prompts need."""
     here = Path(respondent).expanduser()
-    if identity["source"] in _TRAVELLING[1:4] and respondent != SMOLLM2 and here.exists():
+    if identity.get("source") in _TRAVELLING[1:4] and respondent != SMOLLM2 and here.exists():
         respondent = here.absolute()  # a worker has another working directory
     try:
         parameters = find(respondent).parameters()
