@@ -60,7 +60,7 @@ def happened(tmp_path_factory, request):
 
 def again(note: str) -> int:
     """How many requests were sent again, by a note."""
-    return int(re.search(r"(\d+) requests again", note)[1])
+    return int(re.search(r"requests sent again: (\d+)", note)[1])
 
 
 @pytest.mark.parametrize("fault", ["killed"])
