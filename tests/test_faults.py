@@ -20,7 +20,7 @@ from psychometrics.paths import data_dir
 from psychometrics.store import open_kept
 
 pytestmark = pytest.mark.timeout(1800)  # with large numbers, or where others work too
-TIMES = int(os.environ.get("PSYCHOMETRICS_KILLS", "2"))
+TIMES = int(os.environ.get("PSYCHOMETRICS_KILLS", "1"))
 
 
 @pytest.fixture(scope="module")
