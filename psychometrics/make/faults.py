@@ -386,10 +386,10 @@ def _killed(
                 if done and asked is not None:  # no more than what was missing
                     row["doubled"] += asked - len(kept - before)
             _add(row, _apart(_compared, store, undisturbed))
-        row["note"] = f"{stores} stores"
+        row["note"] = f"stores: {stores}"
         if needed:
             again = _calls(place) - calls - stores * needed
-            row["note"] += f"; {again} requests again after {row['interrupted']} kills"
+            row["note"] += f"; requests sent again: {again}"
         rows.append(row)
     return rows
 
@@ -554,10 +554,10 @@ def _drivers(place: Path, times: int, chance: random.Random) -> list[Row]:
             _add(row, _apart(_compared, store, undisturbed))
             _apart(compact, store)
             _add(row, _apart(_compared, store, undisturbed))
-        row["note"] = f"{stores} stores, another process compacting all the time"
+        row["note"] = f"stores: {stores}, with another process that compacts"
         if needed:
             again = _calls(place) - calls - stores * needed
-            row["note"] += f"; {again} requests again after {row['interrupted']} kills"
+            row["note"] += f"; requests sent again: {again}"
         rows.append(row)
     return rows
 
