@@ -202,6 +202,7 @@ def _travels(identity: dict, respondent: object) -> bool:
 
 def _connected(address: str | None) -> bool:
     """Connect to a cluster; whether that was done here."""
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # read when Ray is imported
     import ray
 
     if ray.is_initialized():
