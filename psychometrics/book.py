@@ -185,11 +185,14 @@ def _execute(folder: Path, progress: bool) -> dict[str, float]:
     seconds = {}
     bar = tqdm(total=len(names), unit="chapter", desc="Executing", disable=not progress)
     with ProcessPoolExecutor(AT_ONCE, get_context("spawn"), _share_cores) as pool:
-        example = pool.submit(_write_example, book_dir() / "_static" / "profile-example.html")
+        example = None
         for part in ([name for name in names if name not in last], *([name] for name in last)):
             running = [
                 pool.submit(_execute_chapter, name, folder / f"{name}.ipynb") for name in part
             ]
+            example = example or pool.submit(  # fills the place beside the last ones
+                _write_example, book_dir() / "_static" / "profile-example.html"
+            )
             try:
                 for done in as_completed(running):
                     name, taken = done.result()
