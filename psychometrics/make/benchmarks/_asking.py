@@ -33,6 +33,8 @@ QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 MEMBER, DECODER = "minilm-both-l6-s1", "smol"
 MODELS = {"MiniLM": 29, "BERT-base": 4, "RoBERTa-large": 2, "SmolLM2-135M": 2}
 """The models, and how many of the 29 items each is asked: large ones are asked fewer, for time."""
+OTHERS = 3
+"""Items that a folder's model is asked."""
 QLATENT = "1.0.27"
 BATCH = 32
 """Of the transformers pipelines; on a processor larger ones gain nothing."""
@@ -61,7 +63,7 @@ def asking(
     Parameters
     ----------
     models : sequence of str
-        Of :data:`MODELS`, or folders of classifiers, which are asked all items.
+        Of :data:`MODELS`, or folders of classifiers.
     repetitions : int
     qlatent : str
         "auto" makes an environment for it in the cache where there is none, "none" leaves it out,
@@ -147,7 +149,7 @@ def _one_model(
 ) -> list[dict]:
     from transformers import AutoConfig
 
-    questions = _questions(MODELS.get(model, 29))
+    questions = _questions(MODELS.get(model, OTHERS))
     table = _table(questions)
     pairs = list(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
     respondents = {dtype: load_respondent(folder, device=device, dtype=dtype) for dtype in _DTYPES}
