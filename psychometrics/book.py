@@ -186,9 +186,7 @@ def _execute(folder: Path, progress: bool) -> dict[str, float]:
     with ProcessPoolExecutor(AT_ONCE, get_context("spawn"), _share_cores) as pool:
         example = pool.submit(_write_example, book_dir() / "_static" / "profile-example.html")
         for part in ([name for name in names if name not in last], *([name] for name in last)):
-            running = [
-                pool.submit(_execute_chapter, name, folder / f"{name}.ipynb") for name in part
-            ]
+            running = [pool.submit(_timed, name, folder / f"{name}.ipynb") for name in part]
             try:
                 for done in as_completed(running):
                     name, taken = done.result()
@@ -207,7 +205,7 @@ def _share_cores() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // AT_ONCE)))
 
 
-def _execute_chapter(name: str, output: Path) -> tuple[str, float]:
+def _timed(name: str, output: Path) -> tuple[str, float]:
     """Execute a chapter as it is; its seconds. Its headlines are kept beside the copy."""
     import nbformat
 
