@@ -187,9 +187,7 @@ def _execute(folder: Path, progress: bool) -> dict[str, float]:
     with ProcessPoolExecutor(AT_ONCE, get_context("spawn"), _share_cores) as pool:
         example = None
         for part in ([name for name in names if name not in last], *([name] for name in last)):
-            running = [
-                pool.submit(_execute_chapter, name, folder / f"{name}.ipynb") for name in part
-            ]
+            running = [pool.submit(_timed, name, folder / f"{name}.ipynb") for name in part]
             example = example or pool.submit(  # fills the place beside the last ones
                 _write_example, book_dir() / "_static" / "profile-example.html"
             )
@@ -211,7 +209,7 @@ def _share_cores() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // AT_ONCE)))
 
 
-def _execute_chapter(name: str, output: Path) -> tuple[str, float]:
+def _timed(name: str, output: Path) -> tuple[str, float]:
     """Execute a chapter as it is; its seconds. Its headlines are kept beside the copy."""
     import nbformat
 

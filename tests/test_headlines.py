@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from psychometrics.book import _execute_chapter
+from psychometrics.book import _timed
 from psychometrics.pages import _headlines
 from psychometrics.paths import book_dir, notebooks_dir
 
@@ -39,7 +39,7 @@ def found(tmp_path_factory) -> Callable[[str], dict]:
             for name in filter(os.environ.get, ["PSYCHOMETRICS_STORE", *VARIABLES.values()]):
                 patch.setenv(name, str(Path(os.environ[name]).expanduser().resolve()))
             patch.chdir(executed.parent)
-            _execute_chapter(chapter, executed)
+            _timed(chapter, executed)
             return _headlines.kept(chapter, executed)
 
     return values
@@ -108,7 +108,7 @@ def small(monkeypatch, tmp_path):
 def test_headlines_are_kept_beside_the_copy_until_code_data_or_texts_change(small, monkeypatch):
     executed = small / "book" / "chapters" / "small.ipynb"
     assert _headlines.kept("small", executed) == {}, "nothing is there"
-    _execute_chapter("small", executed)
+    _timed("small", executed)
     error = "NameError: name 'nothing' is not defined"
     values = {"table.loc[1, 'a']": 2, "displayed('b')['b'].max()": 4.5, "nothing": error}
     assert _headlines.kept("small", executed) == values
@@ -122,7 +122,7 @@ def test_headlines_are_kept_beside_the_copy_until_code_data_or_texts_change(smal
     (small / "data").mkdir()
     (small / "data" / "new.csv").touch()
     assert _headlines.kept("small", executed) == {}, "with other data"
-    _execute_chapter("small", executed)
+    _timed("small", executed)
     assert _headlines.kept("small", executed) == values
     (small / "notebooks" / "small.ipynb").touch()
     assert _headlines.kept("small", executed) == {}, "of another notebook"
