@@ -170,7 +170,7 @@ class Pace:
         self.heard += 1
         if self.rate:
             now = time.monotonic()
-            self.rate *= 1 + min(0.02, 0.1 * (now - self.grown_at))
+            self.rate *= 1 + min(0.05, 0.5 * (now - self.grown_at))
             self.grown_at = now
             if self.rate > 10_000:
                 self.rate = None
