@@ -192,4 +192,6 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
                 "note": part["note"].iloc[-1],
             }
         )
-    return pd.DataFrame(rows)
+    columns = ["part", "task", "tool", "precision", "repetitions", "seconds", "low", "high"]
+    columns += ["times_ours", "times_low", "times_high", "share_of_peak", "tokens_per_second"]
+    return pd.DataFrame(rows, columns=[*columns, "agreement", "version", "note"])

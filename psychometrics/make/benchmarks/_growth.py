@@ -81,7 +81,10 @@ def slopes(table: pd.DataFrame) -> pd.DataFrame:
             slope = np.polyfit(np.log(long.index.astype(float)), np.log(long["seconds"]), 1)[0]
         rows[task] = {"smallest": middle.index[0], "largest": middle.index[-1],
                       **middle.iloc[-1], "slope": slope}  # fmt: skip
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("task")
+    columns = ["smallest", "largest", "seconds", "memory_mb", "store_mb", "slope"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns if not rows else None)[
+        columns
+    ].rename_axis("task")
 
 
 def _measured(what: str, size: int) -> list[dict]:
