@@ -154,10 +154,9 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> rows = pd.DataFrame({"part": "start", "task": "a", "tool": ["psychometrics", "x"],
-    ...                      "repetition": 1, "seconds": [2.0, 5.0]}).reindex(columns=COLUMNS)
-    >>> summary(rows.assign(**rows[["part", "task", "tool", "repetition", "seconds"]]))[
-    ...     "times_ours"].tolist()
+    >>> rows = pd.DataFrame({"part": "start", "task": "first answer", "precision": "default",
+    ...     "tool": ["psychometrics", "peer"], "repetition": 1, "seconds": [2.0, 5.0]})
+    >>> summary(rows.reindex(columns=list(COLUMNS)))["times_ours"].tolist()
     [1.0, 2.5]
     """
     timed = table[table["seconds"].notna()].copy()

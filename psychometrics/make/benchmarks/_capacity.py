@@ -48,7 +48,7 @@ def capacity(
     Examples
     --------
     >>> capacity((1000,)).loc[1000, ["pflop", "read_tb"]].round(2).tolist()
-    [12.98, 0.29]
+    [12.43, 0.28]
     """
     weights = sum(share * size * 1e6 for size, share in SIZES.items())
     multiplied = sum(share * size * 1e6 * (1 - EMBEDDINGS[size]) for size, share in SIZES.items())
