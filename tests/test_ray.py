@@ -35,7 +35,7 @@ os.environ.setdefault("RAY_raylet_start_wait_time_s", "200")  # read when Ray is
 ray = pytest.importorskip("ray", reason="the engine for clusters is an extra")
 ELSEWHERE = multiprocessing.get_context("forkserver")  # imports once, and forks for each kill
 ELSEWHERE.set_forkserver_preload(["psychometrics.respondents.nli", "ray"])
-KILLS = int(os.environ.get("PSYCHOMETRICS_KILLS", "2"))
+KILLS = int(os.environ.get("PSYCHOMETRICS_KILLS", "1"))
 ASKED = ["challenges", "gad7"]
 SMALL = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
 

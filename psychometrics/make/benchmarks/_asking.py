@@ -23,6 +23,7 @@ from ...prompts import prompts
 from ...questionnaires import load_questionnaire
 from ...respondents import load_respondent
 from ...respondents.embedded import load_embedded
+from ...respondents.loading import load_tokenizer
 from ...respondents.nli import PROBABILITIES
 from ...respondents.sources import base_path, embedded_path, find, recipe_of
 from ...scoring import item_scores
@@ -322,7 +323,6 @@ def _table(questions: Sequence[_Question]) -> pd.DataFrame:
 def _saved(model: str, scratch: Path) -> tuple[Path, str]:
     """A model's folder, and what is to be said of its weights."""
     from transformers import (
-        AutoTokenizer,
         BertConfig,
         BertForSequenceClassification,
         RobertaConfig,
@@ -349,7 +349,7 @@ def _saved(model: str, scratch: Path) -> tuple[Path, str]:
     named = {"id2label": dict(enumerate(PROBABILITIES)),
              "label2id": {name: i for i, name in enumerate(PROBABILITIES)}}  # fmt: skip
     torch.manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(base_path().folder)
+    tokenizer = load_tokenizer(base_path())
     if model == "BERT-base":
         loaded = BertForSequenceClassification(BertConfig(**named))
     else:
@@ -436,7 +436,7 @@ def _qlatent_python(asked: str) -> Path | None:
     folder = cache_dir() / "peers" / f"qlatent-{QLATENT}"
     python = folder / "bin" / "python"
     if not (folder / "ready").is_file():
-        wanted = [f"qlatent=={QLATENT}", "ipython", "transformers>=4.57,<5",
+        wanted = [f"qlatent=={QLATENT}", "ipython", "overrides", "transformers>=4.57,<5",
                   f"torch=={torch.__version__}"]  # fmt: skip
         for command in ([sys.executable, "-m", "venv", str(folder)],
                         [str(python), "-m", "pip", "install", "--quiet", *wanted]):  # fmt: skip
