@@ -36,12 +36,12 @@ def measure(
     qlatent: str = "auto",
     largest: int = 100_000,
 ) -> pd.DataFrame:
-    """Measure parts anew; each is written as soon as it is there, and replaces what it was before.
+    """Measure parts anew; each is written as soon as it is there, in the place of what it was.
 
     Parameters
     ----------
     path : str or Path
-        The CSV file. Rows of parts that are not measured stay.
+        The CSV file. Rows of tasks that are not measured stay.
     parts : sequence of str
         Of :data:`PARTS`.
     models : sequence of str
@@ -100,7 +100,8 @@ def measure(
     for part in parts:
         rows = pd.DataFrame(how[part](), columns=list(COLUMNS))
         before = recorded(path)
-        kept = before[before["part"] != part]
+        again = (before["part"] == part) & before["task"].isin(rows["task"])
+        kept = before[~again]
         table = pd.concat([kept, rows], ignore_index=True) if len(kept) else rows
         beside = path.with_name(f".{path.name}.part")
         table.to_csv(beside, index=False, float_format="%.6g")

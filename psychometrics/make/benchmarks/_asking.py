@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from ...respondents import load_respondent
 from ...respondents.embedded import load_embedded
 from ...respondents.loading import load_tokenizer
 from ...respondents.nli import PROBABILITIES
-from ...respondents.sources import base_path, embedded_path, find, recipe_of
+from ...respondents.sources import base_path, embedded_path
 from ...scoring import item_scores
 from ._flops import forward_flop, matmul_rate
 from ._rows import OURS, Worker, alternated, processor, row
@@ -153,7 +154,8 @@ def _one_model(
     questions = _questions(MODELS.get(model, OTHERS))
     table = _table(questions)
     pairs = list(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
-    respondents = {dtype: load_respondent(folder, device=device, dtype=dtype) for dtype in _DTYPES}
+    who = _decoders()[0] if "answers" in _recipe(folder) else folder
+    respondents = {dtype: load_respondent(who, device=device, dtype=dtype) for dtype in _DTYPES}
     config = AutoConfig.from_pretrained(folder)
     lengths = _lengths(folder, pairs)
     work, tokens = forward_flop(config, lengths) / 1e9, sum(lengths)
@@ -168,7 +170,7 @@ def _one_model(
         )
         tools |= _pipelines(folder, pairs, dtype, device, answers)
     with contextlib.ExitStack() as stack:
-        decoder = "answers" in recipe_of(find(folder))
+        decoder = "answers" in _recipe(folder)
         python = None if decoder or device != "cpu" else _qlatent_python(qlatent)
         if python:
             worker = stack.enter_context(Worker([str(python), str(_WORKER)]))
@@ -196,11 +198,17 @@ def _one_model(
     return rows
 
 
+def _recipe(folder: Path) -> dict:
+    """How a decoder is asked; nothing for classifiers."""
+    file = folder / "recipe.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
 def _lengths(folder: Path, pairs: list[tuple[str, str]]) -> list[int]:
     """Tokens of each prompt, without padding."""
     from transformers import AutoTokenizer
 
-    tokenizer, recipe = AutoTokenizer.from_pretrained(folder), recipe_of(find(folder))
+    tokenizer, recipe = AutoTokenizer.from_pretrained(folder), _recipe(folder)
     if "answers" in recipe:
         texts = [recipe["wording"].format(premise=p, hypothesis=h) for p, h in pairs]
         return [len(ids) for ids in tokenizer(texts)["input_ids"]]
@@ -228,7 +236,7 @@ def _pipelines(folder, pairs, dtype: str, device: str, answers: dict) -> dict[st
     from transformers import pipeline
 
     how = {"model": str(folder), "dtype": _DTYPES[dtype], "device": device}
-    recipe = recipe_of(find(folder))
+    recipe = _recipe(folder)
     if "answers" in recipe:
         return _text_pipeline(folder, recipe, pairs, dtype, device, answers)
     classify = pipeline("text-classification", **how)
