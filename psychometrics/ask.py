@@ -105,7 +105,7 @@ def ask(
 
     Examples
     --------
-    >>> answers = ask("challenges", "minilm-mnli-l3-s16", store="memory://doctest", progress=False)
+    >>> answers = ask("challenges", "minilm-mnli-l3-s16", store="memory://ask", progress=False)
     >>> answers.attrs["summary"]["asked"] == len(answers) == 192
     True
     """

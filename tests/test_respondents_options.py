@@ -157,7 +157,7 @@ def test_answers_come_from_the_store_the_second_time(causal, tmp_path, monkeypat
     pd.testing.assert_frame_equal(first, again)
     monkeypatch.setattr("psychometrics.respondents.options._Scorer.load", None)
     pd.testing.assert_frame_equal(first, by_options(TWO, causal, tmp_path))
-    with pytest.raises(TypeError):  # another question does need the model
+    with pytest.raises(RespondentError, match="TypeError"):  # another question needs the model
         by_options(TWO, causal, tmp_path, role="hero")
 
 

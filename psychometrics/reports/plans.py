@@ -208,7 +208,7 @@ def report_study(
         "expectations": lambda: _expectations(study, loaded, scored),
         "effects": lambda: _effects(study, loaded, scored),
         "reliability": lambda: _reliability(study, loaded, scored),
-        "evidence": lambda: _evidence(study, loaded, store),
+        "evidence": lambda: _evidence(study, folder, loaded, store),
     }
     sections = [("Plan", _plan(study, record))]
     for name in ANALYSES:
@@ -470,13 +470,13 @@ def _reliability(study: Study, loaded: list, scored: pd.DataFrame) -> list[str]:
                   {"respondents": "{:.0f}"})]  # fmt: skip
 
 
-def _evidence(study: Study, loaded: list, store) -> list[str]:
+def _evidence(study: Study, folder: Path, loaded: list, store) -> list[str]:
     """Each respondent against null respondents, by the rules of a profile."""
     first = combinations(study)[0]
     if study.seeds != (0,):
         first = first | {"seed": study.seeds[0]}
     rows = []
-    for name in _respondents(study):
+    for name in _respondents(study, folder):
         try:
             found = assess(name, loaded, study.mode, None, store, **first)
         except PsychometricsError as error:
