@@ -75,7 +75,8 @@ class Hub:
             named = (found[2] or "/main").rsplit("/", 1)[1]
             if named not in known:
                 return 404, {}, {"X-Error-Code": "RevisionNotFound"}
-            return 200, entry, {}
+            files = [".gitattributes", "README.md", *sorted(file.name for file in own.iterdir())]
+            return 200, entry | {"siblings": [{"rfilename": file} for file in files]}, {}
         if entry["gated"]:
             return 403, {}, {"X-Error-Code": "GatedRepo"}
         if found[1]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import shutil
-import threading
 import warnings
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +33,7 @@ from psychometrics.respondents.nli import (
 )
 from psychometrics.respondents.sources import find
 from tests.conftest import ARCHITECTURES, SENTENCES
+from tests.hub import commit, serving
 
 LABELS = ("entailment", "neutral", "contradiction")
 PAIRS = [
@@ -135,6 +133,28 @@ def test_the_forward_pass_without_padding_gives_the_models_own_logits(
     assert np.ptp(own.numpy(), axis=0).max() > 0.2
     away = (forward_of(model)(features) - own).abs().max()
     assert away < (1e-5 if dtype == "float32" else 0.1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_weights_that_change_or_move_are_read_anew(save_tiny_model, tmp_path, dtype):
+    folder = save_tiny_model(tmp_path / "bert")
+    model = AutoModelForSequenceClassification.from_pretrained(folder, dtype=dtype).eval()
+    forward = forward_of(model)
+    ids = {"input_ids": [2, 7, 9, 11, 3]}
+
+    def apart() -> float:
+        with torch.no_grad():
+            own = model(torch.tensor([ids["input_ids"]])).logits
+        return (forward([ids]) - own).abs().max()
+
+    before = forward([ids])
+    assert apart() < 0.1
+    with torch.no_grad():
+        model.bert.encoder.layer[0].output.dense.weight.mul_(-3)
+    assert (forward([ids]) - before).abs().max() > 0.2
+    assert apart() < 0.1
+    model.to(torch.float64)
+    assert apart() < 1e-5
 
 
 def test_what_is_no_plain_bert_keeps_its_own_forward_pass(save_tiny_model, tmp_path):
@@ -511,7 +531,7 @@ def test_an_embedded_member_is_its_head_on_the_base_encoder(tmp_path, monkeypatc
 # The hub, from a local cache and from a server on this machine
 
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
+COMMIT = commit("acme/tiny")
 
 
 @pytest.fixture
@@ -546,49 +566,13 @@ def hub(hub_cache, tiny_model, tmp_path, monkeypatch):
     """A hub on this machine that serves one model, acme/tiny; gives the folder it serves."""
     from huggingface_hub import constants
 
-    folder = Path(shutil.copytree(tiny_model, tmp_path / "served"))
-
-    def reply(path: str):
-        files = [file.name for file in sorted(folder.iterdir())]
-        if path.startswith("/api/models/acme/tiny/tree/"):
-            sizes = [(folder / file).stat().st_size for file in files]
-            rows = zip(files, sizes, strict=True)
-            return [{"type": "file", "path": f, "size": size, "oid": f} for f, size in rows]
-        if path.startswith("/api/models/acme/tiny"):
-            return {"id": "acme/tiny", "sha": COMMIT, "siblings": [{"rfilename": f} for f in files]}
-        if path.startswith(f"/acme/tiny/resolve/{COMMIT}/"):
-            return (folder / path.rsplit("/", 1)[1]).read_bytes()
-        return None
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            found = reply(self.path.split("?")[0])
-            body = found if isinstance(found, bytes) else json.dumps(found or {}).encode()
-            self.send_response(404 if found is None else 200)
-            if found is None:
-                self.send_header("X-Error-Code", "RepoNotFound")
-            self.send_header("X-Repo-Commit", COMMIT)
-            self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()}"')
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(body)
-
-        do_HEAD = do_GET
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    url = f"http://127.0.0.1:{server.server_port}"
-    monkeypatch.setattr(constants, "ENDPOINT", url)
-    template = url + "/{repo_id}/resolve/{revision}/{filename}"
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-    yield folder
-    server.shutdown()
-    server.server_close()
+    with serving(tmp_path / "served") as hub:
+        hub.add("acme/tiny", tiny_model)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+        template = hub.url + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        yield hub.folder / "acme" / "tiny"
 
 
 def test_a_hub_model_is_identified_before_it_is_downloaded_and_then_answers(
