@@ -48,7 +48,7 @@ def unpadded(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor]
     Parameters
     ----------
     model : PreTrainedModel
-        In evaluation mode. Where its weights are changed afterwards, ask for another function.
+        In evaluation mode.
 
     Returns
     -------
@@ -68,12 +68,17 @@ def unpadded(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor]
     """
     if type(model).__name__ not in CLASSES or not _is_plain(model):
         return None
-    with torch.no_grad():
-        layers = [_layer(layer) for layer in model.base_model.encoder.layer]
+    laid_out: dict[tuple, list[_Layer]] = {}  # as the weights are now
     heads = model.config.num_attention_heads
 
     @torch.inference_mode()
     def logits(features: Sequence[dict]) -> torch.Tensor:
+        # A copy of weights that were trained or moved since would answer as they did before.
+        now = tuple((one.data_ptr(), one._version) for one in model.base_model.parameters())
+        if now not in laid_out:
+            laid_out.clear()
+            laid_out[now] = [_layer(layer) for layer in model.base_model.encoder.layer]
+        layers = laid_out[now]
         order = sorted(range(len(features)), key=lambda i: len(features[i]["input_ids"]))
         ordered = [features[i] for i in order]
         hidden, groups, first = _embedded(model, ordered)

@@ -269,8 +269,8 @@ def _acceptability_classifier(
 def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     """The model with an adapter of ours: low-rank matrices are added, whole ones replaced.
 
-    It is what peft's ``merge_and_unload`` gives, to the bit, in a fifth of the time: a population
-    is loaded a member at a time, and peft builds each anew as a model with layers of its own.
+    It is what peft's ``merge_and_unload`` gives, to the bit, and sooner: a population is loaded a
+    member at a time, and peft builds each anew as a model with layers of its own.
     """
     import torch
 
