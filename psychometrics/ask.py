@@ -17,8 +17,7 @@ from .exceptions import ParameterError, PsychometricsError, RespondentError
 from .population import population
 from .questionnaires import Questionnaire, load_questionnaire
 from .respondents import conditions_of, mode_named
-from .respondents.failures import Failures, discarding, let_go
-from .respondents.loading import told
+from .respondents._failures import Failures, discarding, let_go, told
 from .respondents.progress import Progress
 
 
@@ -66,7 +65,7 @@ def ask(
         else this machine is made one.
     failures : str or Path, optional
         A CSV file of those who failed, by kind, which is kept as they fail. Who is in it for a
-        reason that would be met again (``LASTING`` in :mod:`psychometrics.respondents.failures`)
+        reason that would be met again (no safetensors, remote code, architecture, labels, memory)
         is not tried again as long as neither the model nor the way of asking has changed; a line
         that is taken out is.
     keep_downloads : bool

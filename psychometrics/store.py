@@ -259,7 +259,7 @@ def open_kept(
     [0.25]
     """
     given = {"mode": mode, "questionnaire": questionnaire_id, "respondent_id": respondent_id}
-    given |= (manifest or {}) | given | {"package_version": _package_version()}
+    given = (manifest or {}) | given | {"package_version": _package_version()}
     system, root = _opened(store)
     names = _names(given)
     folder = _Folder(system, "/".join([root, *names]))
@@ -603,8 +603,6 @@ def resolved(store: str | Path | None) -> str:
 
 def _opened(store: str | Path | None) -> tuple[fs.FileSystem, str]:
     """The file system and the path in it of a store, which is a folder or nothing yet."""
-    if store is None:
-        store = os.environ.get("PSYCHOMETRICS_STORE")
     try:
         text = resolved(store)
         system, root = _opened_url(text) if "://" in text else (_LOCAL, text)
@@ -617,7 +615,8 @@ def _opened(store: str | Path | None) -> tuple[fs.FileSystem, str]:
         ImportError,
         NotImplementedError,
     ) as error:
-        said = f"{store!r} cannot be opened as a store ({_reason(error)})"
+        named = os.environ.get("PSYCHOMETRICS_STORE") if store is None else store
+        said = f"{named!r} cannot be opened as a store ({_reason(error)})"
         said = re.sub(r"//[^/@\s]*@", "//", said)  # a URL may hold a key and its secret
         raise StoreError(
             f"{said}: name a folder, or a URL that pyarrow or fsspec opens, in PSYCHOMETRICS_STORE."

@@ -137,7 +137,7 @@ def _public() -> dict[str, object]:
 
 def test_public_names_are_few_and_documented():
     public = _public()
-    assert len(public) <= 455
+    assert len(public) <= 448
     assert [name for name, value in public.items() if not value.__doc__] == []
 
 

@@ -346,6 +346,11 @@ def _undisturbed(place: Path, mode: str = "nli") -> tuple[Path, float, int]:
     return store, *json.loads(measured.read_text())
 
 
+def _sent_again(sent: int, needed: int) -> str:
+    """What the note says of requests, in modes that send any."""
+    return f"; requests sent again: {sent - needed}" if needed else ""
+
+
 def _row(fault: str, mode: str, note: str = "") -> Row:
     counts = dict.fromkeys(("runs", "interrupted", "lost", "doubled", "different"), 0)
     return {"fault": fault, "engine": "local", "mode": mode, **counts, "note": note}
@@ -387,9 +392,7 @@ def _killed(
                     row["doubled"] += asked - len(kept - before)
             _add(row, _apart(_compared, store, undisturbed))
         row["note"] = f"stores: {stores}"
-        if needed:
-            again = _calls(place) - calls - stores * needed
-            row["note"] += f"; requests sent again: {again}"
+        row["note"] += _sent_again(_calls(place) - calls, stores * needed)
         rows.append(row)
     return rows
 
@@ -555,9 +558,7 @@ def _drivers(place: Path, times: int, chance: random.Random) -> list[Row]:
             _apart(compact, store)
             _add(row, _apart(_compared, store, undisturbed))
         row["note"] = f"stores: {stores}, with another process that compacts"
-        if needed:
-            again = _calls(place) - calls - stores * needed
-            row["note"] += f"; requests sent again: {again}"
+        row["note"] += _sent_again(_calls(place) - calls, stores * needed)
         rows.append(row)
     return rows
 

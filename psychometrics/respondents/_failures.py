@@ -12,9 +12,23 @@ from pathlib import Path
 import pandas as pd
 
 from ..exceptions import ParameterError, RespondentError
+from .loading import out_of_memory
 
 LASTING = ("no safetensors", "remote code", "architecture", "labels", "memory")
 """Kinds of failure that the same model would meet again, after a download."""
+
+
+def told(name: str, error: Exception) -> RespondentError:
+    """Why a respondent could not answer, in a sentence where there is one."""
+    if isinstance(error, RespondentError):
+        return error
+    said, kind = f"{type(error).__name__}: {' '.join(str(error).split())}", "other"
+    if out_of_memory(error):
+        said = f"{name} does not fit into memory: use a smaller model, or dtype='bfloat16'."
+        kind = "memory"
+    found = RespondentError(said, kind=kind)
+    found.__cause__ = error
+    return found
 
 
 def let_go(error: BaseException | None) -> None:

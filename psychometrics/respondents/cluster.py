@@ -34,8 +34,8 @@ from ..prompts import prompts
 from ..questionnaires import Questionnaire
 from ..store import open_kept, resolved
 from . import mode_named
+from ._failures import told
 from ._prompting import CHUNK, PromptMode
-from .loading import told
 from .packed import SMOLLM2
 from .progress import Progress
 from .sources import find

@@ -291,19 +291,6 @@ def out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
 
 
-def told(name: str, error: Exception) -> RespondentError:
-    """Why a respondent could not answer, in a sentence where there is one."""
-    if isinstance(error, RespondentError):
-        return error
-    said, kind = f"{type(error).__name__}: {' '.join(str(error).split())}", "other"
-    if out_of_memory(error):
-        said = f"{name} does not fit into memory: use a smaller model, or dtype='bfloat16'."
-        kind = "memory"
-    found = RespondentError(said, kind=kind)
-    found.__cause__ = error
-    return found
-
-
 @contextmanager
 def quietly() -> Iterator[None]:
     """Keep libraries' progress bars and notes to developers out of a notebook while one loads."""
