@@ -284,8 +284,8 @@ def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
                 below = weights[name.replace("lora_B", "lora_A")]
                 module = model.get_submodule(name.removesuffix(".lora_B.weight"))
                 change = weight @ below * scale
-                # Layers of GPT-2 keep their weights the other way round.
-                module.weight += change.T if config["fan_in_fan_out"] else change
+                # Layers of GPT-2 keep their weights the other way round; older adapters do not say.
+                module.weight += change.T if config.get("fan_in_fan_out") else change
             elif not name.endswith("lora_A.weight"):
                 model.get_parameter(name).copy_(weight)
     return model
