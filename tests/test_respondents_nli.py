@@ -27,6 +27,7 @@ from psychometrics.respondents import identify, load_respondent, sources
 from psychometrics.respondents._unpadded import unpadded as forward_of
 from psychometrics.respondents.loading import resolve_device, resolve_dtype
 from psychometrics.respondents.nli import (
+    _joined,
     _labels_from_pairs,
     _WordsRespondent,
     labels_from_names,
@@ -100,6 +101,30 @@ def test_answers_equal_plain_transformers_whatever_the_architecture_and_label_or
     # The test could not tell pairs or outputs apart if they were all much the same.
     assert np.ptp(expected, axis=0).max() > 0.05
     assert len(np.unique(expected.round(3), axis=0)) == len(set(PAIRS))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_text_split_once_for_all_its_pairs_gives_the_tokenizers_own_tokens(
+    architecture, save_tiny_model, tmp_path
+):
+    tokenizer = AutoTokenizer.from_pretrained(save_tiny_model(tmp_path / "it", architecture))
+    tokenizer(PAIRS[0][0], truncation=True, max_length=3, padding="max_length")  # not to be kept
+    texts = [*itertools.chain.from_iterable(PAIRS), "  two  spaces ", "Ünïcode\u200b 🙂", "\n"]
+    pairs = list(itertools.product(texts, repeat=2))
+    own = tokenizer(*map(list, zip(*pairs, strict=True)))
+    own.pop("attention_mask")
+    joined = _joined(tokenizer, pairs)
+    assert {name: [row[name] for row in joined] for name in own} == dict(own)
+
+
+def test_a_tokenizer_that_joins_pairs_otherwise_is_left_to_it(tiny_model):
+    respondent = load_respondent(tiny_model)
+    respondent.tokenizer.backend_tokenizer.post_processor = None  # second texts get types unseen
+    assert _joined(respondent.tokenizer, PAIRS) is None
+    rows = respondent._tokenize(PAIRS)
+    assert [row["input_ids"] for row in rows] == [
+        respondent.tokenizer(*pair)["input_ids"] for pair in PAIRS
+    ]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

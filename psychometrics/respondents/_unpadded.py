@@ -6,8 +6,8 @@ Three things make it faster than the model's own, and none changes an answer bey
   care where a text ends; attention is computed for all texts of one length at a time, without mask.
 - A classifier reads the first token of the last layer alone, so there the others are only looked
   at, not computed on: of the six layers of MiniLM one costs a sixth.
-- Query, key and value are one multiplication; on a processor that computes in bfloat16 the weights
-  are laid out once as its multiplication wants them, with the GELU within it.
+- Query, key and value are one multiplication; on a processor the weights are laid out once as its
+  multiplication wants them, with the GELU within it.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _linear(
     """A linear layer, with its activation."""
     weight, bias = weight.detach(), bias.detach()
     exact = type(activation).__name__ == "GELUActivation"  # by the error function
-    packs = weight.device.type == "cpu" and weight.dtype == torch.bfloat16
+    packs = weight.device.type == "cpu" and weight.dtype in (torch.bfloat16, torch.float32)
     if packs and torch.backends.mkldnn.is_available() and hasattr(_PACKED, "_linear_pointwise"):
         packed = _PACKED._reorder_linear_weight(weight)
         within, how = ("gelu", "none") if exact else ("none", "")

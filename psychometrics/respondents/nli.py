@@ -145,6 +145,8 @@ class NLIRespondent:
         return encoded
 
     def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
+        if not options.get("truncation") and (joined := _joined(self.tokenizer, pairs)):
+            return joined
         premises, hypotheses = map(list, zip(*pairs, strict=True))
         columns = self.tokenizer(premises, hypotheses, padding=False, verbose=False, **options)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -274,6 +276,28 @@ class _WordsRespondent(NLIRespondent):
 
     def _label_order(self) -> list[int]:
         return [0, 1, 2]
+
+
+def _joined(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Pair]
+) -> list[dict[str, list[int]]] | None:
+    """Tokens of pairs whose texts are split once, however many pairs they are in.
+
+    None where the tokenizer does not split both texts alone and then join them.
+    """
+    if not tokenizer.is_fast:
+        return None
+    own, splitter = tokenizer(*pairs[0]), tokenizer.backend_tokenizer
+    texts = list(dict.fromkeys(itertools.chain.from_iterable(pairs)))
+    alone = splitter.encode_batch_fast(texts, add_special_tokens=False)
+    alone = dict(zip(texts, alone, strict=True))
+    both = [
+        splitter.post_process(alone[premise], alone[hypothesis]) for premise, hypothesis in pairs
+    ]
+    columns = {"input_ids": "ids", "token_type_ids": "type_ids"}
+    columns = {name: got for name, got in columns.items() if name in own}
+    joined = [{name: getattr(one, got) for name, got in columns.items()} for one in both]
+    return joined if all(own[name] == row for name, row in joined[0].items()) else None
 
 
 def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], list[int]]:
