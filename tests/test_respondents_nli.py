@@ -24,6 +24,7 @@ from transformers import (
 from psychometrics.exceptions import RespondentError
 from psychometrics.paths import data_dir
 from psychometrics.respondents import identify, load_respondent, sources
+from psychometrics.respondents._decoder import last_states
 from psychometrics.respondents._unpadded import unpadded as forward_of
 from psychometrics.respondents.loading import resolve_device, resolve_dtype
 from psychometrics.respondents.nli import (
@@ -209,27 +210,59 @@ def test_token_budget_changes_the_batches_but_not_the_answers(
 
 
 @pytest.mark.parametrize("budget", [1, 100, 100_000])
-def test_a_decoder_reads_what_texts_share_once_and_answers_as_to_each_alone(budget):
+@pytest.mark.parametrize(
+    ("architecture", "dtype", "bias"),
+    [("llama", "float32", False), ("llama", "float32", True), ("llama", "bfloat16", False),
+     ("mistral", "float32", False)],
+)  # fmt: skip
+def test_a_decoder_reads_what_texts_share_once_and_answers_as_to_each_alone(
+    budget, architecture, dtype, bias
+):
     tokenizer = AutoTokenizer.from_pretrained(find("smollm2").folder)
+    more = {"attention_bias": bias, "mlp_bias": bias} if bias else {}
     config = AutoConfig.for_model(
-        "llama", vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2,
+        architecture, vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=3,
         num_attention_heads=4, num_key_value_heads=2, intermediate_size=64, initializer_range=0.5,
+        **more,
     )  # fmt: skip
     torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(config).eval()
+    model = AutoModelForCausalLM.from_config(config).to(getattr(torch, dtype)).eval()
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias") or "norm" in name:  # fresh ones are 0 or 1, and not missed
+            torch.nn.init.normal_(parameter)
     wording = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
-    identity = {"respondent_id": "tiny", "device": "cpu", "dtype": "float32"}
+    identity = {"respondent_id": "tiny", "device": "cpu", "dtype": dtype}
     respondent = _WordsRespondent(
         model, tokenizer, identity, wording, [" yes", " maybe", " no"], budget
     )
+    assert (respondent._last_states is not None) == (architecture == "llama")
     words = [tokenizer(word)["input_ids"][0] for word in (" yes", " maybe", " no")]
-    expected = []
-    for premise, hypothesis in PAIRS:
-        text = tokenizer(wording.format(premise=premise, hypothesis=hypothesis))["input_ids"]
-        with torch.no_grad():
-            expected.append(model(torch.tensor([text])).logits[0, -1, words].softmax(-1).numpy())
-    assert np.ptp(expected, axis=0).max() > 0.05
-    assert np.abs(respondent.answer(PAIRS) - expected).max() < 1e-5
+
+    def expected() -> np.ndarray:
+        rows = []
+        for premise, hypothesis in PAIRS:
+            text = tokenizer(wording.format(premise=premise, hypothesis=hypothesis))["input_ids"]
+            with torch.no_grad():
+                said = model(torch.tensor([text])).logits[0, -1, words].float()
+            rows.append(said.softmax(-1).numpy())
+        return np.array(rows)
+
+    before, bound = expected(), 1e-5 if dtype == "float32" else 0.1
+    assert np.ptp(before, axis=0).max() > 0.2
+    assert np.abs(respondent.answer(PAIRS) - before).max() < bound
+    with torch.no_grad():  # what was laid out of weights that change is not kept
+        model.model.layers[0].mlp.down_proj.weight.mul_(-3)
+    assert np.abs(expected() - before).max() > 0.2
+    assert np.abs(respondent.answer(PAIRS) - expected()).max() < bound
+
+
+def test_a_changed_decoder_keeps_its_own_forward_pass():
+    config = AutoConfig.for_model("llama", vocab_size=40, hidden_size=32, num_hidden_layers=1,
+        num_attention_heads=4, num_key_value_heads=2, intermediate_size=64)  # fmt: skip
+    model = AutoModelForCausalLM.from_config(config).eval()
+    assert last_states(model) is not None
+    model.model.layers[0].mlp.register_forward_hook(lambda *_: None)
+    assert last_states(model) is None
 
 
 @settings(max_examples=15, deadline=None)

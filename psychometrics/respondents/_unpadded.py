@@ -31,6 +31,8 @@ CLASSES = (
 )
 """Classes of transformers whose layers are BERT's and whose head reads the first token."""
 _PACKED = torch.ops.mkldnn  # what torch.compile emits for linear layers on a processor
+_WITHIN = {"GELUActivation": ("gelu", "none"), "SiLUActivation": ("swish", "")}
+"""Activations that it computes within the multiplication; this GELU is the error function's."""
 
 
 class _Layer(NamedTuple):
@@ -95,17 +97,26 @@ def unpadded(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor]
     return logits
 
 
-def _is_plain(model: PreTrainedModel) -> bool:
-    config, kinds = model.config, (nn.Linear, nn.LayerNorm, nn.Embedding)
-    changed = any(
+def is_changed(model: nn.Module) -> bool:
+    """Whether a model has hooks, or weights in layers that are not plain, such as an adapter's."""
+    plain = (nn.Linear, nn.LayerNorm, nn.Embedding)
+    return any(
         module._forward_hooks
         or module._forward_pre_hooks
-        or ("weight" in module._parameters and type(module) not in kinds)
+        or (
+            "weight" in module._parameters
+            and type(module) not in plain
+            and not type(module).__name__.endswith("RMSNorm")
+        )
         for module in model.modules()
     )
+
+
+def _is_plain(model: PreTrainedModel) -> bool:
+    config = model.config
     absolute = getattr(config, "position_embedding_type", "absolute") == "absolute"
     decodes = getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False)
-    return absolute and not (changed or decodes or model.training)
+    return absolute and not (is_changed(model) or decodes or model.training)
 
 
 def _embedded(
@@ -167,31 +178,31 @@ def _layer(layer: nn.Module) -> _Layer:
     activation = layer.intermediate.intermediate_act_fn
     widen = layer.intermediate.dense
     return _Layer(
-        _linear(weight, torch.cat([part.bias for part in parts])),
-        _linear(out.dense.weight, out.dense.bias),
+        linear(weight, torch.cat([part.bias for part in parts])),
+        linear(out.dense.weight, out.dense.bias),
         out.LayerNorm,
-        _linear(widen.weight, widen.bias, activation),
-        _linear(layer.output.dense.weight, layer.output.dense.bias),
+        linear(widen.weight, widen.bias, activation),
+        linear(layer.output.dense.weight, layer.output.dense.bias),
         layer.output.LayerNorm,
     )
 
 
-def _linear(
-    weight: torch.Tensor, bias: torch.Tensor, activation: nn.Module | None = None
+def linear(
+    weight: torch.Tensor, bias: torch.Tensor | None, activation: nn.Module | None = None
 ) -> Callable[[torch.Tensor], torch.Tensor]:
-    """A linear layer, with its activation."""
-    weight, bias = weight.detach(), bias.detach()
-    exact = type(activation).__name__ == "GELUActivation"  # by the error function
+    """A linear layer, with its activation, laid out as the processor multiplies fastest."""
+    weight, bias = weight.detach(), None if bias is None else bias.detach()
+    within = _WITHIN.get(type(activation).__name__)
     packs = weight.device.type == "cpu" and weight.dtype in (torch.bfloat16, torch.float32)
     if packs and torch.backends.mkldnn.is_available() and hasattr(_PACKED, "_linear_pointwise"):
         packed = _PACKED._reorder_linear_weight(weight)
-        within, how = ("gelu", "none") if exact else ("none", "")
+        name, how = within or ("none", "")
 
-        def linear(x: torch.Tensor) -> torch.Tensor:
-            x = _PACKED._linear_pointwise(x, packed, bias, within, [], how)
-            return x if exact or activation is None else activation(x)
+        def fast(x: torch.Tensor) -> torch.Tensor:
+            x = _PACKED._linear_pointwise(x, packed, bias, name, [], how)
+            return x if within or activation is None else activation(x)
 
-        return linear
+        return fast
 
     def plain(x: torch.Tensor) -> torch.Tensor:
         x = F.linear(x, weight, bias)

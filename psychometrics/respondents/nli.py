@@ -22,6 +22,7 @@ from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTok
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..paths import data_dir
+from ._decoder import last_states, shared_beginnings
 from ._prompting import PromptMode, checked, gathered, token_limit
 from ._unpadded import unpadded
 from .embedded import load_embedded
@@ -233,6 +234,7 @@ class _WordsRespondent(NLIRespondent):
             tokenizer.pad_token = tokenizer.eos_token
         tokenizer.padding_side = "left"  # all texts end where the answer begins
         super().__init__(model, tokenizer, identity, token_budget)
+        self._last_states = last_states(self.model)
 
     def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
         fill = self.wording.format
@@ -253,7 +255,10 @@ class _WordsRespondent(NLIRespondent):
     def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
         """Logits of the three words after each text, (n, 3), float32."""
         texts = [one["input_ids"] for one in features]
-        shared, group = _shared_beginnings(texts)
+        words = self.model.get_output_embeddings().weight[self.words].float()
+        if self._last_states is not None:
+            return self._last_states(texts).float() @ words.T
+        shared, group = shared_beginnings(texts)
         begun = self._padded(shared)
         read = self._read(begun["input_ids"], begun["attention_mask"], use_cache=True)
         rest = self._padded([text[len(shared[g]) :] for text, g in zip(texts, group, strict=True)])
@@ -261,8 +266,7 @@ class _WordsRespondent(NLIRespondent):
         mask = torch.cat([begun["attention_mask"][group], rest["attention_mask"]], dim=1)
         cache = {"past_key_values": read.past_key_values, "use_cache": True}
         hidden = self._read(rest["input_ids"], mask, **cache).last_hidden_state[:, -1]
-        words = self.model.get_output_embeddings().weight[self.words]
-        return hidden.float() @ words.float().T
+        return hidden.float() @ words.T
 
     def _padded(self, texts: list[list[int]]) -> dict[str, torch.Tensor]:
         padded = self.tokenizer.pad([{"input_ids": text} for text in texts], return_tensors="pt")
@@ -298,30 +302,6 @@ def _joined(
     columns = {name: got for name, got in columns.items() if name in own}
     joined = [{name: getattr(one, got) for name, got in columns.items()} for one in both]
     return joined if all(own[name] == row for name, row in joined[0].items()) else None
-
-
-def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], list[int]]:
-    """What neighbouring texts begin with, and which beginning each text has.
-
-    Texts share one as long as it is at least half of each; no beginning is a whole text.
-
-    Examples
-    --------
-    >>> _shared_beginnings([[1, 2, 3, 4], [1, 2, 3, 5, 6], [7, 8]])
-    ([[1, 2, 3], [7]], [0, 0, 1])
-    """
-    shared, group = [], []
-    for text in texts:
-        if shared:
-            both = zip(shared[-1], text[:-1], strict=False)
-            common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], both))
-            if 2 * common >= max(len(text), len(shared[-1])):
-                shared[-1] = shared[-1][:common]
-                group.append(len(shared) - 1)
-                continue
-        shared.append(text[:-1])
-        group.append(len(shared) - 1)
-    return shared, group
 
 
 def labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
