@@ -144,6 +144,23 @@ def test_peers_give_what_we_give_on_small_tables():
     assert by["Cronbach's alpha with its interval, 300 × 20", "scipy"] < 1e-9
 
 
+def test_other_ways_to_compute_answer_alike_and_eight_bits_less_so(monkeypatch):
+    from psychometrics.make.benchmarks import _tried
+
+    ways = {way: make for way, make in _tried._WAYS.items() if "compile" not in way[0]}  # slow
+    monkeypatch.setattr(_tried, "_WAYS", ways | {("absent", ""): gone})
+    rows = pd.DataFrame(_tried.tried(1, 1)).set_index("tool")
+    away = rows["agreement"].astype(float)
+    assert (away.drop(["int8 weights", "absent"]).dropna() < 0.05).all()
+    assert away["int8 weights"] > away["psychometrics"]
+    assert rows.loc["absent", "note"] == "no nothing"
+    assert rows["seconds"].drop("absent").dropna().gt(0).all()
+
+
+def gone():
+    raise ModuleNotFoundError(name="nothing")
+
+
 def test_growth_is_measured_in_processes_that_tell_time_memory_and_store(monkeypatch):
     from psychometrics.make.benchmarks import _growth
 

@@ -1,8 +1,9 @@
 """Benchmarks of this package beside others: ``make bench``, or the notebook ``benchmarks``.
 
-A part is measured by one function of a file of its own: ``asking`` (prompts to probabilities),
-``start`` (a cold process), ``gpu``, ``statistics``, ``growth``; what many models cost is computed
-of these on paper. What was measured is kept in ``data/benchmarks.csv``, one row for a repetition.
+A part is measured by one function: ``asking`` (prompts to probabilities), ``tried`` (the same
+computed otherwise), ``start`` (a cold process), ``gpu``, ``statistics``, ``growth``; what many
+models cost is computed of these on paper. What was measured is kept in ``data/benchmarks.csv``,
+one row for a repetition.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from ._capacity import capacity
 from ._growth import growth, slopes
 from ._rows import COLUMNS, OURS
 from ._statistics import statistics
+from ._tried import tried
 
-PARTS = ("asking", "start", "gpu", "statistics", "growth")
+PARTS = ("asking", "tried", "start", "gpu", "statistics", "growth")
 RECORDED = data_dir() / "benchmarks.csv"
 __all__ = [
     "MODELS", "OURS", "PARTS", "RECORDED", "capacity", "measure", "recorded", "slopes", "summary",
@@ -92,6 +94,7 @@ def measure(
         ) from None
     how = {
         "asking": lambda: asking(models, repetitions, qlatent),
+        "tried": lambda: tried(repetitions),
         "start": lambda: start(models[0], repetitions, qlatent),
         "gpu": lambda: gpu(models, repetitions),
         "statistics": lambda: statistics(repetitions),
