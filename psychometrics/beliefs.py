@@ -11,8 +11,8 @@ import functools
 import re
 import string
 import unicodedata
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, compress
 
 import numpy as np
 import pandas as pd
@@ -1001,12 +1001,12 @@ def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
     """Completions, each once, and where each of the T by K is among them."""
     if not len(rows) or not len(rows[0]) or any(len(row) != len(rows[0]) for row in rows):
         raise ParameterError("Every template must have the same number of completions, at least 1.")
-    texts = list(dict.fromkeys(chain.from_iterable(rows)))
+    place: dict[str, int] = {}
+    each = [place.setdefault(text, len(place)) for text in chain.from_iterable(rows)]
+    texts = list(place)
     if odd := [text for text in texts if not isinstance(text, str)]:
         raise ParameterError(f"Completions must be text, got {odd[0]!r}.")
-    place = dict(zip(texts, range(len(texts)), strict=True))
-    each = map(place.__getitem__, chain.from_iterable(rows))
-    return texts, np.fromiter(each, dtype=np.int64).reshape(len(rows), len(rows[0]))
+    return texts, np.array(each).reshape(len(rows), len(rows[0]))
 
 
 def _check_lemmas(words: Iterable[str]) -> list[str]:
@@ -1024,19 +1024,24 @@ def _word_hits(
     texts: Sequence[str], lemmas: frozenset[str], ascii_lemmas: frozenset[str] = frozenset()
 ) -> tuple[np.ndarray, np.ndarray]:
     """Texts with a word in the lexicon; texts with one only once all is ASCII."""
-    none_of_either = (lemmas | ascii_lemmas).isdisjoint
-    written = _in_ascii if ascii_lemmas else _folded
-    either = np.array(
-        [
-            not none_of_either(text.split() if text.isascii() else map(written, text.split()))
-            for text in _blanked(texts)
-        ]
-    )
+    blanked = _blanked(texts)
+    either = _holding(blanked, lemmas | ascii_lemmas, _in_ascii if ascii_lemmas else _folded)
     found = either.copy()
     if ascii_lemmas:
-        for i in np.flatnonzero(either):
-            found[i] = not lemmas.isdisjoint(_words(texts[i]))
+        found[either] = _holding(list(compress(blanked, either)), lemmas, _folded)
     return found, either & ~found
+
+
+def _holding(
+    blanked: Sequence[str], lemmas: frozenset[str], written: Callable[[str], str]
+) -> np.ndarray:
+    """Which texts hold a lemma; words in ASCII are written as they are."""
+    none_of_these = lemmas.isdisjoint
+    hits = (
+        not none_of_these(text.split() if text.isascii() else map(written, text.split()))
+        for text in blanked
+    )
+    return np.fromiter(hits, dtype=bool, count=len(blanked))
 
 
 def _is_lemma(text: str, ascii_lemmas: frozenset[str]) -> bool:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from .answers import check_numbers
 from .exceptions import ParameterError
@@ -30,6 +31,8 @@ SLOPE_LIMIT = 8.0
 GUESSING_LIMITS = (0.001, 0.6)
 
 
+# Threads of many small products wait for each other longer than they take.
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
     r"""Item parameters by marginal maximum likelihood.
 
@@ -745,24 +748,30 @@ def _unpack(vector: np.ndarray, n: int, model: str) -> tuple[np.ndarray, np.ndar
 
 def _loss(intercept, slope, guess, x, observed, counts, theta, weights, model):
     """Minus the marginal log likelihood and its gradient, exact by Fisher's identity."""
-    from scipy.special import expit
+    from scipy.special import expit, log_expit
 
-    solved = expit(theta[:, None] * slope + intercept)
-    p = np.clip(guess + (1 - guess) * solved, 1e-12, 1 - 1e-12)
-    joint = x @ np.log(p).T + (observed - x) @ np.log1p(-p).T + np.log(weights)
+    steps = theta[:, None] * slope + intercept
+    solved = expit(steps)
+    wrong = log_expit(-steps) + np.log1p(-guess)
+    whole = bool(observed.all())  # then the wrong answers' sum is the same for all respondents
+    joint = np.log(weights) + (wrong.sum(axis=1) if whole else observed @ wrong.T)
+    if model == "3pl":
+        p = guess + (1 - guess) * solved
+        joint = joint + x @ (np.log(p) - wrong).T
+    else:  # the log odds are a line in ability, so that two sums stand for a respondent's answers
+        joint = joint + np.outer(x @ slope, theta) + (x @ intercept)[:, None]
     posterior, total = _normalised(joint)
     posterior *= counts[:, None]
     # Expected numbers of answers, and of right ones, at every node.
-    residual = (posterior.T @ x - (posterior.T @ observed) * p) / (p * (1 - p))
-    through = residual * (1 - guess) * solved * (1 - solved)
-    gradient = [through.sum(axis=0)]
-    by_slope = (through * theta[:, None]).sum(axis=0)
-    if model == "1pl":
-        gradient.append([by_slope.sum()])
-    elif model in ("2pl", "3pl"):
-        gradient.append(by_slope)
+    given = posterior.sum(axis=0)[:, None] if whole else posterior.T @ observed
     if model == "3pl":
-        gradient.append((residual * (1 - solved)).sum(axis=0) * guess * (1 - guess))
+        residual = posterior.T @ x - given * p
+        through = residual * solved / p
+        gradient = [through.sum(axis=0), theta @ through, (residual / p).sum(axis=0) * guess]
+    else:
+        expected = given * solved
+        gradient = [counts @ x - expected.sum(axis=0), (posterior @ theta) @ x - theta @ expected]
+        gradient[1:] = {"rasch": [], "1pl": [[gradient[1].sum()]]}.get(model, gradient[1:])
     return -(counts @ total), -np.concatenate(gradient)
 
 

@@ -10,10 +10,12 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from .answers import check_columns
 from .exceptions import ParameterError
@@ -348,9 +350,10 @@ def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: in
     numbers = range(seed, seed + min(draws * n, len(bases) * len(depths)))
     stands = {(bases[k % len(bases)], depths[k % len(depths)]) for k in numbers}
     vectors = _of_bases(parts, stands) if null == "random-heads" else {}
+    shipped = _shipped(null, pairs) if bases == ["embedded"] and layers is None else None
+    asked = pd.concat([table] * n, ignore_index=True)  # as pm.ask, one respondent after another
     for draw in range(draws):
         numbers = range(seed + draw * n, seed + (draw + 1) * n)
-        shipped = _shipped(null, pairs) if bases == ["embedded"] and layers is None else None
         if null == "shuffled-labels":
             names, answers = _some(null, shipped, n, draw, seed)
         elif null == "random-bases" and shipped is not None and numbers[-1] < len(shipped):
@@ -361,8 +364,8 @@ def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: in
                 f"{null}{f'-{Path(on).name}' * (on != 'embedded')}-{f'l{x}-' * (x is not None)}s{k}"
                 for on, x, k in made
             ]
-            answers = np.stack([_answers(null, pairs, *one, vectors) for one in made])
-        frame = pd.concat([table] * n, ignore_index=True)  # as pm.ask, one respondent after another
+            answers = _all_answers(null, pairs, made, vectors)
+        frame = asked.copy(deep=False)
         frame.insert(0, "respondent_id", np.repeat(names, len(table)))
         frame.insert(1, "mode", "nli")
         frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
@@ -383,6 +386,18 @@ def _some(null: str, shipped: np.ndarray | None, n: int, draw: int, seed: int):
         order = np.random.default_rng([seed, draw]).permutation(order)
     chosen = np.sort(order[:n])
     return [f"{null}-s{number}" for number in chosen], shipped[chosen]
+
+
+def _all_answers(null: str, pairs: tuple, made: list[tuple], vectors: dict) -> np.ndarray:
+    """Answers of null respondents, each of its own random numbers, shape (respondents, prompts, 3).
+
+    Heads are made side by side, each by one thread: numpy draws and multiplies without holding the
+    others up. The threads of one product would wait for each other for longer than it takes.
+    """
+    if null != "random-heads":  # random bases load a model each, and noise takes no time
+        return np.stack([_answers(null, pairs, *one, vectors) for one in made])
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
+        return np.stack(list(pool.map(lambda one: _answers(null, pairs, *one, vectors), made)))
 
 
 def _answers(

@@ -497,7 +497,9 @@ def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
     if isinstance(items, pd.DataFrame) and items.columns.has_duplicates:
         twice = items.columns[items.columns.duplicated()][0]
         raise ParameterError(f"The item '{twice}' is there twice; keep one.")
-    check_columns(items, (), items.columns if isinstance(items, pd.DataFrame) else ())
+    plain = isinstance(items, pd.DataFrame) and all(t in ("float64", "int64") for t in items.dtypes)
+    if not plain or np.isinf(items.to_numpy()).any():  # a look at each column takes longer
+        check_columns(items, (), items.columns if isinstance(items, pd.DataFrame) else ())
     respondents, number = items.shape
     if respondents < 3 or number < least_items:
         raise ParameterError(
@@ -505,10 +507,7 @@ def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
             f"got {respondents} and {number}."
         )
     table = items.astype("float64")
-    values = table.to_numpy()
-    if np.isinf(values).any():
-        raise ParameterError("An item score is infinite; correct it.")
-    return table[~np.isnan(values).any(axis=1)]
+    return table[table.notna().to_numpy().all(axis=1)]
 
 
 def _jackknife(value: float, without: Sequence[float]) -> tuple[float, float]:

@@ -247,10 +247,12 @@ def item_scores(
     if terms not in TERMS:
         raise ParameterError(f"terms must be one of {', '.join(TERMS)}, got '{terms}'.")
     shares = pss(answers, score, temperature)
-    if terms == "source":
-        shares = shares[shares["polarity"] == 1]
-    weighted = shares.assign(score=shares["pss"] * shares["weight"] * shares["polarity"])
     keys = ["respondent_id", "questionnaire", "item_id"]
+    weighted = shares[[*keys, "template"]].assign(
+        score=shares["pss"] * shares["weight"] * shares["polarity"]
+    )
+    if terms == "source":
+        weighted = weighted[shares["polarity"] == 1]
     # Each template has |S|·|L| rows, so the mean over them is the formula's sum and denominator.
     per_template = weighted.groupby([*keys, "template"], sort=False)["score"].mean()
     return per_template.groupby(level=keys, sort=False).mean().reset_index()

@@ -209,15 +209,14 @@ def correlations(
     rows = []
     for first, second in pairs:
         x, y = _complete(scores[first], scores[second])
-        rank = _bootstrap_correlation(
-            stats.rankdata(x), stats.rankdata(y), n_resamples, seed, again=stats.rankdata
-        )
+        ranks = [stats.rankdata(v) for v in (x, y)]
+        rank = _bootstrap_correlation(*ranks, n_resamples, seed, ranked=True)
         normal = [_normal_scores(v) for v in (x, y)]
         pearson = _bootstrap_correlation(*normal, n_resamples, seed)
         row = {"first": first, "second": second, "n": len(x)}
         row |= dict(zip(("spearman", "spearman_low", "spearman_high"), rank, strict=True))
         row |= dict(zip(("pearson", "pearson_low", "pearson_high"), pearson, strict=True))
-        row["p"] = _permutation_p(stats.rankdata(x), stats.rankdata(y), n_resamples, seed)
+        row["p"] = _permutation_p(*ranks, n_resamples, seed)
         if reliabilities is not None:
             product = max(reliabilities[first], 0) * max(reliabilities[second], 0)
             row["corrected"] = pearson[0] / np.sqrt(product) if product else np.nan
@@ -482,9 +481,8 @@ def multitrait_multimethod(
             if kind == "reliability":
                 cell = known.get(one, (np.nan,) * 3)
             else:
-                cell = _bootstrap_correlation(
-                    *map(stats.rankdata, pair), n_resamples, seed, again=stats.rankdata
-                )
+                ranks = map(stats.rankdata, pair)
+                cell = _bootstrap_correlation(*ranks, n_resamples, seed, ranked=True)
             rows.append((*one, *two, kind, *cell, len(pair[0])))
     columns = ["method_1", "trait_1", "method_2", "trait_2", "kind", "r", "low", "high", "n"]
     return pd.DataFrame(rows, columns=columns)
@@ -1372,26 +1370,34 @@ def _correlation(x: np.ndarray, y: np.ndarray) -> float:
     return float(_row_correlations(np.asarray(x)[None], np.asarray(y)[None])[0])
 
 
-def _bootstrap_correlation(x, y, n_resamples: int, seed: int, again=None) -> tuple:
-    """Correlation and its percentile interval; samples are transformed anew where asked.
+def _bootstrap_correlation(x, y, n_resamples: int, seed: int, ranked: bool = False) -> tuple:
+    """Correlation and its percentile interval; samples are ranked anew where asked.
 
     :func:`scipy.stats.bootstrap` draws other samples from the same seed.
     """
     if len(x) < _LEAST or np.isnan(value := _correlation(x, y)):
         return (np.nan,) * 3
     draws = np.random.default_rng(seed).integers(0, len(x), size=(n_resamples, len(x)))
-    xs, ys = x[draws], y[draws]
-    if again is not None:
-        xs, ys = again(xs, axis=-1), again(ys, axis=-1)
+    xs, ys = (_ranks_of(v, draws) if ranked else v[draws] for v in (x, y))
     return value, *_percentiles(_row_correlations(xs, ys))
+
+
+def _ranks_of(values: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """Ranks within each sample of the values drawn: counting is four times as fast as sorting."""
+    known, places = np.unique(values, return_inverse=True)
+    places, own = places[draws], len(known) * np.arange(len(draws))[:, None]
+    counts = np.bincount((places + own).ravel(), minlength=len(draws) * len(known))
+    counts = counts.reshape(len(draws), -1)
+    return np.take_along_axis(counts.cumsum(axis=1) - (counts - 1) / 2, places, axis=1)
 
 
 def _permutation_p(x, y, n_resamples: int, seed: int) -> float:
     """Two-sided p by chance pairings; scipy's permutation test draws others from the same seed."""
     if len(x) < _LEAST or np.isnan(observed := abs(_correlation(x, y))):
         return np.nan
+    x, y = x - x.mean(), y - y.mean()  # which no pairing changes, nor how much they vary
     shuffled = np.random.default_rng(seed).permuted(np.tile(y, (n_resamples, 1)), axis=1)
-    drawn = np.abs(_row_correlations(np.tile(x, (n_resamples, 1)), shuffled))
+    drawn = np.abs(np.einsum("ij,j", shuffled, x)) / np.sqrt((x**2).sum() * (y**2).sum())
     return float((1 + (drawn >= observed - 1e-12).sum()) / (n_resamples + 1))
 
 

@@ -50,6 +50,33 @@ def test_two_symmetric_items_have_the_difficulty_that_integration_gives():
     assert found["hard"] == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.parametrize("gaps", [0, 0.2])
+@pytest.mark.parametrize("model", irt.MODELS)
+def test_the_likelihood_is_that_of_the_written_sum_and_its_gradient_is_its_slope(model, gaps):
+    rng = np.random.default_rng(5)
+    x = drawn(truth(4), 30).astype(float).mask(rng.random((30, 4)) < gaps)
+    filled, observed = irt._filled(x)
+    theta, weights = irt._grid(4)
+    sizes = {"rasch": 4, "1pl": 5, "2pl": 8, "3pl": 12}
+    vector = rng.normal(0.5, 0.7, sizes[model])
+
+    def found(at):
+        *parts, counts = *irt._unpack(at, 4, model), np.ones(30)
+        return irt._loss(*parts, filled, observed, counts, theta, weights, model)
+
+    def written(at):
+        intercept, slope, guess = irt._unpack(at, 4, model)
+        p = guess + (1 - guess) / (1 + np.exp(-(theta[:, None] * slope + intercept)))
+        each = np.where(x.to_numpy()[:, None] == 1, p, 1 - p)
+        each = np.where(x.isna().to_numpy()[:, None], 1.0, each)
+        return -np.log(each.prod(axis=2) @ weights).sum()
+
+    assert found(vector)[0] == pytest.approx(written(vector), rel=1e-12)
+    moves = 1e-5 * np.eye(len(vector))
+    slopes = [(written(vector + move) - written(vector - move)) / 2e-5 for move in moves]
+    assert found(vector)[1] == pytest.approx(slopes, abs=1e-6)
+
+
 def test_items_without_variance_are_at_infinity_and_change_nothing_else():
     x = drawn(truth(5), 200)
     plain, more = irt.fit(x), irt.fit(x.assign(all=1, none=0))

@@ -101,6 +101,30 @@ def test_draws_of_a_null_have_no_respondent_in_common_and_layers_take_turns():
     ]
 
 
+def test_heads_made_side_by_side_are_those_made_one_after_another():
+    found = null_answers("challenges", respondents=9, layers=[2, None], seed=4)
+    for number, (_, answers) in enumerate(found.groupby("respondent_id", sort=False), start=4):
+        layers = [2, None][number % 2]
+        alone = null_answers("challenges", layers=layers, respondents=1, seed=number)
+        np.testing.assert_array_equal(answers[PROBABILITIES], alone[PROBABILITIES])
+
+
+def test_a_statistic_that_changes_its_answers_changes_no_other_draw():
+    def spoiling(answers):
+        answers["term"] = answers["premise"] = "spoilt"
+        answers.loc[:, "weight"] = 0.0
+        return 0.0
+
+    def terms(answers):
+        return float(answers["term"].nunique() + answers["weight"].abs().sum())
+
+    plain = null_distribution(terms, "challenges", "noise", 2, draws=3)
+    mixed = null_distribution(
+        lambda answers: terms(answers) + spoiling(answers), "challenges", "noise", 2, draws=3
+    )
+    assert mixed["statistic"].tolist() == plain["statistic"].tolist()
+
+
 def test_a_statistic_that_gives_several_numbers_has_a_column_for_each():
     drawn = null_distribution(
         lambda answers: answers[PROBABILITIES].mean(), "challenges", "noise", 2, draws=3

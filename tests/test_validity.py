@@ -570,3 +570,17 @@ def test_a_statistic_of_scores_is_of_complete_pairs_or_missing(values, people):
     known = partial[["partial", "low", "high", "p"]].notna()
     assert known.all() or not known.any()
     assert len(table.dropna()) >= 5 or not known.any()
+
+
+@pytest.mark.parametrize("decimals", [0, 3], ids=["with ties", "without"])
+def test_ranks_of_bootstrap_samples_and_the_permutations_p_are_those_that_scipy_gives(decimals):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=30).round(decimals)
+    y = (x + rng.normal(size=30)).round(decimals)
+    draws = rng.integers(0, 30, (40, 30))
+    ranks = stats.rankdata(x), stats.rankdata(y)
+    assert (validity._ranks_of(ranks[0], draws) == stats.rankdata(x[draws], axis=1)).all()
+    pairings = np.random.default_rng(7).permuted(np.tile(ranks[1], (99, 1)), axis=1)
+    far = [abs(stats.spearmanr(x, pairing).statistic) for pairing in pairings]
+    expected = 1 + (np.array(far) >= abs(stats.spearmanr(x, y).statistic) - 1e-12).sum()
+    assert validity._permutation_p(*ranks, 99, 7) == pytest.approx(expected / 100)

@@ -16,8 +16,8 @@ from ... import beliefs, irt, items, nulls, reliability, scoring, validity
 from ._rows import OURS, Worker, alternated, row
 
 RESPONDENTS, ITEMS, DRAWS, NULLS = 1000, 100, 10_000, 50
-_ONCE = ("girth 2pl", "R:eRm", "R:psych")
-"""Peers that take tens of seconds."""
+_ONCE = ("girth 2pl", "mirt 121 nodes", "R:eRm", "R:psych")
+"""Peers that take seconds or tens of them."""
 _R = Path(__file__).with_name("peers.R")
 
 
@@ -30,7 +30,7 @@ def statistics(
     Parameters
     ----------
     repetitions : int
-        Of those that take tens of seconds (`_ONCE`) there is one.
+        Of those that take long (`_ONCE`) there is one.
     respondents, number : int
         Rows and columns of the simulated 0/1 answers.
     draws : int
@@ -124,7 +124,11 @@ def _conditional(answers: pd.DataFrame, ask_r: Callable | None) -> dict[str, Cal
 
 
 def _two_parameters(answers: pd.DataFrame, ask_r: Callable | None) -> dict[str, Callable]:
-    """Agreement is of difficulties; the note has the log likelihood, which is to be greatest."""
+    """Agreement is of difficulties; the note has the log likelihood, which is to be greatest.
+
+    Nobody computes standard errors. What mirt takes for the likelihood is a sum over 21 nodes,
+    which lie further apart than the abilities of respondents to 100 items are spread.
+    """
 
     def told(slope: np.ndarray, difficulty: np.ndarray) -> dict:
         frame = pd.DataFrame({"discrimination": slope, "difficulty": difficulty, "guessing": 0.0})
@@ -135,13 +139,16 @@ def _two_parameters(answers: pd.DataFrame, ask_r: Callable | None) -> dict[str, 
         found = irt.fit(answers, "2pl", errors=False)
         return told(found["discrimination"].to_numpy(), found["difficulty"].to_numpy())
 
-    def by_mirt() -> dict:
+    def by_mirt(nodes: int = 21) -> dict:
         import mirt
 
-        found = mirt.fit_mirt(answers.to_numpy(), model="2PL").model.parameters
+        found = mirt.fit_mirt(
+            answers.to_numpy(), model="2PL", n_quadpts=nodes, compute_standard_errors=False
+        ).model.parameters
         return told(np.ravel(found["discrimination"]), np.ravel(found["difficulty"]))
 
-    tools = {OURS: ours, "mirt": by_mirt, "R:mirt": _from_r(ask_r, "mirt")}
+    tools = {OURS: ours, "mirt": by_mirt, "mirt 121 nodes": lambda: by_mirt(121)}
+    tools["R:mirt"] = _from_r(ask_r, "mirt")
     if _there("girth 2pl", tools):
         from girth import twopl_mml
 
