@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import psychometrics as pm
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
-from psychometrics.make.faults import ON_RAY, SMALL, two_machines, workers
+from psychometrics.make.faults import ON_RAY, SMALL, _two_machines, _workers
 from psychometrics.population import population
 from psychometrics.respondents import cluster
 from psychometrics.respondents.sources import find
@@ -42,7 +42,7 @@ def machines():
         patch.setenv("AWS_ACCESS_KEY_ID", "key")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        machines = two_machines()
+        machines = _two_machines()
         ray.init(machines.address, log_to_driver=False, logging_level="ERROR")
         yield machines
         ray.shutdown()
@@ -169,7 +169,7 @@ def test_a_killed_worker_and_a_lost_machine_cost_no_answer_and_none_is_there_twi
     killed = []
 
     def kill() -> None:
-        for process in workers()[:1]:
+        for process in _workers()[:1]:
             killed.append(process.pid)
             process.kill()
 
@@ -184,7 +184,7 @@ def test_a_killed_worker_and_a_lost_machine_cost_no_answer_and_none_is_there_twi
     store, lost = tmp_path / "lost", []
 
     def leave() -> None:
-        lost.append(len(workers()))
+        lost.append(len(_workers()))
         machines.remove_node(third, allow_graceful=False)
 
     thread = in_the_middle(store, 2, leave)
@@ -202,7 +202,7 @@ def test_a_process_that_is_lost_each_time_is_given_up_with_a_sentence(machines, 
 
     def kill_all() -> None:
         while not ended.wait(0.05):
-            for process in workers():
+            for process in _workers():
                 process.kill()
 
     thread = threading.Thread(target=kill_all, daemon=True)

@@ -310,7 +310,7 @@ def _serve(place: Path) -> None:
     server.serve_forever(0.05)
 
 
-def two_machines() -> Cluster:
+def _two_machines() -> Cluster:
     """A Ray cluster of two machines of one processor each, which are processes of this one."""
     from ray.cluster_utils import Cluster
 
@@ -320,7 +320,7 @@ def two_machines() -> Cluster:
     return machines
 
 
-def workers(of: int | None = None) -> list[psutil.Process]:
+def _workers(of: int | None = None) -> list[psutil.Process]:
     """Processes that do a task of Ray now, on machines that a process (this one) has started."""
     import psutil
 
@@ -333,7 +333,7 @@ def workers(of: int | None = None) -> list[psutil.Process]:
 
 def _machines(place: Path) -> None:
     """Have two machines until a file says that it is enough."""
-    machines = two_machines()
+    machines = _two_machines()
     (place / "ray.new").write_text(machines.address)
     (place / "ray.new").rename(place / "ray")
     while not (place / "enough").exists():
@@ -480,14 +480,14 @@ def _killed_on_ray(place: Path, times: int, chance: random.Random) -> list[Row]:
 
     def hit(run: tuple[int, int]) -> bool:
         if hits["workers"] < hits["drivers"]:
-            for process in workers(machines[0])[:1]:
+            for process in _workers(machines[0])[:1]:
                 process.kill()
                 hits["workers"] += 1
                 return True
             return False
         hits["drivers"] += _runs(run)
         _kill_driver(run)
-        while workers(machines[0]):  # they end with their driver
+        while _workers(machines[0]):  # they end with their driver
             _wait(0.01)
         return False
 
