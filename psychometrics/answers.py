@@ -124,7 +124,7 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
         frame["value"] = frame["value"].astype(float)
     except (TypeError, ValueError):
         raise ParameterError("value must hold numbers; correct the answers.") from None
-    if stray := set(frame["status"]) - set(STATUSES):
+    if stray := set(frame["status"].unique()) - set(STATUSES):
         raise ParameterError(
             f"status must be one of {', '.join(STATUSES)}, got '{min(map(str, stray))}'."
         )
@@ -135,12 +135,14 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
         if not values:
             raise ParameterError(f"{questionnaire.id} has no options, so no answer fits its items.")
         spans[item.id] = (min(values), max(values))
-    if stray := set(frame["item_id"]) - set(spans):
+    which, names = pd.factorize(frame["item_id"], use_na_sentinel=False)
+    if stray := set(names) - set(spans):
         raise ParameterError(
             f"{questionnaire.id} has no item '{min(map(str, stray))}': correct it."
         )
-    low = frame["item_id"].map(lambda i: spans[i][0]).astype(float)
-    high = frame["item_id"].map(lambda i: spans[i][1]).astype(float)
+    # By the few items and not by the many answers.
+    ends = np.array([spans[name] for name in names], dtype=float).reshape(-1, 2)[which]
+    low, high = (pd.Series(end, index=frame.index) for end in ends.T)
     answered = frame["status"] == "ok"
     wrong = answered & ~frame["value"].between(low, high)
     if wrong.any():

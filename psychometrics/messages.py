@@ -9,6 +9,7 @@ is recorded, never guessed.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import re
 import string
@@ -707,6 +708,7 @@ def _bare(text: str) -> str:
     return re.sub(r"^(?:[•>\s]|-(?!\d))+(?=[^\d\s]|\d+\s*[:=.)])", "", plain).strip()
 
 
+@functools.lru_cache(maxsize=4096)  # the same statements and options stand in every reply
 def _plain(text: str) -> str:
     """Lower case, words and signs alone, for comparison."""
     text = re.sub(r"[()\[\]:;,.!?=–—]|\s-\s", " ", _bare(text).lower())

@@ -580,7 +580,7 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
                 f"{questionnaire.id}: the answers lack item {missing[0]}; ask all of its items."
             )
         return table.loc[items["respondent_id"].unique(), ids]
-    if unknown := set(items["item_id"]) - set(ids):
+    if unknown := set(items["item_id"].unique()) - set(ids):
         raise ParameterError(
             f"{questionnaire.id} has no item '{min(map(str, unknown))}'; correct the answers."
         )

@@ -38,6 +38,7 @@ import uuid
 import warnings
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from json.encoder import encode_basestring
 from pathlib import Path
 
 import numpy as np
@@ -70,9 +71,10 @@ def key_of(*parts: str) -> str:
     >>> key_of("ab", "c") == key_of("a", "bc")
     False
     """
+    # As json.dumps writes a list of texts, in a third of its time.
+    text = f"[{', '.join(map(encode_basestring, parts))}]"
     # What is no valid text (a lone surrogate) still has a key.
-    text = json.dumps(parts, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(text).hexdigest()[:32]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 class Kept:

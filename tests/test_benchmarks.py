@@ -15,6 +15,7 @@ from psychometrics.book import glued, run_notebook
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.make import benchmarks
 from psychometrics.make.benchmarks._asking import _questions, _table, asking, population_rows
+from psychometrics.make.benchmarks._chat import chat
 from psychometrics.make.benchmarks._flops import forward_flop, matmul_rate
 from psychometrics.make.benchmarks._growth import growth
 from psychometrics.make.benchmarks._rows import COLUMNS, Worker, alternated
@@ -220,3 +221,12 @@ def test_the_page_shows_what_was_recorded_in_seconds_and_warns_of_nothing(tmp_pa
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     assert not [output for output in outputs if output.get("name") == "stderr"]
     assert sum("text/html" in output.get("data", {}) for output in outputs) >= 6
+
+
+def test_requests_in_flight_are_counted_beside_what_the_delay_allows():
+    found = pd.DataFrame(chat(repetitions=1, in_flight=(1, 4), delay=0.05))
+    found = found.set_index(["size", "tool"])["seconds"]
+    for many in (1, 4):
+        assert found[many, "the delay alone"] == 0.05 / many
+        assert found[many, "psychometrics"] >= 0.05 / many
+    assert found[4, "psychometrics"] < found[1, "psychometrics"]

@@ -47,7 +47,9 @@ def happened(tmp_path_factory, request):
         while not any(line.startswith(f"{fault}: ") for line in told):
             told.append(line := process.stdout.readline())
             assert line, "".join(told)
-        rows = pd.read_csv(output, keep_default_na=False).set_index(["fault", "mode"])
+        rows = pd.read_csv(output, keep_default_na=False)
+        rows = rows[(rows["engine"] == "ray") == (fault == "killed_on_ray")]
+        rows = rows.set_index(["fault", "mode"]).sort_index()
         assert (rows[["lost", "doubled", "different"]] == 0).all(axis=None), rows.to_string()
         return rows
 
@@ -73,6 +75,14 @@ def test_killed_at_random_moments_each_mode_ends_with_what_an_undisturbed_run_ke
     # At most what was in the air: four requests at once, and one call.
     assert again(rows.loc["chat", "note"]) <= 4 * rows.loc["chat", "interrupted"]
     assert again(rows.loc["custom", "note"]) <= rows.loc["custom", "interrupted"]
+
+
+@pytest.mark.parametrize("fault", ["killed_on_ray"])
+def test_drivers_and_workers_of_a_cluster_that_are_killed_lose_nothing(happened, fault):
+    pytest.importorskip("ray", reason="the engine for clusters is an extra")
+    row = happened(fault).loc[("kill -9", "nli")]
+    assert (row["engine"], row["interrupted"]) == ("ray", TIMES)
+    assert re.search(rf"killed: {(TIMES + 1) // 2} drivers, {TIMES // 2} workers", row["note"])
 
 
 @pytest.mark.parametrize("fault", ["damaged"])
@@ -154,3 +164,7 @@ def test_the_shipped_table_has_twenty_hits_of_each_kill_and_nothing_lost():
     local = table[(table["fault"] == "kill -9") & (table["engine"] == "local")]
     assert set(local["mode"]) == set(faults.WAYS)
     assert (local["interrupted"] >= 20).all()
+    on_ray = table[(table["fault"] == "kill -9") & (table["engine"] == "ray")]
+    assert (on_ray["interrupted"] >= 20).tolist() == [True]
+    for what in ("clock", "drivers at once"):
+        assert (table.loc[table["fault"].str.contains(what), "runs"] >= 20).all()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import multiprocessing
 import os
-import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -18,7 +14,6 @@ from pathlib import Path
 
 import httpx2
 import pandas as pd
-import psutil
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -26,37 +21,28 @@ from typer.testing import CliRunner
 import psychometrics as pm
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
+from psychometrics.make.faults import ON_RAY, SMALL, _two_machines, _workers
 from psychometrics.population import population
 from psychometrics.respondents import cluster
 from psychometrics.respondents.sources import find
 from psychometrics.studies.asking import null_model
 
-os.environ.setdefault("RAY_raylet_start_wait_time_s", "200")  # read when Ray is imported
+_WAIT = "RAY_raylet_start_wait_time_s"
+os.environ[_WAIT] = ON_RAY[_WAIT]  # read when Ray is imported
 ray = pytest.importorskip("ray", reason="the engine for clusters is an extra")
-ELSEWHERE = multiprocessing.get_context("forkserver")  # imports once, and forks for each kill
-ELSEWHERE.set_forkserver_preload(["psychometrics.respondents.nli", "ray"])
-KILLS = int(os.environ.get("PSYCHOMETRICS_KILLS", "1"))
 ASKED = ["challenges", "gad7"]
-SMALL = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
 
 
 @pytest.fixture(scope="module")
 def machines():
     """Two machines of a cluster, which are processes of this one."""
-    from ray.cluster_utils import Cluster
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        # Not behind all else on this machine, and kept for the next test with what they imported.
-        patch.setenv("RAY_worker_niceness", "0")
-        patch.setenv("RAY_num_workers_soft_limit", "8")
-        patch.setenv("RAY_idle_worker_killing_time_threshold_ms", "600000")
+        for name, value in ON_RAY.items():
+            patch.setenv(name, value)
         patch.setenv("AWS_ACCESS_KEY_ID", "key")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        machines = Cluster(initialize_head=True, head_node_args=SMALL)
-        machines.add_node(**SMALL)
-        machines.wait_for_nodes()
+        machines = _two_machines()
         ray.init(machines.address, log_to_driver=False, logging_level="ERROR")
         yield machines
         ray.shutdown()
@@ -86,18 +72,6 @@ def keys(store: Path) -> list[str]:
     """The keys of all rows of all parts, merged or not."""
     parts = [pq.read_table(part) for part in store.rglob("*.parquet")]
     return [key for part in parts for key in part["key"].to_pylist()]
-
-
-def workers(machines) -> list[psutil.Process]:
-    """Processes that do a task now."""
-    found = []
-    for node in [machines.head_node, *machines.worker_nodes]:
-        with contextlib.suppress(psutil.NoSuchProcess, KeyError):
-            raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
-            for process in raylet.children(recursive=True):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    found += [process] if "ray::_work" in " ".join(process.cmdline()) else []
-    return found
 
 
 def in_the_middle(store: Path, parts: int, do) -> threading.Thread:
@@ -195,7 +169,7 @@ def test_a_killed_worker_and_a_lost_machine_cost_no_answer_and_none_is_there_twi
     killed = []
 
     def kill() -> None:
-        for process in workers(machines)[:1]:
+        for process in _workers()[:1]:
             killed.append(process.pid)
             process.kill()
 
@@ -210,7 +184,7 @@ def test_a_killed_worker_and_a_lost_machine_cost_no_answer_and_none_is_there_twi
     store, lost = tmp_path / "lost", []
 
     def leave() -> None:
-        lost.append(len(workers(machines)))
+        lost.append(len(_workers()))
         machines.remove_node(third, allow_graceful=False)
 
     thread = in_the_middle(store, 2, leave)
@@ -228,7 +202,7 @@ def test_a_process_that_is_lost_each_time_is_given_up_with_a_sentence(machines, 
 
     def kill_all() -> None:
         while not ended.wait(0.05):
-            for process in workers(machines):
+            for process in _workers():
                 process.kill()
 
     thread = threading.Thread(target=kill_all, daemon=True)
@@ -239,44 +213,6 @@ def test_a_process_that_is_lost_each_time_is_given_up_with_a_sentence(machines, 
     finally:
         ended.set()
         thread.join()
-
-
-def drive(address: str, store: str, models: list[str]) -> None:
-    """A driver in a process of its own."""
-    logging = {"log_to_driver": False, "logging_level": "ERROR"}
-    ray.init(address, **logging)
-    on_cluster(models, store, dtype="float32")
-
-
-@pytest.mark.timeout(150 * (KILLS + 1))
-def test_drivers_and_workers_killed_at_random_moments_lose_nothing(
-    machines, models, here, tmp_path, capsys
-):
-    """As often as PSYCHOMETRICS_KILLS says; in turns it is the driver and a worker."""
-    moment, left = random.Random(5), []
-    for number in range(KILLS):
-        store = tmp_path / str(number)
-        driver = ELSEWHERE.Process(target=drive, args=(machines.address, str(store), models))
-        driver.start()
-        parts = moment.randint(0, 8)  # of nine
-        while len(list(store.rglob("*.parquet"))) < parts and driver.is_alive():
-            time.sleep(0.01)
-        time.sleep(moment.uniform(0, 0.5))
-        for process in workers(machines)[:1] if number % 2 else [driver]:
-            process.kill()
-        driver.join()
-        assert driver.exitcode in ((0,) if number % 2 else (0, -signal.SIGKILL))
-        while workers(machines):  # they end with their driver
-            time.sleep(0.01)
-        before = keys(store)
-        found = on_cluster(models, store, dtype="float32")
-        same(found, here)
-        assert found.attrs["summary"]["asked"] == len(here) - len(before)
-        assert sorted(set(keys(store))) == sorted(keys(store))
-        left.append(found.attrs["summary"]["asked"])
-    assert left[1::2] == [0] * (KILLS // 2)  # where a worker was killed, the driver saw to it
-    with capsys.disabled():
-        print(f"\n{KILLS} kills; of {len(here)} answers there were left to ask: {left}")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ of one processor core for N = 20) makes small models, kills real runs with SIGKI
 until each mode was hit N times, cuts and changes parts and puts foreign ones among them, lets
 drivers write to one store at once, fills a disk, and changes the clock. Each finished store is then
 compared, key by key, with that of an undisturbed run. Rows of other faults and engines in the file
-stay.
+stay. ``killed_on_ray`` kills drivers and workers, in turns, on a Ray cluster of two machines that
+are processes of this one, if Ray is installed.
 
 Columns: ``fault, engine, mode``; ``runs`` begun and ``interrupted`` ones; answers that were
 ``lost`` (in the undisturbed store alone, or there once and gone after a kill), ``doubled`` (a key
@@ -19,9 +20,10 @@ libfaketime where it is installed, else that of the ``time`` module.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import hashlib
-import importlib
+import importlib.util
 import json
 import os
 import pickle
@@ -40,6 +42,7 @@ import warnings
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -56,6 +59,10 @@ from ..respondents.sources import base_path
 from ..store import compact, key_of, manifests, open_kept
 from ..studies.asking import null_model
 
+if TYPE_CHECKING:
+    import psutil
+    from ray.cluster_utils import Cluster
+
 COLUMNS = ["fault", "engine", "mode", "runs", "interrupted", "lost", "doubled", "different", "note"]
 MODELS = ("one", "two", "three")
 ASKED = ("challenges", "placebo_habits")
@@ -68,6 +75,15 @@ _PRELOAD = {
     "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     "NO_FAKE_STAT": "1",
 }
+ON_RAY = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_raylet_start_wait_time_s": "200",  # read when Ray is imported
+    # Not behind all else on this machine, and kept for the next run with what they imported.
+    "RAY_worker_niceness": "0",
+    "RAY_num_workers_soft_limit": "8",
+    "RAY_idle_worker_killing_time_threshold_ms": "600000",
+}
+SMALL = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
 _LIBRARIES = (
     "transformers.models.auto.modeling_auto",
     "transformers.models.bert.modeling_bert",
@@ -204,6 +220,15 @@ def _options(store: Path, place: Path) -> int:
     return answers.attrs["summary"]["asked"]
 
 
+def _on_ray(store: Path, place: Path) -> int:
+    import ray
+
+    ray.init((place / "ray").read_text(), log_to_driver=False, logging_level="ERROR")
+    models = [str(place / name) for name in MODELS]
+    answers = ask(ASKED, models, store, dtype="float32", engine="ray", progress=False)
+    return answers.attrs["summary"]["asked"]
+
+
 def _completions(store: Path, place: Path) -> None:
     _often()
     templates = [f"I feel [M] {number}." for number in range(120)]
@@ -285,6 +310,37 @@ def _serve(place: Path) -> None:
     server.serve_forever(0.05)
 
 
+def _two_machines() -> Cluster:
+    """A Ray cluster of two machines of one processor each, which are processes of this one."""
+    from ray.cluster_utils import Cluster
+
+    machines = Cluster(initialize_head=True, head_node_args=SMALL)
+    machines.add_node(**SMALL)
+    machines.wait_for_nodes()
+    return machines
+
+
+def _workers(of: int | None = None) -> list[psutil.Process]:
+    """Processes that do a task of Ray now, on machines that a process (this one) has started."""
+    import psutil
+
+    found = []
+    for process in psutil.Process(of).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found += [process] if "ray::_work" in " ".join(process.cmdline()) else []
+    return found
+
+
+def _machines(place: Path) -> None:
+    """Have two machines until a file says that it is enough."""
+    machines = _two_machines()
+    (place / "ray.new").write_text(machines.address)
+    (place / "ray.new").rename(place / "ray")
+    while not (place / "enough").exists():
+        _wait(0.05)
+    machines.shutdown()
+
+
 def _calls(place: Path) -> int:
     path = place / "calls"
     return path.stat().st_size if path.exists() else 0
@@ -364,36 +420,83 @@ def _add(row: Row, counts: dict[str, int]) -> None:
 # Faults
 
 
+def _kill_driver(run: tuple[int, int]) -> bool:
+    os.kill(run[0], signal.SIGKILL)
+    return False  # it may have ended before: its status tells
+
+
 def _killed(
-    place: Path, times: int, chance: random.Random, modes: tuple = tuple(WAYS)
+    place: Path,
+    times: int,
+    chance: random.Random,
+    ways: dict[str, Callable] = WAYS,
+    engine: str = "local",
+    hit: Callable[[tuple[int, int]], bool] = _kill_driver,
 ) -> list[Row]:
     """Kill runs of each mode at random moments, again and again until they end."""
     rows = []
-    for mode, way in WAYS.items():
-        row = _row("kill -9", mode)
+    for mode, way in ways.items():
+        row = _row("kill -9", mode) | {"engine": engine}
         undisturbed, seconds, needed = _undisturbed(place, mode)
         calls, stores = _calls(place), 0
         while row["interrupted"] < times:
-            store, kept, done = place / f"killed-{mode}-{stores}", set(), False
+            store, kept, done = place / f"killed-{engine}-{mode}-{stores}", set(), False
             stores += 1
             while not done:
-                last = row["interrupted"] >= times
+                last, others = row["interrupted"] >= times, False
                 run = _start(way, store, place)
                 if not last:  # at any moment, mostly of those at which something is kept
-                    saves = chance.choice((0, 1, 2, 8))
+                    saves = chance.choice((0, 1, 2, 5))
                     _until(run, store, saves, chance.uniform(0, 0.1 if saves else seconds))
+                    others = hit(run)
                 before = kept
-                done, asked = _ended(run, kill=not last)
+                done, asked = _ended(run)
                 row["runs"] += 1
-                row["interrupted"] += not done
+                row["interrupted"] += others or not done
                 kept = _apart(_keys, store)
                 row["lost"] += len(before - kept)
                 if done and asked is not None:  # no more than what was missing
-                    row["doubled"] += asked - len(kept - before)
+                    # Less where a worker of Ray was killed after it saved, and before it told so.
+                    row["doubled"] += max(0, asked - len(kept - before))
             _add(row, _apart(_compared, store, undisturbed))
         row["note"] = f"stores: {stores}"
         row["note"] += _sent_again(_calls(place) - calls, stores * needed)
         rows.append(row)
+    return rows
+
+
+def _killed_on_ray(place: Path, times: int, chance: random.Random) -> list[Row]:
+    """Kill drivers and workers in turns; a run whose worker is killed goes on to its end."""
+    if importlib.util.find_spec("ray") is None:
+        return []
+    os.environ.update(ON_RAY)
+    importlib.import_module("ray")
+    machines = _start(_machines, place)
+    while not (place / "ray").exists():
+        _wait(0.05)
+        if not _runs(machines):
+            _ended(machines)
+    hits = {"drivers": 0, "workers": 0}
+
+    def hit(run: tuple[int, int]) -> bool:
+        if hits["workers"] < hits["drivers"]:
+            for process in _workers(machines[0])[:1]:
+                process.kill()
+                hits["workers"] += 1
+                return True
+            return False
+        hits["drivers"] += _runs(run)
+        _kill_driver(run)
+        while _workers(machines[0]):  # they end with their driver
+            _wait(0.01)
+        return False
+
+    try:
+        rows = _killed(place, times, chance, {"nli": _on_ray}, "ray", hit)
+    finally:
+        (place / "enough").touch()
+        _ended(machines)
+    rows[0]["note"] += "; killed: " + ", ".join(f"{many} {who}" for who, many in hits.items())
     return rows
 
 
@@ -698,6 +801,7 @@ def _clock(place: Path, times: int, chance: random.Random) -> list[Row]:
 
 FAULTS = {
     "killed": _killed,
+    "killed_on_ray": _killed_on_ray,
     "damaged": _damage,
     "drivers": _drivers,
     "full_disk": _full_disk,

@@ -144,7 +144,7 @@ class PromptMode:
     ) -> tuple[pd.DataFrame, list[tuple], list[str]]:
         """The prompt table, each row's question and the key of its answer."""
         table = prompts(questionnaire)
-        rows = list(table[list(self.asked)].itertuples(index=False, name=None))
+        rows = list(zip(*(table[name].tolist() for name in self.asked), strict=True))
         return table, rows, [key_of(identity["fingerprint"], *row) for row in rows]
 
     def _kept(

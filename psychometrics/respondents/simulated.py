@@ -258,9 +258,10 @@ def answers(
     if lacking := {scale for scale, _ in places.values() if scale} - set(traits.columns):
         raise ParameterError(f"traits has no column '{min(lacking)}': it needs one per scale.")
     shifts = dict(zip(places, how["difficulty_sd"] * rng.standard_normal(len(places)), strict=True))
-    parts = []
-    for run in range(1, runs + 1):
-        for item in questionnaire.items:
+    size = (runs, len(questionnaire.items), len(traits))
+    drawn, missing = np.empty(size), np.empty(size, dtype=bool)
+    for run in range(runs):
+        for number, item in enumerate(questionnaire.items):
             values = np.array([option.value for option in questionnaire.choices(item)])
             scale, sign = places[item.id]
             if scale is None and questionnaire.categories:
@@ -272,25 +273,21 @@ def answers(
                 thresholds = np.linspace(-SPREAD, SPREAD, len(values) + 1)[1:-1] + shifts[item.id]
                 shares = graded_probabilities(sign * level + style, discrimination, thresholds)
             picked = (rng.random((len(shares), 1)) > shares.cumsum(axis=1)[:, :-1]).sum(axis=1)
-            left_out = rng.random(len(shares)) < how["missing"]
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "respondent_id": traits.index,
-                        "mode": "simulated",
-                        "run": run,
-                        "item_id": item.id,
-                        "value": ordered[picked],
-                        "status": np.where(left_out, "missing", "ok"),
-                    }
-                )
-            )
-    table = pd.concat(parts, ignore_index=True)
-    order = {name: i for i, name in enumerate(traits.index)}
-    table = table.sort_values(
-        ["respondent_id", "run"],
-        key=lambda c: c.map(order) if c.name == "respondent_id" else c,
-        kind="stable",
+            missing[run, number] = rng.random(len(shares)) < how["missing"]
+            drawn[run, number] = ordered[picked]
+    ids = pd.Index([item.id for item in questionnaire.items])
+    who, run, item = (part.ravel() for part in np.indices((size[2], *size[:2])))
+    table = pd.DataFrame(
+        {
+            "respondent_id": traits.index.take(who),
+            "mode": "simulated",
+            "run": run + 1,
+            "item_id": ids.take(item),
+            "value": drawn.transpose(2, 0, 1).ravel(),
+            "status": pd.Index(["ok", "missing"]).take(
+                missing.transpose(2, 0, 1).ravel().astype(int)
+            ),
+        }
     )
     return tidy(table, questionnaire)
 

@@ -1,9 +1,9 @@
 """Benchmarks of this package beside others: ``make bench``, or the notebook ``benchmarks``.
 
 A part is measured by one function: ``asking`` (prompts to probabilities), ``tried`` (the same
-computed otherwise), ``start`` (a cold process), ``gpu``, ``statistics``, ``growth``; what many
-models cost is computed of these on paper. What was measured is kept in ``data/benchmarks.csv``,
-one row for a repetition.
+computed otherwise), ``start`` (a cold process), ``gpu``, ``statistics``, ``growth``, ``chat`` (an
+endpoint that takes a while); what many models cost is computed of these on paper. What was measured
+is kept in ``data/benchmarks.csv``, one row for a repetition.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from ...exceptions import ParameterError
 from ...paths import data_dir
 from ._asking import MODELS, asking, gpu, start
 from ._capacity import capacity
+from ._chat import chat
 from ._growth import growth, slopes
 from ._rows import COLUMNS, OURS
 from ._statistics import statistics
 from ._tried import tried
 
-PARTS = ("asking", "tried", "start", "gpu", "statistics", "growth")
+PARTS = ("asking", "tried", "start", "gpu", "statistics", "growth", "chat")
 RECORDED = data_dir() / "benchmarks.csv"
 __all__ = [
     "MODELS", "OURS", "PARTS", "RECORDED", "capacity", "measure", "recorded", "slopes", "summary",
@@ -99,6 +100,7 @@ def measure(
         "gpu": lambda: gpu(models, repetitions),
         "statistics": lambda: statistics(repetitions),
         "growth": lambda: growth(largest),
+        "chat": lambda: chat(repetitions),
     }
     for part in parts:
         rows = pd.DataFrame(how[part](), columns=list(COLUMNS))
@@ -125,7 +127,8 @@ def recorded(path: str | Path = RECORDED) -> pd.DataFrame:
         ``part, task, size, tool, version, precision, repetition, seconds``; where they apply
         ``cpu_seconds, memory_mb, store_mb, gflop`` (of the work), ``peak_gflops`` (a second, in
         matrix multiplications of the same shapes), ``tokens`` and ``agreement`` (the greatest
-        difference to our result); ``processor, date, note``.
+        difference to our result); ``processor, date, note``. Of ``chat`` the size is how many
+        requests are in flight, and the seconds are those of one request.
 
     Examples
     --------
