@@ -7,12 +7,15 @@ import functools
 import hashlib
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import yaml
 
 from .exceptions import DataError
 from .paths import cache_dir, data_dir
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MIRROR_VARIABLE = "PSYCHOMETRICS_DATA_MIRROR"
 NLI_LABELS = ("entailment", "neutral", "contradiction")
@@ -88,6 +91,8 @@ def mnli_sample() -> pd.DataFrame:
         ``premise, hypothesis, label`` (0 entailment, 1 neutral, 2 contradiction), ``genre``,
         ``held_out``.
     """
+    import pandas as pd
+
     frame = pd.concat(
         [pd.read_csv(fetch(f"mnli_{label}"), dtype={"premise": str}) for label in NLI_LABELS],
         ignore_index=True,
@@ -101,6 +106,8 @@ def mnli_sample() -> pd.DataFrame:
 
 def snli_sample() -> pd.DataFrame:
     """SNLI's dev and test pairs: ``premise, hypothesis, label``, as in :func:`mnli_sample`."""
+    import pandas as pd
+
     parts = []
     for split in ("dev", "test"):
         columns = [
@@ -143,6 +150,8 @@ def cola(part: str) -> pd.DataFrame:
     ----------
     Warstadt et al. (2019).
     """
+    import pandas as pd
+
     frame = pd.read_csv(
         fetch(f"cola_{part}"),
         sep="\t",

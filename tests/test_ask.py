@@ -122,6 +122,26 @@ def test_modes_are_found_by_their_files_without_loading_torch():
     assert "completions" not in done.stdout.split()
 
 
+def test_a_mode_is_imported_without_tables_store_and_transformers():
+    code = (
+        "import sys; from psychometrics.respondents import mode_named; mode_named('nli');"
+        "print(*{'pandas', 'pyarrow', 'pydantic', 'scipy', 'transformers'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_answers_that_are_stored_are_read_without_transformers(tmp_path, tiny_model):
+    pm.ask("gad7", tiny_model, tmp_path, progress=False)
+    code = (
+        "import sys, psychometrics as pm; from pathlib import Path;"
+        f"said = pm.ask('gad7', Path({str(tiny_model)!r}), {str(tmp_path)!r}, progress=False);"
+        "print(said.attrs['summary']['asked'], 'transformers' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "False"]
+
+
 def test_every_mode_has_what_ask_needs():
     for mode in modes():
         module = mode_named(mode)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gc
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,6 +142,24 @@ def test_names_given_by_hand_are_taken_as_they_are():
     assert population("a/b, ./my model") == ["a/b", "./my model"]
     with pytest.raises(RespondentError, match="name at least one"):
         population(" , ")
+
+
+@pytest.mark.parametrize("was", [True, False])
+def test_members_share_a_tokenizer_and_leave_the_garbage_collector_as_it_was(was):
+    (gc.enable if was else gc.disable)()
+    try:
+        (first, tokenizer), (second, same) = load_embedded(MEMBERS[0]), load_embedded(MEMBERS[0])
+        with pytest.raises(RespondentError, match="no config"):
+            load_model(Path("/"), "classifier")
+        assert gc.isenabled() is was
+    finally:
+        gc.enable()
+    assert tokenizer is same
+    assert first is not second
+    assert all(
+        torch.equal(one, other)
+        for one, other in zip(first.parameters(), second.parameters(), strict=True)
+    )
 
 
 def test_an_unknown_member_is_refused():

@@ -1,7 +1,8 @@
 """What the modes that answer prompts one by one share: nli, mlm, causal, nsp, acceptability.
 
 :class:`PromptMode` is a mode's identity, loading and asking; :class:`LMRespondent` a language model
-that gives each prompt one probability. A mode's file holds what is its own: how it scores.
+that gives each prompt one probability. A mode's file holds what is its own: how it scores. Tables
+and store are imported where prompts are put, so that a model that is only loaded waits for neither.
 """
 
 from __future__ import annotations
@@ -14,21 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from tqdm import tqdm
 
 from ..exceptions import ParameterError, RespondentError
-from ..prompts import prompts
-from ..questionnaires import Questionnaire
-from ..store import Kept, key_of, open_kept
 from .embedded import head_table, load_embedded, load_masked_lm
 from .loading import load_model, moved, out_of_memory, resolve_device, resolve_dtype
 from .sources import Source, digest_text, find, recipe_of
 
 if TYPE_CHECKING:
+    import pandas as pd
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from ..questionnaires import Questionnaire
+    from ..store import Kept
     from .progress import Progress
 
 CHUNK = 512
@@ -143,6 +143,9 @@ class PromptMode:
         self, questionnaire: Questionnaire, identity: dict
     ) -> tuple[pd.DataFrame, list[tuple], list[str]]:
         """The prompt table, each row's question and the key of its answer."""
+        from ..prompts import prompts
+        from ..store import key_of
+
         table = prompts(questionnaire)
         rows = list(zip(*(table[name].tolist() for name in self.asked), strict=True))
         return table, rows, [key_of(identity["fingerprint"], *row) for row in rows]
@@ -154,6 +157,8 @@ class PromptMode:
         store: str | Path | None,
         table: pd.DataFrame,
     ) -> Kept:
+        from ..store import open_kept
+
         manifest = {
             "prompts": len(table),
             "prompts_sha256": digest_text(*table.astype(str).to_numpy().ravel()),
@@ -165,6 +170,8 @@ class PromptMode:
 
     def fill(self, respondent: object, new: dict[tuple, str], kept: Kept, bar: Progress) -> None:
         """Put prompts to a respondent, and keep its answers every chunk and every few seconds."""
+        import pandas as pd
+
         asked, buffer = list(new), Buffer(kept)
         try:
             for start in range(0, len(asked), CHUNK):
@@ -201,6 +208,8 @@ class Buffer:
 
     def add(self, rows: pd.DataFrame, keys: list[str], questions: int) -> None:
         """Take the rows that answer so many questions, and save if it is time."""
+        import pandas as pd
+
         self._parts.append(rows.set_index(pd.Index(keys, name="key")))
         self._questions += questions
         if self._questions >= CHUNK or time.perf_counter() - self._began >= SAVE_EVERY:
@@ -208,6 +217,8 @@ class Buffer:
 
     def save(self) -> None:
         """Put what there is into the store."""
+        import pandas as pd
+
         if self._parts:
             self._kept.add(pd.concat(self._parts), seconds=time.perf_counter() - self._began)
         self._parts, self._questions, self._began = [], 0, time.perf_counter()

@@ -15,6 +15,7 @@ mend. Torch and transformers are imported inside the functions, for their cost.
 
 from __future__ import annotations
 
+import gc
 import re
 import warnings
 from collections.abc import Iterator
@@ -43,11 +44,29 @@ DTYPES = ("float32", "bfloat16")
 _OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let the garbage collector rest while libraries are imported and a model is built.
+
+    Of hundreds of thousands of new objects it would find next to none to collect, in a tenth of
+    the time that the first model of a process takes.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+@_uncollected()
 def load_model(
     source: Source | str | Path,
     head: str,
     *,
     config: PreTrainedConfig | None = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
     fresh: bool = False,
     what: str = "",
     **options: object,
@@ -62,6 +81,8 @@ def load_model(
         A key of ``HEADS``.
     config : PreTrainedConfig, optional
         By default the model's own, as :func:`load_config` gives it.
+    tokenizer : PreTrainedTokenizerBase, optional
+        One that was loaded before, where several models have the same.
     fresh : bool
         Let weights that the checkpoint lacks be random, to be trained; by default it is refused.
     what : str
@@ -114,7 +135,8 @@ def load_model(
             **{"dtype": torch.float32} | options,
         )
     if adapter is not None:
-        return _adapted(model, adapter, what, set(report["missing_keys"])), load_tokenizer(source)
+        adapted = _adapted(model, adapter, what, set(report["missing_keys"]))
+        return adapted, tokenizer or load_tokenizer(source)
     if report["mismatched_keys"] and not fresh:
         key, stored, wanted = min(report["mismatched_keys"])
         raise RespondentError(
@@ -128,9 +150,10 @@ def load_model(
             "which would be random; name a model that is.",
             kind="architecture",
         )
-    return model.eval(), load_tokenizer(source)
+    return model.eval(), tokenizer or load_tokenizer(source)
 
 
+@_uncollected()
 def load_config(source: Source | str | Path, **changes: object) -> PreTrainedConfig:
     """Load a model's configuration, with changes; errors as in :func:`load_model`.
 

@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import torch
-from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
@@ -30,6 +28,9 @@ from .loading import load_config, load_model, moved, out_of_memory
 from .sources import Source, digest_text, fetched, read_json, recipe_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
     from ..questionnaires import Questionnaire
     from .progress import Progress
 
@@ -179,6 +180,8 @@ class NLIRespondent:
         """Logits of one batch, (n, 3) in the model's own order, float32."""
         if self._forward_unpadded is not None:
             return self._forward_unpadded(features)
+        from transformers import DataCollatorWithPadding
+
         inputs = DataCollatorWithPadding(self.tokenizer)(features)
         return self.model(**inputs.to(self.model.device)).logits.float()
 
@@ -194,6 +197,8 @@ class NLIRespondent:
             )
         order = labels_from_names([outputs.get(i) for i in range(3)], name)
         if order is None:
+            import pandas as pd
+
             labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
             self.order = [0, 1, 2]
             answers = self.answer(zip(labelled["premise"], labelled["hypothesis"], strict=True))
