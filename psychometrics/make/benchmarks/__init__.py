@@ -37,7 +37,7 @@ def measure(
     models: Sequence[str] = tuple(MODELS),
     repetitions: int = 5,
     qlatent: str = "auto",
-    largest: int = 100_000,
+    largest: int = 1_000_000,
 ) -> pd.DataFrame:
     """Measure parts anew; each is written as soon as it is there, in the place of what it was.
 

@@ -29,7 +29,7 @@ SIZES = {
 """What is made larger, in steps; the last two are respondents times items."""
 
 
-def growth(largest: int = 100_000, repetitions: int = 1) -> list[dict]:
+def growth(largest: int = 1_000_000, repetitions: int = 1) -> list[dict]:
     """Rows of the steps of each task, at each size.
 
     Parameters
