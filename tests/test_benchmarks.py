@@ -14,7 +14,12 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 from psychometrics.book import glued, run_notebook
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.make import benchmarks
-from psychometrics.make.benchmarks._asking import _questions, _table, asking, population_rows
+from psychometrics.make.benchmarks._asking import (
+    chosen_questions,
+    chosen_prompts,
+    asking,
+    population_rows,
+)
 from psychometrics.make.benchmarks._chat import chat
 from psychometrics.make.benchmarks._flops import forward_flop, matmul_rate
 from psychometrics.make.benchmarks._growth import growth
@@ -65,8 +70,8 @@ def test_a_rate_is_positive_and_grows_with_neither_rounds_nor_tokens_counted_twi
 
 
 def test_all_items_are_asked_by_their_first_template_and_qlatents_questions_are_the_same_prompts():
-    questions = _questions(29)
-    table = _table(questions)
+    questions = chosen_questions(29)
+    table = chosen_prompts(questions)
     assert len(table) == 1392
     filled = [
         (q.premise.format(term=term, intensifier=word), q.hypothesis.format(term=term,
@@ -77,7 +82,7 @@ def test_all_items_are_asked_by_their_first_template_and_qlatents_questions_are_
     assert [tuple(map(str.lower, one)) for one in ours] == [
         tuple(map(str.lower, one)) for one in filled
     ]
-    assert len(_table(_questions(2))) == 96
+    assert len(chosen_prompts(chosen_questions(2))) == 96
 
 
 def test_tools_take_turns_and_one_that_times_itself_is_believed():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -218,14 +217,13 @@ def test_a_process_that_is_lost_each_time_is_given_up_with_a_sentence(machines, 
 @pytest.fixture(scope="module")
 def bucket():
     """URL of a bucket of a real object store, which speaks S3 on this machine."""
-    command = shutil.which("moto_server")
-    if command is None:
-        pytest.skip("needs moto_server on the PATH: `pipx install 'moto[server]'`")
+    pytest.importorskip("moto", reason="needs moto, which the extra `test` installs")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([command, "-H", "127.0.0.1", "-p", str(port)], **quiet) as server:
+    command = [sys.executable, "-m", "moto.server"]
+    with subprocess.Popen([*command, "-H", "127.0.0.1", "-p", str(port)], **quiet) as server:
         url = f"http://127.0.0.1:{port}"
         for _ in range(600):
             try:

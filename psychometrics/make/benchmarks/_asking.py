@@ -85,7 +85,7 @@ def start(
     model: str = "MiniLM", repetitions: int = 5, qlatent: str = "auto", part: str = "start"
 ) -> list[dict]:
     """Rows of the first answer of a cold process: import, load, ask one prompt."""
-    question, scripts = _questions(1)[0], {}
+    question, scripts = chosen_questions(1)[0], {}
     pair = [f"I feel {next(iter(question.terms))}.", "It often happens to me."]
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -151,8 +151,8 @@ def _one_model(
 ) -> list[dict]:
     from transformers import AutoConfig
 
-    questions = _questions(MODELS.get(model, OTHERS))
-    table = _table(questions)
+    questions = chosen_questions(MODELS.get(model, OTHERS))
+    table = chosen_prompts(questions)
     pairs = list(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
     who = _decoders()[0] if "answers" in _recipe(folder) else folder
     respondents = {dtype: load_respondent(who, device=device, dtype=dtype) for dtype in _DTYPES}
@@ -305,7 +305,7 @@ def _apart(answers: dict[str, np.ndarray], name: str) -> float:
     return float(np.abs(ours - found).max())
 
 
-def _questions(number: int) -> list[_Question]:
+def chosen_questions(number: int) -> list[_Question]:
     """So many items of all, evenly spread, each by its first template."""
     found = []
     for name in QUESTIONNAIRES:
@@ -319,7 +319,7 @@ def _questions(number: int) -> list[_Question]:
     return [found[int(place)] for place in np.linspace(0, len(found) - 1, number)]
 
 
-def _table(questions: Sequence[_Question]) -> pd.DataFrame:
+def chosen_prompts(questions: Sequence[_Question]) -> pd.DataFrame:
     """The prompts of the questions, in their order."""
     table = pd.concat([prompts(name) for name in QUESTIONNAIRES], ignore_index=True)
     first = table[table["template"] == 1]

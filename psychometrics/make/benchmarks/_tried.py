@@ -16,7 +16,7 @@ import torch
 
 from ...respondents import load_respondent
 from ...respondents.nli import NLIRespondent
-from ._asking import MEMBER, MODELS, _questions, _table
+from ._asking import MEMBER, MODELS, chosen_questions, chosen_prompts
 from ._rows import OURS, alternated, row
 
 TASK = "MiniLM, computed otherwise"
@@ -32,7 +32,10 @@ def tried(repetitions: int = 5, number: int = MODELS["MiniLM"]) -> list[dict]:
     number : int
         Items that are asked.
     """
-    pairs = [tuple(p) for p in _table(_questions(number))[["premise", "hypothesis"]].to_numpy()]
+    pairs = [
+        tuple(p)
+        for p in chosen_prompts(chosen_questions(number))[["premise", "hypothesis"]].to_numpy()
+    ]
     exact = _member("float32").answer(pairs)
     rows, tools, said = [], {}, {}
     for (name, precision), prepare in _WAYS.items():
