@@ -15,9 +15,9 @@ from psychometrics.book import glued, run_notebook
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.make import benchmarks
 from psychometrics.make.benchmarks._asking import (
-    chosen_questions,
-    chosen_prompts,
     asking,
+    chosen_prompts,
+    chosen_questions,
     population_rows,
 )
 from psychometrics.make.benchmarks._chat import chat

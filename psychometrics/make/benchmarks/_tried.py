@@ -16,7 +16,7 @@ import torch
 
 from ...respondents import load_respondent
 from ...respondents.nli import NLIRespondent
-from ._asking import MEMBER, MODELS, chosen_questions, chosen_prompts
+from ._asking import MEMBER, MODELS, chosen_prompts, chosen_questions
 from ._rows import OURS, alternated, row
 
 TASK = "MiniLM, computed otherwise"
