@@ -15,6 +15,7 @@ from psychometrics.book import glued, run_notebook
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.make import benchmarks
 from psychometrics.make.benchmarks._asking import (
+    _cold,
     asking,
     chosen_prompts,
     chosen_questions,
@@ -23,7 +24,7 @@ from psychometrics.make.benchmarks._asking import (
 from psychometrics.make.benchmarks._chat import chat
 from psychometrics.make.benchmarks._flops import forward_flop, matmul_rate
 from psychometrics.make.benchmarks._growth import growth
-from psychometrics.make.benchmarks._rows import COLUMNS, Worker, alternated
+from psychometrics.make.benchmarks._rows import COLUMNS, Worker, alternated, peak_mb
 from psychometrics.make.benchmarks._statistics import statistics
 
 
@@ -100,6 +101,13 @@ def test_a_peer_that_ends_is_named_with_its_last_words():
             worker.ask(load="x")
 
 
+@pytest.mark.skipif(peak_mb() is None, reason="this system does not tell a process's peak")
+def test_the_memory_of_a_cold_process_is_its_own_and_not_that_of_who_started_it():
+    held = bytearray(200_000_000)
+    assert peak_mb() > len(held) / 1e6
+    assert _cold([sys.executable, "-c", "pass"])["memory_mb"] < 60
+
+
 def test_ratios_are_of_the_same_round_and_against_our_quickest_precision():
     rows = pd.DataFrame(
         [("psychometrics", "float32", 1, 4.0), ("psychometrics", "float32", 2, 4.0),
@@ -111,6 +119,7 @@ def test_ratios_are_of_the_same_round_and_against_our_quickest_precision():
     found = found.set_index(["tool", "precision"])
     peer = found.loc[("peer", "float32")]
     assert (peer["times_ours"], peer["times_low"], peer["times_high"]) == (4.0, 3.0, 5.0)
+    assert peer["times_same"] == (3 / 4 + 10 / 4) / 2
     assert found.loc[("psychometrics", "float32"), "share_of_peak"] == 0.5
     assert found.loc[("psychometrics", "float32"), "tokens_per_second"] == 25
 

@@ -154,7 +154,8 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         One row per part, task, tool and precision: ``repetitions``; median ``seconds`` with
         ``low`` and ``high``; ``times_ours``, the median over rounds of its seconds over ours in
-        the same round at the quickest of our precisions, with ``times_low`` and ``times_high``;
+        the same round at the quickest of our precisions, with ``times_low`` and ``times_high``,
+        and ``times_same``, over ours in the tool's own precision;
         ``share_of_peak``, the median of what it computes a second over what the machine's matrix
         multiplications do in the same round; ``tokens_per_second``; ``agreement``, ``version``,
         ``note``.
@@ -171,6 +172,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     own = timed[timed["tool"] == OURS]
     medians = own.groupby(["part", "task", "precision"])["seconds"].median().sort_values()
     best = medians.reset_index().drop_duplicates(["part", "task"])[["part", "task", "precision"]]
+    same = own.groupby(["part", "task", "precision", "repetition"])["seconds"].median()
     own = own.merge(best, on=["part", "task", "precision"])
     own = own.groupby(["part", "task", "repetition"])["seconds"].median()
     rows = []
@@ -178,6 +180,8 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
         keys = pd.MultiIndex.from_frame(part[["part", "task", "repetition"]])
         times = part["seconds"].to_numpy() / own.reindex(keys).to_numpy()
         times = times[np.isfinite(times)]
+        alike = pd.MultiIndex.from_frame(part[["part", "task", "precision", "repetition"]])
+        alike = part["seconds"].to_numpy() / same.reindex(alike).to_numpy()
         with_times = len(times) > 0
         seconds = part["seconds"]
         share = part["gflop"].astype(float) / seconds / part["peak_gflops"].astype(float)
@@ -191,6 +195,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
                 "times_ours": np.median(times) if with_times else np.nan,
                 "times_low": times.min() if with_times else np.nan,
                 "times_high": times.max() if with_times else np.nan,
+                "times_same": np.median(alike) if np.isfinite(alike).all() else np.nan,
                 "share_of_peak": share.median(),
                 "tokens_per_second": (part["tokens"].astype(float) / seconds).median(),
                 "agreement": part["agreement"].astype(float).max(),
@@ -199,5 +204,6 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
             }
         )
     columns = ["part", "task", "tool", "precision", "repetitions", "seconds", "low", "high"]
-    columns += ["times_ours", "times_low", "times_high", "share_of_peak", "tokens_per_second"]
+    columns += ["times_ours", "times_low", "times_high", "times_same", "share_of_peak"]
+    columns += ["tokens_per_second"]
     return pd.DataFrame(rows, columns=[*columns, "agreement", "version", "note"])

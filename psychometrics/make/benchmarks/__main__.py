@@ -10,7 +10,8 @@ if __name__ == "__main__":
     table = recorded(sys.argv[1] if len(sys.argv) > 1 else RECORDED)
     print(", ".join(table["processor"].dropna().unique()))
     columns = ["task", "tool", "version", "precision", "repetitions", "seconds", "low", "high"]
-    columns += ["times_ours", "times_low", "times_high", "share_of_peak", "agreement"]
+    columns += ["times_ours", "times_low", "times_high", "times_same", "share_of_peak"]
+    columns += ["tokens_per_second", "agreement"]
     wide = {"display.width": 250, "display.max_columns": 20, "display.max_rows": 500,
             "display.max_colwidth": 60, "display.float_format": "{:.3g}".format}  # fmt: skip
     with pd.option_context(*[part for option in wide.items() for part in option]):

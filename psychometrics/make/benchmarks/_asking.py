@@ -29,7 +29,7 @@ from ...respondents.nli import PROBABILITIES
 from ...respondents.sources import base_path, embedded_path
 from ...scoring import item_scores
 from ._flops import forward_flop, matmul_rate
-from ._rows import OURS, Worker, alternated, processor, row
+from ._rows import OURS, Worker, alternated, peak_mb, processor, row
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 MEMBER, DECODER = "minilm-both-l6-s1", "smol"
@@ -405,13 +405,17 @@ _QLATENT_FIRST = (
     "q = QMNLI({!r}, {!r}, {{'intensifier': {{'often': 1}}}}, pipe, index=[]); "
     "print(q.run(pipe)._pdf)"
 )
+_PEAK = "; import re; print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"
+"""Most memory that the process had, in kB, as ``peak_mb`` has it; a peer has no such function."""
 
 
 def _cold(command: Sequence[str]) -> dict:
     """Wall and processor seconds and the peak memory of a process that has ended well."""
+    tells = peak_mb() is not None
+    command = [*command[:-1], command[-1] + (_PEAK if tells else "")]
     began = time.perf_counter()
-    with tempfile.TemporaryFile(mode="w+") as said:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=_quiet())
+    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(command, stdout=printed, stderr=said, env=_quiet())
         _, status, used = os.wait4(process.pid, 0)
         took = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -419,10 +423,12 @@ def _cold(command: Sequence[str]) -> dict:
             said.seek(0)
             words = [line.strip() for line in said if line.strip()] or ["it said nothing"]
             raise PsychometricsError(f"{command[0]} has failed: {words[-1][:300]}")
+        printed.seek(0)
+        peak = int(printed.read().split()[-1]) / 1024 if tells else None
     return {
         "seconds": took,
         "cpu_seconds": used.ru_utime + used.ru_stime,
-        "memory_mb": used.ru_maxrss / 1024,
+        "memory_mb": peak,
     }
 
 

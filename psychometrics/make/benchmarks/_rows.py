@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import platform
+import re
 import subprocess
 import tempfile
 import time
@@ -67,6 +68,17 @@ def processor() -> str:
     has = torch.cpu.get_capabilities()
     words = [word for word in ("avx512_bf16", "amx_bf16") if has.get(word)]
     return ", ".join([name, f"{torch.get_num_threads()} threads", *words])
+
+
+def peak_mb() -> float | None:
+    """Most memory that this process has had, on Linux.
+
+    ``getrusage`` would count what the process had that started this one, too.
+    """
+    status = Path("/proc/self/status")
+    if not status.is_file():
+        return None
+    return int(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1]) / 1024
 
 
 class Worker:
