@@ -31,7 +31,8 @@ SLOPE_LIMIT = 8.0
 GUESSING_LIMITS = (0.001, 0.6)
 
 
-# Threads of many small products wait for each other longer than they take.
+# Threads of many small products wait for each other longer than they take. The limit is that of
+# the process: who fits in several threads at once sets it for good, and loses time, nothing else.
 @threadpool_limits.wrap(limits=1, user_api="blas")
 def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
     r"""Item parameters by marginal maximum likelihood.

@@ -113,7 +113,6 @@ def test_a_text_split_once_for_all_its_pairs_gives_the_tokenizers_own_tokens(
     texts = [*itertools.chain.from_iterable(PAIRS), "  two  spaces ", "Ünïcode\u200b 🙂", "\n"]
     pairs = list(itertools.product(texts, repeat=2))
     own = tokenizer(*map(list, zip(*pairs, strict=True)))
-    own.pop("attention_mask")
     joined = _joined(tokenizer, pairs)
     assert {name: [row[name] for row in joined] for name in own} == dict(own)
 
@@ -261,8 +260,19 @@ def test_a_changed_decoder_keeps_its_own_forward_pass():
         num_attention_heads=4, num_key_value_heads=2, intermediate_size=64)  # fmt: skip
     model = AutoModelForCausalLM.from_config(config).eval()
     assert last_states(model) is not None
+    assert last_states(model)([[5], [5, 7], [5, 7, 9]]).shape == (3, 32)
     model.model.layers[0].mlp.register_forward_hook(lambda *_: None)
     assert last_states(model) is None
+
+
+def test_a_hook_that_is_set_after_an_answer_is_called_and_may_change_the_next(tiny_model):
+    respondent = load_respondent(tiny_model, device="cpu", dtype="float32")
+    before = respondent.answer(PAIRS)
+    layer = respondent.model.bert.encoder.layer[0].output
+    hook = layer.register_forward_hook(lambda module, given, out: -3 * out)
+    assert np.abs(respondent.answer(PAIRS) - before).max() > 0.05
+    hook.remove()
+    assert np.abs(respondent.answer(PAIRS) - before).max() < 1e-6
 
 
 @settings(max_examples=15, deadline=None)
@@ -326,12 +336,12 @@ def test_bfloat16_differs_from_float32_by_rounding_only(tiny_model):
     assert 0 < np.abs(answers - exact).max() < 0.05
 
 
-@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "electra"])
 def test_pairs_that_are_too_long_are_cut_with_one_warning(architecture, save_tiny_model, tmp_path):
     folder = save_tiny_model(tmp_path / architecture, architecture)
     # No limit of its own: the position table (130; two of RoBERTa's are not for tokens) decides.
     edit(folder / "tokenizer_config.json", model_max_length=None)
-    limit = {"bert": 130, "roberta": 128}[architecture]
+    limit = {"bert": 130, "roberta": 128, "electra": 130}[architecture]
     respondent = load_respondent(folder, device="cpu", dtype="float32")
     long = ("calm " * 300, "It happens.")
     with pytest.warns(

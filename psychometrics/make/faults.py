@@ -456,8 +456,9 @@ def _killed(
                 kept = _apart(_keys, store)
                 row["lost"] += len(before - kept)
                 if done and asked is not None:  # no more than what was missing
+                    surplus = asked - len(kept - before)
                     # Less where a worker of Ray was killed after it saved, and before it told so.
-                    row["doubled"] += max(0, asked - len(kept - before))
+                    row["doubled"] += max(0, surplus) if others else surplus
             _add(row, _apart(_compared, store, undisturbed))
         row["note"] = f"stores: {stores}"
         row["note"] += _sent_again(_calls(place) - calls, stores * needed)
@@ -468,6 +469,7 @@ def _killed(
 def _killed_on_ray(place: Path, times: int, chance: random.Random) -> list[Row]:
     """Kill drivers and workers in turns; a run whose worker is killed goes on to its end."""
     if importlib.util.find_spec("ray") is None:
+        print("killed_on_ray: Ray is not installed", flush=True)
         return []
     os.environ.update(ON_RAY)
     importlib.import_module("ray")

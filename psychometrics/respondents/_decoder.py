@@ -50,7 +50,7 @@ def last_states(model: PreTrainedModel) -> Callable[[Sequence[list[int]]], torch
         embeddings are multiplied with. None if the class is not one of ``CLASSES``, or if it was
         changed.
     """
-    if type(model).__name__ not in CLASSES or is_changed(model) or model.training:
+    if type(model).__name__ not in CLASSES or is_changed(model):
         return None
     laid_out: dict[tuple, list[_Layer]] = {}  # as the weights are now
 
@@ -69,7 +69,7 @@ def last_states(model: PreTrainedModel) -> Callable[[Sequence[list[int]]], torch
         last = last.to(model.device)
         for layer in laid_out[now][:-1]:
             hidden = _through(layer, hidden, turns, attending, model.config)
-        # Texts in the order of their groups: the last token of each looks at the whole text.
+        # The last token of a row looks at all of it.
         ends = [(looking[:, -1:], at) for looking, at in attending]
         hidden = _through(laid_out[now][-1], hidden, turns, ends, model.config, only=last)
         return base.norm(hidden)
@@ -110,7 +110,8 @@ def _flat(texts: Sequence[list[int]]) -> tuple[list[int], list[int], _Attending,
     of_length = defaultdict(list)
     for begun, start in zip(beginnings, starts, strict=False):
         whole = list(range(start, start + len(begun)))
-        of_length[len(whole), len(whole)].append((whole, whole))
+        if whole:
+            of_length[len(whole), len(whole)].append((whole, whole))
     last = []
     for text, one in zip(texts, group, strict=True):
         begun = len(beginnings[one])

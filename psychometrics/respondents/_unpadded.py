@@ -6,8 +6,8 @@ Three things make it faster than the model's own, and none changes an answer bey
   care where a text ends; attention is computed for all texts of one length at a time, without mask.
 - A classifier reads the first token of the last layer alone, so there the others are only looked
   at, not computed on: of the six layers of MiniLM one costs a sixth.
-- Query, key and value are one multiplication; on a processor the weights are laid out once as its
-  multiplication wants them, with the GELU within it.
+- Query, key and value are one multiplication; on a processor the weights are laid out once more as
+  its multiplication wants them, with the activation within it. They are in memory twice then.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def unpadded(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor]
     callable or None
         From the features of n texts (``input_ids``, perhaps ``token_type_ids``), in any order, to
         logits, shape (n, outputs), float32. None if the class is not one of ``CLASSES``, or if it
-        was changed: layers that are not plain, hooks, decoding.
+        was changed: layers that are not plain, hooks, decoding. Weights that are trained or moved
+        later are laid out anew, but edits through ``.data`` are not seen.
 
     Examples
     --------
@@ -98,9 +99,9 @@ def unpadded(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor]
 
 
 def is_changed(model: nn.Module) -> bool:
-    """Whether a model has hooks, or weights in layers that are not plain, such as an adapter's."""
+    """Whether it trains, has hooks, or weights in layers that are not plain, as an adapter's."""
     plain = (nn.Linear, nn.LayerNorm, nn.Embedding)
-    return any(
+    return model.training or any(
         module._forward_hooks
         or module._forward_pre_hooks
         or (
@@ -116,7 +117,7 @@ def _is_plain(model: PreTrainedModel) -> bool:
     config = model.config
     absolute = getattr(config, "position_embedding_type", "absolute") == "absolute"
     decodes = getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False)
-    return absolute and not (is_changed(model) or decodes or model.training)
+    return absolute and not (is_changed(model) or decodes)
 
 
 def _embedded(

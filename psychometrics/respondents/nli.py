@@ -22,7 +22,7 @@ from ..exceptions import RespondentError
 from ..paths import data_dir
 from ._decoder import last_states, shared_beginnings
 from ._prompting import PromptMode, checked, gathered, token_limit
-from ._unpadded import unpadded
+from ._unpadded import is_changed, unpadded
 from .embedded import load_embedded
 from .loading import load_config, load_model, moved, out_of_memory
 from .sources import Source, digest_text, fetched, read_json, recipe_of
@@ -178,7 +178,7 @@ class NLIRespondent:
     @torch.inference_mode()
     def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
         """Logits of one batch, (n, 3) in the model's own order, float32."""
-        if self._forward_unpadded is not None:
+        if self._forward_unpadded is not None and not is_changed(self.model):
             return self._forward_unpadded(features)
         from transformers import DataCollatorWithPadding
 
@@ -237,7 +237,6 @@ class _WordsRespondent(NLIRespondent):
         self.wording, self.words = wording, [of_word[0] for of_word in ids]
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
-        tokenizer.padding_side = "left"  # all texts end where the answer begins
         super().__init__(model, tokenizer, identity, token_budget)
         self._last_states = last_states(self.model)
 
@@ -261,7 +260,7 @@ class _WordsRespondent(NLIRespondent):
         """Logits of the three words after each text, (n, 3), float32."""
         texts = [one["input_ids"] for one in features]
         words = self.model.get_output_embeddings().weight[self.words].float()
-        if self._last_states is not None:
+        if self._last_states is not None and not is_changed(self.model):
             return self._last_states(texts).float() @ words.T
         shared, group = shared_beginnings(texts)
         begun = self._padded(shared)
@@ -274,7 +273,10 @@ class _WordsRespondent(NLIRespondent):
         return hidden.float() @ words.T
 
     def _padded(self, texts: list[list[int]]) -> dict[str, torch.Tensor]:
-        padded = self.tokenizer.pad([{"input_ids": text} for text in texts], return_tensors="pt")
+        # All texts end where the answer begins.
+        padded = self.tokenizer.pad(
+            [{"input_ids": text} for text in texts], padding_side="left", return_tensors="pt"
+        )
         return padded.to(self.model.device)
 
     def _read(self, ids: torch.Tensor, mask: torch.Tensor, **cache):
@@ -294,19 +296,20 @@ def _joined(
 
     None where the tokenizer does not split both texts alone and then join them.
     """
+    got = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
     if not tokenizer.is_fast:
         return None
-    own, splitter = tokenizer(*pairs[0]), tokenizer.backend_tokenizer
+    own, splitter = tokenizer(*pairs[0], verbose=False), tokenizer.backend_tokenizer
+    if set(own) - set(got):
+        return None
     texts = list(dict.fromkeys(itertools.chain.from_iterable(pairs)))
     alone = splitter.encode_batch_fast(texts, add_special_tokens=False)
     alone = dict(zip(texts, alone, strict=True))
     both = [
         splitter.post_process(alone[premise], alone[hypothesis]) for premise, hypothesis in pairs
     ]
-    columns = {"input_ids": "ids", "token_type_ids": "type_ids"}
-    columns = {name: got for name, got in columns.items() if name in own}
-    joined = [{name: getattr(one, got) for name, got in columns.items()} for one in both]
-    return joined if all(own[name] == row for name, row in joined[0].items()) else None
+    joined = [{name: getattr(one, got[name]) for name in own} for one in both]
+    return joined if joined[0] == dict(own) else None
 
 
 def labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:

@@ -30,7 +30,7 @@ def statistics(
     Parameters
     ----------
     repetitions : int
-        Of those that take long (`_ONCE`) there is one.
+        Of those that take long (`_ONCE`, and null populations) there is one.
     respondents, number : int
         Rows and columns of the simulated 0/1 answers.
     draws : int
