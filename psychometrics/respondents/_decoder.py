@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from ._unpadded import is_changed, linear
+from ._unpadded import as_now, is_changed, linear
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -52,26 +52,23 @@ def last_states(model: PreTrainedModel) -> Callable[[Sequence[list[int]]], torch
     """
     if type(model).__name__ not in CLASSES or is_changed(model):
         return None
-    laid_out: dict[tuple, list[_Layer]] = {}  # as the weights are now
+    base = model.base_model
+    layers_now = as_now(base, lambda: map(_layer, base.layers))
 
     @torch.inference_mode()
     def states(texts: Sequence[list[int]]) -> torch.Tensor:
-        base = model.base_model
-        now = tuple((one.data_ptr(), one._version) for one in base.parameters())
-        if now not in laid_out:
-            laid_out.clear()
-            laid_out[now] = [_layer(layer) for layer in base.layers]
+        layers = layers_now()
         ids, places, attending, last = _flat(texts)
         hidden = base.embed_tokens(torch.tensor(ids, device=model.device))
         places = torch.tensor([places], device=model.device)
         turns = tuple(turn[0, :, None] for turn in base.rotary_emb(hidden[None], places))
         attending = [tuple(part.to(model.device) for part in parts) for parts in attending]
         last = last.to(model.device)
-        for layer in laid_out[now][:-1]:
+        for layer in layers[:-1]:
             hidden = _through(layer, hidden, turns, attending, model.config)
         # The last token of a row looks at all of it.
         ends = [(looking[:, -1:], at) for looking, at in attending]
-        hidden = _through(laid_out[now][-1], hidden, turns, ends, model.config, only=last)
+        hidden = _through(layers[-1], hidden, turns, ends, model.config, only=last)
         return base.norm(hidden)
 
     return states

@@ -13,7 +13,7 @@ Three things make it faster than the model's own, and none changes an answer bey
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -71,17 +71,12 @@ def unpadded(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor]
     """
     if type(model).__name__ not in CLASSES or not _is_plain(model):
         return None
-    laid_out: dict[tuple, list[_Layer]] = {}  # as the weights are now
+    layers_now = as_now(model.base_model, lambda: map(_layer, model.base_model.encoder.layer))
     heads = model.config.num_attention_heads
 
     @torch.inference_mode()
     def logits(features: Sequence[dict]) -> torch.Tensor:
-        # A copy of weights that were trained or moved since would answer as they did before.
-        now = tuple((one.data_ptr(), one._version) for one in model.base_model.parameters())
-        if now not in laid_out:
-            laid_out.clear()
-            laid_out[now] = [_layer(layer) for layer in model.base_model.encoder.layer]
-        layers = laid_out[now]
+        layers = layers_now()
         order = sorted(range(len(features)), key=lambda i: len(features[i]["input_ids"]))
         ordered = [features[i] for i in order]
         hidden, groups, first = _embedded(model, ordered)
@@ -96,6 +91,23 @@ def unpadded(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor]
         return found
 
     return logits
+
+
+def as_now(model: nn.Module, lay_out: Callable[[], Iterable]) -> Callable[[], list]:
+    """What is laid out of a model's weights, anew where they were trained or moved since.
+
+    A copy of weights that are no longer there would answer as they did before.
+    """
+    laid_out: dict[tuple, list] = {}
+
+    def current() -> list:
+        now = tuple((one.data_ptr(), one._version) for one in model.parameters())
+        if now not in laid_out:
+            laid_out.clear()
+            laid_out[now] = list(lay_out())
+        return laid_out[now]
+
+    return current
 
 
 def is_changed(model: nn.Module) -> bool:
