@@ -25,14 +25,14 @@ from urllib.parse import unquote, urlsplit
 import pandas as pd
 import yaml
 
+from .asking.population import population, population_table
 from .claims import counts, scorecard
 from .exceptions import ParameterError, PsychometricsError
+from .models.embedded import head_table
 from .pages._headlines import cell as headlines_cell
 from .pages.exercises import MIME, differences
 from .parameters import unknown
 from .paths import book_dir, notebooks_dir
-from .population import population, population_table
-from .respondents.embedded import head_table
 
 if TYPE_CHECKING:
     from pypdf import PdfWriter

@@ -88,7 +88,7 @@ def _new_questionnaire(
     Columns: item, and where wanted scale, reverse (yes), options (0=Not at all; 1=Often), source
     and inverse terms (with semicolons), premise and hypothesis.
     """
-    from .authoring.drafts import draft
+    from .questionnaires.drafts import draft
 
     path = draft(table, output or table.with_suffix(".yaml"))
     typer.echo(f"{path}: a draft. Fill in what its comments ask for; at each save it is checked by")
@@ -131,7 +131,7 @@ def _check(
 
 def _report(questionnaire: str | Path, measured: bool) -> None:
     """What a questionnaire holds, and what the rules of wording find in it."""
-    from .authoring.wording import wording
+    from .questionnaires.wording import wording
 
     questionnaire = pm.load_questionnaire(questionnaire, texts=False)
     table = pm.questionnaires.counts(questionnaire)
@@ -170,7 +170,7 @@ def _prompts(
     if output is None:
         pm.prompts(questionnaire).to_csv(sys.stdout, index=False)
     else:
-        from .prompts import write_prompts
+        from .questionnaires.prompts import write_prompts
 
         typer.echo(f"{output}: {len(write_prompts(questionnaire, output))} prompts")
 
@@ -246,7 +246,7 @@ def _ask(
     if place and mode != "chat":
         option = next(iter(place)).replace("_", "-")
         raise ParameterError(f"--{option} is for an endpoint: add --mode chat, or leave it out.")
-    more = {"endpoint": pm.respondents.chat.Endpoint(**place)} if place else {}
+    more = {"endpoint": pm.modes.chat.Endpoint(**place)} if place else {}
     more |= {"engine": engine, "address": address, "failures": failures, "keep_downloads": keep}
     answers = _asked(questionnaires, respondents, mode, condition, store, dtype, **more)
     who, there = answers["respondent_id"].nunique(), len(answers)
@@ -452,7 +452,7 @@ def _new_population(
     ] = "",
 ) -> None:
     """Write a population's file from a query of the hub, with those left out and why."""
-    from .authoring.populations import new_population
+    from .asking.population_drafts import new_population
 
     table = new_population(
         file, task, _names(search), top, min_downloads, _names(licence), max_memory, _names(labels)
@@ -466,7 +466,7 @@ def _new_population(
 @app.command("fetch-model")
 def _fetch_model() -> None:
     """Fetch the conversational model that the book asks, smollm2 (98 MB), once."""
-    from .respondents import packed
+    from .models import packed
 
     typer.echo(f"smollm2: {packed.fetch()}")
 

@@ -29,8 +29,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 from pandas.io.formats.style import Styler
 
-from . import irt
 from .exceptions import ParameterError
+from .measures import irt
 
 # Okabe and Ito's colours, which the colour-blind tell apart; the first two stand for a pair.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -149,7 +149,8 @@ def intensifier_trends(
     Parameters
     ----------
     curves : DataFrame
-        As :func:`psychometrics.trends.trends` gives it: ``polarity, intensifier, mean, low,
+        As :func:`psychometrics.measures.trends.trends` gives it: ``polarity, intensifier, mean,
+        low,
         high``, intensifiers in order.
     ax : Axes, optional
         Where to draw; the current axes if not given.
@@ -463,7 +464,7 @@ def specification_curve(
     Parameters
     ----------
     worlds : DataFrame
-        Rows of one pair, as :func:`psychometrics.validity.multiverse` gives them; columns
+        Rows of one pair, as :func:`psychometrics.measures.validity.multiverse` gives them; columns
         ``low, high`` draw intervals, where they are there.
     chosen : mapping
         The specification to mark, by choice. Its choices are the rows of the lower panel, an
@@ -569,7 +570,7 @@ def compass(
     Parameters
     ----------
     scores : DataFrame
-        As :func:`psychometrics.scoring.category_scores` gives them.
+        As :func:`psychometrics.measures.scoring.category_scores` gives them.
     x, y : str
         The two categories.
     ax : Axes, optional
@@ -625,7 +626,7 @@ def characteristic_curves(
     Parameters
     ----------
     parameters : DataFrame
-        As :func:`psychometrics.irt.fit` gives them, I items.
+        As :func:`psychometrics.measures.irt.fit` gives them, I items.
     ax : Axes, optional
         Where to draw; the current axes if not given.
     limit : float

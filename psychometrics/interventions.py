@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from .answers import check_columns, check_numbers
+from .asking.answers import check_columns, check_numbers
+from .asking.store import key_of, open_kept
 from .data import available, fetch, mnli_sample
 from .exceptions import DataError, ParameterError, RespondentError
+from .measures.scoring import scale_scores
+from .models.embedded import head_table, load_masked_lm
+from .models.loading import resolve_dtype
+from .models.sources import find
+from .modes import identify, load_respondent
 from .paths import cache_dir, data_dir
-from .prompts import prompts
-from .questionnaires import Questionnaire
-from .respondents import identify, load_respondent
-from .respondents.embedded import head_table, load_masked_lm
-from .respondents.loading import resolve_dtype
-from .respondents.sources import find
-from .scoring import scale_scores
-from .store import key_of, open_kept
+from .questionnaires.model import Questionnaire
+from .questionnaires.prompts import prompts
 
 if TYPE_CHECKING:
-    from .respondents.nli import NLIRespondent
+    from .modes.nli import NLIRespondent
 
 ARMS = ("depressive", "coherence", "negative", "neutral")
 """Texts written for this project, in ``data/texts``."""
@@ -737,7 +737,7 @@ def _epoch(path: Path) -> int:
 def _measured(respondent, table, questionnaires) -> list[dict]:
     import torch
 
-    from .respondents.nli import PROBABILITIES, NLIRespondent  # torch and transformers
+    from .modes.nli import PROBABILITIES, NLIRespondent
 
     # The scores need no more precision than when the questionnaires are asked otherwise.
     dtype = resolve_dtype(None, respondent.model.device)

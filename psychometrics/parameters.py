@@ -9,12 +9,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
+from .asking.population import population
 from .exceptions import ParameterError, PsychometricsError
-from .messages import LABELS, messages
-from .population import population
-from .questionnaires import load_questionnaire
-from .respondents import identify
-from .respondents.completions import KINDS, model_names, require
+from .modes import identify
+from .modes.completions import KINDS, model_names, require
+from .modes.messages import LABELS, messages
+from .questionnaires.model import load_questionnaire
 from .studies import diagnostic, fairbelief
 
 

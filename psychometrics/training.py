@@ -36,11 +36,11 @@ from transformers import (
 from transformers.pytorch_utils import Conv1D
 from transformers.trainer_utils import get_last_checkpoint
 
-from .answers import check_numbers
+from .asking.answers import check_numbers
 from .data import NLI_LABELS, mnli_sample, snli_sample
 from .exceptions import DataError, ParameterError
-from .respondents.loading import load_config, load_model
-from .respondents.sources import BASE_MODEL, Source, base_path, fetched, find
+from .models.loading import load_config, load_model
+from .models.sources import BASE_MODEL, Source, base_path, fetched, find
 
 Tuning = Literal["unfrozen", "frozen", "lora"]
 PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 # the libraries of a command take more than most commands.
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["psychometrics.store", "psychometrics.cli", "pytest", "papermill", "peft", "pingouin",
+    ["psychometrics.asking.store", "psychometrics.cli", "pytest", "papermill", "peft", "pingouin",
      "seaborn", "sklearn.cluster", "torch", "transformers.models.auto.modeling_auto",
      "transformers.models.bert.modeling_bert", "transformers.models.llama.modeling_llama"]
 )  # fmt: skip

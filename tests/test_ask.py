@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
+from psychometrics.asking.progress import Progress
+from psychometrics.asking.store import manifests
 from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError
-from psychometrics.prompts import PROMPT_COLUMNS
-from psychometrics.respondents import _prompting, conditions_of, mode_named, modes
-from psychometrics.respondents.nli import NLIRespondent
-from psychometrics.respondents.progress import Progress
-from psychometrics.store import manifests
+from psychometrics.modes import _prompting, conditions_of, mode_named, modes
+from psychometrics.modes.nli import NLIRespondent
+from psychometrics.questionnaires.prompts import PROMPT_COLUMNS
 
 PROBABILITIES = ["entailment", "neutral", "contradiction"]
 
@@ -114,7 +114,7 @@ def test_the_manifest_tells_who_was_asked_what(tmp_path, tiny_model):
 
 def test_modes_are_found_by_their_files_without_loading_torch():
     code = (
-        "import sys; from psychometrics.respondents import modes; print(*modes());"
+        "import sys; from psychometrics.modes import modes; print(*modes());"
         "assert not {'torch', 'transformers'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -124,7 +124,7 @@ def test_modes_are_found_by_their_files_without_loading_torch():
 
 def test_a_mode_is_imported_without_tables_store_and_transformers():
     code = (
-        "import sys; from psychometrics.respondents import mode_named; mode_named('nli');"
+        "import sys; from psychometrics.modes import mode_named; mode_named('nli');"
         "print(*{'pandas', 'pyarrow', 'pydantic', 'scipy', 'transformers'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -172,7 +172,7 @@ def test_a_new_file_is_a_new_mode_and_its_conditions_reach_it(tmp_path, monkeypa
         summary = answers.attrs["summary"]
         assert (summary["asked"], summary["from_store"], summary["unanswered"]) == (4, 2, 2)
     finally:
-        sys.modules.pop("psychometrics.respondents.echo", None)
+        sys.modules.pop("psychometrics.modes.echo", None)
         modes.cache_clear()
 
 

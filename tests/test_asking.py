@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.questionnaires import load_questionnaire
-from psychometrics.reliability import answer_agreement
-from psychometrics.respondents.simulated import answers as simulate
-from psychometrics.respondents.simulated import draw_traits
-from psychometrics.scoring import scale_scores
+from psychometrics.measures.reliability import answer_agreement
+from psychometrics.measures.scoring import scale_scores
+from psychometrics.measures.styles import response_styles
+from psychometrics.modes.simulated import answers as simulate
+from psychometrics.modes.simulated import draw_traits
+from psychometrics.questionnaires.model import load_questionnaire
 from psychometrics.studies import asking, asking_figures
-from psychometrics.styles import response_styles
 
 mpl.use("Agg")
 MINI = load_questionnaire("ipip20")
@@ -80,7 +80,7 @@ def test_a_null_model_is_saved_once_and_hangs_on_its_seed(tmp_path):
 
 
 def test_the_most_accurate_members_come_first_and_strangers_stay():
-    from psychometrics.population import population_table
+    from psychometrics.asking.population import population_table
 
     table = population_table().set_index("respondent_id")["accuracy"]
     best = asking.best_members(list(table.index), 3)

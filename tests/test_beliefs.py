@@ -17,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psychometrics import claims, data
-from psychometrics.beliefs import (
+from psychometrics.exceptions import DataError, ParameterError, RespondentError
+from psychometrics.make import beliefs as made
+from psychometrics.measures.beliefs import (
     SCORINGS,
     _fold,
     _in_ascii,
@@ -39,8 +41,6 @@ from psychometrics.beliefs import (
     resampled,
     word_counts,
 )
-from psychometrics.exceptions import DataError, ParameterError, RespondentError
-from psychometrics.make import beliefs as made
 from psychometrics.parameters import check_parameters
 from psychometrics.studies import fairbelief
 from psychometrics.studies.fairbelief import (

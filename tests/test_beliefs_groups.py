@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from psychometrics import claims, data
-from psychometrics.beliefs import honest_by_likelihood, honest_summary, hurtful
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.respondents.completions import completion_rows, mine, require
-from psychometrics.respondents.sources import find
+from psychometrics.measures.beliefs import honest_by_likelihood, honest_summary, hurtful
+from psychometrics.models.sources import find
+from psychometrics.modes.completions import completion_rows, mine, require
 from psychometrics.studies import fairbelief, fairbelief_groups
 from psychometrics.studies.fairbelief import published, published_hits
 from psychometrics.studies.fairbelief_groups import (

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from psychometrics import check_parameters
+from psychometrics.asking.population import population_table
 from psychometrics.book import (
     _execution_page,
     _notebook_names,
@@ -27,7 +28,6 @@ from psychometrics.book import (
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.parameters import CHAPTERS
 from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
-from psychometrics.population import population_table
 
 HTML = book_dir() / "_build" / "html"
 

@@ -8,11 +8,11 @@ import time
 import pandas as pd
 import pytest
 
-from psychometrics.ask import ask
+from psychometrics.asking.ask import ask
+from psychometrics.asking.store import open_kept
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.questionnaires import load_questionnaire
-from psychometrics.respondents.chat import Endpoint
-from psychometrics.store import open_kept
+from psychometrics.modes.chat import Endpoint
+from psychometrics.questionnaires.model import load_questionnaire
 
 from .endpoint import served
 
@@ -66,7 +66,7 @@ def test_a_limit_that_is_known_is_never_exceeded(tmp_path):
 
 
 def test_who_is_always_refused_is_given_up_after_a_while(tmp_path, monkeypatch):
-    from psychometrics.respondents import _line
+    from psychometrics.modes import _line
 
     monkeypatch.setattr(_line, "PATIENCE", 1.0)
     with (

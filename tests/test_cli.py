@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 import psychometrics as pm
 from psychometrics.cli import app, main
+from psychometrics.endpoints.server import simulated_endpoint
 from psychometrics.exceptions import ParameterError
-from psychometrics.respondents import _line, modes
-from psychometrics.respondents.endpoint import simulated_endpoint
-from psychometrics.respondents.simulated import draw_traits
+from psychometrics.modes import _line, modes
+from psychometrics.modes.simulated import draw_traits
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from psychometrics.endpoints.server import simulated_endpoint
 from psychometrics.exceptions import ParameterError
-from psychometrics.questionnaires import load_questionnaire
-from psychometrics.respondents.chat import Endpoint
-from psychometrics.respondents.endpoint import simulated_endpoint
-from psychometrics.respondents.simulated import draw_traits
+from psychometrics.modes.chat import Endpoint
+from psychometrics.modes.simulated import draw_traits
+from psychometrics.questionnaires.model import load_questionnaire
 from psychometrics.studies.conditions import crossed, rates
 
 MINI = load_questionnaire("ipip20")

@@ -115,7 +115,7 @@ def test_similarity_is_one_for_a_prompt_that_is_its_item_and_lies_within_bounds(
     # the cosine that the library itself gives
     from sentence_transformers import SentenceTransformer
 
-    from psychometrics.respondents.sources import base_path
+    from psychometrics.models.sources import base_path
 
     row, model = pm.prompts(gad).iloc[0], SentenceTransformer(base_path())
     pair = [gad.items[0].text, f"{row['premise']} {row['hypothesis']}"]

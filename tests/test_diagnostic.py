@@ -10,9 +10,9 @@ from psychometrics import claims, data, irt
 from psychometrics import items as classical
 from psychometrics.exceptions import DataError, ParameterError, PsychometricsError
 from psychometrics.make.diagnostic import build_diagnostic
+from psychometrics.measures.reliability import alpha
 from psychometrics.parameters import check_parameters
 from psychometrics.paths import data_dir
-from psychometrics.reliability import alpha
 from psychometrics.studies import diagnostic, diagnostic_claims, diagnostic_figures
 
 POPULATIONS = list(diagnostic.POPULATIONS)

@@ -15,9 +15,9 @@ import sys
 import pandas as pd
 import pytest
 
+from psychometrics.asking.store import open_kept
 from psychometrics.make import faults
 from psychometrics.paths import data_dir
-from psychometrics.store import open_kept
 
 pytestmark = pytest.mark.timeout(1800)  # with large numbers, or where others work too
 TIMES = int(os.environ.get("PSYCHOMETRICS_KILLS", "1"))

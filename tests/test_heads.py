@@ -9,13 +9,13 @@ import pytest
 
 from psychometrics import data
 from psychometrics.exceptions import RespondentError
-from psychometrics.paths import data_dir
-from psychometrics.respondents.embedded import (
+from psychometrics.models.embedded import (
     acceptability,
     head_table,
     load_masked_lm,
     masked_perplexity,
 )
+from psychometrics.paths import data_dir
 
 CI = os.environ.get("CI") == "true"
 

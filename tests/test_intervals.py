@@ -7,13 +7,13 @@ from scipy import stats
 
 from psychometrics import norms, reliability, styles
 from psychometrics.exceptions import ParameterError
-from psychometrics.intervals import (
+from psychometrics.measures.intervals import (
     correlation_interval,
     mean_interval,
     mean_table,
     scale_intervals,
 )
-from psychometrics.questionnaires import load_questionnaire
+from psychometrics.questionnaires.model import load_questionnaire
 
 
 def test_without_skewness_the_interval_is_students():

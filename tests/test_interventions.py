@@ -34,7 +34,7 @@ LEAST = {"depressive": 200, "coherence": 280, "neutral": 200, "negative": 200}
 def embeddings() -> dict[str, np.ndarray]:
     from sentence_transformers import SentenceTransformer
 
-    from psychometrics.respondents.sources import base_path
+    from psychometrics.models.sources import base_path
 
     model = SentenceTransformer(base_path(), device="cpu")
     return {
@@ -132,7 +132,7 @@ def test_an_embedded_respondent_is_adapted_with_the_embedded_head():
 
 
 def test_adaptation_lowers_the_masked_loss_on_its_own_text(tiny_pair):
-    from psychometrics.respondents.embedded import load_masked_lm, masked_perplexity
+    from psychometrics.models.embedded import load_masked_lm, masked_perplexity
 
     nli, masked_lm = tiny_pair
     respondent = pm.load_respondent(nli, dtype="float32", device="cpu")

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psychometrics.beliefs import honest_summary
 from psychometrics.exceptions import ParameterError
+from psychometrics.measures.beliefs import honest_summary
 from psychometrics.studies import fairbelief
 from psychometrics.studies.fairbelief import (
     group_scores,

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from psychometrics import data, load_respondent
+from psychometrics.asking.population import population
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.make import diagnostic as live
-from psychometrics.population import population
-from psychometrics.respondents import identify
-from psychometrics.respondents.sources import base_path
+from psychometrics.models.sources import base_path
+from psychometrics.modes import identify
 from psychometrics.studies import diagnostic
 
 needs_text = pytest.mark.skipif(
@@ -134,7 +134,7 @@ def test_an_embedded_respondent_gives_the_committed_answers_again_from_the_store
     def refuse(*_args, **_options):
         raise AssertionError("asked a second time")
 
-    monkeypatch.setattr("psychometrics.respondents.nli.NLIRespondent.answer", refuse)
+    monkeypatch.setattr("psychometrics.modes.nli.NLIRespondent.answer", refuse)
     assert diagnostic.ask_diagnostic(name, store=tmp_path, progress=False).equals(asked)
 
 

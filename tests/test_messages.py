@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.messages import (
+from psychometrics.modes.messages import (
     PERSONAS,
     ROLES,
     WORDINGS,
@@ -21,7 +21,7 @@ from psychometrics.messages import (
     refuses,
     reply_schema,
 )
-from psychometrics.questionnaires import load_questionnaire
+from psychometrics.questionnaires.model import load_questionnaire
 
 MINI = load_questionnaire("ipip20")
 

@@ -10,15 +10,15 @@ from scipy import stats
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.norms import (
+from psychometrics.measures.norms import (
     as_one_respondent,
     compare_means,
     compare_norms,
     corrected,
     norm_table,
 )
-from psychometrics.questionnaires import load_questionnaire, psychobench_keys
-from psychometrics.scoring import scale_scores, score_summary
+from psychometrics.measures.scoring import scale_scores, score_summary
+from psychometrics.questionnaires.model import load_questionnaire, psychobench_keys
 from psychometrics.studies.psychobench import published_tests
 
 MINI = load_questionnaire("ipip20")

@@ -10,7 +10,7 @@ import torch
 import psychometrics as pm
 from psychometrics import nulls
 from psychometrics.exceptions import ParameterError
-from psychometrics.nulls import (
+from psychometrics.measures.nulls import (
     null_answers,
     null_distribution,
     null_table,
@@ -18,7 +18,7 @@ from psychometrics.nulls import (
     shuffled_terms,
     shuffled_weights,
 )
-from psychometrics.respondents.sources import base_path
+from psychometrics.models.sources import base_path
 from psychometrics.training import nli_classifier
 
 from .conftest import _save_tiny_model
@@ -38,7 +38,7 @@ def test_a_random_head_answers_as_an_untrained_classifier_of_transformers(layers
             weight = rng.normal(0, 0.02, (384, width)).astype("float32")
             layer.weight.copy_(torch.from_numpy(weight.T.copy()))
             layer.bias.zero_()
-        from psychometrics.respondents.loading import load_tokenizer
+        from psychometrics.models.loading import load_tokenizer
 
         inputs = load_tokenizer(base_path())(
             second["premise"].tolist(), second["hypothesis"].tolist(),

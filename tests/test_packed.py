@@ -10,9 +10,9 @@ from peft import LoraConfig, get_peft_model
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from psychometrics.exceptions import RespondentError
-from psychometrics.respondents import load_respondent, packed
-from psychometrics.respondents.loading import load_model
-from psychometrics.respondents.sources import find, read_json
+from psychometrics.models.loading import load_model
+from psychometrics.models.sources import find, read_json
+from psychometrics.modes import load_respondent, packed
 
 WORDING = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
 WORDS = ["y", "m", "n"]

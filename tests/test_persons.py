@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psychometrics.ask import ask
+from psychometrics.asking.ask import ask
+from psychometrics.asking.store import open_kept
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.questionnaires import load_questionnaire
-from psychometrics.respondents.human import form
-from psychometrics.respondents.simulated import answers as simulate
-from psychometrics.respondents.simulated import draw_traits, graded_probabilities
-from psychometrics.scoring import scale_scores
-from psychometrics.store import open_kept
+from psychometrics.measures.scoring import scale_scores
+from psychometrics.modes.human import form
+from psychometrics.modes.simulated import answers as simulate
+from psychometrics.modes.simulated import draw_traits, graded_probabilities
+from psychometrics.questionnaires.model import load_questionnaire
 
 MINI = load_questionnaire("ipip20")
 TWO = load_questionnaire("two_axes")
@@ -188,8 +188,8 @@ def test_replies_of_a_function_are_kept_only_where_it_promises_to_stay_the_same(
 # --- a person --------------------------------------------------------------------------------
 
 PROGRAM = (
-    "import sys; from psychometrics.questionnaires import load_questionnaire; "
-    "from psychometrics.ask import ask; "
+    "import sys; from psychometrics.questionnaires.model import load_questionnaire; "
+    "from psychometrics.asking.ask import ask; "
     "ask(load_questionnaire('ipip20'), ['ann'], sys.argv[1], 'human', progress=False)"
 )
 

@@ -11,14 +11,14 @@ import torch
 
 import psychometrics as pm
 from psychometrics import ask, data, load_questionnaire, load_respondent, prompts
+from psychometrics.asking.population import RECIPE, population, population_table
 from psychometrics.exceptions import RespondentError
 from psychometrics.make.decoders import WORDINGS
+from psychometrics.models.embedded import load_embedded
+from psychometrics.models.loading import load_config, load_model
+from psychometrics.models.sources import base_path, embedded_path
+from psychometrics.modes import embedded
 from psychometrics.paths import data_dir
-from psychometrics.population import RECIPE, population, population_table
-from psychometrics.respondents import embedded
-from psychometrics.respondents.embedded import load_embedded
-from psychometrics.respondents.loading import load_config, load_model
-from psychometrics.respondents.sources import base_path, embedded_path
 
 MEMBERS = population()
 

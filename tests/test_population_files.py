@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 
 import psychometrics as pm
 from psychometrics import ask, cli, population, population_table
-from psychometrics.authoring.populations import new_population
+from psychometrics.asking.population_drafts import new_population
 from psychometrics.exceptions import KINDS, ParameterError, RespondentError
-from psychometrics.respondents import identify, load_respondent
+from psychometrics.modes import identify, load_respondent
 
 from .hub import commit, serving
 

@@ -14,9 +14,9 @@ import psychometrics as pm
 from psychometrics import book
 from psychometrics.cli import main
 from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.modes.simulated import draw_traits
 from psychometrics.reports import profiles, sweeps
 from psychometrics.reports.profiles import assess, compare, flags, profile
-from psychometrics.respondents.simulated import draw_traits
 
 SMALL = "minilm-mnli-l3-s16"
 

@@ -12,8 +12,8 @@ import yaml
 
 from psychometrics.exceptions import ParameterError, QuestionnaireError
 from psychometrics.paths import questionnaires_dir
-from psychometrics.prompts import PROMPT_COLUMNS, prompts, write_prompts
-from psychometrics.questionnaires import Questionnaire, counts, load_questionnaire
+from psychometrics.questionnaires.model import Questionnaire, counts, load_questionnaire
+from psychometrics.questionnaires.prompts import PROMPT_COLUMNS, prompts, write_prompts
 
 TRANSLATED = ("gad7", "phq9", "soc13")
 INTENSIFIERS = {
@@ -130,7 +130,7 @@ def test_templates_say_nothing_of_frequency_themselves(name):
 def encoder():
     from sentence_transformers import SentenceTransformer
 
-    from psychometrics.respondents.sources import base_path
+    from psychometrics.models.sources import base_path
 
     return SentenceTransformer(base_path(), device="cpu")
 

@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.norms import compare_means, norm_table
-from psychometrics.questionnaires import load_questionnaire
-from psychometrics.scoring import scale_scores
+from psychometrics.measures.norms import compare_means, norm_table
+from psychometrics.measures.scoring import scale_scores
+from psychometrics.questionnaires.model import load_questionnaire
 from psychometrics.studies.psychobench import (
     bsri_conclusions,
     bsri_own_median,

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psychometrics.norms import compare_norms, norm_table
+from psychometrics.measures.norms import compare_norms, norm_table
 from psychometrics.studies import psychobench_figures as draw
 from psychometrics.studies.psychobench import published_tables
 

@@ -10,7 +10,7 @@ import pytest
 
 import psychometrics as pm
 from psychometrics import data
-from psychometrics.answers import COLUMNS
+from psychometrics.asking.answers import COLUMNS
 from psychometrics.exceptions import ParameterError
 from psychometrics.studies import published
 

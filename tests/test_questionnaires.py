@@ -16,11 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from psychometrics import data, item_scores, prompts, scale_scores
-from psychometrics.answers import COLUMNS, tidy
+from psychometrics.asking.answers import COLUMNS, tidy
 from psychometrics.exceptions import ParameterError, QuestionnaireError
-from psychometrics.norms import compare_norms, norm_table
+from psychometrics.measures.norms import compare_norms, norm_table
+from psychometrics.measures.scoring import category_scores
 from psychometrics.paths import questionnaires_dir
-from psychometrics.questionnaires import (
+from psychometrics.questionnaires.model import (
     COMPASS,
     PERTURBATIONS,
     Questionnaire,
@@ -35,7 +36,6 @@ from psychometrics.questionnaires import (
     psychobench_keys,
     questionnaire_names,
 )
-from psychometrics.scoring import category_scores
 
 needs_wording = pytest.mark.skipif(
     os.environ.get("CI") != "true" and not data.available("psychobench"),

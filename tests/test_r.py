@@ -64,8 +64,8 @@ def test_marginal_difficulties_agree_with_r_where_abilities_are_normal(tmp_path)
 
 
 def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
-    from psychometrics.items import item_rest
-    from psychometrics.reliability import alpha, omega
+    from psychometrics.measures.items import item_rest
+    from psychometrics.measures.reliability import alpha, omega
 
     table = diagnostic.answers("transformers", "MN")
     code = (
@@ -87,7 +87,7 @@ def test_infinite_difficulties_are_put_where_rs_logistic_regression_stops(tmp_pa
 
 
 def test_mantel_haenszel_is_rs(tmp_path):
-    from psychometrics.items import mantel_haenszel
+    from psychometrics.measures.items import mantel_haenszel
 
     one, two = diagnostic.answers("people", "LE"), diagnostic.answers("transformers", "LE")
     ours = mantel_haenszel(one, two)
@@ -121,7 +121,7 @@ def _of_three_scales(people: int, correlation: float) -> tuple[pd.DataFrame, pd.
 
 @pytest.mark.parametrize(("people", "correlation"), [(60, 0.3), (200, 0.7)])
 def test_factor_models_are_lavaans(people, correlation, tmp_path):
-    from psychometrics.validity import factor_models
+    from psychometrics.measures.validity import factor_models
     from tests.test_validity import THREE
 
     items, table = _of_three_scales(people, correlation)
@@ -146,7 +146,7 @@ def test_factor_models_are_lavaans(people, correlation, tmp_path):
 
 @pytest.mark.parametrize(("people", "correlation"), [(60, 0.3), (200, 0.7)])
 def test_omega_hierarchical_is_psychs(people, correlation, tmp_path):
-    from psychometrics.validity import omega_hierarchical
+    from psychometrics.measures.validity import omega_hierarchical
     from tests.test_validity import THREE
 
     items, table = _of_three_scales(people, correlation)
@@ -186,7 +186,7 @@ def test_data_without_a_conditional_maximum_are_refused_here_as_by_erm(tmp_path)
 
 
 def test_likelihood_ratios_under_separation_are_those_of_rs_glm(tmp_path):
-    from psychometrics.items import logistic_dif
+    from psychometrics.measures.items import logistic_dif
 
     rng = np.random.default_rng(3)
     one, two = (pd.DataFrame(rng.integers(0, 2, (40, 6)), columns=list("abcdef")) for _ in "ab")
@@ -231,8 +231,8 @@ def test_mean_squares_with_gaps_are_those_of_the_answers_that_there_are_in_r(tmp
 
 
 def test_gaps_intervals_and_correlations_agree_with_psych_in_r(tmp_path):
-    from psychometrics.intervals import correlation_interval
-    from psychometrics.reliability import alpha, item_statistics, omega
+    from psychometrics.measures.intervals import correlation_interval
+    from psychometrics.measures.reliability import alpha, item_statistics, omega
 
     table = diagnostic.answers("transformers", "MN").astype(float)
     table = table.mask(np.random.default_rng(4).random(table.shape) < 0.01)

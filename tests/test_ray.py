@@ -18,12 +18,12 @@ import pytest
 from typer.testing import CliRunner
 
 import psychometrics as pm
+from psychometrics.asking.population import population
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.make.faults import ON_RAY, SMALL, _two_machines, _workers
-from psychometrics.population import population
-from psychometrics.respondents import cluster
-from psychometrics.respondents.sources import find
+from psychometrics.models.sources import find
+from psychometrics.modes import cluster
 from psychometrics.studies.asking import null_model
 
 _WAIT = "RAY_raylet_start_wait_time_s"
@@ -274,7 +274,7 @@ def test_what_a_cluster_cannot_do_is_refused_before_anybody_is_asked(
     with pytest.raises(StoreError, match="is a file, and no store"):
         on_cluster(models, file)
     # A machine that does not see the driver's folder, and one that has another model.
-    identity, how = pm.respondents.identify(models[0], dtype="float32"), pm.respondents.nli
+    identity, how = pm.modes.identify(models[0], dtype="float32"), pm.modes.nli
     with pytest.raises(StoreError, match=r"is not the same folder on .*, a machine of the cluster"):
         cluster._check_here(identity, models[0], how, "/answers", str(tmp_path / "no"), {})
     with pytest.raises(RespondentError, match=r"m0 is not the same on .*: copy the model"):
@@ -288,7 +288,7 @@ def test_the_local_engine_does_not_import_ray_and_the_other_says_what_to_install
 import sys
 import psychometrics as pm
 pm.ask("ipip20", 2, mode="simulated", progress=False)
-assert "psychometrics.ask" in sys.modules and "ray" not in sys.modules
+assert "psychometrics.asking.ask" in sys.modules and "ray" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
     found = importlib.util.find_spec

@@ -15,8 +15,7 @@ from statsmodels.stats.anova import anova_lm
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
-from psychometrics.questionnaires import load_questionnaire
-from psychometrics.reliability import (
+from psychometrics.measures.reliability import (
     _components,
     alpha,
     answer_agreement,
@@ -27,6 +26,7 @@ from psychometrics.reliability import (
     reliability_table,
     retest,
 )
+from psychometrics.questionnaires.model import load_questionnaire
 
 MINI = load_questionnaire("ipip20")
 

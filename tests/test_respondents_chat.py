@@ -19,16 +19,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from psychometrics.answers import COLUMNS
-from psychometrics.ask import ask
+from psychometrics.asking.answers import COLUMNS
+from psychometrics.asking.ask import ask
+from psychometrics.asking.store import open_kept
+from psychometrics.endpoints.server import REFUSAL, simulated_endpoint
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
-from psychometrics.messages import messages
-from psychometrics.questionnaires import load_questionnaire
-from psychometrics.respondents import _line
-from psychometrics.respondents.chat import CONDITIONS, Endpoint, batches
-from psychometrics.respondents.endpoint import REFUSAL, simulated_endpoint
-from psychometrics.respondents.simulated import draw_traits
-from psychometrics.store import open_kept
+from psychometrics.modes import _line
+from psychometrics.modes.chat import CONDITIONS, Endpoint, batches
+from psychometrics.modes.messages import messages
+from psychometrics.modes.simulated import draw_traits
+from psychometrics.questionnaires.model import load_questionnaire
 
 MINI = load_questionnaire("ipip20")
 FOUR = MINI.model_copy(update={"id": "four", "items": MINI.items[:4], "scales": ()})
@@ -340,9 +340,9 @@ def test_a_body_that_is_no_completion_is_no_reply(tmp_path, body):
 
 PROGRAM = """
 import sys
-from psychometrics.ask import ask
-from psychometrics.questionnaires import load_questionnaire
-from psychometrics.respondents.chat import Endpoint
+from psychometrics.asking.ask import ask
+from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.modes.chat import Endpoint
 place = Endpoint(sys.argv[1], concurrency=2)
 print("begun", flush=True)
 ask(load_questionnaire("ipip20"), ["m"], sys.argv[2], "chat", progress=False, runs=2, batch_size=4,
@@ -692,7 +692,7 @@ def test_a_model_on_this_machine_replies_as_behind_a_server_and_each_reply_is_ke
 
 
 def test_a_run_that_is_stopped_keeps_the_replies_it_had(chat_model, tmp_path, monkeypatch):
-    from psychometrics.respondents import generation
+    from psychometrics.modes import generation
 
     whole, calls = generation._generated, []
 
@@ -734,7 +734,7 @@ def test_a_reply_cut_off_by_the_limit_is_said_to_be(chat_model, tmp_path):
 
 
 def test_of_a_reply_cut_off_whole_lines_count_and_a_refusal_stays_one(tmp_path):
-    from psychometrics.respondents.chat import conversation
+    from psychometrics.modes.chat import conversation
 
     how = {**CONDITIONS, "ask_again": 0, "shuffle": False, "runs": 1}
 
@@ -794,8 +794,8 @@ def test_a_model_without_chat_template_is_told_and_the_others_are_asked(chat_mod
 
 
 def test_no_pad_token_and_a_template_without_system_text_are_no_hindrance(chat_model, tmp_path):
-    from psychometrics.respondents.generation import encode, replies
-    from psychometrics.respondents.loading import load_model
+    from psychometrics.models.loading import load_model
+    from psychometrics.modes.generation import encode, replies
 
     model, tokenizer = load_model(chat_model, "causal")
     talks = [messages(FOUR, [item]) for item in FOUR.items]
@@ -822,7 +822,7 @@ def test_no_pad_token_and_a_template_without_system_text_are_no_hindrance(chat_m
 def test_draws_follow_the_distribution_and_a_form_takes_the_longer_text_too():
     import torch
 
-    from psychometrics.respondents.generation import _Choosing, _moved_on, _opening
+    from psychometrics.modes.generation import _Choosing, _moved_on, _opening
 
     scores = torch.log(torch.tensor([0.7, 0.2, 0.1])).expand(4000, 3)
     picks = _Choosing(1.0, range(4000), [None] * 4000)(torch.zeros(4000, 1), scores).argmax(dim=1)
@@ -835,7 +835,7 @@ def test_draws_follow_the_distribution_and_a_form_takes_the_longer_text_too():
 
 @pytest.mark.filterwarnings("ignore:.*cut off")
 def test_smollm2_replies_alike_in_this_process_and_behind_transformers_serve(tmp_path):
-    from psychometrics.respondents.sources import fetched, find
+    from psychometrics.models.sources import fetched, find
 
     try:
         folder = fetched(find("smollm2"))

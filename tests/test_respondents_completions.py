@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.respondents import completions as mining
-from psychometrics.respondents.completions import _model_kind, completion_rows, mine
+from psychometrics.modes import completions as mining
+from psychometrics.modes.completions import _model_kind, completion_rows, mine
 
 TEMPLATES = ["The girl works as a [M].", "My daily life is [M] today.", "I feel [M]."]
 WORDS = "i feel calm nervous the girl works as a nurse my daily life is full today and anxious"
@@ -340,7 +340,7 @@ def test_memory_that_runs_out_is_told(masked, tmp_path, monkeypatch):
 
 
 def test_completions_are_listed_among_what_the_store_holds(masked, tmp_path):
-    from psychometrics.store import manifests
+    from psychometrics.asking.store import manifests
 
     _mine(masked, TEMPLATES, tmp_path, k=3)
     (row,) = manifests(tmp_path).to_dict("records")

@@ -16,7 +16,7 @@ from transformers import (
 
 import psychometrics as pm
 from psychometrics.exceptions import RespondentError
-from psychometrics.respondents.causal import _causal_probability
+from psychometrics.modes.causal import _causal_probability
 
 PROMPTS = [
     ("I feel nervous.", "It never happens to me.", "never"),

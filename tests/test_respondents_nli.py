@@ -22,18 +22,18 @@ from transformers import (
 )
 
 from psychometrics.exceptions import RespondentError
-from psychometrics.paths import data_dir
-from psychometrics.respondents import identify, load_respondent, sources
-from psychometrics.respondents._decoder import last_states
-from psychometrics.respondents._unpadded import unpadded as forward_of
-from psychometrics.respondents.loading import resolve_device, resolve_dtype
-from psychometrics.respondents.nli import (
+from psychometrics.models.decoder import last_states
+from psychometrics.models.fast_bert import unpadded as forward_of
+from psychometrics.models.loading import resolve_device, resolve_dtype
+from psychometrics.models.sources import find
+from psychometrics.modes import identify, load_respondent, sources
+from psychometrics.modes.nli import (
     _joined,
     _labels_from_pairs,
     _WordsRespondent,
     labels_from_names,
 )
-from psychometrics.respondents.sources import find
+from psychometrics.paths import data_dir
 from tests.conftest import ARCHITECTURES, SENTENCES
 from tests.hub import commit, serving
 
@@ -977,8 +977,8 @@ def test_half_a_character_is_refused(respondent):
 
 def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(copy):
     """A base whose own code would run on asking for it, by every way that loads one."""
-    from psychometrics.respondents.embedded import acceptability, load_masked_lm
-    from psychometrics.respondents.loading import (
+    from psychometrics.models.embedded import acceptability, load_masked_lm
+    from psychometrics.models.loading import (
         load_config,
         load_model,
         load_sentence_encoder,
@@ -995,7 +995,7 @@ def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(
 
 
 def test_modules_of_a_sentence_encoder_that_are_its_own_code_are_refused(copy):
-    from psychometrics.respondents.loading import load_sentence_encoder
+    from psychometrics.models.loading import load_sentence_encoder
 
     (copy / "evil.py").write_text("raise SystemExit('remote code was run')\n")
     modules = [{"idx": 0, "name": "0", "path": "", "type": "evil.Module"}]

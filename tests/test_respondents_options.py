@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psychometrics import load_respondent, population
-from psychometrics.answers import COLUMNS
-from psychometrics.ask import ask
+from psychometrics.asking.answers import COLUMNS
+from psychometrics.asking.ask import ask
+from psychometrics.asking.store import open_kept
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.messages import messages
-from psychometrics.questionnaires import load_questionnaire
-from psychometrics.respondents import options
-from psychometrics.respondents.options import (
+from psychometrics.modes import options
+from psychometrics.modes.messages import messages
+from psychometrics.modes.options import (
     _chosen,
     _orders_of,
     option_sentence,
     pooled,
     position_bias,
 )
-from psychometrics.store import open_kept
+from psychometrics.questionnaires.model import load_questionnaire
 from psychometrics.studies.asking import null_model
 
 MINI = load_questionnaire("ipip20")
@@ -155,15 +155,15 @@ def test_answers_come_from_the_store_the_second_time(causal, tmp_path, monkeypat
     with pytest.warns(UserWarning, match="set aside"):
         again = by_options(TWO, causal, tmp_path)
     pd.testing.assert_frame_equal(first, again)
-    monkeypatch.setattr("psychometrics.respondents.options._Scorer.load", None)
+    monkeypatch.setattr("psychometrics.modes.options._Scorer.load", None)
     pd.testing.assert_frame_equal(first, by_options(TWO, causal, tmp_path))
     with pytest.raises(RespondentError, match="TypeError"):  # another question needs the model
         by_options(TWO, causal, tmp_path, role="hero")
 
 
 def test_what_was_scored_before_a_run_ended_is_not_scored_again(causal, tmp_path, monkeypatch):
-    monkeypatch.setattr("psychometrics.respondents._prompting.SAVE_EVERY", 0.0)
-    monkeypatch.setattr("psychometrics.respondents.options.BATCH", 4)
+    monkeypatch.setattr("psychometrics.modes.prompting.SAVE_EVERY", 0.0)
+    monkeypatch.setattr("psychometrics.modes.options.BATCH", 4)
     score, seen = options._Scorer.__call__, []
 
     def ends_at_the_third_batch(self, asked, mean):

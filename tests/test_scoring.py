@@ -15,9 +15,9 @@ from hypothesis.extra.numpy import arrays
 from psychometrics import item_scores, load_questionnaire, prompts, scale_scores, two_way
 from psychometrics.data import available
 from psychometrics.exceptions import ParameterError
+from psychometrics.measures.scoring import category_scores, keyed_items, pss
 from psychometrics.paths import questionnaires_dir
-from psychometrics.questionnaires import Questionnaire
-from psychometrics.scoring import category_scores, keyed_items, pss
+from psychometrics.questionnaires.model import Questionnaire
 
 SCORES = arrays(np.float64, (3, 4), elements=st.floats(1e-4, 1.0))
 

@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from psychometrics import store as store_module
+from psychometrics.asking.store import MANY_PARTS, compact, key_of, manifests, open_kept
 from psychometrics.exceptions import StoreError
-from psychometrics.store import MANY_PARTS, compact, key_of, manifests, open_kept
 
 from .killing import killed_at_random, run_elsewhere, start_elsewhere
 

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
-from psychometrics.questionnaires import load_questionnaire
-from psychometrics.scoring import pss
-from psychometrics.styles import (
+from psychometrics.measures.scoring import pss
+from psychometrics.measures.styles import (
     balanced_pairs,
     decisiveness,
     desirability_contrast,
     response_styles,
     source_inverse_correlation,
 )
+from psychometrics.questionnaires.model import load_questionnaire
 from tests.test_scoring import answered
 
 MINI = load_questionnaire("ipip20")

@@ -44,7 +44,7 @@ def tiny_talker(tmp_path_factory):
 
 
 def _opened(folder):
-    from psychometrics.respondents.loading import load_model
+    from psychometrics.models.loading import load_model
 
     return load_model(folder, "causal")
 
@@ -82,7 +82,7 @@ def test_likelihood_of_text_is_that_of_each_sentence_alone(tiny_talker):
 def test_an_adapter_is_trained_and_merged_whatever_the_models_precision(tiny_talker):
     import torch
 
-    from psychometrics.respondents.loading import load_model
+    from psychometrics.models.loading import load_model
     from psychometrics.training import adapt_causal
 
     model, tokenizer = load_model(tiny_talker, "causal", dtype=torch.bfloat16)

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import spearmanr, t
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.trends import (
+from psychometrics.measures.trends import (
     curve_agreement,
     monotony,
     normalisation_effect,

@@ -16,7 +16,7 @@ from sklearn.metrics import silhouette_score
 import psychometrics as pm
 from psychometrics import validity
 from psychometrics.exceptions import ParameterError
-from psychometrics.scoring import pss
+from psychometrics.measures.scoring import pss
 from tests.test_scoring import answered
 
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]

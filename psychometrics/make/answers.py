@@ -12,13 +12,13 @@ import sys
 
 import pandas as pd
 
-from ..ask import ask
+from ..asking.ask import ask
+from ..asking.population import population
+from ..asking.store import open_kept
+from ..modes import identify
+from ..modes.nli import PROBABILITIES
 from ..paths import data_dir
-from ..population import population
-from ..questionnaires import load_questionnaire, questionnaire_names
-from ..respondents import identify
-from ..respondents.nli import PROBABILITIES
-from ..store import open_kept
+from ..questionnaires.model import load_questionnaire, questionnaire_names
 
 ANSWERED = {"nli": list(PROBABILITIES), "causal": ["probability"]}
 """Columns that are shipped, by mode."""

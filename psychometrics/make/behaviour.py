@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from ..models.packed import SMOLLM2
 from ..paths import data_dir
-from ..respondents.packed import SMOLLM2
 from ..studies.behaving import SHIPPED, declined, known
 
 

@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..beliefs import hurt_categories, hurtful, missed, word_counts
+from ..measures.beliefs import hurt_categories, hurtful, missed, word_counts
+from ..models.loading import quietly
+from ..models.sources import base_path, find
+from ..modes.completions import MASK, completion_rows, mine
 from ..paths import data_dir
-from ..respondents.completions import MASK, completion_rows, mine
-from ..respondents.loading import quietly
-from ..respondents.sources import base_path, find
 from ..studies.fairbelief import (
     EVERYDAY,
     IDENTITIES,
@@ -251,7 +251,8 @@ def _write_similarity(folder: Path) -> None:
 def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Similarity by family, and by group of templates, with intervals; and contrasts of these.
 
-    Identities are drawn again, 2,000 times, as in :func:`psychometrics.beliefs.honest_intervals`.
+    Identities are drawn again, 2,000 times, as in
+    :func:`psychometrics.measures.beliefs.honest_intervals`.
     """
     family = published()["family"].to_numpy()
     one, other = np.triu_indices(len(family), 1)

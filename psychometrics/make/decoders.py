@@ -21,9 +21,9 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
 from ..exceptions import DataError
-from ..respondents.loading import load_config, load_tokenizer
-from ..respondents.packed import HUB_IDS, SMOLLM2
-from ..respondents.sources import fetched, find
+from ..models.loading import load_config, load_tokenizer
+from ..models.packed import HUB_IDS, SMOLLM2
+from ..models.sources import fetched, find
 from ..training import nli_pairs
 
 ANSWERS = (" yes", " maybe", " no")

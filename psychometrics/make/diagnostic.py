@@ -22,13 +22,13 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 from tqdm import tqdm
 
+from ..asking.population import population, population_table
 from ..data import NLI_LABELS, fetch, mnli_sample
 from ..exceptions import DataError, ParameterError
+from ..models.loading import quietly
+from ..models.sources import base_path
+from ..modes import identify, load_respondent
 from ..paths import data_dir
-from ..population import population, population_table
-from ..respondents import identify, load_respondent
-from ..respondents.loading import quietly
-from ..respondents.sources import base_path
 from ..studies.diagnostic import CATEGORIES, ask_diagnostic, item_table, sentences
 from ..training import nli_classifier, nli_pairs, train_nli
 

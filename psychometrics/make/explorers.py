@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ..ask import ask
-from ..nulls import null_answers
+from ..asking.ask import ask
+from ..asking.population import population, untouched_bases
+from ..measures.nulls import null_answers
+from ..measures.validity import multiverse
 from ..pages.explorers import EXPECTED
 from ..paths import data_dir
-from ..population import population, untouched_bases
-from ..questionnaires import load_questionnaire
+from ..questionnaires.model import load_questionnaire
 from ..studies import empalc
-from ..validity import multiverse
 
 RESPONDENTS, DRAWS, SEED = 96, 200, 1
 """Null respondents of a kind, populations drawn from them, and the seed of the draws."""

@@ -47,16 +47,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ..ask import ask
+from ..asking.ask import ask
+from ..asking.store import compact, key_of, manifests, open_kept
 from ..exceptions import StoreError
+from ..models.loading import quietly
+from ..models.sources import base_path
+from ..modes import load_respondent
+from ..modes.chat import Endpoint
+from ..modes.completions import mine
 from ..paths import data_dir
-from ..questionnaires import load_questionnaire
-from ..respondents import load_respondent
-from ..respondents.chat import Endpoint
-from ..respondents.completions import mine
-from ..respondents.loading import quietly
-from ..respondents.sources import base_path
-from ..store import compact, key_of, manifests, open_kept
+from ..questionnaires.model import load_questionnaire
 from ..studies.asking import null_model
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ _LIBRARIES = (
     "transformers.models.auto.modeling_auto",
     "transformers.models.bert.modeling_bert",
     "transformers.models.gpt2.modeling_gpt2",
-    "psychometrics.respondents.nli",
+    "psychometrics.modes.nli",
 )
 Row = dict[str, object]
 
@@ -191,9 +191,9 @@ def _models(place: Path) -> None:
 
 def _often() -> None:
     """Save at every batch, in small batches, and merge few parts: more that a kill can hit."""
-    importlib.import_module("psychometrics.store").MANY_PARTS = 16
-    importlib.import_module("psychometrics.respondents._prompting").SAVE_EVERY = 0.0
-    importlib.import_module("psychometrics.respondents.options").BATCH = 4
+    importlib.import_module("psychometrics.asking.store").MANY_PARTS = 16
+    importlib.import_module("psychometrics.modes.prompting").SAVE_EVERY = 0.0
+    importlib.import_module("psychometrics.modes.options").BATCH = 4
 
 
 @functools.cache

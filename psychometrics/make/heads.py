@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from ..data import cola, mnli_sample
+from ..models.embedded import acceptability, head_table, load_masked_lm, masked_perplexity
+from ..models.packed import SMOLLM2
+from ..models.sources import BASE_MODEL, base_path
 from ..paths import cache_dir, data_dir
-from ..respondents.embedded import acceptability, head_table, load_masked_lm, masked_perplexity
-from ..respondents.packed import SMOLLM2
-from ..respondents.sources import BASE_MODEL, base_path
 
 ACCEPTABILITY = {
     "epochs": 3.0,
@@ -31,7 +31,7 @@ ACCEPTABILITY = {
 
 
 def _build_acceptability(work: Path) -> None:
-    from ..training import train_acceptability  # torch
+    from ..training import train_acceptability
 
     judged = cola("train")
     held_out = judged.sample(frac=0.1, random_state=0)
@@ -60,7 +60,7 @@ def _agreement(parts: dict[str, pd.DataFrame]) -> dict:
 
 
 def _build_masked_lm(work: Path) -> None:
-    from ..training import adapt_encoder  # torch
+    from ..training import adapt_encoder
 
     pairs = mnli_sample()
     held_out = set(pairs.loc[pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel())

@@ -14,15 +14,15 @@ import sys
 
 import pandas as pd
 
-from ..ask import ask
-from ..nulls import null_answers
+from ..asking.ask import ask
+from ..asking.population import population_table
+from ..measures.nulls import null_answers
+from ..measures.scoring import pss
+from ..measures.validity import term_silhouettes
+from ..modes import load_respondent
 from ..paths import data_dir, questionnaires_dir
-from ..population import population_table
-from ..questionnaires import load_questionnaire
-from ..respondents import load_respondent
-from ..scoring import pss
+from ..questionnaires.model import load_questionnaire
 from ..studies.improving import SHIPPED, held_out, improve, intensifier_sets, write_improved
-from ..validity import term_silhouettes
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 DTYPE = "bfloat16"

@@ -13,11 +13,11 @@ import sys
 
 import pandas as pd
 
+from ..asking.population import population_table
 from ..interventions import SHIPPED, trajectories, word_attributions
+from ..modes import load_respondent
 from ..paths import data_dir
-from ..population import population_table
-from ..questionnaires import load_questionnaire
-from ..respondents import load_respondent
+from ..questionnaires.model import load_questionnaire
 from ..studies import talking
 
 MEASURED = (2, 5, 10, 20)

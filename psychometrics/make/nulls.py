@@ -14,15 +14,15 @@ import numpy as np
 import pandas as pd
 from safetensors.numpy import save_file
 
-from ..nulls import SHIPPED, VECTORS, null_answers, prompt_vectors
+from ..asking.store import key_of
+from ..measures.nulls import SHIPPED, VECTORS, null_answers, prompt_vectors
+from ..models.packed import SMOLLM2
+from ..models.sources import base_path
+from ..modes import load_respondent
+from ..modes.nli import PROBABILITIES
 from ..paths import cache_dir, data_dir
-from ..prompts import prompts
-from ..questionnaires import load_questionnaire
-from ..respondents import load_respondent
-from ..respondents.nli import PROBABILITIES
-from ..respondents.packed import SMOLLM2
-from ..respondents.sources import base_path
-from ..store import key_of
+from ..questionnaires.model import load_questionnaire
+from ..questionnaires.prompts import prompts
 from ..training import nli_classifier, nli_pairs, train_nli
 
 QUESTIONNAIRES = (
@@ -85,7 +85,7 @@ def _shuffled_member(number: int):
 
 
 def _save(model, folder: Path) -> None:
-    from ..respondents.loading import load_tokenizer
+    from ..models.loading import load_tokenizer
 
     load_tokenizer(base_path()).save_pretrained(folder)
     model.save_pretrained(folder)

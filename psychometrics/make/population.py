@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
+from ..asking.population import FAMILIES, RECIPE, population_table
 from ..data import mnli_sample, snli_sample
 from ..exceptions import DataError, ParameterError
+from ..models.sources import BASE_MODEL, base_path, embedded_path
+from ..modes import load_respondent
 from ..paths import cache_dir, data_dir
-from ..population import FAMILIES, RECIPE, population_table
-from ..respondents import load_respondent
-from ..respondents.sources import BASE_MODEL, base_path, embedded_path
 
 
 def _build_population(
@@ -37,7 +37,7 @@ def _build_population(
     Returns
     -------
     DataFrame
-        The table, as :func:`psychometrics.population.population_table` gives it.
+        The table, as :func:`psychometrics.asking.population.population_table` gives it.
     """
     work = Path(folder) if folder else cache_dir() / "training"
     table = population_table()

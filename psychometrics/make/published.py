@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..paths import data_dir
-from ..questionnaires import load_questionnaire
+from ..questionnaires.model import load_questionnaire
 from ..studies.published import answers, by_score, person_fit
 
 OPEN = ("llmpersonality", "ai_like_humans", "students_mexico", "students_bmi", "adults_peru")

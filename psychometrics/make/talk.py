@@ -6,13 +6,13 @@ not asked again. The thirteen scales' items come from the mirror or are download
 
 from __future__ import annotations
 
-from ..ask import ask
-from ..messages import PERSONAS
+from ..asking.ask import ask
+from ..asking.store import open_kept
+from ..models.packed import SMOLLM2
+from ..modes import identify
+from ..modes.messages import PERSONAS
 from ..paths import data_dir
-from ..questionnaires import Questionnaire, load_questionnaire, psychobench_keys
-from ..respondents import identify
-from ..respondents.packed import SMOLLM2
-from ..store import open_kept
+from ..questionnaires.model import Questionnaire, load_questionnaire, psychobench_keys
 from ..studies.asking import EMPTY, FORMATS, formats, shuffled_words, yes_or_no
 from ..studies.conditions import CHAT_WAYS, CROSSING, by_way, crossed
 from .answers import ship

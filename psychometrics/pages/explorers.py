@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ..ask import ask
+from ..asking.ask import ask
+from ..asking.population import readable_names
 from ..claims import published
 from ..exceptions import ParameterError
-from ..irt import information, probability
-from ..nulls import null_answers
+from ..measures.irt import information, probability
+from ..measures.nulls import null_answers
+from ..measures.scoring import two_way
 from ..parameters import unknown
 from ..paths import data_dir
-from ..population import readable_names
-from ..prompts import prompts
-from ..questionnaires import Questionnaire, load_questionnaire
-from ..scoring import two_way
+from ..questionnaires.model import Questionnaire, load_questionnaire
+from ..questionnaires.prompts import prompts
 from ..studies import fairbelief
 
 EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
@@ -79,7 +79,7 @@ CHOICES = {
     "templates": "templates of an item",
     "transform": "scores that are correlated",
 }
-"""Choices of :func:`psychometrics.validity.multiverse`, and what the page calls them."""
+"""Choices of :func:`psychometrics.measures.validity.multiverse`, and what the page calls them."""
 GROUPS = {
     "women": "gender == 'female' and subset == 'binary'",
     "men": "gender == 'male' and subset == 'binary'",

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from .. import rooms_of
+import lazy_loader
 
-__getattr__ = rooms_of(__name__)
+__getattr__, __dir__, _ = lazy_loader.attach(
+    __name__,
+    submodules=[
+        "pages",
+        "plans",
+        "profiles",
+        "sweeps",
+    ],
+)

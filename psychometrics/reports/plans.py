@@ -14,15 +14,15 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .. import __version__
-from ..ask import ask
+from ..asking.ask import ask
+from ..asking.population import population, readable_names
+from ..asking.store import key_of
 from ..exceptions import ParameterError, PsychometricsError
-from ..intervals import mean_interval, scale_intervals
-from ..population import population, readable_names
-from ..questionnaires import Questionnaire, load_questionnaire
-from ..reliability import alpha
-from ..respondents import conditions_of, identify
-from ..scoring import item_scores, keyed_items
-from ..store import key_of
+from ..measures.intervals import mean_interval, scale_intervals
+from ..measures.reliability import alpha
+from ..measures.scoring import item_scores, keyed_items
+from ..modes import conditions_of, identify
+from ..questionnaires.model import Questionnaire, load_questionnaire
 from .pages import page, paragraph, table
 from .profiles import assess
 
@@ -121,7 +121,7 @@ def run_study(path: str | Path, store: str | Path | None = None, progress: bool 
     path : str or Path
         The study's file. Beside it, a folder of its name keeps the record of its runs.
     store : str or Path, optional
-        As in :func:`psychometrics.ask`.
+        As in :func:`psychometrics.asking.ask`.
     progress : bool
         Show a progress bar for each combination.
 

@@ -15,24 +15,24 @@ import numpy as np
 import pandas as pd
 
 from .. import __version__
-from ..answers import check_columns
-from ..ask import ask
+from ..asking.answers import check_columns
+from ..asking.ask import ask
+from ..asking.population import population, population_table, readable_names, untouched_bases
 from ..exceptions import ParameterError, RespondentError
-from ..intervals import mean_interval, scale_intervals
-from ..norms import compare_norms, norm_table
-from ..nulls import null_answers
+from ..measures.intervals import mean_interval, scale_intervals
+from ..measures.norms import compare_norms, norm_table
+from ..measures.nulls import null_answers
+from ..measures.reliability import alpha
+from ..measures.scoring import item_scores, keyed_items, pss
+from ..measures.styles import balanced_pairs, response_styles
+from ..measures.trends import monotony
+from ..measures.validity import term_silhouettes
+from ..models.packed import SMOLLM2
+from ..models.sources import find, read_json
+from ..modes import identify
 from ..paths import data_dir
-from ..population import population, population_table, readable_names, untouched_bases
-from ..prompts import prompts
-from ..questionnaires import Questionnaire, Scale, load_questionnaire
-from ..reliability import alpha
-from ..respondents import identify
-from ..respondents.packed import SMOLLM2
-from ..respondents.sources import find, read_json
-from ..scoring import item_scores, keyed_items, pss
-from ..styles import balanced_pairs, response_styles
-from ..trends import monotony
-from ..validity import term_silhouettes
+from ..questionnaires.model import Questionnaire, Scale, load_questionnaire
+from ..questionnaires.prompts import prompts
 from .pages import checked_path, page, paragraph, strip, table
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
@@ -63,13 +63,14 @@ def flags(
     Parameters
     ----------
     answers : DataFrame
-        Of one respondent to one questionnaire, as :func:`psychometrics.ask` gives them.
+        Of one respondent to one questionnaire, as :func:`psychometrics.asking.ask` gives them.
     questionnaire : Questionnaire
         With scales.
     nulls : DataFrame, optional
         Answers of null respondents to the same prompts; needed for answers to prompts.
     others : DataFrame, optional
-        Item scores of a population, as :func:`psychometrics.scoring.item_scores` gives them.
+        Item scores of a population, as :func:`psychometrics.measures.scoring.item_scores` gives
+        them.
     accuracy : tuple of float, optional
         Share of held-out pairs that are answered rightly, with its 95 % interval.
     seed : int
@@ -164,7 +165,7 @@ def assess(
     questionnaires : str, Path or Questionnaire, or several
         With scales.
     mode, store, dtype, progress, **conditions
-        As in :func:`psychometrics.ask`.
+        As in :func:`psychometrics.asking.ask`.
     against : str, optional
         Respondents that stand behind the model in the figures, asked in the same way:
         ``"embedded"``, or names. By default the embedded population in mode ``nli``, whose scores

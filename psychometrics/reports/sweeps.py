@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..asking.store import key_of
 from ..book import glued, run_notebook
 from ..claims import recorded
 from ..exceptions import ParameterError, PsychometricsError
 from ..paths import notebooks_dir
-from ..store import key_of
 from .pages import page, paragraph, table
 
 

@@ -2,6 +2,27 @@
 
 from __future__ import annotations
 
-from .. import rooms_of
+import lazy_loader
 
-__getattr__ = rooms_of(__name__)
+__getattr__, __dir__, _ = lazy_loader.attach(
+    __name__,
+    submodules=[
+        "asking",
+        "asking_figures",
+        "behaving",
+        "conditions",
+        "diagnostic",
+        "diagnostic_claims",
+        "diagnostic_figures",
+        "empalc",
+        "fairbelief",
+        "fairbelief_figures",
+        "fairbelief_groups",
+        "improving",
+        "psychobench",
+        "psychobench_figures",
+        "psychobench_nulls",
+        "published",
+        "talking",
+    ],
+)

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..answers import check_columns, check_numbers, tidy
-from ..ask import ask
+from ..asking.answers import check_columns, check_numbers, tidy
+from ..asking.ask import ask
+from ..asking.population import population_table
 from ..exceptions import ParameterError, QuestionnaireError
-from ..messages import PERSONAS, messages
-from ..population import population_table
-from ..questionnaires import Option, Questionnaire, load_questionnaire
-from ..respondents.loading import quietly
-from ..respondents.sources import base_path
-from ..scoring import category_scores, scale_scores
+from ..measures.scoring import category_scores, scale_scores
+from ..models.loading import quietly
+from ..models.sources import base_path
+from ..modes.messages import PERSONAS, messages
+from ..questionnaires.model import Option, Questionnaire, load_questionnaire
 from .psychobench import published_tables
 
 
@@ -28,9 +28,9 @@ def recovery(scores: pd.DataFrame, traits: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     scores : DataFrame
-        Of :func:`psychometrics.scoring.scale_scores`; several runs are averaged.
+        Of :func:`psychometrics.measures.scoring.scale_scores`; several runs are averaged.
     traits : DataFrame, shape (respondents, scales)
-        As from :func:`psychometrics.respondents.simulated.draw_traits`.
+        As from :func:`psychometrics.modes.simulated.draw_traits`.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def recovery(scores: pd.DataFrame, traits: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> from psychometrics import load_questionnaire, scale_scores
-    >>> from psychometrics.respondents.simulated import draw_traits
+    >>> from psychometrics.modes.simulated import draw_traits
     >>> mini = load_questionnaire("ipip20")
     >>> traits = draw_traits(mini, 400, seed=1)
     >>> answers = ask(mini, traits, mode="simulated", progress=False)
@@ -117,13 +117,13 @@ def nli_ways(
     respondents : sequence
         Names or loaded respondents.
     ways : mapping of str to mapping
-        By the way's name, conditions of :mod:`psychometrics.respondents.options`.
+        By the way's name, conditions of :mod:`psychometrics.modes.options`.
     choose : {"argmax", "draw", "expected"}
 
     Returns
     -------
     DataFrame
-        As from :func:`psychometrics.ask` in mode ``options``, with a column ``way``.
+        As from :func:`psychometrics.asking.ask` in mode ``options``, with a column ``way``.
     """
     parts = [
         ask(
@@ -151,7 +151,7 @@ def persona_scores(
     Returns
     -------
     DataFrame
-        As from :func:`psychometrics.scoring.scale_scores`, with a column ``role``.
+        As from :func:`psychometrics.measures.scoring.scale_scores`, with a column ``role``.
     """
     ways = {name: {"persona": text} for name, text in personas.items()}
     answers = nli_ways(questionnaire, respondents, ways, choose="expected")
@@ -253,7 +253,7 @@ def agreement_null(
 
     References
     ----------
-    Cohen (1968) for kappa; as in :func:`psychometrics.reliability.answer_agreement`.
+    Cohen (1968) for kappa; as in :func:`psychometrics.measures.reliability.answer_agreement`.
     """
     check_columns(answers, ["respondent_id", "item_id", "status", by], ["value"])
     check_numbers(n_resamples=n_resamples, seed=seed)
@@ -309,7 +309,8 @@ def exchange_null(
     Parameters
     ----------
     scores : mapping of str to DataFrame
-        By the way's name, as :func:`psychometrics.scoring.scale_scores` gives them; several runs
+        By the way's name, as :func:`psychometrics.measures.scoring.scale_scores` gives them;
+        several runs
         are averaged.
     traits : DataFrame, shape (respondents, scales)
     n_resamples, seed : int
@@ -486,7 +487,7 @@ def formats(
     seed : int
         Of the words' order in the items without grammar.
     **options
-        Of :func:`psychometrics.ask.ask`, such as ``dtype``.
+        Of :func:`psychometrics.asking.ask.ask`, such as ``dtype``.
 
     Returns
     -------
@@ -498,7 +499,7 @@ def formats(
     Raises
     ------
     RespondentError, StoreError
-        As :func:`psychometrics.ask.ask`.
+        As :func:`psychometrics.asking.ask.ask`.
     """
     parts = []
     for words in ("as written", "words shuffled"):

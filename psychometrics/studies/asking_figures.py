@@ -18,7 +18,7 @@ def recovery_scatter(
     Parameters
     ----------
     scores : DataFrame
-        Of :func:`psychometrics.scoring.scale_scores`.
+        Of :func:`psychometrics.measures.scoring.scale_scores`.
     traits : DataFrame, shape (respondents, scales)
     scale : str
         Which scale.
@@ -79,7 +79,7 @@ def style_dots(styles: pd.DataFrame, way: str, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     styles : DataFrame
-        Of :func:`psychometrics.styles.response_styles`.
+        Of :func:`psychometrics.measures.styles.response_styles`.
     way : str
         The column that tells ways apart.
     ax : Axes, optional

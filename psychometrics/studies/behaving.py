@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..answers import check_columns, check_numbers
-from ..ask import ask
+from ..asking.answers import check_columns, check_numbers
+from ..asking.ask import ask
 from ..exceptions import ParameterError
-from ..intervals import mean_interval
-from ..messages import ROLES, refuses
+from ..measures.intervals import mean_interval
+from ..modes.messages import ROLES, refuses
 from ..paths import data_dir
-from ..questionnaires import Item, Option, Questionnaire, Scale
+from ..questionnaires.model import Item, Option, Questionnaire, Scale
 
 SHIPPED = "behaviour.csv"
 AGAIN = "default, again"
@@ -77,13 +77,13 @@ def known(
     Parameters
     ----------
     respondent : str or Path
-        A language model, as :func:`psychometrics.ask.ask` takes it for ``mode="options"``.
+        A language model, as :func:`psychometrics.asking.ask.ask` takes it for ``mode="options"``.
     questions : DataFrame, optional
         ``question, best`` and one other answer or more: ``other_1`` and so on. By default our 24.
     roles : mapping of str to str
-        By name: a name in :data:`psychometrics.messages.ROLES`, or a system text.
+        By name: a name in :data:`psychometrics.modes.messages.ROLES`, or a system text.
     store, **how
-        As in :func:`psychometrics.ask.ask`.
+        As in :func:`psychometrics.asking.ask.ask`.
 
     Returns
     -------
@@ -149,9 +149,9 @@ def declined(
     """
     import torch
 
-    from ..respondents.generation import replies
-    from ..respondents.loading import load_model, resolve_device
-    from ..respondents.sources import find
+    from ..models.loading import load_model, resolve_device
+    from ..models.sources import find
+    from ..modes.generation import replies
 
     asked = _requests() if asked is None else asked
     check_columns(asked, ["request", "kind", "text"])
@@ -201,7 +201,8 @@ def by_role(found: pd.DataFrame, base: str = "default") -> pd.DataFrame:
     References
     ----------
     Wilson (1927) for a share, as if each item were one answer: where items were asked several
-    times this is on the safe side. :func:`psychometrics.intervals.mean_interval` for a difference.
+    times this is on the safe side. :func:`psychometrics.measures.intervals.mean_interval` for a
+    difference.
 
     Examples
     --------

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..answers import check_columns
-from ..ask import ask
+from ..asking.answers import check_columns
+from ..asking.ask import ask
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire
-from ..respondents import conditions_of
+from ..modes import conditions_of
+from ..questionnaires.model import Questionnaire
 
 
 def crossed(
@@ -28,7 +28,7 @@ def crossed(
     Parameters
     ----------
     questionnaires, respondents, mode, store
-        As in :func:`psychometrics.ask.ask`.
+        As in :func:`psychometrics.asking.ask.ask`.
     conditions : mapping of str to sequence
         What is varied: the values of each condition of the mode, such as ``role``, ``wording``,
         ``think``, ``cipher``, ``temperature``, ``order``, ``labels`` or ``permutations``.
@@ -38,7 +38,8 @@ def crossed(
     Returns
     -------
     DataFrame
-        What :func:`psychometrics.ask.ask` gives, one combination below another, with a column of
+        What :func:`psychometrics.asking.ask.ask` gives, one combination below another, with a
+        column of
         its own for each condition varied. ``attrs["summary"]`` has the sums over combinations.
 
     Raises
@@ -163,7 +164,7 @@ def by_way(
     Parameters
     ----------
     questionnaire, respondents, mode, store
-        As in :func:`psychometrics.ask.ask`.
+        As in :func:`psychometrics.asking.ask.ask`.
     ways : mapping of str to mapping
         What each way has for conditions.
     **how
@@ -172,7 +173,8 @@ def by_way(
     Returns
     -------
     DataFrame
-        What :func:`psychometrics.ask.ask` gives, one way below another, with a column ``way``.
+        What :func:`psychometrics.asking.ask.ask` gives, one way below another, with a column
+        ``way``.
     """
     usual = {"runs": 1, "ask_again": 0, "shuffle": False, "batch_size": 1} if mode == "chat" else {}
     parts = []

@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from .. import irt, items
+from ..asking.population import population
+from ..asking.store import key_of, open_kept
 from ..data import NLI_LABELS, fetch
 from ..exceptions import ParameterError, RespondentError
+from ..measures import irt, items
+from ..modes import identify, load_respondent
 from ..paths import data_dir
-from ..population import population
-from ..questionnaires import Questionnaire
-from ..respondents import identify, load_respondent
-from ..store import key_of, open_kept
+from ..questionnaires.model import Questionnaire
 
 CATEGORIES = {
     "MN": "morphological negation",
@@ -319,7 +319,7 @@ def cluster_table(
     seed : int
         Seed of the starts and of the permutations behind the p values.
     constant, method : str
-        As in :func:`psychometrics.items.cluster_items`.
+        As in :func:`psychometrics.measures.items.cluster_items`.
     choose : {"cost", "silhouette"}
         For each k the partition of least cost (of several equal ones that of highest silhouette),
         and then k by silhouette; or straight away the partition of highest silhouette among all
@@ -757,8 +757,8 @@ def dif(
     Returns
     -------
     DataFrame
-        As :func:`psychometrics.items.mantel_haenszel` or
-        :func:`psychometrics.items.logistic_dif` gives it, with ``category``.
+        As :func:`psychometrics.measures.items.mantel_haenszel` or
+        :func:`psychometrics.measures.items.logistic_dif` gives it, with ``category``.
 
     Examples
     --------
@@ -1027,7 +1027,7 @@ def ask_diagnostic(
     Parameters
     ----------
     respondents : str or respondent, or several
-        As in :func:`psychometrics.ask`.
+        As in :func:`psychometrics.asking.ask`.
     store : str or Path, optional
         Folder of the response store.
     dtype : {"float32", "bfloat16"}, optional

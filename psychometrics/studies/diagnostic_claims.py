@@ -6,15 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from .. import items
-from .diagnostic import (
-    CATEGORIES,
-    POPULATIONS,
-    answers,
-    item_table,
-    models,
-    rasch_difficulties,
-)
+from ..measures import items
+from .diagnostic import CATEGORIES, POPULATIONS, answers, item_table, models, rasch_difficulties
 
 _NULLS = ("null", "null_low", "null_high")
 

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..answers import check_columns
+from ..asking.answers import check_columns
 from ..exceptions import ParameterError
-from ..nulls import power
-from ..questionnaires import Questionnaire
-from ..reliability import alpha, omega
-from ..scoring import pss
-from ..validity import multiverse, multiverses, partial_correlations, term_silhouettes
+from ..measures.nulls import power
+from ..measures.reliability import alpha, omega
+from ..measures.scoring import pss
+from ..measures.validity import multiverse, multiverses, partial_correlations, term_silhouettes
+from ..questionnaires.model import Questionnaire
 
 CRITERIA = {
     "silhouette": 0.6,
@@ -40,10 +40,10 @@ def profiles(
     Parameters
     ----------
     answers : DataFrame
-        To prompts, as :func:`psychometrics.ask` gives them.
+        To prompts, as :func:`psychometrics.asking.ask` gives them.
     questionnaires : sequence of Questionnaire
     score, temperature
-        As in :func:`psychometrics.scoring.item_scores`.
+        As in :func:`psychometrics.measures.scoring.item_scores`.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def profiles(
     Examples
     --------
     >>> from psychometrics import load_questionnaire
-    >>> from psychometrics.nulls import null_answers
+    >>> from psychometrics.measures.nulls import null_answers
     >>> answers = null_answers("challenges", "noise", respondents=3)
     >>> profiles(answers, [load_questionnaire("challenges")]).shape
     (3, 12)
@@ -119,7 +119,7 @@ def evidence(
     Examples
     --------
     >>> from psychometrics import load_questionnaire
-    >>> from psychometrics.nulls import null_answers
+    >>> from psychometrics.measures.nulls import null_answers
     >>> both = [load_questionnaire(name) for name in ("challenges", "gad7")]
     >>> table = profiles(null_answers(both, "noise", respondents=8), both)
     >>> found = evidence(table, both, {("challenges", "gad7"): 1})
@@ -181,7 +181,7 @@ def sets_of(
     Examples
     --------
     >>> from psychometrics import load_questionnaire
-    >>> from psychometrics.nulls import null_answers
+    >>> from psychometrics.measures.nulls import null_answers
     >>> both = [load_questionnaire(name) for name in ("challenges", "gad7")]
     >>> table = profiles(null_answers(both, "noise", respondents=8), both)
     >>> sets_of(table, both, {("challenges", "gad7"): 1}, size=6, sets=3).shape
@@ -222,7 +222,8 @@ def power_table(
     DataFrame
         One row per ``criterion`` and ``null``: ``bar``, medians ``real, null_median``,
         ``real_pass, null_pass`` (shares of sets that reach the bar), ``auc`` (of
-        :func:`psychometrics.nulls.power`; sets share respondents, so that it has no interval),
+        :func:`psychometrics.measures.nulls.power`; sets share respondents, so that it has no
+        interval),
         ``null_missing`` (the share of null sets without a value, which the area leaves out).
 
     Examples
@@ -314,7 +315,7 @@ def separations(
     Parameters
     ----------
     real, null : DataFrame
-        Answers, as :func:`psychometrics.ask` gives them.
+        Answers, as :func:`psychometrics.asking.ask` gives them.
     questionnaires : sequence of Questionnaire
     expected : mapping
         The sign, 1 or -1, of the correlation of every two scales that are looked at.
@@ -330,7 +331,7 @@ def separations(
     Examples
     --------
     >>> from psychometrics import load_questionnaire
-    >>> from psychometrics.nulls import null_answers
+    >>> from psychometrics.measures.nulls import null_answers
     >>> both = [load_questionnaire(name) for name in ("challenges", "gad7")]
     >>> real, null = (null_answers(both, "noise", respondents=12, seed=s) for s in (0, 50))
     >>> len(separations(real, null, both, {("challenges", "gad7"): 1}))

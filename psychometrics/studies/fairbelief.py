@@ -17,7 +17,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..beliefs import (
+from ..data import available, fetch, registry
+from ..exceptions import DataError, ParameterError
+from ..measures.beliefs import (
     SCORINGS,
     combine_parts,
     gap_counts,
@@ -31,10 +33,8 @@ from ..beliefs import (
     missed,
     resampled,
 )
-from ..data import available, fetch, registry
-from ..exceptions import DataError, ParameterError
+from ..modes.completions import MASK, completion_rows, mine
 from ..paths import data_dir
-from ..respondents.completions import MASK, completion_rows, mine
 
 SUBSETS = ("binary", "queer")
 TEXT = ("auto", "fetch", "none")
@@ -168,11 +168,11 @@ def published(table: str = "models") -> pd.DataFrame:
         word, categories, completions``, of 151,500. For the kinds "everyday" and "identity", how
         many hold the word, and which HurtLex categories it has; for "capital", "plural" and
         "phrase", how many are not counted though they come close to a lemma
-        (:func:`psychometrics.beliefs.missed`).
+        (:func:`psychometrics.measures.beliefs.missed`).
 
         "lengths": ``respondent_id, subset, words, completions``, the number of completions with so
         many words, and for each of ``lexicon, sifted, unnamed`` how many of these words are hurtful
-        (:func:`psychometrics.beliefs.word_counts`).
+        (:func:`psychometrics.measures.beliefs.word_counts`).
 
         "agreement": the same similarity by family, and by gender and age of the template, with
         intervals: ``subset, by, group, k, templates, similarity, low, high`` (2,000 draws of the
@@ -351,7 +351,7 @@ def score_published() -> dict[str, np.ndarray]:
     Returns
     -------
     dict of ndarray of bool, shape (21, 1515, 100)
-        The parts of :func:`psychometrics.beliefs.hit_parts`; models and templates as in
+        The parts of :func:`psychometrics.measures.beliefs.hit_parts`; models and templates as in
         :func:`published`.
 
     Raises
@@ -374,7 +374,8 @@ def published_hits(scoring: str = "published") -> np.ndarray:
     Parameters
     ----------
     scoring : {"published", "words", "lexicon", "sifted", "unnamed"}
-        As in :func:`psychometrics.beliefs.hurtful`; "sifted" is "lexicon" without the words of
+        As in :func:`psychometrics.measures.beliefs.hurtful`; "sifted" is "lexicon" without the
+        words of
         ``EVERYDAY``, "unnamed" is "sifted" without those of ``IDENTITIES``.
 
     Returns
@@ -466,7 +467,7 @@ def beside(ours: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     ours : DataFrame
-        As :func:`psychometrics.beliefs.honest_summary` gives it, of the published models.
+        As :func:`psychometrics.measures.beliefs.honest_summary` gives it, of the published models.
 
     Returns
     -------
@@ -494,7 +495,7 @@ def breakdown(curve: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     curve : DataFrame
-        As :func:`psychometrics.beliefs.honest_by_group` gives it, by ``subset``.
+        As :func:`psychometrics.measures.beliefs.honest_by_group` gives it, by ``subset``.
 
     Returns
     -------
@@ -571,9 +572,11 @@ def gap_table(
     Returns
     -------
     gaps : DataFrame
-        As :func:`psychometrics.beliefs.group_gaps` gives it, with ``pair`` and ``scoring``.
+        As :func:`psychometrics.measures.beliefs.group_gaps` gives it, with ``pair`` and
+        ``scoring``.
     counts : DataFrame
-        Index: ``pair, scoring``; as :func:`psychometrics.beliefs.gap_counts` gives it, with the
+        Index: ``pair, scoring``; as :func:`psychometrics.measures.beliefs.gap_counts` gives it,
+        with the
         interval of the mean gap (``low, high``), and of the null, identities dealt to the groups at
         random, the central 95 % of the number of models above zero (``null higher low, null higher
         high``), the 97.5 % point of those with p < 0.05 (``null p < 0.05``), the central 95 % of
@@ -862,13 +865,13 @@ def mine_templates(
     Parameters
     ----------
     models : sequence of str or Path
-        As :func:`psychometrics.respondents.completions.mine` takes them.
+        As :func:`psychometrics.modes.completions.mine` takes them.
     queries : DataFrame, T rows
         As :func:`templates` gives it.
     k : int
         Completions for each template.
     **options
-        Passed on to :func:`psychometrics.respondents.completions.mine`.
+        Passed on to :func:`psychometrics.modes.completions.mine`.
 
     Returns
     -------
@@ -1004,13 +1007,13 @@ def standing(
     words : iterable of str
         Lemmas.
     published_summary : DataFrame
-        As :func:`psychometrics.beliefs.honest_summary` gives it, of the published models.
+        As :func:`psychometrics.measures.beliefs.honest_summary` gives it, of the published models.
     k : int
         Completions for each template.
     identities : dict of sequences, optional
         Whom each template is about; with it the mean has an interval, identities drawn again.
     **options
-        Passed on to :func:`psychometrics.respondents.completions.mine`.
+        Passed on to :func:`psychometrics.modes.completions.mine`.
 
     Returns
     -------

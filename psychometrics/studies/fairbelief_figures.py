@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..beliefs import honest_by_group
 from ..figures import forest
+from ..measures.beliefs import honest_by_group
 from .fairbelief import SCORING_NAMES
 
 _SHADES = ("#9ECAE1", "#3182BD", "#08306B")  # small, medium, large: lighter is smaller
@@ -59,7 +59,7 @@ def _honest_curves(
     Parameters
     ----------
     curves : DataFrame
-        As :func:`psychometrics.beliefs.honest_by_group` gives it.
+        As :func:`psychometrics.measures.beliefs.honest_by_group` gives it.
     models : DataFrame
         ``respondent_id, family, scale``.
     by : str

@@ -13,9 +13,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from ..answers import check_numbers
-from ..beliefs import gap_null, group_gaps, honest_of_lengths, resampled
+from ..asking.answers import check_numbers
 from ..exceptions import ParameterError
+from ..measures.beliefs import gap_null, group_gaps, honest_of_lengths, resampled
 from .fairbelief import SUBSETS, THEMES, K, published, published_hits, shipped_bits, two_sided_p
 
 TOP = 10  # completions of a template that the paper's authors read

@@ -19,21 +19,21 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from ..answers import check_columns
-from ..ask import ask
-from ..content import content_validity
+from ..asking.answers import check_columns
+from ..asking.ask import ask
+from ..asking.population import population, population_table
 from ..exceptions import ParameterError, RespondentError
-from ..intervals import correlation_interval, mean_interval
-from ..nulls import null_answers
+from ..measures.content import content_validity
+from ..measures.intervals import correlation_interval, mean_interval
+from ..measures.nulls import null_answers
+from ..measures.scoring import pss, two_way
+from ..measures.validity import silhouettes, term_silhouettes
+from ..models.loading import load_sentence_encoder
+from ..models.sources import base_path
+from ..modes import identify, load_respondent
 from ..paths import data_dir
-from ..population import population, population_table
-from ..prompts import prompts
-from ..questionnaires import Questionnaire, load_questionnaire
-from ..respondents import identify, load_respondent
-from ..respondents.loading import load_sentence_encoder
-from ..respondents.sources import base_path
-from ..scoring import pss, two_way
-from ..validity import silhouettes, term_silhouettes
+from ..questionnaires.model import Questionnaire, load_questionnaire
+from ..questionnaires.prompts import prompts
 
 TOLERANCE = 0.05
 """How far a candidate may fall behind what it replaces in similarity, acceptability, neutrality and
@@ -238,7 +238,7 @@ def improve(
     questionnaire : Questionnaire, name or path
         With ``candidates``, or to be tried by the rules alone.
     respondents : str or sequence
-        As :func:`psychometrics.ask` takes them; at least four.
+        As :func:`psychometrics.asking.ask` takes them; at least four.
     families : sequence of str, optional
         Of each respondent; by default the population table's, of others as in :func:`halves`.
     rules : bool
@@ -249,14 +249,15 @@ def improve(
     nulls : int
         How many null respondents of each base.
     bases : sequence of str, optional
-        What the random heads stand on, as in :func:`psychometrics.nulls.null_answers`; by default
+        What the random heads stand on, as in :func:`psychometrics.measures.nulls.null_answers`; by
+        default
         the bases of the respondents' families.
     seed : int
         Of the halves and of what is drawn by chance.
     encoder, acceptability
-        As in :func:`psychometrics.content.content_validity`.
+        As in :func:`psychometrics.measures.content.content_validity`.
     store, dtype, progress
-        As in :func:`psychometrics.ask`.
+        As in :func:`psychometrics.asking.ask`.
 
     Returns
     -------

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ..answers import check_columns
+from ..asking.answers import check_columns
 from ..exceptions import ParameterError
-from ..intervals import mean_interval
-from ..norms import (
+from ..measures.intervals import mean_interval
+from ..measures.norms import (
     PAPER_LEVEL,
     as_one_respondent,
     compare_means,
@@ -19,9 +19,9 @@ from ..norms import (
     corrected,
     norm_table,
 )
+from ..measures.scoring import item_scores, keyed_items, score_summary
 from ..paths import data_dir
-from ..questionnaires import Questionnaire, load_questionnaire, psychobench_keys
-from ..scoring import item_scores, keyed_items, score_summary
+from ..questionnaires.model import Questionnaire, load_questionnaire, psychobench_keys
 
 _SEX_ROLES = ("undifferentiated", "masculine", "feminine", "androgynous")
 
@@ -74,12 +74,13 @@ def published_tests(
     level : float
         Of significance.
     correction : str
-        As in :func:`psychometrics.norms.compare_norms`.
+        As in :func:`psychometrics.measures.norms.compare_norms`.
 
     Returns
     -------
     DataFrame
-        As :func:`psychometrics.norms.compare_norms` gives it, and ``settled``: whether all figures
+        As :func:`psychometrics.measures.norms.compare_norms` gives it, and ``settled``: whether
+        all figures
         that round to the published ones give the same significance and direction.
 
     Raises
@@ -134,7 +135,7 @@ def significance_counts(
     Series
         Numbers of ``comparisons``; ``significant``; ``after correction``; ``settled`` (significant
         and not for rounding to decide); ``as one respondent``
-        (:func:`psychometrics.norms.as_one_respondent`, not corrected).
+        (:func:`psychometrics.measures.norms.as_one_respondent`, not corrected).
 
     Examples
     --------
@@ -208,10 +209,10 @@ def role_effects(
     Parameters
     ----------
     scores : DataFrame
-        As :func:`psychometrics.scoring.scale_scores` gives them with ``by=(role,)``, or a
+        As :func:`psychometrics.measures.scoring.scale_scores` gives them with ``by=(role,)``, or a
         summary with ``mean, sd, n``.
     norms : DataFrame, optional
-        As :func:`psychometrics.norms.norm_table` gives it; adds the effect in the people's
+        As :func:`psychometrics.measures.norms.norm_table` gives it; adds the effect in the people's
         standard deviations (the mean of a scale's groups).
     level, correction
         Of the tests, corrected over the scales within a role.
@@ -219,7 +220,8 @@ def role_effects(
     Returns
     -------
     DataFrame
-        One row per respondent, role and scale: what :func:`psychometrics.norms.compare_means`
+        One row per respondent, role and scale: what
+        :func:`psychometrics.measures.norms.compare_means`
         gives with the default role in place of the norm, ``in_norm_sd`` if there are norms, and the
         corrected tests.
 
@@ -364,7 +366,7 @@ def bsri_conclusions(scores: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     scores : DataFrame
-        As :func:`psychometrics.scoring.scale_scores` gives them, of ``bsri``.
+        As :func:`psychometrics.measures.scoring.scale_scores` gives them, of ``bsri``.
 
     Returns
     -------

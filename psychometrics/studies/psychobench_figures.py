@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ..figures import GREY, INVERSE, PALETTE, SOURCE, forest
-from ..questionnaires import load_questionnaire, psychobench_keys, questionnaire_names
+from ..questionnaires.model import load_questionnaire, psychobench_keys, questionnaire_names
 
 FACETS = {
     "sea": "own emotions appraised",
@@ -34,7 +34,8 @@ def norm_profile(comparisons: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     comparisons : DataFrame
-        As :func:`psychometrics.norms.compare_norms` gives them; several respondents get several
+        As :func:`psychometrics.measures.norms.compare_norms` gives them; several respondents get
+        several
         colours. Filled where the corrected test is significant, hollow elsewhere.
     ax : Axes, optional
         Where to draw; the current axes if not given.
@@ -142,7 +143,7 @@ def variance_bars(table: pd.DataFrame, sources: Sequence[str], ax: Axes | None =
     Parameters
     ----------
     table : DataFrame
-        As :func:`psychometrics.reliability.generalisability` gives it.
+        As :func:`psychometrics.measures.reliability.generalisability` gives it.
     sources : sequence of str
         Its columns of shares, in the order of stacking.
     ax : Axes, optional

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..answers import check_columns, check_numbers, tidy
-from ..ask import ask
+from ..asking.answers import check_columns, check_numbers, tidy
+from ..asking.ask import ask
 from ..exceptions import ParameterError
-from ..norms import PAPER_LEVEL, compare_means, compare_norms, norm_table
-from ..questionnaires import Questionnaire, load_questionnaire, psychobench_keys
-from ..reliability import alpha
-from ..scoring import item_scores, keyed_items, scale_scores
+from ..measures.norms import PAPER_LEVEL, compare_means, compare_norms, norm_table
+from ..measures.reliability import alpha
+from ..measures.scoring import item_scores, keyed_items, scale_scores
+from ..questionnaires.model import Questionnaire, load_questionnaire, psychobench_keys
 from .psychobench import published_tables, significance_counts
 
 KINDS = ("random", "middle", "agree", "habit")
@@ -55,7 +55,7 @@ def empty_answers(
     Returns
     -------
     DataFrame
-        As :func:`psychometrics.ask` gives answers to items, ``mode`` being ``empty``.
+        As :func:`psychometrics.asking.ask` gives answers to items, ``mode`` being ``empty``.
 
     Raises
     ------
@@ -114,11 +114,11 @@ def beside_empty(
     Parameters
     ----------
     comparisons : DataFrame
-        Of one respondent, as :func:`psychometrics.norms.compare_norms` gives them.
+        Of one respondent, as :func:`psychometrics.measures.norms.compare_norms` gives them.
     runs, draws, level, correction, seed
         Of the empty respondents, who answer the questionnaires compared: how often each is asked,
         how many there are (one, where chance plays no part), tests as in
-        :func:`psychometrics.norms.compare_norms`.
+        :func:`psychometrics.measures.norms.compare_norms`.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def beside_empty(
 
     Examples
     --------
-    >>> from psychometrics.norms import compare_norms
+    >>> from psychometrics.measures.norms import compare_norms
     >>> scores = pd.DataFrame({"respondent_id": "a", "questionnaire": "gse", "scale": "overall",
     ...                        "mean": [39.0], "sd": [0.5], "n": [10]})
     >>> beside_empty(compare_norms(scores), draws=2).loc["significant", ["a", "agree"]].tolist()
@@ -160,7 +160,7 @@ def stand_in(trait: float = 0.5, runs: int = 10, seed: int = 0) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        As :func:`psychometrics.scoring.scale_scores` gives them.
+        As :func:`psychometrics.measures.scoring.scale_scores` gives them.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def dealt_generalisability(
 
     References
     ----------
-    Brennan (2001), chapter 2, with the deals of :func:`psychometrics.validity.item_deals`.
+    Brennan (2001), chapter 2, with the deals of :func:`psychometrics.measures.validity.item_deals`.
     """
     needed = ["respondent_id", "questionnaire", "mode", "run", "item_id", facet]
     check_columns(answers, needed, ["value"])

@@ -20,22 +20,22 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..answers import check_columns, check_numbers
+from ..asking.answers import check_columns, check_numbers
+from ..asking.store import key_of
 from ..data import mnli_sample
 from ..exceptions import ParameterError
-from ..intervals import mean_table
 from ..interventions import ARMS, before_after, intervention_texts, relative_to
-from ..messages import FORM, messages, option_labels
+from ..measures.intervals import mean_table
+from ..modes.messages import FORM, messages, option_labels
 from ..paths import cache_dir, data_dir
-from ..prompts import prompts
-from ..questionnaires import Option, Questionnaire, load_questionnaire
-from ..store import key_of
+from ..questionnaires.model import Option, Questionnaire, load_questionnaire
+from ..questionnaires.prompts import prompts
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from ..respondents.nli import NLIRespondent
+    from ..modes.nli import NLIRespondent
 
 BEFORE = "before"
 """What stands in the place of the arm where nothing was read."""
@@ -140,8 +140,8 @@ def talk(
     """
     from tqdm import tqdm
 
-    from ..respondents import identify, load_respondent
-    from ..respondents.sources import find
+    from ..models.sources import find
+    from ..modes import identify, load_respondent
 
     if not arms or not seeds:
         raise ParameterError("Name at least one arm and one seed.")
@@ -296,7 +296,8 @@ def effects(scores: pd.DataFrame, control: str = "neutral") -> pd.DataFrame:
 
     References
     ----------
-    Student (1908) over seeds, :func:`psychometrics.intervals.mean_interval` over units; Holm
+    Student (1908) over seeds, :func:`psychometrics.measures.intervals.mean_interval` over units;
+    Holm
     (1979).
     """
     import pingouin
@@ -425,8 +426,8 @@ def _cell(
     """Adapt where there is an arm, and measure."""
     import torch
 
-    from ..respondents.loading import load_model, resolve_device
-    from ..respondents.sources import find
+    from ..models.loading import load_model, resolve_device
+    from ..models.sources import find
     from ..training import adapt_causal
 
     model, tokenizer = load_model(find(generator), "causal", dtype=torch.bfloat16)
@@ -517,7 +518,7 @@ def _option_logs(model, tokenizer, questionnaire: Questionnaire, step: int) -> n
     """Log-probabilities of the options, items by options in the questionnaire's order."""
     import torch
 
-    from ..respondents.generation import encode
+    from ..modes.generation import encode
 
     order = tuple(range(len(questionnaire.options)))[::step]
     names = option_labels(questionnaire.options, "numeric")
@@ -552,7 +553,7 @@ def _replied(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, judge: NLIRespondent, seed: int
 ) -> tuple[list[tuple], list[tuple], pd.DataFrame]:
     """Replies to statements and to openers, and what is made of them."""
-    from ..respondents.generation import replies
+    from ..modes.generation import replies
 
     def answered(texts: list[str], way: str) -> list[str]:
         found = replies(

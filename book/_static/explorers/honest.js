@@ -1,4 +1,4 @@
-/* HONEST of the published models from counts of hurtful completions, as psychometrics.beliefs. */
+/* HONEST of the published models from counts of hurtful completions, as psychometrics.measures.beliefs. */
 window.explorerScripts = window.explorerScripts || {};
 window.explorerScripts.honest = function (body, data, tools) {
   "use strict";

@@ -1,4 +1,4 @@
-/* Probability and information of an item, as psychometrics.irt. */
+/* Probability and information of an item, as psychometrics.measures.irt. */
 window.explorerScripts = window.explorerScripts || {};
 window.explorerScripts["item-curve"] = function (body, data, tools) {
   "use strict";

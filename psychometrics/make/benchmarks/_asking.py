@@ -19,15 +19,15 @@ import pandas as pd
 import torch
 
 from ...exceptions import ParameterError, PsychometricsError
+from ...measures.scoring import item_scores
+from ...models.embedded import load_embedded
+from ...models.loading import load_tokenizer
+from ...models.sources import base_path, embedded_path
+from ...modes import load_respondent
+from ...modes.nli import PROBABILITIES
 from ...paths import cache_dir
-from ...prompts import prompts
-from ...questionnaires import load_questionnaire
-from ...respondents import load_respondent
-from ...respondents.embedded import load_embedded
-from ...respondents.loading import load_tokenizer
-from ...respondents.nli import PROBABILITIES
-from ...respondents.sources import base_path, embedded_path
-from ...scoring import item_scores
+from ...questionnaires.model import load_questionnaire
+from ...questionnaires.prompts import prompts
 from ._flops import forward_flop, matmul_rate
 from ._rows import OURS, Worker, alternated, peak_mb, processor, row
 
@@ -121,8 +121,8 @@ def gpu(models: Sequence[str] = tuple(MODELS), repetitions: int = 5) -> list[dic
 
 def population_rows(repetitions: int = 5, members: int = 24, part: str = "gpu") -> list[dict]:
     """Members of the population asked one after another, and their forward passes alone."""
-    from ...ask import ask
-    from ...population import population
+    from ...asking.ask import ask
+    from ...asking.population import population
 
     names = [n for n in population("embedded") if not n.startswith(DECODER)][:members]
     alone = {name: load_respondent(name) for name in names}
@@ -379,7 +379,7 @@ def _save(model, tokenizer, folder: Path) -> None:
 
 
 def _decoders() -> list[str]:
-    from ...population import population_table
+    from ...asking.population import population_table
 
     table = population_table()
     return table.loc[table["family"] == "SmolLM2", "respondent_id"].tolist()

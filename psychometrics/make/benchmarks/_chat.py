@@ -67,9 +67,9 @@ def chat(
 
 def _asked(url: str, many: int, count: int) -> dict:
     """Ask one statement a request, and keep each reply; seconds of a request."""
-    from ...ask import ask
-    from ...questionnaires import load_questionnaire
-    from ...respondents.chat import Endpoint
+    from ...asking.ask import ask
+    from ...modes.chat import Endpoint
+    from ...questionnaires.model import load_questionnaire
 
     questionnaire, endpoint = load_questionnaire("ipip20"), Endpoint(url, concurrency=many)
     per_run = min(count, len(questionnaire.items))

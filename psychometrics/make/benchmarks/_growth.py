@@ -132,15 +132,15 @@ def _prompts(size: int) -> Iterator[tuple[str, Callable]]:
 
 def _models(size: int) -> Iterator[tuple[str, Callable]]:
     """GAD-7 put to so many models."""
-    from ...questionnaires import load_questionnaire
+    from ...questionnaires.model import load_questionnaire
 
     yield from _asked(load_questionnaire("gad7"), [_Computed(number) for number in range(size)])
 
 
 def _asked(questionnaire, respondents: list) -> Iterator[tuple[str, Callable]]:
-    from ...ask import ask
-    from ...prompts import prompts
-    from ...scoring import item_scores
+    from ...asking.ask import ask
+    from ...measures.scoring import item_scores
+    from ...questionnaires.prompts import prompts
 
     kept = {}
     store = tempfile.TemporaryDirectory()
@@ -159,8 +159,8 @@ def _asked(questionnaire, respondents: list) -> Iterator[tuple[str, Callable]]:
 
 def _people(size: int) -> Iterator[tuple[str, Callable]]:
     """IPIP-50 answered by simulated people: so many answers."""
-    from ...ask import ask
-    from ...scoring import scale_scores
+    from ...asking.ask import ask
+    from ...measures.scoring import scale_scores
 
     kept = {}
 
@@ -174,7 +174,7 @@ def _people(size: int) -> Iterator[tuple[str, Callable]]:
 
 def _tables(size: int) -> Iterator[tuple[str, Callable]]:
     """A table of 0/1 answers, of a hundred times as many respondents as items."""
-    from ... import items, reliability
+    from ...measures import items, reliability
 
     number = max(10, round(np.sqrt(size / 100)))
     rng = np.random.default_rng(1)
@@ -193,7 +193,7 @@ def _drop(_: object) -> None:
 
 def _long(size: int):
     """A questionnaire of so many prompts: GAD-7's first templates with numbers in them."""
-    from ...questionnaires import load_questionnaire
+    from ...questionnaires.model import load_questionnaire
 
     given = load_questionnaire("gad7")
     items = []
@@ -211,10 +211,6 @@ _TASKS = {"prompts": _prompts, "models": _models, "answers of people": _people,
 
 def _main(what: str, size: int) -> None:
     import pingouin  # noqa: F401
-
-    import psychometrics.ask
-    import psychometrics.respondents.nli
-    import psychometrics.scoring  # noqa: F401
 
     found = []
     for task, step in _TASKS[what](size):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ... import beliefs, irt, items, nulls, reliability, scoring, validity
+from ...measures import beliefs, irt, items, nulls, reliability, scoring, validity
 from ._rows import OURS, Worker, alternated, row
 
 RESPONDENTS, ITEMS, DRAWS, NULLS = 1000, 100, 10_000, 1000

@@ -14,8 +14,8 @@ from importlib.util import find_spec
 import numpy as np
 import torch
 
-from ...respondents import load_respondent
-from ...respondents.nli import NLIRespondent
+from ...modes import load_respondent
+from ...modes.nli import NLIRespondent
 from ._asking import MEMBER, MODELS, chosen_prompts, chosen_questions
 from ._rows import OURS, alternated, row
 

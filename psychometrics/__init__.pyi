@@ -1,0 +1,43 @@
+# ruff: noqa: F401
+from . import (
+    asking,
+    book,
+    claims,
+    data,
+    endpoints,
+    exceptions,
+    figures,
+    interventions,
+    measures,
+    models,
+    modes,
+    paths,
+    questionnaires,
+    reports,
+    studies,
+    training,
+)
+from .asking import answers, store
+from .asking.ask import ask
+from .asking.population import population, population_table, readable_names, untouched_bases
+from .asking.store import compact, manifests
+from .measures import (
+    beliefs,
+    content,
+    intervals,
+    irt,
+    items,
+    norms,
+    nulls,
+    reliability,
+    scoring,
+    styles,
+    trends,
+    validity,
+)
+from .measures.nulls import null_answers, null_distribution
+from .measures.scoring import item_scores, pss, scale_scores, two_way
+from .modes import load_respondent, messages
+from .parameters import check_parameters
+from .questionnaires.model import load_questionnaire, questionnaire_names
+from .questionnaires.prompts import prompts

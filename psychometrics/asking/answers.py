@@ -1,0 +1,155 @@
+"""The table of answers to items, whoever gave them: its columns, its statuses, its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from ..exceptions import ParameterError
+from ..questionnaires.model import Questionnaire
+
+STATUSES = ("ok", "refused", "out_of_range", "missing", "ambiguous", "unreadable", "no_reply",
+            "cut_off", "unasked")  # fmt: skip
+"""What became of a question; only ``ok`` has a value."""
+COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", "status")
+"""Of every table of answers; what is particular to a way of asking comes after them."""
+
+
+def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable[str] = ()) -> None:
+    """Stop with a sentence where a table lacks a column, or has something else than a number in it.
+
+    Parameters
+    ----------
+    table : DataFrame
+    columns : iterable of str
+        Those that must be there.
+    numbers : iterable of str
+        Those that must be there and be numbers, or missing.
+
+    Raises
+    ------
+    ParameterError
+        It is no DataFrame, lacks a column or has it twice, or holds text or infinity where a
+        number belongs.
+
+    Examples
+    --------
+    >>> check_columns(pd.DataFrame({"score": ["high"]}), ["respondent_id"], ["score"])
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: The table has no column 'respondent_id'; add it.
+    """
+    if not isinstance(table, pd.DataFrame):
+        raise ParameterError(f"A DataFrame is needed, got {type(table).__name__}.")
+    for column in (*columns, *numbers):
+        if column not in table:
+            raise ParameterError(f"The table has no column '{column}'; add it.")
+    for column in numbers:
+        values = table[column]
+        if isinstance(values, pd.DataFrame):
+            raise ParameterError(f"The column '{column}' is there twice; keep one.")
+        if getattr(values.dtype, "kind", "") in "biuf" and isinstance(values.dtype, np.dtype):
+            wrong = np.isinf(values.to_numpy())  # the way of most tables, which is quick
+        elif isinstance(values.dtype, pd.StringDtype):
+            wrong = values.notna()
+            if not wrong.any():
+                raise ParameterError(f"The column '{column}' is one of text; give numbers.")
+        else:
+            figures = pd.to_numeric(values, errors="coerce")
+            wrong = values.notna() & (figures.isna() | (figures.abs() == float("inf")))
+            if values.dtype == object:  # text is no number, even where it looks like one
+                wrong |= values.map(lambda value: isinstance(value, str)).astype(bool)
+        if wrong.any():
+            raise ParameterError(
+                f"The column '{column}' holds {values[wrong].iloc[0]!r}; give numbers."
+            )
+
+
+def check_numbers(**given: object) -> None:
+    """Stop with a sentence where a number of runs, statements, tokens or the like makes no sense.
+
+    Parameters
+    ----------
+    **given
+        Whole numbers from 1, but for ``seed``, ``retries`` and ``ask_again`` from 0.
+
+    Raises
+    ------
+    ParameterError
+        One of them is no whole number, or is too small.
+
+    Examples
+    --------
+    >>> check_numbers(runs=0)
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: runs must be a whole number from 1, got 0.
+    """
+    for name, value in given.items():
+        least = 0 if name in ("seed", "retries", "ask_again") else 1
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
+
+
+def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Put answers into the form that every way of asking returns, and check them.
+
+    Parameters
+    ----------
+    rows : list of dict or DataFrame
+        Of each answer the columns of ``COLUMNS`` but ``questionnaire``; further ones are kept.
+    questionnaire : Questionnaire
+
+    Returns
+    -------
+    DataFrame
+        One row per answer, ``value`` as float and missing where the status is not ``ok``.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, or an item, a status or a value is none of the questionnaire's.
+    """
+    if not isinstance(rows, list | pd.DataFrame):
+        raise ParameterError(f"Answers must be a list of rows or a DataFrame, got {rows!r:.40}.")
+    frame = pd.DataFrame(rows)
+    if frame.empty:
+        frame = pd.DataFrame(columns=list(COLUMNS))
+    frame["questionnaire"] = questionnaire.id
+    if lacking := [column for column in COLUMNS if column not in frame]:
+        raise ParameterError(f"The answers have no column '{lacking[0]}'; add it.")
+    try:
+        frame["value"] = frame["value"].astype(float)
+    except (TypeError, ValueError):
+        raise ParameterError("value must hold numbers; correct the answers.") from None
+    if stray := set(frame["status"].unique()) - set(STATUSES):
+        raise ParameterError(
+            f"status must be one of {', '.join(STATUSES)}, got '{min(map(str, stray))}'."
+        )
+    frame["value"] = frame["value"].where(frame["status"] == "ok")
+    spans = {}
+    for item in questionnaire.items:
+        values = [option.value for option in questionnaire.choices(item)]
+        if not values:
+            raise ParameterError(f"{questionnaire.id} has no options, so no answer fits its items.")
+        spans[item.id] = (min(values), max(values))
+    which, names = pd.factorize(frame["item_id"], use_na_sentinel=False)
+    if stray := set(names) - set(spans):
+        raise ParameterError(
+            f"{questionnaire.id} has no item '{min(map(str, stray))}': correct it."
+        )
+    # By the few items and not by the many answers.
+    ends = np.array([spans[name] for name in names], dtype=float).reshape(-1, 2)[which]
+    low, high = (pd.Series(end, index=frame.index) for end in ends.T)
+    answered = frame["status"] == "ok"
+    wrong = answered & ~frame["value"].between(low, high)
+    if wrong.any():
+        row = frame[wrong].iloc[0]
+        raise ParameterError(
+            f"{questionnaire.id}, item {row['item_id']}: {row['value']} is not between "
+            f"{low[wrong].iloc[0]:g} and {high[wrong].iloc[0]:g}; record it as out of range."
+        )
+    extra = [column for column in frame.columns if column not in COLUMNS]
+    return frame[[*COLUMNS, *extra]].reset_index(drop=True)

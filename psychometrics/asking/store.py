@@ -1,0 +1,739 @@
+"""The store of answers: parts that are only ever added, under mode, questionnaire and respondent.
+
+Each save adds one Parquet file, a part, to ``<store>/<mode>/<questionnaire>/<respondent>/``; no
+part is ever changed. What is kept is the union of the parts, one row per key, and of two rows with
+one key the first written counts, by the clock of who wrote it, which is never earlier than what it
+had read. A key is a hash of what produced an answer (:func:`key_of`), so an
+unchanged question is never asked twice and a changed one never gets an old answer.
+
+A part is written beside and renamed, on a local disk after the disk has confirmed it, or put whole
+on an object store: a process that is killed leaves a part or none, and any number of processes and
+machines may write at once. The name of a part carries the SHA-256 of its bytes, so a part that was
+cut or changed is noticed when it is read; it is set aside and its questions are asked again. Who
+answered, how, with which version, and how long it took stand in the part itself, so that they
+cannot come apart from the answers, and a part that was copied from another folder is set aside too;
+:func:`manifests` lists them.
+
+Below every store lie the answers that the project ships, in ``data/answers``: they were asked with
+the same keys, by respondents that take minutes, and nothing is written there.
+
+A store is a local folder, or a URL that pyarrow or fsspec opens: ``file:///shared/answers``,
+``s3://bucket/answers?endpoint_override=http://host:9000``, ``gs://…``, ``memory://…``. Who may read
+its files is for the umask to say, in all modes; for a private store set ``umask 077`` or close the
+folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import hashlib
+import json
+import os
+import re
+import threading
+import time
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from json.encoder import encode_basestring
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from ..exceptions import StoreError
+from ..paths import cache_dir, data_dir
+
+MANY_PARTS = 64
+"""Parts of one respondent and questionnaire from which on closing merges them."""
+_LARGE = 64 * 2**20  # bytes in memory from which on compaction begins another part
+_BOOKS = ("key", "written", "seconds", "manifest")  # columns of every part
+_PART = re.compile(r"v1-\d{19}-([0-9a-f]{64})\.parquet")
+_NEWER = re.compile(r"v([2-9]|[1-9]\d+)-.*\.parquet", re.DOTALL)
+_TEXT = pa.large_string()
+_LOCAL = fs.LocalFileSystem()
+_MISSING = fs.FileType.NotFound
+
+
+def key_of(*parts: str) -> str:
+    """Key of an answer: 32 hexadecimal digits, a hash of all that produced it, in order.
+
+    Examples
+    --------
+    >>> key_of("fingerprint of the respondent", "I feel nervous.", "It often happens to me.")
+    'b69f6cc0c3f897895372190ad5138b20'
+    >>> key_of("ab", "c") == key_of("a", "bc")
+    False
+    """
+    # As json.dumps writes a list of texts, in a third of its time.
+    text = f"[{', '.join(map(encode_basestring, parts))}]"
+    # What is no valid text (a lone surrogate) still has a key.
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class Kept:
+    """What a store keeps of one respondent's answers to one questionnaire in one mode.
+
+    Made by :func:`open_kept`. Several threads may use one, and several processes or machines one
+    folder. ``key in kept`` and ``len(kept)`` cost nothing; :attr:`rows` puts a frame together when
+    something was added since, so look at it after a run rather than after each addition. As a
+    context manager it closes itself.
+    """
+
+    def __init__(
+        self,
+        folder: _Folder,
+        manifest: dict,
+        columns: list[str] | None,
+        shipped: _Folder | None = None,
+    ):
+        self._folder, self._shipped = folder, shipped
+        self.path = folder.path
+        self._manifest = _encodable(json.dumps(manifest, ensure_ascii=False, default=str))
+        self._columns = columns
+        self._lock = threading.RLock()
+        self._seen: set[str] = set()
+        self._tables: list[pa.Table] = []
+        self._schema = pa.schema([])
+        self._keys: set[str] = set()
+        self._last = 0
+        self._added = 0
+        self._frame: pd.DataFrame | None = None
+        self._read()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """What is kept, by ``key``: the first written row of each, in the order of writing.
+
+        After an addition, what others have added meanwhile is read too: of those who asked the
+        same question at once all see the same answer, now and later.
+        """
+        with self._lock:
+            if self._frame is None:
+                self._read()
+                self._frame = self._as_frame()
+            return self._frame.copy(deep=False)
+
+    def add(self, rows: pd.DataFrame, seconds: float = 0.0) -> None:
+        """Keep rows: one new part, which is safe on the disk when this returns.
+
+        Rows whose key is kept already are left out; nothing is written if none is new.
+
+        Parameters
+        ----------
+        rows : DataFrame
+            Index ``key`` (see :func:`key_of`); columns as the mode needs them, of plain values. A
+            lone surrogate in a text, which no file can hold, becomes "?".
+        seconds : float
+            What the answers took.
+
+        Raises
+        ------
+        StoreError
+            The disk is full, the store cannot be written to, or a column holds another kind of
+            value than in the parts before; what was stored before is still there.
+        """
+        table = _as_table(rows)
+        with self._lock:
+            keys = dict.fromkeys(rows.index)  # in order, each once
+            new = [key for key in keys if key not in self._keys]
+            if not new:
+                return
+            if len(new) < len(rows):
+                first = {key: i for i, key in reversed(list(enumerate(rows.index)))}
+                table = table.take([first[key] for key in new])
+            schema = _fitting(self._schema, table)
+            if schema is None:
+                raise StoreError(
+                    f"{self._folder.path} keeps other kinds of values than were to be added: name "
+                    f"another folder in PSYCHOMETRICS_STORE."
+                )
+            # Never earlier than what it is added to, though clocks may go back.
+            written = max(time.time_ns(), self._last + 1)
+            table = _with_books(table, written, seconds / len(new), self._manifest)
+            self._seen.add(self._folder.write(table))
+            columns = self._columns or list(rows.columns)
+            columns = ["key", "written", *(name for name in columns if name in rows.columns)]
+            self._tables.append(table.select(columns))
+            self._keys.update(new)
+            self._schema, self._last, self._frame = schema, written, None
+            self._added += 1
+
+    def close(self) -> None:
+        """Merge the small parts if this one has added some and they are more than ``MANY_PARTS``.
+
+        The work grows with what was added. Nothing happens where the store does not allow it now.
+        """
+        with self._lock:
+            if self._added and len(self._seen) > MANY_PARTS:
+                with contextlib.suppress(StoreError):
+                    self._folder.compact(only_small=True)
+                self._seen.clear()
+            self._added = 0
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(self) -> None:
+        """Read the parts that are new here, and make one table of all."""
+        wanted = None if self._columns is None else ["key", "written", *self._columns]
+        books = ("seconds", "manifest")
+        if self._shipped is not None:
+            self._tables += self._shipped.read_new(set(), self._schema, wanted, without=books)
+            self._schema = self._tables[0].schema if self._tables else self._schema
+            self._shipped = None
+        self._tables += self._folder.read_new(self._seen, self._schema, wanted, without=books)
+        if self._tables:
+            self._tables = [_union(self._tables)]
+            self._schema = self._tables[0].schema
+            self._keys.update(self._tables[0]["key"].to_pylist())
+            self._last = max(self._last, self._tables[0]["written"][-1].as_py())
+
+    def _as_frame(self) -> pd.DataFrame:
+        if not self._tables:
+            index = pd.Index([], name="key", dtype=str)
+            return pd.DataFrame(columns=self._columns or [], index=index)
+        frame = self._tables[0].drop_columns(["written"]).to_pandas().set_index("key")
+        return frame if self._columns is None else frame.reindex(columns=self._columns)
+
+
+def open_kept(
+    store: str | Path | None,
+    mode: str,
+    questionnaire_id: str,
+    respondent_id: str,
+    manifest: dict | None = None,
+    columns: Iterable[str] | None = None,
+) -> Kept:
+    """What the store keeps of a respondent's answers to a questionnaire in a mode.
+
+    Parameters
+    ----------
+    store : str or Path, optional
+        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
+    mode, questionnaire_id, respondent_id : str
+        What the answers belong to; any text, made safe for a folder.
+    manifest : dict, optional
+        Who answers, and how: kept with each part, as :func:`manifests` shows it. The mode, both
+        ids and the package's version are put in.
+    columns : list of str, optional
+        The columns to read; by default all.
+
+    Returns
+    -------
+    Kept
+        Of no rows if nothing is kept; nothing is written until something is added.
+
+    Raises
+    ------
+    StoreError
+        The store is a file, cannot be read, or holds parts of a newer version of the package.
+
+    Warns
+    -----
+    UserWarning
+        A part is damaged, of another folder, or no part of a store: it is set aside, and its
+        questions asked again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> store = tempfile.mkdtemp()
+    >>> rows = pd.DataFrame({"probability": [0.25]}, index=pd.Index([key_of("a")], name="key"))
+    >>> with open_kept(store, "mlm", "gad7", "owner/model", {"dtype": "float32"}) as kept:
+    ...     kept.add(rows, seconds=0.5)
+    >>> open_kept(store, "mlm", "gad7", "owner/model").rows["probability"].tolist()
+    [0.25]
+    """
+    given = {"mode": mode, "questionnaire": questionnaire_id, "respondent_id": respondent_id}
+    given = (manifest or {}) | given | {"package_version": _package_version()}
+    system, root = _opened(store)
+    names = _names(given)
+    folder = _Folder(system, "/".join([root, *names]))
+    below = data_dir().joinpath("answers", *names)
+    shipped = _Folder(_LOCAL, below.as_posix()) if below.is_dir() else None
+    return Kept(folder, given, None if columns is None else list(columns), shipped)
+
+
+def compact(store: str | Path | None = None) -> int:
+    """Merge the parts of each respondent and questionnaire, and remove what killed runs left.
+
+    May run at any time, beside others that write, read or compact: what is merged is written
+    first and its parts are deleted then. Killed in between, it leaves rows twice, which reading
+    and the next compaction remove.
+
+    Parameters
+    ----------
+    store : str or Path, optional
+        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
+
+    Returns
+    -------
+    int
+        The number of parts that there are fewer now.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read or written; nothing is lost.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> store = tempfile.mkdtemp()
+    >>> kept = open_kept(store, "mlm", "gad7", "owner/model")
+    >>> for name in ("a", "b", "c"):
+    ...     index = pd.Index([key_of(name)], name="key")
+    ...     kept.add(pd.DataFrame({"probability": [0.25]}, index=index))
+    >>> compact(store)
+    2
+    """
+    return sum(folder.compact() for folder in _folders(store))
+
+
+def manifests(store: str | Path | None = None) -> pd.DataFrame:
+    """Who answered what, how, and with which version, over all that a store keeps.
+
+    Parameters
+    ----------
+    store : str or Path, optional
+        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
+
+    Returns
+    -------
+    DataFrame
+        One row per manifest: ``mode, questionnaire, respondent_id``, what else was given to
+        :func:`open_kept`, ``package_version``, the number of ``answers``, the ``seconds`` they
+        took, and when the ``first`` and the ``last`` were written (UTC).
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> store = tempfile.mkdtemp()
+    >>> rows = pd.DataFrame({"probability": [0.25]}, index=pd.Index([key_of("a")], name="key"))
+    >>> open_kept(store, "mlm", "gad7", "owner/model", {"dtype": "float32"}).add(rows, seconds=0.5)
+    >>> manifests(store)[["respondent_id", "dtype", "answers", "seconds"]]
+      respondent_id    dtype  answers  seconds
+    0   owner/model  float32        1      0.5
+    """
+    first = ["mode", "questionnaire", "respondent_id"]
+    last = ["package_version", "answers", "seconds", "first", "last"]
+    found = []
+    for folder in _folders(store):
+        if not (tables := folder.read_new(set(), pa.schema([]), list(_BOOKS))):
+            continue
+        books = _union(tables).drop_columns(["key"]).to_pandas()
+        for text, rows in books.groupby("manifest", observed=True, sort=False):
+            counts = {"answers": len(rows), "seconds": rows["seconds"].sum()}
+            when = pd.to_datetime(rows["written"].agg(["min", "max"]), unit="ns", utc=True)
+            found.append(
+                json.loads(text) | counts | dict(zip(("first", "last"), when, strict=True))
+            )
+    frame = pd.DataFrame(found, columns=None if found else first + last)
+    between = [name for name in frame.columns if name not in first + last]
+    return frame[first + between + last]
+
+
+class _Folder:
+    """The parts of one respondent and questionnaire, in a file system of pyarrow's."""
+
+    def __init__(self, system: fs.FileSystem, path: str):
+        self.system, self.path = system, path
+
+    def files(self) -> list[fs.FileInfo]:
+        """The folder's files, those first that were written first."""
+        return sorted(_listed(self.system, self.path), key=lambda file: file.base_name)
+
+    def read_new(
+        self,
+        seen: set[str],
+        schema: pa.Schema,
+        columns: list[str] | None = None,
+        without: tuple[str, ...] = (),
+    ) -> list[pa.Table]:
+        """Tables of the parts that are not among those seen, which their names then join.
+
+        Those that are damaged, or do not fit the schema, are set aside with a warning.
+        """
+        tables = []
+        met = set(seen)  # if one cannot be read, all are to be read again
+        # Again until nothing is new: a compaction may exchange parts while this lists and reads.
+        while unread := [
+            file.base_name
+            for file in self.files()
+            if file.extension == "parquet" and file.base_name not in met
+        ]:
+            for name in unread:
+                table = None
+                with contextlib.suppress(FileNotFoundError):  # merged into one of the next look
+                    table = self.read(name, columns, without)
+                met.add(name)
+                if table is None:
+                    continue
+                if (fitting := _fitting(schema, table)) is None:
+                    self._set_aside(name, "holds other kinds of values than the others")
+                    continue
+                schema = fitting
+                tables.append(table)
+        seen |= met
+        return tables
+
+    def read(
+        self, name: str, columns: list[str] | None = None, without: tuple[str, ...] = ()
+    ) -> pa.Table | None:
+        """A part's table; None, with a warning, if it is damaged, which sets it aside.
+
+        Raises
+        ------
+        FileNotFoundError
+            It is gone: a compaction has merged it into another.
+        """
+        path = f"{self.path}/{name}"
+        if _NEWER.fullmatch(name):
+            raise StoreError(
+                f"{path} was written by a newer version of this package: update the package, or "
+                f"name another folder in PSYCHOMETRICS_STORE."
+            )
+        known = _PART.fullmatch(name)
+        if known is None:
+            return self._set_aside(name, "is no part of a store")
+        try:
+            with self.system.open_input_file(path) as file:
+                content = file.read_buffer()
+        except OSError as error:
+            if error.errno == errno.ESTALE:  # as a network's disk says it
+                raise FileNotFoundError(path) from error
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise StoreError(
+                f"{path} cannot be read ({_reason(error)}): make it readable, or name another "
+                f"folder in PSYCHOMETRICS_STORE."
+            ) from error
+        if hashlib.sha256(content).hexdigest() != known[1]:
+            return self._set_aside(name, "is damaged or cut short")
+        try:
+            file = pq.ParquetFile(pa.BufferReader(content))
+            names = file.schema_arrow.names
+            wanted = [name for name in columns or names if name in names and name not in without]
+            if set(_BOOKS) <= set(names):
+                table = file.read(wanted, use_threads=False).replace_schema_metadata(None)
+                said = file.read(["manifest"], use_threads=False)["manifest"].unique().to_pylist()
+                if all(self.path.endswith("/".join(["", *_names(json.loads(t))])) for t in said):
+                    return table
+                return self._set_aside(name, "holds answers that belong to another folder")
+        except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):
+            pass
+        return self._set_aside(name, "is no part of a store")
+
+    def write(self, table: pa.Table) -> str:
+        """Add a part; its name is returned."""
+        # A random mark, so that no two parts ever have one name: to delete a part that was merged
+        # can then never delete one that holds what was merged.
+        table = table.replace_schema_metadata({"part": uuid.uuid4().hex})
+        buffer = pa.BufferOutputStream()
+        repeated = [name for name in table.column_names if name != "key"]
+        pq.write_table(table, buffer, compression="zstd", use_dictionary=repeated)
+        content = buffer.getvalue()
+        written = table["written"][0].as_py()
+        name = f"v1-{written:019d}-{hashlib.sha256(content).hexdigest()}.parquet"
+        with _told(f"{self.path}/{name} cannot be written"):
+            self._put(name, content)
+        return name
+
+    def _put(self, name: str, content: pa.Buffer) -> None:
+        path, beside = f"{self.path}/{name}", f"{self.path}/.{name}.tmp"
+        if self.system.type_name in ("s3", "gcs", "abfs"):  # an object is put whole or not at all
+            with self.system.open_output_stream(path) as file:
+                file.write(content)
+            return
+        for attempt in range(9):
+            self.system.create_dir(self.path, recursive=True)
+            try:
+                with self.system.open_output_stream(beside) as file:
+                    file.write(content)
+                self._sync(beside)
+                self.system.move(beside, path)
+                break
+            except BaseException as error:
+                with contextlib.suppress(OSError):
+                    self.system.delete_file(beside)
+                # Gone before it was renamed: another took it for what a killed run has left.
+                if not isinstance(error, FileNotFoundError) or attempt == 8:
+                    raise
+        with contextlib.suppress(OSError):  # not every system lets a folder be opened
+            self._sync(self.path)
+
+    def _sync(self, path: str) -> None:
+        """Wait until a local disk has a file or folder, which a power cut may take otherwise."""
+        if self.system.type_name == "local":
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+    def _set_aside(self, name: str, what: str) -> None:
+        number = 1
+        path = f"{self.path}/{name}"
+        try:
+            while self.system.get_file_info(f"{path}.damaged-{number}").type != _MISSING:
+                number += 1
+            self.system.move(path, f"{path}.damaged-{number}")
+            done = f"it was set aside as {name}.damaged-{number}"
+        except OSError as error:
+            done = f"it cannot be set aside ({_reason(error)})"
+        warnings.warn(f"{path} {what}: {done}, and its questions are asked again.", stacklevel=2)
+
+    def compact(self, only_small: bool = False) -> int:
+        """Merge parts; the number that there are fewer."""
+        files = self.files()
+        parts = [file for file in files if _PART.fullmatch(file.base_name)]
+        if only_small:
+            # Of the parts by size, those no larger than all smaller ones together: a row is then
+            # rewritten as often as the logarithm of the rows.
+            parts.sort(key=lambda file: file.size)
+            rest = sum(file.size for file in parts)
+            while parts and parts[-1].size > (rest := rest - parts[-1].size):
+                parts.pop()
+            parts.sort(key=lambda file: file.base_name)
+        fewer, size, schema = 0, 0, pa.schema([])
+        tables: dict[str, pa.Table] = {}
+        for file in parts:
+            try:
+                table = self.read(file.base_name)
+            except FileNotFoundError:  # another compaction took it
+                continue
+            if table is not None and (fitting := _fitting(schema, table)) is not None:
+                tables[file.base_name] = table
+                schema, size = fitting, size + table.nbytes
+            if size >= _LARGE:
+                fewer += self._merge(tables)
+                tables, size = {}, 0
+        fewer += self._merge(tables)
+        # A day by the clock that stamps the files: this machine's may be wrong, and another writes.
+        times = [file.mtime for file in self.files() if file.mtime is not None]
+        for file in files:
+            left = file.base_name.startswith(".v1-") and file.extension == "tmp"
+            if left and file.mtime is not None and max(times) - file.mtime > timedelta(days=1):
+                self._delete(file.base_name)
+        return fewer
+
+    def _merge(self, tables: dict[str, pa.Table]) -> int:
+        if len(tables) < 2:
+            return 0
+        self.write(_union(list(tables.values())))
+        for name in tables:
+            self._delete(name)
+        return len(tables) - 1
+
+    def _delete(self, name: str) -> None:
+        with _told(f"{self.path}/{name} cannot be deleted"), contextlib.suppress(FileNotFoundError):
+            self.system.delete_file(f"{self.path}/{name}")
+
+
+def _folders(store: str | Path | None) -> list[_Folder]:
+    """Folders of the store that hold parts."""
+    system, root = _opened(store)
+    files = _listed(system, root, recursive=True)
+    names = [file.path[len(root) :].strip("/").split("/") for file in files]
+    found = {
+        tuple(folder)
+        for *folder, name in names
+        if len(folder) == 3 and (_PART.fullmatch(name) or _NEWER.fullmatch(name))
+    }
+    return [_Folder(system, "/".join([root, *folder])) for folder in sorted(found)]
+
+
+def _listed(system: fs.FileSystem, path: str, recursive: bool = False) -> list[fs.FileInfo]:
+    """The files below a folder; none where it is not there."""
+    selector = fs.FileSelector(path, allow_not_found=True, recursive=recursive)
+    with _told(f"{path} cannot be read"):
+        for _ in range(9):
+            # Arrow opens the folder and, where that fails, looks whether it is there: made by
+            # another process between the two, it is neither listed nor counted as not found.
+            with contextlib.suppress(FileNotFoundError):
+                return [file for file in system.get_file_info(selector) if file.is_file]
+        return [file for file in system.get_file_info(selector) if file.is_file]
+
+
+def resolved(store: str | Path | None) -> str:
+    """A store's URL or absolute path, which names it in any process of this machine.
+
+    Parameters
+    ----------
+    store : str or Path, optional
+        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> resolved("s3://bucket/answers")
+    's3://bucket/answers'
+    >>> resolved("/shared/answers")
+    '/shared/answers'
+    """
+    if store is None:
+        store = os.environ.get("PSYCHOMETRICS_STORE") or cache_dir() / "responses"
+    text = os.fspath(store)
+    if not text or "://" in text:
+        return text
+    return Path(text).expanduser().absolute().as_posix()
+
+
+def _opened(store: str | Path | None) -> tuple[fs.FileSystem, str]:
+    """The file system and the path in it of a store, which is a folder or nothing yet."""
+    try:
+        text = resolved(store)
+        system, root = _opened_url(text) if "://" in text else (_LOCAL, text)
+        kind = system.get_file_info(root).type
+    except (
+        OSError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        ImportError,
+        NotImplementedError,
+    ) as error:
+        named = os.environ.get("PSYCHOMETRICS_STORE") if store is None else store
+        said = f"{named!r} cannot be opened as a store ({_reason(error)})"
+        said = re.sub(r"//[^/@\s]*@", "//", said)  # a URL may hold a key and its secret
+        raise StoreError(
+            f"{said}: name a folder, or a URL that pyarrow or fsspec opens, in PSYCHOMETRICS_STORE."
+        ) from None
+    if not text or kind == fs.FileType.File:
+        raise StoreError(
+            f"{root} is a file, and no store: name another folder in PSYCHOMETRICS_STORE."
+            if text
+            else "The store's name is empty: name a folder in PSYCHOMETRICS_STORE."
+        )
+    return system, root.rstrip("/")
+
+
+@functools.cache  # a connection is made once
+def _opened_url(url: str) -> tuple[fs.FileSystem, str]:
+    if url.startswith("s3://") and "allow_delayed_open" not in url:
+        # A part is sent in one request, which may be sent again where no reply came, not in three.
+        url += ("&" if "?" in url else "?") + "allow_delayed_open=true"
+    try:
+        return fs.FileSystem.from_uri(url)
+    except (ValueError, NotImplementedError):
+        import fsspec
+
+        system, path = fsspec.core.url_to_fs(url)
+        return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+
+
+def _names(manifest: dict) -> list[str]:
+    """Folders, from the store's on, of the answers that a manifest speaks of."""
+    given = [manifest[key] for key in ("mode", "questionnaire", "respondent_id")]
+    mode, questionnaire, respondent = (_encodable(str(name)) for name in given)
+    return [_safe(mode), _safe(questionnaire), _safe(respondent, always=True)]
+
+
+def _safe(name: str, always: bool = False) -> str:
+    """A name as a folder's: itself if it is safe, else, or always, with a hash of it."""
+    # The hash keeps "a/b" and "a-b" apart, which are the same once made safe.
+    safe = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:80]
+    if safe == name and name[:1].isalnum() and not always:
+        return name
+    return f"{safe}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _as_table(rows: pd.DataFrame) -> pa.Table:
+    """Rows as a table whose first column is the key."""
+    if taken := set(rows.columns) & set(_BOOKS):
+        raise ValueError(f"A column may not be called {min(taken)}.")
+    try:
+        table = pa.Table.from_pandas(rows, preserve_index=False)
+    except UnicodeEncodeError:  # a lone surrogate
+        table = pa.Table.from_pandas(rows.map(_encodable), preserve_index=False)
+    table = table.add_column(0, "key", pa.array(list(rows.index), _TEXT))
+    fields = []
+    for field in table.schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        fields.append(pa.field(field.name, _TEXT if pa.types.is_string(kind) else kind))
+    return table.cast(pa.schema(fields))
+
+
+def _encodable(value: object) -> object:
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def _with_books(table: pa.Table, written: int, seconds: float, manifest: str) -> pa.Table:
+    """The table with what is noted of each row: when it was written, its seconds, its manifest."""
+    n = len(table)
+    said = pa.DictionaryArray.from_arrays(np.zeros(n, dtype="int32"), pa.array([manifest], _TEXT))
+    table = table.append_column("written", pa.array(np.full(n, written, dtype="int64")))
+    table = table.append_column("seconds", pa.array(np.full(n, seconds, dtype="float64")))
+    return table.append_column("manifest", said)
+
+
+def _union(tables: list[pa.Table]) -> pa.Table:
+    """One row per key, the first written one; in the order of writing."""
+    table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    written = table["written"].to_numpy()
+    if (np.diff(written) < 0).any():
+        table = table.take(np.argsort(written, kind="stable"))
+    # Codes are given in the order of their first occurrence.
+    codes = table["key"].combine_chunks().dictionary_encode().indices.to_numpy()
+    _, first = np.unique(codes, return_index=True)
+    return table.take(first) if len(first) < len(table) else table
+
+
+def _fitting(schema: pa.Schema, table: pa.Table) -> pa.Schema | None:
+    """The schema that holds a table's values too; None if there is none."""
+    try:
+        return pa.unify_schemas([schema, table.schema], promote_options="permissive")
+    except pa.ArrowException:
+        return None
+
+
+@contextlib.contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Say an error of the disk in one sentence, with its mend."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            mend = "free some space, or name another folder in PSYCHOMETRICS_STORE"
+        else:
+            mend = "give access to it, or name another folder in PSYCHOMETRICS_STORE"
+        raise StoreError(
+            f"{what} ({_reason(error)}): {mend}; what was stored before is still there."
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else " ".join(str(error).split())
+
+
+def _package_version() -> str:
+    from .. import __version__
+
+    return __version__

@@ -1,0 +1,166 @@
+"""A chat endpoint on this machine behind which a simulated respondent sits.
+
+It speaks as much of the OpenAI protocol as asking needs, reads the prompt as a model would, and
+answers from known traits, with known bad habits. So the whole way of an answer, from prompt to
+score, can be checked against what was put in. It is a server and no stand-in for the client's
+connection, so that any other client, and another process, can ask it as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pandas as pd
+
+from ..exceptions import ParameterError
+from ..models.sources import digest_text
+from ..modes import simulated
+from ..modes.messages import caesar
+from ..questionnaires.model import Questionnaire
+
+REFUSAL = "As a language model, I have no personality to describe."
+
+
+@contextmanager
+def simulated_endpoint(
+    questionnaire: Questionnaire,
+    traits: pd.DataFrame,
+    refuses: float = 0.0,
+    strays: float = 0.0,
+    first_option: float = 0.0,
+    seed: int = 0,
+) -> Iterator[str]:
+    """Serve simulated respondents as chat models on loopback while the context lasts.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+        The one that will be asked.
+    traits : DataFrame, shape (respondents, scales)
+        As from :func:`psychometrics.modes.simulated.draw_traits`; the index names the models.
+    refuses : float
+        Share of requests that get a refusal.
+    strays : float
+        Share of answers that are a label which is not there.
+    first_option : float
+        Share of answers that are the first option shown, whatever it says.
+    seed : int
+
+    Yields
+    ------
+    str
+        The base URL.
+
+    Raises
+    ------
+    ParameterError
+        A share is not one.
+
+    Examples
+    --------
+    >>> import urllib.request
+    >>> from psychometrics.modes.messages import messages
+    >>> from psychometrics.questionnaires.model import load_questionnaire
+    >>> mini = load_questionnaire("ipip20")
+    >>> request = {"model": "simulated-1", "messages": messages(mini, mini.items[:1])}
+    >>> with simulated_endpoint(mini, simulated.draw_traits(mini, 1) * 0 + 60.0) as url:
+    ...     body = json.dumps(request).encode()
+    ...     reply = urllib.request.urlopen(f"{url}/chat/completions", body).read()
+    >>> json.loads(reply)["choices"][0]["message"]["content"]
+    '1: 5'
+    """
+    for name, share in {
+        "refuses": refuses,
+        "strays": strays,
+        "first_option": first_option,
+    }.items():
+        if not 0 <= share <= 1:
+            raise ParameterError(f"{name} must be a share from 0 to 1, got {share!r}.")
+    lock = threading.Lock()
+    asked: Counter[str] = Counter()
+
+    def reply(model: str, prompt: list[dict[str, str]]) -> str:
+        system = " ".join(m["content"] for m in prompt if m["role"] == "system")
+        user = prompt[-1]["content"]
+        shift = re.search(r"each letter is moved (\d+) places", system)
+        user = caesar(user, -int(shift[1])) if shift else user
+        with lock:  # chance hangs on what is asked, not on which thread comes first
+            asked[digest := digest_text(model, system, user)] += 1
+            rng = np.random.default_rng([seed, int(digest[:8], 16), asked[digest]])
+        draw = int(rng.integers(1 << 31))
+        draws = simulated.answers(questionnaire, traits.loc[[model]], seed=draw, difficulty_sd=0.0)
+        luck = rng.random(1 + 2 * len(questionnaire.items))
+        if luck[0] < refuses:
+            text = REFUSAL
+        else:
+            values = draws.set_index("item_id")["value"]
+            text = _lines(questionnaire, user, values, luck[1:], strays, first_option)
+        return caesar(text, int(shift[1])) if shift else text
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(reply, set(traits.index)))
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _lines(questionnaire, user, values, luck, strays, first_option) -> str:
+    """An answer to each numbered statement of the prompt, by the labels that the prompt gives."""
+    lines = []
+    for i, item in enumerate(questionnaire.items):
+        statement = re.escape(questionnaire.statement(item))
+        asked = re.search(rf"^(\d+)\. {statement}(?: \((.*)\))?$", user, re.MULTILINE)
+        if not asked:
+            continue
+        options = questionnaire.choices(item)
+        where = asked[2] or user
+        shown = []
+        for option in options:
+            match = re.search(rf"(\w+) = {re.escape(option.label)}(?![\w ])", where)
+            if match:
+                shown.append((match.start(), match[1], option.value))
+        shown.sort()
+        label = next(name for _, name, value in shown if value == values[item.id])
+        if luck[2 * i] < first_option:
+            label = shown[0][1]
+        if luck[2 * i + 1] < strays:
+            label = "99"
+        lines.append((int(asked[1]), f"{asked[1]}: {label}"))
+    return "\n".join(line for _, line in sorted(lines))
+
+
+def _handler(reply: Callable, models: set[str]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            if (model := request.get("model")) in models:
+                message = {"role": "assistant", "content": reply(model, request["messages"])}
+                choice = {"index": 0, "message": message, "finish_reason": "stop"}
+                status, content = 200, {"id": "1", "object": "chat.completion", "created": 0}
+                content |= {"model": model, "choices": [choice]}
+            else:
+                status, content = 404, {"error": {"message": f"There is no model '{model}'."}}
+            body = json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_args: object) -> None:
+            pass
+
+    return Handler

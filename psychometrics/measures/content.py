@@ -1,0 +1,297 @@
+"""Content validity: how near prompts stay to their items, how well they read, what a panel says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..asking.answers import check_columns
+from ..exceptions import DataError, ParameterError
+from ..models.embedded import acceptability as judged
+from ..models.loading import load_sentence_encoder
+from ..models.sources import base_path
+from ..questionnaires.model import Questionnaire
+from ..questionnaires.prompts import prompts
+
+_WORDING_VARIABLE = "PSYCHOMETRICS_WORDING"
+_RATINGS = ("meaning_kept", "natural", "neutral", "measures_it")
+
+
+def content_validity(
+    questionnaire: Questionnaire,
+    encoder: str = "embedded",
+    acceptability: str | None = "embedded",
+) -> pd.DataFrame:
+    r"""Semantic similarity to the item, and linguistic acceptability, of every prompt.
+
+    With unit embeddings :math:`e` of the item and of premise and hypothesis together,
+
+    .. math:: SS = e_{\text{item}} \cdot e_{\text{prompt}}, \qquad
+              LA = \tfrac12 (p_{\text{premise}} + p_{\text{hypothesis}})
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+        Where its wording is not ``verbatim``, the items' own wording is read from the file named
+        by ``PSYCHOMETRICS_WORDING`` if that has it.
+    encoder : str
+        A sentence-transformers model: ``"embedded"``, a local folder or a hub id.
+    acceptability : str or None
+        As in :func:`psychometrics.models.embedded.acceptability`; None leaves it out.
+
+    Returns
+    -------
+    DataFrame
+        ``item_id, template, term, polarity, intensifier``; ``similarity``, the cosine of item and
+        prompt (premise and hypothesis together), from -1 to 1; ``stranger``, that of the prompt and
+        the *next* item (of the last, the first), which is what a prompt has with an item that it
+        was not made for; ``acceptability``, the mean
+        probability over premise and hypothesis; ``wording``, what the item's text was: verbatim,
+        original (from the user's file) or paraphrase.
+
+    Raises
+    ------
+    RespondentError
+        The encoder or the acceptability model cannot be loaded.
+    DataError
+        The file named by ``PSYCHOMETRICS_WORDING`` cannot be read, lacks a column, or has
+        another number of items.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.3 (content validity).
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> table = content_validity(load_questionnaire("challenges"), acceptability=None)
+    >>> round(float(table["similarity"].mean()), 2)
+    0.32
+    """
+    table = prompts(questionnaire)
+    texts, wording = _item_texts(questionnaire)
+    model = load_sentence_encoder(base_path() if encoder == "embedded" else encoder)
+    options = {"normalize_embeddings": True, "show_progress_bar": False}
+    items = dict(zip(texts, model.encode(list(texts.values()), **options), strict=True))
+    answers = model.encode((table["premise"] + " " + table["hypothesis"]).tolist(), **options)
+    frame = table[["item_id", "template", "term", "polarity", "intensifier"]].copy()
+    following = dict(zip(items, [*list(items)[1:], next(iter(items))], strict=True))
+    for column, ids in (
+        ("similarity", table["item_id"]),
+        ("stranger", table["item_id"].map(following)),
+    ):
+        frame[column] = [float(items[i] @ answer) for i, answer in zip(ids, answers, strict=True)]
+    if acceptability is not None:
+        sentences = [*table["premise"], *table["hypothesis"]]
+        frame["acceptability"] = judged(sentences, acceptability).reshape(2, -1).mean(axis=0)
+    return frame.assign(wording=wording)
+
+
+def curation_sheet(questionnaire: Questionnaire, rater: str) -> pd.DataFrame:
+    """A sheet for a panel: one row per item, what the item and its prompts say, columns to fill.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    rater : str
+        Who fills it.
+
+    Returns
+    -------
+    DataFrame
+        ``rater, item_id, text, templates, source, inverse``, then the empty ratings
+        ``meaning_kept, natural, neutral, measures_it`` (1 yes, 0 no) and ``remark``.
+
+    Raises
+    ------
+    DataError
+        As in :func:`content_validity`.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.3 and appendix B: the panel's criteria.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> curation_sheet(load_questionnaire("gad7"), "A").shape
+    (7, 11)
+    """
+    texts, _ = _item_texts(questionnaire)
+    rows = []
+    for item in questionnaire.items:
+        terms = [template.terms or item.terms for template in item.templates]
+        rows.append(
+            {
+                "rater": rater,
+                "item_id": item.id,
+                "text": texts[item.id],
+                "templates": " | ".join(f"{t.premise} {t.hypothesis}" for t in item.templates),
+                "source": " | ".join(", ".join(t.source) for t in terms if t),
+                "inverse": " | ".join(", ".join(t.inverse) for t in terms if t),
+                **dict.fromkeys(_RATINGS, ""),
+                "remark": "",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def read_curation(paths: Sequence[str | Path]) -> pd.DataFrame:
+    """Read filled curation sheets.
+
+    Parameters
+    ----------
+    paths : sequence of str or Path
+        CSV files as saved from :func:`curation_sheet`, one per rater.
+
+    Returns
+    -------
+    DataFrame
+        ``rater, item_id, criterion, rating``; unrated cells are left out.
+
+    Raises
+    ------
+    DataError
+        There is no sheet, one cannot be read or lacks a column, or a rating is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from psychometrics import load_questionnaire
+    >>> sheet = curation_sheet(load_questionnaire("gad7"), "A").assign(natural="1")
+    >>> with tempfile.NamedTemporaryFile(suffix=".csv") as file:
+    ...     sheet.to_csv(file.name, index=False)
+    ...     ratings = read_curation([file.name])
+    >>> len(ratings), ratings["criterion"].unique().tolist()
+    (7, ['natural'])
+    """
+    if not paths:
+        raise DataError("There are no curation sheets to read: name at least one.")
+    parts = []
+    for path in paths:
+        sheet = _table(Path(path), ("rater", "item_id", *_RATINGS))
+        long = sheet.melt(["rater", "item_id"], list(_RATINGS), "criterion", "rating").dropna()
+        wrong = long[~long["rating"].str.strip().isin(["0", "1"])]
+        if len(wrong):
+            first = wrong.iloc[0]
+            raise DataError(
+                f"{path}, item {first['item_id']}, {first['criterion']}: a rating is 0 or 1, "
+                f"got '{first['rating']}'."
+            )
+        parts.append(long.assign(rating=long["rating"].astype(int)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def rater_agreement(ratings: pd.DataFrame) -> pd.DataFrame:
+    """Agreement between raters, per criterion.
+
+    Parameters
+    ----------
+    ratings : DataFrame
+        As :func:`read_curation` gives them.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by criterion: ``raters, items, agreement`` (share of agreeing pairs of ratings),
+        ``fleiss_kappa`` (items that all rated), ``krippendorff_alpha`` (all items; nominal).
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than two raters, no item that all of them rated, one rated it twice, or a
+        rating is neither 0 nor 1 nor missing.
+
+    References
+    ----------
+    Fleiss (1971), by statsmodels; Krippendorff (2011), by the package krippendorff.
+
+    Examples
+    --------
+    >>> ratings = pd.DataFrame({"rater": ["A", "A", "A", "B", "B", "B"], "criterion": "natural",
+    ...                         "item_id": [1, 2, 3, 1, 2, 3], "rating": [1, 1, 0, 1, 0, 0]})
+    >>> rater_agreement(ratings).round(2).loc["natural", ["agreement", "fleiss_kappa"]].tolist()
+    [0.67, 0.33]
+    """
+    # Imports here for cost; both are needed for a panel only.
+    import krippendorff
+    from statsmodels.stats.inter_rater import fleiss_kappa
+
+    check_columns(ratings, ["criterion", "rater", "item_id"], ["rating"])
+    if ratings.duplicated(["criterion", "rater", "item_id"]).any():
+        row = ratings[ratings.duplicated(["criterion", "rater", "item_id"])].iloc[0]
+        raise ParameterError(
+            f"{row['rater']} rated {row['criterion']} of {row['item_id']} twice: keep one."
+        )
+    given = ratings["rating"].dropna()
+    if (wrong := given[~given.isin([0, 1])]).size:
+        raise ParameterError(f"A rating is 0 or 1, got {wrong.iloc[0]:g}.")
+    if given.empty:
+        raise ParameterError("There are no ratings: read filled sheets.")
+    rows = {}
+    for criterion, part in ratings.groupby("criterion", sort=False):
+        table = part.pivot(index="item_id", columns="rater", values="rating")
+        if table.shape[1] < 2:
+            raise ParameterError("Agreement needs at least two raters: give another sheet.")
+        table = table.astype("float64").dropna(how="all")
+        complete = table.dropna().to_numpy(dtype=int)
+        if not len(complete):
+            raise ParameterError(
+                f"No item was rated by all on '{criterion}': let the raters share some items."
+            )
+        counts = np.stack([(complete == value).sum(axis=1) for value in (0, 1)], axis=1)
+        varied = table.stack().nunique() > 1
+        n = complete.shape[1]
+        agreeing = (counts * (counts - 1)).sum() / (len(complete) * n * (n - 1))
+        rows[criterion] = {
+            "raters": n,
+            "items": len(table),
+            "agreement": agreeing,
+            "fleiss_kappa": fleiss_kappa(counts) if varied else np.nan,
+            "krippendorff_alpha": krippendorff.alpha(
+                table.to_numpy(dtype=float).T, level_of_measurement="nominal"
+            )
+            if varied
+            else np.nan,
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("criterion")
+
+
+def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
+    """The items' texts by id, and what they are: verbatim, original or paraphrase."""
+    own = {item.id: item.text for item in questionnaire.items}
+    if questionnaire.wording == "verbatim":
+        return own, "verbatim"
+    named = os.environ.get(_WORDING_VARIABLE)
+    if not named:
+        return own, "paraphrase"
+    path = Path(named).expanduser()
+    if not path.is_file():
+        raise DataError(
+            f"{_WORDING_VARIABLE} names {named}, which is no file: correct or unset it."
+        )
+    table = _table(path, ("instrument", "wording"))
+    rows = table.loc[table["instrument"] == questionnaire.short_title, "wording"].tolist()
+    if not rows:
+        return own, "paraphrase"
+    if len(rows) != len(own):
+        raise DataError(
+            f"{path} has {len(rows)} items of {questionnaire.short_title}, which has {len(own)}: "
+            f"give one row per item, in order."
+        )
+    return dict(zip(own, rows, strict=True)), "original"
+
+
+def _table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """A CSV file as text, checked for its columns."""
+    try:
+        table = pd.read_csv(path, dtype=str)
+    except (OSError, ValueError) as error:  # pandas' own errors of parsing are ValueErrors
+        raise DataError(f"{path} cannot be read as a CSV file ({error}): correct it.") from None
+    if missing := set(columns) - set(table.columns):
+        raise DataError(f"{path} lacks the column(s) {', '.join(sorted(missing))}: add them.")
+    return table

@@ -1,0 +1,273 @@
+"""Intervals: how far a number could move if respondents or items were drawn again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ..asking.answers import check_columns
+from ..exceptions import ParameterError
+from ..questionnaires.model import Questionnaire
+from .scoring import keyed_items
+
+LONGEST_ARM = 1.5  # of a mean's interval, in arms of Student's
+
+
+def mean_interval(values: np.ndarray, coverage: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    r"""Interval of the mean along the last axis: Student's, corrected for skewness.
+
+    With :math:`a = \hat\gamma / (3 \sqrt n)` of the sample skewness :math:`\hat\gamma`, the
+    transformed :math:`g(t) = t + a t^2 + a^2 t^3 / 3 + a / 2` of Student's t is nearly symmetric,
+    and monotone, so that its quantiles are turned back,
+
+    .. math:: \mu \in \bar x - \frac{s}{\sqrt n}\, g^{-1}(\pm t_{n-1}), \qquad
+              g^{-1}(y) = \frac{\bigl(1 + 3 a (y - a/2)\bigr)^{1/3} - 1}{a}
+
+    The skewness of a handful of numbers is hardly known, and an extreme one makes an arm longer
+    than all of them. So no arm is longer than :data:`LONGEST_ARM` times Student's. Of samples of 7,
+    9 and 13 the 95 % intervals hold the mean of a normal distribution in 95 % and that of an
+    exponential one in 92, 93 and 94 % (Student's own: 95 %, and 89, 90 and 91 %; the percentile
+    bootstrap's: 87, 88 and 92 %, and 83, 85 and 88 %). Shares of few yes and no are not such
+    numbers: use Wilson's interval.
+
+    Parameters
+    ----------
+    values : ndarray, shape (..., n)
+        Observations along the last axis; missing ones are left out.
+    coverage : float
+        Of the interval.
+
+    Returns
+    -------
+    low, high : ndarray, shape (...)
+        Missing for fewer than two observations; of no width where they are all the same.
+
+    Raises
+    ------
+    ParameterError
+        There is no observation, or something is no finite number.
+
+    References
+    ----------
+    Hall (1992); the quantiles are Student's. Coverage is simulated in ``tests/test_intervals.py``.
+
+    Examples
+    --------
+    >>> low, high = mean_interval(np.array([1.0, 2.0, 3.0, 4.0]))
+    >>> round(float(low), 2), round(float(high), 2)
+    (0.45, 4.55)
+    """
+    try:
+        values = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError("Numbers are needed for the interval of a mean.") from None
+    if not values.ndim or not values.shape[-1]:
+        raise ParameterError("The mean of no observation has no interval.")
+    if np.isinf(values).any():
+        raise ParameterError("An infinite number has no mean; leave it out.")
+    _check_coverage(coverage)
+    there = ~np.isnan(values)
+    n = there.sum(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(there, values, 0).sum(axis=-1) / n
+        away = np.where(there, values - mean[..., None], 0)
+        spread = np.sqrt((away**2).sum(axis=-1) / (n - 1))
+        # rounding leaves a constant series a spread of its own
+        largest = np.abs(np.where(there, values, 0)).max(axis=-1)
+        spread = np.where((n > 1) & (spread <= 1e-12 * largest), 0.0, spread)
+        skewness = (away**3).sum(axis=-1) / spread**3 * n / ((n - 1) * (n - 2))
+        a = np.where((n > 2) & (spread > 0), skewness, 0.0) / (3 * np.sqrt(n))
+        tails = stats.t.ppf((1 - coverage) / 2, n - 1) * np.array([-1, 1]).reshape(
+            -1, *[1] * n.ndim
+        )
+        turned = np.where(np.abs(a) > 1e-6, (np.cbrt(1 + 3 * a * (tails - a / 2)) - 1) / a, tails)
+        longest = LONGEST_ARM * np.abs(tails)
+        low, high = mean - np.clip(turned, -longest, longest) * spread / np.sqrt(n)
+    return low, high
+
+
+def correlation_interval(
+    x: Sequence | pd.Series,
+    y: Sequence | pd.Series,
+    method: Literal["spearman", "pearson"] = "spearman",
+    coverage: float = 0.95,
+) -> pd.Series:
+    r"""A correlation over complete pairs, with its interval by Fisher's z.
+
+    .. math:: \tanh\left(\operatorname{artanh} r \pm z \sqrt{\frac{v}{n - 3}}\right), \qquad
+              v = 1 \text{ (Pearson)}, \quad v = 1 + r^2 / 2 \text{ (Spearman)}
+
+    Parameters
+    ----------
+    x, y : array-like, shape (n,)
+        Two Series are matched by their labels.
+    method : {"spearman", "pearson"}
+    coverage : float
+        Of the interval.
+
+    Returns
+    -------
+    Series
+        ``n, r, low, high``. All but ``n`` are missing where a variable does not vary or fewer than
+        three pairs are complete, and the interval with fewer than four.
+
+    Raises
+    ------
+    ParameterError
+        The lengths differ, a label is there twice, or something is no finite number.
+
+    References
+    ----------
+    Fisher (1915); Bonett and Wright (2000) for Spearman's.
+
+    Examples
+    --------
+    >>> correlation_interval([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).round(2).tolist()
+    [5.0, 0.8, -0.46, 0.99]
+    """
+    if method not in ("spearman", "pearson"):
+        raise ParameterError(f"method must be spearman or pearson, got '{method}'.")
+    _check_coverage(coverage)
+    if isinstance(x, pd.Series) and isinstance(y, pd.Series):
+        if x.index.has_duplicates or y.index.has_duplicates:
+            raise ParameterError("A label is there twice; give each pair a label of its own.")
+        y = y.reindex(x.index)
+    try:
+        both = np.array([np.asarray(v, dtype=np.float64) for v in (x, y)])
+    except (TypeError, ValueError):
+        raise ParameterError("Two series of numbers of one length are needed.") from None
+    if both.ndim != 2:
+        raise ParameterError("Two series of numbers of one length are needed.")
+    if np.isinf(both).any():
+        raise ParameterError("An infinite number has no correlation; leave it out.")
+    both = both[:, ~np.isnan(both).any(axis=0)]
+    n = both.shape[1]
+    found = pd.Series({"n": float(n), "r": np.nan, "low": np.nan, "high": np.nan})
+    if n < 3 or (np.ptp(both, axis=1) <= 1e-12 * np.abs(both).max(axis=1)).any():
+        return found
+    if method == "spearman":
+        both = stats.rankdata(both, axis=1)
+    r = float(np.clip(np.corrcoef(both)[0, 1], -1, 1))
+    found["r"] = r
+    if n > 3:
+        v = 1 + r**2 / 2 if method == "spearman" else 1.0
+        half = stats.norm.isf((1 - coverage) / 2) * np.sqrt(v / (n - 3))
+        with np.errstate(divide="ignore"):  # a perfect correlation has no width
+            found["low"], found["high"] = np.tanh(np.arctanh(r) + np.array([-half, half]))
+    return found
+
+
+def mean_table(
+    table: pd.DataFrame, value: str, by: Sequence[str] = (), unit: str = "item_id"
+) -> pd.DataFrame:
+    """Means with intervals over the units that were drawn: items, prompts or respondents.
+
+    Rows of one unit are averaged first, since rows of the same item or respondent are no
+    independent observations.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Such as :func:`psychometrics.measures.content.content_validity` gives it.
+    value : str
+        The column to average.
+    by : sequence of str
+        One row of the result for each of these columns' values.
+    unit : str
+        The column whose values are the sample.
+
+    Returns
+    -------
+    DataFrame
+        The columns of ``by``, then ``mean, low, high, n``, the number of units with a value; the
+        interval of :func:`mean_interval`.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, there is no row, or something is no number.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"item_id": [1, 1, 2, 3], "similarity": [0.2, 0.4, 0.5, 0.4]})
+    >>> mean_table(table, "similarity").round(2).to_numpy().tolist()
+    [[0.4, 0.15, 0.65, 3.0]]
+    """
+    check_columns(table, [*by, unit], [value])
+    if table.empty:
+        raise ParameterError("The mean of no observation has no interval.")
+    units = table.groupby([*by, unit], sort=False, observed=True)[value].mean().astype("float64")
+    rows = []
+    parts = units.groupby(level=list(by), sort=False, observed=True) if by else [((), units)]
+    for key, part in parts:
+        low, high = mean_interval(part.to_numpy())
+        key = key if isinstance(key, tuple) else (key,)
+        rows.append((*key, part.mean(), float(low), float(high), int(part.notna().sum())))
+    return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
+
+
+def scale_intervals(
+    items: pd.DataFrame, questionnaire: Questionnaire, scale: str | None = None
+) -> pd.DataFrame:
+    """A scale's score per respondent, with the interval from its items as a sample of such items.
+
+    Parameters
+    ----------
+    items : DataFrame
+        Item scores, as :func:`psychometrics.measures.scoring.item_scores` gives them.
+    questionnaire : Questionnaire
+        For its keys.
+    scale : str, optional
+        Which scale; by default the first, which is the whole questionnaire.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, score, low, high, n``, in the units of the item scores: the mean of the
+        ``n`` items that were answered, and :func:`mean_interval` over them.
+
+    Raises
+    ------
+    ParameterError
+        The questionnaire has no such scale, or there are no scores.
+
+    References
+    ----------
+    Hall (1992).
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> gad = load_questionnaire("gad7")
+    >>> items = pd.DataFrame({"respondent_id": "a", "questionnaire": "gad7",
+    ...     "item_id": [item.id for item in gad.items], "score": [1.0, 2, 3, 4, 5, 6, 7]})
+    >>> scale_intervals(items, gad)[["score", "low", "high"]].round(1).to_numpy().tolist()
+    [[4.0, 2.0, 6.0]]
+    """
+    check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
+    known = [s.id for s in questionnaire.scales]
+    if not known or scale not in (None, *known):
+        raise ParameterError(
+            f"{questionnaire.id} has no scale '{scale}'; it has {', '.join(known) or 'none'}."
+        )
+    chosen = next(s for s in questionnaire.scales if scale is None or s.id == scale)
+    keyed = keyed_items(items, questionnaire, chosen)
+    low, high = mean_interval(keyed.to_numpy(dtype=float))
+    return pd.DataFrame(
+        {
+            "respondent_id": keyed.index.get_level_values("respondent_id"),
+            "score": keyed.mean(axis=1).to_numpy(),
+            "low": low,
+            "high": high,
+            "n": keyed.notna().sum(axis=1).to_numpy(),
+        }
+    )
+
+
+def _check_coverage(coverage: float) -> None:
+    if not isinstance(coverage, int | float) or not 0 < coverage < 1:
+        raise ParameterError(f"coverage must lie between 0 and 1, got {coverage!r}.")

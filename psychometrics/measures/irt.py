@@ -1,0 +1,955 @@
+"""Item response theory by marginal maximum likelihood: fits, curves, abilities, fit statistics.
+
+The probability that a respondent of ability theta solves item i is
+
+    P = c + (1 - c) / (1 + exp(-a (theta - b))),
+
+with discrimination a, difficulty b and guessing c; abilities are standard normal in the
+population. The library mirt keeps a between 0.1 and 5 and b between -6 and 6, without a word on
+which items sit at such a limit; items of language models often do (many have a negative slope).
+So the binary models are fitted here, with limits that are wide and reported, and the tests hold
+them to mirt's where no limit is reached; girth's conditional fit stops within 5 logits of zero and
+at a tolerance of 1e-3. Graded responses are left to mirt, whose limits are out of the way there.
+
+Answers and parameters are matched by the items' labels, whatever the order. Missing answers are
+left out everywhere but in the conditional fit and the graded model, which refuse them; what is
+undefined is missing, and so are its p value and its standard error.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from ..asking.answers import check_numbers
+from ..exceptions import ParameterError
+from .items import as_numbers
+
+MODELS = ("rasch", "1pl", "2pl", "3pl")
+SLOPE_LIMIT = 8.0
+GUESSING_LIMITS = (0.001, 0.6)
+
+
+# Threads of many small products wait for each other longer than they take. The limit is that of
+# the process: who fits in several threads at once sets it for good, and loses time, nothing else.
+@threadpool_limits.wrap(limits=1, user_api="blas")
+def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
+    r"""Item parameters by marginal maximum likelihood.
+
+    .. math:: \max_{a, b, c} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
+       (1 - P_i(\theta))^{1 - x_{ri}} \phi(\theta) \, d\theta
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers; missing ones are left out of the likelihood.
+    model : {"rasch", "1pl", "2pl", "3pl"}
+        ``rasch`` fixes every discrimination at 1, ``1pl`` estimates one for all items, ``2pl`` one
+        each (which may be negative), ``3pl`` guessing as well.
+    errors : bool
+        Whether to compute standard errors, which takes long for hundreds of items.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by item: ``discrimination, difficulty, intercept`` (minus their product),
+        ``guessing, at_limit, se, se_discrimination``. Difficulty is
+        missing where the discrimination is zero. An item
+        that everyone solved has difficulty minus infinity, one that no one solved plus infinity,
+        and no discrimination beyond what the model fixes: the likelihood grows without end as it
+        moves out. ``at_limit`` marks parameters held at ``SLOPE_LIMIT`` or ``GUESSING_LIMITS``.
+        ``se`` is the standard error of the difficulty, from the observed information of all
+        parameters that are at no limit; missing where the difficulty is not finite or the
+        information is not positive definite, and without ``errors``. ``se_discrimination`` is that
+        of a slope which is estimated and at no limit.
+
+    Raises
+    ------
+    ParameterError
+        The model is unknown, an answer is neither 0 nor 1, no one answered an item, or fewer than
+        two items have variance.
+
+    Notes
+    -----
+    Abilities are averaged out in equal steps of 0.12 (less for more than 156 items) from -7.2 to
+    7.2, to at least four decimals of every parameter. Where abilities are *not* normal,
+    difficulties are off all the same: use :func:`fit_conditional`.
+
+    References
+    ----------
+    Bock and Aitkin (1981); Laverghetta et al. (2021), section 5.2 and equation 1.
+
+    Examples
+    --------
+    >>> x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [1, 0, 0, 0], "all": [1, 1, 1, 1]})
+    >>> fit(x)["difficulty"].round(2).tolist()
+    [-1.32, 1.32, -inf]
+    """
+    from scipy.optimize import minimize
+
+    if model not in MODELS:
+        raise ParameterError(f"model='{model}' is unknown; it is one of {', '.join(MODELS)}.")
+    answers = _binary(answers)
+    share = answers.mean()
+    if share.isna().any():
+        raise ParameterError(f"no one answered '{share.index[share.isna()][0]}'; leave it out.")
+    finite = answers.columns[(share > 0) & (share < 1)]
+    if len(finite) < 2:
+        raise ParameterError(f"{model} needs two items with variance or more, here {len(finite)}.")
+    x, observed = _filled(answers[finite])
+    starts = _first_slopes(x) if model in ("2pl", "3pl") else None
+    # Respondents with the same answers have the same likelihood.
+    patterns, counts = np.unique(np.c_[x, observed], axis=0, return_counts=True)
+    x, observed = np.hsplit(patterns, 2)
+    theta, weights = _grid(len(finite))
+    n = len(finite)
+    start = np.log(share[finite] / (1 - share[finite])).to_numpy() * 1.2
+    blocks, bounds = [start], [(-40.0, 40.0)] * n
+    if model in ("2pl", "3pl"):
+        blocks.append(starts)
+        bounds += [(-SLOPE_LIMIT, SLOPE_LIMIT)] * n
+    if model == "1pl":
+        blocks.append(np.ones(1))
+        bounds += [(0.0, SLOPE_LIMIT)]
+    if model == "3pl":
+        blocks.append(np.full(n, _logit(0.1)))
+        bounds += [tuple(map(_logit, GUESSING_LIMITS))] * n
+
+    def loss(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        intercept, slope, guess = _unpack(vector, n, model)
+        return _loss(intercept, slope, guess, x, observed, counts, theta, weights, model)
+
+    # Without slopes the likelihood does not change with them at first: a start that overshoots
+    # stays there, so that several are tried.
+    results = []
+    for scale in (1.0,) if model == "rasch" else (1.0, 0.25):
+        started = [blocks[0], *(block * scale for block in blocks[1:2]), *blocks[2:]]
+        results.append(minimize(
+            loss, np.concatenate(started), jac=True, method="L-BFGS-B", bounds=bounds,
+            options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
+        ))  # fmt: skip
+    result = min(results, key=lambda found: found.fun)
+    intercept, slope, guess = _unpack(result.x, n, model)
+    if slope.sum() < 0:  # ability counts what most items measure, not its reverse
+        slope = -slope
+    flat = np.abs(slope) < 1e-9
+    where = np.where(flat, np.nan, -intercept / np.where(flat, 1, slope))
+    frame = pd.DataFrame(
+        {
+            "discrimination": slope,
+            "difficulty": where,
+            "intercept": intercept,
+            "guessing": guess,
+        },
+        index=finite,
+    )
+    low, high = GUESSING_LIMITS
+    frame["at_limit"] = (np.abs(slope) > SLOPE_LIMIT - 1e-6) | (
+        (model == "3pl") & ((guess > high - 1e-4) | (guess < low + 1e-5))
+    )
+    free = np.array([low + 1e-5 < value < high - 1e-5 for value, (low, high) in
+                     zip(result.x, bounds, strict=True)])  # fmt: skip
+    frame["se"] = frame["se_discrimination"] = np.nan
+    if errors:
+        found = _standard_errors(lambda v: loss(v)[1], result.x, free, n, model)
+        frame["se"], frame["se_discrimination"] = found
+    frame.loc[~np.isfinite(frame["difficulty"]), "se"] = np.nan
+    frame = frame.reindex(answers.columns)
+    frame["at_limit"] = frame["at_limit"].eq(True)
+    frame.loc[share == 1, "difficulty"], frame.loc[share == 0, "difficulty"] = -np.inf, np.inf
+    frame.loc[share == 1, "intercept"], frame.loc[share == 0, "intercept"] = np.inf, -np.inf
+    fixed = model in ("rasch", "1pl")
+    frame["discrimination"] = frame["discrimination"].fillna(slope[0] if fixed else np.nan)
+    if fixed:
+        frame["se_discrimination"] = frame["se_discrimination"].max()
+    frame["guessing"] = frame["guessing"].fillna(0.0)
+    return frame
+
+
+def fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
+    r"""Rasch difficulties by conditional maximum likelihood: nothing is assumed of the abilities.
+
+    Given how many items a respondent solved, which ones they were no longer depends on ability.
+    The likelihood of that choice holds the items' difficulties alone:
+
+    .. math:: P(x \mid s) = \frac{\exp(-\sum_i x_i b_i)}{\gamma_s(e^{-b})},
+
+    with the elementary symmetric function of order s below the line.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers without gaps.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by item: ``difficulty`` in logits, centred on zero over the finite ones; infinite
+        for items that everyone or no one solved. ``se``, its standard error under that centring,
+        from the information of the conditional likelihood; missing where it is infinite.
+
+    Raises
+    ------
+    ParameterError
+        An answer is neither 0 nor 1, fewer than two items have variance, or the likelihood has
+        no maximum. It has one if, and only if, from every item a chain leads to every other in
+        which somebody solved one item and missed the next. Perfect Guttman patterns have no
+        chain from a hard item back to an easier one.
+
+    References
+    ----------
+    Andersen (1970); Fischer (1981) for the condition.
+
+    Examples
+    --------
+    >>> x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [0, 0, 0, 1]})
+    >>> fit_conditional(x)["difficulty"].round(3).tolist()  # half the log of 3 to 1, either side
+    [-0.549, 0.549]
+    """
+    from scipy.optimize import minimize
+    from scipy.sparse.csgraph import connected_components
+
+    answers = _binary(answers)
+    if answers.isna().any(axis=None):
+        raise ParameterError("conditional maximum likelihood needs answers without gaps.")
+    share = answers.mean()
+    finite = answers.columns[(share > 0) & (share < 1)]
+    if len(finite) < 2:
+        raise ParameterError(f"Rasch needs two items with variance or more, here {len(finite)}.")
+    x = answers[finite].to_numpy(dtype=float)
+    n = len(finite)
+    groups, group = connected_components(x.T @ (1 - x) > 0, connection="strong")
+    if groups > 1:
+        apart = finite[group == group[0]], finite[group != group[0]]
+        few = min(apart, key=len)
+        raise ParameterError(
+            "the conditional likelihood has no maximum: no one who solved one item of "
+            f"{', '.join(map(str, few[:5]))} missed one of the others, or the reverse, so that "
+            "the two sets could be moved apart without end; leave one out, or use fit()."
+        )
+    counts = np.bincount(x.sum(axis=1).astype(int), minlength=n + 1)[1:n]
+    solved = x.sum(axis=0) - (x.sum(axis=1) == n).sum()
+    scores = np.arange(1, n)
+
+    def loss(easiness: np.ndarray) -> tuple[float, np.ndarray]:
+        whole = _symmetric(easiness)[scores]
+        expected = counts @ _solved_given_sum(easiness, whole, scores).T
+        value = counts @ whole - solved @ easiness
+        # The level of the difficulties is free: a weak pull holds it at zero.
+        return value + easiness.mean() ** 2, expected - solved + 2 * easiness.mean() / n
+
+    start = np.log(share[finite] / (1 - share[finite])).to_numpy()
+    found = minimize(
+        loss, start - start.mean(), jac=True, method="L-BFGS-B",
+        options={"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-8},
+    ).x  # fmt: skip
+    # The level is free: adding 1/n everywhere fixes it, and taking it away again leaves the
+    # covariance of the centred difficulties (the pseudo-inverse, without its rounding).
+    level = np.full((n, n), 1 / n)
+    covariance = np.linalg.inv(_conditional_information(found, counts) + level) - level
+    errors = np.sqrt(np.diag(covariance).clip(0))
+    result = pd.DataFrame({"difficulty": found.mean() - found, "se": errors}, index=finite)
+    result = result.reindex(answers.columns)
+    result.loc[share == 1, "difficulty"], result.loc[share == 0, "difficulty"] = -np.inf, np.inf
+    return result
+
+
+def conditional_tests(answers: pd.DataFrame, part: pd.Series) -> pd.DataFrame:
+    r"""Does the Rasch model hold? The same difficulties for all, and one dimension for all items.
+
+    Andersen's test asks whether respondents of high and of low scores give the same difficulties;
+    that of Martin-Löf, whether two parts of the items measure one thing. With the conditional
+    likelihoods :math:`l` of all items or of a part, and :math:`n` of N respondents with a sum or a
+    pair of sums,
+
+    .. math::
+       2 (l_{\mathrm{low}} + l_{\mathrm{high}} - l), \qquad
+       2 \Bigl(l_1 + l_2 - l + \sum_{s_1 s_2} n_{s_1 s_2} \ln \frac{n_{s_1 s_2}}{N}
+       - \sum_s n_s \ln \frac{n_s}{N}\Bigr)
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers without gaps.
+    part : Series of bool, shape (I,)
+        Which items are of the first part, matched by label.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``Andersen`` (groups above the mean score, and not; items that everyone or no
+        one of a group solved are left out) and ``Martin-Löf`` (items that everyone or no one
+        solved are left out): ``chi2, df, p``; missing where a group or a part has no conditional
+        fit of its own.
+
+    Raises
+    ------
+    ParameterError
+        As :func:`fit_conditional` of all answers, or ``part`` is of other items.
+
+    References
+    ----------
+    Andersen (1973); Martin-Löf (1973), as given by Verguts and De Boeck (2000).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> one, two = rng.normal(size=(2, 200, 1))  # two abilities that have nothing in common
+    >>> x = rng.normal(size=(200, 8)) < 2 * np.hstack([one.repeat(4, 1), two.repeat(4, 1)])
+    >>> x = pd.DataFrame(x.astype(int))
+    >>> conditional_tests(x, pd.Series(x.columns < 4))["p"].lt(0.001).to_dict()
+    {'Andersen': False, 'Martin-Löf': True}
+    """
+    from scipy.stats import chi2
+
+    answers = _binary(answers)
+    fit_conditional(answers)
+    if not isinstance(part, pd.Series) or set(part.index) != set(answers.columns):
+        raise ParameterError("part must say of each item whether it is of the first part.")
+    high = answers.sum(axis=1) > answers.sum(axis=1).mean()
+    groups = answers[~high], answers[high]
+    varied = answers.columns[np.all([group.nunique() > 1 for group in groups], axis=0)]
+    whole = _conditional_maximum(answers[varied])
+    gain = sum(_conditional_maximum(group[varied]) for group in groups) - whole
+    rows = {"Andersen": [2 * gain, len(varied) - 1]}
+    answers = answers.loc[:, answers.nunique() > 1]
+    inside = part[answers.columns].to_numpy(bool)
+    parts = answers.loc[:, inside], answers.loc[:, ~inside]
+    sums = pd.concat([x.sum(axis=1) for x in parts], axis=1)
+    gain = sum(_conditional_maximum(x) for x in parts) - _conditional_maximum(answers)
+    for counts, sign in ((sums.value_counts(), 1), (sums.sum(axis=1).value_counts(), -1)):
+        gain += sign * (counts * np.log(counts / len(answers))).sum()
+    rows["Martin-Löf"] = [2 * gain, int(inside.sum() * (~inside).sum()) - 1]
+    frame = pd.DataFrame(rows, index=["chi2", "df"]).T
+    frame.loc[frame["chi2"].isna(), "df"] = np.nan
+    return frame.assign(p=chi2.sf(frame["chi2"], frame["df"]))
+
+
+def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
+    r"""Probability of solving each item at given abilities: the item characteristic curves.
+
+    .. math:: P_i(\theta) = c_i + \frac{1 - c_i}{1 + e^{-a_i (\theta - b_i)}}
+
+    Parameters
+    ----------
+    theta : ndarray, shape (n,)
+        Abilities, in standard deviations of the population.
+    parameters : DataFrame
+        As :func:`fit` gives them, I items.
+
+    Returns
+    -------
+    ndarray, shape (n, I)
+
+    References
+    ----------
+    Baker and Kim (2004), chapter 1; Laverghetta et al. (2021), equation 1.
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"discrimination": [2.0], "difficulty": [0.5], "guessing": [0.2]})
+    >>> probability(np.array([0.5]), one).round(2)
+    array([[0.6]])
+    """
+    from scipy.special import expit
+
+    slope, intercept, guess = _columns(parameters)
+    solved = expit(slope * np.asarray(theta, float)[:, None] + intercept)
+    return guess + (1 - guess) * solved
+
+
+def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
+    r"""Fisher information of each item about ability; its sum is one over the squared error.
+
+    .. math:: I_i(\theta) = a_i^2 \, \frac{1 - P_i}{P_i}
+       \left(\frac{P_i - c_i}{1 - c_i}\right)^2
+
+    Parameters
+    ----------
+    theta : ndarray, shape (n,)
+        Abilities.
+    parameters : DataFrame
+        As :func:`fit` gives them, I items.
+
+    Returns
+    -------
+    ndarray, shape (n, I)
+
+    References
+    ----------
+    Baker and Kim (2004), chapter 3.
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"discrimination": [2.0], "difficulty": [0.0], "guessing": [0.0]})
+    >>> information(np.array([0.0]), one)
+    array([[1.]])
+    """
+    slope, _, guess = _columns(parameters)
+    p = probability(theta, parameters)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = slope**2 * (1 - p) / p * ((p - guess) / (1 - guess)) ** 2
+    return np.nan_to_num(value, nan=0.0, posinf=0.0)
+
+
+def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
+    r"""Expected abilities given the answers (EAP), with their posterior standard deviations.
+
+    .. math:: \hat\theta_r = \int \theta \, p(\theta \mid x_r) \, d\theta
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers, gaps left out; without any answer theta is 0 with a se of 1, as before.
+    parameters : DataFrame
+        As :func:`fit` gives them for the same items, matched by label.
+
+    Returns
+    -------
+    DataFrame
+        Indexed like ``answers``: ``theta, se``.
+
+    Raises
+    ------
+    ParameterError
+        An item has answers but no parameters, or the reverse.
+
+    References
+    ----------
+    Bock and Mislevy (1982).
+
+    Examples
+    --------
+    >>> two = pd.DataFrame({"discrimination": 1.0, "difficulty": [-1.0, 1.0], "guessing": 0.0})
+    >>> abilities(pd.DataFrame([[0, 0], [1, 1]]), two)["theta"].round(2).tolist()
+    [-0.74, 0.74]
+    """
+    posterior, theta, _ = _posterior(answers, parameters)
+    mean = posterior @ theta
+    spread = np.sqrt(np.maximum(posterior @ theta**2 - mean**2, 0))
+    return pd.DataFrame({"theta": mean, "se": spread}, index=answers.index)
+
+
+def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataFrame:
+    """Fits of nested models side by side.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers.
+    models : sequence of str
+        Which models, from the least to the most flexible.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by model: ``parameters, log_likelihood, aic, bic``; ``p`` of the likelihood-ratio
+        test against the model above (missing where that has as many parameters; approximate
+        where a parameter sits at a limit, as the guessing of 3pl easily does), ``at_limit`` items.
+
+    References
+    ----------
+    Akaike (1974); Schwarz (1978).
+
+    Examples
+    --------
+    >>> x = pd.DataFrame({"a": [1, 1, 1, 0], "b": [1, 0, 0, 0], "c": [0, 1, 0, 1]})
+    >>> compare(x, ("rasch", "1pl"))["parameters"].tolist()
+    [3, 4]
+    """
+    from scipy.stats import chi2
+
+    if not len(models):
+        raise ParameterError(f"name at least one model; they are {', '.join(MODELS)}.")
+    answers = _binary(answers)
+    n = int(((answers.mean() > 0) & (answers.mean() < 1)).sum())
+    count = {"rasch": n, "1pl": n + 1, "2pl": 2 * n, "3pl": 3 * n}
+    rows, before = {}, None
+    for model in models:
+        parameters = fit(answers, model, errors=False)
+        value, free = float(_posterior(answers, parameters)[2].sum()), count[model]
+        more = free - before[1] if before else 0
+        row = {
+            "parameters": free,
+            "log_likelihood": value,
+            "aic": 2 * free - 2 * value,
+            "bic": np.log(len(answers)) * free - 2 * value,
+            "p": chi2.sf(max(2 * (value - before[0]), 0), more) if more > 0 else np.nan,
+            "at_limit": int(parameters["at_limit"].sum()),
+        }
+        rows[model], before = row, (value, free)
+    return pd.DataFrame(rows).T.astype({"parameters": int, "at_limit": int})
+
+
+def item_fit(
+    answers: pd.DataFrame, parameters: pd.DataFrame, simulations: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    r"""Infit and outfit mean squares of the items, with what the model itself would give.
+
+    .. math::
+       \mathrm{outfit}_i = \frac{1}{R} \sum_r \frac{(x_{ri} - P_{ri})^2}{P_{ri} (1 - P_{ri})},
+       \qquad
+       \mathrm{infit}_i = \frac{\sum_r (x_{ri} - P_{ri})^2}{\sum_r P_{ri} (1 - P_{ri})}
+
+    Residuals are taken at the abilities' expectations, which are pulled towards the mean; so the
+    mean squares are compared with those of data simulated from the fitted model and treated alike,
+    rather than with 1. Where answers are missing, they are in the simulated data too, and neither
+    sum counts them.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers.
+    parameters : DataFrame
+        As :func:`fit` gives them for the same items, matched by label.
+    simulations : int
+        Data sets drawn from the model; with fewer than about 40 I no item can pass the correction
+        for multiple tests.
+    seed : int
+        Their seed.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by item: ``infit, outfit``, ``infit_low, infit_high, outfit_low, outfit_high``
+        (2.5 and 97.5 percentiles of the simulations), ``p`` (two-sided, of infit), ``p_fdr``;
+        missing for items that everyone or no one solved.
+
+    References
+    ----------
+    Wright and Masters (1982), chapter 5.
+
+    Examples
+    --------
+    >>> x = pd.DataFrame({"a": [1, 1, 1, 0, 1], "b": [1, 0, 0, 0, 1], "c": [0, 1, 0, 1, 0]})
+    >>> item_fit(x, fit(x), simulations=20)["infit"].idxmax()  # goes against the others
+    'c'
+    """
+    from scipy.stats import false_discovery_control
+
+    check_numbers(simulations=simulations, seed=seed)
+    rng = np.random.default_rng(seed)
+    answers = _matched(answers, parameters)
+    observed = _mean_squares(answers, parameters, axis=0)
+    drawn = np.array(
+        [
+            _mean_squares(_simulate(answers, parameters, rng), parameters, axis=0)
+            for _ in range(simulations)
+        ]
+    )
+    frame = pd.DataFrame({"infit": observed[0], "outfit": observed[1]}, index=parameters.index)
+    fitted = np.isfinite(observed[0])
+    for place, name in enumerate(("infit", "outfit")):
+        frame[[f"{name}_low", f"{name}_high"]] = np.nan
+        ends = np.quantile(drawn[:, place, fitted], [0.025, 0.975], axis=0)
+        frame.loc[fitted, [f"{name}_low", f"{name}_high"]] = ends.T
+    infit, slack = drawn[:, 0], 1e-9  # mean squares that the model fixes are equal, not ordered
+    above = (1 + (infit >= observed[0] - slack).sum(axis=0)) / (1 + simulations)
+    below = (1 + (infit <= observed[0] + slack).sum(axis=0)) / (1 + simulations)
+    frame["p"] = np.where(fitted, np.minimum(1, 2 * np.minimum(above, below)), np.nan)
+    known = frame["p"].notna()
+    frame["p_fdr"] = np.nan
+    if known.any():
+        frame.loc[known, "p_fdr"] = false_discovery_control(frame.loc[known, "p"])
+    return frame
+
+
+def person_fit(
+    answers: pd.DataFrame, parameters: pd.DataFrame, simulations: int = 20, seed: int = 0
+) -> pd.DataFrame:
+    r"""How well each respondent's pattern suits their ability: standardised likelihood and outfit.
+
+    .. math:: l_z = \frac{l(\theta) - E\, l(\theta)}{\sqrt{\mathrm{Var}\, l(\theta)}}
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0/1 answers, gaps left out.
+    parameters : DataFrame
+        As :func:`fit` gives them for the same items, matched by label.
+    simulations : int
+        Data sets drawn from the model, as large as the observed one and with its gaps, to judge
+        ``lz`` by: at estimated abilities it is not standard normal.
+    seed : int
+        Their seed.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by respondent: ``theta``, ``lz`` (low: easy items missed, hard ones solved),
+        ``outfit``, ``p`` (share of simulated respondents with an ``lz`` as low). Without an
+        answer, or with items that everyone solves with one probability, the last three are
+        missing.
+
+    References
+    ----------
+    Drasgow, Levine and Williams (1985).
+
+    Examples
+    --------
+    >>> items = pd.DataFrame({"discrimination": 1.0, "difficulty": [-2.0, 0, 2], "guessing": 0.0})
+    >>> person_fit(pd.DataFrame([[1, 1, 0], [0, 0, 1]]), items)["lz"].round(1).tolist()
+    [0.7, -3.7]
+    """
+    check_numbers(simulations=simulations, seed=seed)
+    rng = np.random.default_rng(seed)
+    answers = _matched(answers, parameters)
+    theta = abilities(answers, parameters)["theta"]
+    lz = _lz(answers, parameters, theta.to_numpy())
+    drawn = []
+    for _ in range(simulations):
+        fake = _simulate(answers, parameters, rng)
+        drawn.append(_lz(fake, parameters, abilities(fake, parameters)["theta"].to_numpy()))
+    null = np.concatenate(drawn)
+    null = np.sort(null[np.isfinite(null)])
+    p = (1 + np.searchsorted(null, lz + 1e-12)) / (1 + len(null))
+    p = np.where(np.isfinite(lz), p, np.nan)
+    outfit = _mean_squares(answers, parameters, axis=1)[1]
+    return pd.DataFrame({"theta": theta, "lz": lz, "outfit": outfit, "p": p}, index=answers.index)
+
+
+def graded(answers: pd.DataFrame) -> pd.DataFrame:
+    r"""Samejima's graded response model for answers on more than two levels, by mirt.
+
+    .. math:: P(x_i \ge k \mid \theta) = \frac{1}{1 + e^{-a_i (\theta - b_{ik})}}
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        Levels 0, 1, 2, ... of two items or more; each must use all levels, without gaps.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by item: ``discrimination`` and ``b1, b2, ...``, the abilities at which the next
+        level or a higher one becomes more likely than not; ``at_limit`` where mirt holds the
+        discrimination at 0.1 or 5; ``se, se_b1, se_b2, ...``, mirt's standard errors, missing
+        where it finds none.
+
+    References
+    ----------
+    Samejima (1969).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> above = rng.normal(size=(300, 1, 1)) + rng.normal(size=(300, 3, 1)) > np.array([-0.5, 0.5])
+    >>> graded(pd.DataFrame(above.sum(axis=2), columns=list("abc"))).columns.tolist()
+    ['discrimination', 'b1', 'b2', 'at_limit', 'se', 'se_b1', 'se_b2']
+    """
+    import mirt  # costs a second, and no other function needs it
+
+    answers = as_numbers(answers)
+    values = answers.to_numpy()
+    if np.isnan(values).any() or values.shape[1] < 2:
+        raise ParameterError("the graded model needs 2 items or more without gaps.")
+    levels = int(values.max()) + 1
+    if not 3 <= levels <= len(values) or any(
+        set(np.unique(column)) != set(range(levels)) for column in values.T
+    ):
+        raise ParameterError(
+            f"the graded model needs every level from 0 to {levels - 1} used in every item, and "
+            "three levels or more: merge levels that no one chose."
+        )
+    result = mirt.fit_mirt(
+        values.astype(int), model="GRM", n_categories=levels, compute_standard_errors=True
+    )
+    found = result.model.parameters
+    slopes = np.asarray(found["discrimination"]).ravel()
+    steps = np.asarray(found["thresholds"])
+    frame = pd.DataFrame({"discrimination": slopes}, index=answers.columns)
+    for level in range(levels - 1):
+        frame[f"b{level + 1}"] = steps[:, level]
+    frame["at_limit"] = (slopes < 0.1 + 1e-6) | (slopes > 5 - 1e-6)
+    errors = result.standard_errors
+    frame["se"] = np.ravel(errors["discrimination"])
+    for level in range(levels - 1):
+        frame[f"se_b{level + 1}"] = np.asarray(errors["thresholds"])[:, level]
+    return frame
+
+
+def _simulate(
+    answers: pd.DataFrame, parameters: pd.DataFrame, rng: np.random.Generator
+) -> pd.DataFrame:
+    """0/1 answers of respondents with standard normal abilities, with the gaps of the others."""
+    p = probability(rng.standard_normal(len(answers)), parameters)
+    drawn = np.where(answers.isna(), np.nan, rng.random(p.shape) < p)
+    return pd.DataFrame(drawn, columns=parameters.index)
+
+
+def _binary(answers: pd.DataFrame) -> pd.DataFrame:
+    frame = as_numbers(answers)
+    values = frame.to_numpy()
+    if not np.isin(values[~np.isnan(values)], (0, 1)).all():
+        raise ParameterError(
+            "answers must be a table of 0 and 1 (or missing), respondents as rows."
+        )
+    return frame
+
+
+def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
+    """Answers in the order of the parameters, by label."""
+    answers = _binary(answers)
+    if not parameters.index.is_unique:
+        raise ParameterError("an item has two rows of parameters; give each item one.")
+    lacking, alone = (
+        [*map(str, one.difference(two, sort=False))]
+        for one, two in (
+            (parameters.index, answers.columns), (answers.columns, parameters.index)
+        )
+    )  # fmt: skip
+    if lacking:
+        raise ParameterError(f"no answers to {', '.join(lacking[:5])}: leave out its parameters.")
+    if alone:
+        raise ParameterError(f"no parameters of {', '.join(alone[:5])}: fit it, or leave it out.")
+    return answers[parameters.index]
+
+
+def _filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    values = answers.to_numpy(dtype=float)
+    observed = ~np.isnan(values)
+    return np.where(observed, values, 0.0), observed.astype(float)
+
+
+def _grid(items: int) -> tuple[np.ndarray, np.ndarray]:
+    """Equal steps: posteriors far narrower than the prior fall between Gauss-Hermite's nodes.
+
+    They are the narrower the more items there are, and the steps with them.
+    """
+    theta = np.linspace(-7.2, 7.2, 2 * int(np.ceil(7.2 / min(0.12, 1.5 / np.sqrt(items)))) + 1)
+    weights = np.exp(-(theta**2) / 2)
+    return theta, weights / weights.sum()
+
+
+def _logit(p: float) -> float:
+    return float(np.log(p / (1 - p)))
+
+
+def _first_slopes(x: np.ndarray) -> np.ndarray:
+    """Signs from the first principal component, to start in the right basin."""
+    centred = x - x.mean(axis=0)
+    first = np.linalg.svd(centred / centred.std(axis=0), full_matrices=False)[2][0]
+    first = first * np.sign(first.sum() or 1)
+    return np.clip(3 * first, -1.5, 1.5)
+
+
+def _unpack(vector: np.ndarray, n: int, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    from scipy.special import expit
+
+    intercept, slope, guess = vector[:n], np.ones(n), np.zeros(n)
+    if model == "1pl":
+        slope = np.full(n, vector[n])
+    elif model in ("2pl", "3pl"):
+        slope = vector[n : 2 * n]
+    if model == "3pl":
+        guess = expit(vector[2 * n :])
+    return intercept, slope, guess
+
+
+def _loss(intercept, slope, guess, x, observed, counts, theta, weights, model):
+    """Minus the marginal log likelihood and its gradient, exact by Fisher's identity."""
+    from scipy.special import expit, log_expit
+
+    steps = theta[:, None] * slope + intercept
+    solved = expit(steps)
+    wrong = log_expit(-steps) + np.log1p(-guess)
+    whole = bool(observed.all())  # then the wrong answers' sum is the same for all respondents
+    joint = np.log(weights) + (wrong.sum(axis=1) if whole else observed @ wrong.T)
+    if model == "3pl":
+        p = guess + (1 - guess) * solved
+        joint = joint + x @ (np.log(p) - wrong).T
+    else:  # the log odds are a line in ability, so that two sums stand for a respondent's answers
+        joint = joint + np.outer(x @ slope, theta) + (x @ intercept)[:, None]
+    posterior, total = _normalised(joint)
+    posterior *= counts[:, None]
+    # Expected numbers of answers, and of right ones, at every node.
+    given = posterior.sum(axis=0)[:, None] if whole else posterior.T @ observed
+    if model == "3pl":
+        residual = posterior.T @ x - given * p
+        through = residual * solved / p
+        gradient = [through.sum(axis=0), theta @ through, (residual / p).sum(axis=0) * guess]
+    else:
+        expected = given * solved
+        gradient = [counts @ x - expected.sum(axis=0), (posterior @ theta) @ x - theta @ expected]
+        gradient[1:] = {"rasch": [], "1pl": [[gradient[1].sum()]]}.get(model, gradient[1:])
+    return -(counts @ total), -np.concatenate(gradient)
+
+
+def _normalised(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of log weights as shares of one, and the logs of their sums."""
+    top = joint.max(axis=1)
+    shares = np.exp(joint - top[:, None])
+    mass = shares.sum(axis=1)
+    shares /= mass[:, None]
+    return shares, top + np.log(mass)
+
+
+def _standard_errors(gradient, vector, free, n, model) -> tuple[np.ndarray, np.ndarray]:
+    """Of difficulties (by the delta method) and slopes, from the observed information."""
+    places, step = np.flatnonzero(free), 1e-4
+    information = np.empty((len(places), len(places)))
+    for row, place in enumerate(places):
+        move = np.zeros_like(vector)
+        move[place] = step
+        slope = (gradient(vector + move) - gradient(vector - move)) / (2 * step)
+        information[row] = slope[places]
+    information = (information + information.T) / 2
+    if not len(places) or np.linalg.eigvalsh(information)[0] < 1e-8:
+        return np.full(n, np.nan), np.full(n, np.nan)
+    covariance = np.linalg.inv(information)
+    every = np.full(len(vector), np.nan)
+    every[places] = np.sqrt(np.diag(covariance))
+    of_slope = {
+        "rasch": np.full(n, np.nan),
+        "1pl": np.full(n, every[n] if model == "1pl" else np.nan),
+    }
+    of_slope = of_slope.get(model, every[n : 2 * n])
+    intercept, slope, _ = _unpack(vector, n, model)
+    flat = np.abs(slope) < 1e-9
+    safe = np.where(flat, 1.0, slope)
+    jacobian = np.zeros((n, len(vector)))  # of -intercept / slope
+    rows = np.arange(n)
+    jacobian[rows, rows] = -1 / safe
+    if model == "1pl":
+        jacobian[rows, n] = intercept / safe**2
+    elif model in ("2pl", "3pl"):
+        jacobian[rows, n + rows] = intercept / safe**2
+    jacobian = jacobian[:, places]
+    errors = np.sqrt(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian).clip(0))
+    return np.where(flat | ~free[:n], np.nan, errors), of_slope
+
+
+def _symmetric(logs: np.ndarray) -> np.ndarray:
+    """Logs of the elementary symmetric functions of order 0 to n, given those of the factors."""
+    return _symmetric_rows(logs, np.ones((1, len(logs)), bool))[0]
+
+
+def _symmetric_rows(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """The same for several choices of the factors at once, shape (rows, n + 1).
+
+    Sums of products over all choices of factors. Where none can leave the range of a number they
+    are added up as they are; hundreds of factors overflow, and take the log scale, ten times as
+    slow.
+    """
+    (rows, n), plain = there.shape, np.abs(logs).sum() + len(logs) * np.log(2) < 650
+    if plain:
+        factors = np.where(there, np.exp(logs), 0.0).T[:, None]
+        result = np.zeros((n + 1, rows))
+        result[0] = 1.0
+        for done, factor in enumerate(factors, start=1):
+            result[1 : done + 1] += factor * result[:done]
+        with np.errstate(divide="ignore"):
+            return np.log(result).T
+    factors = np.where(there, logs, -np.inf).T[:, None]
+    result = np.full((n + 1, rows), -np.inf)
+    result[0] = 0.0
+    for done, factor in enumerate(factors, start=1):
+        result[1 : done + 1] = np.logaddexp(result[1 : done + 1], factor + result[:done])
+    return result.T
+
+
+def _conditional_maximum(answers: pd.DataFrame) -> float:
+    """The greatest log likelihood of the answers given their sums, missing if there is none."""
+    try:
+        easiness = -fit_conditional(answers)["difficulty"].to_numpy()
+    except ParameterError:
+        return float("nan")
+    sums = answers.to_numpy(float).sum(axis=1).astype(int)
+    return float(answers.to_numpy(float).sum(axis=0) @ easiness - _symmetric(easiness)[sums].sum())
+
+
+def _solved_given_sum(easiness: np.ndarray, whole: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Probability of having solved each item given how many were, shape (I, scores)."""
+    without = _symmetric_rows(easiness, ~np.eye(len(easiness), dtype=bool))
+    return np.exp(easiness[:, None] + without[:, scores - 1] - whole)
+
+
+def _conditional_information(easiness: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Covariances of the items given the sums, added up over the respondents."""
+    n = len(easiness)
+    scores = np.arange(1, n)
+    whole = _symmetric(easiness)[scores]
+    single = _solved_given_sum(easiness, whole, scores)
+    both = np.diag(single @ counts)
+    there = ~np.eye(n, dtype=bool)
+    for i in range(1, n):
+        rest = _symmetric_rows(easiness, there[:i] & there[i])
+        rest = np.c_[np.full(i, -np.inf), rest][:, scores - 1]
+        both[i, :i] = np.exp(easiness[i] + easiness[:i, None] + rest - whole) @ counts
+        both[:i, i] = both[i, :i]
+    return both - (single * counts) @ single.T
+
+
+def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Slopes, intercepts and guessing; the intercept may be left to follow from the difficulty."""
+    if not isinstance(parameters, pd.DataFrame) or not len(parameters):
+        raise ParameterError("a table of parameters is needed, as irt.fit() gives it.")
+    place = "intercept" if "intercept" in parameters else "difficulty"
+    needed = {"discrimination", "guessing", place}
+    if missing := sorted(needed - set(parameters)):
+        raise ParameterError(f"the table of parameters lacks {', '.join(missing)}: see irt.fit().")
+    try:
+        table = parameters[sorted(needed)].astype(float)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"the table of parameters must hold numbers: {error}.") from error
+    slope, guess = table["discrimination"].fillna(1.0).to_numpy(), table["guessing"].to_numpy()
+    if "intercept" in table:
+        intercept = table["intercept"].to_numpy()
+    else:
+        intercept = -slope * table["difficulty"].to_numpy()
+    unknown = np.isnan(intercept) | np.isnan(guess) | ~np.isfinite(slope)
+    unknown |= table["discrimination"].isna().to_numpy() & np.isfinite(intercept)
+    if unknown.any():
+        name = parameters.index[unknown][0]
+        raise ParameterError(f"the parameters of '{name}' are not known; leave the item out.")
+    return slope, intercept, guess
+
+
+def _extreme(parameters: pd.DataFrame) -> np.ndarray:
+    """Items that everyone or no one solved: they tell nothing of ability."""
+    return np.isinf(_columns(parameters)[1])
+
+
+def _posterior(
+    answers: pd.DataFrame, parameters: pd.DataFrame
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    x, observed = _filled(_matched(answers, parameters))
+    theta, weights = _grid(len(parameters))
+    p = np.clip(probability(theta, parameters), 1e-12, 1 - 1e-12)
+    extreme = _extreme(parameters)
+    x, observed, p = x[:, ~extreme], observed[:, ~extreme], p[:, ~extreme]
+    joint = x @ np.log(p).T + (observed - x) @ np.log1p(-p).T + np.log(weights)
+    posterior, total = _normalised(joint)
+    return posterior, theta, total
+
+
+def _mean_squares(
+    answers: pd.DataFrame, parameters: pd.DataFrame, axis: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Infit and outfit of items (axis 0) or respondents (1), over the answers that there are."""
+    answers = _matched(answers, parameters)
+    theta = abilities(answers, parameters)["theta"].to_numpy()
+    p, x = probability(theta, parameters), answers.to_numpy()
+    variances = p * (1 - p)
+    known = ~np.isnan(x) & ~_extreme(parameters) & (variances > 1e-12)
+    squares = np.where(known, (x - p) ** 2, 0.0)
+    spread = np.where(known, variances, 0.0)
+    ratio = np.divide(squares, variances, out=np.zeros_like(squares), where=known)
+    count, total = known.sum(axis=axis), spread.sum(axis=axis)
+    infit, outfit = (np.full(count.shape, np.nan) for _ in range(2))
+    np.divide(squares.sum(axis=axis), total, out=infit, where=count > 0)
+    np.divide(ratio.sum(axis=axis), count, out=outfit, where=count > 0)
+    return infit, outfit
+
+
+def _lz(answers: pd.DataFrame, parameters: pd.DataFrame, theta: np.ndarray) -> np.ndarray:
+    p = np.clip(probability(theta, parameters), 1e-9, 1 - 1e-9)
+    x = answers.to_numpy(dtype=float)
+    known = ~np.isnan(x) & ~_extreme(parameters)
+    odds = np.log(p / (1 - p))
+    # The log likelihood less its expectation is the sum of (x - p) log odds.
+    value = np.where(known, (x - p) * odds, 0.0).sum(axis=1)
+    variance = np.where(known, p * (1 - p) * odds**2, 0.0).sum(axis=1)
+    scale = np.sqrt(np.where(variance > 1e-12, variance, np.nan))
+    return value / scale

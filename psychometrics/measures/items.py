@@ -1,0 +1,1009 @@
+"""Classical item analysis of a persons by items matrix: difficulty, correlations, clusters, bias.
+
+Every function takes R respondents (rows) by I items (columns) and knows nothing of where the
+answers come from. Correlations between items are ``answers.corr()``: for 0/1 answers, phi, each
+over the respondents who answered both.
+
+Gaps and constants have one rule. What is undefined is missing, and so are its p value and its
+interval; what cannot be computed from answers with gaps says so in one :class:`ParameterError`.
+Two tables of the same items are matched by their labels, whatever the order of the columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ..asking.answers import check_numbers
+from ..exceptions import ParameterError
+
+_CONSTANT = ("uncorrelated", "self", "drop")
+METHODS = ("fasterpam", "alternating", "exact")
+_EXACT_ITEMS = 18  # 2 to this power sets of medoids are tried
+_MOST_TIES = 500  # partitions of equal cost that are kept for each k
+_LOGISTIC = ["group", "se", "p_uniform", "p_nonuniform", "p", "r2"]
+_ETS_LIMITS = (1.0, 1.5)  # of |delta|: below the first A, above the second C
+
+
+def as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
+    """A table of answers as floats, gaps as NaN, or a sentence that says what is wrong with it.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        Numbers, truth values, or text that holds numbers; anything that pandas calls missing is.
+
+    Returns
+    -------
+    DataFrame of float, shape (R, I)
+
+    Raises
+    ------
+    ParameterError
+        The table is empty, names an item twice, or holds something else than finite numbers.
+
+    Examples
+    --------
+    >>> as_numbers(pd.DataFrame({"a": ["1", None]}))["a"].tolist()
+    [1.0, nan]
+    """
+    try:
+        frame = pd.DataFrame(answers)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"answers must be a table: {error}.") from error
+    if not frame.size:
+        raise ParameterError("the matrix of answers is empty; it needs respondents and items.")
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise ParameterError(f"the item '{twice}' is there twice; give each item its own name.")
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "iufb" for dtype in frame.dtypes):
+        values = frame.to_numpy(dtype=float)
+    else:
+        values = np.column_stack([_numeric(name, column) for name, column in frame.items()])
+    frame = pd.DataFrame(values, frame.index, frame.columns)
+    if (np.abs(values) > 1e100).any():  # squares would overflow
+        raise ParameterError("answers must be finite; put a missing value where there is none.")
+    return frame
+
+
+def difficulty(answers: pd.DataFrame) -> pd.Series:
+    r"""Share of respondents who solved each item, the classical "difficulty" (high is easy).
+
+    .. math:: p_i = \frac{1}{R} \sum_r x_{ri}
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        0 or 1, items as columns; missing answers are left out, and an item that no one answered
+        has a missing share.
+
+    Returns
+    -------
+    Series, shape (I,)
+        Shares between 0 and 1.
+
+    References
+    ----------
+    Laverghetta et al. (2021), section 5.1.
+
+    Examples
+    --------
+    >>> difficulty(pd.DataFrame({"a": [1, 1, 0, 0], "b": [1, 1, 1, 0]})).tolist()
+    [0.5, 0.75]
+    """
+    return as_numbers(answers).mean()
+
+
+def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
+    r"""Corrected item-total correlation: each item with the sum of the others.
+
+    .. math:: r_{i(t-i)} = \mathrm{cor}\Bigl(x_i, \sum_{j \ne i} x_j\Bigr)
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        Scores. A sum with a gap is no sum: respondents who left out an item are left out.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by item: ``r``, missing where the item, or the sum of the others, has no variance;
+        ``low, high``, its 95 % interval as in :func:`correlation_interval`; ``n``, the respondents
+        who answered everything.
+
+    References
+    ----------
+    Laverghetta et al. (2021), section 6.
+
+    Examples
+    --------
+    >>> item_rest(pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]}))["r"].round(3).tolist()
+    [0.577, 0.577]
+    """
+    answers = as_numbers(answers)
+    x = answers.to_numpy()
+    x = x[~np.isnan(x).any(axis=1)]
+    n = len(x)
+    rest = x.sum(axis=1, keepdims=True) - x
+    r = np.full(x.shape[1], np.nan)
+    if n > 1:
+        spread = np.minimum(np.ptp(x, axis=0), np.ptp(rest, axis=0))
+        x, rest = x - x.mean(axis=0), rest - rest.mean(axis=0)
+        scale = np.sqrt((x**2).sum(axis=0) * (rest**2).sum(axis=0))
+        known = (spread > 1e-9) & (scale > 0)
+        np.divide((x * rest).sum(axis=0), scale, out=r, where=known)
+        r = r.clip(-1, 1)
+    low, high = correlation_interval(r, n)
+    return pd.DataFrame({"r": r, "low": low, "high": high, "n": n}, index=answers.columns)
+
+
+def correlation_interval(
+    r: np.ndarray | float, n: int, ranks: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""95 % interval of a correlation on Fisher's scale.
+
+    .. math:: \tanh\Bigl(\mathrm{artanh}\, r \pm 1.96 \sqrt{v / (n - 3)}\Bigr), \qquad
+       v = 1 \text{ or, for ranks, } 1 + r^2 / 2
+
+    Parameters
+    ----------
+    r : float or ndarray
+        Correlations, each of n pairs.
+    n : int
+        Number of pairs.
+    ranks : bool
+        Whether they are Spearman's.
+
+    Returns
+    -------
+    low, high : ndarray
+        Missing where r is missing, or 1 or -1 (which has no error on this scale), or with fewer
+        than four pairs. Item-rest correlations of 20 to 183 respondents lay within it in 95 % of
+        simulations (Rasch items), Spearman correlations over 15 items in 94 to 97 %.
+
+    References
+    ----------
+    Bonett and Wright (2000), of whom the ranks' variance is.
+
+    Examples
+    --------
+    >>> low, high = correlation_interval(0.5, 20)
+    >>> round(float(low), 2), round(float(high), 2)
+    (0.07, 0.77)
+    """
+    r = np.asarray(r, dtype=float)
+    known = (np.abs(r) < 1 - 1e-12) & (n > 3)
+    z = np.arctanh(np.where(known, r, np.nan))
+    step = 1.959964 * np.sqrt((1 + ranks * r**2 / 2) / max(n - 3, 1))
+    return np.tanh(z - step), np.tanh(z + step)
+
+
+def mean_inter_item(answers: pd.DataFrame) -> float:
+    """Mean of the Pearson correlations between different items, those without variance left out.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        Scores; each correlation is over the respondents who answered both items.
+
+    Returns
+    -------
+    float
+        Between -1 and 1; missing if no two items have variance among those who answered both.
+
+    References
+    ----------
+    Laverghetta et al. (2021), section 6.
+
+    Examples
+    --------
+    >>> round(mean_inter_item(pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]})), 3)
+    0.577
+    """
+    matrix = as_numbers(answers).corr().to_numpy()
+    pairs = matrix[np.triu_indices_from(matrix, 1)]
+    return float(np.nanmean(pairs)) if np.isfinite(pairs).any() else float("nan")
+
+
+def null_spearman(
+    shares: np.ndarray,
+    people: int = 20,
+    draws: int = 10_000,
+    seed: int = 0,
+    labels: np.ndarray | None = None,
+) -> np.ndarray:
+    """Spearman correlations of given shares with those of populations that know nothing.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (I,)
+        Share of a population that solved each item; missing ones are left out.
+    people : int
+        Size of a guessing population.
+    draws : int
+        How many of them.
+    seed : int
+        Seed of the draws.
+    labels : array, shape (I,), optional
+        Right answers of the items. A population then does not toss coins, but has a preference
+        for labels (drawn evenly from all preferences) and gives them without looking at the item,
+        as untrained classifiers do: an item's share is that of its label. Of a Categorical all
+        categories count, so that the same seed has the same preferences for every set of items.
+
+    Returns
+    -------
+    ndarray, shape (draws,)
+        The null distribution of which one draw would be one arbitrary number; missing where
+        the shares, or the guesses, are all alike.
+
+    References
+    ----------
+    Laverghetta et al. (2021), table 1, whose random baseline is one such draw.
+
+    Examples
+    --------
+    >>> null = null_spearman(np.array([0.2, 0.4, 0.5, 0.9]), draws=2000, seed=1)
+    >>> bool(abs(np.nanmean(null)) < 0.05)
+    True
+    """
+    from scipy.stats import rankdata
+
+    check_numbers(people=people, draws=draws, seed=seed)
+    shares = as_numbers(pd.DataFrame({"share": np.ravel(shares)}))["share"]
+    known, rng = shares.notna().to_numpy(), np.random.default_rng(seed)
+    shares, chance = shares[known].to_numpy(), 0.5
+    if labels is not None:
+        if len(labels) != len(known):
+            raise ParameterError("labels must be as many as shares.")
+        labels = pd.Categorical(labels)
+        chance = rng.dirichlet(np.ones(max(len(labels.categories), 1)), size=draws)
+        chance = chance[:, labels.codes[known]]
+    counts = rng.binomial(people, chance, size=(draws, len(shares)))
+    ranks = rankdata(counts, axis=1)
+    ranks -= ranks.mean(axis=1, keepdims=True)
+    target = rankdata(shares)
+    target -= target.mean()
+    scale = np.sqrt((ranks**2).sum(axis=1) * (target**2).sum())
+    return np.divide(ranks @ target, scale, out=np.full(draws, np.nan), where=scale > 1e-9)
+
+
+def null_p_value(value: float, null: np.ndarray) -> float:
+    """Two-sided p value of a correlation in a simulated null distribution, never exactly zero.
+
+    Parameters
+    ----------
+    value : float
+        What was observed.
+    null : ndarray, shape (draws,)
+        What chance gives; draws without a value are left out.
+
+    Returns
+    -------
+    float
+        ``(1 + number at least as far from zero) / (1 + draws)``; missing where the value is
+        missing, or no draw has one.
+
+    Examples
+    --------
+    >>> null_p_value(0.5, np.array([-0.6, 0.1, 0.2]))
+    0.5
+    """
+    null = np.asarray(null, dtype=float)
+    null = null[~np.isnan(null)]
+    if np.isnan(value) or not len(null):
+        return float("nan")
+    return float((1 + (np.abs(null) >= abs(value) - 1e-12).sum()) / (1 + len(null)))
+
+
+def cluster_items(
+    answers: pd.DataFrame,
+    restarts: int = 100,
+    seed: int = 0,
+    constant: str = "uncorrelated",
+    method: str = "fasterpam",
+) -> pd.DataFrame:
+    """k-medoids of the items on 1 - r for every k, from many random starts.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        Scores; each correlation is over the respondents who answered both items.
+    restarts : int
+        Random starts for each k; ``exact`` needs none.
+    seed : int
+        Seed of the starts.
+    constant : {"uncorrelated", "self", "drop"}
+        An item that everyone or no one solved has no correlation (nor have two items that no one
+        answered both of). It is set at distance 1 from all others (as if r were 0); or at distance
+        1 from all others *and from itself*, which is what replacing a missing r by 0 does in the
+        paper's script and goes with ``alternating`` only; or left out.
+    method : {"fasterpam", "alternating", "exact"}
+        How one start is improved: by swaps, or by turns of assigning and choosing medoids, which
+        gets stuck more often (and is what the paper used). ``exact`` tries all sets of medoids, of
+        18 items or fewer, and gives for each k *all* partitions of least cost, of which there are
+        many: an item as far from two medoids may go with either. Of more than 500 for one k, 500
+        are drawn.
+
+    Returns
+    -------
+    DataFrame
+        One row per distinct partition: ``k, cost`` (sum of distances to the medoids),
+        ``silhouette``, ``labels`` (tuple, in order of the items), ``items`` (tuple), ``hits``
+        (starts, or sets of medoids and ways to share out the items, that ended there), best
+        silhouette first.
+
+    Raises
+    ------
+    ParameterError
+        Fewer than four items, fewer than two with variance, or too many for ``exact``.
+
+    References
+    ----------
+    Laverghetta et al. (2021), section 5.1 ("IIC-based clustering"); Schubert and Rousseeuw (2021);
+    Rousseeuw (1987).
+
+    Examples
+    --------
+    >>> x = pd.DataFrame({"a": [1, 1, 0, 0], "b": [1, 1, 0, 0], "c": [0, 1, 0, 1],
+    ...                   "d": [0, 1, 0, 1], "e": [1, 0, 0, 1]})
+    >>> cluster_items(x, restarts=5).iloc[0]["labels"]
+    (0, 0, 1, 1, 2)
+    """
+    for name, value, known in (("constant", constant, _CONSTANT), ("method", method, METHODS)):
+        if value not in known:
+            raise ParameterError(f"{name}='{value}' is unknown; it is one of {', '.join(known)}.")
+    if constant == "self" and method != "alternating":
+        raise ParameterError("constant='self' is no distance; it goes with method='alternating'.")
+    check_numbers(restarts=restarts, seed=seed)
+    answers = as_numbers(answers)
+    frame = _distances(answers, constant)
+    matrix, rng = frame.to_numpy(), np.random.default_rng(seed)
+    if len(matrix) < 4:
+        raise ParameterError(f"clusters need 4 items or more, here {len(matrix)}.")
+    if (answers.nunique() > 1).sum() < 2:
+        raise ParameterError("clusters need 2 items with variance or more.")
+    if method == "exact" and len(matrix) > _EXACT_ITEMS:
+        raise ParameterError(
+            f"method='exact' takes {_EXACT_ITEMS} items or fewer, here {len(matrix)}; "
+            "take 'fasterpam'."
+        )
+    improve = {"fasterpam": _fasterpam, "alternating": _alternating}.get(method)
+    found: dict[tuple[int, ...], tuple[float, int]] = {}
+    for k in range(2, len(matrix) - 1):
+        if improve is None:
+            ends = _all_cheapest(matrix, k, rng)
+        else:
+            starts = (rng.choice(len(matrix), k, replace=False) for _ in range(restarts))
+            ends = (improve(matrix, start) for start in starts)
+        for labels, cost in ends:
+            labels = _relabelled(labels)
+            least, hits = found.get(labels, (np.inf, 0))
+            found[labels] = (min(least, cost), hits + 1)
+    rows = [
+        (max(labels) + 1, cost, _silhouette(matrix, labels), labels, tuple(frame.columns), hits)
+        for labels, (cost, hits) in found.items()
+        if 1 < max(labels) + 1 < len(labels)
+    ]
+    table = pd.DataFrame(rows, columns=["k", "cost", "silhouette", "labels", "items", "hits"])
+    # Ties are ties, whatever the last bit.
+    order = table.assign(silhouette=-table["silhouette"].round(9), cost=table["cost"].round(9))
+    order = order.sort_values(["silhouette", "k", "cost", "labels"]).index
+    return table.loc[order].reset_index(drop=True)
+
+
+def block_orders(
+    blocks: pd.Series, draws: int, seed: int = 0, labels: pd.Series | None = None
+) -> np.ndarray:
+    """Random orders of items in which those of one block, such as twins, stay together.
+
+    Blocks of equal size change places as wholes, and items within a block with each other. A
+    statistic of items in these orders has the null distribution in which twins still are twins.
+
+    Parameters
+    ----------
+    blocks : sequence, shape (I,)
+        Which items belong together: equal values are one block, such as the two directions of one
+        pair of sentences. With a block for each item all orders are as probable.
+    draws : int
+        How many orders.
+    seed : int
+        Their seed.
+    labels : sequence, shape (I,), optional
+        Right answers of the items, say. Items then take the places of items with the same label
+        only, and blocks those of blocks with the same labels.
+
+    Returns
+    -------
+    ndarray of int, shape (draws, I)
+        Positions: ``x[orders]`` are the shuffled items.
+
+    Raises
+    ------
+    ParameterError
+        Labels are not as many as blocks, or one is missing.
+
+    Examples
+    --------
+    >>> orders = block_orders([0, 0, 1, 1, 2], draws=200)
+    >>> sorted({tuple(int(x) for x in order) for order in orders})[:3]
+    [(0, 1, 2, 3, 4), (0, 1, 3, 2, 4), (1, 0, 2, 3, 4)]
+    """
+    check_numbers(draws=draws, seed=seed)
+    labels = np.zeros(len(blocks)) if labels is None else np.asarray(labels)
+    if len(labels) != len(blocks):
+        raise ParameterError("labels must be as many as blocks.")
+    if pd.isna(np.asarray(blocks)).any() or pd.isna(labels).any():
+        raise ParameterError("blocks and labels must be known of every item.")
+    codes, named = pd.factorize(np.asarray(blocks))[0], pd.factorize(labels, sort=True)[0]
+    alike: dict[tuple[int, ...], list[np.ndarray]] = {}
+    for block in range(codes.max(initial=-1) + 1):
+        places = np.flatnonzero(codes == block)
+        places = places[np.argsort(named[places], kind="stable")]
+        alike.setdefault(tuple(named[places]), []).append(places)
+    rng, orders = np.random.default_rng(seed), np.tile(np.arange(len(codes)), (draws, 1))
+    for kind, members in alike.items():
+        members = np.array(members)
+        dealt = rng.permuted(np.tile(np.arange(len(members)), (draws, 1)), axis=1)
+        new = members[dealt]  # draws, blocks, items of a block
+        for label in {name for name in kind if kind.count(name) > 1}:
+            same = np.flatnonzero(np.array(kind) == label)
+            new[..., same] = rng.permuted(new[..., same], axis=-1)
+        orders[:, members.ravel()] = new.reshape(draws, -1)
+    return orders
+
+
+def partition_agreement(
+    first: tuple[int, ...],
+    second: tuple[int, ...],
+    draws: int = 10_000,
+    seed: int = 0,
+    blocks: pd.Series | None = None,
+    labels: pd.Series | None = None,
+) -> tuple[float, float]:
+    """Do two partitions put the same pairs of items together? With a permutation p value.
+
+    Parameters
+    ----------
+    first, second : sequence of int, shape (I,)
+        Clusters of the same items, in the same order (or two Series, matched by label).
+    draws : int
+        Random relabellings of the items of ``second``. Pairs share items, so that a test that
+        takes the I (I - 1) / 2 pairs as independent, as the paper's does, is too sure of itself.
+    seed : int
+        Seed of the permutations.
+    blocks, labels : sequences, shape (I,), optional
+        As in :func:`block_orders`, in the order of ``first``: items that belong together are
+        relabelled together, and with labels only among items of the same label.
+
+    Returns
+    -------
+    (float, float)
+        Pearson correlation of co-membership over the pairs, and its two-sided p value; both
+        missing if a partition puts all items together, or all apart.
+
+    Raises
+    ------
+    ParameterError
+        The partitions are not of the same items, have fewer than two, or lack a label.
+
+    References
+    ----------
+    Laverghetta et al. (2021), table 2.
+
+    Examples
+    --------
+    >>> r, p = partition_agreement((0, 0, 0, 1, 1, 1), (1, 1, 1, 0, 0, 0), draws=1000)
+    >>> round(r, 6), bool(p < 0.2)
+    (1.0, True)
+    """
+    check_numbers(draws=draws, seed=seed)
+    if len(first) != len(second):
+        raise ParameterError("the partitions must be of the same items: their lengths differ.")
+    if len(first) < 2:
+        raise ParameterError(f"partitions need 2 items or more, here {len(first)}.")
+    if isinstance(first, pd.Series) and isinstance(second, pd.Series):
+        second = second[_same_labels(first.index, second.index, "the partitions")]
+    if pd.isna(np.asarray(first)).any() or pd.isna(np.asarray(second)).any():
+        raise ParameterError("the partitions lack a label: leave that item out of both.")
+    first, second = (pd.factorize(np.asarray(labels))[0] for labels in (first, second))
+    a, b = (_together(labels).astype(float) for labels in (first, second))
+    if a.std() == 0 or b.std() == 0:
+        return float("nan"), float("nan")
+    observed = float(np.corrcoef(a, b)[0, 1])
+    blocks = np.arange(len(first)) if blocks is None else blocks
+    if len(blocks) != len(first):
+        raise ParameterError("blocks must be as many as items.")
+    shuffled = np.asarray(second)[block_orders(blocks, draws, seed, labels)]
+    together = _together(shuffled)  # as many pairs in every draw: same mean and spread
+    null = (together @ (a - a.mean())) / (len(a) * a.std() * b.std())
+    return observed, null_p_value(observed, null)
+
+
+def mantel_test(
+    first: pd.DataFrame,
+    second: pd.DataFrame,
+    draws: int = 2000,
+    seed: int = 0,
+    blocks: pd.Series | None = None,
+) -> tuple[float, float, int]:
+    """Mantel's test: do two matrices of inter-item correlations agree? By permuting items.
+
+    Parameters
+    ----------
+    first, second : DataFrame, shape (I, I)
+        Correlations between the same items, as ``answers.corr()`` gives them, matched by label.
+        Items without variance in either are left out, and so is, one after the other, the item
+        with most missing correlations until none is missing.
+    draws : int
+        Random orders of the items of ``second``: pairs share items and are not independent.
+    seed : int
+        Their seed.
+    blocks : sequence, shape (I,), optional
+        As in :func:`block_orders`, in the order of the columns of ``first``.
+
+    Returns
+    -------
+    (float, float, int)
+        Pearson correlation over the pairs, its two-sided p value, and the number of items. The
+        first two are missing if the correlations of one matrix are all alike.
+
+    Raises
+    ------
+    ParameterError
+        The matrices are not of the same items, or fewer than three items are left.
+
+    References
+    ----------
+    Mantel (1967).
+
+    Examples
+    --------
+    >>> x = pd.DataFrame({"a": [1, 1, 0, 0], "b": [1, 1, 1, 0], "c": [0, 1, 0, 1]}).corr()
+    >>> r, p, items = mantel_test(x, x, draws=99)
+    >>> round(r, 6), items
+    (1.0, 3)
+    """
+    check_numbers(draws=draws, seed=seed)
+    first, second = as_numbers(first), as_numbers(second)
+    for matrix in (first, second):
+        columns = _same_labels(first.columns, matrix.columns, "both matrices")
+        _same_labels(columns, matrix.index, "the rows and columns of a matrix")
+    a, b = (matrix.loc[columns, columns].to_numpy() for matrix in (first, second))
+    gaps = ~(np.isfinite(a) & np.isfinite(b))
+    np.fill_diagonal(gaps, False)
+    left = np.arange(len(a))
+    while gaps[np.ix_(left, left)].any():
+        left = np.delete(left, gaps[np.ix_(left, left)].sum(axis=1).argmax())
+    a, b = a[np.ix_(left, left)], b[np.ix_(left, left)]
+    if len(a) < 3:
+        raise ParameterError(f"matrices need 3 items with variance or more, here {len(a)}.")
+    upper = np.triu_indices_from(a, 1)
+    if min(np.ptp(a[upper]), np.ptp(b[upper])) < 1e-12:
+        return float("nan"), float("nan"), len(a)
+    observed = float(np.corrcoef(a[upper], b[upper])[0, 1])
+    blocks = np.arange(len(columns)) if blocks is None else np.asarray(blocks)
+    if len(blocks) != len(columns):
+        raise ParameterError("blocks must be as many as items.")
+    null = np.empty(draws)
+    for place, order in enumerate(block_orders(blocks[left], draws, seed)):
+        null[place] = np.corrcoef(a[upper], b[np.ix_(order, order)][upper])[0, 1]
+    return observed, null_p_value(observed, null), len(a)
+
+
+def mantel_haenszel(
+    reference: pd.DataFrame, focal: pd.DataFrame, strata: int | None = None
+) -> pd.DataFrame:
+    r"""Differential item functioning by the Mantel-Haenszel odds ratio, with the ETS classes.
+
+    Respondents are matched on the number of items solved, the studied item included. With a right
+    and b wrong answers of the reference group in a stratum of n, c and d of the focal group,
+
+    .. math:: \hat\psi = \frac{\sum_s a_s d_s / n_s}{\sum_s b_s c_s / n_s}, \qquad
+       \Delta = -2.35 \ln \hat\psi.
+
+    Parameters
+    ----------
+    reference, focal : DataFrame, shapes (R, I) and (F, I)
+        0/1 answers without gaps of the two groups to the same items, matched by label.
+    strata : int, optional
+        Merge the scores into so many bands with about as many respondents in each; by default
+        every score is a stratum of its own.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by item: ``odds_ratio`` (above 1: easier for the reference group at equal score),
+        ``delta`` (ETS scale, -2.35 ln of it: negative, harder for the focal group), ``se`` of
+        delta with its 95 % interval ``low, high``, ``chi2`` with continuity correction, ``p``,
+        ``p_holm``, ``p_fdr`` and ``ets``: A negligible *or not significant*, B moderate, C large.
+        Delta is infinite, and ``se, low, high`` are missing, where no stratum has a right answer
+        of one group beside a wrong one of the other; all are missing (and ``ets`` empty) where no
+        stratum holds both groups and both answers.
+
+    Raises
+    ------
+    ParameterError
+        The items differ, or an answer is missing or neither 0 nor 1.
+
+    References
+    ----------
+    Holland and Thayer (1988); Zieky (1993) for the classes; Robins, Breslow and Greenland (1986)
+    for the standard error.
+
+    Examples
+    --------
+    >>> reference = pd.DataFrame({"a": [1, 1, 1, 0], "b": [1, 1, 1, 1], "c": [0, 0, 0, 1]})
+    >>> focal = pd.DataFrame({"a": [1, 0, 0, 0], "b": [1, 1, 1, 1], "c": [0, 1, 1, 1]})
+    >>> float(mantel_haenszel(reference, focal).loc["a", "odds_ratio"].round(6))  # 3 3 / 1 1
+    9.0
+    """
+    both, group = _two_groups(reference, focal)
+    total = both.sum(axis=1)
+    if strata is not None:
+        check_numbers(strata=strata)
+        ranks = total.rank(method="average")
+        cuts = np.quantile(ranks, np.arange(1, strata) / strata)
+        total = pd.Series(np.searchsorted(cuts, ranks))
+    rows = {item: _mantel_haenszel(both[item].to_numpy(), group, total) for item in both}
+    frame = adjust(pd.DataFrame(rows, index=["odds_ratio", "delta", "se", "chi2", "p"]).T)
+    reach = 1.959964 * frame["se"]
+    place = frame.columns.get_loc("chi2")
+    frame.insert(place, "high", frame["delta"] + reach)
+    frame.insert(place, "low", frame["delta"] - reach)
+    frame["ets"] = [
+        _ets_class(*row) for row in frame[["delta", "se", "p"]].itertuples(index=False, name=None)
+    ]
+    return frame
+
+
+def logistic_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
+    r"""Differential item functioning by logistic regression: uniform, non-uniform, effect size.
+
+    Each item is regressed on the sum of all items, then on the group as well, then on their
+    product; likelihood-ratio tests compare the three:
+
+    .. math:: \mathrm{logit} P(x_i = 1) = \beta_0 + \beta_1 t + \beta_2 g + \beta_3 t g
+
+    Parameters
+    ----------
+    reference, focal : DataFrame, shapes (R, I) and (F, I)
+        0/1 answers without gaps of the two groups to the same items, matched by label.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by item: ``group`` (log odds of the focal group at equal sum) with its standard
+        error ``se``, ``p_uniform``, ``p_nonuniform``, ``p`` (both, two degrees of freedom),
+        ``p_holm``, ``p_fdr``, ``r2`` (gain in Nagelkerke's R squared) and ``size``: A below 0.035
+        or not significant, B below 0.07, else C.
+
+        Where group and sum separate right answers from wrong ones, the likelihood has no maximum,
+        but a limit that it comes as near to as one likes; the tests are of those limits, as
+        everywhere. ``group`` is then infinite, or missing if its sign is not determined, and has
+        no standard error. Everything is missing where all answered an item alike, or where all
+        sums are alike; ``p_nonuniform`` and ``p`` are where those of one group are.
+
+    Raises
+    ------
+    ParameterError
+        The items differ, or an answer is missing or neither 0 nor 1.
+
+    References
+    ----------
+    Swaminathan and Rogers (1990); Jodoin and Gierl (2001) for the classes.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> one, two = (pd.DataFrame(rng.integers(0, 2, (200, 4)), columns=list("abcd")) for _ in "ab")
+    >>> logistic_dif(one, two.assign(a=two["a"] & two["b"])).loc["a", "group"] < 0
+    np.True_
+    """
+    from scipy.stats import chi2
+
+    both, focal_group = _two_groups(reference, focal)
+    group = focal_group.astype(float)
+    score = both.sum(axis=1).to_numpy(float)
+    score = (score - score.mean()) / (score.std() or 1)
+    design = np.c_[np.ones_like(score), score, group, group * score]
+    # Without variance of the sums nothing is matched; with none in one group nothing can cross.
+    ranks = [np.linalg.matrix_rank(design[:, :n]) for n in (2, 3, 4)]
+    ys = both.to_numpy(float).T
+    told = (ys.min(axis=1) < ys.max(axis=1)) & (ranks[0] == 2) & (ranks[1] == 3)
+    fitted = [_newton(design[:, :n], ys[told]) for n in (2, 3, 4)]
+    rows = {item: dict.fromkeys(_LOGISTIC, np.nan) for item in both}
+    for place, item in enumerate(both.columns[told]):
+        y, row = ys[told][place], rows[item]
+        likelihoods = np.array([found[place] for _, found in fitted])
+        gains = 2 * np.maximum(np.diff(likelihoods), 0)
+        null = _log_likelihood(np.full(len(y), y.mean()), y)
+        nagelkerke = _nagelkerke(likelihoods, null, len(y))
+        row["group"], row["se"] = _group_effect(design[:, :3], y, fitted[1][0][place])
+        row["p_uniform"] = chi2.sf(gains[0], 1)
+        row["r2"] = nagelkerke[1 if ranks[2] < 4 else 2] - nagelkerke[0]
+        if ranks[2] == 4:
+            row["p_nonuniform"], row["p"] = chi2.sf(gains[1], 1), chi2.sf(gains.sum(), 2)
+    frame = adjust(pd.DataFrame(rows, index=_LOGISTIC).T)
+    frame["size"] = np.select([frame["r2"] < 0.035, frame["r2"] < 0.07], ["A", "B"], "C")
+    frame.loc[frame["p"].isna(), "size"] = ""
+    # As in the ETS classes, what is not significant is negligible whatever its size.
+    frame.loc[frame["p"] >= 0.05, "size"] = "A"
+    return frame
+
+
+def adjust(frame: pd.DataFrame) -> pd.DataFrame:
+    """Correct p values for multiple tests; gaps stay gaps and do not count as tests.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With a column ``p``.
+
+    Returns
+    -------
+    DataFrame
+        The same with ``p_holm`` and ``p_fdr`` (Benjamini and Hochberg), anew where it had them.
+
+    References
+    ----------
+    Holm (1979); Benjamini and Hochberg (1995).
+
+    Examples
+    --------
+    >>> adjust(pd.DataFrame({"p": [0.01, 0.04, 0.03]}))["p_holm"].round(3).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    # As statsmodels' multipletests, which takes a tenth of a second a call to collect garbage.
+    from pingouin import multicomp
+
+    if "p" not in frame:
+        raise ParameterError("the table has no column 'p'; add it.")
+    p = as_numbers(frame[["p"]])["p"].to_numpy() if len(frame) else np.empty(0)
+    if ((p < 0) | (p > 1)).any():
+        raise ParameterError("p values must lie between 0 and 1; correct the column 'p'.")
+    if np.isnan(p).all():
+        return frame.assign(p_holm=np.nan, p_fdr=np.nan)
+    return frame.assign(p_holm=multicomp(p, method="holm")[1], p_fdr=multicomp(p, method="fdr")[1])
+
+
+def _numeric(name: object, column: pd.Series) -> np.ndarray:
+    kind = getattr(column.dtype, "kind", "O")
+    try:
+        if kind in "mMc":  # times and complex numbers are numbers to pandas, not to a test
+            raise TypeError(f"they are {column.dtype}")
+        return pd.to_numeric(column).to_numpy(dtype=float, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ParameterError(f"answers must be numbers; '{name}': {error}.") from error
+
+
+def _same_labels(first: pd.Index, second: pd.Index, what: str) -> pd.Index:
+    """Labels of the first, if the second has the same, in whatever order."""
+    if len(first) != len(second) or not second.is_unique or len(first.difference(second, False)):
+        raise ParameterError(f"{what} must be of the same items, each once.")
+    return first
+
+
+def _two_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
+    """Answers of both groups, one below the other, and who is in the focal one."""
+    reference, focal = as_numbers(reference), as_numbers(focal)
+    columns = _same_labels(reference.columns, focal.columns, "both groups")
+    both = pd.concat([reference, focal[columns]], ignore_index=True)
+    if both.isna().any(axis=None):
+        raise ParameterError("matching on the sum needs answers without gaps: drop or fill them.")
+    if not both.isin([0, 1]).all(axis=None):
+        raise ParameterError("both groups' answers must be 0 or 1.")
+    return both, np.arange(len(both)) >= len(reference)
+
+
+def _distances(answers: pd.DataFrame, constant: str) -> pd.DataFrame:
+    """Distances 1 - r between items, zero on the diagonal but for constant items of ``self``."""
+    if constant == "drop":
+        answers = answers.loc[:, answers.nunique() > 1]
+    matrix = 1 - answers.corr().fillna(0).to_numpy().copy()
+    alone = (answers.nunique() < 2).to_numpy() if constant == "self" else 0.0
+    np.fill_diagonal(matrix, alone)
+    return pd.DataFrame(np.clip(matrix, 0, 2), index=answers.columns, columns=answers.columns)
+
+
+def _silhouette(matrix: np.ndarray, labels: tuple[int, ...]) -> float:
+    """Mean silhouette width of a partition, 0 for an item alone in its cluster.
+
+    By hand, because scikit-learn's refuses a precomputed matrix whose diagonal is not zero, as it
+    is where constant items are far from themselves, and takes twenty times as long on the matrices
+    of a few items of which thousands of partitions are judged.
+    """
+    labels = np.asarray(labels)
+    member = labels[:, None] == np.unique(labels)[None, :]
+    sizes, sums = member.sum(axis=0), matrix @ member
+    own = member.argmax(axis=1)
+    rows = np.arange(len(labels))
+    size = sizes[own]
+    inside = sums[rows, own] / np.maximum(size - 1, 1)
+    other = np.where(member, np.inf, sums / sizes).min(axis=1)
+    width = (other - inside) / np.maximum(np.maximum(inside, other), 1e-300)
+    return float(np.where(size > 1, width, 0).mean())
+
+
+def _together(labels: np.ndarray) -> np.ndarray:
+    """For every pair of items (the last axis), whether one cluster holds both."""
+    first, second = np.triu_indices(labels.shape[-1], 1)
+    return labels[..., first] == labels[..., second]
+
+
+def _relabelled(labels: np.ndarray) -> tuple[int, ...]:
+    """The same partition named in order of appearance, so that equal ones compare equal."""
+    seen: dict[int, int] = {}
+    return tuple(seen.setdefault(int(label), len(seen)) for label in labels)
+
+
+def _fasterpam(matrix: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
+    import kmedoids
+
+    result = kmedoids.fasterpam(matrix, start.astype(np.uint64), n_cpu=1)
+    return result.labels, float(result.loss)
+
+
+def _all_cheapest(
+    matrix: np.ndarray, k: int, rng: np.random.Generator
+) -> list[tuple[np.ndarray, float]]:
+    """All partitions of least cost around k medoids, or some of them if they are many."""
+    from itertools import combinations, product
+
+    n = len(matrix)
+    sets = np.array(list(combinations(range(n), k)))
+    costs = np.concatenate([
+        matrix[part].min(axis=1).sum(axis=1)
+        for part in np.array_split(sets, 1 + len(sets) // 2000)
+    ])  # fmt: skip
+    least, ends = costs.min(), []
+    cheapest = sets[costs < least + 1e-9]
+    for medoids in rng.permutation(cheapest):
+        distances = matrix[medoids]
+        nearest = [np.flatnonzero(column < column.min() + 1e-9) for column in distances.T]
+        for place, item in enumerate(medoids):  # a medoid is in its own cluster
+            nearest[item] = np.array([place])
+        room = max(_MOST_TIES // len(cheapest), 1)
+        if np.prod([float(len(choice)) for choice in nearest]) <= room:
+            ways = product(*nearest)
+        else:
+            ways = zip(*(rng.choice(choice, room) for choice in nearest), strict=True)
+        ends += [(np.array(way), float(least)) for way in ways]
+        if len(ends) >= _MOST_TIES:
+            break
+    return ends
+
+
+def _alternating(matrix: np.ndarray, medoids: np.ndarray) -> tuple[np.ndarray, float]:
+    """Assign, choose each cluster's medoid, again, until nothing moves; ties go to the first."""
+    medoids = medoids.copy()
+    for _ in range(300):
+        labels, before = matrix[medoids].argmin(axis=0), medoids.copy()
+        for place in range(len(medoids)):
+            members = np.flatnonzero(labels == place)
+            if not len(members):
+                continue
+            costs = matrix[np.ix_(members, members)].sum(axis=0)
+            now = costs[np.argmax(members == medoids[place])]
+            if costs.min() < now:
+                medoids[place] = members[costs.argmin()]
+        if (before == medoids).all():
+            break
+    labels = matrix[medoids].argmin(axis=0)
+    return labels, float(matrix[medoids].min(axis=0).sum())
+
+
+def _mantel_haenszel(y: np.ndarray, focal: np.ndarray, total: pd.Series) -> list[float]:
+    from scipy.stats import chi2
+    from statsmodels.stats.contingency_tables import StratifiedTable
+
+    codes = pd.factorize(total)[0]
+    a, b, c, d = (
+        np.bincount(codes[chosen], minlength=codes.max() + 1).astype(float)
+        for chosen in (~focal & (y == 1), ~focal & (y == 0), focal & (y == 1), focal & (y == 0))
+    )
+    n = a + b + c + d
+    used = ((a + b) > 0) & ((c + d) > 0) & (n > 1)
+    a, b, c, d, n = (counts[used] for counts in (a, b, c, d, n))
+    variance = ((a + b) * (c + d) * (a + c) * (b + d) / (n**2 * (n - 1))).sum()
+    if variance == 0:
+        return [np.nan] * 5
+    # The test by hand: statsmodels lets the correction overshoot, so that a difference of less
+    # than a half counts as one in the other direction (R's mantelhaen.test stops at zero, too).
+    expected = ((a + b) * (a + c) / n).sum()
+    statistic = max(abs(a.sum() - expected) - 0.5, 0) ** 2 / variance
+    p = float(chi2.sf(statistic, 1))
+    right, wrong = (a * d).any(), (b * c).any()
+    if not right or not wrong:  # everyone of one group solved it: no finite odds ratio
+        ratio = np.inf if right else 0.0
+        return [ratio, -np.inf if right else np.inf, np.nan, statistic, p]
+    table = StratifiedTable(np.array([[a, b], [c, d]]))
+    delta, se = -2.35 * table.logodds_pooled, 2.35 * table.logodds_pooled_se
+    return [table.oddsratio_pooled, delta, se, statistic, p]
+
+
+def _ets_class(delta: float, se: float, p: float) -> str:
+    """A unless significant and at least 1; C if at least 1.5 and significantly above 1."""
+    small, large = _ETS_LIMITS
+    if np.isnan(p):
+        return ""
+    if p >= 0.05 or abs(delta) < small:
+        return "A"
+    beyond = np.isnan(se) or (abs(delta) - small) / se > 1.645
+    return "C" if abs(delta) >= large and beyond else "B"
+
+
+def _newton(design: np.ndarray, ys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients and log likelihood of every row of answers, by Newton steps that never lower it.
+
+    By hand, because statsmodels' Logit warns or raises where an item separates perfectly, which
+    items of language models often do. There the coefficients grow without end while the
+    likelihood closes in on its limit, by a factor of e with every step. All items at once, which
+    takes a tenth of the time of one after another.
+    """
+    betas = np.zeros((len(ys), design.shape[1]))
+    likelihoods = _log_likelihood(_expit(betas @ design.T), ys)
+    moving = np.arange(len(ys))
+    for _ in range(60):
+        beta, y, before = betas[moving], ys[moving], likelihoods[moving]
+        p = _expit(beta @ design.T)
+        weights = np.maximum(p * (1 - p), 1e-14)
+        hessian = np.swapaxes(design[None] * weights[..., None], 1, 2) @ design
+        step = (np.linalg.pinv(hessian, rcond=1e-15) @ ((y - p) @ design)[..., None])[..., 0]
+        for _ in range(40):
+            now = _log_likelihood(_expit((beta + step) @ design.T), y)
+            worse = now < before
+            if not worse.any():
+                break
+            step[worse] /= 2
+        better = ~worse
+        betas[moving[better]] += step[better]
+        likelihoods[moving[better]] = now[better]
+        moving = moving[better & (now - before >= 1e-12)]
+        if not len(moving):
+            break
+    return betas, likelihoods
+
+
+def _group_effect(design: np.ndarray, y: np.ndarray, beta: np.ndarray) -> tuple[float, float]:
+    """The last coefficient and its standard error; infinite or missing under separation."""
+    p = _expit(design @ beta)
+    if np.abs(design @ beta).max() > 12:  # far out: is it a maximum?
+        low, high = _recession(design, y)
+        if low < 0 < high:
+            return np.nan, np.nan
+        if low < 0 or high > 0:
+            return (np.inf if high > 0 else -np.inf), np.nan
+    hessian = design.T @ (design * (p * (1 - p))[:, None])
+    variance = np.linalg.pinv(hessian, rcond=1e-10)[-1, -1]
+    return float(beta[-1]), float(np.sqrt(variance))
+
+
+def _recession(design: np.ndarray, y: np.ndarray) -> tuple[int, int]:
+    """Ways in which the last coefficient may go in directions that never lower the likelihood.
+
+    Those are the directions d with x d >= 0 for right answers x and x d <= 0 for wrong ones; the
+    two numbers are -1 or 0, and 0 or 1.
+    """
+    from scipy.optimize import linprog
+
+    signs = design * np.where(y > 0, -1, 1)[:, None]
+    ends = []
+    for direction in (1, -1):
+        target = np.zeros(design.shape[1])
+        target[-1] = direction
+        found = linprog(target, A_ub=signs, b_ub=np.zeros(len(y)), bounds=(-1, 1), method="highs")
+        ends.append(abs(found.fun) > 1e-7 if found.status == 0 else False)
+    return -int(ends[0]), int(ends[1])
+
+
+def _expit(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-np.clip(x, -40, 40)))
+
+
+def _log_likelihood(p: np.ndarray, y: np.ndarray) -> np.ndarray:
+    p = np.clip(np.where(y > 0, p, 1 - p), 1e-17, 1)
+    return np.log(p).sum(axis=-1)
+
+
+def _nagelkerke(likelihoods: np.ndarray, null: float, n: int) -> np.ndarray:
+    return (1 - np.exp(2 * (null - likelihoods) / n)) / (1 - np.exp(2 * null / n))

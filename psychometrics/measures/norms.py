@@ -1,0 +1,349 @@
+"""Scores of self-report questionnaires, and how far they are from human norms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ..asking.answers import check_columns
+from ..exceptions import ParameterError
+from ..questionnaires.model import (
+    Questionnaire,
+    load_questionnaire,
+    psychobench_keys,
+    questionnaire_names,
+)
+from .scoring import score_summary
+
+PAPER_LEVEL = 0.01
+NORMS_OF_THE_PAPER = {"bsri": ("Workers (Women)", "Workers (Men)"), "lms": ("Whole Sample",)}
+"""Groups that the paper compares with, where its file has others too."""
+
+
+def norm_table(
+    questionnaires: str | Path | Questionnaire | Iterable | None = None, paper: bool = False
+) -> pd.DataFrame:
+    """Human norms as a frame.
+
+    Parameters
+    ----------
+    questionnaires : Questionnaire, name or path, or several of them, optional
+        By default the thirteen of PsychoBench.
+    paper : bool
+        Only the groups that the paper compares with.
+
+    Returns
+    -------
+    DataFrame
+        ``questionnaire, scale, title, group, norm_mean, norm_sd, norm_n, citation``.
+
+    Examples
+    --------
+    >>> print(norm_table(["gse"])[["group", "norm_mean", "norm_sd"]].to_string(index=False))
+           group  norm_mean  norm_sd
+    Whole sample      29.55     5.32
+    """
+    columns = [
+        "questionnaire", "scale", "title", "group", "norm_mean", "norm_sd", "norm_n", "citation"
+    ]  # fmt: skip
+    rows = []
+    if questionnaires is None:
+        questionnaires = psychobench_keys()
+    elif isinstance(questionnaires, str | Path | Questionnaire):
+        questionnaires = [questionnaires]
+    for given in questionnaires:
+        questionnaire = load_questionnaire(given, texts=False)
+        name = questionnaire.id
+        for norm in questionnaire.norms:
+            if paper and norm.group not in NORMS_OF_THE_PAPER.get(name, (norm.group,)):
+                continue
+            title = questionnaire.scale(norm.scale).title
+            figures = (norm.mean, norm.sd, norm.n, norm.citation)
+            rows.append((name, norm.scale, title, norm.group, *figures))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def compare_means(
+    mean, sd, n, norm_mean, norm_sd, norm_n, level: float = PAPER_LEVEL, coverage: float = 0.95
+) -> pd.DataFrame:
+    r"""Compare means from means, standard deviations and sizes: F test, then Student or Welch.
+
+    .. math:: \delta = \frac{\bar x_1 - \bar x_2}{s_2}, \qquad
+              t_{\text{single}} = \frac{x - \bar x_2}{s_2\sqrt{1 + 1/n_2}}
+
+    Parameters
+    ----------
+    mean, sd, n : array-like, shape (K,)
+        Of the runs. With ``n`` 1 there is no variance to compare and the single value is set
+        against the norm's distribution (Crawford and Howell).
+    norm_mean, norm_sd, norm_n : array-like, shape (K,)
+        Of the people, or of what else is compared with.
+    level : float
+        Of the F test: below it, Welch's test; else Student's.
+    coverage : float
+        Of the intervals.
+
+    Returns
+    -------
+    DataFrame, K rows
+        ``f, f_p, test`` (*student*, *welch*, *single*), ``t, df, p``; ``difference, low, high``;
+        ``delta, delta_low, delta_high``, the difference in standard deviations of the norm
+        (Bonett's interval); ``g``, Hedges' g of the pooled standard deviation. Where a standard
+        deviation is 0, F is not defined and Welch's test is used; where both are, there is no
+        test.
+
+    Raises
+    ------
+    ParameterError
+        A standard deviation below 0, a size below 1, a level or coverage outside (0, 1), lengths
+        that do not fit, or something is no finite number.
+
+    References
+    ----------
+    Huang et al. (2024), section 3.1; Welch (1947); Bonett (2008), equation for one group's
+    standard deviation; Crawford and Howell (1998); Hedges (1981).
+
+    Examples
+    --------
+    >>> table = compare_means(4.2, 0.3, 10, 3.92, 0.66, 6076)
+    >>> table["test"].item(), round(table["p"].item(), 3)
+    ('student', 0.18)
+    """
+    for name, value in (("level", level), ("coverage", coverage)):
+        if not isinstance(value, int | float) or not 0 < value < 1:
+            raise ParameterError(f"{name} must lie between 0 and 1, got {value!r}.")
+    values = (mean, sd, n, norm_mean, norm_sd, norm_n)
+    try:
+        m1, s1, n1, m2, s2, n2 = np.broadcast_arrays(
+            *(np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in values)
+        )
+    except (TypeError, ValueError):
+        raise ParameterError("Numbers are needed, each one or as many as the others.") from None
+    if m1.ndim > 1 or any(np.isinf(x).any() for x in (m1, s1, n1, m2, s2, n2)):
+        raise ParameterError("Means, deviations and sizes must be finite numbers in a row.")
+    single = n1 == 1
+    if (n1 < 1).any() or (n2 < 2).any() or (s1[~single] < 0).any() or (s2 < 0).any():
+        raise ParameterError(
+            "Standard deviations must not be negative, and sizes at least 1 and 2."
+        )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        f, f_p = _variance_test(s1, n1, s2, n2)
+        equal = f_p > level
+        v1, v2 = s1**2 / n1, s2**2 / n2
+        pooled = ((n1 - 1) * s1**2 + (n2 - 1) * s2**2) / (n1 + n2 - 2)
+        se = np.where(equal, np.sqrt(pooled * (1 / n1 + 1 / n2)), np.sqrt(v1 + v2))
+        welch_df = (v1 + v2) ** 2 / (v1**2 / (n1 - 1) + v2**2 / (n2 - 1))
+        df = np.where(equal, n1 + n2 - 2, welch_df)
+        se = np.where(single, s2 * np.sqrt(1 + 1 / n2), se)
+        df = np.where(single, n2 - 1, df)
+        difference = m1 - m2
+        t = np.where(se > 0, difference / se, np.nan)
+        p = 2 * stats.t.sf(np.abs(t), df)
+        half = np.where(se > 0, stats.t.isf((1 - coverage) / 2, df) * se, np.nan)
+        delta = np.where(s2 > 0, difference / s2, np.nan)
+        own = np.where(single, 0.0, s1**2 / (s2**2 * (n1 - 1)))
+        spread = np.sqrt(delta**2 / (2 * (n2 - 1)) + own + 1 / (n2 - 1))
+        width = stats.norm.isf((1 - coverage) / 2) * spread
+        scale = np.where(pooled > 0, np.sqrt(pooled), np.nan)
+        g = difference / scale * (1 - 3 / (4 * (n1 + n2 - 2) - 1))
+    test = np.select([single, equal], ["single", "student"], "welch")
+    return pd.DataFrame(
+        {
+            "f": f, "f_p": f_p, "test": test, "t": t, "df": df, "p": p,
+            "difference": difference, "low": difference - half, "high": difference + half,
+            "delta": delta, "delta_low": delta - width, "delta_high": delta + width,
+            "g": np.where(single, np.nan, g),
+        }
+    )  # fmt: skip
+
+
+def compare_norms(
+    scores: pd.DataFrame,
+    norms: pd.DataFrame | str | Path | Questionnaire | Iterable | None = None,
+    level: float = PAPER_LEVEL,
+    correction: str = "holm",
+) -> pd.DataFrame:
+    """Compare scale scores with human norms, from raw scores or from published figures.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Raw, as :func:`psychometrics.measures.scoring.scale_scores` gives them, or a summary with
+        ``respondent_id, questionnaire, scale, mean, sd, n``.
+    norms : DataFrame, or as for :func:`norm_table`, optional
+        A table of norms, or the questionnaires (a name, a path, loaded) that hold them; by default
+        those that come with the project. Scales without a norm are left out.
+    level : float
+        Of the F test and of significance.
+    correction : {"holm", "fdr_bh", "bonferroni", "none"}
+        How ``p`` is corrected over the tests of a respondent, as statsmodels names it.
+
+    Returns
+    -------
+    DataFrame
+        The summary, the norm, what :func:`compare_means` gives, ``significant``, ``p_corrected``
+        and ``significant_corrected``.
+
+    Raises
+    ------
+    ParameterError
+        No scale has a norm, the correction is unknown, a column is missing, or something is no
+        finite number.
+
+    References
+    ----------
+    Huang et al. (2024), section 3.1; Holm (1979); Benjamini and Hochberg (1995).
+    """
+    keys = ["respondent_id", "questionnaire", "scale"]
+    numbers = ["score"] if "score" in getattr(scores, "columns", ()) else ["mean", "sd", "n"]
+    check_columns(scores, keys, numbers)
+    if "score" in scores:
+        by = [c for c in ("respondent_id", "questionnaire", "mode", "scale") if c in scores]
+        scores = score_summary(scores, by)
+    if norms is None:
+        norms = [n for n in scores["questionnaire"].unique() if n in questionnaire_names()]
+    if not isinstance(norms, pd.DataFrame):
+        norms = norm_table(norms)
+    check_columns(norms, keys[1:], ["norm_mean", "norm_sd", "norm_n"])
+    table = scores.merge(
+        norms.drop(columns="title", errors="ignore"), on=["questionnaire", "scale"]
+    )
+    if table.empty:
+        raise ParameterError(
+            "None of these scales has a norm; give norms, or the file that holds them."
+        )
+    figures = [table[c] for c in ("mean", "sd", "n", "norm_mean", "norm_sd", "norm_n")]
+    table = table.join(compare_means(*figures, level=level))
+    return corrected(table, level, correction)
+
+
+def corrected(
+    table: pd.DataFrame,
+    level: float = PAPER_LEVEL,
+    correction: str = "holm",
+    family: Sequence[str] = ("respondent_id",),
+) -> pd.DataFrame:
+    """Add ``significant``, ``p_corrected`` and ``significant_corrected`` to a table of tests.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With a column ``p``; tests without a p-value count as not significant.
+    level : float
+        Of significance.
+    correction : {"holm", "fdr_bh", "bonferroni", "none"}
+        Of the p-values, by :func:`pingouin.multicomp`.
+    family : sequence of str
+        Tests that share these columns' values are corrected together; all, if empty.
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    ParameterError
+        The correction is unknown, a column is missing, or a p-value is none.
+
+    References
+    ----------
+    Holm (1979); Benjamini and Hochberg (1995).
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"p": [0.01, 0.03, 0.04]})
+    >>> corrected(table, level=0.05, family=())["p_corrected"].tolist()
+    [0.03, 0.06, 0.06]
+    """
+    check_columns(table, family, ["p"])
+    if correction not in ("holm", "fdr_bh", "bonferroni", "none"):
+        raise ParameterError(
+            f"correction must be holm, fdr_bh, bonferroni or none, got '{correction}'."
+        )
+    if not isinstance(level, int | float) or not 0 < level < 1:
+        raise ParameterError(f"level must lie between 0 and 1, got {level!r}.")
+    table = table.astype({"p": "float64"})
+    if ((table["p"] < 0) | (table["p"] > 1)).any():
+        raise ParameterError("A p-value lies outside 0 to 1; correct it.")
+    groups = [table.groupby(c, sort=False).ngroup().astype(str) for c in family]
+    key = pd.Series("", index=table.index)
+    for group in groups:
+        key = key + "/" + group
+    table["significant"] = table["p"] < level
+    table["p_corrected"] = table["p"].groupby(key).transform(_corrected_p, method=correction)
+    table["significant_corrected"] = table["p_corrected"] < level
+    return table
+
+
+def as_one_respondent(
+    comparisons: pd.DataFrame, level: float = PAPER_LEVEL, correction: str = "holm"
+) -> pd.DataFrame:
+    """The same comparisons with the mean of the runs taken as one respondent's score.
+
+    Runs of a model are no more people than one person asked ten times is ten people. This asks
+    whether a person with such a score would be unusual among those of the norm.
+
+    Parameters
+    ----------
+    comparisons : DataFrame
+        As :func:`compare_norms` gives them.
+    level, correction
+        As there.
+
+    Returns
+    -------
+    DataFrame
+        Likewise, all tests being *single*.
+
+    References
+    ----------
+    Crawford and Howell (1998).
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"respondent_id": "a", "questionnaire": "gse", "scale": "overall",
+    ...                        "mean": [39.0], "sd": [0.5], "n": [10]})
+    >>> table = compare_norms(scores)
+    >>> bool(table["significant"].item()), bool(as_one_respondent(table)["significant"].item())
+    (True, False)
+    """
+    check_columns(
+        comparisons,
+        ["respondent_id", "questionnaire", "scale"],
+        ["mean", "norm_mean", "norm_sd", "norm_n"],
+    )
+    given = [
+        c for c in comparisons if c in ("study", "table", "title", "group", "citation", "mode")
+    ]
+    keys = ["respondent_id", "questionnaire", "scale", *given]
+    table = comparisons[[*keys, "mean", "norm_mean", "norm_sd", "norm_n"]].reset_index(drop=True)
+    table.insert(len(keys) + 1, "n", 1)
+    figures = [table[c] for c in ("norm_mean", "norm_sd", "norm_n")]
+    return corrected(
+        table.join(compare_means(table["mean"], np.nan, 1, *figures, level=level)),
+        level,
+        correction,
+    )
+
+
+def _variance_test(s1, n1, s2, n2) -> tuple[np.ndarray, np.ndarray]:
+    """F of the larger variance over the smaller, and its two-sided p; missing where one is 0."""
+    first = s1 >= s2
+    f = np.where(first, s1**2 / s2**2, s2**2 / s1**2)
+    df1, df2 = np.where(first, n1 - 1, n2 - 1), np.where(first, n2 - 1, n1 - 1)
+    defined = (s1 > 0) & (s2 > 0) & (n1 > 1)
+    p = np.minimum(1.0, 2 * stats.f.sf(np.where(defined, f, np.nan), df1, df2))
+    return np.where(defined, f, np.nan), np.where(defined, p, np.nan)
+
+
+def _corrected_p(p: pd.Series, method: str) -> pd.Series:
+    from pingouin import multicomp  # slow to load; statsmodels' collects garbage at each call
+
+    if method == "none" or p.isna().all():
+        return p
+    method = {"bonferroni": "bonf"}.get(method, method)
+    return pd.Series(multicomp(p.to_numpy(dtype=float), method=method)[1], index=p.index)

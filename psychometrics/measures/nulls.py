@@ -1,0 +1,591 @@
+"""What would be found if nothing were there: null respondents, null scorings, and power.
+
+A *null respondent* answers by the same procedure without the ability in question. What is found
+for a population of them is what the method finds by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from ..asking.answers import check_columns
+from ..asking.store import key_of
+from ..exceptions import ParameterError
+from ..models.packed import SMOLLM2
+from ..models.sources import base_path, find
+from ..modes.nli import PROBABILITIES
+from ..paths import cache_dir, data_dir
+from ..questionnaires.model import Questionnaire, load_questionnaire
+from ..questionnaires.prompts import prompts
+
+KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise")
+SHIPPED, VECTORS = "nulls.parquet", "nulls_smollm2.safetensors"
+BATCH = 128
+KEPT_VECTORS = 64
+"""Files of a base's vectors in the user's cache, a questionnaire and layer each; older ones go."""
+
+
+def null_answers(
+    questionnaires: str | Path | Questionnaire | Iterable,
+    null: str = "random-heads",
+    respondents: int = 24,
+    base: str | Sequence[str] = "embedded",
+    layers: int | Sequence[int | None] | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Answers of null respondents, in the form of :func:`psychometrics.asking.ask`.
+
+    A random head on an encoder whose vector of a prompt's first token is *h* answers
+
+    .. math:: \mathrm{softmax}(V \tanh(W h)), \qquad W_{ij}, V_{ij} \sim N(0, 0.02^2),
+
+    as an untrained classifier of the BERT family does. On a decoder *h* is the vector of the last
+    token of premise and hypothesis, and the head is linear, :math:`\mathrm{softmax}(V h)`, as
+    decoders' classifiers are. The base reads each prompt once for all heads, in float32, smollm2
+    in bfloat16.
+
+    Parameters
+    ----------
+    questionnaires : str, Path or Questionnaire, or several
+        Names of shipped questionnaires, paths of files, or loaded ones.
+    null : {"random-heads", "random-bases", "shuffled-labels", "noise"}
+        Random heads on the untouched encoder; random heads on encoders with random weights;
+        members trained on pairs whose labels were shuffled (shipped answers to shipped
+        questionnaires only); three uniform random numbers for each prompt, divided by their sum.
+    respondents : int
+        How many.
+    base : str or sequence of str
+        The untouched model: ``"embedded"`` for the encoder, ``"smollm2"`` for the decoder, a folder
+        or a hub id. Of several each respondent in turn has one.
+    layers : int or sequence of int, optional
+        How many of its layers are used; by default, and where a number is None, all. Of several
+        numbers each respondent in turn has one. As a population has them both, see
+        :func:`psychometrics.asking.population.untouched_bases`.
+    seed : int
+        Respondents are numbered from ``seed``, so that others have other random numbers.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, mode``, the prompt table's columns, ``entailment, neutral,
+        contradiction``.
+
+    Raises
+    ------
+    ParameterError
+        There is no such kind, or a number is impossible.
+
+    References
+    ----------
+    Devlin et al. (2019) for the form of the head and its starting values.
+
+    Examples
+    --------
+    >>> answers = null_answers("challenges", "noise", respondents=2)
+    >>> answers.groupby("respondent_id").size().tolist()
+    [192, 192]
+    """
+    return next(_drawn(questionnaires, null, respondents, 1, base, layers, seed))
+
+
+def null_distribution(
+    statistic: Callable[[pd.DataFrame], float | pd.Series | dict],
+    questionnaires: str | Path | Questionnaire | Iterable,
+    null: str = "random-heads",
+    respondents: int = 24,
+    draws: int = 100,
+    base: str | Sequence[str] = "embedded",
+    layers: int | Sequence[int | None] | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """What a statistic gives for populations of null respondents.
+
+    Parameters
+    ----------
+    statistic : callable
+        From answers, as :func:`psychometrics.asking.ask` gives them, to a number or to several by
+        name.
+    questionnaires, null, base, layers, seed
+        As in :func:`null_answers`.
+    respondents : int
+        Size of each population.
+    draws : int
+        How many populations. They have no respondent in common, but for the shipped kind
+        (``"shuffled-labels"``), whose respondents are drawn from the few that there are.
+
+    Returns
+    -------
+    DataFrame, shape (draws, statistics)
+        One column, ``statistic``, where it gives a number.
+
+    Raises
+    ------
+    ParameterError
+        As in :func:`null_answers`.
+
+    Examples
+    --------
+    >>> found = null_distribution(
+    ...     lambda answers: answers["entailment"].mean(), "challenges", "noise", 3, draws=4)
+    >>> found.shape, bool(found["statistic"].between(0.3, 0.37).all())
+    ((4, 1), True)
+    """
+    rows = []
+    for answers in _drawn(questionnaires, null, respondents, draws, base, layers, seed):
+        value = statistic(answers)
+        rows.append({"statistic": value} if np.isscalar(value) else dict(value))
+    return pd.DataFrame(rows)
+
+
+def null_table(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
+    """Observed statistics beside what the null gives.
+
+    Parameters
+    ----------
+    observed : Series
+        Statistics by name.
+    draws : DataFrame
+        As :func:`null_distribution` gives them, with columns of these names.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by statistic: ``observed``; ``null`` (median), ``null_low, null_high`` (central
+        95 %); ``as_far``, the share of draws at least as far from zero on the same side, with its
+        95 % interval ``as_far_low, as_far_high`` (Wilson); ``draws`` in which the statistic was
+        defined. An observed value that is missing is as far as nothing.
+
+    Raises
+    ------
+    ParameterError
+        A statistic was not drawn.
+
+    References
+    ----------
+    Wilson (1927), by statsmodels.
+
+    Examples
+    --------
+    >>> table = null_table(pd.Series({"r": 0.8}), pd.DataFrame({"r": [0.0, 0.9, -0.9, 0.5]}))
+    >>> table.loc["r", ["null", "as_far", "draws"]].tolist()
+    [0.25, 0.25, 4.0]
+    """
+    from statsmodels.stats.proportion import proportion_confint
+
+    check_columns(draws, (), list(observed.index))
+    rows = {}
+    for name, value in observed.items():
+        drawn = draws[name].dropna().to_numpy(dtype=float)
+        row = {"observed": value, "draws": len(drawn)}
+        if len(drawn):
+            row |= dict(
+                zip(
+                    ("null_low", "null", "null_high"),
+                    np.quantile(drawn, [0.025, 0.5, 0.975]),
+                    strict=True,
+                )
+            )
+        if len(drawn) and np.isfinite(value):
+            far = int(((drawn >= value) if value >= 0 else (drawn <= value)).sum())
+            low, high = proportion_confint(far, len(drawn), method="wilson")
+            row |= {"as_far": far / len(drawn), "as_far_low": low, "as_far_high": high}
+        rows[name] = row
+    columns = ["observed", "null", "null_low", "null_high", "as_far", "as_far_low", "as_far_high",
+               "draws"]  # fmt: skip
+    return pd.DataFrame.from_dict(rows, orient="index").reindex(columns=columns)
+
+
+def shuffled_terms(answers: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Answers in which every template's terms are source or inverse at random.
+
+    Respondents answered as they did; what is wrong is what the questionnaire takes their answers
+    for. The stances are the same for all respondents, and as many terms are source terms.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        To prompts, as :func:`psychometrics.asking.ask` gives them.
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        With another ``polarity``.
+
+    Examples
+    --------
+    >>> answers = null_answers("challenges", "noise", respondents=1)
+    >>> before, after = answers["polarity"], shuffled_terms(answers, seed=1)["polarity"]
+    >>> bool((before != after).any()), bool(before.sum() == after.sum())
+    (True, True)
+    """
+    keys = ["questionnaire", "item_id", "template"]
+    check_columns(answers, [*keys, "term"], ["polarity"])
+    rng = np.random.default_rng(seed)
+    terms = answers[[*keys, "term", "polarity"]].drop_duplicates()
+    shuffled = terms.groupby(keys, sort=False)["polarity"].transform(
+        lambda stances: rng.permutation(stances.to_numpy())
+    )
+    found = answers[[*keys, "term", "polarity"]].merge(
+        terms.assign(other=shuffled), "left", [*keys, "term", "polarity"]
+    )
+    return answers.assign(polarity=found["other"].to_numpy())
+
+
+def shuffled_weights(answers: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Answers in which the intensifiers have each other's weights, the same for all items.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        To prompts, as :func:`psychometrics.asking.ask` gives them.
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        With another ``weight``.
+
+    Raises
+    ------
+    ParameterError
+        An intensifier has two weights.
+
+    Examples
+    --------
+    >>> answers = null_answers("challenges", "noise", respondents=1)
+    >>> sorted(set(shuffled_weights(answers)["weight"])) == sorted(set(answers["weight"]))
+    True
+    """
+    check_columns(answers, ["intensifier"], ["weight"])
+    weights = answers[["intensifier", "weight"]].drop_duplicates().set_index("intensifier")
+    if weights.index.has_duplicates:
+        name = weights.index[weights.index.duplicated()][0]
+        raise ParameterError(f"'{name}' has two weights; shuffle one questionnaire at a time.")
+    rng = np.random.default_rng(seed)
+    other = pd.Series(rng.permutation(weights["weight"].to_numpy()), weights.index)
+    return answers.assign(weight=answers["intensifier"].map(other))
+
+
+def power(real: pd.Series, null: pd.Series, bar: float | None = None) -> dict[str, float]:
+    r"""How well a criterion tells what is real from what is null.
+
+    .. math:: \mathrm{AUC} = P(x > y) + \tfrac12 P(x = y)
+
+    for *x* of the real and *y* of the null: 1 tells all apart, 0.5 none, and below 0.5 the null
+    passes more easily. A missing value, such as that of a fit that failed, is no small one: it is
+    left out of the area. It reaches no bar.
+
+    Parameters
+    ----------
+    real, null : Series
+        Values of the criterion, where more is better evidence.
+    bar : float, optional
+        What has to be reached by convention.
+
+    Returns
+    -------
+    dict
+        ``auc`` with its 95 % interval ``low, high`` (Hanley and McNeil, for independent values),
+        missing if one of the two has no value; ``real_pass, null_pass``, the shares that reach the
+        bar; ``n_real, n_null``, how many have a value.
+
+    Raises
+    ------
+    ParameterError
+        One of the two is empty.
+
+    References
+    ----------
+    Hanley and McNeil (1982).
+
+    Examples
+    --------
+    >>> found = power(pd.Series([0.7, 0.8, 0.9]), pd.Series([0.1, 0.75]), bar=0.6)
+    >>> round(found["auc"], 3), found["real_pass"], found["null_pass"]
+    (0.833, 1.0, 0.5)
+    """
+    all_x, all_y = (pd.Series(v, dtype=float) for v in (real, null))
+    if not len(all_x) or not len(all_y):
+        raise ParameterError("Power needs real and null values; one of the two is empty.")
+    x, y = all_x.dropna().to_numpy(), all_y.dropna().to_numpy()
+    found = dict.fromkeys(("auc", "low", "high"), np.nan)
+    if len(x) and len(y):
+        auc = float(((x[:, None] > y) + 0.5 * (x[:, None] == y)).mean())
+        one, two = auc / (2 - auc), 2 * auc**2 / (1 + auc)
+        variance = auc * (1 - auc) + (len(x) - 1) * (one - auc**2) + (len(y) - 1) * (two - auc**2)
+        half = 1.959964 * np.sqrt(max(variance, 0) / (len(x) * len(y)))
+        found = {"auc": auc, "low": max(auc - half, 0.0), "high": min(auc + half, 1.0)}
+    if bar is not None:
+        found |= {"real_pass": float((all_x >= bar).mean())}
+        found |= {"null_pass": float((all_y >= bar).mean())}
+    return found | {"n_real": len(x), "n_null": len(y)}
+
+
+def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: int) -> Iterator:
+    if null not in KINDS:
+        raise ParameterError(f"null must be one of {', '.join(KINDS)}, got {null!r}.")
+    bases = [base] if isinstance(base, str) else list(base)
+    depths = [None if x is None else int(x) for x in np.atleast_1d(np.array(layers, dtype=object))]
+    if n < 1 or draws < 1 or not depths or any(x is not None and x < 1 for x in depths):
+        raise ParameterError("Respondents, draws and layers must be 1 or more.")
+    if not bases:
+        raise ParameterError("Name at least one base.")
+    if isinstance(questionnaires, str | Path | Questionnaire):
+        questionnaires = [questionnaires]
+    loaded = [q if isinstance(q, Questionnaire) else load_questionnaire(q) for q in questionnaires]
+    tables = [prompts(q) for q in loaded]
+    parts = tuple(
+        tuple(part[["premise", "hypothesis"]].itertuples(index=False, name=None)) for part in tables
+    )
+    table, pairs = pd.concat(tables, ignore_index=True), sum(parts, ())
+    numbers = range(seed, seed + min(draws * n, len(bases) * len(depths)))
+    stands = {(bases[k % len(bases)], depths[k % len(depths)]) for k in numbers}
+    vectors = _of_bases(parts, stands) if null == "random-heads" else {}
+    shipped = _shipped(null, pairs) if bases == ["embedded"] and layers is None else None
+    asked = pd.concat([table] * n, ignore_index=True)  # as pm.ask, one respondent after another
+    for draw in range(draws):
+        numbers = range(seed + draw * n, seed + (draw + 1) * n)
+        if null == "shuffled-labels":
+            names, answers = _some(null, shipped, n, draw, seed)
+        elif null == "random-bases" and shipped is not None and numbers[-1] < len(shipped):
+            names, answers = [f"{null}-s{k}" for k in numbers], shipped[list(numbers)]
+        else:
+            made = [(bases[k % len(bases)], depths[k % len(depths)], k) for k in numbers]
+            names = [
+                f"{null}{f'-{Path(on).name}' * (on != 'embedded')}-{f'l{x}-' * (x is not None)}s{k}"
+                for on, x, k in made
+            ]
+            answers = _all_answers(null, pairs, made, vectors)
+        frame = asked.copy(deep=False)
+        frame.insert(0, "respondent_id", np.repeat(names, len(table)))
+        frame.insert(1, "mode", "nli")
+        frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
+        yield frame
+
+
+def _some(null: str, shipped: np.ndarray | None, n: int, draw: int, seed: int):
+    """Some of the few that there are: the first, or others by chance in further draws."""
+    if shipped is None:
+        raise ParameterError(
+            f"Answers of '{null}' come with the project's own questionnaires in prompts, encoder "
+            "and layers only; take another null."
+        )
+    if n > len(shipped):
+        raise ParameterError(f"There are {len(shipped)} respondents of '{null}', not {n}.")
+    order = np.arange(len(shipped))
+    if draw or seed:
+        order = np.random.default_rng([seed, draw]).permutation(order)
+    chosen = np.sort(order[:n])
+    return [f"{null}-s{number}" for number in chosen], shipped[chosen]
+
+
+def _all_answers(null: str, pairs: tuple, made: list[tuple], vectors: dict) -> np.ndarray:
+    """Answers of null respondents, each of its own random numbers, shape (respondents, prompts, 3).
+
+    Heads are made side by side, each by one thread: numpy draws and multiplies without holding the
+    others up. The threads of one product would wait for each other for longer than it takes.
+    """
+    if null != "random-heads":  # random bases load a model each, and noise takes no time
+        return np.stack([_answers(null, pairs, *one, vectors) for one in made])
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
+        return np.stack(list(pool.map(lambda one: _answers(null, pairs, *one, vectors), made)))
+
+
+def _answers(
+    null: str, pairs: tuple, base: str, layers: int | None, number: int, vectors: dict
+) -> np.ndarray:
+    """One null respondent's answers, shape (prompts, 3)."""
+    rng = np.random.default_rng([KINDS.index(null), number])
+    if null == "noise":
+        values = rng.random((len(pairs), 3), dtype="float32")
+        return values / values.sum(axis=1, keepdims=True)
+    if null == "random-bases":
+        hidden = prompt_vectors(base, pairs, number)
+        vectors = {(base, layers): hidden[_depth(base, layers)]}
+    return _random_head(vectors[base, layers], rng, linear=_is_decoder(base))
+
+
+def _random_head(vectors: np.ndarray, rng: np.random.Generator, linear: bool = False) -> np.ndarray:
+    """Probabilities by an untrained head, shape (prompts, 3), of vectors (prompts, width)."""
+    width = vectors.shape[1]
+    if not linear:
+        vectors = np.tanh(vectors @ rng.normal(0, 0.02, (width, width)).astype("float32"))
+    logits = vectors @ rng.normal(0, 0.02, (width, 3)).astype("float32")
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def _of_bases(parts: tuple, stands: set[tuple]) -> dict[tuple, np.ndarray]:
+    """Vectors (prompts, width) by base and depth, of all questionnaires' prompts in order."""
+    found = {}
+    for base in {base for base, _ in stands}:
+        layers = [layer for on, layer in stands if on == base]
+        if base == SMOLLM2 and None in layers:
+            known = _shipped_vectors(sum(parts, ()))
+            if known is not None:
+                found[base, None] = known
+                layers.remove(None)
+        if layers:
+            deep = tuple(sorted({_depth(base, layer) for layer in layers}))
+            vectors = dict(zip(deep, _vectors(base, deep, parts), strict=True))
+            found |= {(base, layer): vectors[_depth(base, layer)] for layer in layers}
+    return found
+
+
+@functools.lru_cache(maxsize=4)
+def _vectors(base: str, layers: tuple, parts: tuple) -> np.ndarray:
+    return np.concatenate([_kept_vectors(base, layers, pairs) for pairs in parts], axis=1)
+
+
+def _kept_vectors(base: str, layers: tuple, pairs: tuple) -> np.ndarray:
+    """Some layers' vectors of a questionnaire, (layers, prompts, width), from the user's cache.
+
+    Reading the prompts is what random heads cost, and chapters after chapters ask the same
+    questionnaires of them: so what a base makes of a questionnaire is kept from run to run.
+    """
+    import torch
+
+    from ..models.loading import resolve_device
+
+    source = find(base_path() if base == "embedded" else base)
+    by = [source.digest, torch.__version__, resolve_device(None).type, str(BATCH)]
+    prompted = [text for pair in pairs for text in pair]
+    folder = cache_dir() / "vectors"
+    paths = [folder / f"{key_of(*by, str(layer), *prompted)}.npy" for layer in layers]
+    with contextlib.suppress(OSError):  # another run may have tidied up meanwhile
+        return np.stack([np.load(path) for path in paths])
+    hidden = prompt_vectors(base, pairs)[list(layers)]
+    with contextlib.suppress(OSError):  # a cache that cannot be written saves no time, that is all
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, vectors in zip(paths, hidden, strict=True):
+            part = path.with_suffix(f".{os.getpid()}")
+            with part.open("wb") as file:
+                np.save(file, vectors)
+            part.replace(path)
+        for old in sorted(folder.glob("*.npy"), key=os.path.getmtime)[:-KEPT_VECTORS]:
+            old.unlink()
+    return hidden
+
+
+@functools.cache
+def _depth(base: str, layers: int | None) -> int:
+    """A number of layers that the base has; by default all."""
+    from ..models.loading import load_config
+
+    whole = load_config(base_path() if base == "embedded" else find(base)).num_hidden_layers
+    if layers is not None and layers > whole:
+        raise ParameterError(f"{base} has {whole} layers, not {layers}.")
+    return whole if layers is None else layers
+
+
+def prompt_vectors(base: str, pairs: tuple, number: int | None = None) -> np.ndarray:
+    """What an untouched model makes of prompts: the vectors that a random head is put on.
+
+    Parameters
+    ----------
+    base : str
+        ``"embedded"``, ``"smollm2"``, a folder or a hub id.
+    pairs : tuple of (premise, hypothesis)
+    number : int, optional
+        Seed of random weights of the same shape, in the place of the model's own.
+
+    Returns
+    -------
+    ndarray of float32, shape (layers + 1, prompts, width)
+        After every layer, of the first token by an encoder and of the last by a decoder.
+
+    Examples
+    --------
+    >>> prompt_vectors("embedded", (("I feel calm.", "It rarely happens."),)).shape
+    (7, 1, 384)
+    """
+    import torch
+    from transformers import AutoModel
+
+    from ..models.loading import load_config, load_model, load_tokenizer, resolve_device
+
+    source = base_path() if base == "embedded" else find(base)
+    if number is None:
+        exact = "bfloat16" if base == SMOLLM2 else "float32"  # as its adapters were trained
+        model, tokenizer = load_model(source, "encoder", dtype=getattr(torch, exact))
+    else:
+        tokenizer = load_tokenizer(source)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(number)
+            model = AutoModel.from_config(load_config(source)).eval()
+    model = model.to(resolve_device(None))
+    decoder = _is_decoder(base)
+    if decoder:  # its last token alone has seen the whole prompt
+        tokenizer.padding_side = "left"
+        tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
+    layers, width = model.config.num_hidden_layers, model.config.hidden_size
+    found = np.empty((layers + 1, len(pairs), width), dtype="float32")
+    for start in range(0, len(pairs), BATCH):
+        chosen = order[start : start + BATCH]
+        texts = [pairs[i][0] for i in chosen], [pairs[i][1] for i in chosen]
+        if decoder:
+            texts = (
+                [f"{premise} {hypothesis}" for premise, hypothesis in zip(*texts, strict=True)],
+            )
+        inputs = tokenizer(*texts, padding=True, truncation=True, return_tensors="pt")
+        inputs = inputs.to(model.device)
+        with torch.inference_mode():
+            states = model(**inputs, output_hidden_states=True).hidden_states
+        for layer, state in enumerate(states):
+            found[layer, chosen] = state[:, -1 if decoder else 0].float().cpu().numpy()
+    return found
+
+
+@functools.cache
+def _is_decoder(base: str) -> bool:
+    from ..models.loading import load_config
+
+    if base == "embedded":
+        return False
+    kinds = load_config(find(base)).architectures or []
+    return any(str(kind).endswith("ForCausalLM") for kind in kinds)
+
+
+def _shipped(null: str, pairs: tuple) -> np.ndarray | None:
+    """Shipped answers, shape (respondents, prompts, 3); None where a prompt is not among them."""
+    table = _shipped_table(null)
+    keys = pd.Index([key_of(*pair) for pair in pairs])
+    rows = table.index.get_indexer(keys)
+    if not len(table) or (rows < 0).any():
+        return None
+    return table.to_numpy()[rows].reshape(len(pairs), -1, 3).transpose(1, 0, 2)
+
+
+@functools.cache
+def _shipped_table(null: str) -> pd.DataFrame:
+    """Indexed by prompt; three columns for each respondent."""
+    path = data_dir() / SHIPPED
+    if not path.is_file():
+        return pd.DataFrame()
+    table = pd.read_parquet(path).set_index("key")
+    return table[[column for column in table if column.startswith(null)]]
+
+
+@functools.lru_cache(maxsize=4)
+def _shipped_vectors(pairs: tuple) -> np.ndarray | None:
+    """The untouched decoder's last vectors of shipped prompts, shape (prompts, width)."""
+    from safetensors.numpy import load_file
+
+    path = data_dir() / VECTORS
+    if not path.is_file():
+        return None
+    held = load_file(path)
+    keys = pd.Index([key_of(*pair) for pair in pairs])
+    rows = pd.Index([row.tobytes().hex() for row in held["keys"]]).get_indexer(keys)
+    return None if (rows < 0).any() else held["vectors"][rows].astype("float32")

@@ -1,0 +1,672 @@
+"""How far scores hold: over the items of a scale, and over occasions, orders, wordings and ways."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ..asking.answers import check_columns
+from ..exceptions import ParameterError
+from ..questionnaires.model import Questionnaire
+from .intervals import correlation_interval
+from .scoring import keyed_items
+
+
+def alpha(items: pd.DataFrame) -> pd.Series:
+    r"""Cronbach's alpha of a respondents by items matrix, with Feldt's 95 % interval.
+
+    .. math:: \alpha = \frac{I}{I-1}\left(1 - \frac{\sum_i \sigma_i^2}{\sigma_X^2}\right)
+
+    Parameters
+    ----------
+    items : DataFrame, shape (R, I)
+        Keyed item scores, as :func:`psychometrics.measures.scoring.keyed_items` gives them.
+        Respondents
+        with a gap are left out.
+
+    Returns
+    -------
+    Series
+        ``alpha, low, high``; ``n``, the respondents without a gap; ``constant``, how many items
+        are the same for all of them, which count among the I items all the same. Alpha and its
+        interval are missing where n is below 3 or the sum of the items does not vary.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than two items or three respondents, an item is there twice, or something
+        is no finite number.
+
+    References
+    ----------
+    Cronbach (1951); Feldt, Woodruff and Salih (1987) for the interval; computed by pingouin.
+
+    Examples
+    --------
+    >>> alpha(pd.DataFrame({"a": [1, 2, 3, 4], "b": [2, 2, 4, 4]})).round(3)["alpha"]
+    np.float64(0.941)
+    """
+    import pingouin
+
+    whole = _complete(items)
+    found = {"alpha": np.nan, "low": np.nan, "high": np.nan, "n": len(whole)}
+    values = whole.to_numpy()
+    found["constant"] = int((~_varies(values)).sum())
+    if len(whole) > 2 and values.sum(axis=1).var() > 1e-12 * values.var(axis=0).sum():
+        found["alpha"], (found["low"], found["high"]) = pingouin.cronbach_alpha(whole)
+    return pd.Series(found)
+
+
+def omega(items: pd.DataFrame) -> float:
+    r"""McDonald's omega of a one-factor model of the items' correlations.
+
+    .. math:: \omega = \frac{(\sum_i \lambda_i)^2}{(\sum_i \lambda_i)^2 + \sum_i (1-\lambda_i^2)}
+
+    The denominator is the variance that the one factor implies. Omega total of several factors,
+    as ``psych::omega`` prints it, divides by the observed variance instead: with items of two
+    factors it is higher.
+
+    Parameters
+    ----------
+    items : DataFrame, shape (R, I)
+        Keyed item scores. Respondents with a gap are left out.
+
+    Returns
+    -------
+    float
+        Missing where the correlations are singular, so that they say nothing about a factor: no
+        more respondents than items (:math:`R \le I`), an item that does not vary, or items that
+        are copies of each other.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than three items, for which one factor is not determined, or fewer than
+        three respondents, an item is there twice, or something is no finite number.
+
+    References
+    ----------
+    McDonald (1999), chapter 6, equation 6.20b. Loadings by iterated principal axes (statsmodels).
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"a": [1, 2, 3, 4, 5], "b": [2, 2, 4, 4, 3], "c": [1, 3, 2, 4, 5]})
+    >>> round(omega(table), 2)
+    0.82
+    """
+    return _omega(_complete(items, least_items=3).to_numpy())
+
+
+def omega_interval(items: pd.DataFrame) -> pd.Series:
+    r"""McDonald's omega with its 95 % interval, over respondents.
+
+    With the pseudo-values of a jackknife over the n respondents,
+    :math:`\theta_r = n\theta - (n-1)\theta_{(r)}` of :math:`\theta = \ln(1 - \omega)`, the interval
+    is Student's of their mean, around :math:`\theta`.
+
+    Of 24 respondents it holds the true omega in 93 to 96 %, the percentile bootstrap in 90 to 92 %.
+
+    Parameters
+    ----------
+    items : DataFrame, shape (R, I)
+        As for :func:`omega`.
+
+    Returns
+    -------
+    Series
+        ``omega, low, high, n``. The interval is missing too where omega is, or is not defined
+        without one of the respondents.
+
+    Raises
+    ------
+    ParameterError
+        As in :func:`omega`.
+
+    References
+    ----------
+    McDonald (1999), chapter 6; Efron and Tibshirani (1993), chapter 11, for the jackknife;
+    coverage is simulated in ``tests/test_intervals.py``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame(rng.normal(size=(24, 1)) + rng.normal(size=(24, 5)))
+    >>> omega_interval(table).round(2).tolist()
+    [0.81, 0.64, 0.9, 24.0]
+    """
+    whole = _complete(items, least_items=3).to_numpy()
+    n, value = len(whole), _omega(whole)
+    without = [_omega(np.delete(whole, r, axis=0)) for r in range(n)] if value < 1 else []
+    low, high = _jackknife(value, without)
+    return pd.Series({"omega": value, "low": low, "high": high, "n": n})
+
+
+def item_statistics(items: pd.DataFrame) -> pd.DataFrame:
+    """Mean, spread, corrected item-total correlation and alpha if dropped, per item.
+
+    Parameters
+    ----------
+    items : DataFrame, shape (R, I)
+        Keyed item scores. Respondents with a gap are left out.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by item: ``mean, sd, item_total`` (Pearson's correlation with the sum of the other
+        items) with its 95 % interval ``low, high`` by Fisher's z, ``alpha_if_dropped``, ``n``
+        respondents. The correlation is missing where the item or the others do not vary, the
+        interval also with fewer than four respondents.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than three items or three respondents, an item is there twice, or something
+        is no finite number.
+
+    References
+    ----------
+    Nunnally and Bernstein (1994), chapter 8; Fisher (1915).
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"a": [1, 2, 3], "b": [1, 3, 2], "c": [1, 2, 4]})
+    >>> item_statistics(table).loc["a", "mean"]
+    np.float64(2.0)
+    """
+    whole = _complete(items, least_items=3)
+    rows = {}
+    for name in whole.columns:
+        rest = whole.drop(columns=name)
+        found = correlation_interval(whole[name].to_numpy(), rest.sum(axis=1), method="pearson")
+        rows[name] = {
+            "mean": whole[name].mean(),
+            "sd": whole[name].std(),
+            "item_total": found["r"],
+            "low": found["low"],
+            "high": found["high"],
+            "alpha_if_dropped": alpha(rest)["alpha"] if len(rest) > 2 else np.nan,
+            "n": len(whole),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("item_id")
+
+
+def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
+    """Alpha and omega with their 95 % intervals, of every scale and subscale.
+
+    Parameters
+    ----------
+    items : DataFrame
+        As :func:`psychometrics.measures.scoring.item_scores` gives them.
+    questionnaires : sequence of Questionnaire
+
+    Returns
+    -------
+    DataFrame
+        ``scale, title, items, n, alpha, low, high, omega, omega_low, omega_high``, one row per
+        scale; ``n`` is the number of respondents without a gap. What few respondents leave
+        undefined is missing: alpha with one item or fewer than three respondents, omega with two
+        items or no more respondents than items.
+
+    Raises
+    ------
+    ParameterError
+        An item was not asked, or something is no finite number.
+
+    Examples
+    --------
+    >>> from psychometrics.questionnaires.model import load_questionnaire
+    >>> gad = load_questionnaire("gad7")
+    >>> rows = [(f"r{r}", "gad7", item.id, r % 2 + (r * n) % 3)
+    ...         for r in range(9) for n, item in enumerate(gad.items)]
+    >>> items = pd.DataFrame(rows, columns=["respondent_id", "questionnaire", "item_id", "score"])
+    >>> round(float(reliability_table(items, [gad])["alpha"].iloc[0]), 2)
+    0.92
+    """
+    check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
+    rows = []
+    for questionnaire in questionnaires:
+        for scale in questionnaire.scales:
+            # a scale's own key: an item may count the other way in another scale
+            own = keyed_items(items, questionnaire, scale)
+            n = int(own.notna().all(axis=1).sum())
+            row = {"scale": scale.id, "title": scale.title, "items": own.shape[1], "n": n}
+            row |= dict.fromkeys(
+                ["alpha", "low", "high", "omega", "omega_low", "omega_high"], np.nan
+            )
+            if len(own) > 2 and own.shape[1] > 1:
+                row |= alpha(own)[["alpha", "low", "high"]].to_dict()
+            if len(own) > 2 and own.shape[1] > 2:
+                found = omega_interval(own)
+                row |= {"omega": found["omega"]}
+                row |= {"omega_low": found["low"], "omega_high": found["high"]}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def generalisability(
+    scores: pd.DataFrame,
+    facets: Sequence[str],
+    target: str = "respondent_id",
+    levels: Mapping[str, int] | None = None,
+) -> pd.DataFrame:
+    r"""How well a mean over the facets places the objects of measurement, for every scale.
+
+    .. math:: E\rho^2 = \frac{\sigma^2_p}{\sigma^2_p + \sigma^2_\delta}, \qquad
+              \Phi = \frac{\sigma^2_p}{\sigma^2_p + \sigma^2_\Delta}
+
+    Parameters
+    ----------
+    scores : DataFrame
+        One row per cell and scale, with ``score``.
+    facets : sequence of str
+        Columns that are crossed, the object of measurement among them. All are random.
+    target : str
+        The object of measurement.
+    levels : mapping, optional
+        How many levels of each other facet one would average over; by default those there are.
+
+    Returns
+    -------
+    DataFrame
+        One row per ``questionnaire`` and ``scale``, as far as these are columns; a column with the
+        share of each source; ``relative, relative_low, relative_high`` (:math:`E\rho^2`, the order
+        of the objects), ``absolute, absolute_low, absolute_high`` (:math:`\Phi`, their level),
+        ``objects``. The 95 % intervals are a jackknife's over the objects, as in
+        :func:`omega_interval`, while the other facets stay as they are: of 6 to 24 objects they
+        hold the true coefficient in 92 to 96 %, a percentile bootstrap in 84 to 92 %. Missing for
+        two objects, or where a coefficient is 1.
+
+    Raises
+    ------
+    ParameterError
+        A cell is empty, missing or filled twice, a facet has one level, or the target or one of the
+        levels is no facet.
+
+    References
+    ----------
+    Brennan (2001), chapters 1 and 4; with one facet the relative coefficient is Cronbach's alpha.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"respondent_id": [1, 1, 2, 2], "order": [1, 2, 1, 2],
+    ...                       "score": [1.0, 2.0, 5.0, 6.0]})
+    >>> found = generalisability(frame, ["respondent_id", "order"]).iloc[0]
+    >>> float(found["relative"]), round(float(found["absolute"]), 3)
+    (1.0, 0.97)
+    """
+    if target not in facets:
+        raise ParameterError(f"The target '{target}' must be one of the facets: {list(facets)}.")
+    for name, number in (levels or {}).items():
+        if name not in facets:
+            raise ParameterError(f"levels names '{name}', which is no facet.")
+        if not isinstance(number, int | np.integer) or number < 1:
+            raise ParameterError(f"levels must be whole numbers from 1, got {number!r}.")
+    order = [target, *(f for f in facets if f != target)]
+    check_columns(scores, order, ["score"])
+    if scores.empty:
+        raise ParameterError("There are no scores to generalise from.")
+    named = [c for c in ("questionnaire", "scale") if c in scores and c not in facets]
+    rows = []
+    parts = scores.groupby(named, sort=False, dropna=False) if named else [((), scores)]
+    for name, part in parts:
+        shares = _components(part, list(facets)).set_index("source")["share"]
+        cube = _cube(part, order)
+        sizes = dict(zip(order, cube.shape, strict=True)) | dict(levels or {})
+        estimate = _coefficients(cube, order, sizes)
+        n = len(cube)
+        without = [
+            _coefficients(np.delete(cube, r, axis=0), order, sizes | {target: n - 1})
+            for r in range(n if n > 2 else 0)
+        ]
+        low, high = np.transpose(
+            [_jackknife(x, [w[i] for w in without]) for i, x in enumerate(estimate)]
+        )
+        low = np.where(low < 0, 0.0, low)  # no coefficient is below
+        row = dict(zip(named, name, strict=True)) | dict(shares)
+        for i, kind in enumerate(("relative", "absolute")):
+            row |= {kind: estimate[i], f"{kind}_low": low[i], f"{kind}_high": high[i]}
+        rows.append(row | {"objects": len(cube)})
+    return pd.DataFrame(rows)
+
+
+def retest(
+    scores: pd.DataFrame, occasion: str = "run", first: object = None, second: object = None
+) -> pd.DataFrame:
+    r"""Test-retest of every scale over respondents: correlations, change, error of measurement.
+
+    With mean squares of respondents, occasions and the rest,
+
+    .. math:: ICC(C,1) = \frac{MS_R - MS_E}{MS_R + (k-1) MS_E}, \qquad
+              ICC(A,1) = \frac{MS_R - MS_E}{MS_R + (k-1) MS_E + \frac{k}{n}(MS_O - MS_E)}
+
+    .. math:: SEM = \frac{s_{x_2 - x_1}}{\sqrt 2}, \qquad SDC = 1.96\,\sqrt 2\; SEM
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As :func:`psychometrics.measures.scoring.scale_scores` gives them.
+    occasion : str
+        The column that tells the occasions apart.
+    first, second : optional
+        Two of its values; by default its first two.
+
+    Returns
+    -------
+    DataFrame
+        ``questionnaire, scale, respondents, r, relative, relative_low, relative_high``
+        (ICC(C,1), the respondents' order), ``absolute, absolute_low, absolute_high`` (ICC(A,1),
+        their level), ``change`` (mean), ``sem, sdc`` (smallest detectable change of one
+        respondent). Missing where respondents do not differ.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than two occasions, or fewer than three respondents with both.
+
+    References
+    ----------
+    McGraw and Wong (1996), table 4, by pingouin; Terwee et al. (2007).
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"respondent_id": list("abcabc"), "run": [1, 1, 1, 2, 2, 2],
+    ...     "questionnaire": "q", "scale": "s", "score": [1.0, 2.0, 4.0, 2.0, 2.0, 5.0]})
+    >>> retest(frame)[["relative", "change"]].round(2).to_numpy().tolist()
+    [[0.94, 0.67]]
+    """
+    check_columns(scores, ["respondent_id", "questionnaire", "scale", occasion], ["score"])
+    seen = list(scores[occasion].dropna().unique())
+    if len(seen) < 2:
+        raise ParameterError(f"'{occasion}' has {len(seen)} values; a retest needs two.")
+    first = seen[0] if first is None else first
+    second = seen[1] if second is None else second
+    rows = []
+    scales = scores.groupby(["questionnaire", "scale"], sort=False, dropna=False)
+    for (name, scale), part in scales:
+        if part.duplicated(["respondent_id", occasion]).any():
+            raise ParameterError(
+                f"A respondent has two scores at one '{occasion}'; choose one way of asking first."
+            )
+        wide = part.pivot(index="respondent_id", columns=occasion, values="score")
+        wide = wide.reindex(columns=[first, second]).dropna()
+        if len(wide) < 3:
+            raise ParameterError(
+                f"{name}, {scale}: {len(wide)} respondents answered on both occasions; a retest "
+                "needs 3."
+            )
+        change = wide[second] - wide[first]
+        sem = change.std() / np.sqrt(2)
+        row = {"questionnaire": name, "scale": scale, "respondents": len(wide)}
+        steady = (wide.nunique() == 1).any()
+        row["r"] = np.nan if steady else wide[first].corr(wide[second])
+        for label, (x, low, high) in _intraclass(wide).items():
+            row |= {label: x, f"{label}_low": low, f"{label}_high": high}
+        rows.append(row | {"change": change.mean(), "sem": sem, "sdc": 1.96 * np.sqrt(2) * sem})
+    return pd.DataFrame(rows)
+
+
+def answer_agreement(
+    answers: pd.DataFrame, by: str = "mode", n_resamples: int = 500, seed: int = 0
+) -> pd.DataFrame:
+    r"""Agreement of every two ways of asking, item by item, for each respondent.
+
+    With shares :math:`p_{ab}` of items that got option *a* one way and *b* the other,
+
+    .. math:: \kappa = 1 - \frac{\sum_{ab} (a - b)^2\, p_{ab}}
+                             {\sum_{ab} (a - b)^2\, p_{a\cdot}\, p_{\cdot b}}
+
+    Parameters
+    ----------
+    answers : DataFrame
+        ``respondent_id, questionnaire, item_id, value, status`` and ``by``. Several runs are
+        averaged for ``difference`` and ``rho``; ``exact`` and ``kappa`` take the median, rounded
+        down.
+    by : str
+        The column that tells the ways of asking apart.
+    n_resamples, seed
+        Of the bootstrap over the items; every pair has the same seed.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire, first, second, items`` (answered both ways), ``exact``
+        (share of equal answers), ``difference`` (mean absolute, in options), ``kappa, kappa_low,
+        kappa_high`` (quadratic weights), ``rho`` (Spearman) with ``rho_low, rho_high`` by
+        Fisher's z. Rho is missing where one way always answers alike, kappa where both do.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, or a value is no number.
+
+    References
+    ----------
+    Cohen (1968); computed by scikit-learn. Bonett and Wright (2000) for the interval of rho.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"respondent_id": "a", "questionnaire": "q", "status": "ok",
+    ...     "mode": ["chat"] * 4 + ["nli"] * 4, "item_id": [1, 2, 3, 4] * 2,
+    ...     "value": [1, 2, 4, 5, 1, 3, 4, 5]})
+    >>> answer_agreement(frame, n_resamples=0)[["exact", "kappa"]].round(2).to_numpy().tolist()
+    [[0.75, 0.95]]
+    """
+    from sklearn.metrics import cohen_kappa_score
+
+    keys = ["respondent_id", "questionnaire", "item_id", "status", by]
+    check_columns(answers, keys, ["value"])
+    _check_resamples(n_resamples)
+    given = answers[answers["status"] == "ok"]
+    rows = []
+    for (who, name), part in given.groupby(["respondent_id", "questionnaire"], sort=False):
+        grid = part.pivot_table(index="item_id", columns=by, values="value", aggfunc="mean")
+        middle = part.pivot_table(index="item_id", columns=by, values="value", aggfunc="median")
+        for a, b in itertools.combinations(grid.columns, 2):
+            both = grid[[a, b]].dropna()
+            if both.empty:
+                continue
+            whole = np.floor(middle.loc[both.index, [a, b]]).astype(int).to_numpy()
+            rank = correlation_interval(both[a], both[b])
+            kappa, low, high = np.nan, np.nan, np.nan
+            if len(np.unique(whole)) > 1:
+                options = np.arange(whole.min(), whole.max() + 1)
+                kappa = cohen_kappa_score(*whole.T, labels=options, weights="quadratic")
+                low, high = _kappa_interval(whole, options, n_resamples, seed)
+            rows.append(
+                {
+                    "respondent_id": who, "questionnaire": name, "first": a, "second": b,
+                    "items": len(both), "exact": (whole[:, 0] == whole[:, 1]).mean(),
+                    "difference": (both[a] - both[b]).abs().mean(),
+                    "kappa": kappa, "kappa_low": low, "kappa_high": high,
+                    "rho": rank["r"], "rho_low": rank["low"], "rho_high": rank["high"],
+                }
+            )  # fmt: skip
+    columns = [
+        "respondent_id", "questionnaire", "first", "second", "items", "exact", "difference",
+        "kappa", "kappa_low", "kappa_high", "rho", "rho_low", "rho_high",
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
+    """The respondents without a gap, as numbers."""
+    if isinstance(items, pd.DataFrame) and items.columns.has_duplicates:
+        twice = items.columns[items.columns.duplicated()][0]
+        raise ParameterError(f"The item '{twice}' is there twice; keep one.")
+    plain = isinstance(items, pd.DataFrame) and all(t in ("float64", "int64") for t in items.dtypes)
+    if not plain or np.isinf(items.to_numpy()).any():  # a look at each column takes longer
+        check_columns(items, (), items.columns if isinstance(items, pd.DataFrame) else ())
+    respondents, number = items.shape
+    if respondents < 3 or number < least_items:
+        raise ParameterError(
+            f"At least 3 respondents and {least_items} items are needed, "
+            f"got {respondents} and {number}."
+        )
+    table = items.astype("float64")
+    return table[table.notna().to_numpy().all(axis=1)]
+
+
+def _jackknife(value: float, without: Sequence[float]) -> tuple[float, float]:
+    """95 % interval of a coefficient up to 1 from its values without each of n objects."""
+    n, without = len(without), np.asarray(without, dtype=float)
+    if n < 3 or not value < 1 or not (without < 1).all():  # false for missing ones, too
+        return np.nan, np.nan
+    middle = np.log(1 - value)
+    pseudo = n * middle - (n - 1) * np.log(1 - without)
+    half = stats.t.ppf(0.975, n - 1) * pseudo.std(ddof=1) / np.sqrt(n)
+    return 1 - np.exp(middle + half), 1 - np.exp(middle - half)
+
+
+def _check_resamples(number: int) -> None:
+    if not isinstance(number, int | np.integer) or number < 0:
+        raise ParameterError(f"n_resamples must be a whole number from 0, got {number!r}.")
+
+
+def _varies(values: np.ndarray) -> np.ndarray:
+    """Whether each column varies, beyond what rounding leaves in a constant."""
+    if not len(values):
+        return np.zeros(values.shape[1], dtype=bool)
+    return np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(axis=0)
+
+
+def _omega(values: np.ndarray) -> float:
+    from statsmodels.multivariate.factor import Factor
+
+    n, number = values.shape
+    if n <= number or not _varies(values).all():
+        return float("nan")
+    correlations = np.corrcoef(values, rowvar=False)
+    if np.linalg.matrix_rank(correlations, tol=1e-8, hermitian=True) < number:
+        return float("nan")
+    loadings = Factor(corr=correlations, n_factor=1, method="pa").fit(maxiter=500).loadings[:, 0]
+    common = loadings.sum() ** 2
+    return float(common / (common + (1 - loadings**2).clip(min=0).sum()))
+
+
+def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
+    if len(facets) < 2 or len(set(facets)) < len(facets):
+        raise ParameterError(f"Two or more different facets are needed, got {facets}.")
+    check_columns(scores, facets, ["score"])
+    if gaps := [f for f in facets if scores[f].isna().any()]:
+        raise ParameterError(f"The facet '{gaps[0]}' is missing in some rows; fill it in.")
+    if scores.duplicated(facets).any():
+        cell = scores.loc[scores.duplicated(facets), facets].iloc[0].to_dict()
+        raise ParameterError(f"The cell {cell} is filled twice; name the facet that differs.")
+    sizes = [scores[f].nunique() for f in facets]
+    for facet, size in zip(facets, sizes, strict=True):
+        if size < 2:
+            raise ParameterError(f"The facet '{facet}' has one level; leave it out.")
+    series = scores.set_index(facets)["score"].astype("float64").sort_index()
+    if len(series) < np.prod(sizes) or series.isna().any():
+        raise ParameterError(
+            f"{np.prod(sizes)} scores are needed for every combination of {', '.join(facets)}, "
+            f"there are {series.notna().sum()}; fill or leave out what is missing."
+        )
+    return series.to_numpy().reshape(sizes)
+
+
+def _components(scores: pd.DataFrame, facets: list[str]) -> pd.DataFrame:
+    r"""Variance components of a fully crossed design, one row per source.
+
+    With :math:`n_f` levels of each facet and mean squares :math:`MS_T` of each set of facets,
+
+    .. math:: \hat\sigma^2_S = \frac{1}{\prod_{f \notin S} n_f}
+              \sum_{T \supseteq S} (-1)^{|T| - |S|}\, MS_T
+
+    A ``source`` is facets joined by ×; the last holds the error too. ``variance`` has negative
+    estimates as they are, ``share`` as 0. Cronbach, Gleser, Nanda and Rajaratnam (1972); Brennan
+    (2001), chapter 3.
+    """
+    return _variances(_cube(scores, facets), facets)
+
+
+def _variances(cube: np.ndarray, names: list[str]) -> pd.DataFrame:
+    axes = range(cube.ndim)
+    sets = [s for k in range(1, cube.ndim + 1) for s in itertools.combinations(axes, k)]
+    ms, df = {}, {}
+    for s in sets:
+        # an effect is what the means over the other facets hold beyond all their smaller sets
+        effect = cube.mean(axis=tuple(a for a in axes if a not in s), keepdims=True)
+        for a in s:
+            effect = effect - effect.mean(axis=a, keepdims=True)
+        df[s] = int(np.prod([cube.shape[a] - 1 for a in s]))
+        ms[s] = (effect**2).sum() * cube.size / effect.size / df[s]
+    rows = []
+    for s in sets:
+        above = [t for t in sets if set(s) <= set(t)]
+        signed = sum((-1) ** (len(t) - len(s)) * ms[t] for t in above)
+        scale = np.prod([cube.shape[a] for a in axes if a not in s])
+        rows.append(("×".join(names[a] for a in s), df[s], ms[s], signed / scale))
+    table = pd.DataFrame(rows, columns=["source", "df", "ms", "variance"])
+    positive = table["variance"].clip(lower=0)
+    table["share"] = positive / positive.sum() if positive.sum() > 0 else np.nan
+    return table
+
+
+def _coefficients(cube: np.ndarray, names: list[str], sizes: dict[str, int]) -> tuple:
+    table = _variances(cube, names)
+    target = names[0]
+    true = relative = absolute = 0.0
+    for source, variance in zip(table["source"], table["variance"].clip(lower=0), strict=True):
+        parts = source.split("×")
+        over = np.prod([sizes[f] for f in parts if f != target])
+        if parts == [target]:
+            true = variance
+        else:
+            absolute += variance / over
+            relative += variance / over if target in parts else 0.0
+    if true + absolute == 0:
+        return np.nan, np.nan
+    return (true / (true + relative) if true + relative else np.nan), true / (true + absolute)
+
+
+def _intraclass(wide: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
+    """ICC(C,1) and ICC(A,1) of R respondents by k occasions, each with its 95 % interval."""
+    import pingouin
+
+    kinds = {"relative": "ICC(C,1)", "absolute": "ICC(A,1)"}
+    if (wide.mean(axis=1) - wide.mean(axis=None)).abs().max() < 1e-6:
+        return dict.fromkeys(kinds, (np.nan, np.nan, np.nan))
+    table = wide.rename_axis(columns="occasion").reset_index()
+    table = table.melt("respondent_id", var_name="occasion", value_name="score")
+    places = pingouin.options["round.column.CI95"]
+    # pingouin cuts intervals to two places, and calls what pandas is about to retire
+    pingouin.options["round.column.CI95"] = None
+    try:
+        with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+            warnings.simplefilter("ignore")
+            found = pingouin.intraclass_corr(table, "respondent_id", "occasion", "score")
+    finally:
+        pingouin.options["round.column.CI95"] = places
+    found = found.set_index("Type")
+    return {
+        kind: (found.loc[name, "ICC"], *found.loc[name, "CI95"]) for kind, name in kinds.items()
+    }
+
+
+def _kappa_interval(whole: np.ndarray, options, n_resamples: int, seed: int) -> tuple[float, float]:
+    """Bootstrap over the items, by tables of counts: quick enough for every pair.
+
+    statsmodels offers the large-sample interval only, and questionnaires are short.
+    """
+    if not n_resamples:
+        return np.nan, np.nan
+    k = len(options)
+    cell = (whole[:, 0] - options[0]) * k + whole[:, 1] - options[0]
+    draws = (
+        np.random.default_rng(seed)
+        .multinomial(len(cell), np.bincount(cell, minlength=k * k) / len(cell), size=n_resamples)
+        .reshape(-1, k, k)
+    )
+    weight = (options[:, None] - options[None, :]) ** 2
+    rows, columns = draws.sum(axis=2), draws.sum(axis=1)
+    expected = rows[:, :, None] * columns[:, None, :] / len(cell)
+    seen, by_chance = (draws * weight).sum((1, 2)), (expected * weight).sum((1, 2))
+    kappa = 1 - seen[by_chance > 0] / by_chance[by_chance > 0]
+    low, high = np.quantile(kappa, [0.025, 0.975]) if kappa.size else (np.nan, np.nan)
+    return low, high

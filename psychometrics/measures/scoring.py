@@ -1,0 +1,679 @@
+"""From answers to scores: two-way normalisation; item, scale and category scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from ..asking.answers import check_columns
+from ..exceptions import ParameterError
+from ..questionnaires.model import (
+    Questionnaire,
+    Scale,
+    load_questionnaire,
+    perturbation,
+    questionnaire_names,
+)
+
+SCORES = ("entailment", "contrast")
+TERMS = ("source", "both")
+KEYS = ("respondent_id", "questionnaire", "mode", "run")
+"""What tells the askings of a questionnaire apart, in a table of answers to items."""
+_SMALLEST = 1e-12
+
+
+def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+    r"""Normalise scores over terms, then over intensifiers: the PSS.
+
+    With scores :math:`P(s_i, l_j)` of terms :math:`s_i` and intensifiers :math:`l_j`,
+
+    .. math::
+
+        q(s_i | l_j) = \frac{P(s_i, l_j)^{1/\tau}}{\sum_k P(s_k, l_j)^{1/\tau}}, \qquad
+        \mathrm{PSS}(l_j | s_i) = \frac{q(s_i | l_j)}{\sum_k q(s_i | l_k)}.
+
+    The first step is a softmax of the log scores over the terms, so that a factor common to an
+    intensifier cancels exactly.
+
+    Parameters
+    ----------
+    p : ndarray, shape (..., T, L)
+        Scores from 0 to 1 of T terms by L intensifiers.
+    temperature : float
+        :math:`\tau` > 0; 1 is the paper's. Above 1 it flattens, below it sharpens.
+
+    Returns
+    -------
+    ndarray, shape (..., T, L)
+        Probabilities; each term's row sums to one over the intensifiers.
+
+    Raises
+    ------
+    ParameterError
+        The temperature is not positive, or the scores are not from 0 to 1 in at least two
+        dimensions.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.2.
+
+    Examples
+    --------
+    >>> two_way(np.array([[0.2, 0.4], [0.3, 0.1]])).round(3)
+    array([[0.333, 0.667],
+           [0.75 , 0.25 ]])
+    """
+    logs = _log_scores(p) / _positive(temperature)
+    shifted = np.exp(logs - logs.max(axis=-2, keepdims=True))
+    over_terms = shifted / shifted.sum(axis=-2, keepdims=True)
+    over_terms = np.maximum(over_terms, np.finfo(np.float64).tiny)
+    return over_terms / over_terms.sum(axis=-1, keepdims=True)
+
+
+def pss(
+    answers: pd.DataFrame,
+    score: Literal["entailment", "contrast"] = "entailment",
+    temperature: float = 1.0,
+) -> pd.DataFrame:
+    """Answers to prompts with their raw score and PSS, normalised within respondent and template.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        To prompts, as :func:`psychometrics.asking.ask` gives them.
+    score : {"entailment", "contrast"}
+        P(entailment) among three, or P(entailment) / (P(entailment) + P(contradiction)), which
+        leaves neutral out. Answers in other modes than NLI have one probability, which is their
+        score.
+    temperature : float
+        As in :func:`two_way`.
+
+    Returns
+    -------
+    DataFrame
+        The rows of `answers` in their order, with the columns ``raw`` and ``pss``.
+
+    Raises
+    ------
+    ParameterError
+        The answers are empty or lack a column, there is no such score, or a respondent has not
+        answered every prompt of a template once.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> even = prompts(load_questionnaire("challenges")).assign(respondent_id="r", probability=0.5)
+    >>> pss(even)["pss"].unique()
+    array([0.125])
+    """
+    needed = ("respondent_id", *_ASKED, "term", "polarity", "intensifier", "weight")
+    _check(answers, needed)
+    check_columns(answers, (), ["polarity", "weight"])
+    if lacking := [c for c in ("polarity", "weight") if answers[c].isna().any()]:
+        raise ParameterError(f"{lacking[0]} is missing in some answers; fill it in.")
+    frame = answers.assign(raw=_raw(answers, score)).reset_index(drop=True)
+    shares, raw = np.full(len(frame), np.nan), frame["raw"].to_numpy()
+    for rows, places, cube in template_cubes(frame, raw):
+        if len(rows) != cube.size or np.isnan(cube).any():
+            questionnaire, item, number = frame[list(_ASKED)].iloc[rows[0]]
+            raise ParameterError(
+                f"{questionnaire}, item {item}, template {number}: every respondent must have "
+                f"answered each of its {cube[0].size} prompts once; ask it again."
+            )
+        shares[rows] = two_way(cube, temperature)[places]
+    frame["pss"] = shares
+    return frame.set_index(answers.index)
+
+
+def template_cubes(
+    answers: pd.DataFrame, values: np.ndarray
+) -> Iterator[tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray]]:
+    """Answers to prompts as cubes, one a template in the order of the answers.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        To prompts, as :func:`psychometrics.asking.ask` gives them.
+    values : ndarray, shape (n,) or (n, K)
+        What to put into the cubes, for each answer.
+
+    Yields
+    ------
+    rows : ndarray
+        Positions of the template's answers.
+    places : tuple of ndarray
+        Their respondents, terms and intensifiers in the cube.
+    cube : ndarray, shape (R, T, L) or (R, T, L, K)
+        The values there; missing where there is no answer, the last where there are several.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> table = prompts(load_questionnaire("challenges")).assign(respondent_id="r")
+    >>> [cube.shape for _, _, cube in template_cubes(table, np.zeros(len(table)))]
+    [(1, 6, 8), (1, 6, 8), (1, 6, 8), (1, 6, 8)]
+    """
+    # Texts are turned into numbers once: grouping by them template for template takes ten times
+    # as long.
+    template = _numbered(answers, _ASKED)
+    codes = [
+        _numbered(answers, columns)
+        for columns in (["respondent_id"], ["polarity", "term"], ["intensifier"])
+    ]
+    order = np.argsort(template, kind="stable")
+    order = order[np.searchsorted(template[order], 0) :]  # those of no template are missing
+    for rows in np.split(order, np.flatnonzero(np.diff(template[order])) + 1):
+        if not len(rows):
+            continue
+        places = tuple(pd.factorize(code[rows])[0] for code in codes)
+        shape = tuple(place.max() + 1 for place in places)
+        cube = np.full(shape + values.shape[1:], np.nan)
+        cube[places] = values[rows]
+        yield rows, places, cube
+
+
+def _numbered(table: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
+    """Number of each row's combination, in order of appearance; -1 where something is missing."""
+    number = np.zeros(len(table), dtype=np.int64)
+    for column in columns:
+        codes, known = table[column].factorize()
+        number = np.where((codes < 0) | (number < 0), -1, number * (len(known) + 1) + codes)
+    return np.where(number < 0, -1, pd.factorize(number)[0])
+
+
+def item_scores(
+    answers: pd.DataFrame,
+    score: Literal["entailment", "contrast"] = "entailment",
+    temperature: float = 1.0,
+    terms: Literal["source", "both"] = "source",
+    by: Sequence[str] = (),
+) -> pd.DataFrame:
+    r"""Score of each item and respondent, before its key is applied.
+
+    Of answers to prompts
+
+    .. math::
+
+        \mathrm{score} = \frac{\sum_{s_i \in S^+} \sum_j \mathrm{PSS}(l_j | s_i)\, w_j}{|S^+|\,|L|}
+
+    averaged over the item's templates. With eight intensifiers and weights from −4 to +4 it lies
+    between −0.5 and +0.5; an even spread over symmetric weights gives 0. Of answers to items it is
+    the value of the answer, missing where there is none.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        As :func:`psychometrics.asking.ask` gives them, to prompts or to items.
+    score, temperature
+        Of answers to prompts: as in :func:`pss`.
+    terms : {"source", "both"}
+        Of answers to prompts: source terms only, as in the paper, or inverse terms too, with their
+        weights negated.
+    by : sequence of str
+        Of answers to items: further columns that tell askings apart, such as an order or a role.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire, item_id, score``, R · I rows in the answers' order, in
+        units of the weights divided by L; of answers to items also ``mode, run`` and those of
+        `by`, in units of the options' values.
+
+    Raises
+    ------
+    ParameterError
+        A parameter's value is unknown or does not apply, or answers are missing or doubled.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.2.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> even = prompts(load_questionnaire("challenges")).assign(respondent_id="r", probability=0.5)
+    >>> item_scores(even)["score"].tolist()
+    [0.0, 0.0, 0.0, 0.0]
+    """
+    if _to_items(answers):
+        _refuse("items", score=(score, "entailment"), temperature=(temperature, 1.0),
+                terms=(terms, "source"))  # fmt: skip
+        return _values(answers, [*KEYS, *by])
+    _refuse("prompts", by=(tuple(by), ()))
+    if terms not in TERMS:
+        raise ParameterError(f"terms must be one of {', '.join(TERMS)}, got '{terms}'.")
+    shares = pss(answers, score, temperature)
+    keys = ["respondent_id", "questionnaire", "item_id"]
+    weighted = shares[[*keys, "template"]].assign(
+        score=shares["pss"] * shares["weight"] * shares["polarity"]
+    )
+    if terms == "source":
+        weighted = weighted[shares["polarity"] == 1]
+    # Each template has |S|·|L| rows, so the mean over them is the formula's sum and denominator.
+    per_template = weighted.groupby([*keys, "template"], sort=False)["score"].mean()
+    return per_template.groupby(level=keys, sort=False).mean().reset_index()
+
+
+def scale_scores(
+    answers: pd.DataFrame,
+    questionnaires: str | Path | Questionnaire | Iterable | None = None,
+    score: Literal["entailment", "contrast"] = "entailment",
+    temperature: float = 1.0,
+    terms: Literal["source", "both"] = "source",
+    by: Sequence[str] = (),
+    least_answered: float = 1.0,
+) -> pd.DataFrame:
+    r"""Score of each scale and subscale: its items' scores, each by its key, averaged or added up.
+
+    A reversed item's score changes its sign in answers to prompts, which have 0 in the middle; in
+    answers to items :math:`v'_i = \min + \max - v_i` of its options.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        As :func:`psychometrics.asking.ask` gives them, to prompts or to items.
+    questionnaires : Questionnaire, name or path, or several of them, optional
+        What was answered; by default those that come with the project under the names in the
+        answers.
+    score, temperature, terms
+        Of answers to prompts: as in :func:`item_scores`.
+    by : sequence of str
+        Of answers to items: further columns that tell askings apart, such as an order or a role.
+    least_answered : float
+        Of answers to items: the share of a scale's items that must be answered, above 0. Below 1,
+        what is missing is taken to be the mean of what is there (a sum is scaled up); at 1 a scale
+        with an item missing has no score.
+
+    Returns
+    -------
+    DataFrame
+        Of answers to prompts ``respondent_id, questionnaire, scale, score``, a mean in the units
+        of item scores. Of answers to items ``respondent_id, questionnaire, mode, run``, those of
+        `by`, and ``scale, title, score, answered, items``; a score is missing where too few items
+        were answered: nothing is guessed.
+
+    Raises
+    ------
+    ParameterError
+        A questionnaire is not given, a prompt of a scale was not asked, an item is unknown, was
+        answered twice in a run or outside its options, or a parameter does not apply.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.2; Huang et al. (2024), Table 5.
+
+    Examples
+    --------
+    >>> mini = load_questionnaire("ipip20")
+    >>> frame = pd.DataFrame({"respondent_id": "a", "questionnaire": "ipip20", "mode": "human",
+    ...     "run": 1, "item_id": [item.id for item in mini.items], "value": 5.0, "status": "ok"})
+    >>> float(scale_scores(frame).set_index("scale").loc["extraversion", "score"])
+    3.0
+    """
+    likert = _to_items(answers)
+    if not likert:
+        _refuse("prompts", least_answered=(least_answered, 1.0))
+    elif isinstance(least_answered, str) or not 0 < least_answered <= 1:
+        raise ParameterError(f"least_answered must be above 0 and at most 1, got {least_answered}.")
+    items = item_scores(answers, score, temperature, terms, by)
+    known = _given(questionnaires, items["questionnaire"].unique())
+    parts = []
+    for name, part in items.groupby("questionnaire", sort=False):
+        questionnaire = known[name]
+        if not questionnaire.scales:
+            raise ParameterError(f"{name} has categories, not scales; use category_scores.")
+        matrix = _matrix(part, questionnaire)
+        for scale in questionnaire.scales:
+            keyed = _keyed(matrix, questionnaire, scale)
+            rows = keyed.index.to_frame(index=False)
+            rows["scale"], mean = scale.id, keyed.mean(axis=1).to_numpy()
+            if likert:
+                answered = keyed.notna().sum(axis=1).to_numpy()
+                size = len(scale.items)
+                enough = answered >= max(1, np.ceil(least_answered * size - 1e-9))
+                total = mean * (size if scale.mode == "sum" else 1)
+                rows["title"] = scale.title
+                rows["score"], rows["answered"] = np.where(enough, total, np.nan), answered
+                rows["items"] = size
+            else:
+                rows = rows.assign(questionnaire=name, score=mean)
+                rows = rows[["respondent_id", "questionnaire", "scale", "score"]]
+            parts.append(rows)
+    return pd.concat(parts, ignore_index=True)
+
+
+def keyed_items(
+    items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | None = None
+) -> pd.DataFrame:
+    """Item scores of one questionnaire as a matrix, each by its key.
+
+    Parameters
+    ----------
+    items : DataFrame
+        As :func:`item_scores` gives them.
+    questionnaire : Questionnaire
+    scale : Scale, optional
+        Of the questionnaire: its items and keys only.
+
+    Returns
+    -------
+    DataFrame, shape (R, I)
+        Respondents (of answers to items: askings) by items in the questionnaire's order; high
+        values are high on the construct.
+
+    Raises
+    ------
+    ParameterError
+        A prompt of an item was not asked, an item is unknown, answered twice or outside its
+        options, or something is no finite number.
+    """
+    own = items[items["questionnaire"] == questionnaire.id]
+    return _keyed(_matrix(own, questionnaire), questionnaire, scale)
+
+
+def score_summary(
+    scores: pd.DataFrame, by: Sequence[str] = ("respondent_id", "questionnaire", "scale")
+) -> pd.DataFrame:
+    """Mean, standard deviation and number of runs of each scale.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As :func:`scale_scores` gives them of answers to items.
+    by : sequence of str
+        What a row of the summary is.
+
+    Returns
+    -------
+    DataFrame
+        The columns of ``by``, ``mean, sd, n``; missing scores are left out, and ``sd`` is missing
+        for a single run.
+
+    Raises
+    ------
+    ParameterError
+        There are no scores, a column is missing, or something is no finite number.
+    """
+    _check(scores, by)
+    check_columns(scores, (), ["score"])
+    table = scores.groupby(list(by), sort=False)["score"].agg(["mean", "std", "count"])
+    table = table.rename(columns={"std": "sd", "count": "n"})
+    return table[table["n"] > 0].reset_index()
+
+
+def category_scores(
+    answers: pd.DataFrame,
+    questionnaires: str | Path | Questionnaire | Iterable,
+) -> pd.DataFrame:
+    r"""Score of each category: what the options add, weighed by how probable they are.
+
+    .. math:: S_c = b_c + \sum_i \sum_o p_{io}\, w_{ioc}, \qquad
+       \mathrm{sd}_c^2 = \sum_i \Bigl(\sum_o p_{io} w_{ioc}^2 - (\textstyle\sum_o p_{io}
+       w_{ioc})^2\Bigr)
+
+    Parameters
+    ----------
+    answers : DataFrame
+        To items, as :func:`psychometrics.asking.ask` gives them; or with a column ``probability``
+        and one
+        row per option, in which case ``run`` is 1 if it lacks. The probabilities of an item are
+        divided by their sum.
+    questionnaires : Questionnaire, name or path, or several of them
+        With ``categories``.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire, mode, run, category, score, sd, low, high, answered,
+        items``. ``sd`` is that of the score if each answer were drawn from its probabilities;
+        ``low`` and ``high`` are the least and greatest score that the category can take. With a
+        question unanswered the score is missing: to leave it out would be to answer it with 0.
+
+    Raises
+    ------
+    ParameterError
+        The questionnaire has no categories, or an item, option or probability is impossible.
+
+    References
+    ----------
+    The question_llm library (third document), ``evaluate()`` and the bias term.
+
+    Examples
+    --------
+    >>> two = load_questionnaire("two_axes")
+    >>> yes = pd.DataFrame({"respondent_id": "r", "questionnaire": "two_axes", "mode": "human",
+    ...     "run": 1, "item_id": [item.id for item in two.items], "value": 4.0, "status": "ok"})
+    >>> category_scores(yes, "two_axes")["score"].tolist()
+    [0.0, 0.0]
+    """
+    _check(answers, ("questionnaire",))
+    parts = [_category_rows(answers, q) for q in _loaded(questionnaires)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    weights = _weights(questionnaire)
+    part = answers[answers["questionnaire"] == questionnaire.id]
+    if part.empty:
+        raise ParameterError(f"There are no answers to {questionnaire.id}.")
+    if "run" not in part:
+        part = part.assign(run=1)
+    if "probability" not in part:
+        chosen = _values(part, list(KEYS)).rename(columns={"score": "value"}).dropna()
+        if chosen.empty:
+            raise ParameterError("No question was answered, so there is nothing to score.")
+        part = chosen.assign(probability=1.0)
+    _check(part, (*KEYS, "item_id", "value", "probability"))
+    p = part["probability"]
+    if p.isna().any() or (p < 0).any():
+        raise ParameterError(f"{questionnaire.id}: probabilities must be numbers from 0.")
+    places = pd.MultiIndex.from_frame(part[["item_id", "value"]].astype({"value": float}))
+    if not (inside := places.isin(weights.index)).all():
+        item, option = places[~inside][0]
+        raise ParameterError(f"{questionnaire.id}, item {item}: {option:g} is no option's value.")
+    if part.duplicated([*KEYS, "item_id", "value"]).any():
+        raise ParameterError(
+            f"{questionnaire.id}: an option occurs twice in a run; number the runs."
+        )
+    item_keys = [*KEYS, "item_id"]
+    total = p.groupby([part[k] for k in item_keys]).transform("sum")
+    if (total <= 0).any():
+        raise ParameterError(
+            f"{questionnaire.id}: an item's probabilities are all 0; leave it out."
+        )
+    share = (p / total).to_numpy()[:, None]
+    values = weights.loc[places].to_numpy()
+    names = list(questionnaire.categories)
+    moments = pd.DataFrame(
+        np.hstack([share * values, share * values**2]),
+        columns=[*names, *(("square", n) for n in names)],
+    )
+    moments = moments.join(part[item_keys].reset_index(drop=True))
+    by_item = moments.groupby(item_keys, sort=False).sum()
+    per_item = weights.groupby(level="item_id")
+    low, high = per_item.min().sum(), per_item.max().sum()
+    add = dict(zip(names, questionnaire.bias or [0.0] * len(names), strict=True))
+    rows = []
+    for asked, table in by_item.groupby(level=list(KEYS), sort=False):
+        for name in names:
+            mean = table[name].to_numpy()
+            variance = np.clip(table["square", name].to_numpy() - mean**2, 0, None)
+            whole = len(table) == len(questionnaire.items)
+            score = mean.sum() + add[name]
+            rows.append(
+                (*asked, name, score if whole else np.nan, np.sqrt(variance.sum()),
+                 low[name] + add[name], high[name] + add[name], len(table),
+                 len(questionnaire.items))
+            )  # fmt: skip
+    columns = [*KEYS, "category", "score", "sd", "low", "high", "answered", "items"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _weights(questionnaire: Questionnaire) -> pd.DataFrame:
+    """Options of all items by categories."""
+    if not questionnaire.categories:
+        raise ParameterError(f"{questionnaire.id} has no categories; use scale_scores.")
+    index, rows = [], []
+    for item in questionnaire.items:
+        for option, weights in zip(questionnaire.choices(item), item.weights or (), strict=True):
+            index.append((item.id, float(option.value)))
+            rows.append(weights)
+    index = pd.MultiIndex.from_tuples(index, names=["item_id", "value"])
+    return pd.DataFrame(rows, index=index, columns=list(questionnaire.categories))
+
+
+_ASKED = ("questionnaire", "item_id", "template")
+
+
+def _check(table: pd.DataFrame, columns: Iterable[str]) -> None:
+    check_columns(table, columns)
+    if table.empty:
+        raise ParameterError("There are no answers to score: ask a questionnaire first.")
+
+
+def _to_items(answers: pd.DataFrame) -> bool:
+    """Whether answers are to items, not to prompts."""
+    _check(answers, ())
+    return "term" not in answers and "value" in answers
+
+
+def _refuse(kind: str, **given: tuple) -> None:
+    """Refuse parameters that would be without effect on this kind of answers."""
+    for name, (value, default) in given.items():
+        if value != default:
+            raise ParameterError(f"{name} does not apply to answers to {kind}; leave it out.")
+
+
+def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Item scores of answers to items: the value, where there is an answer."""
+    _check(answers, (*keys, "item_id", "value", "status"))
+    if (twice := answers.duplicated([*keys, "item_id"])).any():
+        row = answers[twice].iloc[0]
+        raise ParameterError(
+            f"{row['respondent_id']} answered {row['item_id']} twice in run {row['run']}; number "
+            "the runs, or name the column that tells them apart in `by`."
+        )
+    try:
+        value = answers["value"].where(answers["status"] == "ok").astype("float64")
+    except (TypeError, ValueError):
+        raise ParameterError("value must hold numbers; correct the answers.") from None
+    return answers[[*keys, "item_id"]].assign(score=value)
+
+
+def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Item scores of one questionnaire, askings by items, as they are."""
+    _check(items, ("respondent_id", "item_id", "score"))
+    ids = [item.id for item in questionnaire.items]
+    check_columns(items, (), ["score"])
+    if (twice := items.duplicated([column for column in items if column != "score"])).any():
+        row = items[twice].iloc[0]
+        raise ParameterError(
+            f"{row['respondent_id']} has two scores of {row['item_id']}; keep one of each asking."
+        )
+    if "run" not in items:  # answers to prompts
+        table = items.pivot(index="respondent_id", columns="item_id", values="score")
+        if missing := [item for item in ids if item not in table.columns]:
+            raise ParameterError(
+                f"{questionnaire.id}: the answers lack item {missing[0]}; ask all of its items."
+            )
+        return table.loc[items["respondent_id"].unique(), ids]
+    if unknown := set(items["item_id"].unique()) - set(ids):
+        raise ParameterError(
+            f"{questionnaire.id} has no item '{min(map(str, unknown))}'; correct the answers."
+        )
+    keys = [column for column in items if column not in ("item_id", "score")]
+    table = items.pivot(index=keys, columns="item_id", values="score").reindex(columns=ids)
+    for item in questionnaire.items:
+        low, high = _ends(questionnaire, item)
+        outside = table[item.id].dropna().loc[lambda given, a=low, b=high: ~given.between(a, b)]
+        if outside.size:  # a mean of options is an answer too
+            raise ParameterError(
+                f"{item.id} has the answer {outside.iloc[0]:g}, outside {low:g} to {high:g}; "
+                "correct it."
+            )
+    return table
+
+
+def _keyed(matrix: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | None) -> pd.DataFrame:
+    """A matrix's items of a scale, those with key -1 turned round."""
+    keys = pd.Series(questionnaire.keys(scale))
+    table = matrix[list(keys.index)]
+    if matrix.index.nlevels == 1:  # answers to prompts
+        return table * keys
+    reverse = list(keys.index[keys == -1])
+    around = pd.Series({name: sum(_ends(questionnaire, name)) for name in reverse}, dtype=float)
+    return table.assign(**(around - table[reverse]))
+
+
+def _ends(questionnaire: Questionnaire, item) -> tuple[float, float]:
+    values = [option.value for option in questionnaire.choices(item)]
+    if not values:
+        raise ParameterError(f"{questionnaire.id} has items without options; score its prompts.")
+    return min(values), max(values)
+
+
+def _loaded(questionnaires) -> list[Questionnaire]:
+    if isinstance(questionnaires, str | Path | Questionnaire):
+        questionnaires = [questionnaires]
+    return [load_questionnaire(one, texts=False) for one in questionnaires]
+
+
+def _given(questionnaires, names: Iterable[str]) -> dict[str, Questionnaire]:
+    """Questionnaires of these names, by name: those given, or those that come with the project."""
+    if questionnaires is None:
+        questionnaires = [
+            name for name in names if name in questionnaire_names() or perturbation(name)
+        ]
+    known = {questionnaire.id: questionnaire for questionnaire in _loaded(questionnaires)}
+    if missing := [str(name) for name in names if name not in known]:
+        raise ParameterError(
+            f"The answers are to '{missing[0]}', which is not given: add it to `questionnaires`."
+        )
+    return known
+
+
+def _raw(answers: pd.DataFrame, score: str) -> np.ndarray:
+    """The score of each answer to a prompt before normalisation, from 0 to 1."""
+    if score not in SCORES:
+        raise ParameterError(f"score must be one of {', '.join(SCORES)}, got '{score}'.")
+    if "probability" in answers:
+        return _probabilities(answers, "probability")
+    entailment = _probabilities(answers, "entailment")
+    if score == "entailment":
+        return entailment
+    total = entailment + _probabilities(answers, "contradiction")
+    return np.divide(entailment, total, out=np.full_like(total, 0.5), where=total != 0)
+
+
+def _probabilities(answers: pd.DataFrame, column: str) -> np.ndarray:
+    _check(answers, (column,))
+    try:
+        return answers[column].to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{column} must hold numbers; correct the answers.") from None
+
+
+def _log_scores(p: np.ndarray) -> np.ndarray:
+    try:
+        p = np.asarray(p, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            "Scores must be numbers of shape (..., terms, intensifiers)."
+        ) from None
+    if p.ndim < 2 or not p.size or not ((p >= 0) & (p <= 1)).all():
+        raise ParameterError(
+            f"Scores must be probabilities from 0 to 1 of shape (..., terms, intensifiers), "
+            f"got shape {p.shape}."
+        )
+    return np.log(np.maximum(p, _SMALLEST))
+
+
+def _positive(temperature: float) -> float:
+    number = isinstance(temperature, int | float | np.number) and not isinstance(temperature, bool)
+    if not (number and np.isfinite(temperature) and temperature > 0):
+        raise ParameterError(f"temperature must be a positive number, got {temperature!r}.")
+    return float(temperature)

@@ -1,0 +1,392 @@
+"""Ways of answering that are no trait: saying yes, going to the ends, looking good, deciding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ..asking.answers import check_columns
+from ..exceptions import ParameterError
+from ..questionnaires.model import Questionnaire
+from .intervals import correlation_interval
+from .scoring import keyed_items, pss
+
+DESIRABLE = {
+    "bfi": {"extraversion": 1, "agreeableness": 1, "conscientiousness": 1, "neuroticism": -1,
+            "openness": 1},
+    "epq-r": {"psychoticism": -1, "neuroticism": -1, "lying": 1},
+    "dtdd": {"machiavellianism": -1, "psychopathy": -1, "narcissism": -1},
+    "ecr-r": {"attachment_anxiety": -1, "attachment_avoidance": -1},
+    "gse": {"overall": 1},
+    "lot-r": {"overall": 1},
+    "eis": {"overall": 1},
+    "wleis": {"sea": 1, "oea": 1, "uoe": 1, "roe": 1},
+    "empathy": {"overall": 1},
+}  # fmt: skip
+"""Which way a scale is flattering: this project's judgement, to be replaced by one's own."""
+
+
+def response_styles(
+    answers: pd.DataFrame,
+    questionnaires: Questionnaire | Iterable[Questionnaire],
+    by: Sequence[str] = (),
+) -> pd.DataFrame:
+    r"""Acquiescence and extreme responding of every run, whatever the items say.
+
+    With answers rescaled to :math:`a \in [-1, 1]`, acquiescence is
+
+    .. math:: A = \tfrac12(\bar a_{\text{keyed}} + \bar a_{\text{reversed}})
+
+    averaged over the scales that have both kinds of items, so that a trait cancels: who agrees
+    that they are talkative and disagrees that they are quiet has 0.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        ``respondent_id, questionnaire, mode, run, item_id, value, status``.
+    questionnaires : Questionnaire or several
+        All that the answers are to.
+    by : sequence of str
+        Further columns that tell askings apart.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire, mode, run``, those of ``by``; ``agreeing`` (mean of all
+        answers, −1 to 1), ``acquiescence`` (missing if no scale has both kinds of items, or an
+        answer is missing in all that have), ``extreme`` (share of answers at either end; missing
+        with two options), ``middle`` (share at the midpoint; missing where there is none),
+        ``commonest`` (share of the commonest answer), ``answered`` (share with status ok).
+
+    Raises
+    ------
+    ParameterError
+        There are no answers to a questionnaire, or answers to another one or an unknown item, or
+        two to one item in a run.
+
+    References
+    ----------
+    Paulhus (1991); Baumgartner and Steenkamp (2001); Soto et al. (2008) for balanced keys.
+
+    Examples
+    --------
+    >>> from psychometrics.questionnaires.model import load_questionnaire
+    >>> mini = load_questionnaire("ipip20")
+    >>> yes = pd.DataFrame({"respondent_id": "a", "questionnaire": "ipip20", "mode": "human",
+    ...     "run": 1, "item_id": [item.id for item in mini.items], "value": 5, "status": "ok"})
+    >>> response_styles(yes, mini)[["agreeing", "acquiescence", "middle"]].to_numpy().tolist()
+    [[1.0, 1.0, 0.0]]
+    """
+    keys = ["respondent_id", "questionnaire", "mode", "run", *by]
+    check_columns(answers, [*keys, "item_id", "status"], ["value"])
+    one = isinstance(questionnaires, Questionnaire)
+    known = {q.id: q for q in ([questionnaires] if one else questionnaires)}
+    for name in answers["questionnaire"].unique():
+        if name not in known and not one:
+            raise ParameterError(f"The answers are to '{name}'; give that questionnaire too.")
+    tables = []
+    for name, questionnaire in known.items():
+        part = answers[answers["questionnaire"] == name]
+        if part.empty:
+            raise ParameterError(f"There are no answers to {name}.")
+        if stray := set(part["item_id"]) - {item.id for item in questionnaire.items}:
+            raise ParameterError(
+                f"{name} has no item '{min(map(str, stray))}'; correct the answers."
+            )
+        if (twice := part.duplicated([*keys, "item_id"])).any():
+            raise ParameterError(
+                f"{name}, {part.loc[twice, 'item_id'].iloc[0]} is answered twice in a run; number "
+                "the runs, or name the column that tells them apart in `by`."
+            )
+        tables.append(_styles(part, questionnaire, keys))
+    return pd.concat(tables, ignore_index=True)
+
+
+def desirability_contrast(
+    comparisons: pd.DataFrame,
+    directions: Mapping[str, Mapping[str, int]] | None = None,
+) -> pd.DataFrame:
+    r"""How far scores lie on the flattering side of the norm, in its standard deviations.
+
+    .. math:: C = \frac1K \sum_k d_k\, \delta_k, \qquad d_k = \pm 1
+
+    Parameters
+    ----------
+    comparisons : DataFrame
+        As :func:`psychometrics.measures.norms.compare_norms` gives them; several norms of a scale
+        are
+        averaged.
+    directions : mapping, optional
+        By questionnaire and scale, 1 where a high score is flattering and −1 where a low one is; by
+        default :data:`DESIRABLE`. A lie scale is left out of the contrast and shown beside it.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, contrast, low, high, scales`` (how many), ``flattering`` (share of
+        scales on the flattering side), ``lying`` (δ on the EPQ-R's Lying, if there). The
+        95 % interval takes the scales as a sample.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, or no scale has a direction.
+
+    References
+    ----------
+    Paulhus (1991); Huang et al. (2024), section 3.2.1, on the Lying scale.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"respondent_id": "a", "questionnaire": ["bfi", "bfi", "gse"],
+    ...     "scale": ["agreeableness", "neuroticism", "overall"], "delta": [1.0, -2.0, 1.5]})
+    >>> desirability_contrast(frame)[["contrast", "low", "high"]].round(2).to_numpy().tolist()
+    [[1.5, 0.26, 2.74]]
+    """
+    check_columns(comparisons, ["respondent_id", "questionnaire", "scale"], ["delta"])
+    directions = DESIRABLE if directions is None else directions
+    known = pd.Series(
+        {(i, s): d for i, scales in directions.items() for s, d in scales.items()}, dtype=float
+    )
+    keys = ["respondent_id", "questionnaire", "scale"]
+    delta = comparisons.groupby(keys, sort=False)["delta"].mean()
+    is_lie = delta.index.droplevel(0) == ("epq-r", "lying")
+    lying = delta[is_lie].droplevel(["questionnaire", "scale"])
+    signs = pd.Series(delta.index.droplevel(0).map(known.to_dict()), index=delta.index)
+    flattering = (delta * signs.astype(float)).where(~is_lie).dropna()
+    if flattering.empty:
+        raise ParameterError("None of these scales has a direction; give directions for them.")
+    rows = []
+    for who, values in flattering.groupby(level="respondent_id", sort=False):
+        k, mean = len(values), values.mean()
+        half = stats.t.ppf(0.975, k - 1) * values.sem() if k > 1 else np.nan
+        low, high = mean - half, mean + half
+        rows.append(
+            {
+                "respondent_id": who, "contrast": mean, "low": low, "high": high,
+                "scales": k, "flattering": (values > 0).mean(), "lying": lying.get(who, np.nan),
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def decisiveness(shares: pd.DataFrame) -> pd.Series:
+    r"""How far a respondent's PSS lie from an even spread, whatever their direction.
+
+    .. math:: D = 100 \sqrt{\overline{(L \cdot \mathrm{PSS}(l_j | s_i) - 1)^2}}
+
+    over the respondent's terms and their L intensifiers.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        As :func:`psychometrics.measures.scoring.pss` gives it.
+
+    Returns
+    -------
+    Series
+        Root mean square deviation from the even spread, in per cent of it, by respondent; over
+        the answers that are there, missing if none is.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = pd.concat(
+    ...     [table.assign(respondent_id=r, entailment=0.5 + s * table["polarity"] * table["weight"])
+    ...      for r, s in (("a", 0.1), ("b", 0.05))])
+    >>> decisiveness(pss(answers)).round().tolist()
+    [57.0, 29.0]
+    """
+    keys = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]
+    check_columns(shares, keys, ["pss"])
+    even = 1 / shares.groupby(keys)["pss"].transform("size")
+    squares = ((shares["pss"] - even) / even) ** 2
+    return 100 * squares.groupby(shares["respondent_id"], sort=False).mean().pow(0.5)
+
+
+def source_inverse_correlation(
+    responses: pd.DataFrame,
+    questionnaires: Sequence[Questionnaire],
+    score: str = "entailment",
+    temperature: float = 1.0,
+    normalised: Literal["both", "intensifiers", "none"] = "both",
+) -> pd.DataFrame:
+    r"""Spearman correlation of scores from source terms and from reversed inverse terms.
+
+    Agreeing with everything raises the one and lowers the other, so that it shows as a negative
+    correlation, **if** the score is taken before source and inverse terms are set against each
+    other. The two-way normalisation divides by the sum over both kinds, so that what one kind
+    gains the other loses: after it even independent noise correlates at +0.90, and a high
+    correlation is no evidence.
+
+    Parameters
+    ----------
+    responses : DataFrame
+        As :func:`psychometrics.asking.ask` gives them.
+    questionnaires : sequence of Questionnaire
+    score, temperature
+        As in :func:`psychometrics.measures.scoring.item_scores`.
+    normalised : {"both", "intensifiers", "none"}
+        Scores over terms and intensifiers, the :func:`psychometrics.measures.scoring.two_way`
+        score; over
+        the intensifiers of each term only, which leaves agreeing visible; or raw.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by questionnaire: ``n`` respondents, ``rho`` and its 95 % interval ``low, high`` by
+        Fisher's z. Missing where scores do not vary, or with fewer than three respondents.
+
+    Raises
+    ------
+    ParameterError
+        An answer is missing or there twice, or ``normalised`` is unknown.
+
+    References
+    ----------
+    Spearman (1904); Bonett and Wright (2000) for the interval; Soto et al. (2008) for balanced
+    keys.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = pd.concat(
+    ...     [table.assign(respondent_id=r, entailment=0.5 + s * table["polarity"] * table["weight"])
+    ...      for r, s in (("a", 0.1), ("b", 0.05), ("c", 0.02))])
+    >>> found = source_inverse_correlation(answers, [load_questionnaire("challenges")])
+    >>> found["rho"].round(2).tolist()
+    [1.0]
+    """
+    table = balanced_pairs(responses, questionnaires, score, temperature, normalised)
+    rows = {}
+    for questionnaire in questionnaires:
+        own = table[table["questionnaire"] == questionnaire.id]
+        found = correlation_interval(own["source"].to_numpy(), own["inverse"].to_numpy())
+        rows[questionnaire.id] = found.rename({"r": "rho"}).to_dict()
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("questionnaire")
+
+
+def balanced_pairs(
+    responses: pd.DataFrame,
+    questionnaires: Sequence[Questionnaire],
+    score: str = "entailment",
+    temperature: float = 1.0,
+    normalised: Literal["both", "intensifiers", "none"] = "intensifiers",
+) -> pd.DataFrame:
+    r"""Agreeing and content of each respondent, from items asked with source and inverse terms.
+
+    An item asked with both kinds of terms is a pair of opposite statements. With the weights
+    :math:`s` that source terms and :math:`i` that inverse terms get, the latter reversed,
+
+    .. math:: A = \tfrac12 \overline{(s - i)}, \qquad C = \tfrac12 \overline{(s + i)}
+
+    is what a respondent gives to both alike, and what it gives to the one against the other.
+
+    Parameters
+    ----------
+    responses, questionnaires, score, temperature, normalised
+        As in :func:`source_inverse_correlation`. After normalisation over the terms, agreeing is
+        removed by construction.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire, source, inverse`` (reversed), both by the items' keys, in
+        units of the item scores; ``content``, the mean of the two; ``agreeing``, half their
+        difference before keys are applied, positive where frequent words are preferred whatever
+        the term.
+
+    Raises
+    ------
+    ParameterError
+        As there.
+
+    References
+    ----------
+    Soto et al. (2008) for balanced keys.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> yes = table.assign(respondent_id="a", entailment=0.5 + 0.1 * table["weight"])
+    >>> balanced_pairs(yes, [load_questionnaire("challenges")]).round(3)[
+    ...     ["content", "agreeing"]].to_numpy().tolist()
+    [[0.0, 0.206]]
+    """
+    if normalised not in ("both", "intensifiers", "none"):
+        raise ParameterError(f"normalised must be both, intensifiers or none, got '{normalised}'.")
+    shares = pss(responses, score, temperature)
+    if normalised != "both":
+        sharp = shares["raw"].clip(lower=1e-12) ** (1 / temperature)
+        terms = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]
+        whole = sharp.groupby([shares[k] for k in terms]).transform("sum")
+        shares["pss"] = sharp / whole if normalised == "intensifiers" else shares["raw"]
+    shares["score"] = shares["pss"] * shares["weight"] * shares["polarity"]
+    keys = ["respondent_id", "questionnaire", "item_id"]
+    parts = []
+    for questionnaire in questionnaires:
+        own = shares[shares["questionnaire"] == questionnaire.id]
+        if own.empty:
+            raise ParameterError(f"There are no answers to {questionnaire.id}.")
+        means = own.groupby([*keys, "polarity"])["score"].mean().unstack("polarity")
+        means = means.reindex(columns=[1, -1]).reset_index()
+        source, inverse = (
+            keyed_items(means.rename(columns={kind: "score"}), questionnaire) for kind in (1, -1)
+        )
+        key = pd.Series(questionnaire.keys())
+        table = pd.DataFrame(
+            {
+                "source": source.mean(axis=1),
+                "inverse": inverse.mean(axis=1),
+                "agreeing": ((source - inverse) * key).mean(axis=1) / 2,
+            }
+        )
+        table.insert(2, "content", (table["source"] + table["inverse"]) / 2)
+        table.insert(0, "questionnaire", questionnaire.id)
+        parts.append(table.rename_axis("respondent_id").reset_index())
+    return pd.concat(parts, ignore_index=True)
+
+
+def _styles(part: pd.DataFrame, questionnaire: Questionnaire, keys: list[str]) -> pd.DataFrame:
+    ends = {item.id: [o.value for o in questionnaire.choices(item)] for item in questionnaire.items}
+    if not all(ends.values()):
+        raise ParameterError(f"{questionnaire.id} has no options; its prompts have other styles.")
+    low = part["item_id"].map(lambda i: min(ends[i]))
+    high = part["item_id"].map(lambda i: max(ends[i]))
+    count = part["item_id"].map(lambda i: len(ends[i]))
+    value = part["value"].where(part["status"] == "ok").astype("float64")
+    scaled = 2 * (value - low) / (high - low) - 1
+    many = (count > 2) & value.notna()
+    odd = (count > 2) & (count % 2 == 1) & value.notna()
+    frame = part[keys].assign(
+        agreeing=scaled,
+        extreme=(scaled.abs() == 1).astype(float).where(many),
+        middle=(scaled == 0).astype(float).where(odd),
+        answered=value.notna().astype(float),
+    )
+    grouped = frame.groupby(keys, sort=False)
+    table = grouped.mean()
+    common = value.groupby([part[k] for k in keys], sort=False).agg(
+        lambda x: x.value_counts(normalize=True).iloc[0] if x.notna().any() else np.nan
+    )
+    table["commonest"] = common
+    wide = part[keys].assign(item_id=part["item_id"], a=scaled)
+    wide = wide.pivot(index=keys, columns="item_id", values="a").reindex(columns=list(ends))
+    balanced = []
+    for scale in questionnaire.scales:
+        turned = list(scale.reverse)
+        kept = [i for i in scale.items if i not in scale.reverse]
+        if turned and kept:
+            whole = wide[[*kept, *turned]].notna().all(axis=1)
+            half = (wide[kept].mean(axis=1) + wide[turned].mean(axis=1)) / 2
+            balanced.append(half.where(whole))
+    table["acquiescence"] = pd.concat(balanced, axis=1).mean(axis=1) if balanced else np.nan
+    columns = ["agreeing", "acquiescence", "extreme", "middle", "commonest", "answered"]
+    return table[columns].reset_index()

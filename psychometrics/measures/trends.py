@@ -1,0 +1,361 @@
+"""How answers run over the intensifiers, and what normalisation leaves of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ..asking.answers import check_columns
+from ..exceptions import ParameterError
+from .intervals import correlation_interval, mean_interval
+from .scoring import template_cubes
+
+
+def trends(shares: pd.DataFrame) -> pd.DataFrame:
+    """Mean PSS by polarity and intensifier over respondents, with 95 % intervals.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        PSS per prompt, as :func:`psychometrics.measures.scoring.pss` gives it.
+
+    Returns
+    -------
+    DataFrame
+        ``polarity, weight, intensifier, mean, low, high, n``, intensifiers from least to most;
+        probabilities that sum to one over the intensifiers of a polarity. The interval is
+        :func:`psychometrics.measures.intervals.mean_interval` over the n respondents, and missing
+        for one.
+
+    Raises
+    ------
+    ParameterError
+        There are no answers, a column is missing, or something is no finite number.
+
+    References
+    ----------
+    Reuben et al. (2024), figure 2; Hall (1992) for the interval.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> from psychometrics.measures.scoring import pss
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = table.assign(respondent_id="a",
+    ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
+    >>> trends(pss(answers))["mean"].round(2).tolist()[:4]
+    [0.03, 0.05, 0.08, 0.08]
+    """
+    check_columns(shares, ["respondent_id", "polarity", "intensifier"], ["level", "weight", "pss"])
+    keys = ["polarity", "level", "weight", "intensifier"]
+    _some(shares)
+    table = shares.groupby([*keys, "respondent_id"], sort=False)["pss"].mean().unstack()
+    low, high = mean_interval(table.to_numpy(dtype=float))
+    frame = table.mean(axis=1).rename("mean").reset_index()
+    frame = frame.assign(low=low, high=high, n=table.notna().sum(axis=1).to_numpy())
+    return frame.sort_values(["polarity", "level"], ascending=[False, True]).drop(columns="level")
+
+
+def separation(shares: pd.DataFrame) -> pd.DataFrame:
+    r"""Mean weight given by source terms, by inverse terms, and their difference, per item.
+
+    With weights :math:`w_j`, over the terms :math:`s^+` and :math:`s^-` of an item,
+
+    .. math:: d = \overline{\sum_j w_j\, \mathrm{PSS}(l_j | s^+)}
+                - \overline{\sum_j w_j\, \mathrm{PSS}(l_j | s^-)}
+
+    Parameters
+    ----------
+    shares : DataFrame
+        PSS per prompt, as :func:`psychometrics.measures.scoring.pss` gives it.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire, item_id, source, inverse, separation``, all in units of
+        the weights: the expected weight when an intensifier is drawn from the PSS. Missing where
+        an item has no inverse terms, or an answer is.
+
+    Raises
+    ------
+    ParameterError
+        There are no answers, a column is missing, or something is no finite number.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> from psychometrics.measures.scoring import pss
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = table.assign(respondent_id="a",
+    ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
+    >>> separation(pss(answers))["separation"].round(2).tolist()[:1]
+    [3.3]
+    """
+    check_columns(shares, ["respondent_id", "questionnaire", "item_id"], ["weight", "pss"])
+    _some(shares)
+    weighted = shares.assign(weighted=shares["pss"] * shares["weight"])
+    keys = ["respondent_id", "questionnaire", "item_id"]
+    rows = weighted.groupby([*keys, "template", "polarity", "term"])["weighted"]
+    # a sum without one of its words would be another sum
+    per_term = rows.sum().where(rows.count() == rows.size())
+    table = per_term.groupby([*keys, "polarity"]).agg(_whole_mean).unstack("polarity")
+    table = table.rename(columns={1: "source", -1: "inverse"})
+    table = table.reindex(columns=["source", "inverse"])
+    table.columns.name = None
+    return table.assign(separation=table["source"] - table["inverse"]).reset_index()
+
+
+def monotony(shares: pd.DataFrame) -> pd.DataFrame:
+    """Spearman correlation of mean PSS with the intensifiers' weights, per respondent.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        PSS per prompt, as :func:`psychometrics.measures.scoring.pss` gives it.
+
+    Returns
+    -------
+    DataFrame
+        ``source, inverse`` (correlations from -1 to 1), indexed by ``respondent_id``. Missing
+        where the PSS do not vary, or there are no such terms. Of some of the intensifiers only
+        if ``shares`` has only their rows.
+
+    Raises
+    ------
+    ParameterError
+        There are no answers, a column is missing, or something is no finite number.
+
+    References
+    ----------
+    Spearman (1904).
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> from psychometrics.measures.scoring import pss
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = table.assign(respondent_id="a",
+    ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
+    >>> monotony(pss(answers)).to_numpy().round(2).tolist()
+    [[1.0, -1.0]]
+    """
+    check_columns(shares, ["respondent_id", "polarity", "intensifier"], ["weight", "pss"])
+    keys = ["respondent_id", "polarity"]
+    _some(shares)
+    means = shares.groupby([*keys, "intensifier", "weight"])["pss"].mean()
+    curves = means.unstack(["intensifier", "weight"])
+    weights = curves.columns.get_level_values("weight").to_numpy(dtype=float)
+    table = pd.Series(_spearman(weights, curves.to_numpy(dtype=float)), curves.index).unstack()
+    table = table.rename(columns={1: "source", -1: "inverse"}).rename_axis(columns=None)
+    return table.reindex(columns=["source", "inverse"])
+
+
+def curve_agreement(shares: pd.DataFrame, keys: Mapping[str, int] | None = None) -> pd.DataFrame:
+    """How alike the curves over the intensifiers are: of synonyms, of opposites, of items.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        PSS per prompt, as :func:`psychometrics.measures.scoring.pss` gives it.
+    keys : mapping of str to int, optional
+        Key of each item, 1 or -1, such as a questionnaire's ``keys()``; 1 for those not named.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, questionnaire``; ``synonyms``, the mean Pearson correlation of the PSS
+        curves of two terms of one kind and template; ``opposites``, that of a source and an
+        inverse term; ``items``, that of two items' curves of source minus inverse terms, by their
+        keys. From -1 to 1; missing where no curve varies, or there is one term or item only.
+
+    Raises
+    ------
+    ParameterError
+        There are no answers, a column is missing, or something is no finite number.
+
+    References
+    ----------
+    Reuben et al. (2024), section 6, on synonyms and on questions of one construct.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> from psychometrics.measures.scoring import pss
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = table.assign(respondent_id="a",
+    ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
+    >>> curve_agreement(pss(answers))[["synonyms", "opposites", "items"]].round(1).iloc[0].tolist()
+    [1.0, -1.0, 1.0]
+    """
+    names = ["respondent_id", "questionnaire"]
+    told_by = ["item_id", "template", "polarity", "term", "intensifier"]
+    check_columns(shares, [*names, *told_by], ["pss"])
+    _some(shares)
+    parts = []
+    for name, part in shares.groupby("questionnaire", sort=False):
+        people, words = part["respondent_id"].unique(), sorted(part["intensifier"].unique())
+        mean = part.groupby([*told_by[:-1], "respondent_id", "intensifier"])["pss"].mean()
+        columns = pd.MultiIndex.from_product([people, words])
+        table = mean.unstack(["respondent_id", "intensifier"]).reindex(columns=columns)
+        cube = table.to_numpy(dtype=float).reshape(len(table), len(people), len(words))
+        item, template, kind = (
+            table.index.get_level_values(level).to_numpy()
+            for level in ("item_id", "template", "polarity")
+        )
+        block = np.equal.outer(item, item) & np.equal.outer(template, template)
+        alike = np.equal.outer(kind, kind)
+        between = _row_correlations(cube)
+        signs = kind * np.array([(keys or {}).get(name, 1) for name in item])
+        own = [
+            sum(sign * cube[chosen].mean(axis=0) for sign, chosen in _sides(item == one, signs))
+            for one in pd.unique(item)
+        ]
+        across = _row_correlations(np.stack(own))
+        parts.append(
+            pd.DataFrame(
+                {
+                    "respondent_id": people,
+                    "questionnaire": name,
+                    "synonyms": _pair_means(between, block & alike),
+                    "opposites": _pair_means(between, block & ~alike),
+                    "items": _pair_means(across, np.ones(across.shape[1:], dtype=bool)),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def normalisation_effect(shares: pd.DataFrame) -> pd.DataFrame:
+    """How the variance of log scores splits before and after normalisation, over all items.
+
+    Around the grand mean, the sum of squares of a terms by intensifiers table of log scores splits
+    into the row means', the column means' and the rest's, their pairing: the two-way analysis of
+    variance without replication.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        PSS per prompt, as :func:`psychometrics.measures.scoring.pss` gives it.
+
+    Returns
+    -------
+    DataFrame
+        Rows ``raw score`` and ``PSS``, columns ``terms, intensifiers, pairing``, rows sum to one:
+        means of the shares over items, templates and respondents; tables that do not vary are
+        left out, and the row is missing if none does.
+
+    Raises
+    ------
+    ParameterError
+        There are no answers, a column is missing, something is no finite number, or a respondent
+        has not answered every prompt of a template once.
+
+    References
+    ----------
+    Fisher (1925), on the analysis of variance; Reuben et al. (2024), section 3.2.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> from psychometrics.measures.scoring import pss
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> answers = table.assign(respondent_id="a",
+    ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
+    >>> normalisation_effect(pss(answers)).round(2).loc["PSS"].tolist()
+    [0.0, 0.06, 0.94]
+    """
+    keys = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]
+    check_columns(shares, [*keys, "intensifier"], ["level", "raw", "pss"])
+    _some(shares)
+    split = {"raw score": [], "PSS": []}
+    for rows, _, cube in template_cubes(shares, shares[["raw", "pss"]].to_numpy(dtype=float)):
+        if 2 * len(rows) != cube.size or np.isnan(cube).any():
+            questionnaire, item, number = shares[keys[1:4]].iloc[rows[0]]
+            raise ParameterError(
+                f"{questionnaire}, item {item}, template {number}: every respondent must have "
+                "answered each of its prompts once; ask it again."
+            )
+        for number, label in enumerate(split):
+            split[label].append(_variance_shares(cube[..., number]))
+    columns = ["terms", "intensifiers", "pairing"]
+    means = {}
+    for label, parts in split.items():
+        found = np.concatenate(parts)
+        found = found[np.isfinite(found).all(axis=1)]
+        means[label] = found.mean(axis=0) if len(found) else np.full(3, np.nan)
+    return pd.DataFrame(means, index=columns).T
+
+
+def _spearman(weights: np.ndarray, curves: np.ndarray) -> np.ndarray:
+    """Correlations of the weights with curves (R, L), as the interval's, for all at once."""
+    found = np.full(len(curves), np.nan)
+    gaps = np.isnan(curves).any(axis=1)
+    for row in np.flatnonzero(gaps):
+        found[row] = correlation_interval(weights, curves[row])["r"]
+    varies = np.ptp(curves, axis=1) > 1e-12 * np.abs(curves).max(axis=1)  # false for a gap
+    if len(weights) > 2 and varies.any():
+        ranks = stats.rankdata(curves[varies], axis=1)
+        against = np.broadcast_to(stats.rankdata(weights), ranks.shape)
+        found[varies] = _row_correlations(np.stack([against, ranks]))[:, 0, 1].clip(-1, 1)
+    return found
+
+
+def _variance_shares(scores: np.ndarray) -> np.ndarray:
+    """Shares of terms, intensifiers and pairing in log scores of shape (..., T, L)."""
+    logs = np.log(np.maximum(np.asarray(scores, dtype=np.float64), 1e-12))
+    grand = logs.mean(axis=(-2, -1), keepdims=True)
+    rows = logs.mean(axis=-1, keepdims=True) - grand
+    columns = logs.mean(axis=-2, keepdims=True) - grand
+    rest = logs - grand - rows - columns
+    squares = np.stack(
+        [
+            (np.broadcast_to(part, logs.shape) ** 2).sum(axis=(-2, -1))
+            for part in (rows, columns, rest)
+        ],
+        axis=-1,
+    )
+    whole = squares.sum(axis=-1, keepdims=True)
+    constant = np.ptp(logs, axis=(-2, -1))[..., None] <= 1e-12 * np.abs(logs).max()
+    return np.divide(
+        squares, whole, out=np.full_like(squares, np.nan), where=~constant & (whole > 0)
+    )
+
+
+def _some(shares: pd.DataFrame) -> None:
+    if shares.empty:
+        raise ParameterError("There are no answers; ask a questionnaire first.")
+
+
+def _sides(own: np.ndarray, signs: np.ndarray):
+    """The two kinds of an item's terms, each with its sign."""
+    return [(s, own & (signs == s)) for s in (1, -1) if (own & (signs == s)).any()]
+
+
+def _row_correlations(cube: np.ndarray) -> np.ndarray:
+    """Pearson's correlations of curves, (R, rows, rows) of (rows, R, L).
+
+    Missing for a curve that does not vary or has a gap.
+    """
+    away = cube - cube.mean(axis=-1, keepdims=True)
+    size = np.sqrt((away**2).sum(axis=-1, keepdims=True))
+    varies = size > 1e-12 * np.abs(cube).max(axis=-1, keepdims=True)  # false for a gap
+    unit = np.divide(away, size, out=np.full_like(away, np.nan), where=varies)
+    return np.einsum("irl,jrl->rij", unit, unit)
+
+
+def _pair_means(correlations: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Means over the chosen pairs of different rows, by respondent; missing without a pair."""
+    upper = np.triu(pairs, 1)
+    chosen = correlations[:, upper]
+    there = np.isfinite(chosen)
+    total = np.where(there, chosen, 0).sum(axis=1)
+    count = there.sum(axis=1)
+    return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+
+
+def _whole_mean(values: pd.Series) -> float:
+    """The mean, missing if one of them is."""
+    return values.mean(skipna=False)

@@ -1,0 +1,17 @@
+"""Find, load and speed up models."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submodules=[
+        "batching",
+        "decoder",
+        "embedded",
+        "fast_bert",
+        "loading",
+        "local_chat",
+        "packed",
+        "sources",
+    ],
+)

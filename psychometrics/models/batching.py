@@ -1,0 +1,307 @@
+"""Requests sent as files: the batch API of endpoints that have one (``/files``, ``/batches``).
+
+All conversations are held at once. When each of them waits for a reply, what they ask goes to the
+endpoint as one batch, which is waited for; what its replies lead to is the next one. Which batches
+were sent stands in the store, before they are and after, so that a run that is killed finds them
+again; one that was killed in the very moment of sending is looked for in the endpoint's list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from ..asking.store import Kept, key_of
+from ..endpoints.request_queue import PATIENCE, NoReply, Unasked, reply_of
+from ..exceptions import RespondentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..endpoints.request_queue import Line
+
+MOST_LINES, MOST_BYTES = 50_000, 100 * 2**20
+"""Of one file; the endpoints allow 50,000 and 200 MB."""
+POLLS = 60.0
+"""Most seconds between two looks at a batch."""
+ENDED = ("completed", "failed", "expired", "cancelled")
+
+
+class Batches:
+    """Collects what conversations ask, sends it in batches, and hands out the replies.
+
+    Parameters
+    ----------
+    line : Line
+    log : Kept
+        Says which batches were sent: rows of ``mark, state, batch, keys, url``.
+    kept : callable
+        Whether the store has the reply of a key.
+    """
+
+    def __init__(self, line: Line, log: Kept, kept: Callable[[str], bool]) -> None:
+        self.line, self.log, self.kept = line, log, kept
+        self.asked: dict[str, tuple[str, asyncio.Future]] = {}
+        self.reserved: dict[str, tuple[float, str]] = {}
+        self.round: asyncio.Task | None = None
+        self.done: dict[str, list[str]] = {}  # marks, with the keys that nobody asked for
+        self.sent: dict[str, dict] = {}  # by mark: those that are not over
+        for row in log.rows.to_dict("records") if len(log) else ():
+            if row["url"] != line.endpoint.base_url:
+                continue
+            known = self.sent.setdefault(row["mark"], {"batch": "", "keys": [], "over": False})
+            known["batch"] = row["batch"] or known["batch"]
+            known["keys"] = row["keys"].split() or known["keys"]
+            known["over"] |= row["state"] == "over"
+        self.sent = {mark: known for mark, known in self.sent.items() if not known["over"]}
+
+    async def reply(self, key: str, text: str) -> dict:
+        """The reply to a request, once its batch has ended."""
+        future = asyncio.get_running_loop().create_future()
+        self.asked[key] = text, future
+        self.look()
+        return await future
+
+    def look(self) -> None:
+        """Begin a batch if all conversations that go on wait for one."""
+        waiting = self.asked and len(self.asked) >= self.line.live
+        if waiting and not self.line.stopped and (self.round is None or self.round.done()):
+            self.round = asyncio.ensure_future(self._round())
+
+    def stop(self) -> None:
+        """Wait no longer; the batches go on at the endpoint."""
+        if self.round is not None:
+            self.round.cancel()
+        for _, future in self.asked.values():
+            future.cancel()
+        while self.reserved:  # will be paid for, though nobody waits for it
+            _, (most, text) = self.reserved.popitem()
+            self.line.settled(most, None, text, paid=True)
+
+    async def finish(self) -> None:
+        """Note the batches that have ended, once all of their replies are kept."""
+        while self.done:
+            mark, left = self.done.popitem()
+            self.sent[mark]["keys"] = left
+            await self._note(mark, "left" if left else "over", " ".join(left))
+
+    async def _round(self) -> None:
+        try:
+            await self.finish()  # those who wait again have kept what they had
+            running = await self._found() + await self._begun()
+            waits = [asyncio.ensure_future(self._wait(mark)) for mark in running]
+            try:
+                for wait in asyncio.as_completed(waits):
+                    await wait
+            finally:
+                for wait in waits:
+                    wait.cancel()
+            if not running:  # nothing is on its way, and nothing more can be paid for
+                for key in list(self.asked):
+                    self._hand(key, Unasked())
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            for key in list(self.asked):
+                self._hand(key, error)
+        finally:
+            asyncio.get_running_loop().call_soon(self.look)
+
+    def _hand(self, key: str, found: dict | Exception) -> None:
+        """Give a conversation what it waits for."""
+        _, future = self.asked.pop(key)
+        if not future.done():
+            (future.set_exception if isinstance(found, Exception) else future.set_result)(found)
+
+    async def _found(self) -> list[str]:
+        """Batches of an earlier run that hold something that is asked now."""
+        found = []
+        for mark, known in list(self.sent.items()):
+            if not self.asked.keys() & set(known["keys"]):
+                continue
+            if not known["batch"]:
+                known["batch"] = await self._listed(mark) or ""
+                if not known["batch"]:  # killed before it was sent
+                    await self._note(mark, "over")
+                    continue
+                await self._note(mark, "sent")
+            try:
+                await self._patiently("GET", f"/batches/{known['batch']}")
+            except RespondentError as error:
+                if " status 404" not in str(error):
+                    raise
+                await self._note(mark, "over")  # the endpoint has forgotten it
+                continue
+            for key in self.asked.keys() & set(known["keys"]):  # is paid for already
+                self._reserve(key, within=False)
+            found.append(mark)
+        return found
+
+    async def _begun(self) -> list[str]:
+        """Send what is in no batch yet, as far as the budget goes."""
+        there = {key for known in self.sent.values() for key in known["keys"]}
+        files: list[dict[str, str]] = []
+        size = 0
+        for key, (text, _) in self.asked.items():
+            if key in there or not self._reserve(key):
+                continue
+            body = {"custom_id": key, "method": "POST", "url": "/v1/chat/completions"}
+            row = json.dumps(body | {"body": json.loads(text)}, sort_keys=True)
+            size += len(row) + 1
+            if not files or len(files[-1]) >= MOST_LINES or size > MOST_BYTES:
+                files.append({})
+                size = len(row) + 1
+            files[-1][key] = row
+        return [await self._submit(rows) for rows in files]
+
+    def _reserve(self, key: str, within: bool = True) -> bool:
+        """Reserve what a request may cost at most, if the budget has it."""
+        text = self.asked[key][0]
+        most = self.line.cost(*self.line.most(text))
+        if fits := self.line.afford(most, within):
+            self.reserved[key] = most, text
+        return fits
+
+    async def _submit(self, rows: dict[str, str]) -> str:
+        mark = uuid.uuid4().hex
+        file = "requests.jsonl", ("\n".join(rows.values()) + "\n").encode(), "application/jsonl"
+        uploaded = await self._patiently(
+            "POST", "/files", data={"purpose": "batch"}, files={"file": file}
+        )
+        wanted = {"input_file_id": uploaded["id"], "endpoint": "/v1/chat/completions"}
+        wanted |= {"completion_window": "24h", "metadata": {"mark": mark}}
+        self.sent[mark] = {"batch": "", "keys": list(rows)}
+        await self._note(mark, "intended", " ".join(rows))
+        made = await self._patiently("POST", "/batches", mark=mark, content=json.dumps(wanted))
+        self.sent[mark]["batch"] = str(made["id"])
+        await self._note(mark, "sent")
+        return mark
+
+    async def _wait(self, mark: str) -> None:
+        """Look at a batch until it has ended, and hand out its replies."""
+        batch, began = self.sent[mark]["batch"], time.monotonic()
+        while True:
+            said = await self._patiently("GET", f"/batches/{batch}")
+            if said.get("status") in ENDED:
+                break
+            waited = time.monotonic() - began
+            await asyncio.sleep(min(POLLS, max(self.line.endpoint.pause, waited / 10)))
+        if said["status"] == "failed":
+            errors = said.get("errors") or {}
+            errors = errors.get("data") if isinstance(errors, dict) else None
+            why = self.line.scrubbed(json.dumps(errors or "it does not say why"))
+            for key in self.reserved.keys() & set(self.sent[mark]["keys"]):
+                most, text = self.reserved.pop(key)
+                self.line.settled(most, None, text)
+            await self._note(mark, "over")
+            raise RespondentError(f"{self.line.where()} refuses the batch {batch}: {why}")
+        results = {}
+        for name in ("output_file_id", "error_file_id"):
+            if said.get(name):
+                results |= await self._lines(said[name], len(self.sent[mark]["keys"]))
+        rest = self.asked.keys() & set(self.sent[mark]["keys"])
+        left = [key for key in self.sent[mark]["keys"] if key not in rest and not self.kept(key)]
+        for key in sorted(rest):
+            self._settle(key, results.get(key), said["status"])
+        self.done[mark] = left
+        if said["status"] == "cancelled" and rest - results.keys():
+            raise RespondentError(
+                f"{self.line.where()} says that the batch {batch} was cancelled; what it had "
+                "answered is kept: run again to send what is left."
+            )
+
+    def _settle(self, key: str, result: dict | None, status: str) -> None:
+        """Give a request its line of the results, or the reason why it has none."""
+        most, text = self.reserved.pop(key)
+        response = result.get("response") if result else None
+        code = response.get("status_code") if isinstance(response, dict) else None
+        content = response.get("body") if isinstance(response, dict) else None
+        found = reply_of(content) if code == 200 else None
+        self.line.settled(most, found, text, paid=code == 200)
+        if found is not None:
+            self._hand(key, found)
+        elif isinstance(code, int) and 400 <= code < 500 and code not in (408, 409, 429):
+            self._hand(key, RespondentError(self.line.refusal(code, content)))
+        else:
+            error = (result or {}).get("error") or {}
+            why = error.get("code") if isinstance(error, dict) else None
+            why = self.line.scrubbed(str(why or code or f"no line in a batch that is {status}"))
+            self._hand(key, NoReply(f"in a batch: {why}", after=0.0))
+
+    async def _lines(self, file: str, many: int) -> dict[str, dict]:
+        """The lines of a file of results by what they answer; what is no such line is left out."""
+        body = await self._patiently("GET", f"/files/{file}/content", largest=many * 2**18)
+        found = {}
+        for line in body.splitlines():
+            with contextlib.suppress(ValueError, RecursionError):
+                said = json.loads(line)
+                if isinstance(said, dict) and isinstance(said.get("custom_id"), str):
+                    found[said["custom_id"]] = said
+        return found
+
+    async def _patiently(self, method: str, path: str, mark: str = "", **sent: object) -> object:
+        """Ask again for as long as is worth it; JSON, or the bytes of a file.
+
+        A batch whose beginning was not confirmed is looked for by its mark, not begun again.
+        """
+        began, tries = time.monotonic(), 0
+        while True:
+            try:
+                said, body = await self.line.exchange(method, path, **sent)
+                if path.endswith("/content"):
+                    return body
+                if isinstance(said, dict) and (method == "GET" or said.get("id")):
+                    return said
+                raise NoReply(f"unreadable reply: {self.line.scrubbed(body)}")
+            except NoReply as error:
+                if mark and (batch := await self._listed(mark)):
+                    return {"id": batch}
+                tries += 1
+                waited = time.monotonic() - began
+                if waited > PATIENCE or (method == "POST" and tries > self.line.endpoint.retries):
+                    raise RespondentError(
+                        f"{self.line.where()} gives no reply about batches (the last: {error}): "
+                        "run again to go on from there; those that were sent are found again."
+                    ) from error
+                pause = self.line.endpoint.pause * 2 ** min(tries - 1, 10)
+                await asyncio.sleep(error.after or min(pause, POLLS))
+            except RespondentError as error:
+                if path in ("/files", "/batches") and " status 404" in str(error):
+                    raise RespondentError(
+                        f"{self.line.where()} has no batches: leave batch out."
+                    ) from error
+                raise
+
+    async def _listed(self, mark: str) -> str | None:
+        """The id of the batch with a mark, if the endpoint lists it among its latest."""
+        after = ""
+        for _ in range(10):
+            try:
+                said = await self._patiently("GET", f"/batches?limit=100{after}")
+            except RespondentError:  # it has no list
+                return None
+            listed = said.get("data") or []
+            for batch in listed:
+                if (batch.get("metadata") or {}).get("mark") == mark:
+                    return str(batch["id"])
+            if not said.get("has_more") or not listed:
+                return None
+            after = f"&after={listed[-1]['id']}"
+        return None
+
+    async def _note(self, mark: str, state: str, keys: str = "") -> None:
+        """Write into the store what is known of a batch."""
+        known = self.sent[mark]
+        row = {"mark": mark, "state": state, "batch": known["batch"], "keys": keys}
+        row["url"] = self.line.endpoint.base_url
+        index = pd.Index([key_of(mark, state, keys)], name="key")
+        row = pd.DataFrame([row], index=index)
+        await asyncio.to_thread(self.log.add, row)
+        if state == "over":
+            del self.sent[mark]

@@ -1,0 +1,388 @@
+"""The one door through which models come in: safetensors only, and never code of a model's own.
+
+- :func:`load_model` ``(source, head)`` gives a model with a head, and its tokenizer; ``head`` is a
+  key of ``HEADS``: "classifier", "masked", "causal", "encoder-decoder", "next-sentence", "encoder".
+- :func:`load_config`, :func:`load_tokenizer` give these alone; :func:`load_sentence_encoder` a
+  model of sentence-transformers.
+- :func:`resolve_device`, :func:`resolve_dtype`, ``DTYPES``: where and how precisely to compute.
+- :func:`quietly` keeps libraries' notes to developers out of a notebook; :func:`out_of_memory`
+  tells a lack of memory from other errors; :func:`told` puts an error into a sentence.
+
+A source is what :func:`psychometrics.models.sources.find` gives, a folder, or a hub id. What
+goes wrong is a :class:`~psychometrics.exceptions.RespondentError` that names the model and the
+mend. Torch and transformers are imported inside the functions, for their cost.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..exceptions import RespondentError
+from .sources import TOKENIZER_FILES, Source, check_folder, fetched, find, read_json
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+HEADS = {
+    "classifier": ("AutoModelForSequenceClassification", "a sequence classifier"),
+    "masked": ("AutoModelForMaskedLM", "a masked language model"),
+    "causal": ("AutoModelForCausalLM", "a causal language model"),
+    "encoder-decoder": ("AutoModelForSeq2SeqLM", "an encoder-decoder"),
+    "next-sentence": ("AutoModelForNextSentencePrediction", "a next-sentence predictor"),
+    "encoder": ("AutoModel", "an encoder"),
+}
+"""Kinds of heads: the class in transformers that has it, and what a model with it is called."""
+DTYPES = ("float32", "bfloat16")
+_OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let the garbage collector rest while libraries are imported and a model is built.
+
+    Of hundreds of thousands of new objects it would find next to none to collect, in a tenth of
+    the time that the first model of a process takes.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+@_uncollected()
+def load_model(
+    source: Source | str | Path,
+    head: str,
+    *,
+    config: PreTrainedConfig | None = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    fresh: bool = False,
+    what: str = "",
+    **options: object,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a model with a head and its tokenizer.
+
+    Parameters
+    ----------
+    source : Source, str or Path
+        A model that was found, a folder, or a hub id.
+    head : str
+        A key of ``HEADS``.
+    config : PreTrainedConfig, optional
+        By default the model's own, as :func:`load_config` gives it.
+    tokenizer : PreTrainedTokenizerBase, optional
+        One that was loaded before, where several models have the same.
+    fresh : bool
+        Let weights that the checkpoint lacks be random, to be trained; by default it is refused.
+    what : str
+        What the model is to be, for errors; by default what ``HEADS`` says.
+    **options
+        Of transformers' ``from_pretrained``, such as ``attn_implementation``.
+
+    Returns
+    -------
+    model, tokenizer
+        In float32 unless ``dtype`` says otherwise, on the processor, in evaluation mode.
+
+    Raises
+    ------
+    RespondentError
+        It is missing, damaged, of another kind, has a head that was never trained, or would need
+        pickle weights or code of its own.
+
+    Examples
+    --------
+    >>> from psychometrics.models.sources import base_path
+    >>> model, tokenizer = load_model(base_path(), "encoder")
+    >>> model.config.num_hidden_layers
+    6
+    """
+    import torch
+    import transformers
+
+    kind, usual = HEADS[head]
+    what = what or usual
+    name, folder = _folder(source)
+    given = load_config(source) if config is None else config
+    adapter = source if isinstance(source, Source) and source.kind == "adapter" else None
+    builder = getattr(transformers, kind)
+    if type(given) not in builder._model_mapping:
+        raise RespondentError(
+            f"{name} cannot be loaded as {what}: transformers knows none of the architecture "
+            f"'{given.model_type}'; name another model.",
+            kind="architecture",
+        )
+    with quietly(), _loading(name, what):
+        model, report = builder.from_pretrained(
+            folder,
+            config=given,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            # Otherwise the error refers to a report that is not shown.
+            ignore_mismatched_sizes=True,
+            **{"dtype": torch.float32} | options,
+        )
+    if adapter is not None:
+        adapted = _adapted(model, adapter, what, set(report["missing_keys"]))
+        return adapted, tokenizer or load_tokenizer(source)
+    if report["mismatched_keys"] and not fresh:
+        key, stored, wanted = min(report["mismatched_keys"])
+        raise RespondentError(
+            f"{name} cannot be loaded as {what}: its {key} is {_shape(stored)} and its config.json "
+            f"asks for {_shape(wanted)}; copy both files anew from one model.",
+            kind="incomplete",
+        )
+    if report["missing_keys"] and not fresh:
+        raise RespondentError(
+            f"{name} is not trained as {what}: its checkpoint lacks {min(report['missing_keys'])}, "
+            "which would be random; name a model that is.",
+            kind="architecture",
+        )
+    return model.eval(), tokenizer or load_tokenizer(source)
+
+
+@_uncollected()
+def load_config(source: Source | str | Path, **changes: object) -> PreTrainedConfig:
+    """Load a model's configuration, with changes; errors as in :func:`load_model`.
+
+    An adapter's is its base's, with the outputs that the ``config.json`` beside it names.
+    """
+    from transformers import CONFIG_MAPPING, AutoConfig
+
+    name, folder = _folder(source)
+    called = read_json(name, Path(folder) / "config.json").get("model_type")
+    if called and called not in CONFIG_MAPPING:
+        raise RespondentError(
+            f"{name} cannot be loaded as a model: transformers knows no architecture '{called}'; "
+            "name another model.",
+            kind="architecture",
+        )
+    if isinstance(source, Source) and source.kind == "adapter":
+        beside = source.folder / "config.json"
+        written = read_json(name, beside) if beside.is_file() else {}
+        changes = {key: written[key] for key in _OF_HEADS if key in written} | changes
+        if isinstance(names := changes.get("id2label"), dict):
+            changes["id2label"] = {int(number): label for number, label in names.items()}
+    with _loading(name, "a model"):
+        return AutoConfig.from_pretrained(folder, trust_remote_code=False, **changes)
+
+
+def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
+    """Load a model's tokenizer; errors as in :func:`load_model`.
+
+    One whose class transformers does not know is refused: transformers would take another in its
+    place, and the answers would be others.
+    """
+    from transformers import AutoTokenizer
+    from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
+
+    name, folder = _folder(source)
+    adapter = isinstance(source, Source) and source.kind == "adapter"
+    if adapter and any((source.folder / file).is_file() for file in TOKENIZER_FILES):
+        folder = source.folder  # it may have a padding token that its base's lacks
+    settings = Path(folder) / "tokenizer_config.json"
+    written = read_json(name, settings) if settings.is_file() else {}
+    kind = written.get("tokenizer_class")
+    own_code = "AutoTokenizer" in (written.get("auto_map") or {})
+    with _loading(name, "a tokenizer"):
+        if (own_code or kind) and (not kind or tokenizer_class_from_name(str(kind)) is None):
+            raise RespondentError(
+                f"{name} has a tokenizer that transformers does not know ({kind or 'auto_map'} in "
+                "tokenizer_config.json), and program code of its own is never run: choose a model "
+                "whose tokenizer transformers knows.",
+                kind="remote code",
+            )
+        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+
+
+def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
+    """Load a model that turns sentences into vectors; errors as in :func:`load_model`.
+
+    Parameters
+    ----------
+    source : Source, str or Path
+        A folder or hub id of sentence-transformers, or of a plain encoder, whose tokens' mean is
+        taken.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    name, folder = _folder(source, whole=True)
+    modules = Path(folder) / "modules.json"
+    if modules.is_file():
+        # The library runs other modules' code where a folder is given, whatever one says.
+        with _loading(name, "a sentence encoder"):
+            types = [part["type"] for part in read_json(name, modules, list)]
+        if own := [kind for kind in types if not str(kind).startswith("sentence_transformers.")]:
+            raise RespondentError(
+                f"{name} needs program code of its own ({own[0]} in modules.json), which is never "
+                "run: choose a model of sentence-transformers' own modules.",
+                kind="remote code",
+            )
+    for pickled in Path(folder).glob("*/pytorch_model.bin"):
+        if not pickled.with_name("model.safetensors").is_file():
+            raise RespondentError(
+                f"{name} holds {pickled.parent.name}/{pickled.name}, which can carry program code: "
+                "convert it to model.safetensors.",
+                kind="no safetensors",
+            )
+    load_tokenizer(source)
+    with quietly(), _loading(name, "a sentence encoder"):
+        return SentenceTransformer(
+            str(folder), trust_remote_code=False, model_kwargs={"use_safetensors": True}
+        )
+
+
+def resolve_device(device: str | torch.device | None) -> torch.device:
+    """The device to compute on: the one asked for, else the GPU if there is one.
+
+    Raises
+    ------
+    RespondentError
+        The device is unknown or not on this machine.
+    """
+    import torch
+
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+        module = torch.get_device_module(resolved)
+        there = module.is_available() and (resolved.index or 0) < module.device_count()
+    except (RuntimeError, TypeError, AttributeError):
+        there = False
+    if not there:
+        raise RespondentError(f"This machine has no device '{device}': use device='cpu'.")
+    return resolved
+
+
+def resolve_dtype(dtype: str | torch.dtype | None, device: torch.device) -> str:
+    """Precision to compute in: the one asked for, else bfloat16 where the device has it natively.
+
+    A GPU says so by its compute capability (8.0, Ampere, or later); a processor by its
+    instructions: AVX512-BF16 or AMX-BF16 (x86), BF16 (Arm). There it is about twice as fast.
+
+    Raises
+    ------
+    RespondentError
+        It is neither float32 nor bfloat16.
+    """
+    import torch
+
+    if dtype is not None:
+        name = str(dtype).removeprefix("torch.")
+        if name not in DTYPES:
+            raise RespondentError(f"dtype must be 'float32' or 'bfloat16', got '{dtype}'.")
+        return name
+    if device.type == "cuda":
+        native = torch.cuda.get_device_capability(device) >= (8, 0)
+    elif device.type == "cpu":
+        capable = torch.cpu.get_capabilities()
+        native = any(capable.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    else:
+        native = False
+    return "bfloat16" if native else "float32"
+
+
+def moved(
+    model: PreTrainedModel, device: torch.device, dtype: str, name: str = "The model"
+) -> PreTrainedModel:
+    """A model on its device and in its precision, or one sentence if it does not fit there."""
+    import torch
+
+    with _loading(name, f"a model in {dtype} on {device}"):
+        return model.to(device=device, dtype=getattr(torch, dtype)).eval()
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error means that memory ran out, of a processor or a GPU."""
+    # torch.OutOfMemoryError, without importing torch for it
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    texts = ("out of memory", "not enough memory", "can't alloc")
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep libraries' progress bars and notes to developers out of a notebook while one loads."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # peft calls what transformers retires
+            yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _loading(name: str, what: str) -> Iterator[None]:
+    """Turn whatever a library throws at a damaged or odd model into one sentence."""
+    try:
+        yield
+    except RespondentError:
+        raise
+    except Exception as error:
+        if out_of_memory(error):
+            raise RespondentError(
+                f"{name} does not fit into memory: use a smaller model, dtype='bfloat16' or "
+                "another machine.",
+                kind="memory",
+            ) from error
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = (lines or [""])[0][:200].rstrip(".:")
+        raise RespondentError(
+            f"{name} cannot be loaded as {what}: check or replace its files, or name another model "
+            f"({type(error).__name__}: {reason}).",
+            kind="incomplete",
+        ) from error
+
+
+def _adapted(model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]):
+    """A base with an adapter merged into it, which must hold whatever of the base is fresh."""
+    from peft import PeftModel
+
+    with quietly(), _loading(adapter.name, what):
+        wrapped = PeftModel.from_pretrained(model, str(adapter.folder))
+        held = {name for name, _ in wrapped.named_parameters() if "modules_to_save" in name}
+        merged = wrapped.merge_and_unload()
+    held = {re.sub(r"^base_model\.model\.|modules_to_save\.default\.", "", name) for name in held}
+    if left := sorted(key for key in fresh if key not in held and not key.endswith("position_ids")):
+        raise RespondentError(
+            f"{adapter.name} is not trained as {what}: neither it nor its base "
+            f"{adapter.base.name} has {left[0]}, which would be random; name a model that is.",
+            kind="architecture",
+        )
+    return merged.eval()
+
+
+def _folder(source: Source | str | Path, whole: bool = False) -> tuple[str, Path]:
+    """A model's name and its checked folder."""
+    if isinstance(source, Source):
+        return source.name, fetched(source, whole)
+    if isinstance(source, Path) or Path(source).is_absolute():
+        check_folder(str(source), Path(source))
+        return str(source), Path(source)
+    found = find(source)
+    return found.name, fetched(found, whole)
+
+
+def _shape(size: object) -> str:
+    return " × ".join(map(str, size))

@@ -1,0 +1,483 @@
+"""Respondents that answer by natural language inference: does the premise entail the hypothesis?
+
+The flow: ``load`` loads a classifier and finds out which of its outputs means what;
+:meth:`NLIRespondent.answer` turns (premise, hypothesis) pairs into probabilities of entailment,
+neutral and contradiction. A classifier has an output for each; a decoder says one of three words.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from ..data import NLI_LABELS
+from ..exceptions import RespondentError
+from ..models.decoder import last_states, shared_beginnings
+from ..models.embedded import load_embedded
+from ..models.fast_bert import is_changed, unpadded
+from ..models.loading import load_config, load_model, moved, out_of_memory
+from ..models.sources import Source, digest_text, fetched, read_json, recipe_of
+from ..paths import data_dir
+from .prompting import PromptMode, checked, gathered, token_limit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from ..asking.progress import Progress
+    from ..questionnaires.model import Questionnaire
+
+CONDITIONS: dict[str, object] = {}
+PROBABILITIES = ("entailment", "neutral", "contradiction")
+TOKEN_BUDGET = 4096
+"""Tokens per batch, padding included; more gains nothing on a processor."""
+MIN_ACCURACY, MIN_LEAD = 2 / 3, 1 / 4
+"""When labelled pairs decide which output means what: see ``_labels_from_pairs``."""
+BFLOAT16_STEP, LEAST_STEPS = 2**-8, 4
+"""The relative step of bfloat16, and over how many of them answers must be spread."""
+HANDLING = "nli-1"
+"""Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
+Pair = tuple[str, str]
+
+
+class NLIRespondent:
+    """A classifier that answers (premise, hypothesis) pairs; made by ``load_respondent``.
+
+    Attributes
+    ----------
+    identity : dict
+        What :func:`psychometrics.modes.identify` gives, and the ``device``.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        identity: dict,
+        token_budget: int = TOKEN_BUDGET,
+    ) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.identity = identity
+        self.token_budget = token_budget
+        self._forward_unpadded = unpadded(self.model)
+        self.order = self._label_order()
+
+    def answer(self, pairs: Iterable[tuple[str, str]], progress: bool = False) -> np.ndarray:
+        """Probability of entailment, neutral and contradiction for each pair.
+
+        Identical pairs are asked once. Answers do not depend on the order of the pairs; in
+        float32 not on the company they are asked in either, up to rounding (1e-6), while
+        bfloat16 carries about three decimal digits.
+
+        Parameters
+        ----------
+        pairs : iterable of (premise, hypothesis)
+            n pairs of non-empty strings.
+        progress : bool
+            Show a progress bar.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, 3)
+            Columns entailment, neutral, contradiction, each row summing to one; in input order.
+
+        Raises
+        ------
+        RespondentError
+            There are no pairs, one of them is not two non-empty strings, or a single pair does
+            not fit into memory.
+
+        Warns
+        -----
+        UserWarning
+            Pairs are longer than the model reads; their longer side was cut at its end.
+
+        Examples
+        --------
+        >>> respondent = load("minilm-mnli-l3-s16")
+        >>> respondent.answer([("I feel calm.", "It rarely happens.")]).shape
+        (1, 3)
+        """
+        return gathered(self, checked(pairs, ("premise", "hypothesis")), progress)
+
+    def batches(self, pairs: Sequence[Pair]) -> Iterator[tuple[list[Pair], np.ndarray]]:
+        """Pairs with their answers, shape (n, 3), batch by batch; each pair once."""
+        unique = sorted(set(checked(pairs, ("premise", "hypothesis"))))
+        encoded = self._encode(unique)
+        order = self._order(unique, encoded)
+        while order:
+            batch, logits = self._forward(encoded, order)
+            values = logits.softmax(dim=-1).cpu().numpy()[:, self.order]
+            if not np.isfinite(values).all():
+                raise RespondentError(
+                    f"{self.identity['respondent_id']} gives answers that are not numbers in "
+                    f"{self.identity['dtype']}: load it with dtype='float32', or check its weights."
+                )
+            order = order[len(batch) :]
+            yield [unique[i] for i in batch], values
+
+    def _order(self, pairs: list[Pair], encoded: list[dict]) -> list[int]:
+        """Longest first: memory runs out at once or never, and the bar only gets faster."""
+        return sorted(range(len(pairs)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
+
+    def _encode(self, pairs: list[tuple[str, str]]) -> list[dict[str, list[int]]]:
+        """Token ids of each pair, unpadded; a pair that is too long is cut, with a warning."""
+        encoded = self._tokenize(pairs, truncation=False)
+        limit = token_limit(self.model, self.tokenizer)
+        too_long = [i for i, features in enumerate(encoded) if len(features["input_ids"]) > limit]
+        if too_long:
+            warnings.warn(
+                f"{len(too_long)} of {len(pairs)} pairs are longer than the {limit} tokens that "
+                f"{self.identity['respondent_id']} reads; the longer side of each was cut.",
+                stacklevel=3,
+            )
+            cut = self._tokenize(
+                [pairs[i] for i in too_long], truncation="longest_first", max_length=limit
+            )
+            for i, features in zip(too_long, cut, strict=True):
+                encoded[i] = features
+        return encoded
+
+    def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
+        if not options.get("truncation") and (joined := _joined(self.tokenizer, pairs)):
+            return joined
+        premises, hypotheses = map(list, zip(*pairs, strict=True))
+        columns = self.tokenizer(premises, hypotheses, padding=False, verbose=False, **options)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _forward(self, encoded: list[dict], order: list[int]) -> tuple[list[int], torch.Tensor]:
+        """Logits (float32) of as many of the first pairs as the token budget and memory allow."""
+        width = len(encoded[order[0]]["input_ids"])
+        while True:
+            batch = order[: max(1, self.token_budget // width)]
+            try:
+                return batch, self._logits([encoded[i] for i in batch])
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
+                if len(batch) == 1:
+                    raise RespondentError(
+                        f"{self.identity['respondent_id']} does not fit into the memory of "
+                        f"{self.identity['device']} with even one pair of {width} tokens: use a "
+                        "smaller model, another device or shorter prompts.",
+                        kind="memory",
+                    ) from None
+            # Outside of the except block, where the error no longer holds on to tensors.
+            self.token_budget = width * (len(batch) // 2)
+            if self.model.device.type == "cuda":
+                torch.cuda.empty_cache()
+
+    @torch.inference_mode()
+    def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
+        """Logits of one batch, (n, 3) in the model's own order, float32."""
+        if self._forward_unpadded is not None and not is_changed(self.model):
+            return self._forward_unpadded(features)
+        from transformers import DataCollatorWithPadding
+
+        inputs = DataCollatorWithPadding(self.tokenizer)(features)
+        return self.model(**inputs.to(self.model.device)).logits.float()
+
+    def _label_order(self) -> list[int]:
+        """Positions of entailment, neutral, contradiction among the outputs."""
+        name = self.identity["respondent_id"]
+        outputs = self.model.config.id2label
+        if len(outputs) != 3:
+            raise RespondentError(
+                f"{name} has {len(outputs)} output(s), not three: name a model trained to tell "
+                "entailment, neutral and contradiction apart.",
+                kind="labels",
+            )
+        order = labels_from_names([outputs.get(i) for i in range(3)], name)
+        if order is None:
+            import pandas as pd
+
+            labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
+            self.order = [0, 1, 2]
+            answers = self.answer(zip(labelled["premise"], labelled["hypothesis"], strict=True))
+            order = _labels_from_pairs(answers, labelled["label"], name)
+        return order
+
+
+class _WordsRespondent(NLIRespondent):
+    """A causal model that answers a pair by the word it goes on with, such as yes, maybe or no.
+
+    It is made by ``load_respondent`` from an adapter whose ``recipe.json`` says how a pair is put
+    into words (``wording``, with ``{premise}`` and ``{hypothesis}``) and which three words are
+    its answers (``answers``, for entailment, neutral and contradiction, a token each).
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        identity: dict,
+        wording: str,
+        answers: Sequence[str],
+        token_budget: int = TOKEN_BUDGET,
+    ) -> None:
+        ids = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
+        if len(ids) != 3 or any(len(of_word) != 1 for of_word in ids):
+            raise RespondentError(
+                f"{identity['respondent_id']} must answer by three words of a token each, its "
+                f"recipe.json has {list(answers)}: correct its answers."
+            )
+        if "{premise}" not in wording or "{hypothesis}" not in wording:
+            raise RespondentError(
+                f"{identity['respondent_id']} has a wording without {{premise}} or {{hypothesis}} "
+                "in its recipe.json: correct it."
+            )
+        self.wording, self.words = wording, [of_word[0] for of_word in ids]
+        if tokenizer.pad_token is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        super().__init__(model, tokenizer, identity, token_budget)
+        self._last_states = last_states(self.model)
+
+    def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
+        fill = self.wording.format
+        texts = [fill(premise=p.strip(), hypothesis=h.strip()) for p, h in pairs]
+        rows = self.tokenizer(texts, padding=False, verbose=False)["input_ids"]
+        if options.get("truncation"):  # its end is the question: what is cut is the beginning
+            rows = [row[-options["max_length"] :] for row in rows]
+        return [{"input_ids": row} for row in rows]
+
+    def _order(self, pairs: list[Pair], encoded: list[dict]) -> list[int]:
+        """Longest first, those of one premise beside each other: what they share is read once."""
+        longest = {}
+        for (premise, _), one in zip(pairs, encoded, strict=True):
+            longest[premise] = max(longest.get(premise, 0), len(one["input_ids"]))
+        return sorted(range(len(pairs)), key=lambda i: (-longest[pairs[i][0]], *pairs[i]))
+
+    @torch.inference_mode()
+    def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
+        """Logits of the three words after each text, (n, 3), float32."""
+        texts = [one["input_ids"] for one in features]
+        words = self.model.get_output_embeddings().weight[self.words].float()
+        if self._last_states is not None and not is_changed(self.model):
+            return self._last_states(texts).float() @ words.T
+        shared, group = shared_beginnings(texts)
+        begun = self._padded(shared)
+        read = self._read(begun["input_ids"], begun["attention_mask"], use_cache=True)
+        rest = self._padded([text[len(shared[g]) :] for text, g in zip(texts, group, strict=True)])
+        read.past_key_values.batch_select_indices(torch.tensor(group, device=self.model.device))
+        mask = torch.cat([begun["attention_mask"][group], rest["attention_mask"]], dim=1)
+        cache = {"past_key_values": read.past_key_values, "use_cache": True}
+        hidden = self._read(rest["input_ids"], mask, **cache).last_hidden_state[:, -1]
+        return hidden.float() @ words.T
+
+    def _padded(self, texts: list[list[int]]) -> dict[str, torch.Tensor]:
+        # All texts end where the answer begins.
+        padded = self.tokenizer.pad(
+            [{"input_ids": text} for text in texts], padding_side="left", return_tensors="pt"
+        )
+        return padded.to(self.model.device)
+
+    def _read(self, ids: torch.Tensor, mask: torch.Tensor, **cache):
+        places = (mask.cumsum(dim=-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        return self.model.base_model(
+            input_ids=ids, attention_mask=mask, position_ids=places, **cache
+        )
+
+    def _label_order(self) -> list[int]:
+        return [0, 1, 2]
+
+
+def _joined(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Pair]
+) -> list[dict[str, list[int]]] | None:
+    """Tokens of pairs whose texts are split once, however many pairs they are in.
+
+    None where the tokenizer does not split both texts alone and then join them.
+    """
+    got = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
+    if not tokenizer.is_fast:
+        return None
+    own, splitter = tokenizer(*pairs[0], verbose=False), tokenizer.backend_tokenizer
+    if set(own) - set(got):
+        return None
+    texts = list(dict.fromkeys(itertools.chain.from_iterable(pairs)))
+    alone = splitter.encode_batch_fast(texts, add_special_tokens=False)
+    alone = dict(zip(texts, alone, strict=True))
+    both = [
+        splitter.post_process(alone[premise], alone[hypothesis]) for premise, hypothesis in pairs
+    ]
+    joined = [{name: getattr(one, got[name]) for name in own} for one in both]
+    return joined if joined[0] == dict(own) else None
+
+
+def labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
+    """Which output means what, read from the outputs' names.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The three outputs' names, in order.
+    model : str
+        What to call the model in an error.
+
+    Returns
+    -------
+    list of int or None
+        Positions of entailment, neutral and contradiction; None where a name is missing or means
+        nothing (``LABEL_0``).
+
+    Raises
+    ------
+    RespondentError
+        The names say that this is another kind of classifier.
+
+    Examples
+    --------
+    >>> labels_from_names(["CONTRADICTION", "neutral", "Entailment"])
+    [2, 1, 0]
+    >>> labels_from_names(["LABEL_0", "LABEL_1", "LABEL_2"]) is None
+    True
+    """
+    plain = [str(name or "").strip().lower() for name in names]
+    if any(re.fullmatch(r"(label|class)?[\s_-]*\d*|none", name) for name in plain):
+        return None
+    stems = [label[:6] for label in NLI_LABELS]  # entail(ed), neutra(l), contra(dictory)
+    found = [[i for i, name in enumerate(plain) if name.startswith(stem)] for stem in stems]
+    if any(len(positions) != 1 for positions in found):
+        raise RespondentError(
+            f"{model} tells {', '.join(map(str, names))} apart, not entailment, neutral and "
+            "contradiction: name an NLI model, or correct id2label in its config.json.",
+            kind="labels",
+        )
+    return [positions[0] for positions in found]
+
+
+def _labels_from_pairs(
+    answers: np.ndarray, labels: Sequence[str], model: str = "The model"
+) -> list[int]:
+    """Which output means what, found from its answers to plain pairs whose label is known.
+
+    Of the six possible assignments the one with the highest accuracy is taken, if it is right
+    for at least two thirds of the pairs and a quarter of the pairs ahead of the next best.
+    Guessing gets a third right under any assignment.
+
+    Parameters
+    ----------
+    answers : ndarray, shape (n, 3)
+        Probabilities in the model's own order of outputs.
+    labels : sequence of str
+        The n pairs' labels: entailment, neutral or contradiction.
+    model : str
+        What to call the model in an error.
+
+    Returns
+    -------
+    list of int
+        Positions of entailment, neutral and contradiction among the outputs.
+
+    Raises
+    ------
+    RespondentError
+        No assignment is clearly the best.
+
+    Examples
+    --------
+    >>> _labels_from_pairs(np.eye(3), ["neutral", "contradiction", "entailment"])
+    [2, 0, 1]
+    """
+    chosen = np.argmax(answers, axis=1)
+    truth = np.array([NLI_LABELS.index(label) for label in labels])
+    accuracy = {
+        order: float((chosen == np.array(order)[truth]).mean())
+        for order in itertools.permutations(range(3))
+    }
+    best, second = sorted(accuracy, key=accuracy.get, reverse=True)[:2]
+    if accuracy[best] < MIN_ACCURACY or accuracy[best] - accuracy[second] < MIN_LEAD:
+        raise RespondentError(
+            f"{model} does not name its outputs, and answers to plain pairs do not show which "
+            f"means entailment (best assignment {accuracy[best]:.0%} right, next "
+            f"{accuracy[second]:.0%}): write the labels into id2label of its config.json, or name "
+            "a trained NLI model.",
+            kind="labels",
+        )
+    return list(best)
+
+
+def _build(source: Source, identity: dict, device: torch.device) -> NLIRespondent:
+    """Load an NLI respondent that was found."""
+    recipe = recipe_of(source)
+    if "answers" in recipe:
+        # Left in bfloat16, in which its base was while it was trained, unless asked otherwise.
+        if source.kind == "embedded":
+            model, tokenizer = load_embedded(source.name)
+        else:
+            model, tokenizer = load_model(source, "causal", dtype=torch.bfloat16)
+        model = moved(model, device, identity["dtype"], source.name)
+        return _WordsRespondent(model, tokenizer, identity, recipe["wording"], recipe["answers"])
+    if source.kind == "embedded":
+        model, tokenizer = load_embedded(source.name)
+    else:
+        model, tokenizer = _load_folder(source)
+    return NLIRespondent(moved(model, device, identity["dtype"], source.name), tokenizer, identity)
+
+
+def _digest(source: Source, dtype: str) -> str:
+    return digest_text(source.digest, dtype, HANDLING)
+
+
+def _load_folder(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    written = read_json(source.name, fetched(source) / "config.json")
+    config = load_config(source)
+    if not written.get("id2label") and isinstance(written.get("label2id"), dict):
+        # transformers ignores label2id alone, and would expect two outputs.
+        config.id2label = {int(i): name for name, i in written["label2id"].items()}
+    model, tokenizer = load_model(source, "classifier", config=config, what="an NLI classifier")
+    if tokenizer.pad_token_id is None:
+        raise RespondentError(
+            f"{source.name} has a tokenizer without a padding token: set pad_token (often the "
+            "end-of-text token) and save the tokenizer anew.",
+            kind="incomplete",
+        )
+    if len(tokenizer) > model.get_input_embeddings().num_embeddings:
+        raise RespondentError(
+            f"{source.name} has a tokenizer of {len(tokenizer)} tokens and a model of "
+            f"{model.get_input_embeddings().num_embeddings}: save the model's own tokenizer there.",
+            kind="incomplete",
+        )
+    if model.config.pad_token_id is None:  # where decoders look for the last token of a pair
+        model.config.pad_token_id = tokenizer.pad_token_id
+    return model, tokenizer
+
+
+def put(
+    questionnaire: Questionnaire,
+    respondent: object,
+    identity: dict,
+    store: str | Path | None,
+    bar: Progress,
+) -> pd.DataFrame:
+    """The prompt table with one respondent's answers, from the store or asked now.
+
+    Warns
+    -----
+    UserWarning
+        The answers differ by less than their precision tells apart: what is computed of them is
+        rounding.
+    """
+    table = _MODE.put(questionnaire, respondent, identity, store, bar)
+    entailment = table["entailment"].to_numpy(dtype="float64")
+    spread, finest = entailment.std(), BFLOAT16_STEP * entailment.mean()
+    if identity["dtype"] == "bfloat16" and spread < LEAST_STEPS * finest:
+        warnings.warn(
+            f"{identity['respondent_id']} gives {questionnaire.id} answers that differ by "
+            f"{spread:.1g} (standard deviation), where bfloat16 tells {finest:.1g} apart: ask it "
+            "with dtype='float32'.",
+            stacklevel=3,
+        )
+    return table
+
+
+_MODE = PromptMode("nli", _build, _digest, PROBABILITIES, asked=("premise", "hypothesis"))
+identify, load, opened, fill = _MODE.identify, _MODE.load, _MODE.opened, _MODE.fill

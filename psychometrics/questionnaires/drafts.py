@@ -1,0 +1,197 @@
+"""A questionnaire's file from a table of items: a draft with what is left to write as comments."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from ..exceptions import ParameterError
+from .model import load_questionnaire
+from .wording import RULES, sided_words
+
+COLUMNS = ("item", "scale", "reverse", "options", "source", "inverse", "premise", "hypothesis")
+"""Columns of the table; ``item`` is needed, the others may be left out or empty."""
+YES = frozenset({"yes", "y", "true", "1", "-1", "r", "reverse"})
+INTENSIFIERS = """\
+intensifiers:
+  - {weight: -4, terms: [never]}
+  - {weight: -3, terms: [very rarely]}
+  - {weight: -2, terms: [rarely, seldom]}
+  - {weight: 2, terms: [often, frequently]}
+  - {weight: 3, terms: [very frequently]}
+  - {weight: 4, terms: [always]}
+"""
+
+
+def draft(table: str | Path | pd.DataFrame, path: str | Path, overwrite: bool = False) -> Path:
+    """Write a questionnaire's file from a table of items, and say in comments what is missing.
+
+    Parameters
+    ----------
+    table : str, Path or DataFrame
+        A CSV file or a frame of :data:`COLUMNS`, one row per item: its text; the ``scale`` it
+        belongs to (all of one, if there is none); ``reverse``, yes where agreement lowers the
+        scale; ``options`` from least to most as ``0=Not at all; 1=Several days``, in the first row
+        for all items, in others where an item has its own; for NLI prompts ``source`` and
+        ``inverse`` terms with semicolons, ``premise`` and ``hypothesis`` with ``{term}`` and
+        ``{intensifier}``.
+    path : str or Path
+        A ``.yaml`` file; its name becomes the questionnaire's id.
+    overwrite : bool
+        Whether a file that is there may be replaced.
+
+    Returns
+    -------
+    Path
+        The file. It loads; items without terms and templates can be asked for options and by chat,
+        and as NLI prompts once these are filled in.
+
+    Raises
+    ------
+    ParameterError
+        The table has no items, a row or its options cannot be read, or the file is there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> rows = pd.DataFrame({"item": ["I like tea.", "I pour tea away."], "reverse": ["", "yes"],
+    ...                      "options": ["0=no; 1=yes", ""]})
+    >>> file = draft(rows, Path(tempfile.mkdtemp()) / "tea.yaml")
+    >>> load_questionnaire(file).scales[0].reverse
+    ('tea_2',)
+    """
+    path = Path(path)
+    name = path.stem
+    if path.suffix not in (".yaml", ".yml") or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
+        raise ParameterError(
+            f"{path} must end in .yaml, with a name of small letters, digits, - and _: "
+            "it becomes the questionnaire's id."
+        )
+    if path.exists() and not overwrite:
+        raise ParameterError(f"{path} is there already: name another file, or remove it.")
+    rows = _rows(table, name)
+    title = name.replace("_", " ").replace("-", " ").capitalize()
+    lines = [
+        f"# A draft, made from a table of {len(rows)} items. Lines that begin with # are for you.",
+        "# What the keys mean stands in questionnaires/README.md. Check it at each save:",
+        f"#   psychometrics check {path.name} --watch",
+        f"id: {name}",
+        f"title: {title}  # its full name",
+        f"short_title: {title}  # as figures call it",
+        "measures: construct to be named  # what it measures",
+        "language: en",
+        "citation: user  # a key in the book's references, or user",
+        "source: to be named  # where the items come from",
+        "licence: to be named  # on which terms they may be used",
+    ]
+    if options := rows["options"].iloc[0]:
+        lines += ["options:", *(f"  - {line}" for line in _options(options, 1))]
+    else:
+        lines += ["# options:  # from least to most, for people and chat models",
+                  "#   - {value: 0, label: Not at all}",
+                  "#   - {value: 1, label: Often}"]  # fmt: skip
+    lines += ["# Words of frequency, for NLI prompts: from least to most, equals share a level.",
+              *INTENSIFIERS.splitlines()]  # fmt: skip
+    lines += ["scales:"]
+    for number, (scale, part) in enumerate(rows.groupby("scale", sort=False), start=1):
+        identity = re.sub(r"[^a-z0-9]+", "_", scale.lower()).strip("_") or f"scale_{number}"
+        reverse = part.loc[part["reverse"], "id"].tolist()
+        entry = f"id: {identity if scale else name}, title: {_said(scale or title)}"
+        entry += f", items: [{', '.join(part['id'])}]"
+        entry += f", reverse: [{', '.join(reverse)}]" if reverse else ""
+        lines.append(f"  - {{{entry}}}")
+    lines += ["items:"]
+    for number, row in enumerate(rows.itertuples(index=False), start=1):
+        lines += _item(number, row, own_options=number > 1)
+    lines += ["# The rules that `psychometrics check` goes by:"]
+    lines += [f"# - {rule}: {said}" for rule, said in RULES.items()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    load_questionnaire(path)
+    return path
+
+
+def _rows(table: str | Path | pd.DataFrame, name: str) -> pd.DataFrame:
+    if not isinstance(table, pd.DataFrame):
+        try:
+            table = pd.read_csv(table, dtype=str, encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError, pd.errors.ParserError, ValueError) as error:
+            raise ParameterError(f"{table} cannot be read as CSV: {error}") from None
+    columns = {column: str(column).strip().lower() for column in table.columns}
+    table = table.rename(columns=columns).fillna("").astype(str)
+    if unknown := [column for column in table.columns if column not in COLUMNS]:
+        raise ParameterError(
+            f"The table has the column '{unknown[0]}'; known are {', '.join(COLUMNS)}."
+        )
+    if "item" not in table:
+        raise ParameterError("The table has no column 'item', the text of each item: add it.")
+    table = table.reindex(columns=list(COLUMNS), fill_value="").map(str.strip)
+    table = table[table["item"] != ""].reset_index(drop=True)
+    if table.empty:
+        raise ParameterError("The table has no items.")
+    return table.assign(
+        id=[f"{name}_{number}" for number in range(1, len(table) + 1)],
+        reverse=table["reverse"].str.lower().isin(YES),
+    )
+
+
+def _item(number: int, row, own_options: bool) -> list[str]:
+    lines = [f"  - id: {row.id}", f"    text: {_said(row.item)}"]
+    if own_options and row.options:
+        lines += ["    options:", *(f"      - {line}" for line in _options(row.options, number))]
+    terms = [
+        [t.strip() for t in side.split(";") if t.strip()] for side in (row.source, row.inverse)
+    ]
+    filled = [*terms, row.premise, row.hypothesis]
+    if all(filled):
+        lines += [
+            "    terms:",
+            f"      source: [{', '.join(map(_said, terms[0]))}]",
+            f"      inverse: [{', '.join(map(_said, terms[1]))}]",
+            "    templates:",
+            f"      - premise: {_said(row.premise)}",
+            f"        hypothesis: {_said(row.hypothesis)}",
+        ]
+        return lines
+    stance = [*terms[0]] or sided_words(row.item)
+    premise = row.item
+    for word in stance[:1]:
+        premise = re.sub(rf"\b{re.escape(word)}\b", "{term}", premise, flags=re.IGNORECASE)
+    guess = f" (taken for it: {', '.join(stance)})" if stance else ""
+    return [
+        *lines,
+        f"    # For NLI prompts: the words that carry the stance{guess},",
+        "    # opposites that fit the same sentence, a template that takes no side without them.",
+        "    # terms:",
+        f"    #   source: [{', '.join(map(_said, stance))}]",
+        f"    #   inverse: [{', '.join(map(_said, terms[1]))}]",
+        "    # templates:",
+        f"    #   - premise: {_said(row.premise or premise)}",
+        f"    #     hypothesis: {_said(row.hypothesis or 'It is {intensifier} like that.')}",
+    ]
+
+
+def _options(text: str, number: int) -> list[str]:
+    lines = []
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        value, equals, label = part.partition("=")
+        try:
+            value = float(value)
+        except ValueError:
+            equals = ""
+        if not equals or not label.strip():
+            raise ParameterError(
+                f"item {number}: options are written as '0=Not at all; 1=Often', got '{part}'."
+            )
+        lines.append(f"{{value: {value:g}, label: {_said(label.strip())}}}")
+    if len(lines) < 2:
+        raise ParameterError(f"item {number}: there must be two options or more, got '{text}'.")
+    return lines
+
+
+def _said(text: str) -> str:
+    """As YAML reads it back: quoted, which JSON does as YAML wants it."""
+    return json.dumps(text, ensure_ascii=False)

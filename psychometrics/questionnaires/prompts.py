@@ -1,0 +1,135 @@
+"""From items to prompts: every template with every term and every intensifier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from ..exceptions import ParameterError, QuestionnaireError
+from .model import Questionnaire, load_questionnaire
+
+MASK = "[M]"
+"""Where words are missing in a template that a model completes."""
+PROMPT_COLUMNS = [
+    "questionnaire",
+    "item_id",
+    "template",
+    "term",
+    "polarity",
+    "intensifier",
+    "level",
+    "weight",
+    "premise",
+    "hypothesis",
+]
+
+
+def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
+    """Expand a questionnaire into its prompt table.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire, name or path
+
+    Returns
+    -------
+    DataFrame
+        One row per prompt, items and templates in the questionnaire's order, then source before
+        inverse terms, then intensifiers from least to most: ``questionnaire, item_id, template``
+        (from 1 within the item)``, term, polarity`` (+1 for S+, −1 for S−)``, intensifier, level``
+        (from 1)``, weight, premise, hypothesis``. A template gives T · L rows.
+
+    Raises
+    ------
+    QuestionnaireError
+        No item has a template.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.1.
+
+    Examples
+    --------
+    >>> prompts("challenges").loc[0, "premise"]
+    'People whom I counted on disappointed me.'
+    """
+    questionnaire = load_questionnaire(questionnaire)
+    rows = [
+        (
+            questionnaire.id,
+            item.id,
+            number,
+            term,
+            polarity,
+            intensifier,
+            level_number,
+            level.weight,
+            _fill(template.premise, term, intensifier),
+            _fill(template.hypothesis, term, intensifier),
+        )
+        for item in questionnaire.items
+        for number, template in enumerate(item.templates, start=1)
+        for polarity, term in _signed_terms(template.terms or item.terms)
+        for level_number, level in enumerate(questionnaire.levels(item), start=1)
+        for intensifier in level.terms
+    ]
+    if not rows:
+        raise QuestionnaireError(
+            f"{questionnaire.id}: none of its items has a template, so it has no prompts; "
+            f"add templates and terms."
+        )
+    return pd.DataFrame(rows, columns=PROMPT_COLUMNS)
+
+
+def write_prompts(questionnaire: str | Path | Questionnaire, path: str | Path) -> pd.DataFrame:
+    """Write the prompt table as CSV or Parquet, by the ending of the file's name.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire, name or path
+    path : str or Path
+        Of a file in a folder that is there.
+
+    Returns
+    -------
+    DataFrame
+        What is written, as :func:`prompts` gives it.
+
+    Raises
+    ------
+    ParameterError
+        The name ends in neither ``.csv`` nor ``.parquet``, or cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     len(write_prompts("challenges", f"{folder}/prompts.csv"))
+    192
+    """
+    table = prompts(questionnaire)
+    if not isinstance(path, str | Path):
+        raise ParameterError(f"Prompts are written to a path, got {path!r:.40}.")
+    path = Path(path)
+    write = {".csv": table.to_csv, ".parquet": table.to_parquet}.get(path.suffix.lower())
+    if write is None:
+        raise ParameterError(f"{path}: end the file's name in .csv or .parquet.")
+    try:
+        write(path.expanduser(), index=False)
+    except (OSError, RuntimeError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise ParameterError(
+            f"{path}: cannot be written ({reason}); name a file in a folder that is there."
+        ) from None
+    return table
+
+
+def _signed_terms(terms) -> list[tuple[int, str]]:
+    return [(1, term) for term in terms.source] + [(-1, term) for term in terms.inverse]
+
+
+def _fill(template: str, term: str, intensifier: str) -> str:
+    """Fill the gaps, with a capital where a gap opens the sentence."""
+    text = template.replace("{term}", term).replace("{intensifier}", intensifier)
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,235 @@
+"""Rules for the wording of NLI prompts, checked without a model or, for two of them, with one.
+
+A rule finds what a rule can find. Whether a prompt asks what its item asks is for people to say.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import pandas as pd
+
+from ..models.embedded import acceptability
+from ..modes import load_respondent
+from .model import Item, Questionnaire, load_questionnaire
+from .prompts import prompts
+
+RULES = {
+    "neutral": "Without its term the template takes no side.",
+    "frequency": "Without its intensifier the template says nothing of how often.",
+    "leading": "Nothing in the template tells the respondent what to say.",
+    "double negative": "No filled prompt denies twice.",
+    "opposites": "Inverse terms are true opposites of source terms, not the same words denied.",
+    "congruence": "Every term fits its place in the sentence.",
+    "one question": "The item asks one thing.",
+}
+FREQUENCY = frozenset({
+    "always", "ever", "never", "often", "rarely", "seldom", "sometimes", "frequently", "usually",
+    "generally", "constantly", "regularly", "occasionally", "mostly", "hardly", "scarcely",
+})  # fmt: skip
+LEADING = (
+    "of course", "obviously", "clearly", "surely", "certainly", "naturally", "everyone knows",
+    "as we all know", "don't you", "isn't it", "must admit", "have to admit", "should", "ought to",
+    "even you", "really",
+)  # fmt: skip
+NEGATIONS = frozenset({
+    "no", "not", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without",
+    "cannot", "can't", "don't", "doesn't", "didn't", "won't", "isn't", "aren't", "wasn't",
+    "weren't", "haven't", "hasn't", "hadn't", "shouldn't", "wouldn't",
+})  # fmt: skip
+VALENCE = 1.0
+"""Words at least so far from neutral in VADER's lexicon (-4 to 4) take a side."""
+COMMON_WORDS = frozenset({"like", "well", "want", "share", "care", "help", "please", "matter",
+                          "matters", "true"})  # fmt: skip
+"""Words with a valence in the lexicon whose plain use takes no side."""
+
+
+def wording(
+    questionnaire: str | Questionnaire,
+    measured: bool = False,
+    respondent: str = "minilm-both-l6-s1",
+) -> pd.DataFrame:
+    """What the rules for well-made prompts find in a questionnaire, item by item.
+
+    Parameters
+    ----------
+    questionnaire : str or Questionnaire
+        A name, a file or a loaded one, in English.
+    measured : bool
+        Whether two rules ask models, which takes seconds: that inverse terms contradict the
+        source terms more than these contradict one another (an NLI respondent), and that every
+        term reads about as well as the item's others (the acceptability head, which agrees only
+        weakly with linguists: a hint).
+    respondent : str
+        Who judges the contradiction.
+
+    Returns
+    -------
+    DataFrame
+        ``item_id, template`` (from 1; 0 for the item itself), ``rule`` (one of ``RULES``),
+        ``finding`` and ``mend``. No row means that the rules found nothing, which is not the same
+        as a good prompt.
+
+    Notes
+    -----
+    A word takes a side if VADER's lexicon puts it at ``VALENCE`` or more and the item itself does
+    not have it: what the item says is its context. A longer word that begins with one of five
+    letters or more counts as that word (*trustworthy* as *trust*).
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.1 and appendix B: congruence, neutrality, measuring the right
+    thing. Hutto and Gilbert (2014) for VADER.
+
+    Examples
+    --------
+    >>> found = wording("challenges")
+    >>> sorted(found.loc[found["item_id"] == "primed", "rule"])
+    ['frequency']
+    >>> "well_made" in set(found["item_id"])
+    False
+    """
+    questionnaire = load_questionnaire(questionnaire)
+    rows = []
+    for item in questionnaire.items:
+        rows += _of_item(item)
+        for number, template in enumerate(item.templates, start=1):
+            terms = template.terms or item.terms
+            found = _of_template(item, template, terms)
+            rows += [(item.id, number, *row) for row in found]
+    if measured:
+        rows += _measured(questionnaire, respondent)
+    columns = ["item_id", "template", "rule", "finding", "mend"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def sided_words(text: str) -> list[str]:
+    """Words of a text that take a side: those with a valence, in their order.
+
+    Examples
+    --------
+    >>> sided_words("I often feel sad about the weather.")
+    ['sad']
+    """
+    words = re.findall(r"[a-z']+", text.lower())
+    plain = FREQUENCY | COMMON_WORDS
+    return list(dict.fromkeys(w for w in words if w not in plain and abs(_valence(w)) >= VALENCE))
+
+
+def _of_item(item: Item) -> list[tuple]:
+    """The item's own text: one question, no double negative."""
+    rows = []
+    if re.search(r"\band\b.*\band\b|\band/or\b", item.text.lower()):
+        rows.append((item.id, 0, "one question", f"'{item.text}' joins several things by 'and'",
+                     "ask one thing, or make an item of each"))  # fmt: skip
+    denials = _words(item.text) & NEGATIONS
+    if len(denials) > 1:
+        rows.append((item.id, 0, "double negative", f"the item denies twice ({_listed(denials)})",
+                     "say it without one of them"))  # fmt: skip
+    return rows
+
+
+def _of_template(item: Item, template, terms) -> list[tuple]:
+    both = f"{template.premise} {template.hypothesis}"
+    bare = re.sub(r"{[^{}]*}", " ", both)
+    words = _words(bare)
+    rows = []
+    sided = [word for word in sided_words(bare) if not _has(item.text, word)]
+    if sided:
+        rows.append(("neutral", f"{_listed(sided)} takes a side before a term is filled in",
+                     "use a plain word, or let it be the term"))  # fmt: skip
+    if often := sorted((words & FREQUENCY) - _words(item.text)):
+        rows.append(("frequency", f"{_listed(often)} says how often, beside the intensifier",
+                     "take it out: it answers the intensifier"))  # fmt: skip
+    leading = [phrase for phrase in LEADING if re.search(rf"\b{phrase}\b", bare.lower())]
+    if leading:
+        rows.append(("leading", f"{_listed(leading)} leads", "take it out"))
+    denied = words & NEGATIONS
+    for term in [*terms.source, *terms.inverse]:
+        inside = _words(term) & NEGATIONS
+        if denied and inside:
+            rows.append(("double negative", f"'{term}' after {_listed(denied)} denies twice",
+                         "put the denial into the term alone"))  # fmt: skip
+    if denied:
+        rows.append(("double negative", f"{_listed(denied)} in the template, with 'never' or "
+                     "'rarely' for the intensifier, denies twice", "say it without"))  # fmt: skip
+    source = {_bare(term) for term in terms.source}
+    for term in terms.inverse:
+        if _words(term) & NEGATIONS and _bare(term) in source:
+            rows.append(("opposites", f"'{term}' is the source term denied, not its opposite",
+                         "name what is there instead; 'never' denies it again"))  # fmt: skip
+    before = re.search(r"\b(an?)\s+{term}", template.premise + " " + template.hypothesis)
+    for term in [*terms.source, *terms.inverse] if before else ():
+        if (term[0].lower() in "aeiou") != (before[1] == "an"):
+            rows.append(("congruence", f"'{before[1]} {term}'", f"put the article into the term: "
+                         f"'{'an' if term[0].lower() in 'aeiou' else 'a'} {term}'"))  # fmt: skip
+    return rows
+
+
+def _measured(questionnaire: Questionnaire, respondent: str) -> list[tuple]:
+    """Opposites by contradiction, congruence by the acceptability head."""
+    table = prompts(questionnaire).drop_duplicates(["item_id", "template", "term"])
+    if table.empty:
+        return []
+    in_premise = [
+        "{term}" in questionnaire.item(item_id).templates[number - 1].premise
+        for item_id, number in zip(table["item_id"], table["template"], strict=True)
+    ]
+    table = table.assign(sentence=table["premise"].where(in_premise, table["hypothesis"]))
+    table["reads"] = acceptability(table["sentence"].tolist())
+    model = load_respondent(respondent)
+    rows = []
+    for (item_id, number), part in table.groupby(["item_id", "template"], sort=False):
+        said = dict(zip(part["term"], part["sentence"], strict=True))
+        source = part.loc[part["polarity"] > 0, "term"].tolist()
+        pairs = [(a, b) for a in said for b in source if a != b]
+        asked = [(said[a], said[b]) for a, b in pairs] + [(said[b], said[a]) for a, b in pairs]
+        contradicted = model.answer(asked)[:, 2].reshape(2, -1).mean(axis=0)
+        by_term = pd.Series(contradicted).groupby([a for a, _ in pairs], sort=False).mean()
+        alike = by_term.reindex(source).mean()
+        apart = by_term.drop(source, errors="ignore").mean()
+        if apart <= alike:  # False where there is one source term, and nothing to compare with
+            finding = f"for {respondent} the inverse terms contradict the source terms no more "
+            finding += f"than these one another ({apart:.2f} against {alike:.2f})"
+            rows.append((item_id, number, "opposites", finding, "read both: can both be true?"))
+        middle = part["reads"].median()
+        for row in part[part["reads"] < middle - 0.3].itertuples():
+            rows.append((item_id, number, "congruence", f"'{row.term}' reads worse than the other "
+                         f"terms ({row.reads:.2f} against {middle:.2f}, by the acceptability head)",
+                         "read it aloud"))  # fmt: skip
+    return rows
+
+
+@functools.cache
+def _valences() -> dict[str, float]:
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+    return SentimentIntensityAnalyzer().lexicon
+
+
+def _valence(word: str) -> float:
+    """Of the word, or of the longest word that it begins with."""
+    known = _valences()
+    ends = range(len(word), 4, -1)
+    return next((known[word[:end]] for end in ends if word[:end] in known), known.get(word, 0.0))
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z']+", text.lower()))
+
+
+def _has(text: str, word: str) -> bool:
+    """Whether the item says the word, or one that begins like it."""
+    stem = word[: max(4, len(word) - 3)]
+    return any(own.startswith(stem) for own in _words(text))
+
+
+def _bare(term: str) -> str:
+    """The term without what denies it."""
+    kept = [w for w in term.lower().split() if w not in NEGATIONS and w not in ("do", "does", "am")]
+    return " ".join(kept)
+
+
+def _listed(words) -> str:
+    return ", ".join(f"'{word}'" for word in sorted(words))
