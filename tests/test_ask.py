@@ -14,7 +14,7 @@ import psychometrics as pm
 from psychometrics.asking.progress import Progress
 from psychometrics.asking.store import manifests
 from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError
-from psychometrics.modes import _prompting, conditions_of, mode_named, modes
+from psychometrics.modes import conditions_of, mode_named, modes, prompting
 from psychometrics.modes.nli import NLIRespondent
 from psychometrics.questionnaires.prompts import PROMPT_COLUMNS
 
@@ -85,14 +85,14 @@ def test_a_model_is_not_loaded_when_its_answers_are_there(tmp_path, tiny_model, 
     def refuse(*args, **kwargs):
         raise AssertionError("loaded")
 
-    monkeypatch.setattr(_prompting.PromptMode, "load", refuse)
+    monkeypatch.setattr(prompting.PromptMode, "load", refuse)
     pm.ask("challenges", tiny_model, tmp_path, progress=False)
 
 
 def test_a_model_is_loaded_once_for_all_questionnaires(tmp_path, tiny_model, monkeypatch):
-    load, loaded = _prompting.PromptMode.load, []
+    load, loaded = prompting.PromptMode.load, []
     monkeypatch.setattr(
-        _prompting.PromptMode, "load", lambda *args, **k: loaded.append(1) or load(*args, **k)
+        prompting.PromptMode, "load", lambda *args, **k: loaded.append(1) or load(*args, **k)
     )
     pm.ask(["challenges", "gad7"], tiny_model, tmp_path, progress=False)
     assert loaded == [1]
@@ -151,7 +151,7 @@ def test_every_mode_has_what_ask_needs():
 
 
 def test_a_new_file_is_a_new_mode_and_its_conditions_reach_it(tmp_path, monkeypatch):
-    from psychometrics import respondents
+    from psychometrics import modes
 
     (tmp_path / "echo.py").write_text(
         "import pandas as pd\n"
@@ -164,7 +164,9 @@ def test_a_new_file_is_a_new_mode_and_its_conditions_reach_it(tmp_path, monkeypa
         "    status = ['refused'] + ['ok'] * (times - 1)\n"
         "    return pd.DataFrame({'respondent_id': respondent, 'run': 1, 'status': status})\n"
     )
-    monkeypatch.setattr(respondents, "__path__", [*respondents.__path__, str(tmp_path)])
+    monkeypatch.setattr(
+        psychometrics.modes, "__path__", [*psychometrics.modes.__path__, str(tmp_path)]
+    )
     modes.cache_clear()
     try:
         answers = pm.ask("challenges", "me, you", mode="echo", times=3, progress=False)
@@ -271,7 +273,7 @@ def test_what_was_answered_is_kept_every_few_seconds_and_when_stopped(
     assert manifests(tmp_path)["answers"].sum() == sum(calls[:5])
     assert len(list(tmp_path.rglob("*.parquet"))) == 1
     monkeypatch.undo()
-    monkeypatch.setattr(_prompting, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(prompting, "SAVE_EVERY", 0.0)
     respondent.token_budget = 1500
     answers = pm.ask("gad7", respondent, tmp_path, progress=False)
     assert len(list(tmp_path.rglob("*.parquet"))) > 3

@@ -10,6 +10,7 @@ import pytest
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.store import open_kept
+from psychometrics.endpoints import request_queue
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.modes.chat import Endpoint
 from psychometrics.questionnaires.model import load_questionnaire
@@ -66,9 +67,8 @@ def test_a_limit_that_is_known_is_never_exceeded(tmp_path):
 
 
 def test_who_is_always_refused_is_given_up_after_a_while(tmp_path, monkeypatch):
-    from psychometrics.modes import _line
 
-    monkeypatch.setattr(_line, "PATIENCE", 1.0)
+    monkeypatch.setattr(request_queue, "PATIENCE", 1.0)
     with (
         served(per_second=1e-9, burst=0, says="nothing") as server,
         pytest.raises(RespondentError, match="the last: status 429"),

@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 
 import psychometrics as pm
 from psychometrics.cli import app, main
+from psychometrics.endpoints import request_queue
 from psychometrics.endpoints.server import simulated_endpoint
 from psychometrics.exceptions import ParameterError
-from psychometrics.modes import _line, modes
+from psychometrics.modes import modes
 from psychometrics.modes.simulated import draw_traits
 
 
@@ -240,7 +241,7 @@ def test_one_failing_respondent_of_two_leaves_the_scores_of_the_other_and_status
 def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-shown")
-    monkeypatch.setattr(_line, "PATIENCE", 0.0)  # nothing is sent again
+    monkeypatch.setattr(request_queue, "PATIENCE", 0.0)  # nothing is sent again
     code, shown, errors = ended("scores", "ipip20", "--mode", "chat", "--respondents", "m")
     assert (code, shown) == (1, "")
     said = [line for line in errors.splitlines() if line.startswith("psychometrics: ")]

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics import content
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
+from psychometrics.measures import content
 
 RATINGS = ["meaning_kept", "natural", "neutral", "measures_it"]
 

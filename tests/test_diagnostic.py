@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psychometrics import claims, data, irt
-from psychometrics import items as classical
+from psychometrics import claims, data
 from psychometrics.exceptions import DataError, ParameterError, PsychometricsError
 from psychometrics.make.diagnostic import build_diagnostic
+from psychometrics.measures import irt
+from psychometrics.measures import items as classical
 from psychometrics.measures.reliability import alpha
 from psychometrics.parameters import check_parameters
 from psychometrics.paths import data_dir

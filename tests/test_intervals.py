@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from psychometrics import norms, reliability, styles
 from psychometrics.exceptions import ParameterError
+from psychometrics.measures import norms, reliability, styles
 from psychometrics.measures.intervals import (
     correlation_interval,
     mean_interval,

@@ -6,8 +6,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from psychometrics import irt
 from psychometrics.exceptions import ParameterError
+from psychometrics.measures import irt
 
 
 def truth(n: int = 12, seed: int = 0, guessing: float = 0.0, slopes: bool = True) -> pd.DataFrame:

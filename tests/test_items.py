@@ -10,8 +10,8 @@ from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import silhouette_score
 from statsmodels.stats.contingency_tables import StratifiedTable
 
-from psychometrics import items as classical
 from psychometrics.exceptions import ParameterError
+from psychometrics.measures import items as classical
 
 
 def table(rows: list[str], columns: str = "abcdefgh") -> pd.DataFrame:

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import psychometrics as pm
-from psychometrics import nulls
 from psychometrics.exceptions import ParameterError
+from psychometrics.measures import nulls
 from psychometrics.measures.nulls import (
     null_answers,
     null_distribution,

@@ -10,9 +10,10 @@ from peft import LoraConfig, get_peft_model
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from psychometrics.exceptions import RespondentError
+from psychometrics.models import packed
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import find, read_json
-from psychometrics.modes import load_respondent, packed
+from psychometrics.modes import load_respondent
 
 WORDING = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
 WORDS = ["y", "m", "n"]

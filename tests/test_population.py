@@ -14,10 +14,10 @@ from psychometrics import ask, data, load_questionnaire, load_respondent, prompt
 from psychometrics.asking.population import RECIPE, population, population_table
 from psychometrics.exceptions import RespondentError
 from psychometrics.make.decoders import WORDINGS
+from psychometrics.models import embedded
 from psychometrics.models.embedded import load_embedded
 from psychometrics.models.loading import load_config, load_model
 from psychometrics.models.sources import base_path, embedded_path
-from psychometrics.modes import embedded
 from psychometrics.paths import data_dir
 
 MEMBERS = population()

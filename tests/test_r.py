@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics import irt
+from psychometrics.measures import irt
 from psychometrics.paths import book_dir, notebooks_dir
 from psychometrics.studies import diagnostic
 

@@ -18,12 +18,12 @@ import pytest
 from typer.testing import CliRunner
 
 import psychometrics as pm
+from psychometrics.asking import cluster
 from psychometrics.asking.population import population
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.make.faults import ON_RAY, SMALL, _two_machines, _workers
 from psychometrics.models.sources import find
-from psychometrics.modes import cluster
 from psychometrics.studies.asking import null_model
 
 _WAIT = "RAY_raylet_start_wait_time_s"

@@ -22,9 +22,9 @@ import pytest
 from psychometrics.asking.answers import COLUMNS
 from psychometrics.asking.ask import ask
 from psychometrics.asking.store import open_kept
+from psychometrics.endpoints import request_queue
 from psychometrics.endpoints.server import REFUSAL, simulated_endpoint
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
-from psychometrics.modes import _line
 from psychometrics.modes.chat import CONDITIONS, Endpoint, batches
 from psychometrics.modes.messages import messages
 from psychometrics.modes.simulated import draw_traits
@@ -243,7 +243,7 @@ def test_a_dead_endpoint_ends_in_one_sentence_with_its_address_even_for_one_requ
 
 @pytest.mark.parametrize("after", ["inf", "1e9", "9" * 400])
 def test_an_endless_retry_after_is_bounded_and_said(tmp_path, after, monkeypatch):
-    monkeypatch.setattr(_line, "OBEYED", 0.3)
+    monkeypatch.setattr(request_queue, "OBEYED", 0.3)
     times = []
 
     def busy(connection, _request):
@@ -289,7 +289,7 @@ def test_a_refusal_that_echoes_the_key_does_not_print_it(tmp_path):
 
 
 def test_a_reply_without_end_is_cut_off(tmp_path, monkeypatch):
-    monkeypatch.setattr(_line, "LARGEST_REPLY", 2**16)
+    monkeypatch.setattr(request_queue, "LARGEST_REPLY", 2**16)
     sent = []
 
     def pour(connection, _request):

@@ -22,11 +22,12 @@ from transformers import (
 )
 
 from psychometrics.exceptions import RespondentError
+from psychometrics.models import sources
 from psychometrics.models.decoder import last_states
 from psychometrics.models.fast_bert import unpadded as forward_of
 from psychometrics.models.loading import resolve_device, resolve_dtype
 from psychometrics.models.sources import find
-from psychometrics.modes import identify, load_respondent, sources
+from psychometrics.modes import identify, load_respondent
 from psychometrics.modes.nli import (
     _joined,
     _labels_from_pairs,

@@ -22,7 +22,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
-from psychometrics import store as store_module
+from psychometrics.asking import store as store_module
 from psychometrics.asking.store import MANY_PARTS, compact, key_of, manifests, open_kept
 from psychometrics.exceptions import StoreError
 

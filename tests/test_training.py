@@ -24,9 +24,9 @@ from psychometrics import data, load_respondent, training
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.interventions import adapt
 from psychometrics.make import heads
+from psychometrics.models import embedded
 from psychometrics.models.embedded import acceptability, load_masked_lm
 from psychometrics.models.sources import base_path
-from psychometrics.modes import embedded
 from psychometrics.training import (
     PAPER_SETTINGS,
     adapt_causal,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from psychometrics import irt
-from psychometrics import items as classical
 from psychometrics.exceptions import ParameterError
+from psychometrics.measures import irt
+from psychometrics.measures import items as classical
 
 UNTIDY = settings(
     deadline=None, max_examples=30, suppress_health_check=list(HealthCheck), derandomize=True

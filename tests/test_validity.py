@@ -14,8 +14,8 @@ from scipy import stats
 from sklearn.metrics import silhouette_score
 
 import psychometrics as pm
-from psychometrics import validity
 from psychometrics.exceptions import ParameterError
+from psychometrics.measures import validity
 from psychometrics.measures.scoring import pss
 from tests.test_scoring import answered
 
