@@ -164,9 +164,7 @@ def test_a_new_file_is_a_new_mode_and_its_conditions_reach_it(tmp_path, monkeypa
         "    status = ['refused'] + ['ok'] * (times - 1)\n"
         "    return pd.DataFrame({'respondent_id': respondent, 'run': 1, 'status': status})\n"
     )
-    monkeypatch.setattr(
-        psychometrics.modes, "__path__", [*psychometrics.modes.__path__, str(tmp_path)]
-    )
+    monkeypatch.setattr(pm.modes, "__path__", [*pm.modes.__path__, str(tmp_path)])
     modes.cache_clear()
     try:
         answers = pm.ask("challenges", "me, you", mode="echo", times=3, progress=False)
