@@ -114,6 +114,9 @@ def _papermill(name: str, source: Path, output: Path, parameters: dict, progress
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
+    folder = output.with_suffix("").resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    os.environ["PSYCHOMETRICS_RUN"] = str(folder)  # where the kernel writes what it shows
     try:
         papermill.execute_notebook(
             str(source),
@@ -360,36 +363,6 @@ def glue(**values: object) -> None:
             raw=True,
             metadata={"scrapbook": {"name": name, "mime_prefix": kind}},
         )
-
-
-def p_text(p: float) -> str:
-    """A p value as the American Psychological Association writes it.
-
-    Parameters
-    ----------
-    p : float
-        From 0 to 1.
-
-    Returns
-    -------
-    str
-        Three decimals without the zero before the point; below .001 only that it is below; a dash
-        where there is no p.
-
-    References
-    ----------
-    Publication manual of the American Psychological Association (7th ed., 2020), section 6.36.
-
-    Examples
-    --------
-    >>> [p_text(p) for p in (0.0002, 0.034, 0.9996, float("nan"))]
-    ['< .001', '.034', '> .999', '–']
-    """
-    if math.isnan(p):
-        return "–"
-    if p < 0.001:
-        return "< .001"
-    return "> .999" if p > 0.999 else f"{p:.3f}".removeprefix("0")
 
 
 def answer(exercise: str, value: float | str, tolerance: float | None = None) -> None:

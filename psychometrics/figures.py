@@ -38,6 +38,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", ":")
 GREY = "#9AA5B1"
 SOURCE, INVERSE = PALETTE[:2]
+TRAINED, NULL, PEOPLE, SIMULATED = PALETTE[0], GREY, PALETTE[4], PALETTE[2]
 
 
 PAGE = 7.5  # inches of a page of the book, on which a wider figure is shrunk
@@ -908,7 +909,7 @@ def _shown(label: object) -> str | None:
     return None if not label or str(label).startswith("_") else str(label)
 
 
-def _smallest_label(figure: Figure) -> float:
+def smallest_label(figure: Figure) -> float:
     """Points of its smallest text, once the figure has shrunk to the width of a page."""
     figure.canvas.draw()
     box = figure.get_tightbbox(figure.canvas.get_renderer())
@@ -919,7 +920,7 @@ def _smallest_label(figure: Figure) -> float:
 
 
 def _figure_bundle(figure: Figure, **_) -> tuple[dict, dict]:
-    label = _smallest_label(figure)
+    label = smallest_label(figure)
     about = {} if math.isinf(label) else {"psychometrics": {"smallest_label": label}}
     table = _drawn_data(figure)
     return ({"text/csv": table.to_csv(index=False)} if 0 < len(table) <= ROWS else {}), about

@@ -1,8 +1,8 @@
 """Outputs of chapters as a page needs them.
 
-A code cell with the metadata ``{"table": {"name": "tab-x", "caption": "…"}}`` gives a numbered,
-captioned table; every table can be scrolled where it is wider than the page; every figure links to
-its full size; the data that figures and tables carry (``text/csv``) can be downloaded.
+What ``pm.book.table`` and ``pm.book.figure`` show gets its number, its caption and a link to its
+CSV; every table can be scrolled where it is wider than the page; every figure links to its full
+size. The role ``num`` prints a cell of such a table and links to it.
 """
 
 import base64
@@ -24,7 +24,10 @@ from PIL import Image
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+from psychometrics.exceptions import DataError
+from psychometrics.record import printed
 
 LOGGER = logging.getLogger(__name__)
 INCH = 96  # pixels of a page
@@ -50,7 +53,7 @@ class table_caption(nodes.General, nodes.Element):
 
 
 class TableCaption(SphinxDirective):
-    """Reads a caption where all of Markdown, and what the chapter glued, can be used."""
+    """Reads a caption where all of Markdown can be used."""
 
     required_arguments = 1
     has_content = True
@@ -64,11 +67,32 @@ class TableCaption(SphinxDirective):
 def setup(app):
     app.connect("source-read", _read_captions)
     app.add_directive("table-caption", TableCaption)
+    app.add_role("num", Number())
     app.add_enumerable_node(captioned_table, "table", html=(_open_table, _close_table))
     app.add_node(table_region, html=(_open_region, _close_region))
     app.add_node(figure_image, html=(_image, _nothing))
     app.add_transform(Outputs)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}
+
+
+class Number(SphinxRole):
+    """A cell of a table that a chapter shows, such as ``tab-power[silhouette, auc]:.2f``."""
+
+    def run(self):
+        page = Path(self.env.doc2path(self.env.docname))
+        runs = Path(self.env.srcdir) / "chapters"
+        chapter = page.stem if page.parent == runs else ""
+        try:
+            text = printed(self.text, runs, chapter)
+        except (DataError, ValueError) as error:
+            said = f"{{num}}`{self.text}`: {error}"
+            return [], [self.inliner.reporter.warning(said, line=self.lineno)]
+        target = self.text.partition("[")[0].rpartition("/")[2].strip()
+        node = addnodes.pending_xref(
+            "", nodes.inline("", text, classes=["num"]), reftype="ref", refdomain="std",
+            refexplicit=True, reftarget=target, refdoc=self.env.docname, refwarn=True,
+        )  # fmt: skip
+        return [node], []
 
 
 class Outputs(SphinxTransform):
@@ -167,7 +191,13 @@ class Outputs(SphinxTransform):
 
     def _data_link(self, output, name):
         data = output.get("data", {})
-        text = "".join(data.get("text/csv", "")) or table_csv("".join(data.get("text/html", "")))
+        kept = Path(self.env.doc2path(self.env.docname)).with_suffix("") / f"{name}.csv"
+        text = kept.read_text(encoding="utf-8") if kept.is_file() else ""
+        text = (
+            text
+            or "".join(data.get("text/csv", ""))
+            or table_csv("".join(data.get("text/html", "")))
+        )
         if not text:
             return []
         target = self._write(f"data/{self.env.docname}/{name}.csv", text.encode("utf-8"))
@@ -197,9 +227,20 @@ def _read_captions(app, docname, source):
 
 
 def _with_captions(notebook):
-    """Before each cell of a captioned table, a cell that holds the caption as Markdown."""
+    """The notebook with the captions of what it shows where Sphinx and MyST look for them.
+
+    Before each cell of a table comes a cell that holds its caption as Markdown.
+    """
     cells = []
     for cell in notebook["cells"]:
+        for about in _shown(cell):
+            if about["name"].startswith("tab-"):
+                cell["metadata"]["table"] = about
+            else:
+                cell["metadata"]["mystnb"] = {
+                    "figure": {"name": about["name"], "caption": about["caption"]},
+                    "image": {"alt": about["alt"]},
+                }
         about = cell["metadata"].get("table")
         if about:
             text = f"````{{table-caption}} {about['name']}\n{about['caption']}\n````"
@@ -207,6 +248,11 @@ def _with_captions(notebook):
                           "source": text})  # fmt: skip
         cells.append(cell)
     return notebook | {"cells": cells}
+
+
+def _shown(cell):
+    records = (output.get("metadata", {}).get("record") for output in cell.get("outputs", []))
+    return [about for about in records if about]
 
 
 def accessible(html):

@@ -1,0 +1,322 @@
+"""The table shown is the record: what a chapter shows is written down, and prose points at it.
+
+:func:`table` and :func:`figure` show a result and write its numbers as CSV into the folder of the
+run, one file each. Prose, claims, exercises and expectations name a cell of these files by an
+address: ``tab-power[silhouette, auc]`` in the same chapter, ``04/tab-power[silhouette, auc]`` from
+elsewhere. The labels before the last are looked for in the first columns, the last is a column.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+import math
+import os
+import re
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from .exceptions import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROLE = re.compile(r"\{num\}`([^`]+)`")
+_ADDRESS = re.compile(r"(?:([\w-]+)/)?((?:tab|fig)-[\w-]+)\[(.+)\]", re.DOTALL)
+_NAME = re.compile(r"(tab|fig)-[a-z0-9-]+")
+
+
+def table(
+    frame: pd.DataFrame, name: str, caption: str, formats: dict[str, str] | None = None
+) -> None:
+    """Show a table and write it to the folder of the run.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Raw numbers and words; the index holds the labels of the rows. A default index is left out.
+    name : str
+        Begins with ``tab-``; unique in the book.
+    caption : str
+        MyST.
+    formats : dict, optional
+        Format specs by column, ``"p"`` for p values; ``""`` is for all other numbers (by default
+        ``"d"`` for whole numbers and ``".2f"`` else).
+
+    Raises
+    ------
+    ParameterError
+        The name does not begin with ``tab-``, or a format is of no column.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"auc": [0.734]}, index=pd.Index(["silhouette"], name="evidence"))
+    >>> table(frame, "power", "Area under the curve.")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: power: the name of a table is like tab-power.
+    """
+    from IPython.display import display
+
+    _write(frame, name, "tab")
+    shown = {"text/html": _html(frame, formats or {}), "text/plain": frame.to_string()}
+    display(shown, raw=True, metadata={"record": {"name": name, "caption": caption}})
+
+
+def figure(fig: Figure, frame: pd.DataFrame, name: str, caption: str, alt: str) -> None:
+    """Show a figure and write its data to the folder of the run.
+
+    Parameters
+    ----------
+    fig : Figure
+        It is closed afterwards.
+    frame : DataFrame
+        The data that it draws.
+    name : str
+        Begins with ``fig-``; unique in the book.
+    caption, alt : str
+        MyST, and the text for those who cannot see the figure.
+
+    Raises
+    ------
+    ParameterError
+        The name does not begin with ``fig-``.
+    """
+    import matplotlib.pyplot as plt
+    from IPython.display import display
+
+    from .figures import smallest_label
+
+    _write(frame, name, "fig")
+    about = {"name": name, "caption": caption, "alt": alt, "smallest_label": smallest_label(fig)}
+    display(fig, metadata={"record": about})
+    plt.close(fig)
+
+
+def cell(address: str, runs: Path, chapter: str = "") -> object:
+    """Return the value of one cell.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``"04/tab-power[silhouette, auc]"``.
+    runs : Path
+        Holds a folder of CSV files for each executed chapter.
+    chapter : str
+        Where an address without a chapter belongs.
+
+    Returns
+    -------
+    float or str
+
+    Raises
+    ------
+    DataError
+        There is no such table, row or column.
+
+    Examples
+    --------
+    >>> cell("04/tab-power[silhouette, auc]", Path("a-folder-without-runs"))
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.DataError: 04/tab-power[silhouette, auc]: no chapter 04 was executed.
+    """
+    row, column = _found(address, runs, chapter)
+    return row[column]
+
+
+def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, object]:
+    """Return a cell as ``value``, with ``low, high, null, null_low, null_high`` of its row.
+
+    They stand in columns of these names (``null low`` for ``null_low``), or have the name of the
+    cell's column before them, such as ``auc low``. What is not there is missing.
+    """
+    row, column = _found(address, runs, chapter)
+    found = {"value": row[column]}
+    for name in ("low", "high", "null", "null_low", "null_high"):
+        words = name.replace("_", " ")
+        labels = [label for label in (f"{column} {words}", words, name) if label in row]
+        found[name] = row[labels[0]] if labels else math.nan
+    return found
+
+
+def printed(text: str, runs: Path, chapter: str = "") -> str:
+    """Return what the role ``num`` prints: a cell by its address, behind ``:`` in a format.
+
+    The formats are Python's, ``p`` for a p value, and ``.2f ci`` for a value with its interval.
+    """
+    address, _, form = text.partition("]:")
+    address += "]" if _ else ""
+    if form.endswith("ci"):
+        found = with_interval(address, runs, chapter)
+        ends = [number(found[key], form[:-2].strip()) for key in ("value", "low", "high")]
+        return f"{ends[0]} ({ends[1]} to {ends[2]})"
+    return number(cell(address, runs, chapter), form)
+
+
+def number(value: object, form: str = "") -> str:
+    """Return a number or a word as the book prints it.
+
+    Examples
+    --------
+    >>> number(-0.125, ".2f"), number(0.0002, "p"), number("always"), number(float("nan"))
+    ('−0.12', '< .001', 'always', '–')
+    """
+    if not isinstance(value, int | float):
+        return str(value)
+    if math.isnan(value):
+        return "–"
+    if form == "p":
+        return p_text(value)
+    if form.endswith("d"):
+        value = round(value)
+    return format(value, form or ".3g").replace("-", "\N{MINUS SIGN}")
+
+
+def p_text(p: float) -> str:
+    """Return a p value as the American Psychological Association writes it.
+
+    References
+    ----------
+    Publication manual of the American Psychological Association (7th ed., 2020), section 6.36.
+
+    Examples
+    --------
+    >>> [p_text(p) for p in (0.0002, 0.034, 0.9996, float("nan"))]
+    ['< .001', '.034', '> .999', '–']
+    """
+    if math.isnan(p):
+        return "–"
+    if p < 0.001:
+        return "< .001"
+    return "> .999" if p > 0.999 else f"{p:.3f}".removeprefix("0")
+
+
+def shown(notebook: Path) -> list[dict]:
+    """Return ``name``, ``caption`` and ``alt`` of what an executed notebook shows, in order."""
+    cells = json.loads(Path(notebook).read_text(encoding="utf-8"))["cells"]
+    outputs = (output for one in cells for output in one.get("outputs", []))
+    return [o["metadata"]["record"] for o in outputs if "record" in o.get("metadata", {})]
+
+
+def mistakes(chapter: str, runs: Path) -> list[str]:
+    """Return what is wrong with the numbers of an executed chapter's prose, one sentence each."""
+    path = runs / f"{chapter}.ipynb"
+    names = [about["name"] for about in shown(path)]
+    said = [f"{chapter}: {n} is shown twice." for n in sorted({*names}) if names.count(n) > 1]
+    for one in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(one["source"]) if one["cell_type"] == "markdown" else ""
+        for match in ROLE.finditer(text):
+            try:
+                printed(match[1], runs, chapter)
+            except (DataError, ValueError) as error:
+                said.append(f"{chapter}, {match[0]}: {error}")
+    return said
+
+
+def _write(frame: pd.DataFrame, name: str, kind: str) -> None:
+    if not _NAME.fullmatch(name) or not name.startswith(kind):
+        what = {"tab": "table", "fig": "figure"}[kind]
+        raise ParameterError(f"{name}: the name of a {what} is like {kind}-power.")
+    folder = Path(os.environ.get("PSYCHOMETRICS_RUN", "runs/tables"))
+    folder.mkdir(parents=True, exist_ok=True)
+    flat = frame.set_axis([_flat(column) for column in frame], axis=1)
+    flat.to_csv(folder / f"{name}.csv", index=not _is_default(frame.index))
+
+
+def _is_default(index: pd.Index) -> bool:
+    return isinstance(index, pd.RangeIndex) and index.name is None
+
+
+def _flat(column: object) -> str:
+    return " ".join(map(str, column)) if isinstance(column, tuple) else str(column)
+
+
+def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
+    flat = frame.set_axis([_flat(column) for column in frame], axis=1)
+    if strange := [name for name in formats if name and name not in flat]:
+        raise ParameterError(f"The table has no column '{strange[0]}' to format.")
+    words = pd.DataFrame(index=flat.index)
+    for name in flat:
+        before, _, end = name.rpartition("low")
+        high = f"{before}high"
+        form = formats.get(name, formats.get(before.strip(), formats.get("")))
+        if not end and _ and high in flat:
+            ends = zip(_printed(flat[name], form), _printed(flat[high], form), strict=True)
+            title = f"{before}95 % interval" if f"{before}95 % interval" not in words else name
+            words[title] = ["" if low in ("", "–") else f"{low} to {up}" for low, up in ends]
+        elif not (name.endswith("high") and f"{name.removesuffix('high')}low" in flat):
+            words[name] = _printed(flat[name], formats.get(name, formats.get("")))
+    # where a column is words, it reads from the left
+    left = {name for name in flat if not pd.api.types.is_numeric_dtype(flat[name])}
+    html = words.map(_linked).to_html(
+        escape=False, border=0, index=not _is_default(frame.index), na_rep=""
+    )
+    return html if not left else html.replace('class="dataframe"', 'class="dataframe words"')
+
+
+def _printed(column: pd.Series, form: str | None) -> list[str]:
+    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return ["" if value is None or value != value else str(value) for value in column]
+    whole = (column.dropna() % 1 == 0).all()
+    form = form or ("d" if whole else ".2f")
+    return ["" if math.isnan(value) else number(value, form) for value in column.astype(float)]
+
+
+def _linked(text: str) -> str:
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not match[1]:
+        return escape(text)
+    return f'<a class="cell" href="{match[1]}.html#{match[2]}">{escape(match[1])}</a>'
+
+
+def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], str]:
+    """The row of an address, by column, and the address's column."""
+    match = _ADDRESS.fullmatch(address.strip())
+    if match is None:
+        raise DataError(f"{address} is not an address like 04/tab-power[silhouette, auc].")
+    where = match[1] or chapter
+    folders = sorted(path for path in runs.glob(f"{where}*") if path.is_dir())
+    if not where or not folders:
+        raise DataError(f"{address}: no chapter {where} was executed.")
+    path = folders[0] / f"{match[2]}.csv"
+    if not path.is_file():
+        raise DataError(f"{address}: {folders[0].name} shows no {match[2]}.")
+    head, rows = _read(path, path.stat().st_mtime_ns)
+    labels = next(csv.reader([match[3]], skipinitialspace=True))
+    labels = [label.strip() for label in labels]
+    if len(labels) > 1 and labels[-1] in head:
+        column = labels.pop()
+    elif "value" in head:
+        column = "value"
+    else:
+        column = head[-1] if len(head) == len(labels) + 1 else None
+    if column is None:
+        raise DataError(f"{address}: {match[2]} has no column '{labels[-1]}', only {head}.")
+    if re.fullmatch(r"#-?\d+", labels[0]):
+        place = int(labels[0][1:])
+        place -= place > 0
+        found = rows[place : place + 1 or None]
+    else:
+        found = [row for row in rows if row[: len(labels)] == labels]
+    if len(found) != 1:
+        raise DataError(f"{address}: {match[2]} has {len(found)} rows {', '.join(labels)}.")
+    return dict(zip(head, map(_meant, found[0]), strict=True)), column
+
+
+@functools.lru_cache(256)
+def _read(path: Path, _changed: int) -> tuple[list[str], list[list[str]]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    return head, rows
+
+
+def _meant(text: str) -> float | str:
+    try:
+        return float(text) if text else math.nan
+    except ValueError:
+        return text
