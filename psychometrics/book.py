@@ -33,6 +33,9 @@ from .pages._headlines import cell as headlines_cell
 from .pages.exercises import MIME, differences
 from .parameters import unknown
 from .paths import book_dir, notebooks_dir
+from .record import figure as figure
+from .record import p_text as p_text
+from .record import table as table
 
 if TYPE_CHECKING:
     from pypdf import PdfWriter
