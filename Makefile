@@ -22,30 +22,30 @@ test: $(VENV)/installed  ## run the linter and the tests
 
 bench: $(VENV)/installed  ## measure anew what the appendix of benchmarks shows, and print it
 	$(BIN)/psychometrics run benchmarks -p measure=true -p output=data/benchmarks.csv
-	$(BIN)/python -m psychometrics.make.benchmarks
+	$(BIN)/python -m tests.benchmarks
 
 lint: $(VENV)/installed  ## mend what the linter and formatter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 population: $(VENV)/installed  ## train the embedded respondents and heads that are not there yet
-	$(BIN)/python -m psychometrics.make.population
-	$(BIN)/python -m psychometrics.make.heads
+	$(BIN)/python -m data.make.population
+	$(BIN)/python -m data.make.heads
 
 answers: $(VENV)/installed  ## ask those who take minutes, and ship their answers
-	$(BIN)/python -m psychometrics.make.answers
+	$(BIN)/python -m data.make.answers
 
 nulls: $(VENV)/installed  ## make the shipped answers of null respondents anew
-	$(BIN)/python -m psychometrics.make.nulls
+	$(BIN)/python -m data.make.nulls
 
 study: $(VENV)/installed  ## measure the intervention studies that come with the project anew
-	$(BIN)/python -m psychometrics.make.interventions
+	$(BIN)/python -m data.make.interventions
 
 profiles: $(VENV)/installed  ## make the scores behind a profile anew
-	$(BIN)/python -m psychometrics.make.profiles
+	$(BIN)/python -m data.make.profiles
 
 picture: $(VENV)/installed  ## draw the README's picture anew
-	$(BIN)/python -m psychometrics.make.picture
+	$(BIN)/python -m data.make.picture
 
 clean:  ## remove all that was made here, the answers too
 	rm -rf $(VENV) .store runs book/_build book/chapters book/execution.md book/respondents.md book/verdicts.md book/_static/profile-example.html

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data.make import beliefs as made
 from psychometrics import claims, data
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
-from psychometrics.make import beliefs as made
 from psychometrics.measures.beliefs import (
     SCORINGS,
     _fold,

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from data.make.diagnostic import build_diagnostic
 from psychometrics import claims, data
 from psychometrics.exceptions import DataError, ParameterError, PsychometricsError
-from psychometrics.make.diagnostic import build_diagnostic
 from psychometrics.measures import irt
 from psychometrics.measures import items as classical
 from psychometrics.measures.reliability import alpha

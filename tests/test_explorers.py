@@ -17,10 +17,10 @@ import papermill
 import pytest
 
 import psychometrics as pm
+from data.make.explorers import _null_and_multiverse
 from psychometrics.book import answer
 from psychometrics.cli import main
 from psychometrics.exceptions import DataError, ParameterError
-from psychometrics.make.explorers import _null_and_multiverse
 from psychometrics.pages import exercises, explorers, slides
 from psychometrics.paths import book_dir, notebooks_dir
 

@@ -36,7 +36,6 @@ FLOORS = [
     ["pages"],
     ["book"],
     ["reports"],
-    ["make"],
     ["cli"],
 ]
 """The rooms from the ground up: each may import from its own floor and those below."""

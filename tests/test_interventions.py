@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import psychometrics as pm
+from data.make.interventions import MEASURED
 from psychometrics import interventions
 from psychometrics.data import available
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
@@ -24,7 +25,6 @@ from psychometrics.interventions import (
     trajectories,
     word_attributions,
 )
-from psychometrics.make.interventions import MEASURED
 from psychometrics.paths import data_dir
 
 LEAST = {"depressive": 200, "coherence": 280, "neutral": 200, "negative": 200}

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 import torch
 
+from data.make.decoders import _batches_of, _collated, _Decoder, train_decoder
 from psychometrics import load_respondent
 from psychometrics.exceptions import DataError
-from psychometrics.make.decoders import _batches_of, _collated, _Decoder, train_decoder
 
 PAIRS = pd.DataFrame(
     {

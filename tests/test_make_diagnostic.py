@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 import torch
 
+from data.make import diagnostic as live
 from psychometrics import data, load_respondent
 from psychometrics.asking.population import population
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.make import diagnostic as live
 from psychometrics.models.sources import base_path
 from psychometrics.modes import identify
 from psychometrics.studies import diagnostic
@@ -106,10 +106,10 @@ def test_committed_answers_are_those_of_the_embedded_population_as_it_is():
     table = diagnostic.models(live=True)
     members = table[table["fingerprint"] != ""]
     assert set(members.index) == set(population("encoders")), (
-        "run psychometrics.make.diagnostic.build_live()"
+        "run data.make.diagnostic.build_live()"
     )
     now = {name: identify(name, dtype="float32")["fingerprint"] for name in members.index}
-    assert members["fingerprint"].to_dict() == now, "run psychometrics.make.diagnostic.build_live()"
+    assert members["fingerprint"].to_dict() == now, "run data.make.diagnostic.build_live()"
 
 
 @needs_text

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import psychometrics as pm
+from data.make.decoders import WORDINGS
 from psychometrics import ask, data, load_questionnaire, load_respondent, prompts
 from psychometrics.asking.population import RECIPE, population, population_table
 from psychometrics.exceptions import RespondentError
-from psychometrics.make.decoders import WORDINGS
 from psychometrics.models import embedded
 from psychometrics.models.embedded import load_embedded
 from psychometrics.models.loading import load_config, load_model

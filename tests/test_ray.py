@@ -22,9 +22,9 @@ from psychometrics.asking import cluster
 from psychometrics.asking.population import population
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
-from psychometrics.make.faults import ON_RAY, SMALL, _two_machines, _workers
 from psychometrics.models.sources import find
 from psychometrics.studies.asking import null_model
+from tests.faults.faults import ON_RAY, SMALL, _two_machines, _workers
 
 _WAIT = "RAY_raylet_start_wait_time_s"
 os.environ[_WAIT] = ON_RAY[_WAIT]  # read when Ray is imported

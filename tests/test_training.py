@@ -20,10 +20,10 @@ from transformers import (
     GPT2Tokenizer,
 )
 
+from data.make import heads
 from psychometrics import data, load_respondent, training
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.interventions import adapt
-from psychometrics.make import heads
 from psychometrics.models import embedded
 from psychometrics.models.embedded import acceptability, load_masked_lm
 from psychometrics.models.sources import base_path

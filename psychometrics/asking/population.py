@@ -4,7 +4,7 @@ A population's file is YAML: :func:`psychometrics.asking.population_drafts.new_p
 one
 from a query of the hub, and it is read and edited by hand. ``data/population.csv`` holds each
 member's recipe and its accuracy on the held-out MNLI pairs that no member was trained on;
-:mod:`psychometrics.make.population` trains them. Encoders are adapters and a head on MiniLM,
+:mod:`data.make.population` trains them. Encoders are adapters and a head on MiniLM,
 decoders adapters on SmolLM2 that answer by a word.
 """
 

@@ -2,7 +2,7 @@
 
 Text that others own is fetched (:func:`completions`, :func:`lexicon`, :func:`templates`); figures
 made of it are shipped in ``data/beliefs`` (:func:`published`, :func:`published_hits`) and made by
-:mod:`psychometrics.make.beliefs`.
+:mod:`data.make.beliefs`.
 """
 
 from __future__ import annotations

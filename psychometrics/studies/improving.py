@@ -524,7 +524,7 @@ def shipped() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     -------
     silhouettes, candidates, words : DataFrame
         As of :class:`Improved` and of :func:`intensifier_sets`, of every questionnaire that was
-        improved; made by ``psychometrics.make.improved``, which adds silhouettes of a family that
+        improved; made by ``data.make.improved``, which adds silhouettes of a family that
         had no part in the choice (``half`` is ``another family``, and ``its null``).
 
     Examples

@@ -1,4 +1,4 @@
-"""Writes ``data/beliefs`` anew: ``python -m psychometrics.make.beliefs``.
+"""Writes ``data/beliefs`` anew: ``python -m data.make.beliefs``.
 
 Twelve files: ``templates.csv``, ``hits.parquet`` and ``themes.parquet`` (hits packed to bits),
 ``categories.parquet``, ``lengths.csv`` and ``limits.csv`` (counts), ``similarity.parquet``,
@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..measures.beliefs import hurt_categories, hurtful, missed, word_counts
-from ..models.loading import quietly
-from ..models.sources import base_path, find
-from ..modes.completions import MASK, completion_rows, mine
-from ..paths import data_dir
-from ..studies.fairbelief import (
+from psychometrics.measures.beliefs import hurt_categories, hurtful, missed, word_counts
+from psychometrics.models.loading import quietly
+from psychometrics.models.sources import base_path, find
+from psychometrics.modes.completions import MASK, completion_rows, mine
+from psychometrics.paths import data_dir
+from psychometrics.studies.fairbelief import (
     EVERYDAY,
     IDENTITIES,
     SUBSETS,

@@ -1,6 +1,6 @@
 """Runs that are killed, damaged parts, drivers at once, full disks, wrong clocks: nothing is lost.
 
-What is done is real: see ``psychometrics.make.faults``, which runs here with small numbers (or
+What is done is real: see ``tests.faults``, which runs here with small numbers (or
 ``PSYCHOMETRICS_KILLS`` hits of each fault) and writes ``data/faults.csv`` with large ones.
 """
 
@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 from psychometrics.asking.store import open_kept
-from psychometrics.make import faults
 from psychometrics.paths import data_dir
+from tests.faults import faults
 
 pytestmark = pytest.mark.timeout(1800)  # with large numbers, or where others work too
 TIMES = int(os.environ.get("PSYCHOMETRICS_KILLS", "1"))
@@ -34,7 +34,7 @@ def happened(tmp_path_factory, request):
     names = [item.name for item in request.session.items if item.path.stem == "test_faults"]
     wanted = [fault for fault in faults.FAULTS if any(f"[{fault}]" in name for name in names)]
     output, told = tmp_path_factory.mktemp("faults") / "faults.csv", []
-    command = [sys.executable, "-m", "psychometrics.make.faults", *wanted]
+    command = [sys.executable, "-m", "tests.faults", *wanted]
     process = subprocess.Popen(
         [*command, "--times", str(TIMES), "--output", str(output)],
         stdout=subprocess.PIPE,

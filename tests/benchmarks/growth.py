@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ...exceptions import PsychometricsError
-from ._rows import OURS, peak_mb, row
+from psychometrics.exceptions import PsychometricsError
+
+from .rows import OURS, peak_mb, row
 
 SIZES = {
     "prompts": (1_000, 10_000, 100_000, 1_000_000),
@@ -132,15 +133,15 @@ def _prompts(size: int) -> Iterator[tuple[str, Callable]]:
 
 def _models(size: int) -> Iterator[tuple[str, Callable]]:
     """GAD-7 put to so many models."""
-    from ...questionnaires.model import load_questionnaire
+    from psychometrics.questionnaires.model import load_questionnaire
 
     yield from _asked(load_questionnaire("gad7"), [_Computed(number) for number in range(size)])
 
 
 def _asked(questionnaire, respondents: list) -> Iterator[tuple[str, Callable]]:
-    from ...asking.ask import ask
-    from ...measures.scoring import item_scores
-    from ...questionnaires.prompts import prompts
+    from psychometrics.asking.ask import ask
+    from psychometrics.measures.scoring import item_scores
+    from psychometrics.questionnaires.prompts import prompts
 
     kept = {}
     store = tempfile.TemporaryDirectory()
@@ -159,8 +160,8 @@ def _asked(questionnaire, respondents: list) -> Iterator[tuple[str, Callable]]:
 
 def _people(size: int) -> Iterator[tuple[str, Callable]]:
     """IPIP-50 answered by simulated people: so many answers."""
-    from ...asking.ask import ask
-    from ...measures.scoring import scale_scores
+    from psychometrics.asking.ask import ask
+    from psychometrics.measures.scoring import scale_scores
 
     kept = {}
 
@@ -174,7 +175,7 @@ def _people(size: int) -> Iterator[tuple[str, Callable]]:
 
 def _tables(size: int) -> Iterator[tuple[str, Callable]]:
     """A table of 0/1 answers, of a hundred times as many respondents as items."""
-    from ...measures import items, reliability
+    from psychometrics.measures import items, reliability
 
     number = max(10, round(np.sqrt(size / 100)))
     rng = np.random.default_rng(1)
@@ -193,7 +194,7 @@ def _drop(_: object) -> None:
 
 def _long(size: int):
     """A questionnaire of so many prompts: GAD-7's first templates with numbers in them."""
-    from ...questionnaires.model import load_questionnaire
+    from psychometrics.questionnaires.model import load_questionnaire
 
     given = load_questionnaire("gad7")
     items = []

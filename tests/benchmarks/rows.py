@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from ...exceptions import PsychometricsError
+from psychometrics.exceptions import PsychometricsError
 
 COLUMNS = (
     "part", "task", "size", "tool", "version", "precision", "repetition", "seconds",

@@ -1,4 +1,4 @@
-"""Measures the studies of chapter 5 anew: ``python -m psychometrics.make.interventions [part]``.
+"""Measures the studies of chapter 5 anew: ``python -m data.make.interventions [part]``.
 
 ``scales`` makes ``data/interventions.csv``: ``run`` is the digest of all that determines a run;
 epoch 0 belongs to no arm. ``talk`` makes ``data/interventions_talk.csv`` and
@@ -13,12 +13,12 @@ import sys
 
 import pandas as pd
 
-from ..asking.population import population_table
-from ..interventions import SHIPPED, trajectories, word_attributions
-from ..modes import load_respondent
-from ..paths import data_dir
-from ..questionnaires.model import load_questionnaire
-from ..studies import talking
+from psychometrics.asking.population import population_table
+from psychometrics.interventions import SHIPPED, trajectories, word_attributions
+from psychometrics.modes import load_respondent
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.studies import talking
 
 MEASURED = (2, 5, 10, 20)
 """Epochs after which the study is measured, besides 0."""

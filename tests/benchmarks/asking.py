@@ -18,18 +18,19 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ...exceptions import ParameterError, PsychometricsError
-from ...measures.scoring import item_scores
-from ...models.embedded import load_embedded
-from ...models.loading import load_tokenizer
-from ...models.sources import base_path, embedded_path
-from ...modes import load_respondent
-from ...modes.nli import PROBABILITIES
-from ...paths import cache_dir
-from ...questionnaires.model import load_questionnaire
-from ...questionnaires.prompts import prompts
-from ._flops import forward_flop, matmul_rate
-from ._rows import OURS, Worker, alternated, peak_mb, processor, row
+from psychometrics.exceptions import ParameterError, PsychometricsError
+from psychometrics.measures.scoring import item_scores
+from psychometrics.models.embedded import load_embedded
+from psychometrics.models.loading import load_tokenizer
+from psychometrics.models.sources import base_path, embedded_path
+from psychometrics.modes import load_respondent
+from psychometrics.modes.nli import PROBABILITIES
+from psychometrics.paths import cache_dir
+from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires.prompts import prompts
+
+from .flops import forward_flop, matmul_rate
+from .rows import OURS, Worker, alternated, peak_mb, processor, row
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 MEMBER, DECODER = "minilm-both-l6-s1", "smol"
@@ -121,8 +122,8 @@ def gpu(models: Sequence[str] = tuple(MODELS), repetitions: int = 5) -> list[dic
 
 def population_rows(repetitions: int = 5, members: int = 24, part: str = "gpu") -> list[dict]:
     """Members of the population asked one after another, and their forward passes alone."""
-    from ...asking.ask import ask
-    from ...asking.population import population
+    from psychometrics.asking.ask import ask
+    from psychometrics.asking.population import population
 
     names = [n for n in population("embedded") if not n.startswith(DECODER)][:members]
     alone = {name: load_respondent(name) for name in names}
@@ -379,7 +380,7 @@ def _save(model, tokenizer, folder: Path) -> None:
 
 
 def _decoders() -> list[str]:
-    from ...asking.population import population_table
+    from psychometrics.asking.population import population_table
 
     table = population_table()
     return table.loc[table["family"] == "SmolLM2", "respondent_id"].tolist()
@@ -393,7 +394,7 @@ def _device_name(device: str | None) -> str:
 
 # --- peers in other processes
 
-_WORKER = Path(__file__).with_name("_qlatent_worker.py")
+_WORKER = Path(__file__).with_name("qlatent_worker.py")
 _OURS_FIRST = "import psychometrics as pm; print(pm.load_respondent({!r}).answer([tuple({!r})]))"
 _PIPE_FIRST = (
     "from transformers import pipeline; "

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from ._rows import OURS, alternated, row
+from .rows import OURS, alternated, row
 
 IN_FLIGHT = (1, 8, 64, 256, 512)
 DELAY = 0.2
@@ -67,9 +67,9 @@ def chat(
 
 def _asked(url: str, many: int, count: int) -> dict:
     """Ask one statement a request, and keep each reply; seconds of a request."""
-    from ...asking.ask import ask
-    from ...modes.chat import Endpoint
-    from ...questionnaires.model import load_questionnaire
+    from psychometrics.asking.ask import ask
+    from psychometrics.modes.chat import Endpoint
+    from psychometrics.questionnaires.model import load_questionnaire
 
     questionnaire, endpoint = load_questionnaire("ipip20"), Endpoint(url, concurrency=many)
     per_run = min(count, len(questionnaire.items))

@@ -13,19 +13,19 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 
 from psychometrics.book import glued, run_notebook
 from psychometrics.exceptions import ParameterError, PsychometricsError
-from psychometrics.make import benchmarks
-from psychometrics.make.benchmarks._asking import (
+from tests import benchmarks
+from tests.benchmarks.asking import (
     _cold,
     asking,
     chosen_prompts,
     chosen_questions,
     population_rows,
 )
-from psychometrics.make.benchmarks._chat import chat
-from psychometrics.make.benchmarks._flops import forward_flop, matmul_rate
-from psychometrics.make.benchmarks._growth import growth
-from psychometrics.make.benchmarks._rows import COLUMNS, Worker, alternated, peak_mb
-from psychometrics.make.benchmarks._statistics import statistics
+from tests.benchmarks.chat import chat
+from tests.benchmarks.flops import forward_flop, matmul_rate
+from tests.benchmarks.growth import growth
+from tests.benchmarks.rows import COLUMNS, Worker, alternated, peak_mb
+from tests.benchmarks.statistics import statistics
 
 
 def test_operations_of_a_small_classifier_are_those_worked_by_hand():
@@ -160,7 +160,7 @@ def test_peers_give_what_we_give_on_small_tables():
 
 
 def test_other_ways_to_compute_answer_alike_and_eight_bits_less_so(monkeypatch):
-    from psychometrics.make.benchmarks import _tried
+    from tests.benchmarks import _tried
 
     ways = {way: make for way, make in _tried._WAYS.items() if "compile" not in way[0]}  # slow
     monkeypatch.setattr(_tried, "_WAYS", ways | {("absent", ""): gone})
@@ -177,9 +177,9 @@ def gone():
 
 
 def test_growth_is_measured_in_processes_that_tell_time_memory_and_store(monkeypatch):
-    from psychometrics.make.benchmarks import _growth
+    from tests.benchmarks import growth as growing
 
-    monkeypatch.setattr(_growth, "SIZES", {"prompts": (1_000,), "answers of people": (2_000,)})
+    monkeypatch.setattr(growing, "SIZES", {"prompts": (1_000,), "answers of people": (2_000,)})
     found = pd.DataFrame(growth(1_000)).set_index("task")
     assert {"prompts: asked and stored", "answers of people: scale scores"} <= set(found.index)
     assert found["seconds"].gt(0).all()

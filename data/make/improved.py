@@ -1,4 +1,4 @@
-"""Makes the improved prompts anew: ``python -m psychometrics.make.improved [questionnaires]``.
+"""Makes the improved prompts anew: ``python -m data.make.improved [questionnaires]``.
 
 Writes ``questionnaires/{gad7,phq9,soc13}_improved.yaml`` and the rows of these questionnaires in
 ``data/improved.csv`` (silhouettes of each respondent and item), ``data/improved_candidates.csv``
@@ -14,15 +14,21 @@ import sys
 
 import pandas as pd
 
-from ..asking.ask import ask
-from ..asking.population import population_table
-from ..measures.nulls import null_answers
-from ..measures.scoring import pss
-from ..measures.validity import term_silhouettes
-from ..modes import load_respondent
-from ..paths import data_dir, questionnaires_dir
-from ..questionnaires.model import load_questionnaire
-from ..studies.improving import SHIPPED, held_out, improve, intensifier_sets, write_improved
+from psychometrics.asking.ask import ask
+from psychometrics.asking.population import population_table
+from psychometrics.measures.nulls import null_answers
+from psychometrics.measures.scoring import pss
+from psychometrics.measures.validity import term_silhouettes
+from psychometrics.modes import load_respondent
+from psychometrics.paths import data_dir, questionnaires_dir
+from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.studies.improving import (
+    SHIPPED,
+    held_out,
+    improve,
+    intensifier_sets,
+    write_improved,
+)
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 DTYPE = "bfloat16"

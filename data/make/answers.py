@@ -12,13 +12,13 @@ import sys
 
 import pandas as pd
 
-from ..asking.ask import ask
-from ..asking.population import population
-from ..asking.store import open_kept
-from ..modes import identify
-from ..modes.nli import PROBABILITIES
-from ..paths import data_dir
-from ..questionnaires.model import load_questionnaire, questionnaire_names
+from psychometrics.asking.ask import ask
+from psychometrics.asking.population import population
+from psychometrics.asking.store import open_kept
+from psychometrics.modes import identify
+from psychometrics.modes.nli import PROBABILITIES
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires.model import load_questionnaire, questionnaire_names
 
 ANSWERED = {"nli": list(PROBABILITIES), "causal": ["probability"]}
 """Columns that are shipped, by mode."""
@@ -35,7 +35,7 @@ def _build_answers(members: list[str] | None = None) -> None:
         Those to be asked; by default all decoders. Their shipped answers are made anew.
     """
     loaded = [load_questionnaire(name, texts=False) for name in questionnaire_names()]
-    asked = [  # improved prompts are asked where they are made, by psychometrics.make.improved
+    asked = [  # improved prompts are asked where they are made, by data.make.improved
         questionnaire
         for questionnaire in loaded
         if any(item.templates for item in questionnaire.items)

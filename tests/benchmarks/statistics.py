@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ...measures import beliefs, irt, items, nulls, reliability, scoring, validity
-from ._rows import OURS, Worker, alternated, row
+from psychometrics.measures import beliefs, irt, items, nulls, reliability, scoring, validity
+
+from .rows import OURS, Worker, alternated, row
 
 RESPONDENTS, ITEMS, DRAWS, NULLS = 1000, 100, 10_000, 1000
 _ONCE = ("girth 2pl", "mirt 121 nodes", "R:eRm", "R:psych")

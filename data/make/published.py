@@ -1,4 +1,4 @@
-"""Writes ``data/published`` anew: ``python -m psychometrics.make.published``.
+"""Writes ``data/published`` anew: ``python -m data.make.published``.
 
 Item by item only the answers under the MIT licence; of the others figures: counts, means and
 covariances, sums by scale score, and how single runs and people fit. A minute of one core.
@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..paths import data_dir
-from ..questionnaires.model import load_questionnaire
-from ..studies.published import answers, by_score, person_fit
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.studies.published import answers, by_score, person_fit
 
 OPEN = ("llmpersonality", "ai_like_humans", "students_mexico", "students_bmi", "adults_peru")
 """Sets under the MIT licence."""

@@ -1,4 +1,4 @@
-"""Asks the conversational model for chapters 9 to 11: ``python -m psychometrics.make.talk``.
+"""Asks the conversational model for chapters 9 to 11: ``python -m data.make.talk``.
 
 Into ``data/answers``, without texts other than the model's own replies. What is there already is
 not asked again. The thirteen scales' items come from the mirror or are downloaded.
@@ -6,15 +6,16 @@ not asked again. The thirteen scales' items come from the mirror or are download
 
 from __future__ import annotations
 
-from ..asking.ask import ask
-from ..asking.store import open_kept
-from ..models.packed import SMOLLM2
-from ..modes import identify
-from ..modes.messages import PERSONAS
-from ..paths import data_dir
-from ..questionnaires.model import Questionnaire, load_questionnaire, psychobench_keys
-from ..studies.asking import EMPTY, FORMATS, formats, shuffled_words, yes_or_no
-from ..studies.conditions import CHAT_WAYS, CROSSING, by_way, crossed
+from psychometrics.asking.ask import ask
+from psychometrics.asking.store import open_kept
+from psychometrics.models.packed import SMOLLM2
+from psychometrics.modes import identify
+from psychometrics.modes.messages import PERSONAS
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires.model import Questionnaire, load_questionnaire, psychobench_keys
+from psychometrics.studies.asking import EMPTY, FORMATS, formats, shuffled_words, yes_or_no
+from psychometrics.studies.conditions import CHAT_WAYS, CROSSING, by_way, crossed
+
 from .answers import ship
 
 DTYPE = "bfloat16"

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ..asking.ask import ask
-from ..asking.population import population
-from ..measures.scoring import item_scores
-from ..paths import data_dir
-from ..questionnaires.model import load_questionnaire
-from ..reports.profiles import REFERENCE, prompts_digest
+from psychometrics.asking.ask import ask
+from psychometrics.asking.population import population
+from psychometrics.measures.scoring import item_scores
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.reports.profiles import REFERENCE, prompts_digest
 
 ASKED = ("gad7", "phq9", "soc13", "challenges", "placebo_defects", "placebo_pleasures",
          "placebo_habits", "placebo_weather")  # fmt: skip

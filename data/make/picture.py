@@ -1,4 +1,4 @@
-"""Draws the picture of the README anew: ``python -m psychometrics.make.picture``."""
+"""Draws the picture of the README anew: ``python -m data.make.picture``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from .. import figures
-from ..paths import book_dir, data_dir
+from psychometrics import figures
+from psychometrics.paths import book_dir, data_dir
 
 SHOWN = {
     "alpha": ("items agree", "Cronbach's alpha"),

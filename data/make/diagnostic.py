@@ -22,15 +22,15 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 from tqdm import tqdm
 
-from ..asking.population import population, population_table
-from ..data import NLI_LABELS, fetch, mnli_sample
-from ..exceptions import DataError, ParameterError
-from ..models.loading import quietly
-from ..models.sources import base_path
-from ..modes import identify, load_respondent
-from ..paths import data_dir
-from ..studies.diagnostic import CATEGORIES, ask_diagnostic, item_table, sentences
-from ..training import nli_classifier, nli_pairs, train_nli
+from psychometrics.asking.population import population, population_table
+from psychometrics.data import NLI_LABELS, fetch, mnli_sample
+from psychometrics.exceptions import DataError, ParameterError
+from psychometrics.models.loading import quietly
+from psychometrics.models.sources import base_path
+from psychometrics.modes import identify, load_respondent
+from psychometrics.paths import data_dir
+from psychometrics.studies.diagnostic import CATEGORIES, ask_diagnostic, item_table, sentences
+from psychometrics.training import nli_classifier, nli_pairs, train_nli
 
 _SPELLINGS = {"snlli": "snli", "sni+": "snli+", "fintune": "finetune", "conv-bert": "convbert"}
 _RESULT = ["pairs", "accuracy", "low", "high", "seconds"]

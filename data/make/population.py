@@ -1,4 +1,4 @@
-"""Trains the embedded population: ``python -m psychometrics.make.population``."""
+"""Trains the embedded population: ``python -m data.make.population``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
-from ..asking.population import FAMILIES, RECIPE, population_table
-from ..data import mnli_sample, snli_sample
-from ..exceptions import DataError, ParameterError
-from ..models.sources import BASE_MODEL, base_path, embedded_path
-from ..modes import load_respondent
-from ..paths import cache_dir, data_dir
+from psychometrics.asking.population import FAMILIES, RECIPE, population_table
+from psychometrics.data import mnli_sample, snli_sample
+from psychometrics.exceptions import DataError, ParameterError
+from psychometrics.models.sources import BASE_MODEL, base_path, embedded_path
+from psychometrics.modes import load_respondent
+from psychometrics.paths import cache_dir, data_dir
 
 
 def _build_population(
@@ -74,7 +74,7 @@ def _adapt(genre: str, work: Path, threads: int | None) -> None:
     """Adapt the encoder to a genre's own sentences: MNLI premises, none of them held out."""
     import torch
 
-    from ..training import adapt_encoder
+    from psychometrics.training import adapt_encoder
 
     output = _genre_adapter(genre, work)
     if (output / "manifest.json").is_file():
@@ -91,7 +91,7 @@ def _adapt(genre: str, work: Path, threads: int | None) -> None:
 def _train_member(recipe: dict, work: Path, threads: int | None) -> tuple[str, dict]:
     import torch
 
-    from ..training import nli_pairs, train_nli
+    from psychometrics.training import nli_pairs, train_nli
 
     if threads:
         torch.set_num_threads(threads)

@@ -1,6 +1,6 @@
 """Null populations and the multiverse, as the explorers in the page show them: two small tables.
 
-``python -m psychometrics.make.explorers`` takes a few minutes of one processor core. Population,
+``python -m data.make.explorers`` takes a few minutes of one processor core. Population,
 questionnaires, score and seed are those of the chapter on validity.
 """
 
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ..asking.ask import ask
-from ..asking.population import population, untouched_bases
-from ..measures.nulls import null_answers
-from ..measures.validity import multiverse
-from ..pages.explorers import EXPECTED
-from ..paths import data_dir
-from ..questionnaires.model import load_questionnaire
-from ..studies import empalc
+from psychometrics.asking.ask import ask
+from psychometrics.asking.population import population, untouched_bases
+from psychometrics.measures.nulls import null_answers
+from psychometrics.measures.validity import multiverse
+from psychometrics.pages.explorers import EXPECTED
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.studies import empalc
 
 RESPONDENTS, DRAWS, SEED = 96, 200, 1
 """Null respondents of a kind, populations drawn from them, and the seed of the draws."""

@@ -14,10 +14,11 @@ from importlib.util import find_spec
 import numpy as np
 import torch
 
-from ...modes import load_respondent
-from ...modes.nli import NLIRespondent
-from ._asking import MEMBER, MODELS, chosen_prompts, chosen_questions
-from ._rows import OURS, alternated, row
+from psychometrics.modes import load_respondent
+from psychometrics.modes.nli import NLIRespondent
+
+from .asking import MEMBER, MODELS, chosen_prompts, chosen_questions
+from .rows import OURS, alternated, row
 
 TASK = "MiniLM, computed otherwise"
 _MANY_TOKENS = 16_384

@@ -1,4 +1,4 @@
-"""Prints the table of what was measured: ``python -m psychometrics.make.benchmarks``."""
+"""Prints the table of what was measured: ``python -m tests.benchmarks``."""
 
 import sys
 

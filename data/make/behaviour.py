@@ -1,4 +1,4 @@
-"""Asks what smollm2 does in its roles: ``python -m psychometrics.make.behaviour``.
+"""Asks what smollm2 does in its roles: ``python -m data.make.behaviour``.
 
 Makes ``data/behaviour.csv``, in a few minutes.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ..models.packed import SMOLLM2
-from ..paths import data_dir
-from ..studies.behaving import SHIPPED, declined, known
+from psychometrics.models.packed import SMOLLM2
+from psychometrics.paths import data_dir
+from psychometrics.studies.behaving import SHIPPED, declined, known
 
 
 def _main() -> None:

@@ -1,6 +1,6 @@
 """Does to runs and stores what goes wrong, and counts what is lost: ``data/faults.csv``.
 
-``python -m psychometrics.make.faults [faults] [--times N] [--output file]`` (a quarter of an hour
+``python -m tests.faults [faults] [--times N] [--output file]`` (a quarter of an hour
 of one processor core for N = 20) makes small models, kills real runs with SIGKILL at random moments
 until each mode was hit N times, cuts and changes parts and puts foreign ones among them, lets
 drivers write to one store at once, fills a disk, and changes the clock. Each finished store is then
@@ -47,17 +47,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ..asking.ask import ask
-from ..asking.store import compact, key_of, manifests, open_kept
-from ..exceptions import StoreError
-from ..models.loading import quietly
-from ..models.sources import base_path
-from ..modes import load_respondent
-from ..modes.chat import Endpoint
-from ..modes.completions import mine
-from ..paths import data_dir
-from ..questionnaires.model import load_questionnaire
-from ..studies.asking import null_model
+from psychometrics.asking.ask import ask
+from psychometrics.asking.store import compact, key_of, manifests, open_kept
+from psychometrics.exceptions import StoreError
+from psychometrics.models.loading import quietly
+from psychometrics.models.sources import base_path
+from psychometrics.modes import load_respondent
+from psychometrics.modes.chat import Endpoint
+from psychometrics.modes.completions import mine
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.studies.asking import null_model
 
 if TYPE_CHECKING:
     import psutil
@@ -821,7 +821,7 @@ def _write(rows: list[Row], path: Path) -> None:
     table.to_csv(path, index=False)
 
 
-def _main() -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "faults", nargs="*", default=list(FAULTS), metavar="fault", help=", ".join(FAULTS)
@@ -845,7 +845,7 @@ def _main() -> None:
             for name in given.faults:
                 if name == "clock" and not _faked() and Path(_FAKETIME).exists():
                     faked = ["--times", str(given.times), "--seed", str(given.seed), "clock"]
-                    command = [sys.executable, "-m", "psychometrics.make.faults", *faked]
+                    command = [sys.executable, "-m", "tests.faults", *faked]
                     command += ["--output", str(given.output)]
                     subprocess.run(command, check=True, env=os.environ | _PRELOAD)
                     continue
@@ -857,7 +857,3 @@ def _main() -> None:
                 print(f"{name}: {took:.0f} s", flush=True)
         finally:
             _ended(server, kill=True)
-
-
-if __name__ == "__main__":
-    _main()

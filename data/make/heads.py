@@ -1,4 +1,4 @@
-"""Trains the embedded masked-LM and acceptability heads: ``python -m psychometrics.make.heads``.
+"""Trains the embedded masked-LM and acceptability heads: ``python -m data.make.heads``.
 
 A head whose folder ``data/heads/<name>`` has a ``recipe.json`` is left alone: remove the folder to
 train it anew.
@@ -13,11 +13,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..data import cola, mnli_sample
-from ..models.embedded import acceptability, head_table, load_masked_lm, masked_perplexity
-from ..models.packed import SMOLLM2
-from ..models.sources import BASE_MODEL, base_path
-from ..paths import cache_dir, data_dir
+from psychometrics.data import cola, mnli_sample
+from psychometrics.models.embedded import (
+    acceptability,
+    head_table,
+    load_masked_lm,
+    masked_perplexity,
+)
+from psychometrics.models.packed import SMOLLM2
+from psychometrics.models.sources import BASE_MODEL, base_path
+from psychometrics.paths import cache_dir, data_dir
 
 ACCEPTABILITY = {
     "epochs": 3.0,
@@ -31,7 +36,7 @@ ACCEPTABILITY = {
 
 
 def _build_acceptability(work: Path) -> None:
-    from ..training import train_acceptability
+    from psychometrics.training import train_acceptability
 
     judged = cola("train")
     held_out = judged.sample(frac=0.1, random_state=0)
@@ -60,7 +65,7 @@ def _agreement(parts: dict[str, pd.DataFrame]) -> dict:
 
 
 def _build_masked_lm(work: Path) -> None:
-    from ..training import adapt_encoder
+    from psychometrics.training import adapt_encoder
 
     pairs = mnli_sample()
     held_out = set(pairs.loc[pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel())

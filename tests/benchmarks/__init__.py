@@ -14,15 +14,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ...exceptions import ParameterError
-from ...paths import data_dir
-from ._asking import MODELS, asking, gpu, start
-from ._capacity import capacity
-from ._chat import chat
-from ._growth import growth, slopes
-from ._rows import COLUMNS, OURS
-from ._statistics import statistics
-from ._tried import tried
+from psychometrics.exceptions import ParameterError
+from psychometrics.paths import data_dir
+
+from .asking import MODELS, asking, gpu, start
+from .capacity import capacity
+from .chat import chat
+from .growth import growth, slopes
+from .rows import COLUMNS, OURS
+from .statistics import statistics
+from .tried import tried
 
 PARTS = ("asking", "tried", "start", "gpu", "statistics", "growth", "chat")
 RECORDED = data_dir() / "benchmarks.csv"

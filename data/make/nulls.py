@@ -1,4 +1,4 @@
-"""Makes ``data/nulls.parquet``: ``python -m psychometrics.make.nulls``.
+"""Makes ``data/nulls.parquet``: ``python -m data.make.nulls``.
 
 Answers, in float32, of the null respondents that take long: members of the embedded population's
 kind trained on pairs whose labels were shuffled, and random heads on encoders with random weights.
@@ -14,16 +14,16 @@ import numpy as np
 import pandas as pd
 from safetensors.numpy import save_file
 
-from ..asking.store import key_of
-from ..measures.nulls import SHIPPED, VECTORS, null_answers, prompt_vectors
-from ..models.packed import SMOLLM2
-from ..models.sources import base_path
-from ..modes import load_respondent
-from ..modes.nli import PROBABILITIES
-from ..paths import cache_dir, data_dir
-from ..questionnaires.model import load_questionnaire
-from ..questionnaires.prompts import prompts
-from ..training import nli_classifier, nli_pairs, train_nli
+from psychometrics.asking.store import key_of
+from psychometrics.measures.nulls import SHIPPED, VECTORS, null_answers, prompt_vectors
+from psychometrics.models.packed import SMOLLM2
+from psychometrics.models.sources import base_path
+from psychometrics.modes import load_respondent
+from psychometrics.modes.nli import PROBABILITIES
+from psychometrics.paths import cache_dir, data_dir
+from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires.prompts import prompts
+from psychometrics.training import nli_classifier, nli_pairs, train_nli
 
 QUESTIONNAIRES = (
     "gad7", "phq9", "soc13",
@@ -85,7 +85,7 @@ def _shuffled_member(number: int):
 
 
 def _save(model, folder: Path) -> None:
-    from ..models.loading import load_tokenizer
+    from psychometrics.models.loading import load_tokenizer
 
     load_tokenizer(base_path()).save_pretrained(folder)
     model.save_pretrained(folder)

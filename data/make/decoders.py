@@ -1,6 +1,6 @@
 """Trains the decoder members: adapters on smollm2 that answer a pair by yes, maybe or no.
 
-``python -m psychometrics.make.population`` calls it. :func:`psychometrics.training.train_nli`
+``python -m data.make.population`` calls it. :func:`psychometrics.training.train_nli`
 trains any base; this trains one, and three times as fast on a processor, which is what makes eight
 members affordable: the base stays in bfloat16 and its projections are joined, and the hypotheses
 of one premise share a row, so that the premise is read once. Each pair gets the numbers that it
@@ -20,11 +20,11 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
-from ..exceptions import DataError
-from ..models.loading import load_config, load_tokenizer
-from ..models.packed import HUB_IDS, SMOLLM2
-from ..models.sources import fetched, find
-from ..training import nli_pairs
+from psychometrics.exceptions import DataError
+from psychometrics.models.loading import load_config, load_tokenizer
+from psychometrics.models.packed import HUB_IDS, SMOLLM2
+from psychometrics.models.sources import fetched, find
+from psychometrics.training import nli_pairs
 
 ANSWERS = (" yes", " maybe", " no")
 """Entailment, neutral, contradiction: the words that a member goes on with."""

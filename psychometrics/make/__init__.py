@@ -1,1 +1,0 @@
-"""What built the files under ``data/``: population, heads, diagnostic, beliefs, interventions."""
