@@ -37,7 +37,7 @@ from .measures import (
 )
 from .measures.nulls import null_answers, null_distribution
 from .measures.scoring import item_scores, pss, scale_scores, two_way
-from .modes import load_respondent, messages
+from .modes import load_respondent, messages, replies
 from .parameters import check_parameters
 from .questionnaires.model import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from .asking.answers import check_columns, check_numbers
-from .asking.store import key_of, open_kept
+from .asking.store import key_of, open_answers
 from .data import available, fetch, mnli_sample
 from .exceptions import DataError, ParameterError, RespondentError
 from .measures.scoring import scale_scores
@@ -646,7 +646,7 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
     manifest = respondent.identity | {"mode": "interventions", "handling": HANDLING, "run": run}
     manifest |= settings or {}
     manifest.pop("sentences", None)
-    kept = open_kept(store, "interventions", "scales", name, manifest)
+    kept = open_answers(store, "interventions", "scales", name, manifest)
 
     def measure(epoch: int) -> None:
         if epoch in missing:
@@ -674,7 +674,7 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
 
 def _measurements(store, name: str, run: str) -> pd.DataFrame:
     """What the store has of a run."""
-    rows = open_kept(store, "interventions", "scales", name, {}).rows
+    rows = open_answers(store, "interventions", "scales", name, {}).rows
     if rows.empty:
         return pd.DataFrame(columns=COLUMNS)
     return rows.loc[rows["run"] == run, COLUMNS].reset_index(drop=True)

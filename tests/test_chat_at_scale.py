@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import open_kept
+from psychometrics.asking.store import open_answers
 from psychometrics.endpoints import request_queue
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.modes.chat import Endpoint
@@ -118,7 +118,7 @@ def test_tokens_are_kept_with_each_reply_and_estimated_where_the_endpoint_says_n
     tokens = answers.attrs["summary"]["tokens"]
     assert tokens["estimated"] == 20
     assert tokens["prompt"] == pytest.approx(server.tokens["prompt"], rel=0.1)
-    usage = open_kept(tmp_path, "chat", "ipip20", "m").rows["usage"]
+    usage = open_answers(tmp_path, "chat", "ipip20", "m").rows["usage"]
     assert usage.str.contains('"estimated": true').all()
 
 
@@ -146,7 +146,7 @@ def test_batches_come_to_the_same_answers_and_keys_whatever_becomes_of_them(tmp_
         count = len(server.batches)
         put(server, tmp_path / "b", asked)
     assert same(single, batched)
-    keys = [set(open_kept(tmp_path / s, "chat", "ipip20", "m").rows.index) for s in "ab"]
+    keys = [set(open_answers(tmp_path / s, "chat", "ipip20", "m").rows.index) for s in "ab"]
     assert keys[0] == keys[1]
     assert count == (2 if "failing" in how or "expires" in how else 3 if "refuses" in how else 1)
     assert len(server.batches) == count

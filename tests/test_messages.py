@@ -12,15 +12,14 @@ from psychometrics.modes.messages import (
     PERSONAS,
     ROLES,
     WORDINGS,
-    _filled,
+    _fill,
     _without_numbers,
     caesar,
     messages,
     option_labels,
-    parse_reply,
-    refuses,
     reply_schema,
 )
+from psychometrics.modes.replies import parse_reply, refuses
 from psychometrics.questionnaires.model import load_questionnaire
 
 MINI = load_questionnaire("ipip20")
@@ -101,7 +100,7 @@ def test_a_wording_and_role_of_the_users_may_hold_braces():
     user = messages(MINI, MINI.items[:1], "I am {x}, a sailor.", "{statements} {what}?")
     assert user[0]["content"].startswith("I am {x}, a sailor.")
     assert user[1]["content"] == "1. I am the life of the party. {what}?"
-    assert _filled("{a}{b}{", {"a": "{b}", "b": "2"}) == "{b}2{"
+    assert _fill("{a}{b}{", {"a": "{b}", "b": "2"}) == "{b}2{"
 
 
 def test_only_sentences_with_numbers_are_left_out_of_instructions():

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import open_kept
+from psychometrics.asking.store import open_answers
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.measures.scoring import scale_scores
 from psychometrics.modes.human import form
@@ -220,7 +220,7 @@ def test_a_person_answers_in_a_terminal_goes_back_leaves_and_goes_on(tmp_path):
     assert "1 of 20: I am the life of the party." in shown
     assert "Type one of 1, 2, 3, 4, 5" in shown  # for the 9
     assert "(now 2)" in shown  # gone back to the second item
-    kept = open_kept(tmp_path, "human", "ipip20", "ann").rows
+    kept = open_answers(tmp_path, "human", "ipip20", "ann").rows
     assert kept["item_id"].tolist() == ["ipip20_1", "ipip20_2", "ipip20_2", "ipip20_3"]
     assert kept["value"].fillna(0).tolist() == [4, 2, 5, 0]
     shown = _in_terminal(tmp_path, "1\n" * 17 + "\n")

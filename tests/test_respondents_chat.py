@@ -21,7 +21,7 @@ import pytest
 
 from psychometrics.asking.answers import COLUMNS
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import open_kept
+from psychometrics.asking.store import open_answers
 from psychometrics.endpoints import request_queue
 from psychometrics.endpoints.server import REFUSAL, simulated_endpoint
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
@@ -43,7 +43,7 @@ def ask_chat(questionnaire, model, store, **how):
 
 
 def kept_replies(store, model, questionnaire_id="four"):
-    return open_kept(store, "chat", questionnaire_id, model).rows
+    return open_answers(store, "chat", questionnaire_id, model).rows
 
 
 @contextmanager

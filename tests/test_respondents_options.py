@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from psychometrics import load_respondent, population
 from psychometrics.asking.answers import COLUMNS
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import open_kept
+from psychometrics.asking.store import open_answers
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.modes import options
 from psychometrics.modes.messages import messages
@@ -213,7 +213,7 @@ def test_who_answers_by_what_stands_in_the_table_with_the_conditions(causal, tin
     assert table.iloc[0][["by", "wording", "score", "baseline"]].tolist() == [
         "entailment", "sentence", "entailment", "I am.",
     ]  # fmt: skip
-    kept = open_kept(tmp_path, "options", "two", "tiny-bert").rows
+    kept = open_answers(tmp_path, "options", "two", "tiny-bert").rows
     assert list(kept.columns) == [
         "premise", "hypothesis", "entailment", "neutral", "contradiction",
     ]  # fmt: skip

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from psychometrics.asking import store as store_module
-from psychometrics.asking.store import MANY_PARTS, compact, key_of, manifests, open_kept
+from psychometrics.asking.store import MANY_PARTS, compact, key_of, manifests, open_answers
 from psychometrics.exceptions import StoreError
 
 from .killing import killed_at_random, run_elsewhere, start_elsewhere
@@ -41,7 +41,7 @@ def rows_of(numbers, by: str = "") -> pd.DataFrame:
 
 
 def filled(store, parts: int = 3, each: int = 4, who=WHO) -> pd.DataFrame:
-    kept = open_kept(store, *who, {"dtype": "float32"})
+    kept = open_answers(store, *who, {"dtype": "float32"})
     for part in range(parts):
         kept.add(rows_of(range(part * each, (part + 1) * each)), seconds=1.5)
     return kept.rows
@@ -52,7 +52,7 @@ def files_of(store) -> list[Path]:
 
 
 def read(store, who=WHO, columns=None) -> pd.DataFrame:
-    return open_kept(store, *who, columns=columns).rows
+    return open_answers(store, *who, columns=columns).rows
 
 
 # What is kept
@@ -66,7 +66,7 @@ def test_what_was_added_is_read_back_in_the_order_of_writing(tmp_path):
 
 
 def test_nothing_is_written_before_something_is_added(tmp_path):
-    kept = open_kept(tmp_path / "store", *WHO, columns=["probability"])
+    kept = open_answers(tmp_path / "store", *WHO, columns=["probability"])
     kept.add(rows_of([]))
     assert len(kept) == 0
     assert list(kept.rows.columns) == ["probability"]
@@ -89,7 +89,7 @@ def test_a_key_depends_on_each_part_and_their_order_and_never_changes():
 
 
 def test_kinds_of_values_come_back_as_they_were(tmp_path):
-    kept = open_kept(tmp_path, *WHO)
+    kept = open_answers(tmp_path, *WHO)
     one = pd.DataFrame({"value": [3], "status": ["ok"], "note": [None], "raw": ["a\x00ü"]})
     two = pd.DataFrame({"value": [np.nan], "status": ["no reply"], "note": ["why"], "n": [1.5]})
     kept.add(one.set_axis(["k1"]))
@@ -103,7 +103,7 @@ def test_kinds_of_values_come_back_as_they_were(tmp_path):
 
 
 def test_a_text_that_no_file_can_hold_does_not_lose_the_reply(tmp_path):
-    kept = open_kept(tmp_path, *WHO)
+    kept = open_answers(tmp_path, *WHO)
     kept.add(
         pd.DataFrame({"reply": pd.Series(["4 \ud800", None], dtype=object)}).set_axis(list("ab"))
     )
@@ -113,14 +113,14 @@ def test_a_text_that_no_file_can_hold_does_not_lose_the_reply(tmp_path):
 
 def test_a_column_of_another_kind_of_value_is_refused_and_nothing_is_lost(tmp_path):
     there = filled(tmp_path)
-    kept = open_kept(tmp_path, *WHO)
+    kept = open_answers(tmp_path, *WHO)
     with pytest.raises(StoreError, match="other kinds of values"):
         kept.add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
     pd.testing.assert_frame_equal(read(tmp_path), there)
 
 
 def test_what_is_done_to_the_rows_does_not_change_what_is_kept(tmp_path):
-    kept = open_kept(tmp_path, *WHO)
+    kept = open_answers(tmp_path, *WHO)
     kept.add(rows_of([1]))
     rows = kept.rows
     rows["probability"] = 0.0
@@ -131,7 +131,7 @@ def test_what_is_done_to_the_rows_does_not_change_what_is_kept(tmp_path):
 
 
 def test_the_first_written_answer_counts_whoever_reads(tmp_path):
-    early, late = open_kept(tmp_path, *WHO), open_kept(tmp_path, *WHO)
+    early, late = open_answers(tmp_path, *WHO), open_answers(tmp_path, *WHO)
     early.add(rows_of([2, 3], "early"))
     late.add(rows_of([1, 2], "late"))
     expected = {key_of("1"): "late", key_of("2"): "early", key_of("3"): "early"}
@@ -143,8 +143,8 @@ def test_the_first_written_answer_counts_whoever_reads(tmp_path):
 
 
 def test_a_clock_that_goes_back_does_not_change_who_was_first(tmp_path, monkeypatch):
-    open_kept(tmp_path, *WHO).add(rows_of([1], "first"))
-    second = open_kept(tmp_path, *WHO)
+    open_answers(tmp_path, *WHO).add(rows_of([1], "first"))
+    second = open_answers(tmp_path, *WHO)
     monkeypatch.setattr(store_module.time, "time_ns", lambda: 5)
     second.add(rows_of([2], "second"))
     monkeypatch.undo()
@@ -154,7 +154,7 @@ def test_a_clock_that_goes_back_does_not_change_who_was_first(tmp_path, monkeypa
 
 
 def test_a_key_is_kept_once_and_written_once(tmp_path):
-    kept = open_kept(tmp_path, *WHO)
+    kept = open_answers(tmp_path, *WHO)
     kept.add(pd.concat([rows_of([1, 2], "a"), rows_of([2, 3], "b")]))
     kept.add(rows_of([3, 1], "c"))
     assert kept.rows["by"].tolist() == ["a", "a", "b"]
@@ -173,7 +173,7 @@ def test_a_key_is_kept_once_and_written_once(tmp_path):
 def test_no_name_leaves_the_store(tmp_path, name):
     store = tmp_path / "deep" / "store"
     for who in ((name, "q", "r"), ("m", name, "r"), ("m", "q", name)):
-        open_kept(store, *who).add(rows_of([1]))
+        open_answers(store, *who).add(rows_of([1]))
         assert len(read(store, who)) == 1
     assert all(path.is_relative_to(store) for path in files_of(tmp_path))
     assert {len(path.relative_to(store).parts) for path in files_of(tmp_path)} == {4}
@@ -181,8 +181,8 @@ def test_no_name_leaves_the_store(tmp_path, name):
 
 def test_names_that_look_alike_do_not_share_a_folder(tmp_path):
     for name in ("a/b", "a-b", "a b", "a\x00b"):
-        open_kept(tmp_path, "mlm", "gad7", name).add(rows_of([1], name.replace("\x00", "0")))
-        open_kept(tmp_path, "mlm", name, "r").add(rows_of([1]))
+        open_answers(tmp_path, "mlm", "gad7", name).add(rows_of([1], name.replace("\x00", "0")))
+        open_answers(tmp_path, "mlm", name, "r").add(rows_of([1]))
     assert len(list((tmp_path / "mlm" / "gad7").iterdir())) == 4
     assert len(list((tmp_path / "mlm").iterdir())) == 5
     assert {path.name for path in tmp_path.iterdir()} == {"mlm"}
@@ -190,12 +190,12 @@ def test_names_that_look_alike_do_not_share_a_folder(tmp_path):
 
 def test_the_store_is_where_the_variable_says(tmp_path, monkeypatch):
     monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "here"))
-    open_kept(None, *WHO).add(rows_of([1]))
+    open_answers(None, *WHO).add(rows_of([1]))
     assert len(read(None)) == 1
     assert (tmp_path / "here" / "mlm" / "gad7").is_dir()
     monkeypatch.setenv("PSYCHOMETRICS_STORE", "memory://variable/store")
     assert read(None).empty
-    open_kept(None, *WHO).add(rows_of([1, 2]))
+    open_answers(None, *WHO).add(rows_of([1, 2]))
     assert len(read("memory://variable/store")) == 2
 
 
@@ -223,20 +223,20 @@ def test_an_object_store_is_opened_with_the_endpoint_of_its_url():
 )
 def test_what_is_no_store_is_said_in_one_sentence(store):
     with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE") as error:
-        open_kept(store, *WHO).add(rows_of([1]))
+        open_answers(store, *WHO).add(rows_of([1]))
     assert "\n" not in str(error.value)
 
 
 def test_the_secret_in_a_url_is_not_said():
     with pytest.raises(StoreError, match="cannot be opened as a store") as error:
-        open_kept("nosuch://name:secret@bucket/x", *WHO)
+        open_answers("nosuch://name:secret@bucket/x", *WHO)
     assert "secret" not in str(error.value)
 
 
 def test_a_store_that_is_a_file_is_named(tmp_path):
     (tmp_path / "file").write_text("mine")
     for store in (tmp_path / "file", f"file://{tmp_path}/file"):
-        for use in (lambda s: open_kept(s, *WHO), compact, manifests):
+        for use in (lambda s: open_answers(s, *WHO), compact, manifests):
             with pytest.raises(StoreError, match="is a file, and no store: name another folder"):
                 use(store)
     with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE"):
@@ -280,7 +280,7 @@ def test_a_part_cut_short_is_set_aside_and_nothing_else_is_lost(tmp_path, share)
     pd.testing.assert_frame_equal(rows, rows_of([0, 1, 2, 3, 8, 9, 10, 11]))
     assert not path.exists()
     assert path.with_name(f"{path.name}.damaged-1").exists()
-    kept = open_kept(tmp_path, *WHO)  # without a warning now
+    kept = open_answers(tmp_path, *WHO)  # without a warning now
     kept.add(rows_of(range(4, 8)))
     assert len(read(tmp_path)) == 12
 
@@ -326,7 +326,7 @@ def test_a_foreign_part_is_set_aside_and_nothing_else_is_lost(tmp_path, kind):
 def test_a_part_of_other_kinds_of_values_is_set_aside(tmp_path):
     there = filled(tmp_path)
     other = tmp_path / "other"
-    open_kept(other, *WHO).add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
+    open_answers(other, *WHO).add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
     shutil.copy(files_of(other)[0], files_of(tmp_path / "mlm")[0].parent)
     shutil.rmtree(other)
     with pytest.warns(UserWarning, match="other kinds of values than the others"):
@@ -337,7 +337,7 @@ def test_a_part_of_other_kinds_of_values_is_set_aside(tmp_path):
     "who", [("chat", *WHO[1:]), (WHO[0], "phq9", WHO[2]), (*WHO[:2], "owner/another")]
 )
 def test_a_part_of_another_folder_is_set_aside_though_it_is_older_than_all(tmp_path, who):
-    open_kept(tmp_path / "other", *who).add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
+    open_answers(tmp_path / "other", *who).add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
     there = filled(tmp_path / "store")
     folder = files_of(tmp_path / "store")[0].parent
     shutil.copy(files_of(tmp_path / "other")[0], folder)
@@ -353,7 +353,7 @@ def test_a_part_of_another_folder_is_set_aside_though_it_is_older_than_all(tmp_p
 
 def test_a_manifest_cannot_say_that_answers_belong_elsewhere(tmp_path):
     other = {"mode": "chat", "questionnaire": "phq9", "respondent_id": "another"}
-    open_kept(tmp_path, *WHO, other).add(rows_of([1]))
+    open_answers(tmp_path, *WHO, other).add(rows_of([1]))
     assert len(read(tmp_path)) == 1
     assert manifests(tmp_path)["respondent_id"].tolist() == [WHO[2]]
 
@@ -407,7 +407,7 @@ def test_a_store_that_may_only_be_read_is_read_and_damage_is_said(tmp_path, monk
             return getattr(self._system, name) if name in allowed else refuse
 
     monkeypatch.setattr(store_module, "_Folder", ReadOnly)
-    kept = open_kept(tmp_path, *WHO)
+    kept = open_answers(tmp_path, *WHO)
     pd.testing.assert_frame_equal(kept.rows, there)
     with pytest.raises(StoreError, match=r"Permission denied\): give access to it, or name"):
         kept.add(rows_of([50]))
@@ -436,7 +436,7 @@ def test_a_full_disk_ends_in_one_sentence_and_keeps_what_was_stored(tmp_path):
     if not mounted:
         pytest.skip("a small disk can be mounted by root only")
     try:
-        kept = open_kept(disk, *WHO)
+        kept = open_answers(disk, *WHO)
         noise = random.Random(0)
         written = 0
         with pytest.raises(StoreError) as error:  # noqa: PT012 (which addition it is, is open)
@@ -451,7 +451,7 @@ def test_a_full_disk_ends_in_one_sentence_and_keeps_what_was_stored(tmp_path):
         assert len(kept.rows) == len(read(disk)) == written
         assert all(path.suffix == ".parquet" for path in files_of(disk)), "nothing half is left"
         files_of(disk)[0].unlink()
-        again = open_kept(disk, *WHO)
+        again = open_answers(disk, *WHO)
         again.add(rows_of([0]))
         assert len(read(disk)) == written, "it goes on when there is space"
     finally:
@@ -460,7 +460,7 @@ def test_a_full_disk_ends_in_one_sentence_and_keeps_what_was_stored(tmp_path):
 
 def test_a_limit_on_files_is_said_as_a_full_disk_is(tmp_path):
     there = filled(tmp_path)
-    kept = open_kept(tmp_path, *WHO)
+    kept = open_answers(tmp_path, *WHO)
     limit, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
@@ -479,7 +479,7 @@ def test_a_limit_on_files_is_said_as_a_full_disk_is(tmp_path):
 
 def put_questions(store, log, questions: int = 240) -> None:
     """Ask as a mode does: what is not kept, a chunk at a time; each chunk is noted in the log."""
-    with open_kept(store, *WHO, {"dtype": "float32"}) as kept:
+    with open_answers(store, *WHO, {"dtype": "float32"}) as kept:
         missing = [number for number in range(questions) if key_of(str(number)) not in kept]
         for start in range(0, len(missing), CHUNK):
             chunk = missing[start : start + CHUNK]
@@ -505,7 +505,7 @@ def test_killed_at_any_of_twenty_moments_at_most_the_chunk_in_the_air_is_asked_a
 
 def put_own(store, writer: int, barrier: str, questions: int) -> None:
     """One writer of several: own questions, and some that all ask."""
-    kept = open_kept(store, *WHO)
+    kept = open_answers(store, *WHO)
     while not Path(barrier).exists():
         time.sleep(0.001)
     for start in range(0, questions, 10):
@@ -556,7 +556,7 @@ def compact_for_ever(store) -> None:
 def test_readers_see_all_rows_while_others_compact_and_add(tmp_path):
     filled(tmp_path, parts=30, each=10)
     _, process = start_elsewhere(compact_for_ever, tmp_path)
-    writer = open_kept(tmp_path, *WHO)
+    writer = open_answers(tmp_path, *WHO)
     try:
         for number in range(40):
             writer.add(rows_of([1000 + number]))
@@ -582,7 +582,7 @@ def test_a_part_that_is_listed_but_gone_ends_no_reading(tmp_path, monkeypatch):
 
 
 def test_after_a_part_could_not_be_read_none_is_missing(tmp_path, monkeypatch):
-    kept = open_kept(tmp_path, *WHO)
+    kept = open_answers(tmp_path, *WHO)
     there = filled(tmp_path)
     kept.add(rows_of([50]))
     opened = store_module._Folder.read
@@ -600,7 +600,7 @@ def test_after_a_part_could_not_be_read_none_is_missing(tmp_path, monkeypatch):
 
 
 def test_threads_share_one(tmp_path):
-    kept = open_kept(tmp_path, *WHO)
+    kept = open_answers(tmp_path, *WHO)
     work = [
         threading.Thread(target=lambda a=a: [kept.add(rows_of([n, 500])) for n in range(a, a + 10)])
         for a in range(0, 80, 10)
@@ -700,7 +700,7 @@ def test_a_part_that_another_takes_for_a_leftover_while_it_is_written_is_written
 
     another = threading.Thread(target=take_each_once)
     another.start()
-    kept = open_kept(tmp_path, *WHO)
+    kept = open_answers(tmp_path, *WHO)
     try:
         for number in range(50):
             kept.add(rows_of([number]))
@@ -712,14 +712,14 @@ def test_a_part_that_another_takes_for_a_leftover_while_it_is_written_is_written
 
 
 def test_closing_merges_many_small_parts_and_no_few(tmp_path):
-    with open_kept(tmp_path, *WHO) as kept:
+    with open_answers(tmp_path, *WHO) as kept:
         for number in range(MANY_PARTS):
             kept.add(rows_of([number]))
     assert len(files_of(tmp_path)) == MANY_PARTS
-    with open_kept(tmp_path, *WHO) as kept:
+    with open_answers(tmp_path, *WHO) as kept:
         assert len(kept) == MANY_PARTS
     assert len(files_of(tmp_path)) == MANY_PARTS, "who only reads changes nothing"
-    with open_kept(tmp_path, *WHO) as kept:
+    with open_answers(tmp_path, *WHO) as kept:
         kept.add(rows_of([MANY_PARTS]))
     assert len(files_of(tmp_path)) == 1
     pd.testing.assert_frame_equal(read(tmp_path), rows_of(range(MANY_PARTS + 1)))
@@ -732,11 +732,11 @@ def test_manifests_say_who_answered_how_with_which_version(tmp_path):
     assert manifests(tmp_path / "nowhere").empty
     assert "answers" in manifests(tmp_path / "nowhere")
     for number, dtype in enumerate(("float32", "bfloat16", "float32")):
-        kept = open_kept(
+        kept = open_answers(
             tmp_path, *WHO, {"revision": "abc", "dtype": dtype, "n": {"a": number % 2}}
         )
         kept.add(rows_of(range(number * 10, number * 10 + 5)), seconds=2.0)
-    open_kept(tmp_path, "chat", "phq9", "r\ud800", {"endpoint": "e"}).add(rows_of([1]))
+    open_answers(tmp_path, "chat", "phq9", "r\ud800", {"endpoint": "e"}).add(rows_of([1]))
     said = manifests(tmp_path).sort_values("answers", ignore_index=True)
     assert said["answers"].tolist() == [1, 5, 10]
     assert said["seconds"].round(6).tolist() == [0, 2, 4]
@@ -775,7 +775,7 @@ def grown(store, answers: int, monkeypatch) -> tuple[int, int, int]:
         patch.setattr(
             store_module._Folder, "read", lambda s, *a, **k: reads.append(a) or opened(s, *a, **k)
         )
-        kept = open_kept(store, *WHO)
+        kept = open_answers(store, *WHO)
         for start in range(0, answers, 512):
             kept.add(rows_of(range(start, min(start + 512, answers))))
         assert len(kept.rows) == answers
@@ -806,7 +806,7 @@ def test_many_short_runs_rewrite_a_row_few_times(tmp_path, monkeypatch):
 
     monkeypatch.setattr(store_module._Folder, "write", counted)
     for run in range(60):
-        with open_kept(tmp_path, *WHO) as kept:
+        with open_answers(tmp_path, *WHO) as kept:
             for start in range(run * 200, run * 200 + 200, 50):
                 kept.add(rows_of(range(start, start + 50)))
     assert len(read(tmp_path)) == 12_000
@@ -827,16 +827,16 @@ def test_shipped_answers_lie_below_every_store_and_nothing_is_written_among_them
 ):
     index = pd.Index(["a", "b"], name="key")
     monkeypatch.setattr(store_module, "data_dir", lambda: tmp_path / "data")
-    with open_kept(tmp_path / "data" / "answers", "nli", "gad7", "m") as kept:
+    with open_answers(tmp_path / "data" / "answers", "nli", "gad7", "m") as kept:
         kept.add(pd.DataFrame({"entailment": [0.25, 0.5]}, index=index))
     before = sorted(path.name for path in (tmp_path / "data").rglob("*"))
-    with open_kept(tmp_path / "mine", "nli", "gad7", "m", columns=["entailment"]) as kept:
+    with open_answers(tmp_path / "mine", "nli", "gad7", "m", columns=["entailment"]) as kept:
         assert "a" in kept
         assert len(kept) == 2
         more = pd.DataFrame({"entailment": [0.75, 1.0]}, index=pd.Index(["b", "c"], name="key"))
         kept.add(more)
         assert kept.rows["entailment"].to_dict() == {"a": 0.25, "b": 0.5, "c": 1.0}
     assert sorted(path.name for path in (tmp_path / "data").rglob("*")) == before
-    mine = open_kept(tmp_path / "mine", "nli", "gad7", "m").rows
+    mine = open_answers(tmp_path / "mine", "nli", "gad7", "m").rows
     assert mine["entailment"].to_dict() == {"a": 0.25, "b": 0.5, "c": 1.0}
-    assert len(open_kept(tmp_path / "mine", "nli", "phq9", "m")) == 0
+    assert len(open_answers(tmp_path / "mine", "nli", "phq9", "m")) == 0

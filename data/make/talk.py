@@ -7,7 +7,7 @@ not asked again. The thirteen scales' items come from the mirror or are download
 from __future__ import annotations
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import open_kept
+from psychometrics.asking.store import open_answers
 from psychometrics.models.packed import SMOLLM2
 from psychometrics.modes import identify
 from psychometrics.modes.messages import PERSONAS
@@ -27,7 +27,7 @@ KEPT = {"options": ["log_probability"], "chat": ["reply", "finish_reason"]}
 def _ship(mode: str, questionnaire: Questionnaire) -> None:
     identity = identify(SMOLLM2, mode, DTYPE)
     where = mode, questionnaire.id, identity["respondent_id"]
-    with open_kept(None, *where) as kept, open_kept(data_dir() / "answers", *where) as shipped:
+    with open_answers(None, *where) as kept, open_answers(data_dir() / "answers", *where) as shipped:
         rows = kept.rows[KEPT[mode]]
         new = sum(key not in shipped for key in rows.index)
     if new:

@@ -38,7 +38,7 @@ from ..questionnaires.model import Questionnaire
 from ..questionnaires.prompts import prompts
 from .failures import told
 from .progress import Progress
-from .store import open_kept, resolved
+from .store import open_answers, resolved
 
 PER_TASK = 40 * CHUNK
 """Prompts of one task at most; whole chunks, so that they are asked in the same company."""
@@ -93,7 +93,7 @@ def asked(
     StoreError
         The store cannot be written to, or is not the same for all machines.
     """
-    open_kept(store, "nli", "", "")  # refuses what cannot be opened
+    open_answers(store, "nli", "", "")  # refuses what cannot be opened
     place = resolved(store)
     if place.startswith("memory:"):
         raise StoreError(

@@ -77,10 +77,10 @@ def key_of(*parts: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-class Kept:
+class StoredAnswers:
     """What a store keeps of one respondent's answers to one questionnaire in one mode.
 
-    Made by :func:`open_kept`. Several threads may use one, and several processes or machines one
+    Made by :func:`open_answers`. Several threads may use one, and several processes or machines one
     folder. ``key in kept`` and ``len(kept)`` cost nothing; :attr:`rows` puts a frame together when
     something was added since, so look at it after a run rather than after each addition. As a
     context manager it closes itself.
@@ -183,7 +183,7 @@ class Kept:
                 self._seen.clear()
             self._added = 0
 
-    def __enter__(self) -> Kept:
+    def __enter__(self) -> StoredAnswers:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -212,14 +212,14 @@ class Kept:
         return frame if self._columns is None else frame.reindex(columns=self._columns)
 
 
-def open_kept(
+def open_answers(
     store: str | Path | None,
     mode: str,
     questionnaire_id: str,
     respondent_id: str,
     manifest: dict | None = None,
     columns: Iterable[str] | None = None,
-) -> Kept:
+) -> StoredAnswers:
     """What the store keeps of a respondent's answers to a questionnaire in a mode.
 
     Parameters
@@ -236,7 +236,7 @@ def open_kept(
 
     Returns
     -------
-    Kept
+    StoredAnswers
         Of no rows if nothing is kept; nothing is written until something is added.
 
     Raises
@@ -255,9 +255,9 @@ def open_kept(
     >>> import tempfile
     >>> store = tempfile.mkdtemp()
     >>> rows = pd.DataFrame({"probability": [0.25]}, index=pd.Index([key_of("a")], name="key"))
-    >>> with open_kept(store, "mlm", "gad7", "owner/model", {"dtype": "float32"}) as kept:
+    >>> with open_answers(store, "mlm", "gad7", "owner/model", {"dtype": "float32"}) as kept:
     ...     kept.add(rows, seconds=0.5)
-    >>> open_kept(store, "mlm", "gad7", "owner/model").rows["probability"].tolist()
+    >>> open_answers(store, "mlm", "gad7", "owner/model").rows["probability"].tolist()
     [0.25]
     """
     given = {"mode": mode, "questionnaire": questionnaire_id, "respondent_id": respondent_id}
@@ -267,7 +267,7 @@ def open_kept(
     folder = _Folder(system, "/".join([root, *names]))
     below = data_dir().joinpath("answers", *names)
     shipped = _Folder(_LOCAL, below.as_posix()) if below.is_dir() else None
-    return Kept(folder, given, None if columns is None else list(columns), shipped)
+    return StoredAnswers(folder, given, None if columns is None else list(columns), shipped)
 
 
 def compact(store: str | Path | None = None) -> int:
@@ -296,7 +296,7 @@ def compact(store: str | Path | None = None) -> int:
     --------
     >>> import tempfile
     >>> store = tempfile.mkdtemp()
-    >>> kept = open_kept(store, "mlm", "gad7", "owner/model")
+    >>> kept = open_answers(store, "mlm", "gad7", "owner/model")
     >>> for name in ("a", "b", "c"):
     ...     index = pd.Index([key_of(name)], name="key")
     ...     kept.add(pd.DataFrame({"probability": [0.25]}, index=index))
@@ -318,7 +318,7 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     -------
     DataFrame
         One row per manifest: ``mode, questionnaire, respondent_id``, what else was given to
-        :func:`open_kept`, ``package_version``, the number of ``answers``, the ``seconds`` they
+        :func:`open_answers`, ``package_version``, the number of ``answers``, the ``seconds`` they
         took, and when the ``first`` and the ``last`` were written (UTC).
 
     Raises
@@ -331,7 +331,8 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     >>> import tempfile
     >>> store = tempfile.mkdtemp()
     >>> rows = pd.DataFrame({"probability": [0.25]}, index=pd.Index([key_of("a")], name="key"))
-    >>> open_kept(store, "mlm", "gad7", "owner/model", {"dtype": "float32"}).add(rows, seconds=0.5)
+    >>> answers = open_answers(store, "mlm", "gad7", "owner/model", {"dtype": "float32"})
+    >>> answers.add(rows, seconds=0.5)
     >>> manifests(store)[["respondent_id", "dtype", "answers", "seconds"]]
       respondent_id    dtype  answers  seconds
     0   owner/model  float32        1      0.5

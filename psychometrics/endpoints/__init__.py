@@ -1,11 +1,7 @@
-"""Chat endpoints: the queue of requests to them, and a server of our own."""
+"""Chat endpoints: where they are, the queue of requests to them, batches, and a simulated one."""
 
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submodules=[
-        "request_queue",
-        "server",
-    ],
+    __name__, submodules=["batches", "request_queue", "server"]
 )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ..asking.store import Kept, key_of
+from ..asking.store import StoredAnswers, key_of
 from ..exceptions import RespondentError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Unasked(Exception):
 class Replies:
     """The replies about one questionnaire: those that are kept, and new ones, kept in groups."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: StoredAnswers) -> None:
         rows = kept.rows if len(kept) else None
         self.kept = kept
         self.known = {} if rows is None else dict(rows["reply"])

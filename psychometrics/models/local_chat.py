@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ..asking.store import Kept, key_of
+from ..asking.store import StoredAnswers, key_of
 from ..exceptions import RespondentError
 from ..modes import generation
 from ..modes.messages import caesar, option_labels
@@ -102,7 +102,7 @@ def rows_of(
     questionnaire: Questionnaire,
     model: LocalModel,
     identity: dict,
-    kept: Kept,
+    kept: StoredAnswers,
     how: dict,
     bar: Progress,
 ) -> list[dict]:
@@ -181,7 +181,9 @@ def _form(questionnaire: Questionnaire, items: list[str], how: dict) -> list[lis
     return [[caesar(text, how["cipher"]) for text in part] for part in form]
 
 
-def _generate(new: dict, model: LocalModel, kept: Kept, known: dict, temperature, length) -> None:
+def _generate(
+    new: dict, model: LocalModel, kept: StoredAnswers, known: dict, temperature, length
+) -> None:
     keys, began = list(new), [time.perf_counter()]
 
     def keep(place: int, found: dict) -> None:

@@ -57,6 +57,7 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "nsp",
         "options",
         "prompting",
+        "replies",
         "simulated",
     ],
 )

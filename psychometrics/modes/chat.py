@@ -46,11 +46,12 @@ import numpy as np
 import pandas as pd
 
 from ..asking.answers import check_numbers, tidy
-from ..asking.store import Kept, key_of, open_kept
+from ..asking.store import StoredAnswers, key_of, open_answers
 from ..exceptions import ParameterError, RespondentError
 from ..paths import cache_dir
 from ..questionnaires.model import Questionnaire
-from .messages import ORDERS, REPLIES, caesar, messages, parse_reply, reply_schema
+from .messages import ORDERS, REPLIES, caesar, messages, reply_schema
+from .replies import parse_reply
 
 if TYPE_CHECKING:
     from ..asking.progress import Progress
@@ -309,7 +310,7 @@ def put_all(
         Of each questionnaire ``respondent_id, questionnaire, mode, run, item_id, value, status``,
         then ``position`` (in the run's order, from 1), ``options`` (the order of the options
         shown), ``attempts``, ``raw`` (the last reply about the item) and the conditions. Statuses
-        are those of :func:`psychometrics.modes.messages.parse_reply`, ``no_reply`` where none came,
+        are those of :func:`psychometrics.modes.replies.parse_reply`, ``no_reply`` where none came,
         ``unasked`` where the budget did not allow it, and ``cut_off`` where a reply reached
         ``max_tokens`` before the statement was answered.
 
@@ -342,8 +343,8 @@ def put_all(
         same = key_of(str(store), identity["fingerprint"], text, repr(same))
         asked.append((questionnaire, plan, same))
 
-    def kept_of(questionnaire: Questionnaire) -> Kept:
-        return open_kept(store, "chat", questionnaire.id, name, {**identity, **how})
+    def kept_of(questionnaire: Questionnaire) -> StoredAnswers:
+        return open_answers(store, "chat", questionnaire.id, name, {**identity, **how})
 
     if here:
         from ..models.local_chat import rows_of
@@ -380,14 +381,14 @@ def _ask_endpoint(
     endpoint: Endpoint,
     identity: dict,
     store: str | Path | None,
-    kept: dict[str, Kept],
+    kept: dict[str, StoredAnswers],
     rows: dict[str, list[dict]],
     bar: Progress,
     how: dict,
 ) -> None:
     """Hold all conversations with an endpoint; what comes of them goes into ``rows``."""
+    from ..endpoints.batches import Batches
     from ..endpoints.request_queue import Line, Replies, run
-    from ..models.batching import Batches
 
     name = identity["respondent_id"]
     settings = {"model": identity["model"]}
@@ -414,7 +415,7 @@ def _ask_endpoint(
 
         jobs = [(questionnaire, batch) for questionnaire, plan in plans for batch in plan]
         if endpoint.batch and not endpoint.dry_run:
-            with open_kept(store, "chat-batches", "sent", name, identity) as log:
+            with open_answers(store, "chat-batches", "sent", name, identity) as log:
                 there = replies.values()
                 line.batches = Batches(line, log, lambda key: any(key in r.known for r in there))
                 await line.all(answered, jobs)
@@ -443,7 +444,7 @@ def conversation(
     how : dict
         The conditions ``role, wording, think, labels, cipher, reply, ask_again``.
     parse : callable
-        As :func:`psychometrics.modes.messages.parse_reply`.
+        As :func:`psychometrics.modes.replies.parse_reply`.
 
     Yields
     ------
@@ -557,7 +558,7 @@ def _option_order(count: int, order: str, rng: np.random.Generator) -> tuple[int
     return tuple(int(i) for i in places)
 
 
-def check_look(how: dict) -> None:
+def check_conditions(how: dict) -> None:
     """Refuse conditions of a conversation that no message can be made from.
 
     Raises
@@ -576,7 +577,7 @@ def check_look(how: dict) -> None:
 
 
 def _checked(**how: object) -> dict:
-    check_look(how)
+    check_conditions(how)
     if (t := how["temperature"]) is not None and not (_is_number(t) and 0 <= t < math.inf):
         raise ParameterError(f"temperature must be a number from 0, or None, got {t!r}.")
     if how["max_tokens"] is not None:

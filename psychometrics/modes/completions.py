@@ -18,7 +18,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from ..asking.answers import check_numbers
-from ..asking.store import Kept, key_of, open_kept
+from ..asking.store import StoredAnswers, key_of, open_answers
 from ..exceptions import ParameterError, RespondentError
 from ..models.embedded import head_path, load_masked_lm
 from ..models.loading import (
@@ -125,7 +125,7 @@ def mine(
     asked = [HANDLING, name, digest, json.dumps(options)]
     keys = {text: [key_of(*asked, text, str(rank + 1)) for rank in range(k)] for text in templates}
     manifest = {"model": name, "revision": digest, "device": str(device), **options}
-    with open_kept(store, "completions", "templates", name, manifest, COLUMNS) as kept:
+    with open_answers(store, "completions", "templates", name, manifest, COLUMNS) as kept:
         todo = [text for text in keys if keys[text][0] not in kept]
         if todo:
             network, tokenizer = _opened(source, name, kind, device)
@@ -138,7 +138,7 @@ def mine(
 
 
 def _keep(
-    kept: Kept, keys: dict, todo: list[str], batch_size: int, bar: tqdm, complete: Callable
+    kept: StoredAnswers, keys: dict, todo: list[str], batch_size: int, bar: tqdm, complete: Callable
 ) -> None:
     """Complete batch by batch, keeping what there is also when it ends early."""
     buffer = Buffer(kept)

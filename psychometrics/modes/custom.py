@@ -4,7 +4,7 @@ Conditions
 ----------
 All but ``parse`` as for chat models, see :mod:`psychometrics.modes.chat`. ``parse`` takes
 reply, questionnaire, items, labels and orders, and gives a (status, value) for each item; by
-default :func:`psychometrics.modes.messages.parse_reply`.
+default :func:`psychometrics.modes.replies.parse_reply`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ..asking.store import key_of, open_kept
+from ..asking.store import key_of, open_answers
 from ..exceptions import ParameterError, RespondentError
 from ..questionnaires.model import Questionnaire
-from .chat import batches, check_look, conversation, in_order
-from .messages import messages, parse_reply
+from .chat import batches, check_conditions, conversation, in_order
+from .messages import messages
+from .replies import parse_reply
 
 if TYPE_CHECKING:
     from ..asking.progress import Progress
@@ -79,7 +80,7 @@ def identify(respondent: Callable, dtype: str | None = None, **conditions: objec
             f"{respondent!r} is no function: give one that takes messages and returns text."
         )
     how = CONDITIONS | conditions
-    check_look(how)
+    check_conditions(how)
     if how["parse"] is not None and not callable(how["parse"]):
         raise ParameterError(f"parse must be a function, got {how['parse']!r}.")
     given = getattr(respondent, "respondent_id", None)
@@ -142,7 +143,7 @@ def put(
     messages(questionnaire, questionnaire.items[:1], *look)  # refuse before asking
     kept = None
     if identity["source"] == "function":
-        kept = open_kept(store, "custom", questionnaire.id, name, {**identity, **how})
+        kept = open_answers(store, "custom", questionnaire.id, name, {**identity, **how})
     known = dict(kept.rows["reply"]) if kept is not None and len(kept) else {}
 
     def replied(prompt: list[dict], about: dict) -> str | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from ..asking.answers import check_numbers, tidy
-from ..asking.store import Kept, key_of, open_kept
+from ..asking.store import StoredAnswers, key_of, open_answers
 from ..exceptions import ParameterError
 from ..questionnaires.model import Item, Questionnaire
 
@@ -217,7 +217,7 @@ class _Sitting:
     ) -> None:
         self.questionnaire, self.identity, self.run = questionnaire, identity, run
         name = identity["respondent_id"]
-        self.kept: Kept = open_kept(store, "human", questionnaire.id, name, identity)
+        self.kept: StoredAnswers = open_answers(store, "human", questionnaire.id, name, identity)
         self.answers: dict[str, float | None] = {}
         self.number = 0
         if not len(self.kept):

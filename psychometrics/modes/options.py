@@ -42,7 +42,7 @@ import numpy as np
 import pandas as pd
 
 from ..asking.answers import check_numbers, tidy
-from ..asking.store import Kept, key_of, open_kept
+from ..asking.store import StoredAnswers, key_of, open_answers
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import load_config, load_model, moved, resolve_device
 from ..models.sources import digest_text, fetched, find, read_json
@@ -181,7 +181,7 @@ def put(
     how = _checked(identity, **(CONDITIONS | conditions))
     who = {"respondent_id": identity["respondent_id"], "mode": "options", "run": 1}
     manifest = {**identity, "device": str(resolve_device(None)), **how}
-    with open_kept(store, "options", questionnaire.id, who["respondent_id"], manifest) as kept:
+    with open_answers(store, "options", questionnaire.id, who["respondent_id"], manifest) as kept:
         if identity["by"] == "logits":
             shares = _by_logits(questionnaire, respondent, identity, kept, bar, **how)
         else:
@@ -388,7 +388,16 @@ def _is_classifier(source) -> bool:
 
 
 def _by_entailment(
-    questionnaire, respondent, identity, kept: Kept, bar, wording, score, persona, baseline, **_
+    questionnaire,
+    respondent,
+    identity,
+    kept: StoredAnswers,
+    bar,
+    wording,
+    score,
+    persona,
+    baseline,
+    **_,
 ) -> pd.DataFrame:
     """Options with their probabilities by an NLI classifier."""
     rows = pd.DataFrame(
@@ -426,7 +435,7 @@ def _by_entailment(
 
 
 def _by_logits(
-    questionnaire, model, identity, kept: Kept, bar, labels, score, permutations, role, wording,
+    questionnaire, model, identity, kept: StoredAnswers, bar, labels, score, permutations, role, wording,
     persona, baseline, seed, **_,
 ) -> pd.DataFrame:  # fmt: skip
     """Options with their probabilities as a language model's next words, per permutation."""

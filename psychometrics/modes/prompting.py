@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from ..asking.progress import Progress
-    from ..asking.store import Kept
+    from ..asking.store import StoredAnswers
     from ..questionnaires.model import Questionnaire
 
 CHUNK = 512
@@ -156,8 +156,8 @@ class PromptMode:
         identity: dict,
         store: str | Path | None,
         table: pd.DataFrame,
-    ) -> Kept:
-        from ..asking.store import open_kept
+    ) -> StoredAnswers:
+        from ..asking.store import open_answers
 
         manifest = {
             "prompts": len(table),
@@ -166,9 +166,11 @@ class PromptMode:
             **identity,
         }
         who = identity["respondent_id"]
-        return open_kept(store, self.name, questionnaire.id, who, manifest, self.columns)
+        return open_answers(store, self.name, questionnaire.id, who, manifest, self.columns)
 
-    def fill(self, respondent: object, new: dict[tuple, str], kept: Kept, bar: Progress) -> None:
+    def fill(
+        self, respondent: object, new: dict[tuple, str], kept: StoredAnswers, bar: Progress
+    ) -> None:
         """Put prompts to a respondent, and keep its answers every chunk and every few seconds."""
         import pandas as pd
 
@@ -203,7 +205,7 @@ class PromptMode:
 class Buffer:
     """Answers on their way into the store: saved every ``CHUNK`` questions or ``SAVE_EVERY`` s."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: StoredAnswers) -> None:
         self._kept, self._parts, self._questions, self._began = kept, [], 0, time.perf_counter()
 
     def add(self, rows: pd.DataFrame, keys: list[str], questions: int) -> None:

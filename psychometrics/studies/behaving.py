@@ -18,7 +18,8 @@ from ..asking.answers import check_columns, check_numbers
 from ..asking.ask import ask
 from ..exceptions import ParameterError
 from ..measures.intervals import mean_interval
-from ..modes.messages import ROLES, refuses
+from ..modes.messages import ROLES
+from ..modes.replies import refuses
 from ..paths import data_dir
 from ..questionnaires.model import Item, Option, Questionnaire, Scale
 

@@ -17,7 +17,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from ..asking.population import population
-from ..asking.store import key_of, open_kept
+from ..asking.store import key_of, open_answers
 from ..data import NLI_LABELS, fetch
 from ..exceptions import ParameterError, RespondentError
 from ..measures import irt, items
@@ -1338,7 +1338,7 @@ def _asked_now(
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
     keys = [key_of(identity["fingerprint"], *pair) for pair in pairs]
     name = identity["respondent_id"]
-    with open_kept(store, "nli", "glue-diagnostic", name, identity, NLI_LABELS) as kept:
+    with open_answers(store, "nli", "glue-diagnostic", name, identity, NLI_LABELS) as kept:
         new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in kept}
         bar.update(len(keys) - len(new))
         missing = list(new)

@@ -26,7 +26,7 @@ from ..data import mnli_sample
 from ..exceptions import ParameterError
 from ..interventions import ARMS, before_after, intervention_texts, relative_to
 from ..measures.intervals import mean_table
-from ..modes.messages import FORM, messages, option_labels
+from ..modes.messages import messages, option_labels
 from ..paths import cache_dir, data_dir
 from ..questionnaires.model import Option, Questionnaire, load_questionnaire
 from ..questionnaires.prompts import prompts
@@ -527,9 +527,8 @@ def _option_logs(model, tokenizer, questionnaire: Questionnaire, step: int) -> n
         raise ParameterError("The labels of the options must be one token each.")
     rows = []
     for item in questionnaire.items:
-        system, user = messages(questionnaire, [item], "default", "v1", orders=[order])
-        content = system["content"].replace(FORM, "Reply with your choice alone.")
-        rows.append(encode(tokenizer, [system | {"content": content}, user]))
+        prompt = messages(questionnaire, [item], orders=[order], reply="choice")
+        rows.append(encode(tokenizer, prompt))
     shared = len(
         list(itertools.takewhile(lambda ids: len(set(ids)) == 1, zip(*rows, strict=False)))
     )

@@ -48,7 +48,7 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import compact, key_of, manifests, open_kept
+from psychometrics.asking.store import compact, key_of, manifests, open_answers
 from psychometrics.exceptions import StoreError
 from psychometrics.models.loading import quietly
 from psychometrics.models.sources import base_path
@@ -354,7 +354,7 @@ def _content(store: Path | str) -> pd.DataFrame:
     said, parts = manifests(store), []
     who = said[["mode", "questionnaire", "respondent_id"]].drop_duplicates()
     for mode, questionnaire, name in who.itertuples(index=False, name=None):
-        rows = open_kept(store, mode, questionnaire, name).rows.reset_index()
+        rows = open_answers(store, mode, questionnaire, name).rows.reset_index()
         if mode == "human":
             rows["key"] = rows["item_id"] + " " + rows["number"].astype(str)
         place = f"{mode}/{questionnaire}/{name}/"
@@ -604,7 +604,7 @@ def _others(store: Path) -> None:
         for number in range(3):
             rows = pd.DataFrame({"entailment": [0.5 if mode == "nli" else "text"]})
             rows.index = pd.Index([key_of(name, str(number))], name="key")
-            open_kept(store, mode, questionnaire, name).add(rows)
+            open_answers(store, mode, questionnaire, name).add(rows)
 
 
 def _damage(place: Path, times: int, chance: random.Random) -> list[Row]:

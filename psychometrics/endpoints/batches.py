@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ..asking.store import Kept, key_of
-from ..endpoints.request_queue import PATIENCE, NoReply, Unasked, reply_of
+from ..asking.store import StoredAnswers, key_of
 from ..exceptions import RespondentError
+from .request_queue import PATIENCE, NoReply, Unasked, reply_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..endpoints.request_queue import Line
+    from .request_queue import Line
 
 MOST_LINES, MOST_BYTES = 50_000, 100 * 2**20
 """Of one file; the endpoints allow 50,000 and 200 MB."""
@@ -39,13 +39,13 @@ class Batches:
     Parameters
     ----------
     line : Line
-    log : Kept
+    log : StoredAnswers
         Says which batches were sent: rows of ``mark, state, batch, keys, url``.
     kept : callable
         Whether the store has the reply of a key.
     """
 
-    def __init__(self, line: Line, log: Kept, kept: Callable[[str], bool]) -> None:
+    def __init__(self, line: Line, log: StoredAnswers, kept: Callable[[str], bool]) -> None:
         self.line, self.log, self.kept = line, log, kept
         self.asked: dict[str, tuple[str, asyncio.Future]] = {}
         self.reserved: dict[str, tuple[float, str]] = {}

@@ -1,0 +1,299 @@
+"""Read the replies of chat models.
+
+Replies are read strictly: what is not plainly an answer is recorded as such, never guessed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from ..questionnaires.model import Item, Questionnaire
+from .messages import option_labels
+
+_REFUSALS = re.compile(
+    r"\bas an? (ai|artificial|(large )?language model|assistant|chatbot|machine)\b"
+    r"|\b(i|we) (am|'m|are) (sorry|unable|not able|just an? (ai|language model))"
+    r"|\bi'm (sorry|unable|not able|just an? (ai|language model))"
+    r"|\bi (cannot|can't|can not|won't|will not|must decline|prefer not|do not wish|refuse)\b"
+    r"|\bi (do not|don't) have (any )?(personal|feelings|emotions|opinions|beliefs|experiences)"
+    r"|\bcomo (un |una )?(modelo de lenguaje|inteligencia artificial|ia|asistente)\b|\blo siento\b"
+    r"|\bno (puedo|tengo (sentimientos|emociones|opiniones|experiencias|creencias))\b",
+    re.IGNORECASE,
+)
+_LINE = re.compile(
+    r"(?:(?:statement|question|item|number|no\.?|afirmación|pregunta|ítem|número)\s*)?#?\(?(\d{1,4})\)?\s*(?:[:=)\]–]|\.\s|\s-\s)\s*(.+)",
+    re.IGNORECASE,
+)
+_SAID_BEFORE = re.compile(
+    r"^(the |la )?(score|answer|choice|rating|option|puntuación|respuesta|opción)( is| es)? (?=\S)"
+)
+_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
+_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
+_CORRECTION = re.compile(
+    r"^\W*(?:correction|corrected|edit|sorry|wait|actually|rather|i mean|i meant)\b[\s,:;.–-]*",
+    re.IGNORECASE,
+)
+
+
+def parse_reply(
+    reply: str | None,
+    questionnaire: Questionnaire,
+    items: Sequence[Item],
+    labels: str = "numeric",
+    orders: Sequence[tuple[int, ...]] | None = None,
+) -> list[tuple[str, float | None]]:
+    """Status and value of each item, from one reply, in lines or in JSON.
+
+    A statement is answered by a line with its number, a separator and the label or the whole
+    text of an option (also both, if they agree), and nothing else but the statement's own text
+    and marks of emphasis. Several such answers may stand on a line between commas. To a single
+    statement the label or text alone will do. A statement answered twice, differently, is
+    ``ambiguous``, also where the second stands in a line of correction; a number that is no label
+    ``out_of_range``; a line with the statement's number and anything else ``unreadable``. What
+    stands in ``<think>`` is no answer, even where the thinking never ends. Where the rest is
+    missing, words of refusal make it ``refused``; a reply with no answer at all is ``unreadable``,
+    an empty one ``missing``.
+
+    In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
+    its text, also within an object (``{"answers": {"1": 4}}``), or an entry of a list that has both
+    (``[{"id": 1, "answer": 4}]``). A value may be an object with an ``answer``. A key given twice
+    counts twice; of an object that is cut off the whole entries count.
+
+    Parameters
+    ----------
+    reply : str or None
+        As the model gave it; deciphered if it was in cipher.
+    questionnaire : Questionnaire
+    items : sequence of Item
+        In the order in which they were numbered, from 1.
+    labels : {"numeric", "alphabetical"}
+        What stood before the options.
+    orders : sequence of tuple of int, optional
+        Per item, which option stood at which place.
+
+    Returns
+    -------
+    list of (status, value)
+        One per item; value None where the status is not ``ok``.
+
+    Examples
+    --------
+    >>> from psychometrics.questionnaires.model import load_questionnaire
+    >>> mini = load_questionnaire("ipip20")
+    >>> parse_reply("1: 4\\n2: 9\\nAs an AI, I have no moods.", mini, mini.items[:3])
+    [('ok', 4.0), ('out_of_range', None), ('refused', None)]
+    >>> parse_reply('{"1": 4, "2": "very accurate"}', mini, mini.items[:2])
+    [('ok', 4.0), ('ok', 5.0)]
+    """
+    text = (reply or "").replace("’", "'").strip()
+    if not text:
+        return [("missing", None)] * len(items)
+    text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
+    text = _THOUGHTS.sub("\n", text.replace("：", ":"))  # full-width, as its digits
+    orders = orders or [tuple(range(len(questionnaire.choices(item)))) for item in items]
+    readers = [
+        _Reader(questionnaire, item, labels, order)
+        for item, order in zip(items, orders, strict=True)
+    ]
+    found: dict[int, set[tuple[str, float | None]]] = {}
+    text, answers = _from_json(text, readers)
+    for number, answer in answers:
+        found.setdefault(number, set()).add(answer)
+    for line in text.splitlines():
+        for number, answer in _numbered(line, readers):
+            found.setdefault(number, set()).add(answer)
+        if (said := _CORRECTION.sub("", line, count=1)) != line:
+            for number, answer in _numbered(said, readers):
+                if number in found:
+                    found[number].add(answer)
+    if not found and len(items) == 1:
+        alone = readers[0].read(_bare(text))
+        if alone[0] in ("ok", "out_of_range"):
+            return [alone]
+    rest = "missing" if found else "unreadable"
+    if refuses(text):
+        rest = "refused"
+    return [_settled(found.get(number, set()), rest) for number in range(1, len(items) + 1)]
+
+
+def refuses(text: str) -> bool:
+    """Whether a reply has words of refusal in it.
+
+    Examples
+    --------
+    >>> refuses("As a language model, I have no feelings."), refuses("1: 4")
+    (True, False)
+    """
+    return bool(_REFUSALS.search(text.replace("’", "'")))
+
+
+class _Reader:
+    """Which replies mean which option of an item."""
+
+    def __init__(self, questionnaire: Questionnaire, item: Item, labels: str, order) -> None:
+        options = questionnaire.choices(item)
+        names = option_labels(options, labels)
+        self.statements = {_plain(item.text), _plain(questionnaire.statement(item))}
+        self.id = item.id
+        self.values = {}
+        for name, i in zip(names, order, strict=True):
+            text = _plain(options[i].label)
+            for reply in (name, text, f"{name} {text}", f"{text} {name}"):
+                self.values.setdefault(_plain(reply), set()).add(options[i].value)
+        self.names = {_plain(name) for name in names}
+
+    def read(self, text: str) -> tuple[str, float | None]:
+        text = re.sub(r"(?<![\d.,])(\d+)\.0+(?![\d.,])", r"\1", text)  # 4.0 is the label 4
+        plain = _plain(text)
+        for statement in self.statements:
+            if plain.startswith(statement) and plain != statement:
+                plain = plain.removeprefix(statement).strip()
+        plain = re.sub(_SAID_BEFORE, "", plain)
+        values = self.values.get(plain, set())
+        if len(values) == 1:
+            return "ok", next(iter(values))
+        before, _, number = _bare(text).rpartition(":")
+        number = number.strip() if not re.search(r"\d", before) else ""  # of another answer
+        if not values and (_NUMBER.fullmatch(number) or _NUMBER.fullmatch(plain)):
+            return "out_of_range", None
+        if not values and re.fullmatch(r"[a-z]", plain) and plain not in self.names:
+            return "out_of_range", None
+        return "unreadable", None
+
+
+_ANSWER_KEYS = ("answer", "score", "value", "label", "rating", "choice", "option", "response",
+                "respuesta", "puntuación", "valor")  # fmt: skip
+_ITEM_KEYS = ("number", "no", "id", "item", "statement", "question", "index", "afirmación")
+_OPENING, _OPENINGS = re.compile(r"[{\[]"), 200  # brackets that are tried
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple)  # a key that is given twice stays twice
+
+
+def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list]:
+    """A reply without its JSON, and what the JSON answers: number, (status, value)."""
+    rest, answers, start = "", [], 0
+    for _ in range(_OPENINGS):
+        if (match := _OPENING.search(text, start)) is None:
+            break
+        begin = match.start()
+        content, end = _decoded(text, begin)
+        found = [] if content is None else _json_answers(content, readers)
+        rest += text[start : begin + 1 if not found else begin]
+        start = begin + 1 if not found else end
+        answers += found
+    return rest + text[start:], answers
+
+
+def _decoded(text: str, begin: int) -> tuple[object, int]:
+    """JSON that begins at a place, with where it ends; of an object cut off, its whole entries."""
+    try:
+        return _DECODER.raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        pass
+    body = text[begin:].rpartition(",")[0]
+    if text[begin] == "{" and "}" not in text[begin:] and body:
+        with contextlib.suppress(ValueError, RecursionError):
+            return _DECODER.decode(body + "}"), len(text)
+    return None, begin
+
+
+def _json_answers(content: object, readers: list[_Reader], depth: int = 0) -> list:
+    """Answers in JSON whose objects are tuples of pairs."""
+    if depth > 5:
+        return []
+    if isinstance(content, list):
+        return [answer for part in content for answer in _json_answers(part, readers, depth + 1)]
+    if not _is_object(content):
+        return []
+    said = {str(key).strip().lower(): value for key, value in content}
+    item = next((said[key] for key in _ITEM_KEYS if key in said), None)
+    value = next((said[key] for key in _ANSWER_KEYS if key in said), None)
+    if item is not None and value is not None and (number := _number_of(item, readers)):
+        return _json_answer(number, value, readers)
+    answers = []
+    for key, value in content:
+        if number := _number_of(key, readers):
+            answers += _json_answer(number, value, readers)
+        elif isinstance(value, tuple | list):
+            answers += _json_answers(value, readers, depth + 1)
+    return answers
+
+
+def _is_object(content: object) -> bool:
+    return isinstance(content, tuple)
+
+
+def _number_of(name: object, readers: list[_Reader]) -> int | None:
+    """Which statement a key or entry of JSON names: by number, id or text."""
+    text = str(name).strip()
+    match = re.fullmatch(
+        r"(?:(?:statement|question|item|q|afirmación|pregunta|ítem)[\s_]*)?(\d{1,4})\.?",
+        text, re.IGNORECASE,
+    )  # fmt: skip
+    if match:
+        return int(match[1]) if 1 <= int(match[1]) <= len(readers) else None
+    for number, reader in enumerate(readers, start=1):
+        if text == reader.id or _plain(text) in reader.statements:
+            return number
+    return None
+
+
+def _json_answer(number: int, value: object, readers: list[_Reader]) -> list:
+    if _is_object(value):
+        said = {str(key).strip().lower(): part for key, part in value}
+        value = next((said[key] for key in _ANSWER_KEYS if key in said), None)
+        if value is None:
+            return [(number, ("unreadable", None))]
+    if value is None:  # null is no answer
+        return []
+    if isinstance(value, list):
+        return [(number, ("unreadable", None))]
+    return [(number, readers[number - 1].read(str(value)))]
+
+
+def _numbered(line: str, readers: list[_Reader]) -> list[tuple[int, tuple[str, float | None]]]:
+    """Answers on a line: as a whole, else between its commas."""
+    whole = _read_line(line, readers)
+    if whole and whole[1][0] == "ok":
+        return [whole]
+    parts = [part for part in re.split(r"[,;|]", line) if part.strip()]
+    several = [_read_line(part, readers) for part in parts]
+    if len(parts) > 1 and all(several):
+        return several
+    return [whole] if whole else []
+
+
+def _read_line(line: str, readers: list[_Reader]) -> tuple[int, tuple[str, float | None]] | None:
+    match = _LINE.fullmatch(_bare(line))
+    if not match or not 1 <= int(match[1]) <= len(readers):
+        return None
+    return int(match[1]), readers[int(match[1]) - 1].read(match[2])
+
+
+def _settled(answers: set[tuple[str, float | None]], rest: str) -> tuple[str, float | None]:
+    if not answers:
+        return rest, None
+    good = {answer for answer in answers if answer[0] == "ok"}
+    if len(good) == 1 and all(answer[0] in ("ok", "unreadable") for answer in answers):
+        return next(iter(good))  # prose that begins with the number stands beside the answer
+    if len(answers) > 1:
+        return "ambiguous", None
+    return next(iter(answers))
+
+
+def _bare(text: str) -> str:
+    """Without marks of emphasis, quotes and bullets around it."""
+    plain = re.sub(r"[*_`\"“”]", "", text)
+    # A minus right before a digit is the number's sign.
+    return re.sub(r"^(?:[•>\s]|-(?!\d))+(?=[^\d\s]|\d+\s*[:=.)])", "", plain).strip()
+
+
+@functools.lru_cache(maxsize=4096)  # the same statements and options stand in every reply
+def _plain(text: str) -> str:
+    """Lower case, words and signs alone, for comparison."""
+    text = re.sub(r"[()\[\]:;,.!?=–—]|\s-\s", " ", _bare(text).lower())
+    return re.sub(r"\s+", " ", text).strip()
