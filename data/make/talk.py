@@ -27,7 +27,10 @@ KEPT = {"options": ["log_probability"], "chat": ["reply", "finish_reason"]}
 def _ship(mode: str, questionnaire: Questionnaire) -> None:
     identity = identify(SMOLLM2, mode, DTYPE)
     where = mode, questionnaire.id, identity["respondent_id"]
-    with open_answers(None, *where) as kept, open_answers(data_dir() / "answers", *where) as shipped:
+    with (
+        open_answers(None, *where) as kept,
+        open_answers(data_dir() / "answers", *where) as shipped,
+    ):
         rows = kept.rows[KEPT[mode]]
         new = sum(key not in shipped for key in rows.index)
     if new:

@@ -435,7 +435,7 @@ def _by_entailment(
 
 
 def _by_logits(
-    questionnaire, model, identity, kept: StoredAnswers, bar, labels, score, permutations, role, wording,
+    questionnaire, model, identity, kept, bar, labels, score, permutations, role, wording,
     persona, baseline, seed, **_,
 ) -> pd.DataFrame:  # fmt: skip
     """Options with their probabilities as a language model's next words, per permutation."""
