@@ -24,6 +24,7 @@ from .asking.store import compact, manifests
 from .measures import (
     beliefs,
     content,
+    correlations,
     intervals,
     irt,
     items,
@@ -31,6 +32,7 @@ from .measures import (
     nulls,
     reliability,
     scoring,
+    structure,
     styles,
     trends,
     validity,
@@ -39,5 +41,5 @@ from .measures.nulls import null_answers, null_distribution
 from .measures.scoring import item_scores, pss, scale_scores, two_way
 from .modes import load_respondent, messages, replies
 from .parameters import check_parameters
-from .questionnaires.model import load_questionnaire, questionnaire_names
+from .questionnaires.library import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts

@@ -465,7 +465,7 @@ def specification_curve(
     Parameters
     ----------
     worlds : DataFrame
-        Rows of one pair, as :func:`psychometrics.measures.validity.multiverse` gives them; columns
+        Rows of one pair from :func:`psychometrics.measures.correlations.multiverse`; columns
         ``low, high`` draw intervals, where they are there.
     chosen : mapping
         The specification to mark, by choice. Its choices are the rows of the lower panel, an

@@ -26,7 +26,7 @@ from .models.loading import resolve_dtype
 from .models.sources import find
 from .modes import identify, load_respondent
 from .paths import cache_dir, data_dir
-from .questionnaires.model import Questionnaire
+from .questionnaires import Questionnaire
 from .questionnaires.prompts import prompts
 
 if TYPE_CHECKING:

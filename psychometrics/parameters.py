@@ -14,7 +14,7 @@ from .exceptions import ParameterError, PsychometricsError
 from .modes import identify
 from .modes.completions import KINDS, model_names, require
 from .modes.messages import LABELS, messages
-from .questionnaires.model import load_questionnaire
+from .questionnaires import load_questionnaire
 from .studies import diagnostic, fairbelief
 
 

@@ -11,7 +11,7 @@ from psychometrics.measures.scoring import scale_scores
 from psychometrics.measures.styles import response_styles
 from psychometrics.modes.simulated import answers as simulate
 from psychometrics.modes.simulated import draw_traits
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies import asking, asking_figures
 
 mpl.use("Agg")

@@ -13,7 +13,7 @@ from psychometrics.asking.store import open_answers
 from psychometrics.endpoints import request_queue
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.modes.chat import Endpoint
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 
 from .endpoint import served
 

@@ -7,7 +7,7 @@ from psychometrics.endpoints.server import simulated_endpoint
 from psychometrics.exceptions import ParameterError
 from psychometrics.modes.chat import Endpoint
 from psychometrics.modes.simulated import draw_traits
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies.conditions import crossed, rates
 
 MINI = load_questionnaire("ipip20")

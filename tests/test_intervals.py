@@ -13,7 +13,7 @@ from psychometrics.measures.intervals import (
     mean_table,
     scale_intervals,
 )
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 
 
 def test_without_skewness_the_interval_is_students():

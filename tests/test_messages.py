@@ -20,7 +20,7 @@ from psychometrics.modes.messages import (
     reply_schema,
 )
 from psychometrics.modes.replies import parse_reply, refuses
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 
 MINI = load_questionnaire("ipip20")
 

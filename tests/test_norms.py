@@ -18,7 +18,7 @@ from psychometrics.measures.norms import (
     norm_table,
 )
 from psychometrics.measures.scoring import scale_scores, score_summary
-from psychometrics.questionnaires.model import load_questionnaire, psychobench_keys
+from psychometrics.questionnaires import load_questionnaire, psychobench_keys
 from psychometrics.studies.psychobench import published_tests
 
 MINI = load_questionnaire("ipip20")

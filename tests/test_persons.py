@@ -18,7 +18,7 @@ from psychometrics.measures.scoring import scale_scores
 from psychometrics.modes.human import form
 from psychometrics.modes.simulated import answers as simulate
 from psychometrics.modes.simulated import draw_traits, graded_probabilities
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 
 MINI = load_questionnaire("ipip20")
 TWO = load_questionnaire("two_axes")
@@ -188,7 +188,7 @@ def test_replies_of_a_function_are_kept_only_where_it_promises_to_stay_the_same(
 # --- a person --------------------------------------------------------------------------------
 
 PROGRAM = (
-    "import sys; from psychometrics.questionnaires.model import load_questionnaire; "
+    "import sys; from psychometrics.questionnaires import load_questionnaire; "
     "from psychometrics.asking.ask import ask; "
     "ask(load_questionnaire('ipip20'), ['ann'], sys.argv[1], 'human', progress=False)"
 )

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.reports.plans import (
     _difference,
     combinations,

@@ -12,7 +12,7 @@ import yaml
 
 from psychometrics.exceptions import ParameterError, QuestionnaireError
 from psychometrics.paths import questionnaires_dir
-from psychometrics.questionnaires.model import Questionnaire, counts, load_questionnaire
+from psychometrics.questionnaires import Questionnaire, counts, load_questionnaire
 from psychometrics.questionnaires.prompts import PROMPT_COLUMNS, prompts, write_prompts
 
 TRANSLATED = ("gad7", "phq9", "soc13")

@@ -13,7 +13,7 @@ from scipy import stats
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.norms import compare_means, norm_table
 from psychometrics.measures.scoring import scale_scores
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies.psychobench import (
     bsri_conclusions,
     bsri_own_median,

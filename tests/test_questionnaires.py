@@ -21,21 +21,18 @@ from psychometrics.exceptions import ParameterError, QuestionnaireError
 from psychometrics.measures.norms import compare_norms, norm_table
 from psychometrics.measures.scoring import category_scores
 from psychometrics.paths import questionnaires_dir
-from psychometrics.questionnaires.model import (
+from psychometrics.questionnaires import (
     COMPASS,
-    PERTURBATIONS,
     Questionnaire,
-    _mistyped,
-    _not_so,
     corrections,
     counts,
     load_questionnaire,
     overview,
-    perturbation,
     perturbed,
     psychobench_keys,
     questionnaire_names,
 )
+from psychometrics.questionnaires.perturbations import PERTURBATIONS, _mistyped, _not_so
 
 needs_wording = pytest.mark.skipif(
     os.environ.get("CI") != "true" and not data.available("psychobench"),
@@ -856,17 +853,19 @@ def test_a_text_of_the_files_own_comes_before_a_rule(write):
 def test_what_no_rule_fits_says_which_item_needs_words(write):
     for how, key in (("negation", "negated"), ("paraphrase", "paraphrases")):
         with pytest.raises(ParameterError, match=f"gad7_es_1: no rule fits .*`{key}`"):
-            perturbed("gad7_es", how)
+            perturbed(shipped("gad7_es"), how)
     question = {**own_yaml(), "stem": None}
     question["items"][3] |= {"text": "Are you calm?"}
     with pytest.raises(ParameterError, match="ipip20_4: no rule fits"):
         perturbed(load_questionnaire(write(question, "own.yaml")), "paraphrase")
     with pytest.raises(ParameterError, match="how must be none or one of order"):
-        perturbed("gad7", "shouting")
+        perturbed(shipped("gad7"), "shouting")
     for seed in (-1, 1.5, True, None):
         with pytest.raises(ParameterError, match="seed must be"):
-            perturbed("gad7", "typos", seed)
-    assert perturbation("gad7-shouting-1") is perturbation("tea-typos-1") is None
+            perturbed(shipped("gad7"), "typos", seed)
+    for name in ("gad7-shouting-1", "tea-typos-1"):
+        with pytest.raises(QuestionnaireError):
+            load_questionnaire(name)
 
 
 def test_a_perturbed_questionnaire_is_scored_by_its_name_and_its_turned_keys():

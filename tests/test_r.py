@@ -121,7 +121,7 @@ def _of_three_scales(people: int, correlation: float) -> tuple[pd.DataFrame, pd.
 
 @pytest.mark.parametrize(("people", "correlation"), [(60, 0.3), (200, 0.7)])
 def test_factor_models_are_lavaans(people, correlation, tmp_path):
-    from psychometrics.measures.validity import factor_models
+    from psychometrics.measures.structure import factor_models
     from tests.test_validity import THREE
 
     items, table = _of_three_scales(people, correlation)
@@ -146,7 +146,7 @@ def test_factor_models_are_lavaans(people, correlation, tmp_path):
 
 @pytest.mark.parametrize(("people", "correlation"), [(60, 0.3), (200, 0.7)])
 def test_omega_hierarchical_is_psychs(people, correlation, tmp_path):
-    from psychometrics.measures.validity import omega_hierarchical
+    from psychometrics.measures.structure import omega_hierarchical
     from tests.test_validity import THREE
 
     items, table = _of_three_scales(people, correlation)
@@ -306,7 +306,7 @@ def _of_the_page() -> list[np.ndarray]:
     scales = [pm.load_questionnaire(name) for name in ("gad7", "phq9")]
     items = pm.item_scores(pm.ask(scales, "encoders", progress=False))
     gad = pm.scoring.keyed_items(items, scales[0])
-    factors = pm.validity.factor_models(items, scales)
+    factors = pm.structure.factor_models(items, scales)
     groups = diagnostic.answers("people", "MN"), diagnostic.answers("transformers", "MN")
     return [
         [pm.reliability.alpha(gad)["alpha"]],

@@ -26,7 +26,7 @@ from psychometrics.measures.reliability import (
     reliability_table,
     retest,
 )
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 
 MINI = load_questionnaire("ipip20")
 

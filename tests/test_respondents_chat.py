@@ -28,7 +28,7 @@ from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.modes.chat import CONDITIONS, Endpoint, batches
 from psychometrics.modes.messages import messages
 from psychometrics.modes.simulated import draw_traits
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 
 MINI = load_questionnaire("ipip20")
 FOUR = MINI.model_copy(update={"id": "four", "items": MINI.items[:4], "scales": ()})
@@ -341,7 +341,7 @@ def test_a_body_that_is_no_completion_is_no_reply(tmp_path, body):
 PROGRAM = """
 import sys
 from psychometrics.asking.ask import ask
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.modes.chat import Endpoint
 place = Endpoint(sys.argv[1], concurrency=2)
 print("begun", flush=True)

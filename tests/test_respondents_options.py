@@ -23,7 +23,7 @@ from psychometrics.modes.options import (
     pooled,
     position_bias,
 )
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies.asking import null_model
 
 MINI = load_questionnaire("ipip20")

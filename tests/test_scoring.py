@@ -17,7 +17,7 @@ from psychometrics.data import available
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.scoring import category_scores, keyed_items, pss
 from psychometrics.paths import questionnaires_dir
-from psychometrics.questionnaires.model import Questionnaire
+from psychometrics.questionnaires import Questionnaire
 
 SCORES = arrays(np.float64, (3, 4), elements=st.floats(1e-4, 1.0))
 

@@ -18,7 +18,7 @@ from psychometrics.measures.styles import (
     response_styles,
     source_inverse_correlation,
 )
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from tests.test_scoring import answered
 
 MINI = load_questionnaire("ipip20")

@@ -221,11 +221,11 @@ CASES = {
     "category_scores": Case(lambda t: pm.scoring.category_scores(t, AXES), _axes, ("value",)),
     "term_silhouettes": Case(pm.validity.term_silhouettes, _shares, ("pss",)),
     "correlations": Case(
-        lambda t: pm.validity.correlations(t, [("x", "y")], n_resamples=30),
+        lambda t: pm.correlations.correlations(t, [("x", "y")], n_resamples=30),
         _pairs, ("x", "y"), order=False,
     ),
     "partial_correlations": Case(
-        lambda t: pm.validity.partial_correlations(
+        lambda t: pm.correlations.partial_correlations(
             t, [("x", "y")], pd.Series([3.0, 1, 4, 1, 5, 9, 2, 6]).reindex(t.index)
         ),
         _pairs, ("x", "y"), (("partial", "low", "high"),),

@@ -15,7 +15,7 @@ from sklearn.metrics import silhouette_score
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures import validity
+from psychometrics.measures import correlations, structure, validity
 from psychometrics.measures.scoring import pss
 from tests.test_scoring import answered
 
@@ -66,7 +66,7 @@ def test_silhouettes_of_several_templates_are_averaged():
 
 
 def test_correlations_agree_with_scipy_and_lie_in_their_intervals(scores):
-    found = validity.correlations(scores, PAIRS, seed=2)
+    found = correlations.correlations(scores, PAIRS, seed=2)
     for row in found.itertuples():
         x, y = scores[row.first], scores[row.second]
         assert row.spearman == pytest.approx(stats.spearmanr(x, y).statistic)
@@ -86,7 +86,7 @@ def test_correlations_agree_with_scipy_and_lie_in_their_intervals(scores):
 
 def test_correction_for_attenuation_divides_by_the_root_of_the_reliabilities(scores):
     reliabilities = pd.Series({"a": 0.8, "b": 0.5, "c": 0.0})
-    found = validity.correlations(scores, PAIRS, reliabilities, n_resamples=50)
+    found = correlations.correlations(scores, PAIRS, reliabilities, n_resamples=50)
     assert found["corrected"][0] == pytest.approx(found["pearson"][0] / np.sqrt(0.4))
     assert found["corrected"][1:].isna().all()
 
@@ -99,7 +99,7 @@ def test_the_bootstrap_interval_covers_the_truth_about_as_often_as_it_says():
         x = rng.normal(size=24)
         y = truth * x + np.sqrt(1 - truth**2) * rng.normal(size=24)
         frame = pd.DataFrame({"x": x, "y": y})
-        row = validity.correlations(frame, [("x", "y")], n_resamples=400, seed=seed).iloc[0]
+        row = correlations.correlations(frame, [("x", "y")], n_resamples=400, seed=seed).iloc[0]
         hits += row["pearson_low"] <= truth <= row["pearson_high"]
     assert 0.90 - 2 * 0.018 < hits / 150 < 0.97 + 2 * 0.018
 
@@ -109,12 +109,14 @@ def test_p_values_are_uniform_when_nothing_is_there():
     for seed in range(120):
         rng = np.random.default_rng(seed)
         frame = pd.DataFrame(rng.normal(size=(12, 2)), columns=["x", "y"])
-        values.append(validity.correlations(frame, [("x", "y")], n_resamples=200, seed=1)["p"][0])
+        values.append(
+            correlations.correlations(frame, [("x", "y")], n_resamples=200, seed=1)["p"][0]
+        )
     assert stats.kstest(values, "uniform").pvalue > 0.01
 
 
 def test_partial_correlation_is_the_correlation_of_rank_residuals(scores):
-    found = validity.partial_correlations(scores[["a", "b"]], [("a", "b")], scores["c"]).iloc[0]
+    found = correlations.partial_correlations(scores[["a", "b"]], [("a", "b")], scores["c"]).iloc[0]
     ranks = scores.rank()
     r = ranks.corr()
     expected = (r.loc["a", "b"] - r.loc["a", "c"] * r.loc["b", "c"]) / np.sqrt(
@@ -129,7 +131,7 @@ def test_multiverse_holds_every_combination_and_the_chapters_own_value():
     who = [f"r{n}" for n in range(6)]
     responses = pd.concat([answered(name, who, seed=i) for i, name in enumerate(names)])
     questionnaires = [pm.load_questionnaire(name) for name in names]
-    worlds = validity.multiverse(responses, questionnaires, [names], temperatures=(1.0, 2.0))
+    worlds = correlations.multiverse(responses, questionnaires, [names], temperatures=(1.0, 2.0))
     assert len(worlds) == 2 * 2 * 3 * 3 * 2
     assert not worlds.duplicated(worlds.columns[:-1].tolist()).any()
     table = pm.scale_scores(
@@ -146,12 +148,12 @@ def test_multiverse_holds_every_combination_and_the_chapters_own_value():
 
 def test_too_few_respondents_are_refused(scores):
     with pytest.raises(ParameterError, match="At least 4 respondents"):
-        validity.correlations(scores.iloc[:3], PAIRS)
+        correlations.correlations(scores.iloc[:3], PAIRS)
 
 
 def test_multitrait_multimethod_cells_are_of_complete_pairs_each_with_its_interval(scores):
     noisy = scores + np.random.default_rng(1).normal(scale=0.1, size=scores.shape)
-    found = validity.multitrait_multimethod({"nli": scores, "mlm": noisy.iloc[4:]})
+    found = correlations.multitrait_multimethod({"nli": scores, "mlm": noisy.iloc[4:]})
     assert len(found) == 6 * 7 / 2
     assert found["kind"].value_counts().to_dict() == {
         "reliability": 6, "heterotrait-monomethod": 6, "heterotrait-heteromethod": 6,
@@ -161,7 +163,7 @@ def test_multitrait_multimethod_cells_are_of_complete_pairs_each_with_its_interv
     cell = cells.loc[("nli", "a", "mlm", "c")]
     expected = stats.spearmanr(scores["a"].iloc[4:], noisy["c"].iloc[4:]).statistic
     assert (cell["r"], cell["n"]) == (pytest.approx(expected), 20)
-    alone = validity.correlations(
+    alone = correlations.correlations(
         pd.DataFrame({"a": scores["a"], "c": noisy["c"].iloc[4:]}), [("a", "c")]
     )
     assert [cell["low"], cell["high"]] == pytest.approx(
@@ -171,7 +173,7 @@ def test_multitrait_multimethod_cells_are_of_complete_pairs_each_with_its_interv
     assert cells.loc[("nli", "a", "nli", "b"), "n"] == 24
     assert found.query("kind == 'reliability'")["r"].isna().all()
     with pytest.raises(ParameterError, match="At least 4 respondents"):
-        validity.multitrait_multimethod({"nli": scores, "mlm": noisy.iloc[:3]})
+        correlations.multitrait_multimethod({"nli": scores, "mlm": noisy.iloc[:3]})
 
 
 def test_multitrait_multimethod_matches_respondents_by_label_and_has_its_diagonal(scores):
@@ -180,8 +182,8 @@ def test_multitrait_multimethod_matches_respondents_by_label_and_has_its_diagona
         {"alpha": [0.8], "low": [0.7], "high": [0.9]},
         index=pd.MultiIndex.from_tuples([("mlm", "b")]),
     )
-    one = validity.multitrait_multimethod({"nli": scores, "mlm": noisy}, known, 50)
-    two = validity.multitrait_multimethod({"nli": scores, "mlm": noisy.iloc[::-1]}, known, 50)
+    one = correlations.multitrait_multimethod({"nli": scores, "mlm": noisy}, known, 50)
+    two = correlations.multitrait_multimethod({"nli": scores, "mlm": noisy.iloc[::-1]}, known, 50)
     pd.testing.assert_frame_equal(one.drop(columns=["low", "high"]),
                                   two.drop(columns=["low", "high"]))  # fmt: skip
     diagonal = one.query("kind == 'reliability' and method_1 == 'mlm' and trait_1 == 'b'")
@@ -190,41 +192,41 @@ def test_multitrait_multimethod_matches_respondents_by_label_and_has_its_diagona
 
 def test_a_scale_that_is_not_there_and_a_constant_control_are_said(scores):
     with pytest.raises(ParameterError, match="no column 'd'"):
-        validity.correlations(scores, [("a", "d")])
+        correlations.correlations(scores, [("a", "d")])
     with pytest.raises(ParameterError, match="no reliability of 'b'"):
-        validity.correlations(scores, PAIRS, pd.Series({"a": 0.8, "c": 0.8}))
+        correlations.correlations(scores, PAIRS, pd.Series({"a": 0.8, "c": 0.8}))
     with pytest.raises(ParameterError, match="held constant is so already"):
-        validity.partial_correlations(scores, PAIRS, scores["c"] * 0)
+        correlations.partial_correlations(scores, PAIRS, scores["c"] * 0)
     with pytest.raises(ParameterError, match="holds 'x'; give numbers"):
-        validity.correlations(scores.assign(a="x"), PAIRS)
+        correlations.correlations(scores.assign(a="x"), PAIRS)
     responses = answered("challenges", ["r1", "r2"])
     q = [pm.load_questionnaire("challenges")]
     with pytest.raises(ParameterError, match="no answers to 'phq9'"):
-        validity.multiverse(responses, q, [("challenges", "phq9")])
+        correlations.multiverse(responses, q, [("challenges", "phq9")])
 
 
 def test_an_undefined_correlation_has_no_p_and_leaves_the_others_as_they_are(scores):
     untidy = scores.assign(constant=0.1, gap=scores["b"].where(scores.index != 3), empty=np.nan)
     pairs = [("a", "constant"), ("a", "gap"), ("a", "empty"), ("a", "b")]
-    found = validity.correlations(untidy, pairs, n_resamples=200).set_index("second")
+    found = correlations.correlations(untidy, pairs, n_resamples=200).set_index("second")
     assert found["n"].to_dict() == {"constant": 24, "gap": 23, "empty": 0, "b": 24}
     numbers = found.drop(columns=["first", "n"])
     assert numbers.loc[["constant", "empty"]].isna().all(axis=None)
     assert numbers.loc[["gap", "b"]].notna().all(axis=None)
-    alone = validity.correlations(untidy.drop(index=3), [("a", "b")], n_resamples=200).iloc[0]
+    alone = correlations.correlations(untidy.drop(index=3), [("a", "b")], n_resamples=200).iloc[0]
     assert found.loc["gap", "spearman"] == alone["spearman"]
     assert found.loc["gap", "p"] == alone["p"]
     # Holm over the two tests that there are.
     expected = pingouin.multicomp(found.loc[["gap", "b"], "p"].tolist(), method="holm")[1]
     assert found.loc[["gap", "b"], "p_holm"].tolist() == pytest.approx(list(expected))
-    nothing = validity.correlations(untidy, [("a", "empty")], n_resamples=10)
+    nothing = correlations.correlations(untidy, [("a", "empty")], n_resamples=10)
     assert nothing["p_holm"].isna().all()
 
 
 def test_samples_in_which_all_are_alike_leave_the_bootstrap_whatever_rounding_leaves():
     # A mean of four times 0.1 is not 0.1, and its deviations would correlate perfectly.
     rows = np.full((2, 3), 0.1), np.array([[1.0, 2.0, 4.0], [0.3, 0.3, 0.3]])
-    assert np.isnan(validity._row_correlations(*rows)).all()
+    assert np.isnan(correlations.row_correlations(*rows)).all()
 
 
 @pytest.mark.parametrize(
@@ -240,13 +242,14 @@ def test_samples_in_which_all_are_alike_leave_the_bootstrap_whatever_rounding_le
 )
 def test_what_correlations_cannot_use_is_said_in_a_sentence(scores, change, message):
     with pytest.raises(ParameterError, match=message):
-        validity.correlations(**({"scores": scores, "pairs": PAIRS} | change(scores)))
+        correlations.correlations(**({"scores": scores, "pairs": PAIRS} | change(scores)))
 
 
 def test_reliabilities_are_matched_by_their_labels(scores):
     given_ = pd.Series({"a": 0.9, "b": 0.8, "c": 0.7})
     one, two = (
-        validity.correlations(scores, PAIRS, rel, 20)["corrected"] for rel in (given_, given_[::-1])
+        correlations.correlations(scores, PAIRS, rel, 20)["corrected"]
+        for rel in (given_, given_[::-1])
     )
     pd.testing.assert_series_equal(one, two)
 
@@ -254,33 +257,33 @@ def test_reliabilities_are_matched_by_their_labels(scores):
 def test_several_controls_are_held_constant_at_once_and_matched_by_label(scores):
     rng = np.random.default_rng(5)
     held = pd.DataFrame({"c": scores["c"], "a": rng.normal(size=24)}, index=scores.index)
-    found = validity.partial_correlations(scores, [("a", "b")], held.iloc[::-1]).iloc[0]
+    found = correlations.partial_correlations(scores, [("a", "b")], held.iloc[::-1]).iloc[0]
     ranks = pd.DataFrame({"x": scores["a"], "y": scores["b"], "c": held["c"], "d": held["a"]})
     inverse = np.linalg.inv(ranks.rank().corr().to_numpy())
     expected = -inverse[0, 1] / np.sqrt(inverse[0, 0] * inverse[1, 1])
     assert found["partial"] == pytest.approx(expected)
     assert found["n"] == 24
     twice = held.assign(again=held["c"] * 2)
-    again = validity.partial_correlations(scores, [("a", "b")], twice).iloc[0]
+    again = correlations.partial_correlations(scores, [("a", "b")], twice).iloc[0]
     pd.testing.assert_series_equal(again, found)
 
 
 def test_partial_correlations_leave_out_gaps_and_say_nothing_where_there_is_nothing(scores):
     control = scores["c"].where(scores.index > 1)
-    found = validity.partial_correlations(scores, [("a", "b"), ("a", "c")], control)
+    found = correlations.partial_correlations(scores, [("a", "b"), ("a", "c")], control)
     assert found["n"].tolist() == [22, 22]
-    short = validity.partial_correlations(scores.iloc[2:], [("a", "b")], scores["c"])
+    short = correlations.partial_correlations(scores.iloc[2:], [("a", "b")], scores["c"])
     assert found["partial"].iloc[0] == short["partial"].iloc[0]
     # What is held constant is one of the two: nothing is left of it.
     assert found.loc[1, ["partial", "low", "high", "p"]].isna().all()
-    few = validity.partial_correlations(scores.iloc[:4], [("a", "b")], scores["c"])
+    few = correlations.partial_correlations(scores.iloc[:4], [("a", "b")], scores["c"])
     assert (few["n"].item(), few["partial"].isna().item()) == (4, True)
-    flat = validity.partial_correlations(scores.assign(a=0.1), [("a", "b")], scores["c"])
+    flat = correlations.partial_correlations(scores.assign(a=0.1), [("a", "b")], scores["c"])
     assert flat["partial"].isna().all()
     with pytest.raises(ParameterError, match="one index"):
-        validity.partial_correlations(scores, PAIRS, scores["c"].set_axis(range(100, 124)))
+        correlations.partial_correlations(scores, PAIRS, scores["c"].set_axis(range(100, 124)))
     with pytest.raises(ParameterError, match="give numbers"):
-        validity.partial_correlations(scores, PAIRS, scores["c"].astype(str) + "x")
+        correlations.partial_correlations(scores, PAIRS, scores["c"].astype(str) + "x")
 
 
 def test_silhouettes_of_one_kind_of_terms_are_missing_and_doubled_answers_are_refused():
@@ -301,7 +304,7 @@ def test_the_multiverse_leaves_out_who_lacks_an_answer_and_says_how_many_are_lef
     )
     questionnaires = [pm.load_questionnaire(name) for name in names]
     tidy = responses[responses["respondent_id"] != "r5"]
-    expected = validity.multiverse(tidy, questionnaires, [names], (1.0,))
+    expected = correlations.multiverse(tidy, questionnaires, [names], (1.0,))
     assert set(expected["n"]) == {5}
     last = responses.index[responses["respondent_id"] == "r5"][-1]
     for untidy in (
@@ -310,15 +313,15 @@ def test_the_multiverse_leaves_out_who_lacks_an_answer_and_says_how_many_are_lef
             entailment=responses["entailment"].mask(responses["respondent_id"] == "r5")
         ),
     ):
-        found = validity.multiverse(untidy.sample(frac=1, random_state=1), questionnaires,
+        found = correlations.multiverse(untidy.sample(frac=1, random_state=1), questionnaires,
                                     [names], (1.0,))  # fmt: skip
         assert found["r"].to_numpy() == pytest.approx(expected["r"].to_numpy())
         assert set(found["n"]) == {5}
-    one_lost = validity.multiverse(responses.drop(index=last), questionnaires, [names], (1.0,))
+    one_lost = correlations.multiverse(responses.drop(index=last), questionnaires, [names], (1.0,))
     assert set(one_lost["n"]) == {5}
     with pytest.raises(ParameterError, match="two answers of one respondent"):
-        validity.multiverse(pd.concat([responses, responses]), questionnaires, [names])
-    alike = validity.multiverse(responses.assign(entailment=0.3, contradiction=0.3),
+        correlations.multiverse(pd.concat([responses, responses]), questionnaires, [names])
+    alike = correlations.multiverse(responses.assign(entailment=0.3, contradiction=0.3),
                                 questionnaires, [names], (1.0,))  # fmt: skip
     assert alike["r"].isna().all()
 
@@ -330,7 +333,7 @@ def test_the_multiverse_is_quick():
     questionnaires = [pm.load_questionnaire(name) for name in names]
     responses = pd.concat([answered(name, [f"r{n}" for n in range(24)]) for name in names])
     began = time.perf_counter()
-    validity.multiverse(responses, questionnaires, [names])
+    correlations.multiverse(responses, questionnaires, [names])
     assert time.perf_counter() - began < 2  # 0.3 on a free core
 
 
@@ -372,7 +375,7 @@ def matrix_of(items):
 
 def test_htmt_is_the_mean_between_over_the_geometric_mean_within():
     items = scored(12, traits(12, 0.3))
-    found = validity.heterotrait_monotrait(items, THREE, 50).set_index(["first", "second"])
+    found = structure.heterotrait_monotrait(items, THREE, 50).set_index(["first", "second"])
     r = matrix_of(items).corr()
     for (one, first), (two, second) in itertools.combinations(
         [(q.id, [i.id for i in q.items]) for q in THREE], 2
@@ -391,7 +394,7 @@ def test_htmt_recovers_the_correlation_of_the_traits_and_its_interval_holds_it()
     hits, estimates = [], []
     for seed in range(20):
         items = scored(60, traits(60, 0.5, seed=seed), seed=100 + seed)
-        found = validity.heterotrait_monotrait(items, THREE, 200, seed=seed)
+        found = structure.heterotrait_monotrait(items, THREE, 200, seed=seed)
         estimates.append(found["htmt"].mean())
         hits += list((found["low"] <= 0.5) & (found["high"] >= 0.5))
     assert np.mean(estimates) == pytest.approx(0.5, abs=0.05)
@@ -400,10 +403,10 @@ def test_htmt_recovers_the_correlation_of_the_traits_and_its_interval_holds_it()
 
 def test_items_of_one_trait_show_the_same_dealt_at_random_as_in_their_own_scales():
     items = scored(24, traits(24, 1.0))
-    dealt = validity.item_deals(items, THREE, draws=400)
+    dealt = structure.item_deals(items, THREE, draws=400)
     ahead = dealt.query("statistic == 'spearman'")
     assert 0.02 < (ahead["value"] >= ahead["own"]).mean() < 0.98
-    apart = validity.item_deals(scored(24, traits(24, 0.0)), THREE, draws=400)
+    apart = structure.item_deals(scored(24, traits(24, 0.0)), THREE, draws=400)
     alphas = apart.query("statistic == 'alpha'")
     assert (alphas["value"] >= alphas["own"]).mean() < 0.02
     ratios = apart.query("statistic == 'htmt'")
@@ -412,13 +415,13 @@ def test_items_of_one_trait_show_the_same_dealt_at_random_as_in_their_own_scales
 
 def test_the_questionnaires_own_deal_has_the_values_of_the_functions_for_them():
     items = scored(20, traits(20, 0.9) * np.array([[1.0], [1.0], [-1.0]]))
-    dealt = validity.item_deals(items, THREE, reverse=["soc13"], draws=3)
+    dealt = structure.item_deals(items, THREE, reverse=["soc13"], draws=3)
     own = dealt.drop_duplicates(["statistic", "first", "second"]).set_index(
         ["statistic", "first", "second"]
     )["own"]
     wide = pd.DataFrame({q.id: pm.scoring.keyed_items(items, q).mean(axis=1) for q in THREE})
     rho = wide.corr("spearman")
-    ratio = validity.heterotrait_monotrait(items, THREE, 10).set_index(["first", "second"])["htmt"]
+    ratio = structure.heterotrait_monotrait(items, THREE, 10).set_index(["first", "second"])["htmt"]
     for pair in itertools.combinations(wide, 2):
         assert own["spearman", *pair] == pytest.approx(rho.loc[pair])
         assert own["htmt", *pair] == pytest.approx(ratio[pair])
@@ -434,10 +437,10 @@ def test_the_questionnaires_own_deal_has_the_values_of_the_functions_for_them():
 
 
 def test_components_of_unrelated_items_are_not_kept_and_of_two_traits_two_are():
-    alone = validity.components(scored(60, np.zeros((3, 60))), THREE, draws=200)
+    alone = structure.components(scored(60, np.zeros((3, 60))), THREE, draws=200)
     assert not alone["kept"].any()
     pair = np.random.default_rng(0).normal(size=(2, 60))
-    two = validity.components(scored(60, pair[[0, 0, 1]]), THREE, draws=200)
+    two = structure.components(scored(60, pair[[0, 0, 1]]), THREE, draws=200)
     assert two["kept"].tolist() == [True, True] + [False] * 27
     assert two["share"].sum() == pytest.approx(1)
     values = np.linalg.eigvalsh(matrix_of(scored(60, pair[[0, 0, 1]])).corr())[::-1]
@@ -448,34 +451,34 @@ def test_the_interval_of_the_first_component_covers_its_share_about_as_often_as_
     # One trait with loadings of root one half: eigenvalue 1 + 28 / 2 of 29.
     hits = 0
     for seed in range(25):
-        found = validity.components(scored(60, traits(60, 1.0, seed), seed=seed), THREE, draws=1)
+        found = structure.components(scored(60, traits(60, 1.0, seed), seed=seed), THREE, draws=1)
         hits += found.loc[0, "low"] <= 15 / 29 <= found.loc[0, "high"]
     assert hits / 25 >= 0.84
 
 
 def test_one_factor_is_worse_where_traits_differ_and_no_worse_where_they_are_one():
-    apart = validity.factor_models(scored(200, traits(200, 0.4)), THREE).iloc[1]
+    apart = structure.factor_models(scored(200, traits(200, 0.4)), THREE).iloc[1]
     assert apart["proper"]
     assert apart["difference_p"] < 1e-6
     assert apart["gad7 ~ phq9"] == pytest.approx(0.4, abs=0.2)
     # One trait by three short scales: correlations of 1 lie on the edge of what is possible.
-    one = validity.factor_models(scored(200, traits(200, 1.0)), THREE).iloc[1]
+    one = structure.factor_models(scored(200, traits(200, 1.0)), THREE).iloc[1]
     assert one["difference_p"] > 0.01
 
 
 def test_with_no_more_respondents_than_items_the_likelihood_is_left_to_parcels():
     items = scored(24, traits(24, 0.3))
-    whole = validity.factor_models(items, THREE)
+    whole = structure.factor_models(items, THREE)
     assert whole[["chi2", "p", "cfi", "aic", "difference_p"]].isna().all(axis=None)
-    assert validity.omega_hierarchical(items, THREE).drop(["n", "observed", "proper"]).isna().all()
-    parcels = validity.factor_models(items, THREE, parcels=3, draws=4)
+    assert structure.omega_hierarchical(items, THREE).drop(["n", "observed", "proper"]).isna().all()
+    parcels = structure.factor_models(items, THREE, parcels=3, draws=4)
     assert parcels["draw"].tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
     assert parcels[["chi2", "aic"]].notna().all(axis=None)
     assert set(parcels["observed"]) == {9}
     with pytest.raises(ParameterError, match="'gad7' has 7 items, too few for 8 parcels"):
-        validity.factor_models(items, THREE, parcels=8)
+        structure.factor_models(items, THREE, parcels=8)
     with pytest.raises(ParameterError, match="two or more observed variables"):
-        validity.factor_models(items, THREE, parcels=1)
+        structure.factor_models(items, THREE, parcels=1)
 
 
 def test_omega_hierarchical_is_what_the_bifactor_model_says():
@@ -485,7 +488,7 @@ def test_omega_hierarchical_is_what_the_bifactor_model_says():
     items = scored(3000, general + group)
     sizes = np.array([7, 9, 13])
     total = (29**2 + (sizes**2).sum() + 29) / 3
-    found = validity.omega_hierarchical(items, THREE)
+    found = structure.omega_hierarchical(items, THREE)
     assert found["hierarchical"] == pytest.approx(29**2 / 3 / total, abs=0.03)
     assert found["total"] == pytest.approx(1 - 29 / 3 / total, abs=0.01)
     assert found["explained"] == pytest.approx(0.5, abs=0.03)
@@ -506,11 +509,11 @@ UNTIDY = {
 }
 REFUSED = ("text", "twice", "an item missing", "nobody", "infinite")
 OF_ITEMS = {
-    "item_deals": lambda i: validity.item_deals(i, THREE, draws=5),
-    "heterotrait_monotrait": lambda i: validity.heterotrait_monotrait(i, THREE, 5),
-    "components": lambda i: validity.components(i, THREE, draws=5),
-    "factor_models": lambda i: validity.factor_models(i, THREE, parcels=2),
-    "omega_hierarchical": lambda i: validity.omega_hierarchical(i, THREE, parcels=3).to_frame().T,
+    "item_deals": lambda i: structure.item_deals(i, THREE, draws=5),
+    "heterotrait_monotrait": lambda i: structure.heterotrait_monotrait(i, THREE, 5),
+    "components": lambda i: structure.components(i, THREE, draws=5),
+    "factor_models": lambda i: structure.factor_models(i, THREE, parcels=2),
+    "omega_hierarchical": lambda i: structure.omega_hierarchical(i, THREE, parcels=3).to_frame().T,
 }
 
 
@@ -550,8 +553,8 @@ def test_a_statistic_of_scores_is_of_complete_pairs_or_missing(values, people):
     complete = table[["x", "y"]].dropna()
     defined = len(complete) >= 4 and (complete.nunique() > 1).all()
     try:
-        found = validity.correlations(table, [("x", "y")], n_resamples=20).iloc[0]
-        matrix = validity.multitrait_multimethod({"one": table}, n_resamples=20)
+        found = correlations.correlations(table, [("x", "y")], n_resamples=20).iloc[0]
+        matrix = correlations.multitrait_multimethod({"one": table}, n_resamples=20)
     except ParameterError:
         assert people < 4
         return
@@ -562,7 +565,7 @@ def test_a_statistic_of_scores_is_of_complete_pairs_or_missing(values, people):
     assert cell["n"] == len(complete)
     assert pd.notna(cell["r"]) == defined
     try:
-        partial = validity.partial_correlations(table, [("x", "y")], table["z"]).iloc[0]
+        partial = correlations.partial_correlations(table, [("x", "y")], table["z"]).iloc[0]
     except ParameterError:
         assert table["z"].nunique() < 2
         return
@@ -579,8 +582,8 @@ def test_ranks_of_bootstrap_samples_and_the_permutations_p_are_those_that_scipy_
     y = (x + rng.normal(size=30)).round(decimals)
     draws = rng.integers(0, 30, (40, 30))
     ranks = stats.rankdata(x), stats.rankdata(y)
-    assert (validity._ranks_of(ranks[0], draws) == stats.rankdata(x[draws], axis=1)).all()
+    assert (correlations._ranks_of(ranks[0], draws) == stats.rankdata(x[draws], axis=1)).all()
     pairings = np.random.default_rng(7).permuted(np.tile(ranks[1], (99, 1)), axis=1)
     far = [abs(stats.spearmanr(x, pairing).statistic) for pairing in pairings]
     expected = 1 + (np.array(far) >= abs(stats.spearmanr(x, y).statistic) - 1e-12).sum()
-    assert validity._permutation_p(*ranks, 99, 7) == pytest.approx(expected / 100)
+    assert correlations._permutation_p(*ranks, 99, 7) == pytest.approx(expected / 100)

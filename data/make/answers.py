@@ -18,7 +18,7 @@ from psychometrics.asking.store import open_answers
 from psychometrics.modes import identify
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires.model import load_questionnaire, questionnaire_names
+from psychometrics.questionnaires import load_questionnaire, questionnaire_names
 
 ANSWERED = {"nli": list(PROBABILITIES), "causal": ["probability"]}
 """Columns that are shipped, by mode."""

@@ -14,7 +14,7 @@ from psychometrics.measures.nulls import null_answers
 from psychometrics.measures.validity import multiverse
 from psychometrics.pages.explorers import EXPECTED
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies import empalc
 
 RESPONDENTS, DRAWS, SEED = 96, 200, 1

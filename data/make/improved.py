@@ -21,7 +21,7 @@ from psychometrics.measures.scoring import pss
 from psychometrics.measures.validity import term_silhouettes
 from psychometrics.modes import load_respondent
 from psychometrics.paths import data_dir, questionnaires_dir
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies.improving import (
     SHIPPED,
     held_out,

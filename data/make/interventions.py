@@ -17,7 +17,7 @@ from psychometrics.asking.population import population_table
 from psychometrics.interventions import SHIPPED, trajectories, word_attributions
 from psychometrics.modes import load_respondent
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies import talking
 
 MEASURED = (2, 5, 10, 20)

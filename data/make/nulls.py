@@ -21,7 +21,7 @@ from psychometrics.models.sources import base_path
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import cache_dir, data_dir
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 from psychometrics.training import nli_classifier, nli_pairs, train_nli
 

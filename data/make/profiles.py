@@ -12,7 +12,7 @@ from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population
 from psychometrics.measures.scoring import item_scores
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.reports.profiles import REFERENCE, prompts_digest
 
 ASKED = ("gad7", "phq9", "soc13", "challenges", "placebo_defects", "placebo_pleasures",

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies.published import answers, by_score, person_fit
 
 OPEN = ("llmpersonality", "ai_like_humans", "students_mexico", "students_bmi", "adults_peru")

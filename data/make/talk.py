@@ -12,7 +12,7 @@ from psychometrics.models.packed import SMOLLM2
 from psychometrics.modes import identify
 from psychometrics.modes.messages import PERSONAS
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires.model import Questionnaire, load_questionnaire, psychobench_keys
+from psychometrics.questionnaires import Questionnaire, load_questionnaire, psychobench_keys
 from psychometrics.studies.asking import EMPTY, FORMATS, formats, shuffled_words, yes_or_no
 from psychometrics.studies.conditions import CHAT_WAYS, CROSSING, by_way, crossed
 

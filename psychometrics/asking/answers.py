@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..exceptions import ParameterError
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 
 STATUSES = ("ok", "refused", "out_of_range", "missing", "ambiguous", "unreadable", "no_reply",
             "cut_off", "unasked")  # fmt: skip

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
 from ..modes import conditions_of, mode_named
-from ..questionnaires.model import Questionnaire, load_questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire
 from .failures import Failures, discarding, let_go, told
 from .population import population
 from .progress import Progress

@@ -34,7 +34,7 @@ from ..models.packed import SMOLLM2
 from ..models.sources import find
 from ..modes import mode_named
 from ..modes.prompting import CHUNK, PromptMode
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
 from .failures import told
 from .progress import Progress

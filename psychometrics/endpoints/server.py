@@ -23,7 +23,7 @@ from ..exceptions import ParameterError
 from ..models.sources import digest_text
 from ..modes import simulated
 from ..modes.messages import caesar
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 
 REFUSAL = "As a language model, I have no personality to describe."
 
@@ -67,7 +67,7 @@ def simulated_endpoint(
     --------
     >>> import urllib.request
     >>> from psychometrics.modes.messages import messages
-    >>> from psychometrics.questionnaires.model import load_questionnaire
+    >>> from psychometrics.questionnaires import load_questionnaire
     >>> mini = load_questionnaire("ipip20")
     >>> request = {"model": "simulated-1", "messages": messages(mini, mini.items[:1])}
     >>> with simulated_endpoint(mini, simulated.draw_traits(mini, 1) * 0 + 60.0) as url:

@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submodules=[
         "beliefs",
         "content",
+        "correlations",
         "intervals",
         "irt",
         "items",
@@ -14,6 +15,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "nulls",
         "reliability",
         "scoring",
+        "structure",
         "styles",
         "trends",
         "validity",

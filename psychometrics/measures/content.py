@@ -14,7 +14,7 @@ from ..exceptions import DataError, ParameterError
 from ..models.embedded import acceptability as judged
 from ..models.loading import load_sentence_encoder
 from ..models.sources import base_path
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
 
 _WORDING_VARIABLE = "PSYCHOMETRICS_WORDING"

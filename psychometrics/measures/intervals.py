@@ -11,7 +11,7 @@ from scipy import stats
 
 from ..asking.answers import check_columns
 from ..exceptions import ParameterError
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 from .scoring import keyed_items
 
 LONGEST_ARM = 1.5  # of a mean's interval, in arms of Student's

@@ -11,7 +11,7 @@ from scipy import stats
 
 from ..asking.answers import check_columns
 from ..exceptions import ParameterError
-from ..questionnaires.model import (
+from ..questionnaires import (
     Questionnaire,
     load_questionnaire,
     psychobench_keys,

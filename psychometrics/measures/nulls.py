@@ -24,7 +24,7 @@ from ..models.packed import SMOLLM2
 from ..models.sources import base_path, find
 from ..modes.nli import PROBABILITIES
 from ..paths import cache_dir, data_dir
-from ..questionnaires.model import Questionnaire, load_questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire
 from ..questionnaires.prompts import prompts
 
 KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise")

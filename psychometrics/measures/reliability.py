@@ -12,7 +12,7 @@ from scipy import stats
 
 from ..asking.answers import check_columns
 from ..exceptions import ParameterError
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 from .intervals import correlation_interval
 from .scoring import keyed_items
 
@@ -219,7 +219,7 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
 
     Examples
     --------
-    >>> from psychometrics.questionnaires.model import load_questionnaire
+    >>> from psychometrics.questionnaires import load_questionnaire
     >>> gad = load_questionnaire("gad7")
     >>> rows = [(f"r{r}", "gad7", item.id, r % 2 + (r * n) % 3)
     ...         for r in range(9) for n, item in enumerate(gad.items)]

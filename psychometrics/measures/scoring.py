@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -10,14 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ..asking.answers import check_columns
-from ..exceptions import ParameterError
-from ..questionnaires.model import (
-    Questionnaire,
-    Scale,
-    load_questionnaire,
-    perturbation,
-    questionnaire_names,
-)
+from ..exceptions import ParameterError, QuestionnaireError
+from ..questionnaires import Questionnaire, Scale, load_questionnaire
 
 SCORES = ("entailment", "contrast")
 TERMS = ("source", "both")
@@ -624,11 +619,11 @@ def _loaded(questionnaires) -> list[Questionnaire]:
 
 def _given(questionnaires, names: Iterable[str]) -> dict[str, Questionnaire]:
     """Questionnaires of these names, by name: those given, or those that come with the project."""
+    known = {} if questionnaires is None else {one.id: one for one in _loaded(questionnaires)}
     if questionnaires is None:
-        questionnaires = [
-            name for name in names if name in questionnaire_names() or perturbation(name)
-        ]
-    known = {questionnaire.id: questionnaire for questionnaire in _loaded(questionnaires)}
+        for name in names:
+            with contextlib.suppress(QuestionnaireError):
+                known[name] = load_questionnaire(name, texts=False)
     if missing := [str(name) for name in names if name not in known]:
         raise ParameterError(
             f"The answers are to '{missing[0]}', which is not given: add it to `questionnaires`."

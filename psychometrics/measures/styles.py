@@ -11,7 +11,7 @@ from scipy import stats
 
 from ..asking.answers import check_columns
 from ..exceptions import ParameterError
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 from .intervals import correlation_interval
 from .scoring import keyed_items, pss
 
@@ -74,7 +74,7 @@ def response_styles(
 
     Examples
     --------
-    >>> from psychometrics.questionnaires.model import load_questionnaire
+    >>> from psychometrics.questionnaires import load_questionnaire
     >>> mini = load_questionnaire("ipip20")
     >>> yes = pd.DataFrame({"respondent_id": "a", "questionnaire": "ipip20", "mode": "human",
     ...     "run": 1, "item_id": [item.id for item in mini.items], "value": 5, "status": "ok"})

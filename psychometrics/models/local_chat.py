@@ -14,7 +14,7 @@ from ..asking.store import StoredAnswers, key_of
 from ..exceptions import RespondentError
 from ..modes import generation
 from ..modes.messages import caesar, option_labels
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 from .loading import load_model, moved, resolve_device, resolve_dtype
 from .sources import Source, digest_text, find
 

@@ -49,7 +49,7 @@ from ..asking.answers import check_numbers, tidy
 from ..asking.store import StoredAnswers, key_of, open_answers
 from ..exceptions import ParameterError, RespondentError
 from ..paths import cache_dir
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 from .messages import ORDERS, REPLIES, caesar, messages, reply_schema
 from .replies import parse_reply
 

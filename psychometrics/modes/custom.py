@@ -19,7 +19,7 @@ import pandas as pd
 
 from ..asking.store import key_of, open_answers
 from ..exceptions import ParameterError, RespondentError
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 from .chat import batches, check_conditions, conversation, in_order
 from .messages import messages
 from .replies import parse_reply

@@ -19,7 +19,7 @@ import pandas as pd
 from ..asking.answers import check_numbers, tidy
 from ..asking.store import StoredAnswers, key_of, open_answers
 from ..exceptions import ParameterError
-from ..questionnaires.model import Item, Questionnaire
+from ..questionnaires import Item, Questionnaire
 
 if TYPE_CHECKING:
     import ipywidgets
@@ -155,7 +155,7 @@ def form(
     Examples
     --------
     >>> import tempfile
-    >>> from psychometrics.questionnaires.model import load_questionnaire
+    >>> from psychometrics.questionnaires import load_questionnaire
     >>> box = form(load_questionnaire("ipip20"), "ann", store=tempfile.mkdtemp())
     >>> len(box.children)
     3

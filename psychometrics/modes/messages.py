@@ -15,7 +15,7 @@ import yaml
 
 from ..exceptions import ParameterError
 from ..paths import data_dir
-from ..questionnaires.model import Item, Option, Questionnaire
+from ..questionnaires import Item, Option, Questionnaire
 
 _LANGUAGES = yaml.safe_load((data_dir() / "messages.yml").read_text(encoding="utf-8"))
 ROLES: dict[str, str] = _LANGUAGES["en"]["roles"]
@@ -103,7 +103,7 @@ def messages(
 
     Examples
     --------
-    >>> from psychometrics.questionnaires.model import load_questionnaire
+    >>> from psychometrics.questionnaires import load_questionnaire
     >>> mini = load_questionnaire("ipip20")
     >>> print(messages(mini, mini.items[:1], role="none")[-1]["content"].splitlines()[-1])
     1. I am the life of the party.
@@ -191,7 +191,7 @@ def reply_schema(
 
     Examples
     --------
-    >>> from psychometrics.questionnaires.model import load_questionnaire
+    >>> from psychometrics.questionnaires import load_questionnaire
     >>> mini = load_questionnaire("ipip20")
     >>> form = reply_schema(mini, mini.items[:2])["json_schema"]["schema"]
     >>> form["required"], form["properties"]["2"]

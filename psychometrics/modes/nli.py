@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from ..asking.progress import Progress
-    from ..questionnaires.model import Questionnaire
+    from ..questionnaires import Questionnaire
 
 CONDITIONS: dict[str, object] = {}
 PROBABILITIES = ("entailment", "neutral", "contradiction")

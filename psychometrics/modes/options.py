@@ -46,7 +46,7 @@ from ..asking.store import StoredAnswers, key_of, open_answers
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import load_config, load_model, moved, resolve_device
 from ..models.sources import digest_text, fetched, find, read_json
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 from .messages import messages, option_labels
 from .prompting import Buffer
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ..asking.progress import Progress
     from ..asking.store import StoredAnswers
-    from ..questionnaires.model import Questionnaire
+    from ..questionnaires import Questionnaire
 
 CHUNK = 512
 """Prompts that are handed over at once, and at most between two saves."""

@@ -21,7 +21,7 @@ import pandas as pd
 from ..asking.answers import check_numbers, tidy
 from ..asking.store import key_of
 from ..exceptions import ParameterError
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 
 if TYPE_CHECKING:
     from ..asking.progress import Progress
@@ -65,7 +65,7 @@ def draw_traits(
 
     Examples
     --------
-    >>> from psychometrics.questionnaires.model import load_questionnaire
+    >>> from psychometrics.questionnaires import load_questionnaire
     >>> draw_traits(load_questionnaire("ipip20"), 3).shape
     (3, 5)
     """
@@ -245,7 +245,7 @@ def answers(
 
     Examples
     --------
-    >>> from psychometrics.questionnaires.model import load_questionnaire
+    >>> from psychometrics.questionnaires import load_questionnaire
     >>> mini = load_questionnaire("ipip20")
     >>> answers(mini, draw_traits(mini, 3), seed=1)["value"].notna().all()
     np.True_

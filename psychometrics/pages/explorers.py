@@ -24,7 +24,7 @@ from ..measures.nulls import null_answers
 from ..measures.scoring import two_way
 from ..parameters import unknown
 from ..paths import data_dir
-from ..questionnaires.model import Questionnaire, load_questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire
 from ..questionnaires.prompts import prompts
 from ..studies import fairbelief
 
@@ -79,7 +79,7 @@ CHOICES = {
     "templates": "templates of an item",
     "transform": "scores that are correlated",
 }
-"""Choices of :func:`psychometrics.measures.validity.multiverse`, and what the page calls them."""
+"""What the page calls the choices of a multiverse."""
 GROUPS = {
     "women": "gender == 'female' and subset == 'binary'",
     "men": "gender == 'male' and subset == 'binary'",

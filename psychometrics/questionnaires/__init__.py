@@ -1,23 +1,14 @@
-"""Questionnaires: their model and files, the prompts they make, the wording of their items."""
+"""Questionnaires: what one holds, where it is read from, the prompts it makes, its wording."""
 
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=[
-        "drafts",
-        "model",
-        "prompts",
-        "wording",
-    ],
+    submodules=["drafts", "library", "model", "perturbations", "prompts", "readers", "wording"],
     submod_attrs={
-        "model": [
-            "Questionnaire",
-            "load_questionnaire",
-            "psychobench_keys",
-            "counts",
-            "overview",
-            "corrections",
-        ]
+        "library": ["load_questionnaire", "questionnaire_names", "overview", "counts"],
+        "model": ["Questionnaire", "Item", "Option", "Scale"],
+        "perturbations": ["perturbed"],
+        "readers": ["psychobench_keys", "corrections", "COMPASS"],
     },
 )

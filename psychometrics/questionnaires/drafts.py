@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..exceptions import ParameterError
-from .model import load_questionnaire
+from .library import load_questionnaire
 from .wording import RULES, sided_words
 
 COLUMNS = ("item", "scale", "reverse", "options", "source", "inverse", "premise", "hypothesis")

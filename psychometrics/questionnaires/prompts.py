@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from ..exceptions import ParameterError, QuestionnaireError
-from .model import Questionnaire, load_questionnaire
+from .library import load_questionnaire
+from .model import Questionnaire
 
 MASK = "[M]"
 """Where words are missing in a template that a model completes."""

@@ -12,7 +12,8 @@ import pandas as pd
 
 from ..models.embedded import acceptability
 from ..modes import load_respondent
-from .model import Item, Questionnaire, load_questionnaire
+from .library import load_questionnaire
+from .model import Item, Questionnaire
 from .prompts import prompts
 
 RULES = {

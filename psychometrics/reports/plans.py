@@ -22,7 +22,7 @@ from ..measures.intervals import mean_interval, scale_intervals
 from ..measures.reliability import alpha
 from ..measures.scoring import item_scores, keyed_items
 from ..modes import conditions_of, identify
-from ..questionnaires.model import Questionnaire, load_questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire
 from .pages import page, paragraph, table
 from .profiles import assess
 

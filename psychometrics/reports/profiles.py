@@ -31,7 +31,7 @@ from ..models.packed import SMOLLM2
 from ..models.sources import find, read_json
 from ..modes import identify
 from ..paths import data_dir
-from ..questionnaires.model import Questionnaire, Scale, load_questionnaire
+from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.prompts import prompts
 from .pages import checked_path, page, paragraph, strip, table
 

@@ -18,7 +18,7 @@ from ..measures.scoring import category_scores, scale_scores
 from ..models.loading import quietly
 from ..models.sources import base_path
 from ..modes.messages import PERSONAS, messages
-from ..questionnaires.model import Option, Questionnaire, load_questionnaire
+from ..questionnaires import Option, Questionnaire, load_questionnaire
 from .psychobench import published_tables
 
 

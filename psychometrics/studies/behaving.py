@@ -21,7 +21,7 @@ from ..measures.intervals import mean_interval
 from ..modes.messages import ROLES
 from ..modes.replies import refuses
 from ..paths import data_dir
-from ..questionnaires.model import Item, Option, Questionnaire, Scale
+from ..questionnaires import Item, Option, Questionnaire, Scale
 
 SHIPPED = "behaviour.csv"
 AGAIN = "default, again"

@@ -12,7 +12,7 @@ from ..asking.answers import check_columns
 from ..asking.ask import ask
 from ..exceptions import ParameterError
 from ..modes import conditions_of
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 
 
 def crossed(

@@ -23,7 +23,7 @@ from ..exceptions import ParameterError, RespondentError
 from ..measures import irt, items
 from ..modes import identify, load_respondent
 from ..paths import data_dir
-from ..questionnaires.model import Questionnaire
+from ..questionnaires import Questionnaire
 
 CATEGORIES = {
     "MN": "morphological negation",

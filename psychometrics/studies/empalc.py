@@ -11,11 +11,12 @@ from scipy import stats
 
 from ..asking.answers import check_columns
 from ..exceptions import ParameterError
+from ..measures.correlations import multiverse, multiverses, partial_correlations
 from ..measures.nulls import power
 from ..measures.reliability import alpha, omega
 from ..measures.scoring import pss
-from ..measures.validity import multiverse, multiverses, partial_correlations, term_silhouettes
-from ..questionnaires.model import Questionnaire
+from ..measures.validity import term_silhouettes
+from ..questionnaires import Questionnaire
 
 CRITERIA = {
     "silhouette": 0.6,

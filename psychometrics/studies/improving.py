@@ -32,7 +32,7 @@ from ..models.loading import load_sentence_encoder
 from ..models.sources import base_path
 from ..modes import identify, load_respondent
 from ..paths import data_dir
-from ..questionnaires.model import Questionnaire, load_questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire
 from ..questionnaires.prompts import prompts
 
 TOLERANCE = 0.05

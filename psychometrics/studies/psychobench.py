@@ -21,7 +21,7 @@ from ..measures.norms import (
 )
 from ..measures.scoring import item_scores, keyed_items, score_summary
 from ..paths import data_dir
-from ..questionnaires.model import Questionnaire, load_questionnaire, psychobench_keys
+from ..questionnaires import Questionnaire, load_questionnaire, psychobench_keys
 
 _SEX_ROLES = ("undifferentiated", "masculine", "feminine", "androgynous")
 

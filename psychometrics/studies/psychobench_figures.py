@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ..figures import GREY, INVERSE, PALETTE, SOURCE, forest
-from ..questionnaires.model import load_questionnaire, psychobench_keys, questionnaire_names
+from ..questionnaires import load_questionnaire, psychobench_keys, questionnaire_names
 
 FACETS = {
     "sea": "own emotions appraised",

@@ -16,7 +16,7 @@ from ..exceptions import ParameterError
 from ..measures.norms import PAPER_LEVEL, compare_means, compare_norms, norm_table
 from ..measures.reliability import alpha
 from ..measures.scoring import item_scores, keyed_items, scale_scores
-from ..questionnaires.model import Questionnaire, load_questionnaire, psychobench_keys
+from ..questionnaires import Questionnaire, load_questionnaire, psychobench_keys
 from .psychobench import published_tables, significance_counts
 
 KINDS = ("random", "middle", "agree", "habit")
@@ -267,7 +267,7 @@ def dealt_generalisability(
 
     References
     ----------
-    Brennan (2001), chapter 2, with the deals of :func:`psychometrics.measures.validity.item_deals`.
+    Brennan (2001), chapter 2; deals by :func:`psychometrics.measures.structure.item_deals`.
     """
     needed = ["respondent_id", "questionnaire", "mode", "run", "item_id", facet]
     check_columns(answers, needed, ["value"])

@@ -19,7 +19,7 @@ from ..asking.answers import COLUMNS, check_columns, check_numbers, tidy
 from ..data import fetch, registry
 from ..exceptions import DataError, ParameterError
 from ..paths import data_dir
-from ..questionnaires.model import Questionnaire, load_questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire
 
 MODELS = (
     "llama3.1-8b", "llama3.3-70b", "mistral-7b", "mistral-large-123b", "qwen2.5-7b", "qwen2.5-72b",

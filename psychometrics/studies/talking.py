@@ -28,7 +28,7 @@ from ..interventions import ARMS, before_after, intervention_texts, relative_to
 from ..measures.intervals import mean_table
 from ..modes.messages import messages, option_labels
 from ..paths import cache_dir, data_dir
-from ..questionnaires.model import Option, Questionnaire, load_questionnaire
+from ..questionnaires import Option, Questionnaire, load_questionnaire
 from ..questionnaires.prompts import prompts
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from psychometrics.models.sources import base_path, embedded_path
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import cache_dir
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 
 from .flops import forward_flop, matmul_rate

@@ -133,7 +133,7 @@ def _prompts(size: int) -> Iterator[tuple[str, Callable]]:
 
 def _models(size: int) -> Iterator[tuple[str, Callable]]:
     """GAD-7 put to so many models."""
-    from psychometrics.questionnaires.model import load_questionnaire
+    from psychometrics.questionnaires import load_questionnaire
 
     yield from _asked(load_questionnaire("gad7"), [_Computed(number) for number in range(size)])
 
@@ -194,7 +194,7 @@ def _drop(_: object) -> None:
 
 def _long(size: int):
     """A questionnaire of so many prompts: GAD-7's first templates with numbers in them."""
-    from psychometrics.questionnaires.model import load_questionnaire
+    from psychometrics.questionnaires import load_questionnaire
 
     given = load_questionnaire("gad7")
     items = []

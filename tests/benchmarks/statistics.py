@@ -211,7 +211,7 @@ def _correlation(draws: int) -> dict[str, Callable]:
     table = pd.DataFrame({"x": x, "y": y})
 
     def ours() -> dict:
-        found = validity.correlations(table, [("x", "y")], n_resamples=draws).iloc[0]
+        found = correlations.correlations(table, [("x", "y")], n_resamples=draws).iloc[0]
         return {"value": found[["spearman_low", "spearman_high"]].astype(float),
                 "note": "with Pearson's of normal scores and a permutation p"}  # fmt: skip
 

@@ -56,7 +56,7 @@ from psychometrics.modes import load_respondent
 from psychometrics.modes.chat import Endpoint
 from psychometrics.modes.completions import mine
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires.model import load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies.asking import null_model
 
 if TYPE_CHECKING:

@@ -1,0 +1,616 @@
+"""Correlations between scales: with intervals, controls, several methods, and every analysis."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import special, stats
+
+from ..asking.answers import check_columns, check_numbers
+from ..exceptions import ParameterError
+from ..questionnaires import Questionnaire
+from .scoring import two_way
+
+TEMPERATURES = (0.5, 1.0, 2.0)
+"""Of the two-way normalisation, in the multiverse."""
+
+
+_LEAST = 4
+"""Respondents below whom a rank correlation tells nothing: three have six orders."""
+
+
+def correlations(
+    scores: pd.DataFrame,
+    pairs: Sequence[tuple[str, str]],
+    reliabilities: pd.Series | None = None,
+    n_resamples: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Correlations between scales over respondents, with what is needed to judge them.
+
+    Corrected for attenuation by the reliabilities :math:`\alpha` of the two scales,
+
+    .. math:: r^* = \frac{r_{xy}}{\sqrt{\alpha_x \alpha_y}}
+
+    Parameters
+    ----------
+    scores : DataFrame, shape (R, scales)
+        Scale scores, respondents as index. A pair is computed over the respondents with both.
+    pairs : sequence of (str, str)
+        Which columns to correlate.
+    reliabilities : Series, optional
+        Reliability by scale, for the correction for attenuation.
+    n_resamples : int
+        Bootstrap samples, and permutations.
+    seed : int
+        Seed of both.
+
+    Returns
+    -------
+    DataFrame
+        Per pair: ``n``, the respondents with both scores; ``spearman`` with its percentile
+        interval ``spearman_low, spearman_high``; ``pearson`` of the normal scores with
+        ``pearson_low, pearson_high``; ``p``, two-sided, by permutation of Spearman's rho;
+        ``p_holm`` over the pairs that have a p; ``corrected``, Pearson's r over the root of the
+        product of the reliabilities (it may exceed 1; missing without a positive reliability).
+        With fewer than four respondents, or a scale on which they are all alike, a pair has ``n``
+        and nothing else.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than four respondents in the table, no pair or no such scale; a respondent
+        or a scale stands twice, or something is no number.
+
+    References
+    ----------
+    Reuben et al. (2024), section 4 (construct validity); Spearman (1904) for attenuation;
+    Phipson and Smyth (2010) for p values that are never zero; Holm (1979), by statsmodels.
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0, 5.0], "y": [2.0, 1.0, 4.0, 3.0, 5.0]})
+    >>> correlations(scores, [("x", "y")], n_resamples=100)["spearman"].round(2).tolist()
+    [0.8]
+    """
+    from pingouin import multicomp  # slow to load
+
+    check_numbers(n_resamples=n_resamples, seed=seed)
+    pairs = _checked_pairs(scores, pairs)
+    if reliabilities is not None:
+        reliabilities = _reliabilities(reliabilities, {name for pair in pairs for name in pair})
+    if len(scores) < _LEAST:
+        raise ParameterError(f"At least {_LEAST} respondents are needed, got {len(scores)}.")
+    rows = []
+    for first, second in pairs:
+        x, y = _complete(scores[first], scores[second])
+        ranks = [stats.rankdata(v) for v in (x, y)]
+        rank = _bootstrap_correlation(*ranks, n_resamples, seed, ranked=True)
+        normal = [_normal_scores(v) for v in (x, y)]
+        pearson = _bootstrap_correlation(*normal, n_resamples, seed)
+        row = {"first": first, "second": second, "n": len(x)}
+        row |= dict(zip(("spearman", "spearman_low", "spearman_high"), rank, strict=True))
+        row |= dict(zip(("pearson", "pearson_low", "pearson_high"), pearson, strict=True))
+        row["p"] = _permutation_p(*ranks, n_resamples, seed)
+        if reliabilities is not None:
+            product = max(reliabilities[first], 0) * max(reliabilities[second], 0)
+            row["corrected"] = pearson[0] / np.sqrt(product) if product else np.nan
+        rows.append(row)
+    frame = pd.DataFrame(rows)
+    adjusted = frame["p"].copy()
+    if (there := adjusted.notna()).any():
+        adjusted[there] = multicomp(adjusted[there].to_numpy(), method="holm")[1]
+    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjusted)
+    return frame
+
+
+def partial_correlations(
+    scores: pd.DataFrame, pairs: Sequence[tuple[str, str]], control: pd.Series | pd.DataFrame
+) -> pd.DataFrame:
+    """Spearman correlations between scales with one or more other variables held constant.
+
+    Parameters
+    ----------
+    scores : DataFrame, shape (R, scales)
+        Scale scores, respondents as index.
+    pairs : sequence of (str, str)
+        Which columns to correlate.
+    control : Series, shape (R,), or DataFrame, shape (R, controls)
+        What to hold constant, respondents as index: matched with `scores` by it. A control that
+        follows from the others changes nothing.
+
+    Returns
+    -------
+    DataFrame
+        ``first, second, n, partial, low, high, p``; 95 % interval by Fisher's z, from pingouin.
+        ``n`` counts the respondents with both scores and every control. The rest is missing where
+        a scale is constant or follows from the controls, or where there are too few respondents
+        for the interval: fewer than four more than controls.
+
+    Raises
+    ------
+    ParameterError
+        There is no pair or no such scale, a respondent or a column stands twice, something is no
+        number, the control has no respondent of the scores, or a control does not vary.
+
+    References
+    ----------
+    Vallat (2018), pingouin; of ranks, as ``ppcor::pcor.test(method = "spearman")`` in R.
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"x": [1, 2, 3, 4, 5, 6.0], "y": [2, 1, 4, 3, 6, 5.0]})
+    >>> control = pd.Series([1, 3, 2, 5, 4, 6.0])
+    >>> partial_correlations(scores, [("x", "y")], control)["partial"].round(2).tolist()
+    [0.98]
+    """
+    import pingouin  # slow to load
+
+    pairs = _checked_pairs(scores, pairs)
+    held = control.to_frame("control") if isinstance(control, pd.Series) else control
+    check_columns(held, ())
+    _each_once(held)
+    check_columns(held, (), held.columns)
+    if not held.shape[1]:
+        raise ParameterError("There is no control; use correlations.")
+    held = held.reindex(scores.index).apply(pd.to_numeric).astype(float)
+    held.columns = [f"control {n}" for n in range(held.shape[1])]
+    if held.isna().all(axis=None):
+        raise ParameterError("The control has no respondent of the scores; give both one index.")
+    if (held.nunique() < 2).any():
+        raise ParameterError("What is held constant is so already; leave the control out.")
+    rows = []
+    for first, second in pairs:
+        both = {"x": pd.to_numeric(scores[first]), "y": pd.to_numeric(scores[second])}
+        table = held.assign(**both).astype(float).dropna()
+        row = {"first": first, "second": second, "n": len(table)}
+        row |= dict.fromkeys(("partial", "low", "high", "p"), np.nan)
+        kept = _independent(table.rank()[held.columns])
+        if len(table) >= len(kept) + _LEAST and _left(table.rank(), kept):
+            result = pingouin.partial_corr(table, "x", "y", kept or None, method="spearman")
+            r, p, interval = result.iloc[0][["r", "p_val", "CI95"]]
+            row |= {"partial": r, "low": interval[0], "high": interval[1], "p": p}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def multiverse(
+    responses: pd.DataFrame,
+    questionnaires: Sequence[Questionnaire],
+    pairs: Sequence[tuple[str, str]],
+    temperatures: Sequence[float] = TEMPERATURES,
+) -> pd.DataFrame:
+    """Correlations between whole scales under every defensible choice.
+
+    Parameters
+    ----------
+    responses : DataFrame
+        Answers to all the questionnaires, as :func:`psychometrics.asking.ask` gives them. A
+        respondent
+        who lacks an answer to a template that counts in a specification is left out of it.
+    questionnaires : sequence of Questionnaire
+    pairs : sequence of (str, str)
+        Ids of the questionnaires to correlate.
+    temperatures : sequence of float
+        Of the two-way normalisation.
+
+    Returns
+    -------
+    DataFrame
+        One row per pair and specification: ``first, second, score`` (entailment or contrast),
+        ``temperature, terms`` (source, inverse or both), ``templates`` (all, first or last of
+        each item), ``transform`` (raw or normal scores), ``r`` (Pearson's), missing where fewer
+        than three respondents answered both or all score alike; ``n``, respondents with both.
+
+    Raises
+    ------
+    ParameterError
+        There is no questionnaire of a pair among the answers or among those given, or a respondent
+        has answered a prompt twice.
+
+    References
+    ----------
+    Steegen et al. (2016); Simonsohn, Simmons and Nelson (2020) for specification curves.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> both = [load_questionnaire(name) for name in ("challenges", "gad7")]
+    >>> table = pd.concat([prompts(q) for q in both])
+    >>> answers = pd.concat([
+    ...     table.assign(respondent_id=r, entailment=0.5 + s * table["polarity"] * table["weight"],
+    ...                  contradiction=0.2) for r, s in (("a", 0.1), ("b", 0.05), ("c", -0.1))])
+    >>> worlds = multiverse(answers, both, [("challenges", "gad7")], temperatures=[1.0])
+    >>> len(worlds), worlds["r"].round(1).unique().tolist()
+    (36, [1.0])
+    """
+    check_columns(responses, ["respondent_id", "questionnaire"])
+    named = list(dict.fromkeys(name for pair in pairs for name in pair))
+    if not named or not len(temperatures):
+        raise ParameterError("A multiverse needs a pair of questionnaires and a temperature.")
+    if lacking := set(named) - set(responses["questionnaire"]):
+        raise ParameterError(f"There are no answers to '{min(lacking)}'; ask that too.")
+    if lacking := set(named) - {q.id for q in questionnaires}:
+        raise ParameterError(f"The questionnaire '{min(lacking)}' is not given; give it too.")
+    _, worlds = _scales(responses, questionnaires, pairs, temperatures)
+    return _correlated(worlds, pairs)
+
+
+def multiverses(
+    responses: pd.DataFrame,
+    questionnaires: Sequence[Questionnaire],
+    pairs: Sequence[tuple[str, str]],
+    size: int,
+    draws: int = 20,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The multiverse of many populations drawn from those that answered.
+
+    Parameters
+    ----------
+    responses : DataFrame
+        As :func:`psychometrics.asking.ask` gives them, of more respondents than a population has.
+    questionnaires, pairs
+        As in :func:`multiverse`.
+    size, draws, seed
+        Respondents in a population, drawn without repetition; how many; seed.
+
+    Returns
+    -------
+    DataFrame
+        A row for each row of :func:`multiverse`, a column for each draw:
+        Pearson's r.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> from psychometrics.measures.nulls import null_answers
+    >>> both = [load_questionnaire(name) for name in ("challenges", "gad7")]
+    >>> answers = null_answers(both, "noise", respondents=5)
+    >>> multiverses(answers, both, [("challenges", "gad7")], 4, draws=2).shape
+    (108, 2)
+    """
+    rng = np.random.default_rng(seed)
+    answers = responses[responses["questionnaire"].isin([q.id for q in questionnaires])]
+    everyone = answers["respondent_id"].unique()
+    people, worlds = _scales(answers, questionnaires, pairs, TEMPERATURES)
+    runs = []
+    for _ in range(draws):
+        places = people.get_indexer(rng.permutation(everyone)[:size])
+        runs.append(_correlated(worlds, pairs, places[places >= 0])["r"])
+    return pd.concat(runs, axis=1, keys=range(draws))
+
+
+def multitrait_multimethod(
+    scores: Mapping[str, pd.DataFrame],
+    reliabilities: pd.DataFrame | None = None,
+    n_resamples: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Spearman correlations between traits measured by several methods, each with its interval.
+
+    Parameters
+    ----------
+    scores : mapping of str to DataFrame
+        Scale scores (respondents by scales) by method, such as the response mode; matched by
+        respondent.
+    reliabilities : DataFrame, optional
+        For the diagonal: columns ``r`` (or ``alpha``), ``low, high``, indexed by method and trait.
+    n_resamples : int
+        Bootstrap samples of the respondents.
+    seed : int
+        Of the bootstrap, the same for every cell.
+
+    Returns
+    -------
+    DataFrame
+        One row per cell of the lower triangle and the diagonal: ``method_1, trait_1, method_2,
+        trait_2, kind`` (``reliability``, ``monotrait-heteromethod``, ``heterotrait-monomethod``,
+        ``heterotrait-heteromethod``), ``r, low, high``, ``n`` respondents with both scores. The
+        same trait by two methods should correlate more than different traits do. A cell is
+        missing where fewer than four respondents have both scores or score alike; the diagonal is
+        missing without `reliabilities`. The matrix is ``found.pivot(index=["method_1",
+        "trait_1"], columns=["method_2", "trait_2"], values="r")``.
+
+    Raises
+    ------
+    ParameterError
+        There is no method, fewer than four respondents are common to all methods, a respondent or
+        a scale stands twice, or something is no number.
+
+    References
+    ----------
+    Campbell and Fiske (1959).
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"trait": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    >>> two = pd.DataFrame({"trait": [1.0, 3.0, 2.0, 4.0, 5.0]})
+    >>> multitrait_multimethod({"nli": one, "mlm": two})[["kind", "r"]].round(2).to_numpy().tolist()
+    [['reliability', nan], ['monotrait-heteromethod', 0.9], ['reliability', nan]]
+    """
+    check_numbers(n_resamples=n_resamples, seed=seed)
+    if not scores:
+        raise ParameterError("There is no method; give each method's table of scores by name.")
+    for table in scores.values():
+        check_columns(table, ())
+        _each_once(table)
+        check_columns(table, (), table.columns)
+    common = set.intersection(*(set(table.index) for table in scores.values()))
+    if len(common) < _LEAST:
+        raise ParameterError(
+            f"At least {_LEAST} respondents are needed in all methods, got {len(common)}."
+        )
+    known = _diagonal(reliabilities)
+    wide = {(method, trait): table[trait] for method, table in scores.items() for trait in table}
+    rows = []
+    for number, (one, x) in enumerate(wide.items()):
+        for two, y in list(wide.items())[: number + 1]:
+            same_trait, same_method = one[1] == two[1], one[0] == two[0]
+            pair = _complete(x, y.reindex(x.index))
+            kind = (
+                "reliability"
+                if same_trait and same_method
+                else f"{'mono' if same_trait else 'hetero'}trait-"
+                f"{'mono' if same_method else 'hetero'}method"
+            )
+            if kind == "reliability":
+                cell = known.get(one, (np.nan,) * 3)
+            else:
+                ranks = map(stats.rankdata, pair)
+                cell = _bootstrap_correlation(*ranks, n_resamples, seed, ranked=True)
+            rows.append((*one, *two, kind, *cell, len(pair[0])))
+    columns = ["method_1", "trait_1", "method_2", "trait_2", "kind", "r", "low", "high", "n"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _each_once(table: pd.DataFrame) -> None:
+    for kind, labels in (("column", table.columns), ("respondent", table.index)):
+        if labels.has_duplicates:
+            raise ParameterError(
+                f"The {kind} '{labels[labels.duplicated()][0]}' stands twice; keep one."
+            )
+
+
+def _checked_pairs(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> list:
+    check_columns(scores, ())
+    _each_once(scores)
+    pairs = [tuple(pair) for pair in pairs]
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise ParameterError("Name pairs of scales, such as [('gad7', 'phq9')].")
+    check_columns(scores, (), sorted({name for pair in pairs for name in pair}))
+    return pairs
+
+
+def _reliabilities(given: pd.Series, named: set) -> pd.Series:
+    if not isinstance(given, pd.Series) or given.index.has_duplicates:
+        raise ParameterError("Reliabilities must be a Series with each scale once.")
+    if lacking := named - set(given.index):
+        raise ParameterError(f"There is no reliability of '{min(lacking)}'; give it too.")
+    check_columns(given.to_frame("reliability"), (), ["reliability"])
+    return pd.to_numeric(given).astype(float)
+
+
+def _diagonal(reliabilities: pd.DataFrame | None) -> dict[tuple, tuple[float, float, float]]:
+    """Reliability and its interval by method and trait."""
+    if reliabilities is None:
+        return {}
+    name = "r" if "r" in reliabilities else "alpha"
+    check_columns(reliabilities, (), [name, "low", "high"])
+    if reliabilities.index.nlevels != 2 or reliabilities.index.has_duplicates:
+        raise ParameterError("Reliabilities must be indexed by method and trait, each pair once.")
+    cells = reliabilities[[name, "low", "high"]].astype(float)
+    return dict(zip(cells.index, map(tuple, cells.to_numpy()), strict=True))
+
+
+def _complete(x, y) -> tuple[np.ndarray, np.ndarray]:
+    """Two series, in one order, where both have a value."""
+    x, y = (np.asarray(pd.to_numeric(pd.Series(v)), dtype=float) for v in (x, y))
+    kept = ~(np.isnan(x) | np.isnan(y))
+    return x[kept], y[kept]
+
+
+def _normal_scores(values: np.ndarray) -> np.ndarray:
+    """Each value replaced by the normal quantile of its rank (van der Waerden); ties share one."""
+    return special.ndtri(stats.rankdata(values) / (len(values) + 1))
+
+
+def _independent(controls: pd.DataFrame) -> list[str]:
+    """Controls that do not follow from those before them, and vary."""
+    kept: list[str] = []
+    for name in controls:
+        if _left(controls.rename(columns={name: "x"}).assign(y=controls[name]), kept):
+            kept.append(name)
+    return kept
+
+
+def _left(ranks: pd.DataFrame, controls: list[str]) -> bool:
+    """Whether anything is left of both x and y once what follows from the controls is taken out."""
+    if len(ranks) <= len(controls) + 1:
+        return False
+    design = np.column_stack([np.ones(len(ranks)), ranks[controls].to_numpy()])
+    for name in ("x", "y"):
+        y = ranks[name].to_numpy()
+        rest = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+        if np.square(rest).sum() <= 1e-9 * max(np.square(y - y.mean()).sum(), 1e-9):
+            return False
+    return True
+
+
+def _scales(
+    responses: pd.DataFrame,
+    questionnaires: Sequence[Questionnaire],
+    pairs: Sequence[tuple[str, str]],
+    temperatures: Sequence[float],
+) -> tuple[pd.Index, list[tuple[tuple, dict[str, np.ndarray]]]]:
+    """The respondents, and each specification with its scales' scores of them.
+
+    No respondent's score hangs on who else answered.
+    """
+    named = list(dict.fromkeys(name for pair in pairs for name in pair))
+    asked = responses[responses["questionnaire"].isin(named)]
+    keys = {(q.id, item.id): item.keying for q in questionnaires for item in q.items}
+    grids = _grids(asked, keys)
+    worlds = []
+    for score, temperature in itertools.product(("entailment", "contrast"), temperatures):
+        sums, counts = _sums(grids, score, temperature)
+        for (terms, sides), (templates, which) in itertools.product(
+            (("source", [0]), ("inverse", [1]), ("both", [0, 1])),
+            (("all", 0), ("first", 1), ("last", 2)),
+        ):
+            size = counts[:, sides, which].sum(axis=1)
+            there = size > 0  # an item without inverse terms is no part of that specification
+            means = sums[there][:, sides, which].sum(axis=1) / size[there][:, None]
+            of = grids.of[there]
+            scales = {name: means[of == name].mean(axis=0) for name in named if name in of}
+            worlds.append(((score, temperature, terms, templates), scales))
+    return grids.respondents, worlds
+
+
+def _correlated(
+    worlds: list[tuple[tuple, dict[str, np.ndarray]]],
+    pairs: Sequence[tuple[str, str]],
+    chosen: np.ndarray | slice = slice(None),
+) -> pd.DataFrame:
+    """The multiverse's table of all respondents, or of those at some places."""
+    rows = []
+    for choices, scales in worlds:
+        for a, b in pairs:
+            x, y = np.empty((2, 0))
+            if a in scales and b in scales:
+                x, y = scales[a][chosen], scales[b][chosen]
+                both = ~(np.isnan(x) | np.isnan(y))
+                x, y = x[both], y[both]
+            for transform, change in (("raw", np.asarray), ("normal", _normal_scores)):
+                r = _correlation(change(x), change(y)) if len(x) > 2 else np.nan
+                rows.append((a, b, *choices, transform, r, len(x)))
+    columns = ["first", "second", "score", "temperature", "terms", "templates", "transform"]
+    return pd.DataFrame(rows, columns=[*columns, "r", "n"])
+
+
+class _Grids(NamedTuple):
+    """Answers to prompts as grids, one a template, for all respondents together."""
+
+    of: np.ndarray  # questionnaire of each item
+    templates: list[tuple]  # item, (all, first, last) it counts in, signed weights, cubes by score
+    respondents: pd.Index
+
+
+def _grids(asked: pd.DataFrame, keys: Mapping[tuple, int]) -> _Grids:
+    words = ["respondent_id", "questionnaire", "item_id", "term", "intensifier"]
+    scores = ["probability"] if "probability" in asked else ["entailment", "contradiction"]
+    check_columns(asked, words, ["template", "polarity", "weight", *scores])
+    short = asked[[*words, "template", "polarity", "weight", *scores]].reset_index(drop=True)
+    short = short.astype(dict.fromkeys(words, "category"))
+    plain, *against = (short[name].to_numpy(float) for name in scores)
+    raw = {"entailment": plain, "contrast": plain}
+    for other in against:  # as psychometrics.measures.scoring.pss has it
+        total = plain + other
+        raw["contrast"] = np.divide(plain, total, out=np.full_like(plain, 0.5), where=total != 0)
+    who, term, word = (
+        short[name].cat.codes.to_numpy() for name in ("respondent_id", "term", "intensifier")
+    )
+    weight, polarity = (short[name].to_numpy(float) for name in ("weight", "polarity"))
+    parts = short.groupby(["questionnaire", "item_id", "template"], sort=True).indices
+    numbers: dict[tuple, list] = {}
+    for name, item, number in parts:
+        numbers.setdefault((name, item), []).append(number)
+    if stray := set(numbers) - set(keys):
+        name, item = min(stray)
+        raise ParameterError(f"{name} has no item '{item}'; give the questionnaire asked.")
+    order, templates = list(numbers), []
+    people = short["respondent_id"].cat.categories
+    for (name, item, number), rows in parts.items():
+        kinds, terms = np.unique(polarity[rows] * 1e6 + term[rows], return_inverse=True)
+        levels, words_ = np.unique(word[rows], return_inverse=True)
+        shape = (len(people), len(kinds), len(levels))
+        given = np.bincount(np.ravel_multi_index((who[rows], terms, words_), shape))
+        if given.max() > 1:
+            raise ParameterError(
+                f"{name}, item {item}, template {number}: a prompt has two answers of one "
+                "respondent; choose one way of asking first."
+            )
+        cubes, weights, sides = {}, np.zeros(shape[1:]), np.zeros(len(kinds))
+        for score, values in raw.items():
+            cubes[score] = np.full(shape, np.nan)
+            cubes[score][who[rows], terms, words_] = values[rows]
+        weights[terms, words_] = weight[rows] * polarity[rows] * keys[name, item]
+        sides[terms] = polarity[rows]
+        own = numbers[name, item]
+        which = [True, number == min(own), number == max(own)]
+        templates.append((order.index((name, item)), which, weights, sides, cubes))
+    return _Grids(np.array([name for name, _ in order]), templates, people)
+
+
+def _sums(grids: _Grids, score: str, temperature: float) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of weighted PSS by item, side (source, inverse), templates (all, first, last) and
+    respondent, and how many terms by words each adds up."""
+    shape = (len(grids.of), 2, 3)
+    sums, counts = np.zeros((*shape, len(grids.respondents))), np.zeros(shape)
+    for item, which, weights, sides, cubes in grids.templates:
+        cube = cubes[score]
+        there = ~np.isnan(cube).any(axis=(1, 2))
+        values = np.full(cube.shape, np.nan)
+        values[there] = two_way(cube[there], temperature) * weights
+        for side, polarity in enumerate((1, -1)):
+            own = sides == polarity
+            total, size = values[:, own].sum(axis=(1, 2)), own.sum() * cube.shape[2]
+            for kind in np.flatnonzero(which):
+                sums[item, side, kind] += total
+                counts[item, side, kind] += size
+    return sums, counts
+
+
+def _correlation(x: np.ndarray, y: np.ndarray) -> float:
+    return float(row_correlations(np.asarray(x)[None], np.asarray(y)[None])[0])
+
+
+def _bootstrap_correlation(x, y, n_resamples: int, seed: int, ranked: bool = False) -> tuple:
+    """Correlation and its percentile interval; samples are ranked anew where asked.
+
+    :func:`scipy.stats.bootstrap` draws other samples from the same seed.
+    """
+    if len(x) < _LEAST or np.isnan(value := _correlation(x, y)):
+        return (np.nan,) * 3
+    draws = np.random.default_rng(seed).integers(0, len(x), size=(n_resamples, len(x)))
+    xs, ys = (_ranks_of(v, draws) if ranked else v[draws] for v in (x, y))
+    return value, *percentiles(row_correlations(xs, ys))
+
+
+def _ranks_of(values: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """Ranks within each sample of the values drawn: counting is four times as fast as sorting."""
+    known, places = np.unique(values, return_inverse=True)
+    places, own = places[draws], len(known) * np.arange(len(draws))[:, None]
+    counts = np.bincount((places + own).ravel(), minlength=len(draws) * len(known))
+    counts = counts.reshape(len(draws), -1)
+    return np.take_along_axis(counts.cumsum(axis=1) - (counts - 1) / 2, places, axis=1)
+
+
+def _permutation_p(x, y, n_resamples: int, seed: int) -> float:
+    """Two-sided p by chance pairings; scipy's permutation test draws others from the same seed."""
+    if len(x) < _LEAST or np.isnan(observed := abs(_correlation(x, y))):
+        return np.nan
+    x, y = x - x.mean(), y - y.mean()  # which no pairing changes, nor how much they vary
+    shuffled = np.random.default_rng(seed).permuted(np.tile(y, (n_resamples, 1)), axis=1)
+    drawn = np.abs(np.einsum("ij,j", shuffled, x)) / np.sqrt((x**2).sum() * (y**2).sum())
+    return float((1 + (drawn >= observed - 1e-12).sum()) / (n_resamples + 1))
+
+
+def row_correlations(xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
+    """Row by row; missing where a row does not vary, whatever rounding leaves of its deviations."""
+    vary = (np.ptp(xs, axis=1) > 0) & (np.ptp(ys, axis=1) > 0)
+    xs = xs - xs.mean(axis=1, keepdims=True)
+    ys = ys - ys.mean(axis=1, keepdims=True)
+    norms = np.sqrt((xs**2).sum(axis=1) * (ys**2).sum(axis=1))
+    return np.divide((xs * ys).sum(axis=1), norms, out=np.full(len(xs), np.nan), where=vary)
+
+
+def percentiles(values: np.ndarray) -> tuple[float, float]:
+    """Central 95 % of a bootstrap; missing where fewer than half of its samples have a value."""
+    values = values[np.isfinite(values)] if np.isfinite(values).mean() >= 0.5 else np.empty(0)
+    low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (np.nan, np.nan)
+    return float(low), float(high)

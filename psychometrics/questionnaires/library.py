@@ -1,0 +1,232 @@
+"""Questionnaires by name or path: those that come with the project, and files of one's own."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from ..exceptions import QuestionnaireError
+from ..paths import questionnaires_dir
+from .model import Questionnaire, checked, on_one_line
+from .perturbations import PERTURBATIONS, perturbed
+from .readers import COMPASS, political_compass, psychobench, psychobench_keys, read
+
+
+def load_questionnaire(
+    name_or_path: str | Path | Questionnaire, texts: bool = True
+) -> Questionnaire:
+    """Read and check a questionnaire.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        One of :func:`questionnaire_names`, one of them changed (``ipip20-typos-1``, see
+        :func:`perturbed`), or the path of a file: YAML in the project's layout, or JSON in
+        PsychoBench's or question_llm's. A loaded questionnaire is given back.
+    texts : bool
+        Whether the items' wording is needed. Without it PsychoBench's thirteen scales load with
+        no download: keys, norms and ranges, and a placeholder for each item.
+
+    Returns
+    -------
+    Questionnaire
+        Frozen; every part of it is checked.
+
+    Raises
+    ------
+    QuestionnaireError
+        The file is missing or malformed. The message has one line per mistake, each naming the
+        file, the item and the mend.
+    DataError
+        The wording is needed and can neither be found nor downloaded.
+
+    References
+    ----------
+    Huang et al. (2024), Table 5 and appendix A; the question_llm library's description,
+    *Instantiating Questionnaires*.
+
+    Examples
+    --------
+    >>> load_questionnaire("gad7").measures
+    'anxiety'
+    >>> [scale.title for scale in load_questionnaire("dtdd", texts=False).scales]
+    ['Machiavellianism', 'Psychopathy', 'Narcissism']
+    """
+    if isinstance(name_or_path, Questionnaire):
+        return name_or_path
+    named = name_or_path if isinstance(name_or_path, str) else ""
+    if named in psychobench_keys():
+        return psychobench(named, texts)
+    if named == COMPASS:
+        return political_compass()
+    if known := _perturbation(named):
+        name, how, seed = known
+        return perturbed(load_questionnaire(name, texts), how, seed, texts)
+    path = _find(name_or_path)
+    place = _shown(path)
+    content = read(path, place)
+    questionnaire = checked(content, place)
+    if path.suffix.lower() != ".json" and questionnaire.id != path.stem:
+        raise QuestionnaireError(
+            f"{place}, id: '{questionnaire.id}' must be the file's name without its ending; "
+            f"rename one of the two."
+        )
+    _not_shipped(questionnaire, path, place)
+    return questionnaire
+
+
+def questionnaire_names() -> list[str]:
+    """Names of the questionnaires that come with the project.
+
+    Examples
+    --------
+    >>> {"gad7", "ipip50", "bfi"} <= set(questionnaire_names())
+    True
+    """
+    own = sorted(path.stem for path in questionnaires_dir().glob("*.yaml"))
+    return [*own, *psychobench_keys(), COMPASS]
+
+
+def overview(names: Iterable[str] | None = None) -> pd.DataFrame:
+    """Scales of questionnaires: items, range, scoring, norms.
+
+    Parameters
+    ----------
+    names : iterable of str, optional
+        By default all that come with the project, but the political compass, whose file is fetched.
+
+    Returns
+    -------
+    DataFrame
+        One row per scale, or per category: ``questionnaire, scale, items, reversed, low, high``
+        (missing without options, and of categories)``, mode, groups`` (of norms).
+
+    References
+    ----------
+    Huang et al. (2024), Table 5, has thirteen of them.
+
+    Examples
+    --------
+    >>> overview(["epq-r"])["items"].sum().item()
+    100
+    """
+    rows = []
+    for name in names or [name for name in questionnaire_names() if name != COMPASS]:
+        questionnaire = load_questionnaire(name, texts=False)
+        for scale in questionnaire.scales:
+            optional = all(questionnaire.choices(item) for item in scale.items)
+            low, high = questionnaire.span(scale) if optional else (None, None)
+            groups = sum(norm.scale == scale.id for norm in questionnaire.norms)
+            reverse = sum(key < 0 for key in questionnaire.keys(scale).values())
+            figures = (len(scale.items), reverse, low, high, scale.mode, groups)
+            rows.append((questionnaire.id, scale.title, *figures))
+        rows += [
+            (questionnaire.id, category, len(questionnaire.items), 0, None, None, "category", 0)
+            for category in questionnaire.categories
+        ]
+    columns = ["questionnaire", "scale", "items", "reversed", "low", "high", "mode", "groups"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def counts(questionnaire: Questionnaire) -> pd.DataFrame:
+    """Templates, terms, intensifiers and prompts of each item.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``item_id``: ``templates``; ``source`` and ``inverse``, terms per template (a
+        mean, where an item's templates have terms of their own); ``intensifiers``; ``prompts``;
+        ``options``.
+
+    Examples
+    --------
+    >>> counts(load_questionnaire("gad7"))["intensifiers"].unique()
+    array([8])
+    """
+    rows = []
+    for item in questionnaire.items:
+        terms = [template.terms or item.terms for template in item.templates]
+        intensifiers = sum(len(level.terms) for level in questionnaire.levels(item))
+        sizes = [(len(t.source), len(t.inverse)) for t in terms if t]
+        rows.append(
+            {
+                "item_id": item.id,
+                "templates": len(terms),
+                "source": sum(s for s, _ in sizes) / max(len(sizes), 1),
+                "inverse": sum(i for _, i in sizes) / max(len(sizes), 1),
+                "intensifiers": intensifiers,
+                "prompts": sum(s + i for s, i in sizes) * intensifiers,
+                "options": len(questionnaire.choices(item)),
+            }
+        )
+    return pd.DataFrame(rows).set_index("item_id")
+
+
+def _perturbation(name: str) -> tuple[str, str, int] | None:
+    """The shipped questionnaire, way and seed of a name such as ``ipip20-typos-1``, if it is one.
+
+    Examples
+    --------
+    >>> _perturbation("ipip20-typos-2"), _perturbation("ipip20")
+    (('ipip20', 'typos', 2), None)
+    """
+    ways = "|".join(PERTURBATIONS)
+    match = re.fullmatch(rf"(.+)-({ways})(?:-(\d{{1,9}}))?", name)
+    if match is None or match[1] not in questionnaire_names():
+        return None
+    return match[1], match[2], int(match[3] or 1)
+
+
+def _find(name_or_path: str | Path) -> Path:
+    if not isinstance(name_or_path, str | Path):
+        raise QuestionnaireError(
+            f"A questionnaire is named by text or a path, not by {type(name_or_path).__name__}."
+        )
+    try:
+        shipped = questionnaires_dir() / f"{name_or_path}.yaml"
+        if isinstance(name_or_path, str) and "/" not in name_or_path and shipped.is_file():
+            return shipped
+        path = Path(name_or_path).expanduser()
+        if path.is_file():
+            return path
+    except (OSError, RuntimeError, ValueError):  # too long, an unknown user's home, a NUL
+        pass
+    names = questionnaire_names()
+    asked = on_one_line(str(name_or_path)[:100])
+    near = difflib.get_close_matches(asked, names, n=1)
+    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    raise QuestionnaireError(
+        f"No questionnaire '{asked}'{hint}: give one of {', '.join(names)}, or the path of a "
+        "YAML or JSON file."
+    )
+
+
+def _shown(path: Path) -> str:
+    """The path as a reader would write it."""
+    for base in (Path.cwd(), questionnaires_dir().parent):
+        if path.resolve().is_relative_to(base):
+            return on_one_line(path.resolve().relative_to(base).as_posix())
+    return on_one_line(str(path))
+
+
+def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
+    """Refuse another questionnaire under a shipped one's name: their answers would be mixed up."""
+    if questionnaire.id not in questionnaire_names():
+        return
+    shipped = questionnaires_dir() / f"{questionnaire.id}.yaml"
+    if path.resolve() == shipped.resolve():
+        return
+    if shipped.is_file() and load_questionnaire(questionnaire.id) == questionnaire:
+        return
+    raise QuestionnaireError(
+        f"{place}, id: '{questionnaire.id}' is the name of a questionnaire that comes with the "
+        "project and differs from this one; rename the file and its id."
+    )

@@ -1,0 +1,237 @@
+"""A questionnaire asked in another way: other order, slips of the pen, other words, denied."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ..exceptions import ParameterError
+from .model import Item, Questionnaire, checked
+
+PERTURBATIONS = ("order", "typos", "paraphrase", "negation")
+"""Ways in which :func:`perturbed` changes how a questionnaire is asked."""
+
+
+def perturbed(
+    questionnaire: Questionnaire, how: str, seed: int = 1, texts: bool = True
+) -> Questionnaire:
+    """The same questionnaire asked in another way, to see what its answers hang on.
+
+    What comes back is a questionnaire like any other, so every mode asks it. Its id is the old one
+    with what was done, ``ipip20-typos-1``, and :func:`load_questionnaire` knows shipped ones by
+    that name. Items keep their ids; norms are left out, as they hold for the old wording.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    how : {"none", "order", "typos", "paraphrase", "negation"}
+        ``order``: the items in another order. ``typos``: a slip in about one of six words of four
+        letters or more, and in at least one of each text that has such a word. ``paraphrase``: one
+        of the item's ``paraphrases``, else its statement in a frame (*It is true that I ...*).
+        ``negation``: the item's ``negated`` text, else a denial by rule (*I do not ...*); keys and
+        category weights turn round with it. Premises of templates are put in the same frames;
+        terms and intensifiers stay.
+    seed : int
+        Of all draws; ``negation`` has none.
+    texts : bool
+        Whether the items have their wording; without it only keys and weights change.
+
+    Returns
+    -------
+    Questionnaire
+        With ``none`` the one that was given.
+
+    Raises
+    ------
+    ParameterError
+        There is no such way, the seed is impossible, or no rule fits an item that has no text of
+        its own for it. The rules are English: in other languages items need ``paraphrases`` or
+        ``negated``, and their templates are left out.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> mini = load_questionnaire("ipip20")
+    >>> denied = perturbed(mini, "negation")
+    >>> denied.statement(denied.items[0]), denied.keys()["ipip20_1"]
+    ('I am not the life of the party.', -1)
+    >>> load_questionnaire("ipip20-typos-1").items[1].text
+    "Sympathze with others' feelings."
+    """
+    if how == "none":
+        return questionnaire
+    if how not in PERTURBATIONS:
+        raise ParameterError(f"how must be none or one of {', '.join(PERTURBATIONS)}, got {how!r}.")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 10**9:
+        raise ParameterError(f"seed must be a whole number from 0, got {seed!r}.")
+    items, stem = list(questionnaire.items), questionnaire.stem
+    # A generator for each item: what one item becomes does not depend on the others.
+    draws = [np.random.default_rng([seed, number]) for number in range(len(items) + 1)]
+    if how == "order":
+        items = [items[i] for i in draws[-1].permutation(len(items))]
+    elif how == "typos":
+        items = [_with_typos(item, rng) for item, rng in zip(items, draws, strict=False)]
+    else:
+        reword = _reworded if how == "paraphrase" else _denied
+        items = [
+            reword(questionnaire, item, rng, texts) for item, rng in zip(items, draws, strict=False)
+        ]
+        stem = None  # is in each text
+    suffix = how if how == "negation" else f"{how}-{seed}"
+    content = questionnaire.model_dump() | {
+        "id": f"{questionnaire.id}-{suffix}",
+        "title": f"{questionnaire.title}, {suffix.replace('-', ' ')}",
+        "short_title": f"{questionnaire.short_title} ({suffix.replace('-', ' ')})",
+        "wording": questionnaire.wording if how == "order" else "paraphrase",
+        "items": [item.model_dump() for item in items],
+        "stem": stem,
+        "norms": (),
+    }
+    return checked(content, f"{questionnaire.id}-{suffix}")
+
+
+def _with_typos(item: Item, rng: np.random.Generator) -> Item:
+    templates = [
+        template.model_copy(
+            update={
+                "premise": _mistyped(template.premise, rng),
+                "hypothesis": _mistyped(template.hypothesis, rng),
+            }
+        )
+        for template in item.templates
+    ]
+    return item.model_copy(
+        update={"text": _mistyped(item.text, rng), "templates": tuple(templates)}
+    )
+
+
+def _mistyped(text: str, rng: np.random.Generator) -> str:
+    """A text with slips inside words: a letter left out, doubled, or in its neighbour's place."""
+    gaps = [match.span() for match in re.finditer(r"{[^{}]*}", text)]
+    words = [
+        match.span()
+        for match in re.finditer(r"[^\W\d_]{4,}", text)
+        if not any(start <= match.start() < end for start, end in gaps)
+    ]
+    if not words:
+        return text
+    chosen = rng.choice(len(words), max(1, round(len(words) / 6)), replace=False)
+    for start, end in sorted((words[i] for i in chosen), reverse=True):
+        place = int(rng.integers(start + 1, end - 1))  # neither the first letter nor the last
+        kind = rng.choice(["left out", "doubled", "swapped"])
+        here, after = text[place], text[place + 1]
+        if kind == "swapped" and here != after and place + 1 < end - 1:
+            typed = after + here
+        elif kind == "left out":
+            typed = after
+        else:
+            typed = here + here + after
+        text = text[:place] + typed + text[place + 2 :]
+    return text
+
+
+_SAID_OTHERWISE = (
+    ("It is true that {}", "I can say of myself that {}", "It is a fact that {}"),
+    ("The following is true: {}", "This is how it is: {}", "What follows is so: {}"),
+    ("The following: {}", "Something of this kind: {}", "What is named here: {}"),
+)
+"""Frames for statements of the first person, for others, and for phrases (not whole sentences)."""
+
+
+def _reworded(questionnaire: Questionnaire, item: Item, rng, texts: bool) -> Item:
+    english = questionnaire.language == "en"
+    statement = questionnaire.statement(item)
+    frame = int(rng.integers(3))
+    if item.paraphrases:
+        text = item.paraphrases[int(rng.integers(len(item.paraphrases)))]
+        statement = questionnaire.statement(item.model_copy(update={"text": text}))
+    elif texts and questionnaire.choices(item):
+        if not english or statement.endswith("?"):
+            raise _without_rule(questionnaire, item, "paraphrases")
+        statement = _framed(statement, frame, _is_phrase(questionnaire, item))
+    templates = tuple(
+        template.model_copy(update={"premise": _framed(template.premise, frame, False)})
+        for template in item.templates
+        if english
+    )
+    return item.model_copy(update={"text": statement, "templates": templates, **_SPENT})
+
+
+def _framed(text: str, frame: int, phrase: bool) -> str:
+    if re.match(r"I\b", text):
+        return _SAID_OTHERWISE[0][frame].format(text)
+    return _SAID_OTHERWISE[2 if phrase else 1][frame].format(text)
+
+
+def _denied(questionnaire: Questionnaire, item: Item, _rng, texts: bool) -> Item:
+    english = questionnaire.language == "en"
+    statement = questionnaire.statement(item)
+    if item.negated:
+        statement = questionnaire.statement(item.model_copy(update={"text": item.negated}))
+    elif texts and questionnaire.choices(item):
+        rule = _no_such if _is_phrase(questionnaire, item) else _not_so
+        known = english and not statement.endswith("?")
+        if (statement := rule(statement) if known else None) is None:
+            raise _without_rule(questionnaire, item, "negated")
+    templates = tuple(
+        template.model_copy(update={"premise": _untrue(template.premise)})
+        for template in item.templates
+        if english
+    )
+    weights = None if item.weights is None else item.weights[::-1]
+    changed = {"text": statement, "templates": templates, "keying": -item.keying}
+    return item.model_copy(update={**changed, "weights": weights, **_SPENT})
+
+
+def _is_phrase(questionnaire: Questionnaire, item: Item) -> bool:
+    return not questionnaire.stem and item.text[-1] not in ".?!"
+
+
+def _untrue(text: str) -> str:
+    if re.match(r"I\b", text):
+        return f"It is not true that {text}"
+    return f"The following is not true: {text}"
+
+
+def _not_so(statement: str) -> str:
+    """A sentence denied: one of the first person in its verb, another as a whole."""
+    for known, denied in _DENIALS:
+        if re.match(known, statement):
+            return re.sub(known, denied, statement, count=1)
+    return _untrue(statement)
+
+
+_DENIALS = (
+    (r"I am not ", "I am "),
+    (r"I (?:do not|don't) ", "I "),
+    (r"I (?:cannot|can't) ", "I can "),
+    (r"I (?:will not|won't) ", "I will "),
+    (r"I(?:'m| am) ", "I am not "),
+    (r"I (will|can|could|should|would|must|may|might) ", r"I \1 not "),
+    (r"I (?:seldom|rarely) ", "I often "),
+    (r"I (?:never) ", "I sometimes "),
+    # What is in the past has another form than the denial's verb.
+    (r"I (?!(?:had|was|were|did|felt|went|made|got|saw|knew|thought|have been|[a-z]+ed) )([a-z]+) ",
+     r"I do not \1 "),
+)  # fmt: skip
+
+
+def _no_such(phrase: str) -> str | None:
+    """A phrase such as *Feeling nervous* or *Trouble relaxing* denied; None where no rule fits."""
+    if match := re.match(r"Not (\w)", phrase):
+        return match[1].upper() + phrase[match.end() :]
+    if re.match(r"[A-Z][a-z]+ing\b", phrase):
+        return f"Not {phrase[0].lower()}{phrase[1:]}"
+    if re.match(r"(?:Trouble|Difficulty|Difficulties|Problems|Thoughts|Loss|Lack) ", phrase):
+        return f"No {phrase[0].lower()}{phrase[1:]}"
+    return None
+
+
+def _without_rule(questionnaire: Questionnaire, item: Item, key: str) -> ParameterError:
+    return ParameterError(
+        f"{questionnaire.id}, {item.id}: no rule fits its text; give the item `{key}` in its file."
+    )
+
+
+_SPENT = {"paraphrases": (), "negated": None}

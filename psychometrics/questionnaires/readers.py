@@ -1,0 +1,465 @@
+"""Files of questionnaires in three layouts, brought into the project's own.
+
+YAML is the project's own layout (``questionnaires/README.md`` lists its keys). JSON is
+PsychoBench's or that of the question_llm library; both are checked by the same strict rules.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import pandas as pd
+import yaml
+from pydantic import BeforeValidator, Field, model_validator
+
+from ..data import fetch
+from ..exceptions import QuestionnaireError
+from ..paths import data_dir
+from .model import (
+    Number,
+    Paragraph,
+    Part,
+    Questionnaire,
+    Size,
+    Text,
+    Word,
+    checked,
+    on_one_line,
+    repeated,
+)
+
+COMPASS = "political_compass"
+
+
+def _truth(value: object) -> object:
+    known = {"true": "True", "false": "False"}
+    return known.get(str(value).strip().lower(), value)
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """The safe loader without YAML 1.1's surprises: 1:30 is text, so is a date; no key twice."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [pair for pair in resolvers if pair[0].rpartition(":")[2] in ("null", "bool")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    yaml_constructors: ClassVar = {
+        tag: make
+        for tag, make in yaml.SafeLoader.yaml_constructors.items()
+        if tag is None or tag.rpartition(":")[2] in ("null", "bool", "float", "str", "seq", "map")
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                problem = f"the key {key!r} is no text: put it in quotes"
+            elif key in seen:
+                problem = f"'{key}' is given twice: keep one"
+            else:
+                seen.add(key)
+                continue
+            raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+_NUMBERS = {  # YAML 1.2's, of a length that a number needs
+    "int": r"[-+]?\d{1,30}$",
+    "float": r"[-+]?(\d{1,30}\.\d{0,30}|\.\d{1,30}|\d{1,30}(?=[eE]))([eE][-+]?\d{1,3})?$"
+    r"|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$",
+}
+
+
+for _kind, _pattern in _NUMBERS.items():
+    _StrictLoader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_kind}", re.compile(_pattern, re.ASCII), list("-+0123456789.")
+    )
+_StrictLoader.add_constructor(
+    "tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node))
+)
+
+
+def _text(path: Path, place: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise QuestionnaireError(f"{place}: not a text file; save it as UTF-8.") from None
+    except OSError as error:
+        raise QuestionnaireError(
+            f"{place}: cannot be read ({error.strerror}); see to its permissions."
+        ) from None
+
+
+def _yaml(path: Path, place: str) -> object:
+    text = _text(path, place)
+    try:
+        return yaml.load(text, Loader=_StrictLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise QuestionnaireError(
+            f"{place}{where}: not valid YAML ({on_one_line(str(error.problem))})."
+        ) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise QuestionnaireError(
+            f"{place}, line {line}: holds the invisible sign U+{error.character:04X}; take it out."
+        ) from None
+    except (KeyError, ValueError):  # such as `!!bool maybe`
+        raise QuestionnaireError(f"{place}: a tag (!!...) misfits its value; remove it.") from None
+    except RecursionError:
+        raise QuestionnaireError(f"{place}: nested too deeply; a questionnaire is flat.") from None
+
+
+def _json(path: Path, place: str) -> object:
+    def once(pairs: list[tuple[str, object]]) -> dict:
+        if twice := repeated([key.strip() for key, _ in pairs], fold=False):
+            raise QuestionnaireError(
+                f"{place}: '{on_one_line(twice[0])}' is given twice; keep one."
+            )
+        return dict(pairs)
+
+    def refused(name: str):
+        raise QuestionnaireError(f"{place}: {name} is no number; write a finite one.")
+
+    try:
+        return json.loads(_text(path, place), object_pairs_hook=once, parse_constant=refused)
+    except QuestionnaireError:
+        raise
+    except json.JSONDecodeError as error:
+        raise QuestionnaireError(
+            f"{place}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})."
+        ) from None
+    except (RecursionError, ValueError):
+        raise QuestionnaireError(f"{place}: nested too deeply, or a number too long.") from None
+
+
+@functools.cache
+def psychobench_keys() -> dict[str, dict]:
+    """Keys, ranges, norms and sources of PsychoBench's thirteen scales, from ``data/norms``.
+
+    Returns
+    -------
+    dict
+        By the questionnaire's id, in the order of the paper's Table 5.
+    """
+    return yaml.safe_load((data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8"))
+
+
+def psychobench(name: str, texts: bool) -> Questionnaire:
+    keys = psychobench_keys()[name]
+    upstream = _upstream_entry(name) if texts else {}
+    low, high = keys["range"]
+    labels = keys["labels"]
+    if isinstance(labels, dict):  # only some levels have words; the others are their number
+        labels = [labels.get(value, str(value)) for value in range(low, high + 1)]
+    reverse = set(keys["reverse"])
+    scales = [
+        {
+            "id": scale["id"],
+            "title": scale["title"],
+            "items": [f"{name}_{i}" for i in scale["items"]],
+            "reverse": [f"{name}_{i}" for i in scale["items"] if i in reverse],
+            "mode": keys["mode"],
+        }
+        for scale in keys["scales"]
+    ]
+    by_title = {scale["title"]: scale["items"] for scale in keys["scales"]}
+    for model, dimensions in keys.get("dimensions", {}).items():
+        scales += [
+            {
+                "id": f"{model}_{title.lower().replace(' ', '_')}",
+                "title": f"{title} ({model.upper()})",
+                "items": [f"{name}_{i}" for interest in members for i in by_title[interest]],
+                "mode": keys["mode"],
+            }
+            for title, members in dimensions.items()
+        ]
+    norms = [
+        {"scale": scale["id"], "citation": keys["norm_citation"], **norm}
+        for scale in keys["scales"]
+        for norm in scale["norms"]
+    ]
+    questions = upstream.get("questions", {})
+    content = {
+        "id": name,
+        "title": keys["title"],
+        "short_title": keys["upstream"],
+        "measures": keys["measures"],
+        "citation": keys["citation"],
+        "source": f"PsychoBench's questionnaires.json, {keys['upstream']}",
+        "licence": "wording: see the questionnaire's owner, read at run time and not shipped",
+        "wording": "upstream",
+        "instructions": upstream.get("prompt", f"Instructions of the {keys['upstream']}."),
+        "system": upstream.get("inner_setting"),
+        "stem": keys.get("stem"),
+        "options": [
+            {"value": value, "label": label}
+            for value, label in zip(range(low, high + 1), labels, strict=True)
+        ],
+        "items": [
+            {
+                "id": f"{name}_{i}",
+                "text": questions.get(str(i), f"({keys['upstream']}, item {i})"),
+            }
+            for i in range(1, keys["n_items"] + 1)
+        ],
+        "scales": scales,
+        "norms": norms,
+    }
+    return checked(content, f"data/norms/psychobench.yml, {name}")
+
+
+@functools.cache
+def corrections() -> pd.DataFrame:
+    """What is wrong in PsychoBench's file and how the project has it.
+
+    Returns
+    -------
+    DataFrame
+        ``questionnaire, kind, place, upstream, ours, reason``. Rows of the kind *wording* are
+        applied when items are read; *name* is corrected in the project's keys; the others say
+        what a reader should know.
+
+    Examples
+    --------
+    >>> set(corrections().query("questionnaire == 'dtdd' and kind == 'name'")["ours"])
+    {'Narcissism'}
+    """
+    return pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
+
+
+@functools.cache
+def _upstream_file() -> dict[str, dict]:
+    entries = json.loads(fetch("psychobench").read_text(encoding="utf-8"))
+    return {entry["name"]: entry for entry in entries}
+
+
+def _upstream_entry(name: str) -> dict:
+    """PsychoBench's entry of a scale, with the project's corrections of its wording."""
+    entry = _upstream_file()[psychobench_keys()[name]["upstream"]]
+    entry = {**entry, "questions": dict(entry["questions"])}
+    known = corrections()
+    for row in known[(known["questionnaire"] == name) & (known["kind"] == "wording")].itertuples():
+        part, place = entry["questions"], row.place.removeprefix("item ")
+        if row.place == "prompt":
+            part = entry
+        if row.upstream not in part[place]:
+            raise QuestionnaireError(
+                f"data/norms/corrections.csv, {name}, {row.place}: '{row.upstream}' is not in the "
+                "upstream wording; remove or correct that row."
+            )
+        part[place] = part[place].replace(row.upstream, row.ours)
+    return entry
+
+
+class _Crowd(Part):
+    crowd_name: Text
+    mean: Number
+    std: Annotated[Number, Field(gt=0)]
+    n: Size
+
+
+class _Category(Part):
+    cat_name: Text
+    cat_questions: tuple[Size, ...]
+    crowd: tuple[_Crowd, ...] = ()
+
+
+class _PsychoBench(Part):
+    """One entry of PsychoBench's ``questionnaires.json``."""
+
+    name: Text
+    questions: dict[Word, Paragraph]
+    inner_setting: Paragraph | None = None
+    prompt: Paragraph
+    scale: Annotated[int, Field(strict=True)]
+    compute_mode: Literal["AVG", "SUM"]
+    reverse: tuple[Size, ...] = ()
+    categories: Annotated[tuple[_Category, ...], Field(min_length=1)]
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Lowest and highest answer; the file has their sum, and the prompt often has both."""
+        spoken = re.search(r"from (-?\d{1,4}) to (-?\d{1,4})(?!\d)", self.prompt)
+        low = int(spoken[1]) if spoken and int(spoken[1]) + int(spoken[2]) == self.scale else 1
+        return low, self.scale - low
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> _PsychoBench:
+        low, high = self.range
+        found = [
+            f"reverse: there is no question {number}; correct it"
+            for number in self.reverse
+            if str(number) not in self.questions
+        ]
+        if not low < high <= low + 100:
+            found.append(f"scale: must be the lowest and highest answer added up, got {self.scale}")
+        if found:
+            raise ValueError("\n".join(found))
+        return self
+
+    def ours(self, path: Path) -> dict:
+        """The entry in the project's layout."""
+        stem = _slug(path.stem)
+        low, high = self.range
+        words = dict(re.findall(r"(-?\d+) denotes ['\"]?([^'\",;.\n]+)", self.prompt))
+        turned = {f"{stem}_{i}" for i in self.reverse}
+        scales, norms = [], []
+        for number, category in enumerate(self.categories, start=1):
+            name = re.sub(r"[^a-z0-9]+", "_", category.cat_name.lower()).strip("_")
+            items = [f"{stem}_{i}" for i in category.cat_questions]
+            scale = {
+                "id": name or f"s{number}",
+                "title": category.cat_name,
+                "items": items,
+                "reverse": [item for item in items if item in turned],
+                "mode": {"AVG": "mean", "SUM": "sum"}[self.compute_mode],
+            }
+            scales.append(scale)
+            norms += [
+                {"scale": scale["id"], "group": crowd.crowd_name, "n": crowd.n}
+                | {"mean": crowd.mean, "sd": crowd.std, "citation": "user"}
+                for crowd in category.crowd
+            ]
+        return _unstated(path, self.name) | {
+            "measures": ", ".join(category.cat_name for category in self.categories),
+            "instructions": self.prompt,
+            "system": self.inner_setting,
+            "options": [
+                {"value": value, "label": words.get(str(value), str(value))}
+                for value in range(low, high + 1)
+            ],
+            "items": [{"id": f"{stem}_{i}", "text": text} for i, text in self.questions.items()],
+            "scales": scales,
+            "norms": norms,
+        }
+
+
+class _Question(Part):
+    question: Paragraph
+    choices: Annotated[tuple[Text, ...], Field(min_length=2)] | None = None
+    scores: Annotated[tuple[tuple[Number, ...], ...], Field(min_length=2)] | None = None
+    answer: Annotated[Literal["True", "False"], BeforeValidator(_truth)] | None = None
+
+
+class _QuestionLlm(Part):
+    """A file of question_llm: Likert (``choice_descs``), choice (``choices``) or true/false."""
+
+    instruction: Paragraph | None = None
+    categories: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    categories_bias: tuple[Number, ...] | None = None
+    choice_descs: Annotated[tuple[Text, ...], Field(min_length=2)] | None = None
+    data: Annotated[dict[Text, _Question], Field(min_length=1)]
+
+    def labels(self, question: _Question) -> tuple[str, ...]:
+        """What a question's options read: its own, the file's, or true and false."""
+        return question.choices or self.choice_descs or ("True", "False")
+
+    @model_validator(mode="after")
+    def _scored(self) -> _QuestionLlm:
+        found, right = [], [key for key, q in self.data.items() if q.answer is not None]
+        width = len(self.categories or ("Correct", "Incorrect"))
+        if self.categories is None and len(right) < len(self.data):
+            found.append("categories: is missing; add it, or give every question its `answer`")
+        for key, question in self.data.items():
+            shape = [len(row) for row in question.scores or ()]
+            size = len(self.labels(question))
+            if question.answer is not None and (self.categories or question.scores):
+                found.append(f"data, {key}: has an answer beside categories or scores; remove one")
+            elif self.categories and shape != [width] * size:
+                found.append(
+                    f"data, {key}, scores: must be a list of {size} options, each a list of "
+                    f"{width} categories; correct them or `choices`"
+                )
+            elif question.answer is not None and self.labels(question) != ("True", "False"):
+                found.append(f"data, {key}, answer: needs the choices True and False")
+        if found:
+            raise ValueError("\n".join(found))
+        return self
+
+    def ours(self, path: Path) -> dict:
+        """The file in the project's layout; true/false questions add to correct or incorrect."""
+        items = []
+        for key, question in self.data.items():
+            scores = question.scores
+            if scores is None:
+                scores = ((1, 0), (0, 1)) if question.answer == "True" else ((0, 1), (1, 0))
+            options = enumerate(self.labels(question), start=1)
+            items.append(
+                {
+                    "id": key,
+                    "text": question.question,
+                    "options": [{"value": value, "label": label} for value, label in options],
+                    "weights": scores,
+                }
+            )
+        categories = self.categories or ("Correct", "Incorrect")
+        return _unstated(path, path.stem) | {
+            "measures": ", ".join(categories),
+            "instructions": self.instruction or "Choose the option that fits best.",
+            "items": items,
+            "categories": categories,
+            "bias": self.categories_bias or [0.0] * len(categories),
+        }
+
+
+def _unstated(path: Path, title: str) -> dict:
+    """What a JSON file does not say."""
+    return {
+        "id": _slug(path.stem),
+        "title": title,
+        "short_title": title,
+        "citation": "user",
+        "source": path.name,
+        "licence": "as the file's owner states",
+    }
+
+
+def _slug(stem: str) -> str:
+    return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_") or "own"
+
+
+def read(path: Path, place: str) -> object:
+    """A file in the project's layout: YAML as it is, JSON of either foreign layout brought into it.
+
+    Parameters
+    ----------
+    path : Path
+    place : str
+        What errors call the file.
+
+    Raises
+    ------
+    QuestionnaireError
+        The file is malformed.
+    """
+    if path.suffix.lower() != ".json":
+        return _yaml(path, place)
+    content = _json(path, place)
+    entry = content[0] if isinstance(content, list) and len(content) == 1 else content
+    if isinstance(entry, list):
+        raise QuestionnaireError(
+            f"{place}: holds {len(entry)} questionnaires; give each a file of its own."
+        )
+    keys = set(entry) if isinstance(entry, dict) else set()
+    layout = max(_QuestionLlm, _PsychoBench, key=lambda known: len(keys & set(known.model_fields)))
+    return checked(entry, place, layout).ours(path)
+
+
+def political_compass() -> Questionnaire:
+    """The Political Compass, from question_llm's file."""
+    path = fetch(COMPASS)
+    stated = {
+        "id": COMPASS,
+        "title": "Political Compass, as used by question_llm",
+        "short_title": "PCT",
+        "measures": "political position",
+        "citation": "questionllm",
+    }
+    return checked(read(path, path.name) | stated, path.name)
