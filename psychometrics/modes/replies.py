@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from ..questionnaires.model import Item, Questionnaire
+from ..questionnaires import Item, Questionnaire
 from .messages import option_labels
 
 _REFUSALS = re.compile(
@@ -83,7 +83,7 @@ def parse_reply(
 
     Examples
     --------
-    >>> from psychometrics.questionnaires.model import load_questionnaire
+    >>> from psychometrics.questionnaires import load_questionnaire
     >>> mini = load_questionnaire("ipip20")
     >>> parse_reply("1: 4\\n2: 9\\nAs an AI, I have no moods.", mini, mini.items[:3])
     [('ok', 4.0), ('out_of_range', None), ('refused', None)]

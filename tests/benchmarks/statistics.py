@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from psychometrics.measures import beliefs, irt, items, nulls, reliability, scoring, validity
+from psychometrics.measures import beliefs, correlations, irt, items, nulls, reliability, scoring
 
 from .rows import OURS, Worker, alternated, row
 
