@@ -11,6 +11,7 @@ from . import (
     measures,
     models,
     modes,
+    page,
     paths,
     questionnaires,
     reports,

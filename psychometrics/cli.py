@@ -489,7 +489,8 @@ def _run(
     """Execute a notebook with other parameters, or with many and one page of their results."""
     values = pm.book.parse_parameters(parameter or [])
     if not sweep:
-        typer.echo(f"{pm.book.run_notebook(notebook, values, output)}")
+        executed = pm.book.run_notebook(notebook, values, output)
+        typer.echo(f"{executed}, as a page {pm.page.write_page(executed)}")
         return
     sweeps = pm.reports.sweeps
     runs = sweeps.sweep(notebook, sweeps.parse_grid(sweep), output, values)
@@ -544,10 +545,12 @@ def _slides(
         Path | None, typer.Option("--output", "-o", help="The HTML file; by default beside you.")
     ] = None,
 ) -> None:
-    """Make slides of a chapter: its figures, tables, formulas and exercises in one HTML file."""
-    from .pages.slides import make_slides
-
-    typer.echo(f"open {make_slides(chapter, output)}")
+    """Make slides of an executed chapter: its sections, tables, figures and formulas."""
+    path = Path(chapter)
+    if path.suffix != ".ipynb":
+        path = pm.paths.book_dir() / "chapters" / f"{chapter}.ipynb"
+    output = output or Path(f"{path.stem}-slides.html")
+    typer.echo(f"open {pm.page.write_page(path, output, 'slides')}")
 
 
 @app.command("train-nli")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import subprocess
-import sys
 import tomllib
 
 import pytest
@@ -31,41 +29,15 @@ def test_every_name_of_the_front_door_is_a_function_or_a_room_and_is_listed():
         assert named.__doc__, name
 
 
-def test_a_name_that_is_not_there_is_answered_with_those_that_are():
-    with pytest.raises(
-        AttributeError, match=r"psychometrics has no 'scores'; it has .*item_scores"
-    ):
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="scores"):
         pm.scores  # noqa: B018
-
-
-@pytest.mark.parametrize("name", ["prompts", "population", "ask"])
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import psychometrics.{0}, psychometrics as pm",
-        "import psychometrics as pm; pm.{0}; import psychometrics.{0}",
-        "import psychometrics as pm; from psychometrics.{0} import {0}; assert pm.{0} is {0}",
-        "import psychometrics.cli, psychometrics as pm",
-    ],
-)
-def test_a_function_keeps_its_name_when_the_module_of_that_name_is_imported(name, code):
-    code = code.format(name) + f"; import types; assert isinstance(pm.{name}, types.FunctionType)"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_versions_agree():
     assert pm.__version__ == PROJECT["version"]
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == PROJECT["version"]
-
-
-def test_the_conda_environment_names_the_same_dependencies():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    (pip,) = [part["pip"] for part in environment if isinstance(part, dict)]
-    assert pip[0] == "-c constraints.txt"
-    assert pip[-1] == "-e ."
-    assert sorted(pip[1:-1]) == sorted(REQUIREMENTS)
-    assert f"python{PROJECT['requires-python']}" in environment
 
 
 def test_every_dependency_is_pinned_to_a_version_that_pyproject_allows():
@@ -92,12 +64,14 @@ def test_notebooks_are_without_outputs_and_have_one_parameters_cell():
 
 def test_every_notebook_is_a_chapter_and_every_citation_has_an_entry():
     contents = (book_dir() / "_toc.yml").read_text()
-    for path in notebooks_dir().glob("*.ipynb"):
+    for path in notebooks_dir().glob("[0-9b]*.ipynb"):  # the others are reports
         assert f"chapters/{path.stem}" in contents
     entries = set(re.findall(r"^@\w+{(\w+),", (book_dir() / "references.bib").read_text(), re.M))
     names = pm.questionnaire_names()
-    if not pm.data.available(pm.questionnaires.COMPASS):  # the one that is nothing but a download
-        names.remove(pm.questionnaires.COMPASS)
+    if not pm.data.available(
+        pm.questionnaires.model.COMPASS
+    ):  # the one that is nothing but a download
+        names.remove(pm.questionnaires.model.COMPASS)
     for name in names:
         questionnaire = pm.load_questionnaire(name, texts=False)
         assert {questionnaire.citation, *(n.citation for n in questionnaire.norms)} <= entries

@@ -1,4 +1,4 @@
-"""What the book's pages hold beside text: answers of exercises, explorers, slides."""
+"""What the book's pages hold beside text: answers of exercises, explorers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,5 @@ __getattr__, __dir__, _ = lazy_loader.attach(
     submodules=[
         "exercises",
         "explorers",
-        "slides",
     ],
 )

@@ -1,0 +1,321 @@
+"""Write an executed notebook as one HTML page: the numbers of its prose filled in, no network."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from .exceptions import ParameterError, PsychometricsError
+from .paths import book_dir, notebooks_dir
+from .record import printed, shown
+
+_FENCE = re.compile(r"^(`{3,}|:{3,})\{([\w-]+)\}[ \t]*(.*)\n((?:.*\n)*?)\1[ \t]*$", re.M)
+_ROLE = re.compile(r"\{([a-z:]+)\}`([^`]+)`")
+_MATH = re.compile(r"\$\$(.+?)\$\$(?:[ \t]*\([\w-]+\))?|(?<![\w$])\$([^$\n]+?)\$(?!\d)", re.S)
+_LABEL = re.compile(r"^\(([\w-]+)\)=\n+(?:#+ (.+)\n)?", re.M)
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_PAGE = """
+{%- extends 'lab/index.html.j2' -%}
+{%- block html_head_js -%}{%- endblock -%}
+{%- block html_head_js_mathjax -%}{%- endblock -%}
+{%- block html_head_css -%}
+{{ super() }}
+<style>
+main { max-width: 58rem; margin: auto; }
+.jp-OutputArea-output, .jp-RenderedHTMLCommon { overflow-x: auto; }
+.jp-InputPrompt, .jp-OutputPrompt { display: none; }
+details { margin: 0.5rem 0; }
+</style>
+{%- endblock -%}
+{% block input %}
+{%- if cell.metadata.get('folded') -%}
+<details><summary>Code</summary>{{ super() }}</details>
+{%- else -%}{{ super() }}{%- endif -%}
+{% endblock %}
+"""
+_SLIDES = """
+{%- extends 'reveal/index.html.j2' -%}
+{%- block html_head_js_mathjax -%}{%- endblock -%}
+"""
+
+
+def write_page(executed: str | Path, output: str | Path | None = None, kind: str = "page") -> Path:
+    """Write the page of an executed notebook.
+
+    Parameters
+    ----------
+    executed : str or Path
+        The copy that papermill wrote; the tables of its run lie in the folder of its name.
+    output : str or Path, optional
+        The HTML file; by default beside the copy.
+    kind : {"page", "report", "slides"}
+        A page with its code in open cells, a report with all code folded, or slides with a slide
+        for each section, figure and exercise.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ParameterError
+        There is no such copy, or the page cannot be written.
+
+    Examples
+    --------
+    >>> write_page("runs/no-such-run.ipynb")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: runs/no-such-run.ipynb was not executed: ...
+    """
+    import nbformat
+    from jinja2 import DictLoader
+    from nbconvert import HTMLExporter, SlidesExporter
+
+    executed = Path(executed)
+    if not executed.is_file():
+        raise ParameterError(
+            f"{executed} was not executed: run the notebook first (`psychometrics run`)."
+        )
+    notebook, formulas = _plain(nbformat.read(executed, as_version=4), executed, kind)
+    loader = {"extra_loaders": [DictLoader({"page.html.j2": _PAGE, "slides.html.j2": _SLIDES})]}
+    if kind == "slides":
+        exporter = SlidesExporter(template_file="slides.html.j2", exclude_input=True, **loader)
+    else:
+        exporter = HTMLExporter(template_file="page.html.j2", **loader)
+    text, _ = exporter.from_notebook_node(notebook)
+    text = re.sub(r"HELDFORMULA(\d+)X", lambda held: formulas[int(held[1])], text)
+    output = Path(output) if output else executed.with_suffix(".html")
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ParameterError(f"{output} cannot be written ({error.strerror}).") from None
+    return output
+
+
+def check_page_path(path: str | Path) -> Path:
+    """Refuse a page that could not be written, before anything is computed for it.
+
+    Raises
+    ------
+    ParameterError
+        The name ends neither in .html nor in .pdf, its folder is missing, or there is no browser
+        that prints a .pdf.
+
+    Examples
+    --------
+    >>> check_page_path("report.doc")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: report.doc: end the page's name in .html or .pdf.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in (".html", ".pdf"):
+        raise ParameterError(f"{path}: end the page's name in .html or .pdf.")
+    if not path.absolute().parent.is_dir():
+        raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
+    if path.is_dir():
+        raise ParameterError(f"{path} is a folder: name a file.")
+    if path.suffix.lower() == ".pdf":
+        _browser()
+    return path.with_suffix(path.suffix.lower())
+
+
+def print_page(page: str | Path, output: str | Path) -> Path:
+    """Print a page to a PDF file by Chromium or Chrome.
+
+    Parameters
+    ----------
+    page : str or Path
+        An .html file, or its address.
+    output : str or Path
+        The .pdf file.
+
+    Raises
+    ------
+    ParameterError
+        Neither browser is found.
+    PsychometricsError
+        The browser did not print the page.
+
+    Examples
+    --------
+    >>> print_page("no-such-page.html", "report.pdf")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: no-such-page.html: there is no such page to print.
+    """
+    address = str(page)
+    if not address.startswith("file:"):
+        if not Path(page).is_file():
+            raise ParameterError(f"{page}: there is no such page to print.")
+        address = Path(page).absolute().as_uri()
+    browser, output = _browser(), Path(output)
+    with tempfile.TemporaryDirectory() as profile:
+        printed = Path(profile) / "page.pdf"
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
+                   "--no-first-run", "--disable-background-networking", "--disable-sync",
+                   "--disable-component-update", "--no-pdf-header-footer",
+                   "--virtual-time-budget=20000", f"--user-data-dir={profile}/browser",
+                   f"--print-to-pdf={printed}"]  # fmt: skip
+        subprocess.run([browser, *options, address], check=False, capture_output=True, timeout=300)
+        if not printed.is_file():
+            raise PsychometricsError(f"{browser} did not print {address}.")
+        try:
+            shutil.copy(printed, output)
+        except OSError as error:
+            raise ParameterError(f"{output} cannot be written ({error.strerror}).") from None
+    return output
+
+
+def _browser() -> str:
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if browser is None:
+        raise ParameterError(
+            "Chromium or Chrome prints a PDF, and neither is on the PATH: install one, or print "
+            "the .html file from your browser."
+        )
+    return browser
+
+
+def _plain(notebook, executed: Path, kind: str):
+    """A copy of a notebook in plain Markdown and HTML, and its formulas in MathML by number."""
+    from nbformat.v4 import new_markdown_cell
+
+    formulas, cells = [], []
+    prose = _Prose(executed, formulas)
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if cell.cell_type == "markdown":
+            text = prose.plain(cell.source)
+            parts = re.split(r"^(?=#{1,3} )", text, flags=re.M) if kind == "slides" else [text]
+            slide = {"slideshow": {"slide_type": "slide"}}
+            cells += [new_markdown_cell(part, metadata=slide) for part in parts if part.strip()]
+        elif cell.cell_type == "code":
+            cell.metadata["folded"] = kind == "report" or "hide-input" in tags
+            cell.outputs = [part for one in cell.outputs for part in prose.captioned(one)]
+            cell.metadata["slideshow"] = {"slide_type": "slide" if cell.outputs else "skip"}
+            cells.append(cell)
+    titles = (re.search(r"^# (.+)", cell.source, re.M) for cell in cells)
+    notebook.metadata["title"] = next((title[1] for title in titles if title), executed.stem)
+    notebook.cells = cells
+    return notebook, formulas
+
+
+class _Prose:
+    """What is MyST in a run's cells as plain Markdown."""
+
+    def __init__(self, executed: Path, formulas: list[str]):
+        self.executed, self.formulas = executed, formulas
+        kinds = {"tab": "Table", "fig": "Figure"}
+        counts = dict.fromkeys(kinds, 0)
+        self.numbers = {}
+        for about in shown(executed):
+            kind = about["name"][:3]
+            counts[kind] += 1
+            self.numbers[about["name"]] = f"{kinds[kind]} {counts[kind]}"
+
+    def captioned(self, output) -> list:
+        """An output with its numbered caption, a table's before it; messages are left out."""
+        from nbformat.v4 import new_output
+
+        if output.get("name") == "stderr":
+            return []
+        about = output.get("metadata", {}).get("record")
+        if about is None:
+            return [output]
+        text = f"**{self.numbers[about['name']]}.** {self.plain(about['caption'])}"
+        caption = new_output("display_data", {"text/markdown": text})
+        return [caption, output] if about["name"].startswith("tab") else [output, caption]
+
+    def plain(self, text: str) -> str:
+        text = self._blocks(text + "\n")
+        text = _LABEL.sub(lambda label: f"# {label[2]}\n" if label[2] else "", text)
+        text = re.sub(r"^%.*\n", "", text, flags=re.M)
+        text = _ROLE.sub(self._role, _MATH.sub(self._formula, text))
+        return re.sub(r"\[\]\(([^)]+)\)", lambda link: f"*{_title(link[1])}*", text)
+
+    def _blocks(self, text: str) -> str:
+        """Directives as quotations with a bold first line; forms and explorers are left out."""
+
+        def block(found: re.Match) -> str:
+            kind, title, body = found[2], found[3], re.sub(r"^:\w+:.*\n", "", found[4], flags=re.M)
+            if kind in ("check", "explorer"):
+                return ""
+            if kind == "math":
+                return f"$$\n{body}$$\n"
+            names = {"exercise": f"Exercise: {title}".rstrip(": "), "solution": "Solution"}
+            lines = [f"**{names.get(kind, title or kind.capitalize())}**", ""]
+            lines += self._blocks(body).strip().splitlines()
+            return "".join(f"> {line}".rstrip() + "\n" for line in lines)
+
+        return _FENCE.sub(block, text)
+
+    def _formula(self, found: re.Match) -> str:
+        from latex2mathml.converter import convert
+
+        display = "block" if found[1] else "inline"
+        self.formulas.append(convert((found[1] or found[2]).strip(), display=display))
+        return f"HELDFORMULA{len(self.formulas) - 1}X"
+
+    def _role(self, found: re.Match) -> str:
+        kind, text = found[1], found[2]
+        said, _, target = text.rstrip(">").rpartition("<")
+        if kind == "num":
+            try:
+                return printed(text, self.executed.parent, self.executed.stem)
+            except (PsychometricsError, ValueError):
+                return "–"
+        if kind == "numref":
+            return self.numbers.get(target, "a table or figure of another chapter")
+        if kind == "ref":
+            return said.strip() or f"*{_title(target)}*"
+        if kind in ("cite", "cite:p", "cite:t"):
+            works = [_references().get(key.strip(), (key, "")) for key in text.split(",")]
+            if kind == "cite:t":
+                return "; ".join(f"{names} ({year})" for names, year in works)
+            return f"({'; '.join(f'{names}, {year}' for names, year in works)})"
+        return "" if kind == "eq" else said.strip() or text
+
+
+def _title(target: str) -> str:
+    """The heading of a label or of a page, or the label's words."""
+    name = target.split("#")[-1].rpartition("/")[2].partition(".")[0]
+    return _titles().get(name, name.replace("-", " "))
+
+
+@cache
+def _titles() -> dict[str, str]:
+    """Headings by their labels and by the names of their pages."""
+    found = {}
+    for path in [*notebooks_dir().glob("*.ipynb"), *book_dir().rglob("*.md")]:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".ipynb":
+            text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+        found |= dict(re.findall(r"^\(([\w-]+)\)=\n+#+ (.+)", text, re.M))
+        if first := re.search(r"^# (.+)", text, re.M):
+            found[path.stem] = first[1]
+    return found
+
+
+@cache
+def _references() -> dict[str, tuple[str, str]]:
+    """Authors and year of each reference by its key."""
+    path = book_dir() / "references.bib"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    found = {}
+    for key, entry in re.findall(r"^@\w+\{([\w-]+),\n(.*?)^\}", text, re.M | re.S):
+        fields = dict(re.findall(r"^\s*(author|year)\s*=\s*\{(.*?)\},?$", entry, re.M))
+        names = [
+            re.split(", | and ", name)[0].strip("{}")
+            for name in fields.get("author", key).split(" and ")
+        ]
+        said = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+        found[key] = said, fields.get("year", "n.d.")
+    return found

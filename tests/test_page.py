@@ -1,0 +1,126 @@
+"""The page of an executed notebook: what stands in it, and that no MyST is left."""
+
+from __future__ import annotations
+
+import re
+
+import nbformat
+import papermill
+import pytest
+
+from psychometrics import page
+from psychometrics.exceptions import ParameterError
+
+PROSE = """(trial)=
+# A chapter about {term}`alpha`
+
+:::{admonition} In this chapter
+:class: chapter-head
+**Question.** Does it come from the model?
+:::
+
+What {cite:t}`reuben2024` found: {num}`tab-found[a, share]:.2f`. See {numref}`fig-one`
+and [](alpha-note).
+A dead one: {num}`tab-found[c, share]`. Prices such as $5 stay.
+
+## Method
+
+$$\\alpha = \\frac{k}{k - 1}$$ (eq-alpha)
+
+````{exercise}
+:label: ex-word
+
+What is it?
+
+```{check} ex-word
+```
+````
+
+```{solution} ex-word
+:class: dropdown
+
+It is {num}`tab-found[b, share] :.1f`.
+```
+"""
+CODE = """
+frame = pd.DataFrame({"share": [n / 7, n / 4]}, index=pd.Index(["a", "b"], name="who"))
+pm.book.table(frame, "tab-found", "Shares of {term}`alpha`.")
+"""
+FIGURE = """
+fig, ax = plt.subplots()
+ax.plot([1, n])
+pm.book.figure(fig, frame, "fig-one", "Two **points**.", "A line")
+"""
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    code = nbformat.v4.new_code_cell
+    cells = [
+        code("n = 1  # a number", metadata={"tags": ["parameters"]}),
+        code("import matplotlib.pyplot as plt\nimport pandas as pd\nimport psychometrics as pm",
+             metadata={"tags": ["hide-input"]}),
+        nbformat.v4.new_markdown_cell(PROSE),
+        code(CODE),
+        code(FIGURE),
+    ]  # fmt: skip
+    path = folder / "trial.ipynb"
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"language_info": {"name": "python"}})
+    nbformat.write(notebook, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PSYCHOMETRICS_RUN", str(folder / "trial"))
+        papermill.execute_notebook(
+            str(path), str(path), {"n": 3}, kernel_name="python3", progress_bar=False
+        )
+    return path
+
+
+def _words(path) -> str:
+    body = path.read_text(encoding="utf-8").partition("<main>")[2]
+    return " ".join(re.sub(r"<[^>]+>", " ", body).split())
+
+
+def test_the_prose_has_the_numbers_of_its_own_run(executed):
+    text = _words(page.write_page(executed))
+    assert "Reuben et al. (2024) found: 0.43." in text, "three sevenths, by the parameter n"
+    assert "A dead one: –." in text
+    assert "See Figure 1" in text
+    assert text.index("Table 1. Shares of alpha") < text.index("0.75") < text.index("Figure 1. Two")
+    assert "Prices such as $5 stay" in text
+    assert not re.search(r"\{[a-z:]+\}`|:class:|:label:|```|\(eq-alpha\)|HELDFORMULA", text)
+
+
+def test_a_page_needs_no_network_and_folds_what_only_sets_up(executed):
+    text = page.write_page(executed).read_text(encoding="utf-8")
+    assert not re.search(r"""(src|href)=["']https?://""", text)
+    assert "<mfrac>" in text
+    assert text.count("<details>") == 1
+    report = page.write_page(executed, executed.with_name("r.html"), "report")
+    assert report.read_text(encoding="utf-8").count("<details>") == 5  # the injected cell, too
+
+
+def test_slides_have_sections_tables_and_figures_and_no_code(executed):
+    path = page.write_page(executed, executed.with_name("slides.html"), "slides")
+    text = path.read_text(encoding="utf-8").partition("<body")[2]
+    assert text.count("<section>") >= 4
+    assert "found: 0.43." in text
+    assert "import pandas" not in text
+
+
+@pytest.mark.parametrize("name", ["p.txt", "no/p.html", "."])
+def test_a_page_that_cannot_be_written_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParameterError):
+        page.check_page_path(name)
+    with pytest.raises(ParameterError):
+        page.write_page("not-run.ipynb")
+
+
+def test_a_page_is_printed(executed, tmp_path):
+    try:
+        path = page.check_page_path(tmp_path / "p.pdf")
+    except ParameterError as error:
+        pytest.skip(str(error))
+    page.print_page(page.write_page(executed), path)
+    assert path.read_bytes().startswith(b"%PDF")
