@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,8 @@ import psychometrics as pm
 from psychometrics.asking.progress import Progress
 from psychometrics.asking.store import manifests
 from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError
-from psychometrics.modes import conditions_of, mode_named, modes, prompting
+from psychometrics.modes import MODES, conditions_of, mode_named, prompting
+from psychometrics.modes.mode import Mode
 from psychometrics.modes.nli import NLIRespondent
 from psychometrics.questionnaires.prompts import PROMPT_COLUMNS
 
@@ -109,12 +111,12 @@ def test_the_manifest_tells_who_was_asked_what(tmp_path, tiny_model):
     assert {"model", "revision", "prompts_sha256"} <= set(manifest)
 
 
-# A mode is a file
+# Modes
 
 
-def test_modes_are_found_by_their_files_without_loading_torch():
+def test_modes_are_listed_without_loading_torch():
     code = (
-        "import sys; from psychometrics.modes import modes; print(*modes());"
+        "import sys; from psychometrics.modes import MODES; print(*MODES);"
         "assert not {'torch', 'transformers'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -143,37 +145,33 @@ def test_answers_that_are_stored_are_read_without_transformers(tmp_path, tiny_mo
 
 
 def test_every_mode_has_what_ask_needs():
-    for mode in modes():
-        module = mode_named(mode)
-        assert isinstance(module.CONDITIONS, dict)
-        assert callable(module.identify)
-        assert callable(module.put)
+    for name in MODES:
+        mode = mode_named(name)
+        assert mode.name == name
+        assert isinstance(mode.conditions, dict)
 
 
-def test_a_new_file_is_a_new_mode_and_its_conditions_reach_it(tmp_path, monkeypatch):
-    from psychometrics import modes
+class _Echo(Mode):
+    name = "echo"
+    conditions: ClassVar = {"times": 1}
 
-    (tmp_path / "echo.py").write_text(
-        "import pandas as pd\n"
-        "CONDITIONS = {'times': 1}\n"
-        "def identify(respondent, dtype=None, **conditions):\n"
-        "    return {'respondent_id': respondent}\n"
-        "def put(questionnaire, respondent, identity, store, bar, times):\n"
-        "    bar.expect(times, 1)\n"
-        "    bar.update(times - 1)\n"
-        "    status = ['refused'] + ['ok'] * (times - 1)\n"
-        "    return pd.DataFrame({'respondent_id': respondent, 'run': 1, 'status': status})\n"
-    )
-    monkeypatch.setattr(pm.modes, "__path__", [*pm.modes.__path__, str(tmp_path)])
-    modes.cache_clear()
-    try:
-        answers = pm.ask("challenges", "me, you", mode="echo", times=3, progress=False)
-        assert answers["respondent_id"].tolist() == ["me"] * 3 + ["you"] * 3
-        summary = answers.attrs["summary"]
-        assert (summary["asked"], summary["from_store"], summary["unanswered"]) == (4, 2, 2)
-    finally:
-        sys.modules.pop("psychometrics.modes.echo", None)
-        modes.cache_clear()
+    def identify(self, respondent, dtype=None, **conditions):
+        return {"respondent_id": respondent}
+
+    def answer(self, questionnaire, respondent, identity, store, bar, times):
+        bar.expect(times, 1)
+        bar.update(times - 1)
+        status = ["refused"] + ["ok"] * (times - 1)
+        return pd.DataFrame({"respondent_id": respondent, "run": 1, "status": status})
+
+
+def test_a_subclass_is_a_new_mode_and_its_conditions_reach_it(monkeypatch):
+    monkeypatch.setitem(MODES, "echo", "prompting._Echo")
+    monkeypatch.setattr(prompting, "_Echo", _Echo, raising=False)
+    answers = pm.ask("challenges", "me, you", mode="echo", times=3, progress=False)
+    assert answers["respondent_id"].tolist() == ["me"] * 3 + ["you"] * 3
+    summary = answers.attrs["summary"]
+    assert (summary["asked"], summary["from_store"], summary["unanswered"]) == (4, 2, 2)
 
 
 def test_unknown_modes_and_conditions_stop_at_once(tmp_path, tiny_model):

@@ -16,7 +16,7 @@ from psychometrics.cli import app, main
 from psychometrics.endpoints import request_queue
 from psychometrics.endpoints.server import simulated_endpoint
 from psychometrics.exceptions import ParameterError
-from psychometrics.modes import modes
+from psychometrics.modes import MODES
 from psychometrics.modes.simulated import draw_traits
 
 
@@ -255,7 +255,7 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["ask", "gad7", "--mode", "wild"], f"one of {', '.join(modes())}, got 'wild'"),
+        (["ask", "gad7", "--mode", "wild"], f"one of {', '.join(MODES)}, got 'wild'"),
         (["ask", "gad7", "-c", "rle=hero"], "Mode 'nli' has no condition 'rle'"),
         (
             ["scores", "ipip20", "--mode", "options", "-c", "shuffle=true"],

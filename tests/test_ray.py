@@ -23,6 +23,7 @@ from psychometrics.asking.population import population
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.models.sources import find
+from psychometrics.modes import mode_named
 from psychometrics.studies.asking import null_model
 from tests.faults.faults import ON_RAY, SMALL, _two_machines, _workers
 
@@ -274,7 +275,7 @@ def test_what_a_cluster_cannot_do_is_refused_before_anybody_is_asked(
     with pytest.raises(StoreError, match="is a file, and no store"):
         on_cluster(models, file)
     # A machine that does not see the driver's folder, and one that has another model.
-    identity, how = pm.modes.identify(models[0], dtype="float32"), pm.modes.nli
+    identity, how = pm.modes.identify(models[0], dtype="float32"), mode_named("nli")
     with pytest.raises(StoreError, match=r"is not the same folder on .*, a machine of the cluster"):
         cluster._check_here(identity, models[0], how, "/answers", str(tmp_path / "no"), {})
     with pytest.raises(RespondentError, match=r"m0 is not the same on .*: copy the model"):

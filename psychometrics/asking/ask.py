@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from types import ModuleType
 
 import pandas as pd
 
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
 from ..modes import conditions_of, mode_named
+from ..modes.mode import Mode
 from ..questionnaires import Questionnaire, load_questionnaire
 from .failures import Failures, discarding, let_go, told
 from .population import population
@@ -73,7 +73,7 @@ def ask(
         Whether weights that are downloaded from the hub stay in its local cache; else each model's
         are removed when it has answered, so that a disk holds any number of models.
     **conditions
-        Of the mode, as its ``CONDITIONS`` lists them.
+        Conditions of the mode.
 
     Returns
     -------
@@ -143,17 +143,19 @@ def ask(
                 with nullcontext() if keep_downloads else discarding(identity):
                     if name in away:
                         respondent, shown = away[name], Progress(disable=True)
-                    elif hasattr(how, "opened"):
-                        respondent = how.opened(respondent, identity, **conditions)
-                    if identity.get("source") == "endpoint" and hasattr(how, "put_all"):
-                        for answers in how.put_all(
+                    else:
+                        respondent = how.open(respondent, identity, **conditions)
+                    if identity.get("source") == "endpoint":
+                        for answers in how.answer_all(
                             given, respondent, identity, store, bar, **conditions
                         ):
                             parts.append(answers)
                     else:
                         for put in given:
                             table.check(identity, put.id)
-                            answers = how.put(put, respondent, identity, store, shown, **conditions)
+                            answers = how.answer(
+                                put, respondent, identity, store, shown, **conditions
+                            )
                             parts.append(answers)
                 table.drop(names)
             except Exception as error:
@@ -205,11 +207,11 @@ def _loaded(questionnaires) -> list[Questionnaire]:
 def _identified(
     respondents: object,
     mode: str,
-    module: ModuleType,
+    module: Mode,
     dtype: str | None,
     conditions: dict,
     failed: dict[str, RespondentError],
-) -> list[tuple[dict, object, ModuleType]]:
+) -> list[tuple[dict, object, Mode]]:
     """Each respondent with its identity and mode; those who cannot be asked go to ``failed``."""
     listed = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
     if isinstance(respondents, str) or listed:

@@ -27,12 +27,12 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 
 from ..exceptions import ParameterError, PsychometricsError, RespondentError, StoreError
 from ..models.packed import SMOLLM2
 from ..models.sources import find
 from ..modes import mode_named
+from ..modes.mode import Mode
 from ..modes.prompting import CHUNK, PromptMode
 from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
@@ -57,7 +57,7 @@ _ROOM = 2**30  # bytes beside the weights: libraries, and what is computed
 
 def asked(
     questionnaires: list[Questionnaire],
-    who: list[tuple[dict, object, ModuleType]],
+    who: list[tuple[dict, object, Mode]],
     store: str | Path | None,
     bar: Progress,
     address: str | None = None,
@@ -68,7 +68,7 @@ def asked(
     Parameters
     ----------
     questionnaires : list of Questionnaire
-    who : list of (identity, respondent, mode's module)
+    who : list of (identity, respondent, mode)
         As :func:`psychometrics.asking.ask` identifies them.
     store : str or Path, optional
         Folder that all machines share, or URL.
@@ -183,14 +183,14 @@ class _Task:
 
 
 def _stored(
-    questionnaires: list[Questionnaire], identity: dict, how: ModuleType, place: str, conditions
+    questionnaires: list[Questionnaire], identity: dict, how: Mode, place: str, conditions
 ) -> list[Counts] | None:
     """Counts of each questionnaire if the store has all answers, so that nothing is to be done."""
     bars = [Progress(disable=True) for _ in questionnaires]
     nobody = _Stored(RespondentError("It would have to be asked."))
     try:
         for questionnaire, bar in zip(questionnaires, bars, strict=True):
-            how.put(questionnaire, nobody, identity, place, bar, **conditions)
+            how.answer(questionnaire, nobody, identity, place, bar, **conditions)
     except RespondentError:
         return None
     return [bar.counts for bar in bars]
@@ -243,7 +243,7 @@ def _marked(place: str) -> str | None:
 
 
 def _tasks(
-    questionnaires: list[Questionnaire], identity: dict, respondent: str | Path, how: ModuleType
+    questionnaires: list[Questionnaire], identity: dict, respondent: str | Path, how: Mode
 ) -> list[_Task]:
     """A respondent's tasks: one, or as many as its prompts need."""
     here = Path(respondent).expanduser()
@@ -254,10 +254,10 @@ def _tasks(
     except Exception:  # what is wrong with it shows when it is loaded
         parameters = _UNKNOWN
     pieces = [(questionnaire, slice(None), 0) for questionnaire in questionnaires]
-    if (mode := _prompt_mode(how)) is not None:
+    if isinstance(how, PromptMode):
         pieces = []
         for questionnaire in questionnaires:
-            count = len(prompts(questionnaire)[list(mode.asked)].drop_duplicates())
+            count = len(prompts(questionnaire)[list(how.asked)].drop_duplicates())
             for start in range(0, count, PER_TASK):
                 stop = min(start + PER_TASK, count)
                 pieces.append((questionnaire, slice(start, stop), stop - start))
@@ -269,12 +269,6 @@ def _tasks(
         parts[-1].append((questionnaire, part))
         room -= size
     return [_Task(identity, respondent, identity["mode"], jobs, parameters) for jobs in parts]
-
-
-def _prompt_mode(how: ModuleType) -> PromptMode | None:
-    """The mode that a module's functions are methods of, where it answers prompts one by one."""
-    mode = getattr(getattr(how, "identify", None), "__self__", None)
-    return mode if isinstance(mode, PromptMode) else None
 
 
 def _run(
@@ -443,14 +437,12 @@ def _put(identity, respondent, mode, jobs, place, mark, conditions, bars, end) -
         warnings.simplefilter("always")
         try:
             _check_here(identity, respondent, how, place, mark, conditions)
-            if hasattr(how, "opened"):
-                respondent = how.opened(respondent, identity, **conditions)
-            prompted = _prompt_mode(how)
+            respondent = how.open(respondent, identity, **conditions)
             for (questionnaire, part), bar in zip(jobs, bars, strict=True):
-                if prompted is not None:
-                    prompted.put_part(questionnaire, respondent, identity, place, bar, part)
+                if isinstance(how, PromptMode):
+                    how.answer_part(questionnaire, respondent, identity, place, bar, part)
                 else:
-                    how.put(questionnaire, respondent, identity, place, bar, **conditions)
+                    how.answer(questionnaire, respondent, identity, place, bar, **conditions)
         except PsychometricsError as error:
             end["error"] = type(error)(str(error))  # its causes may not travel
             vars(end["error"]).update(vars(error))

@@ -1,60 +1,39 @@
-"""Respondents: who answers, and how. One file per response mode.
+"""Response modes: the ways in which respondents answer.
 
-A module of this folder that defines ``CONDITIONS`` is a mode, and is called like its file; nothing
-else names it. It has
-
-- ``CONDITIONS``, what may be varied in it, with the defaults;
-- ``identify(respondent, dtype=None, **conditions) -> dict``, who answers, cheaply and before any
-  question: ``respondent_id, source, model, revision, mode, dtype, fingerprint``, a digest of all
-  that determines an answer;
-- ``put(questionnaire, respondent, identity, store, bar, **conditions) -> DataFrame``, which puts
-  one questionnaire to one respondent and keeps every answer in the store as it comes. ``bar`` is a
-  :class:`psychometrics.asking.progress.Progress`;
-- optionally ``put_all``, which an endpoint's questionnaires are given to together, and which yields
-  the answers of each;
-- optionally ``opened(respondent, identity, **conditions)``, which is called once before a
-  respondent's questionnaires; what it returns is handed to ``put`` in the respondent's place, so
-  that a model is loaded at its first question and once for all questionnaires;
-- optionally ``load(name_or_path, device, dtype, **conditions)`` for :func:`load_respondent`.
-
-``identify`` and ``put`` get all conditions. Errors: RespondentError if this respondent cannot
-answer (the others go on), ParameterError if a condition's value is wrong (nobody is asked).
+``MODES`` names each mode's class. :class:`psychometrics.modes.mode.Mode` says what a mode does; to
+add one, write a subclass and a line in ``MODES``.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import re
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import lazy_loader
 
 from ..exceptions import ParameterError
+from .mode import Mode
 
 if TYPE_CHECKING:
     import torch
 
+    from .language_models import LMRespondent
     from .nli import NLIRespondent
-    from .prompting import LMRespondent
 
 
 __getattr__, __dir__, _ = lazy_loader.attach(
     __name__,
     submodules=[
-        "acceptability",
-        "causal",
         "chat",
         "completions",
         "custom",
         "generation",
         "human",
+        "language_models",
         "messages",
-        "mlm",
         "nli",
-        "nsp",
         "options",
         "prompting",
         "replies",
@@ -62,49 +41,55 @@ __getattr__, __dir__, _ = lazy_loader.attach(
     ],
 )
 
+MODES = {
+    "acceptability": "language_models.Acceptability",
+    "causal": "language_models.CausalLM",
+    "chat": "chat.Chat",
+    "custom": "custom.Custom",
+    "human": "human.Human",
+    "mlm": "language_models.MaskedLM",
+    "nli": "nli.NLI",
+    "nsp": "language_models.NextSentence",
+    "options": "options.Options",
+    "simulated": "simulated.Simulated",
+}
+"""Each mode's file and class; a file is imported when its mode is first used."""
+
 
 @functools.cache
-def modes() -> tuple[str, ...]:
-    """Names of the response modes, found by their files.
-
-    Examples
-    --------
-    >>> {"nli", "mlm", "causal"} <= set(modes())
-    True
-    """
-    files = sorted(path for folder in __path__ for path in Path(folder).glob("[!_]*.py"))
-    # Their text is read, as an import of all would load torch for the list of their names.
-    defines = re.compile(r"^CONDITIONS\b", re.MULTILINE)
-    return tuple(path.stem for path in files if defines.search(path.read_text(encoding="utf-8")))
-
-
-def mode_named(mode: str) -> ModuleType:
-    """The module of a mode.
+def mode_named(name: str) -> Mode:
+    """Return a mode by its name.
 
     Raises
     ------
     ParameterError
         There is no such mode.
+
+    Examples
+    --------
+    >>> mode_named("causal").conditions
+    {'mean': 'product'}
     """
-    if mode not in modes():
-        raise ParameterError(f"mode must be one of {', '.join(modes())}, got {mode!r}.")
-    return importlib.import_module(f"{__name__}.{mode}")
+    if name not in MODES:
+        raise ParameterError(f"mode must be one of {', '.join(MODES)}, got {name!r}.")
+    file, _, own = MODES[name].partition(".")
+    return getattr(importlib.import_module(f"{__name__}.{file}"), own)()
 
 
 def conditions_of(mode: str, given: dict) -> dict:
-    """A mode's conditions: those given, else the defaults.
+    """Complete the conditions given with a mode's defaults.
 
     Raises
     ------
     ParameterError
-        The mode does not have one of those given.
+        The mode has no condition of that name.
 
     Examples
     --------
     >>> conditions_of("causal", {"mean": "geometric"})
     {'mean': 'geometric'}
     """
-    known = mode_named(mode).CONDITIONS
+    known = mode_named(mode).conditions
     if unknown := sorted(set(given) - set(known)):
         has = f"its conditions are {', '.join(known)}" if known else "it has no conditions"
         raise ParameterError(f"Mode '{mode}' has no condition '{unknown[0]}': {has}.")
@@ -158,13 +143,8 @@ def load_respondent(
     >>> respondent.answer([pair]).round(1)
     array([[0.1, 0.1, 0.8]], dtype=float32)
     """
-    module = mode_named(mode)
-    if not hasattr(module, "load"):
-        loading = [name for name in modes() if hasattr(mode_named(name), "load")]
-        raise ParameterError(
-            f"In mode '{mode}' no model is loaded: use ask, or a mode of {', '.join(loading)}."
-        )
-    return module.load(name_or_path, device, dtype, **conditions_of(mode, conditions))
+    known = conditions_of(mode, conditions)
+    return mode_named(mode).load(name_or_path, device, dtype, **known)
 
 
 def identify(

@@ -51,6 +51,7 @@ from ..exceptions import ParameterError, RespondentError
 from ..paths import cache_dir
 from ..questionnaires import Questionnaire
 from .messages import ORDERS, REPLIES, caesar, messages, reply_schema
+from .mode import Mode
 from .replies import parse_reply
 
 if TYPE_CHECKING:
@@ -635,3 +636,11 @@ def _alone(key: str, bar: Progress) -> Iterator[None]:
     with lock, contextlib.ExitStack() as stack:
         stack.callback(lock.release)
         yield
+
+
+class Chat(Mode):
+    """Chat models, on this machine or behind an endpoint."""
+
+    name, conditions = "chat", CONDITIONS
+    identify, open = staticmethod(identify), staticmethod(opened)
+    answer, answer_all = staticmethod(put), staticmethod(put_all)

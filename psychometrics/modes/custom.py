@@ -22,6 +22,7 @@ from ..exceptions import ParameterError, RespondentError
 from ..questionnaires import Questionnaire
 from .chat import batches, check_conditions, conversation, in_order
 from .messages import messages
+from .mode import Mode
 from .replies import parse_reply
 
 if TYPE_CHECKING:
@@ -194,3 +195,10 @@ def put(
     if kept is not None:
         kept.close()
     return in_order(rows, questionnaire, how)
+
+
+class Custom(Mode):
+    """Functions that turn messages into text."""
+
+    name, conditions = "custom", CONDITIONS
+    identify, answer = staticmethod(identify), staticmethod(put)

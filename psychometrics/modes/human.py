@@ -20,6 +20,7 @@ from ..asking.answers import check_numbers, tidy
 from ..asking.store import StoredAnswers, key_of, open_answers
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
+from .mode import Mode
 
 if TYPE_CHECKING:
     import ipywidgets
@@ -304,3 +305,10 @@ def _ask(sitting: _Sitting, read: Callable, write: Callable) -> None:
                 continue
             sitting.keep(item, known[typed])
             place += 1
+
+
+class Human(Mode):
+    """People, who answer in the terminal or by a form."""
+
+    name, conditions = "human", CONDITIONS
+    identify, answer = staticmethod(identify), staticmethod(put)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ..asking.progress import Progress
     from ..questionnaires import Questionnaire
 
-CONDITIONS: dict[str, object] = {}
 PROBABILITIES = ("entailment", "neutral", "contradiction")
 TOKEN_BUDGET = 4096
 """Tokens per batch, padding included; more gains nothing on a processor."""
@@ -102,7 +101,8 @@ class NLIRespondent:
 
         Examples
         --------
-        >>> respondent = load("minilm-mnli-l3-s16")
+        >>> from psychometrics.modes import load_respondent
+        >>> respondent = load_respondent("minilm-mnli-l3-s16")
         >>> respondent.answer([("I feel calm.", "It rarely happens.")]).shape
         (1, 3)
         """
@@ -405,28 +405,6 @@ def _labels_from_pairs(
     return list(best)
 
 
-def _build(source: Source, identity: dict, device: torch.device) -> NLIRespondent:
-    """Load an NLI respondent that was found."""
-    recipe = recipe_of(source)
-    if "answers" in recipe:
-        # Left in bfloat16, in which its base was while it was trained, unless asked otherwise.
-        if source.kind == "embedded":
-            model, tokenizer = load_embedded(source.name)
-        else:
-            model, tokenizer = load_model(source, "causal", dtype=torch.bfloat16)
-        model = moved(model, device, identity["dtype"], source.name)
-        return _WordsRespondent(model, tokenizer, identity, recipe["wording"], recipe["answers"])
-    if source.kind == "embedded":
-        model, tokenizer = load_embedded(source.name)
-    else:
-        model, tokenizer = _load_folder(source)
-    return NLIRespondent(moved(model, device, identity["dtype"], source.name), tokenizer, identity)
-
-
-def _digest(source: Source, dtype: str) -> str:
-    return digest_text(source.digest, dtype, HANDLING)
-
-
 def _load_folder(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     written = read_json(source.name, fetched(source) / "config.json")
     config = load_config(source)
@@ -451,33 +429,58 @@ def _load_folder(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     return model, tokenizer
 
 
-def put(
-    questionnaire: Questionnaire,
-    respondent: object,
-    identity: dict,
-    store: str | Path | None,
-    bar: Progress,
-) -> pd.DataFrame:
-    """The prompt table with one respondent's answers, from the store or asked now.
+class NLI(PromptMode):
+    """Respondents that answer by entailment; see :class:`NLIRespondent`."""
 
-    Warns
-    -----
-    UserWarning
-        The answers differ by less than their precision tells apart: what is computed of them is
-        rounding.
-    """
-    table = _MODE.put(questionnaire, respondent, identity, store, bar)
-    entailment = table["entailment"].to_numpy(dtype="float64")
-    spread, finest = entailment.std(), BFLOAT16_STEP * entailment.mean()
-    if identity["dtype"] == "bfloat16" and spread < LEAST_STEPS * finest:
-        warnings.warn(
-            f"{identity['respondent_id']} gives {questionnaire.id} answers that differ by "
-            f"{spread:.1g} (standard deviation), where bfloat16 tells {finest:.1g} apart: ask it "
-            "with dtype='float32'.",
-            stacklevel=3,
-        )
-    return table
+    name = "nli"
+    columns = PROBABILITIES
+    asked = ("premise", "hypothesis")
 
+    def digest(self, source: Source, dtype: str) -> str:
+        return digest_text(source.digest, dtype, HANDLING)
 
-_MODE = PromptMode("nli", _build, _digest, PROBABILITIES, asked=("premise", "hypothesis"))
-identify, load, opened, fill = _MODE.identify, _MODE.load, _MODE.opened, _MODE.fill
+    def build(self, source: Source, identity: dict, device: torch.device) -> NLIRespondent:
+        recipe = recipe_of(source)
+        if "answers" in recipe:
+            # Left in bfloat16, in which its base was while it was trained, unless asked otherwise.
+            if source.kind == "embedded":
+                model, tokenizer = load_embedded(source.name)
+            else:
+                model, tokenizer = load_model(source, "causal", dtype=torch.bfloat16)
+            model = moved(model, device, identity["dtype"], source.name)
+            wording, answers = recipe["wording"], recipe["answers"]
+            return _WordsRespondent(model, tokenizer, identity, wording, answers)
+        if source.kind == "embedded":
+            model, tokenizer = load_embedded(source.name)
+        else:
+            model, tokenizer = _load_folder(source)
+        model = moved(model, device, identity["dtype"], source.name)
+        return NLIRespondent(model, tokenizer, identity)
+
+    def answer(
+        self,
+        questionnaire: Questionnaire,
+        respondent: object,
+        identity: dict,
+        store: str | Path | None,
+        bar: Progress,
+    ) -> pd.DataFrame:
+        """Return the prompt table with one respondent's answers, from the store or asked now.
+
+        Warns
+        -----
+        UserWarning
+            The answers differ by less than their precision resolves, so that what is computed
+            from them is rounding error.
+        """
+        table = super().answer(questionnaire, respondent, identity, store, bar)
+        entailment = table["entailment"].to_numpy(dtype="float64")
+        spread, finest = entailment.std(), BFLOAT16_STEP * entailment.mean()
+        if identity["dtype"] == "bfloat16" and spread < LEAST_STEPS * finest:
+            warnings.warn(
+                f"{identity['respondent_id']} gives {questionnaire.id} answers that differ by "
+                f"{spread:.1g} (standard deviation), where bfloat16 tells {finest:.1g} apart: ask "
+                "it with dtype='float32'.",
+                stacklevel=3,
+            )
+        return table

@@ -48,6 +48,8 @@ from ..models.loading import load_config, load_model, moved, resolve_device
 from ..models.sources import digest_text, fetched, find, read_json
 from ..questionnaires import Questionnaire
 from .messages import messages, option_labels
+from .mode import Mode
+from .nli import NLI, PROBABILITIES
 from .prompting import Buffer
 
 if TYPE_CHECKING:
@@ -114,14 +116,12 @@ def identify(
     >>> identify("minilm-mnli-l3-s16")["by"]
     'entailment'
     """
-    from . import nli
-
     by = "entailment"
     if not hasattr(respondent, "answer"):
         source = find(respondent)
         if source.kind != "embedded" and not _is_classifier(source):
             by, dtype = "logits", dtype or "float32"
-    who = nli.identify(respondent, dtype) | {"by": by}
+    who = NLI().identify(respondent, dtype) | {"by": by}
     _checked(who, **(CONDITIONS | conditions))
     return who | {
         "mode": "options",
@@ -131,10 +131,8 @@ def identify(
 
 def opened(respondent: str | Path | NLIRespondent, identity: dict, **_: object) -> object:
     """The respondent, to be loaded at its first question and then kept for all questionnaires."""
-    from . import nli
-
     if identity["by"] == "entailment":
-        return nli.opened(respondent, identity)
+        return NLI().open(respondent, identity)
     return _Scorer(respondent, identity["dtype"])
 
 
@@ -422,10 +420,8 @@ def _by_entailment(
     key = {pair: key_of(identity["fingerprint"], *pair) for pair in pairs}
     missing = {pair: key[pair] for pair in key if key[pair] not in kept}
     bar.expect(len(key), len(key) - len(missing))
-    from . import nli
-
-    nli.fill(respondent, missing, kept, bar)
-    e, _, c = kept.rows.loc[[key[pair] for pair in pairs], list(nli.PROBABILITIES)].to_numpy().T
+    NLI().fill(respondent, missing, kept, bar)
+    e, _, c = kept.rows.loc[[key[pair] for pair in pairs], list(PROBABILITIES)].to_numpy().T
     if persona is not None:
         return rows.assign(probability=_binomial((1 + e - c).astype(float) / 2, rows))
     e, c = e.astype(float), c.astype(float)
@@ -486,7 +482,7 @@ def _by_logits(
             bar.update(len(done))
     finally:  # also if it is stopped
         buffer.save()
-    # Kept as logarithms: probabilities of long texts would be 0.
+    # StoredAnswers as logarithms: probabilities of long texts would be 0.
     rows["log_probability"] = kept.rows.loc[rows["key"], "log_probability"].to_numpy(dtype=float)
     empty = rows.pop("empty")
     if empty.any():
@@ -666,3 +662,11 @@ class _Scorer:
                 logs = logits[0].float().log_softmax(dim=-1)
                 out.append(logs[range(len(ids)), ids])
         return out
+
+
+class Options(Mode):
+    """Models that give every option of an item a probability."""
+
+    name, conditions = "options", CONDITIONS
+    identify, answer = staticmethod(identify), staticmethod(put)
+    open = staticmethod(opened)

@@ -1,26 +1,24 @@
 """What the modes that answer prompts one by one share: nli, mlm, causal, nsp, acceptability.
 
-:class:`PromptMode` is a mode's identity, loading and asking; :class:`LMRespondent` a language model
-that gives each prompt one probability. A mode's file holds what is its own: how it scores. Tables
-and store are imported where prompts are put, so that a model that is only loaded waits for neither.
+Tables and store are imported where prompts are put, so that a model that is only loaded waits for
+neither.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from tqdm import tqdm
 
 from ..exceptions import ParameterError, RespondentError
-from ..models.embedded import head_table, load_embedded, load_masked_lm
-from ..models.loading import load_model, moved, out_of_memory, resolve_device, resolve_dtype
+from ..models.loading import resolve_device, resolve_dtype
 from ..models.sources import Source, digest_text, find, recipe_of
+from .mode import Mode
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,36 +33,31 @@ CHUNK = 512
 """Prompts that are handed over at once, and at most between two saves."""
 SAVE_EVERY = 20.0
 """Seconds between two saves within a chunk: what a killed run has to ask again at most."""
-HANDLING = "lm-2"
-"""Version of all that the language-model modes do to an answer; part of the fingerprint."""
-BATCH = 256
 Prompt = tuple[str, str, str]
 
 
-@dataclass(frozen=True)
-class PromptMode:
+class PromptMode(Mode):
     """A mode whose respondents answer rows of the prompt table.
 
     Attributes
     ----------
-    name : str
-    build : callable
-        ``build(source, identity, device, **conditions)`` loads a respondent, which has
-        ``identity``, ``answer(prompts)`` and ``batches(prompts)``.
-    digest : callable
-        ``digest(source, dtype, **conditions)``, the fingerprint.
     columns, asked : tuple of str
-        Columns of an answer, and of the prompt table that make a question.
+        Columns of an answer, and those of the prompt table that make a question.
     choices : dict
         The values that each condition may have.
     """
 
-    name: str
-    build: Callable
-    digest: Callable
     columns: tuple[str, ...] = ("probability",)
     asked: tuple[str, ...] = ("premise", "hypothesis", "intensifier")
-    choices: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    def build(self, source: Source, identity: dict, device: torch.device, **conditions: object):
+        """Load a respondent, which has ``identity``, ``answer(prompts)``, ``batches(prompts)``."""
+        raise NotImplementedError
+
+    def digest(self, source: Source, dtype: str, **conditions: object) -> str:
+        """Return the fingerprint of a respondent."""
+        raise NotImplementedError
 
     def identify(self, respondent: object, dtype: str | None = None, **conditions: object) -> dict:
         """Who answers, in which mode, version and precision; nothing is loaded."""
@@ -91,13 +84,13 @@ class PromptMode:
         identity = self._identity(source, _dtype(source, dtype, device), conditions)
         return self.build(source, identity | {"device": str(device)}, device, **conditions)
 
-    def opened(self, respondent: object, identity: dict, **conditions: object) -> object:
+    def open(self, respondent: object, identity: dict, **conditions: object) -> object:
         """The respondent, to be loaded at its first question and then kept."""
         if hasattr(respondent, "answer"):
             return respondent
         return _Later(lambda: self.load(respondent, None, identity["dtype"], **conditions))
 
-    def put(
+    def answer(
         self,
         questionnaire: Questionnaire,
         respondent: object,
@@ -107,7 +100,7 @@ class PromptMode:
         **conditions: object,
     ) -> pd.DataFrame:
         """The prompt table with one respondent's answers, from the store or asked now."""
-        respondent = self.opened(respondent, identity, **conditions)
+        respondent = self.open(respondent, identity, **conditions)
         table, rows, keys = self._questions(questionnaire, identity)
         with self._kept(questionnaire, identity, store, table) as kept:
             new = {row: key for row, key in zip(rows, keys, strict=True) if key not in kept}
@@ -119,7 +112,7 @@ class PromptMode:
         table[list(self.columns)] = values
         return table.assign(**conditions)
 
-    def put_part(
+    def answer_part(
         self,
         questionnaire: Questionnaire,
         respondent: object,
@@ -241,130 +234,6 @@ class _Later:
         return self._loaded.answer(asked)
 
 
-class LMRespondent:
-    """A language model that answers prompts with one probability; made by ``load_respondent``.
-
-    Attributes
-    ----------
-    identity : dict
-        What :func:`psychometrics.modes.identify` gives, and the ``device``.
-    """
-
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        identity: dict,
-        score: Callable[[PreTrainedModel, PreTrainedTokenizerBase, Sequence[Prompt]], np.ndarray],
-    ) -> None:
-        self.model = model.eval()
-        self.tokenizer = tokenizer
-        self.identity = identity
-        self._score = score
-
-    def answer(self, prompts: Iterable[Prompt], progress: bool = False) -> np.ndarray:
-        """Probability of each prompt in this respondent's mode.
-
-        Parameters
-        ----------
-        prompts : iterable of (premise, hypothesis, intensifier)
-            n prompts; identical ones are asked once.
-        progress : bool
-            Show a progress bar.
-
-        Returns
-        -------
-        ndarray of float32, shape (n, 1)
-
-        Raises
-        ------
-        RespondentError
-            There are no prompts, one is too long or not three strings, or an intensifier does
-            not occur in its prompt.
-        """
-        prompts = checked(prompts, ("premise", "hypothesis", "intensifier"), may_be_empty=1)
-        return gathered(self, prompts, progress)
-
-    def batches(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[Prompt], np.ndarray]]:
-        """Prompts with their answers, shape (n, 1), batch by batch; each prompt once."""
-        prompts = checked(prompts, ("premise", "hypothesis", "intensifier"), may_be_empty=1)
-        unique = sorted(set(prompts), key=_without_intensifier)
-        for start in range(0, len(unique), BATCH):
-            batch = unique[start : start + BATCH]
-            yield batch, self._scored(batch)[:, None]
-
-    def _scored(self, batch: list[Prompt]) -> np.ndarray:
-        try:
-            return self._score(self.model, self.tokenizer, batch)
-        except RespondentError:
-            raise
-        except Exception as error:
-            if not out_of_memory(error):
-                raise
-            if len(batch) == 1:
-                raise RespondentError(
-                    f"{self.identity['respondent_id']} does not fit into the memory of "
-                    f"{self.identity['device']} with even one prompt: use a smaller model or "
-                    "another device.",
-                    kind="memory",
-                ) from None
-        # Outside of the except block, where the error no longer holds on to tensors.
-        half = len(batch) // 2
-        return np.concatenate([self._scored(batch[:half]), self._scored(batch[half:])])
-
-
-def language_mode(
-    name: str, head: str, score: Callable, choices: dict[str, tuple[str, ...]] | None = None
-) -> PromptMode:
-    """A mode in which language models give each prompt one probability.
-
-    Parameters
-    ----------
-    name : str
-    head : str
-        The head that it needs, a key of :data:`psychometrics.models.loading.HEADS`.
-    score : callable
-        ``score(model, tokenizer, prompts, **conditions)`` gives an array of n probabilities.
-    choices : dict, optional
-        The values that each condition may have.
-    """
-
-    def digest(source: Source, dtype: str, **conditions: object) -> str:
-        own = source.digest
-        if source.kind == "embedded":
-            if name != (answered_in := "causal" if _is_decoder(source) else "mlm"):
-                raise RespondentError(
-                    f"{source.name} has no head for mode '{name}': it answers in modes nli and "
-                    f"{answered_in}; name a folder or a hub id."
-                )
-            if name == "mlm":
-                own = digest_text(own, str(head_table().get("mlm")))
-        return digest_text(own, name, dtype, HANDLING, *map(str, conditions.values()))
-
-    def build(source: Source, identity: dict, device: torch.device, **conditions: object):
-        if source.kind == "embedded" and _is_decoder(source):
-            model, tokenizer = load_embedded(source.name)
-        elif source.kind == "embedded":
-            member, tokenizer = load_embedded(source.name)
-            model, _ = load_masked_lm()
-            setattr(model, model.base_model_prefix, member.base_model)
-            model.tie_weights()
-        else:
-            model, tokenizer = load_model(source, head, what=f"a model for mode '{name}'")
-        if name == "acceptability" and model.config.num_labels != 2:
-            raise RespondentError(
-                f"{source.name} has not two outputs: name a CoLA classifier.", kind="labels"
-            )
-        model = moved(model, device, identity["dtype"], source.name)
-
-        def scored(model, tokenizer, prompts):
-            return score(model, tokenizer, prompts, **conditions)
-
-        return LMRespondent(model, tokenizer, identity, scored)
-
-    return PromptMode(name, build, digest, choices=choices or {})
-
-
 def gathered(respondent, prompts: list[tuple], progress: bool) -> np.ndarray:
     """Answers of a respondent's batches in the order of the prompts, with a bar if wanted."""
     label = respondent.identity["respondent_id"]
@@ -431,32 +300,6 @@ def fitting(encoded: list[list[int]], model, tokenizer, more: int = 0) -> list[l
     return encoded
 
 
-def located(model, tokenizer, prompts: Sequence[Prompt]) -> tuple[list[list[int]], list[list[int]]]:
-    """Token ids of premise and hypothesis as one text, and the places of the intensifier."""
-    texts, spans = [], []
-    for premise, hypothesis, intensifier in prompts:
-        texts.append(f"{premise} {hypothesis}")
-        places = list(re.finditer(rf"\b{re.escape(intensifier)}\b", texts[-1], re.IGNORECASE))
-        if not places:
-            raise RespondentError(f"'{intensifier}' does not occur in '{texts[-1]}': correct it.")
-        spans.append(places[-1].span())
-    if not tokenizer.is_fast:
-        raise RespondentError(
-            "This model's tokenizer does not say where a token stands in the text: choose a model "
-            "with a fast tokenizer (tokenizer.json)."
-        )
-    encoded = tokenizer(texts, return_offsets_mapping=True, verbose=False)
-    found = []
-    for offsets, (first, last) in zip(encoded["offset_mapping"], spans, strict=True):
-        found.append([i for i, (a, b) in enumerate(offsets) if a < last and b > first and b > a])
-    return fitting(encoded["input_ids"], model, tokenizer), found
-
-
-def _is_decoder(source: Source) -> bool:
-    """Whether an embedded member is a decoder, which says its answers."""
-    return "answers" in recipe_of(source)
-
-
 def _dtype(source: Source, dtype: str | None, device: torch.device) -> str:
     """The precision asked for, else the one a respondent was trained in, else the machine's."""
     return resolve_dtype(dtype or recipe_of(source).get("dtype"), device)
@@ -466,10 +309,3 @@ def _batches(respondent, asked: list[tuple]) -> Iterator[tuple[list[tuple], np.n
     if hasattr(respondent, "batches"):
         return respondent.batches(asked)
     return iter([(asked, respondent.answer(asked))])
-
-
-def _without_intensifier(prompt: Prompt) -> tuple[int, str]:
-    """Sorts prompts by length, those that differ in the intensifier alone next to each other."""
-    premise, hypothesis, intensifier = prompt
-    text = re.sub(re.escape(intensifier), "", f"{premise} {hypothesis}", flags=re.IGNORECASE)
-    return len(text), text

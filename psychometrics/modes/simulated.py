@@ -22,6 +22,7 @@ from ..asking.answers import check_numbers, tidy
 from ..asking.store import key_of
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
+from .mode import Mode
 
 if TYPE_CHECKING:
     from ..asking.progress import Progress
@@ -337,3 +338,10 @@ def _number(how: dict, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
         raise ParameterError(f"{name} must be a number, got {value!r}.")
     return float(value)
+
+
+class Simulated(Mode):
+    """Simulated respondents with known traits."""
+
+    name, conditions = "simulated", CONDITIONS
+    identify, answer = staticmethod(identify), staticmethod(put)

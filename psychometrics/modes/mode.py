@@ -1,0 +1,89 @@
+"""What every response mode has: the interface through which respondents are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from ..exceptions import ParameterError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..asking.progress import Progress
+    from ..questionnaires import Questionnaire
+
+
+class Mode:
+    """A way of answering. Each mode is a subclass, with one object in :func:`mode_named`.
+
+    Every method gets all conditions of the mode. A method raises RespondentError if this
+    respondent cannot answer (the others are still asked), and ParameterError if a condition has a
+    wrong value (nobody is asked).
+
+    Attributes
+    ----------
+    name : str
+    conditions : dict
+        What may be varied, with the defaults.
+    """
+
+    name = ""
+    conditions: ClassVar[dict[str, object]] = {}
+
+    def identify(self, respondent: object, dtype: str | None = None, **conditions: object) -> dict:
+        """Say who answers, cheaply and before any question.
+
+        Returns
+        -------
+        dict
+            ``respondent_id, source, model, revision, mode, dtype, fingerprint``; the last is a
+            digest of everything that determines an answer.
+        """
+        raise NotImplementedError
+
+    def open(self, respondent: object, identity: dict, **conditions: object) -> object:
+        """Return what :meth:`answer` gets as the respondent; called once per respondent.
+
+        A model is loaded at its first question and then serves all questionnaires.
+        """
+        return respondent
+
+    def answer(
+        self,
+        questionnaire: Questionnaire,
+        respondent: object,
+        identity: dict,
+        store: str | Path | None,
+        bar: Progress,
+        **conditions: object,
+    ) -> pd.DataFrame:
+        """Put one questionnaire to one respondent; save every answer in the store as it comes."""
+        raise NotImplementedError
+
+    def answer_all(
+        self,
+        questionnaires: Iterable[Questionnaire],
+        respondent: object,
+        identity: dict,
+        store: str | Path | None,
+        bar: Progress,
+        **conditions: object,
+    ) -> Iterator[pd.DataFrame]:
+        """Put several questionnaires to one respondent; yield the answers of each."""
+        for questionnaire in questionnaires:
+            yield self.answer(questionnaire, respondent, identity, store, bar, **conditions)
+
+    def load(
+        self,
+        name_or_path: str | Path,
+        device: object = None,
+        dtype: str | None = None,
+        **conditions: object,
+    ) -> object:
+        """Load a model that answers prompts, where the mode has such models."""
+        raise ParameterError(
+            f"Mode '{self.name}' loads no model: use ask, or a mode that answers prompts (nli, "
+            "mlm, causal, nsp, acceptability)."
+        )
