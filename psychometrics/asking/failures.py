@@ -1,4 +1,4 @@
-"""What is kept of those who could not answer, and what is let go of after them."""
+"""Record respondents that could not answer, and free what they held."""
 
 from __future__ import annotations
 
@@ -14,35 +14,37 @@ import pandas as pd
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import out_of_memory
 
-LASTING = ("no safetensors", "remote code", "architecture", "labels", "memory")
+_LASTING = ("no safetensors", "remote code", "architecture", "labels", "memory")
 """Kinds of failure that the same model would meet again, after a download."""
+_COLUMNS = ["respondent", "kind", "reason", "mode", "dtype", "conditions", "questionnaire",
+            "fingerprint", "at"]  # fmt: skip
 
 
-def told(name: str, error: Exception) -> RespondentError:
-    """Why a respondent could not answer, in a sentence where there is one."""
+def respondent_error(name: str, error: Exception) -> RespondentError:
+    """Say in one sentence why a respondent could not answer."""
     if isinstance(error, RespondentError):
         return error
-    said, kind = f"{type(error).__name__}: {' '.join(str(error).split())}", "other"
+    reason, kind = f"{type(error).__name__}: {' '.join(str(error).split())}", "other"
     if out_of_memory(error):
-        said = f"{name} does not fit into memory: use a smaller model, or dtype='bfloat16'."
+        reason = f"{name} does not fit into memory: use a smaller model, or dtype='bfloat16'."
         kind = "memory"
-    found = RespondentError(said, kind=kind)
+    found = RespondentError(reason, kind=kind)
     found.__cause__ = error
     return found
 
 
-def let_go(error: BaseException | None) -> None:
-    """Empty the frames that an error holds on to, and with them the model that failed."""
+def free_memory(error: BaseException | None) -> None:
+    """Empty the frames that an error refers to, and with them the model that failed."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
 
 
 @contextmanager
-def discarding(identity: dict) -> Iterator[None]:
-    """Remove at the end what weights came into the hub's local cache meanwhile.
+def remove_downloads(identity: dict) -> Iterator[None]:
+    """Remove, at the end, the weights that came into the hub's local cache meanwhile.
 
-    The small files stay, by which a model is identified without a question to the hub.
+    The small files stay: they identify a model without a request to the hub.
     """
     if identity.get("source") != "hub":
         yield
@@ -67,91 +69,86 @@ def discarding(identity: dict) -> Iterator[None]:
 
 
 class Failures:
-    """Who failed, by kind, in a CSV file if one is named; the lines of other ways of asking stay.
+    """The respondents that failed, by name, and in a CSV file if one is given.
 
-    It is read anew before each change, as another process may keep the same file.
+    The file also holds failures under other modes and conditions; their lines stay. It is read
+    again before each change, because another process may write to the same file.
     """
-
-    columns = ("respondent", "kind", "reason", "mode", "dtype", "conditions", "questionnaire",
-               "fingerprint", "at")  # fmt: skip
 
     def __init__(
         self, path: str | Path | None, mode: str, dtype: str | None, conditions: dict
     ) -> None:
-        self.path = None if path is None else Path(path).expanduser()
-        said = ", ".join(f"{name}={value}" for name, value in conditions.items())
-        self.way = {"mode": mode, "dtype": dtype or "", "conditions": said}
+        self.errors: dict[str, RespondentError] = {}
+        self._path = None if path is None else Path(path).expanduser()
+        listed = ", ".join(f"{name}={value}" for name, value in conditions.items())
+        self._way = {"mode": mode, "dtype": dtype or "", "conditions": listed}
         rows = self._rows()
-        lasting = rows[rows["kind"].isin(LASTING) & (rows["fingerprint"] != "")]
-        self.known = {row.pop("fingerprint"): row for row in lasting.to_dict("records")}
-        if self.path is not None:
+        lasting = rows[rows["kind"].isin(_LASTING) & (rows["fingerprint"] != "")]
+        self._lasting = {row["fingerprint"]: row for row in lasting.to_dict("records")}
+        if self._path is not None:
             self._write(rows)  # now rather than after the first failure, if it cannot be written
 
-    def knows(self, identity: dict, questionnaire: str) -> bool:
-        """Whether it was tried before and would fail again."""
-        row = self.known.get(identity.get("fingerprint"))
+    def known(self, identity: dict, questionnaire: str) -> RespondentError | None:
+        """Return the error of an earlier run that would occur again."""
+        row = self._lasting.get(identity.get("fingerprint"))
         # What fits into memory depends on how long the questions are.
-        return bool(row) and (row["kind"] != "memory" or row["questionnaire"] == questionnaire)
+        if row is None or (row["kind"] == "memory" and row["questionnaire"] != questionnaire):
+            return None
+        return RespondentError(row["reason"], kind=row["kind"])
 
-    def check(self, identity: dict, questionnaire: str) -> None:
-        """Refuse what was tried before and would fail again."""
-        if self.knows(identity, questionnaire):
-            row = self.known[identity["fingerprint"]]
-            raise RespondentError(row["reason"], kind=row["kind"])
-
-    def add(self, name: str, error: Exception, identity: dict | None = None, put=None) -> None:
-        """Enter a failure in place of an earlier one."""
+    def add(
+        self, name: str, error: Exception, identity: dict | None = None, questionnaire: str = ""
+    ) -> None:
+        """Record a failure in place of an earlier one."""
+        error = self.errors[name] = respondent_error(name, error)
+        if self._path is None:
+            return
+        reason, at = " ".join(str(error).split()), time.strftime("%Y-%m-%dT%H:%M:%S")
+        rows = self._rows()
+        earlier = self._lines_of({name}, rows)
+        same = earlier & (rows["reason"] == reason)
         row = {
-            **dict.fromkeys(self.columns, ""),
-            **self.way,
+            **self._way,
             "respondent": name,
-            "kind": getattr(error, "kind", "other"),
-            "reason": " ".join(str(error).split()),
-            "questionnaire": put.id if put is not None else "",
+            "kind": error.kind,
+            "reason": reason,
+            "questionnaire": questionnaire,
             "fingerprint": (identity or {}).get("fingerprint", ""),
-            "at": time.strftime("%Y-%m-%dT%H:%M:%S"),
+            "at": rows.loc[same, "at"].iloc[0] if same.any() else at,  # when it was first found
         }
-        if self.path is not None:
-            rows = self._rows()
-            same = self._of(rows, {name}) & (rows["reason"] == row["reason"])
-            if same.any():  # as it was found first
-                row["at"] = rows.loc[same, "at"].iloc[0]
-            rows = rows[~self._of(rows, {name})]
-            self._write(pd.concat([rows, pd.DataFrame([row])]))
+        self._write(pd.concat([rows[~earlier], pd.DataFrame([row], columns=_COLUMNS)]))
 
-    def drop(self, names: set[str]) -> None:
-        """Take out who has answered after all."""
-        if self.path is not None:
+    def remove(self, names: set[str]) -> None:
+        """Take a respondent that has answered after all out of the file."""
+        if self._path is not None:
             rows = self._rows()
-            if (gone := self._of(rows, names)).any():
+            if (gone := self._lines_of(names, rows)).any():
                 self._write(rows[~gone])
 
-    def _of(self, rows: pd.DataFrame, names: set[str]) -> pd.Series:
-        here = rows["respondent"].isin(names)
-        for name, value in self.way.items():
-            here &= rows[name] == value
-        return here
+    def _lines_of(self, names: set[str], rows: pd.DataFrame) -> pd.Series:
+        same_way = (rows[list(self._way)] == list(self._way.values())).all(axis=1)
+        return rows["respondent"].isin(names) & same_way
 
     def _rows(self) -> pd.DataFrame:
-        if self.path is None or not self.path.exists():
-            return pd.DataFrame(columns=list(self.columns), dtype=str)
+        if self._path is None or not self._path.exists():
+            return pd.DataFrame(columns=_COLUMNS, dtype=str)
         try:
-            rows = pd.read_csv(self.path, dtype=str, keep_default_na=False)
+            rows = pd.read_csv(self._path, dtype=str, keep_default_na=False)
         except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
-            raise ParameterError(f"{self.path} cannot be read as a table: {error}.") from None
-        if missing := set(self.columns) - set(rows):
+            raise ParameterError(f"{self._path} cannot be read as a table: {error}.") from None
+        if missing := set(_COLUMNS) - set(rows):
             raise ParameterError(
-                f"{self.path} is no table of failures, as it has no column {min(missing)}: name "
+                f"{self._path} is not a table of failures: it has no column {min(missing)}; name "
                 "another file."
             )
-        return rows[list(self.columns)]
+        return rows[_COLUMNS]
 
     def _write(self, rows: pd.DataFrame) -> None:
-        part = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        part = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
             rows.to_csv(part, index=False)
-            part.replace(self.path)
+            part.replace(self._path)
         except OSError as error:
             raise ParameterError(
-                f"{self.path} cannot be written ({error.strerror or error}): name another file."
+                f"{self._path} cannot be written ({error.strerror or error}): name another file."
             ) from None

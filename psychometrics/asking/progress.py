@@ -1,4 +1,4 @@
-"""The bar that shows how far asking has come, and counts for its summary."""
+"""The progress bar of asking, which also counts for the summary."""
 
 from __future__ import annotations
 
@@ -13,64 +13,65 @@ class Progress(tqdm):
 
     Attributes
     ----------
-    kept, asked, unasked : int
-        Answers that were in the store, that were asked for, and that a budget left out.
-    spent : object
-        Tokens and cost of replies, for endpoints that have them.
+    stored, asked, unasked : int
+        Answers that were in the store, that were asked now, and that a budget left out.
+    spending : Spending
+        Tokens and cost of the replies of endpoints.
     """
 
-    def __init__(self, *args: object, puts: int = 1, **options: object) -> None:
-        self.puts, self.begun, self.kept, self.asked, self._expected = puts, 0, 0, 0, 0
-        self.unasked, self.spent = 0, _Spent()
+    def __init__(self, *args: object, pairs: int = 1, **options: object) -> None:
+        self.pairs, self.begun, self.stored, self.asked, self._expected = pairs, 0, 0, 0, 0
+        self.unasked, self.spending = 0, Spending()
         super().__init__(*args, **options)
 
-    def expect(self, questions: int, kept: int = 0) -> None:
-        """Say, once in each ``put``, how many questions it has and how many the store has."""
+    def expect(self, questions: int, stored: int = 0) -> None:
+        """Announce a questionnaire of a respondent: its questions, and how many are stored."""
         self.begun += 1
         self._expected += questions
-        # What is still to come is taken to be as long as what has been seen.
-        self.total = self._expected * max(self.puts, self.begun) // self.begun
-        self.kept += kept
-        super().update(kept)
+        self._estimate_total()
+        self.count_stored(stored)
         self.refresh()
 
-    def found(self, n: int = 1) -> None:
-        """Move on by so many that the store has, where that shows only on the way."""
-        self.kept += n
+    def count_stored(self, n: int = 1) -> None:
+        """Move on by questions whose answers the store has."""
+        self.stored += n
         super().update(n)
 
-    def left_out(self, n: int = 1) -> None:
-        """Move on by so many that are not asked now."""
+    def count_unasked(self, n: int = 1) -> None:
+        """Move on by questions that are not asked now."""
         self.unasked += n
         super().update(n)
 
     def update(self, n: int = 1) -> bool | None:
-        """Move on by so many questions that were asked now."""
+        """Move on by questions that were asked now."""
         self.asked += n
         return super().update(n)
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
-        """How many were begun, and of them all questions, those in the store, and those asked."""
-        return self.begun, self._expected, self.kept, self.asked
+        """How many pairs were begun, and how many questions they have, in all, stored and asked."""
+        return self.begun, self._expected, self.stored, self.asked
 
-    def gather(self, counts: Iterable[tuple[int, int, int, int]]) -> None:
+    def show_sum(self, counts: Iterable[tuple[int, int, int, int]]) -> None:
         """Show what the bars of several workers count together."""
-        self.begun, self._expected, self.kept, self.asked = map(
-            sum, zip((0, 0, 0, 0), *counts, strict=True)
-        )
+        totals = [sum(column) for column in zip((0, 0, 0, 0), *counts, strict=True)]
+        self.begun, self._expected, self.stored, self.asked = totals
         if self.begun:
-            self.total = self._expected * max(self.puts, self.begun) // self.begun
-        super().update(self.kept + self.asked - self.n)
+            self._estimate_total()
+        super().update(self.stored + self.asked - self.n)
+
+    def _estimate_total(self) -> None:
+        """Take what is still to come to be as long as what has been seen."""
+        self.total = self._expected * max(self.pairs, self.begun) // self.begun
 
 
-class _Spent:
-    """Tokens and cost of one call, and what those on their way may cost at most."""
+class Spending:
+    """Tokens and cost of one call, and what the requests under way may cost at most."""
 
     def __init__(self) -> None:
         self.tokens: Counter[str] = Counter()
         self.cost = self.reserved = 0.0
-        self.open = self.replies = self.estimated = self.planned = 0
+        self.under_way = self.replies = self.estimated = self.planned = 0
         self.priced = False
 
     def add(self, usage: dict, prompt: int, completion: int, cost: float) -> None:
@@ -83,13 +84,8 @@ class _Spent:
         self.replies += 1
         self.estimated += bool(usage.get("estimated"))
 
-    def plan(self, prompt: int, completion: int, cost: float) -> None:
-        """Count a request that would be sent."""
-        self.planned += 1
-        self.add({"estimated": True}, prompt, completion, cost)
-
     def summary(self) -> dict:
-        """What the summary of a call says of it."""
+        """Return what the summary of a call says of it."""
         counts = {name: self.tokens[name] for name in ("prompt", "completion", "cached")}
         said = {"tokens": counts | {"estimated": self.estimated}}
         if self.planned:

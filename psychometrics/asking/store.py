@@ -36,7 +36,7 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from json.encoder import encode_basestring
 from pathlib import Path
@@ -52,8 +52,8 @@ from ..paths import cache_dir, data_dir
 
 MANY_PARTS = 64
 """Parts of one respondent and questionnaire from which on closing merges them."""
-_LARGE = 64 * 2**20  # bytes in memory from which on compaction begins another part
-_BOOKS = ("key", "written", "seconds", "manifest")  # columns of every part
+_MERGED_BYTES = 64 * 2**20  # bytes in memory from which on compaction begins another part
+_BOOKKEEPING = ("key", "written", "seconds", "manifest")  # columns of every part
 _PART = re.compile(r"v1-\d{19}-([0-9a-f]{64})\.parquet")
 _NEWER = re.compile(r"v([2-9]|[1-9]\d+)-.*\.parquet", re.DOTALL)
 _TEXT = pa.large_string()
@@ -93,17 +93,15 @@ class StoredAnswers:
         columns: list[str] | None,
         shipped: _Folder | None = None,
     ):
-        self._folder, self._shipped = folder, shipped
         self.path = folder.path
+        self._folder, self._shipped, self._columns = folder, shipped, columns
         self._manifest = _encodable(json.dumps(manifest, ensure_ascii=False, default=str))
-        self._columns = columns
         self._lock = threading.RLock()
-        self._seen: set[str] = set()
+        self._read_parts: set[str] = set()
         self._tables: list[pa.Table] = []
         self._schema = pa.schema([])
         self._keys: set[str] = set()
-        self._last = 0
-        self._added = 0
+        self._last_written, self._added = 0, False
         self._frame: pd.DataFrame | None = None
         self._read()
 
@@ -154,22 +152,22 @@ class StoredAnswers:
             if len(new) < len(rows):
                 first = {key: i for i, key in reversed(list(enumerate(rows.index)))}
                 table = table.take([first[key] for key in new])
-            schema = _fitting(self._schema, table)
+            schema = _common_schema(self._schema, table)
             if schema is None:
                 raise StoreError(
                     f"{self._folder.path} keeps other kinds of values than were to be added: name "
                     f"another folder in PSYCHOMETRICS_STORE."
                 )
             # Never earlier than what it is added to, though clocks may go back.
-            written = max(time.time_ns(), self._last + 1)
-            table = _with_books(table, written, seconds / len(new), self._manifest)
-            self._seen.add(self._folder.write(table))
+            written = max(time.time_ns(), self._last_written + 1)
+            table = _with_bookkeeping(table, written, seconds / len(new), self._manifest)
+            self._read_parts.add(self._folder.write(table))
             columns = self._columns or list(rows.columns)
             columns = ["key", "written", *(name for name in columns if name in rows.columns)]
             self._tables.append(table.select(columns))
             self._keys.update(new)
-            self._schema, self._last, self._frame = schema, written, None
-            self._added += 1
+            self._schema, self._last_written, self._frame = schema, written, None
+            self._added = True
 
     def close(self) -> None:
         """Merge the small parts if this one has added some and they are more than ``MANY_PARTS``.
@@ -177,11 +175,11 @@ class StoredAnswers:
         The work grows with what was added. Nothing happens where the store does not allow it now.
         """
         with self._lock:
-            if self._added and len(self._seen) > MANY_PARTS:
+            if self._added and len(self._read_parts) > MANY_PARTS:
                 with contextlib.suppress(StoreError):
                     self._folder.compact(only_small=True)
-                self._seen.clear()
-            self._added = 0
+                self._read_parts.clear()
+            self._added = False
 
     def __enter__(self) -> StoredAnswers:
         return self
@@ -191,18 +189,21 @@ class StoredAnswers:
 
     def _read(self) -> None:
         """Read the parts that are new here, and make one table of all."""
-        wanted = None if self._columns is None else ["key", "written", *self._columns]
-        books = ("seconds", "manifest")
-        if self._shipped is not None:
-            self._tables += self._shipped.read_new(set(), self._schema, wanted, without=books)
-            self._schema = self._tables[0].schema if self._tables else self._schema
-            self._shipped = None
-        self._tables += self._folder.read_new(self._seen, self._schema, wanted, without=books)
+
+        def wanted(column: str) -> bool:
+            needed = self._columns is None or column in ("key", "written", *self._columns)
+            return needed and column not in ("seconds", "manifest")
+
+        for folder in filter(None, (self._shipped, self._folder)):
+            seen = self._read_parts if folder is self._folder else set()
+            self._tables += folder.read_new(seen, self._schema, wanted)
+            if self._tables:
+                self._tables = [_union(self._tables)]
+                self._schema = self._tables[0].schema
+        self._shipped = None
         if self._tables:
-            self._tables = [_union(self._tables)]
-            self._schema = self._tables[0].schema
             self._keys.update(self._tables[0]["key"].to_pylist())
-            self._last = max(self._last, self._tables[0]["written"][-1].as_py())
+            self._last_written = max(self._last_written, self._tables[0]["written"][-1].as_py())
 
     def _as_frame(self) -> pd.DataFrame:
         if not self._tables:
@@ -262,8 +263,8 @@ def open_answers(
     """
     given = {"mode": mode, "questionnaire": questionnaire_id, "respondent_id": respondent_id}
     given = (manifest or {}) | given | {"package_version": _package_version()}
-    system, root = _opened(store)
-    names = _names(given)
+    system, root = _open_store(store)
+    names = _folder_names(given)
     folder = _Folder(system, "/".join([root, *names]))
     below = data_dir().joinpath("answers", *names)
     shipped = _Folder(_LOCAL, below.as_posix()) if below.is_dir() else None
@@ -341,7 +342,7 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     last = ["package_version", "answers", "seconds", "first", "last"]
     found = []
     for folder in _folders(store):
-        if not (tables := folder.read_new(set(), pa.schema([]), list(_BOOKS))):
+        if not (tables := folder.read_new(set(), pa.schema([]), _BOOKKEEPING.__contains__)):
             continue
         books = _union(tables).drop_columns(["key"]).to_pandas()
         for text, rows in books.groupby("manifest", observed=True, sort=False):
@@ -363,18 +364,14 @@ class _Folder:
 
     def files(self) -> list[fs.FileInfo]:
         """The folder's files, those first that were written first."""
-        return sorted(_listed(self.system, self.path), key=lambda file: file.base_name)
+        return sorted(_list_files(self.system, self.path), key=lambda file: file.base_name)
 
     def read_new(
-        self,
-        seen: set[str],
-        schema: pa.Schema,
-        columns: list[str] | None = None,
-        without: tuple[str, ...] = (),
+        self, seen: set[str], schema: pa.Schema, wanted: Callable[[str], bool]
     ) -> list[pa.Table]:
-        """Tables of the parts that are not among those seen, which their names then join.
+        """Read the wanted columns of the parts not yet seen, and add their names to ``seen``.
 
-        Those that are damaged, or do not fit the schema, are set aside with a warning.
+        Parts that are damaged, or do not fit the schema, are set aside with a warning.
         """
         tables = []
         met = set(seen)  # if one cannot be read, all are to be read again
@@ -387,22 +384,20 @@ class _Folder:
             for name in unread:
                 table = None
                 with contextlib.suppress(FileNotFoundError):  # merged into one of the next look
-                    table = self.read(name, columns, without)
+                    table = self.read(name, wanted)
                 met.add(name)
                 if table is None:
                     continue
-                if (fitting := _fitting(schema, table)) is None:
+                if (common := _common_schema(schema, table)) is None:
                     self._set_aside(name, "holds other kinds of values than the others")
                     continue
-                schema = fitting
+                schema = common
                 tables.append(table)
         seen |= met
         return tables
 
-    def read(
-        self, name: str, columns: list[str] | None = None, without: tuple[str, ...] = ()
-    ) -> pa.Table | None:
-        """A part's table; None, with a warning, if it is damaged, which sets it aside.
+    def read(self, name: str, wanted: Callable[[str], bool] = bool) -> pa.Table | None:
+        """Read the wanted columns of a part; set it aside with a warning if it is damaged.
 
         Raises
         ------
@@ -415,36 +410,30 @@ class _Folder:
                 f"{path} was written by a newer version of this package: update the package, or "
                 f"name another folder in PSYCHOMETRICS_STORE."
             )
-        known = _PART.fullmatch(name)
-        if known is None:
-            return self._set_aside(name, "is no part of a store")
+        if (known := _PART.fullmatch(name)) is None:
+            return self._set_aside(name, "is not a part of a store")
         try:
             with self.system.open_input_file(path) as file:
                 content = file.read_buffer()
         except OSError as error:
-            if error.errno == errno.ESTALE:  # as a network's disk says it
+            # A network's disk calls a file that is gone stale.
+            if isinstance(error, FileNotFoundError) or error.errno == errno.ESTALE:
                 raise FileNotFoundError(path) from error
-            if isinstance(error, FileNotFoundError):
+            with _explain_errors(f"{path} cannot be read"):
                 raise
-            raise StoreError(
-                f"{path} cannot be read ({_reason(error)}): make it readable, or name another "
-                f"folder in PSYCHOMETRICS_STORE."
-            ) from error
         if hashlib.sha256(content).hexdigest() != known[1]:
             return self._set_aside(name, "is damaged or cut short")
-        try:
+        with contextlib.suppress(pa.ArrowException, OSError, ValueError, TypeError, KeyError):
             file = pq.ParquetFile(pa.BufferReader(content))
             names = file.schema_arrow.names
-            wanted = [name for name in columns or names if name in names and name not in without]
-            if set(_BOOKS) <= set(names):
-                table = file.read(wanted, use_threads=False).replace_schema_metadata(None)
-                said = file.read(["manifest"], use_threads=False)["manifest"].unique().to_pylist()
-                if all(self.path.endswith("/".join(["", *_names(json.loads(t))])) for t in said):
-                    return table
+            if set(_BOOKKEEPING) <= set(names):
+                table = file.read(list(filter(wanted, names)), use_threads=False)
+                manifests = file.read(["manifest"], use_threads=False)["manifest"].unique()
+                folders = ["/".join(["", *_folder_names(json.loads(m.as_py()))]) for m in manifests]
+                if all(self.path.endswith(folder) for folder in folders):
+                    return table.replace_schema_metadata(None)
                 return self._set_aside(name, "holds answers that belong to another folder")
-        except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):
-            pass
-        return self._set_aside(name, "is no part of a store")
+        return self._set_aside(name, "is not a part of a store")
 
     def write(self, table: pa.Table) -> str:
         """Add a part; its name is returned."""
@@ -457,11 +446,11 @@ class _Folder:
         content = buffer.getvalue()
         written = table["written"][0].as_py()
         name = f"v1-{written:019d}-{hashlib.sha256(content).hexdigest()}.parquet"
-        with _told(f"{self.path}/{name} cannot be written"):
-            self._put(name, content)
+        with _explain_errors(f"{self.path}/{name} cannot be written"):
+            self._write_file(name, content)
         return name
 
-    def _put(self, name: str, content: pa.Buffer) -> None:
+    def _write_file(self, name: str, content: pa.Buffer) -> None:
         path, beside = f"{self.path}/{name}", f"{self.path}/.{name}.tmp"
         if self.system.type_name in ("s3", "gcs", "abfs"):  # an object is put whole or not at all
             with self.system.open_output_stream(path) as file:
@@ -524,10 +513,10 @@ class _Folder:
                 table = self.read(file.base_name)
             except FileNotFoundError:  # another compaction took it
                 continue
-            if table is not None and (fitting := _fitting(schema, table)) is not None:
+            if table is not None and (fitting := _common_schema(schema, table)) is not None:
                 tables[file.base_name] = table
                 schema, size = fitting, size + table.nbytes
-            if size >= _LARGE:
+            if size >= _MERGED_BYTES:
                 fewer += self._merge(tables)
                 tables, size = {}, 0
         fewer += self._merge(tables)
@@ -548,14 +537,17 @@ class _Folder:
         return len(tables) - 1
 
     def _delete(self, name: str) -> None:
-        with _told(f"{self.path}/{name} cannot be deleted"), contextlib.suppress(FileNotFoundError):
+        with (
+            _explain_errors(f"{self.path}/{name} cannot be deleted"),
+            contextlib.suppress(FileNotFoundError),
+        ):
             self.system.delete_file(f"{self.path}/{name}")
 
 
 def _folders(store: str | Path | None) -> list[_Folder]:
     """Folders of the store that hold parts."""
-    system, root = _opened(store)
-    files = _listed(system, root, recursive=True)
+    system, root = _open_store(store)
+    files = _list_files(system, root, recursive=True)
     names = [file.path[len(root) :].strip("/").split("/") for file in files]
     found = {
         tuple(folder)
@@ -565,10 +557,10 @@ def _folders(store: str | Path | None) -> list[_Folder]:
     return [_Folder(system, "/".join([root, *folder])) for folder in sorted(found)]
 
 
-def _listed(system: fs.FileSystem, path: str, recursive: bool = False) -> list[fs.FileInfo]:
+def _list_files(system: fs.FileSystem, path: str, recursive: bool = False) -> list[fs.FileInfo]:
     """The files below a folder; none where it is not there."""
     selector = fs.FileSelector(path, allow_not_found=True, recursive=recursive)
-    with _told(f"{path} cannot be read"):
+    with _explain_errors(f"{path} cannot be read"):
         for _ in range(9):
             # Arrow opens the folder and, where that fails, looks whether it is there: made by
             # another process between the two, it is neither listed nor counted as not found.
@@ -577,7 +569,7 @@ def _listed(system: fs.FileSystem, path: str, recursive: bool = False) -> list[f
         return [file for file in system.get_file_info(selector) if file.is_file]
 
 
-def resolved(store: str | Path | None) -> str:
+def store_url(store: str | Path | None) -> str:
     """A store's URL or absolute path, which names it in any process of this machine.
 
     Parameters
@@ -591,9 +583,9 @@ def resolved(store: str | Path | None) -> str:
 
     Examples
     --------
-    >>> resolved("s3://bucket/answers")
+    >>> store_url("s3://bucket/answers")
     's3://bucket/answers'
-    >>> resolved("/shared/answers")
+    >>> store_url("/shared/answers")
     '/shared/answers'
     """
     if store is None:
@@ -604,11 +596,11 @@ def resolved(store: str | Path | None) -> str:
     return Path(text).expanduser().absolute().as_posix()
 
 
-def _opened(store: str | Path | None) -> tuple[fs.FileSystem, str]:
+def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
     """The file system and the path in it of a store, which is a folder or nothing yet."""
     try:
-        text = resolved(store)
-        system, root = _opened_url(text) if "://" in text else (_LOCAL, text)
+        text = store_url(store)
+        system, root = _open_url(text) if "://" in text else (_LOCAL, text)
         kind = system.get_file_info(root).type
     except (
         OSError,
@@ -634,7 +626,7 @@ def _opened(store: str | Path | None) -> tuple[fs.FileSystem, str]:
 
 
 @functools.cache  # a connection is made once
-def _opened_url(url: str) -> tuple[fs.FileSystem, str]:
+def _open_url(url: str) -> tuple[fs.FileSystem, str]:
     if url.startswith("s3://") and "allow_delayed_open" not in url:
         # A part is sent in one request, which may be sent again where no reply came, not in three.
         url += ("&" if "?" in url else "?") + "allow_delayed_open=true"
@@ -647,14 +639,14 @@ def _opened_url(url: str) -> tuple[fs.FileSystem, str]:
         return fs.PyFileSystem(fs.FSSpecHandler(system)), path
 
 
-def _names(manifest: dict) -> list[str]:
+def _folder_names(manifest: dict) -> list[str]:
     """Folders, from the store's on, of the answers that a manifest speaks of."""
     given = [manifest[key] for key in ("mode", "questionnaire", "respondent_id")]
     mode, questionnaire, respondent = (_encodable(str(name)) for name in given)
-    return [_safe(mode), _safe(questionnaire), _safe(respondent, always=True)]
+    return [_safe_name(mode), _safe_name(questionnaire), _safe_name(respondent, always=True)]
 
 
-def _safe(name: str, always: bool = False) -> str:
+def _safe_name(name: str, always: bool = False) -> str:
     """A name as a folder's: itself if it is safe, else, or always, with a hash of it."""
     # The hash keeps "a/b" and "a-b" apart, which are the same once made safe.
     safe = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:80]
@@ -665,7 +657,7 @@ def _safe(name: str, always: bool = False) -> str:
 
 def _as_table(rows: pd.DataFrame) -> pa.Table:
     """Rows as a table whose first column is the key."""
-    if taken := set(rows.columns) & set(_BOOKS):
+    if taken := set(rows.columns) & set(_BOOKKEEPING):
         raise ValueError(f"A column may not be called {min(taken)}.")
     try:
         table = pa.Table.from_pandas(rows, preserve_index=False)
@@ -683,7 +675,7 @@ def _encodable(value: object) -> object:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def _with_books(table: pa.Table, written: int, seconds: float, manifest: str) -> pa.Table:
+def _with_bookkeeping(table: pa.Table, written: int, seconds: float, manifest: str) -> pa.Table:
     """The table with what is noted of each row: when it was written, its seconds, its manifest."""
     n = len(table)
     said = pa.DictionaryArray.from_arrays(np.zeros(n, dtype="int32"), pa.array([manifest], _TEXT))
@@ -704,7 +696,7 @@ def _union(tables: list[pa.Table]) -> pa.Table:
     return table.take(first) if len(first) < len(table) else table
 
 
-def _fitting(schema: pa.Schema, table: pa.Table) -> pa.Schema | None:
+def _common_schema(schema: pa.Schema, table: pa.Table) -> pa.Schema | None:
     """The schema that holds a table's values too; None if there is none."""
     try:
         return pa.unify_schemas([schema, table.schema], promote_options="permissive")
@@ -713,19 +705,17 @@ def _fitting(schema: pa.Schema, table: pa.Table) -> pa.Schema | None:
 
 
 @contextlib.contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Say an error of the disk in one sentence, with its mend."""
+def _explain_errors(what: str) -> Iterator[None]:
+    """Turn an error of the disk into one sentence, with what to do."""
     try:
         yield
     except StoreError:
         raise
     except (OSError, ValueError) as error:
-        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            mend = "free some space, or name another folder in PSYCHOMETRICS_STORE"
-        else:
-            mend = "give access to it, or name another folder in PSYCHOMETRICS_STORE"
+        full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         raise StoreError(
-            f"{what} ({_reason(error)}): {mend}; what was stored before is still there."
+            f"{what} ({_reason(error)}): {'free some space' if full else 'give access to it'}, or "
+            "name another folder in PSYCHOMETRICS_STORE; what was stored before is still there."
         ) from error
 
 
