@@ -239,9 +239,9 @@ def test_the_summary_is_shown_with_progress(tmp_path, tiny_model, capsys):
 
 
 def test_the_bar_expects_the_rest_to_be_like_what_it_has_seen():
-    bar = Progress(disable=True, puts=4, total=0)
+    bar = Progress(disable=True, pairs=4, total=0)
     bar.expect(100, 40)
-    assert (bar.total, bar.kept, bar.asked) == (400, 40, 0)
+    assert (bar.total, bar.stored, bar.asked) == (400, 40, 0)
     bar.update(60)
     bar.expect(300)
     assert (bar.total, bar.asked) == (800, 60)

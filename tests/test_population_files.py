@@ -487,7 +487,7 @@ def test_a_file_that_is_none_is_named(tmp_path):
     with pytest.raises(ParameterError, match=r"none\.yaml cannot be read: No such file"):
         population(tmp_path / "none.yaml")
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(ParameterError, match="is no table of failures"):
+    with pytest.raises(ParameterError, match="is not a table of failures"):
         ask("challenges", "minilm-mnli-l3-s16", "memory://none", failures=tmp_path / "t.csv")
     with pytest.raises(ParameterError, match="cannot be written"):
         ask("challenges", "minilm-mnli-l3-s16", "memory://none", failures=tmp_path / "no/t.csv")

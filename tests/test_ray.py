@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import socket
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -23,7 +23,6 @@ from psychometrics.asking.population import population
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.models.sources import find
-from psychometrics.modes import mode_named
 from psychometrics.studies.asking import null_model
 from tests.faults.faults import ON_RAY, SMALL, _two_machines, _workers
 
@@ -114,7 +113,7 @@ def test_a_cluster_returns_what_is_returned_here_and_then_takes_it_from_the_stor
 def test_prompts_of_one_model_are_asked_in_parts_and_those_that_are_there_are_not(
     machines, models, here, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(cluster, "PER_TASK", 300)
+    monkeypatch.setattr(cluster, "_PER_TASK", 300)
     before = pm.ask("challenges", models[:1], store=tmp_path, dtype="float32", progress=False)
     found = on_cluster(models[:1], tmp_path, dtype="float32")
     same(found, here[here["respondent_id"] == "m0"])
@@ -266,7 +265,7 @@ def test_what_a_cluster_cannot_do_is_refused_before_anybody_is_asked(
         on_cluster(models, "memory://answers")
     with pytest.raises(ParameterError, match="engine must be 'local' or 'ray', got 'spark'"):
         pm.ask("gad7", models, engine="spark")
-    with pytest.raises(ParameterError, match="address is a Ray cluster's"):
+    with pytest.raises(ParameterError, match="address belongs to a Ray cluster"):
         pm.ask("gad7", models, address="10.0.0.1:6379")
     with pytest.raises(ParameterError, match="mean must be one of"):
         on_cluster(models, tmp_path, mode="causal", mean="median")
@@ -275,11 +274,12 @@ def test_what_a_cluster_cannot_do_is_refused_before_anybody_is_asked(
     with pytest.raises(StoreError, match="is a file, and no store"):
         on_cluster(models, file)
     # A machine that does not see the driver's folder, and one that has another model.
-    identity, how = pm.modes.identify(models[0], dtype="float32"), mode_named("nli")
+    identity = pm.modes.identify(models[0], dtype="float32")
+    order = cluster._Order(identity, models[0], "nli", [], "/answers", {}, str(tmp_path / "no"))
     with pytest.raises(StoreError, match=r"is not the same folder on .*, a machine of the cluster"):
-        cluster._check_here(identity, models[0], how, "/answers", str(tmp_path / "no"), {})
+        cluster._check_machine(order)
     with pytest.raises(RespondentError, match=r"m0 is not the same on .*: copy the model"):
-        cluster._check_here(identity, models[1], how, "/answers", str(file), {})
+        cluster._check_machine(replace(order, respondent=models[1], mark=str(file)))
 
 
 def test_the_local_engine_does_not_import_ray_and_the_other_says_what_to_install(
@@ -292,10 +292,7 @@ pm.ask("ipip20", 2, mode="simulated", progress=False)
 assert "psychometrics.asking.ask" in sys.modules and "ray" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *rest: name != "ray" and found(name, *rest)
-    )
+    monkeypatch.setattr(cluster, "ray", None)
     with pytest.raises(ParameterError, match=r"engine='ray' needs Ray, which is not installed"):
         pm.ask("challenges", models[:1], engine="ray")
 
@@ -311,7 +308,8 @@ def test_the_command_asks_on_a_cluster(machines, models, tmp_path):
 
 
 def test_processors_memory_and_gpus_are_asked_for_by_the_size_of_the_model(models):
-    task = cluster._Task({"dtype": "float32"}, models[0], "nli", [], find(models[0]).parameters())
+    order = cluster._Order({"dtype": "float32"}, models[0], "nli", [], "", {})
+    task = cluster._Task(order, find(models[0]).parameters())
     from transformers import AutoModelForSequenceClassification
 
     model = AutoModelForSequenceClassification.from_pretrained(models[0])

@@ -1,4 +1,4 @@
-"""Put questionnaires to respondents in any mode, resumably, and keep the answers."""
+"""Put questionnaires to respondents in any mode; a stopped run resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from pathlib import Path
 import pandas as pd
 
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
-from ..modes import conditions_of, mode_named
 from ..modes.mode import Mode
-from ..questionnaires import Questionnaire, load_questionnaire
-from .failures import Failures, discarding, let_go, told
-from .population import population
+from ..questionnaires import Questionnaire
+from .failures import free_memory, remove_downloads
+from .plan import Plan, resolve
 from .progress import Progress
 
 
@@ -34,7 +33,7 @@ def ask(
     keep_downloads: bool = True,
     **conditions: object,
 ) -> pd.DataFrame:
-    """Put questionnaires to respondents; answers that are in the store are not asked again.
+    """Put questionnaires to respondents; nothing that is in the store is asked again.
 
     Parameters
     ----------
@@ -42,19 +41,17 @@ def ask(
         Names of shipped questionnaires, paths of files, or loaded ones.
     respondents : str or respondent, or several
         A string names a population (see :func:`psychometrics.asking.population`): ``"embedded"``,
-        or
-        names, folders, hub ids and populations' files separated by commas. What else there is
-        depends on the mode: respondents that were loaded, a number of simulated ones, a function.
-        A loaded one is asked in the mode it was loaded for, unless another than ``"nli"`` is given.
+        or names, folders, hub ids and populations' files, separated by commas. Other respondents
+        depend on the mode: loaded ones, a number of simulated ones, a function. A loaded respondent
+        is asked in the mode it was loaded for, unless ``mode`` is not ``"nli"``.
     store : str or Path, optional
         Folder or URL of the response store; by default ``PSYCHOMETRICS_STORE``, else the user's
         cache.
     mode : str
-        How respondents answer: a file of :mod:`psychometrics.modes`, such as ``"nli"``,
+        How respondents answer: a name in :data:`psychometrics.modes.MODES`, such as ``"nli"``,
         ``"mlm"``, ``"options"``, ``"chat"`` or ``"human"``.
     dtype : {"auto", "float32", "bfloat16"}, optional
-        Precision of respondents that are loaded here; by default, and for "auto", what suits the
-        machine.
+        Precision of models; by default, and for "auto", what suits the machine.
     progress : bool
         Show a progress bar, and a summary at the end.
     engine : {"local", "ray"}
@@ -62,16 +59,15 @@ def ask(
         cluster, as many at once as there is room for; see
         :mod:`psychometrics.asking.cluster`. What is returned is the same.
     address : str, optional
-        Of the Ray cluster, such as ``"10.0.0.1:6379"``; by default the one that is running here,
-        else this machine is made one.
+        Address of the Ray cluster, such as ``"10.0.0.1:6379"``; by default the one running here,
+        else a new one on this machine.
     failures : str or Path, optional
-        A CSV file of those who failed, by kind, which is kept as they fail. Who is in it for a
-        reason that would be met again (no safetensors, remote code, architecture, labels, memory)
-        is not tried again as long as neither the model nor the way of asking has changed; a line
-        that is taken out is.
+        A CSV file of the respondents that failed, by kind. A respondent in it is not tried again
+        while neither the model nor the way of asking has changed, if the reason would recur (no
+        safetensors, remote code, architecture, labels, memory); delete its line to try it again.
     keep_downloads : bool
-        Whether weights that are downloaded from the hub stay in its local cache; else each model's
-        are removed when it has answered, so that a disk holds any number of models.
+        Whether weights downloaded from the hub stay in its local cache. Otherwise each model's are
+        removed once it has answered, so any number of models can be asked on a small disk.
     **conditions
         Conditions of the mode.
 
@@ -111,136 +107,101 @@ def ask(
     """
     began = time.perf_counter()
     dtype = None if dtype == "auto" else dtype
-    if engine not in ("local", "ray"):
-        raise ParameterError(f"engine must be 'local' or 'ray', got {engine!r}.")
-    if address is not None and engine != "ray":
-        raise ParameterError("address is a Ray cluster's: give engine='ray' too, or leave it out.")
-    if engine == "ray" and not keep_downloads:
-        raise ParameterError("keep_downloads=False is for this machine: leave engine='ray' out.")
-    given = _loaded(questionnaires)
-    module, conditions = mode_named(mode), conditions_of(mode, conditions)
-    failed: dict[str, RespondentError] = {}
-    table = Failures(failures, mode, dtype, conditions)
-    who = _identified(respondents, mode, module, dtype, conditions, failed)
-    for name, error in failed.items():
-        table.add(name, error)
-    if not who:
-        raise next(iter(failed.values()))
-    away, parts = {}, []
-    bar = Progress(
-        desc="asking", unit="answer", disable=not progress, puts=len(who) * len(given), total=0
-    )
-    with bar:
+    _check_engine(engine, address, keep_downloads)
+    plan = resolve(questionnaires, respondents, mode, dtype, conditions, failures)
+    pairs = len(plan.respondents) * len(plan.questionnaires)
+    with Progress(desc="asking", unit="answer", disable=not progress, pairs=pairs, total=0) as bar:
+        on_cluster = {}
         if engine == "ray":
-            from . import cluster
+            from .cluster import ask_on_cluster
 
-            new = [one for one in who if not any(table.knows(one[0], q.id) for q in given)]
-            away = cluster.asked(given, new, store, bar, address, **conditions)
-        for identity, respondent, how in who:
-            name, put, shown = identity["respondent_id"], None, bar
-            names = {name, str(respondent)}
-            try:
-                with nullcontext() if keep_downloads else discarding(identity):
-                    if name in away:
-                        respondent, shown = away[name], Progress(disable=True)
-                    else:
-                        respondent = how.open(respondent, identity, **conditions)
-                    if identity.get("source") == "endpoint":
-                        for answers in how.answer_all(
-                            given, respondent, identity, store, bar, **conditions
-                        ):
-                            parts.append(answers)
-                    else:
-                        for put in given:
-                            table.check(identity, put.id)
-                            answers = how.answer(
-                                put, respondent, identity, store, shown, **conditions
-                            )
-                            parts.append(answers)
-                table.drop(names)
-            except Exception as error:
-                if isinstance(error, PsychometricsError) and not isinstance(error, RespondentError):
-                    raise
-                failed[name] = told(name, error)
-                table.add(name, failed[name], identity, put)
-                let_go(error)
-    if failed and not parts:
-        raise next(iter(failed.values()))
-    answers = pd.concat(parts, ignore_index=True)
-    unanswered = 0
-    if "status" in answers:
-        unanswered = (~answers["status"].isin(["ok", "unasked"])).sum()
-    summary = {
-        "asked": bar.asked,
-        "from_store": bar.kept,
-        "unanswered": int(unanswered),
-        "failed": {name: " ".join(str(error).split()) for name, error in failed.items()},
-        "kinds": {name: error.kind for name, error in failed.items()},
-        "seconds": round(time.perf_counter() - began, 2),
-    }
-    if bar.unasked:
-        summary["unasked"] = bar.unasked
-    if bar.spent.replies:
-        summary |= bar.spent.summary()
-    answers.attrs = {"summary": summary}
-    for name, reason in summary["failed"].items():
-        warnings.warn(f"{name} was not asked to the end: {reason}", stacklevel=2)
+            on_cluster = ask_on_cluster(plan, store, bar, address)
+        tables = [
+            table
+            for one in plan.respondents
+            for table in _put(plan, one, store, bar, on_cluster, keep_downloads)
+        ]
+    answers = _summarise(tables, plan.failures.errors, bar, time.perf_counter() - began)
     if progress:
-        print(_line(summary), file=sys.stderr)
+        print(_summary_line(answers.attrs["summary"]), file=sys.stderr)
     return answers
 
 
-def _loaded(questionnaires) -> list[Questionnaire]:
-    if isinstance(questionnaires, str | Path | Questionnaire):
-        questionnaires = [questionnaires]
-    loaded = [
-        given if isinstance(given, Questionnaire) else load_questionnaire(given)
-        for given in questionnaires
-    ]
-    if not loaded:
-        raise ParameterError("There is no questionnaire to ask: name at least one.")
-    if repeated := {q.id for i, q in enumerate(loaded) if q.id in [p.id for p in loaded[:i]]}:
-        raise ParameterError(f"The questionnaire {min(repeated)} is given twice: keep one.")
-    return loaded
+def _check_engine(engine: str, address: str | None, keep_downloads: bool) -> None:
+    if engine not in ("local", "ray"):
+        raise ParameterError(f"engine must be 'local' or 'ray', got {engine!r}.")
+    if address is not None and engine != "ray":
+        raise ParameterError("address belongs to a Ray cluster: add engine='ray', or leave it out.")
+    if engine == "ray" and not keep_downloads:
+        raise ParameterError("keep_downloads=False is for this machine: leave engine='ray' out.")
 
 
-def _identified(
-    respondents: object,
-    mode: str,
-    module: Mode,
-    dtype: str | None,
-    conditions: dict,
-    failed: dict[str, RespondentError],
-) -> list[tuple[dict, object, Mode]]:
-    """Each respondent with its identity and mode; those who cannot be asked go to ``failed``."""
-    listed = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
-    if isinstance(respondents, str) or listed:
-        respondents = population(respondents)
-    else:
-        one = isinstance(respondents, pd.DataFrame | Path | bytes) or hasattr(respondents, "answer")
-        if one or not isinstance(respondents, Iterable):
-            respondents = [respondents]
-    found = []
-    for given in respondents:
-        try:
-            how = module
-            if mode == "nli" and hasattr(given, "answer"):
-                how = mode_named(given.identity["mode"])
-            known = conditions if how is module else conditions_of(given.identity["mode"], {})
-            found.append((how.identify(given, dtype, **known), given, how))
-        except RespondentError as error:
-            failed[str(given)] = error
-    if not found and not failed:
-        raise RespondentError("There is no respondent to ask: name at least one.")
-    names = [identity["respondent_id"] for identity, *_ in found]
-    if repeated := {name for name in names if names.count(name) > 1}:
-        raise RespondentError(
-            f"Two respondents are called '{min(repeated)}': keep one, or rename a folder."
-        )
-    return found
+def _put(
+    plan: Plan,
+    one: tuple[dict, object, Mode],
+    store: str | Path | None,
+    bar: Progress,
+    on_cluster: dict[str, object],
+    keep_downloads: bool,
+) -> list[pd.DataFrame]:
+    """Put the questionnaires to one respondent; if it fails, return what it has answered."""
+    identity, respondent, mode = one
+    name, questionnaire, tables = identity["respondent_id"], "", []
+    # An endpoint gets the requests of all questionnaires at once.
+    together = identity.get("source") == "endpoint"
+    rounds = [plan.questionnaires] if together else [[each] for each in plan.questionnaires]
+    try:
+        with nullcontext() if keep_downloads else remove_downloads(identity):
+            if name in on_cluster:  # its answers are in the store by now
+                respondent, bar = on_cluster[name], Progress(disable=True)
+            else:
+                respondent = mode.open(respondent, identity, **plan.conditions)
+            for questionnaires in rounds:
+                questionnaire = "" if together else questionnaires[0].id
+                if error := plan.failures.known(identity, questionnaire):
+                    raise error
+                for answers in mode.answer_all(
+                    questionnaires, respondent, identity, store, bar, **plan.conditions
+                ):
+                    tables.append(answers)  # one by one: those before an error count
+        plan.failures.remove({name, str(one[1])})
+    except Exception as error:
+        if isinstance(error, PsychometricsError) and not isinstance(error, RespondentError):
+            raise
+        plan.failures.add(name, error, identity, questionnaire)
+        free_memory(error)
+    return tables
 
 
-def _line(summary: dict) -> str:
+def _summarise(
+    tables: list[pd.DataFrame], errors: dict[str, RespondentError], bar: Progress, seconds: float
+) -> pd.DataFrame:
+    """Put the answers into one table, with the summary of the call; warn of those that failed."""
+    if not tables:
+        raise next(iter(errors.values()))
+    answers = pd.concat(tables, ignore_index=True)
+    unanswered = 0
+    if "status" in answers:
+        unanswered = int((~answers["status"].isin(["ok", "unasked"])).sum())
+    summary = {
+        "asked": bar.asked,
+        "from_store": bar.stored,
+        "unanswered": unanswered,
+        "failed": {name: " ".join(str(error).split()) for name, error in errors.items()},
+        "kinds": {name: error.kind for name, error in errors.items()},
+        "seconds": round(seconds, 2),
+    }
+    if bar.unasked:
+        summary["unasked"] = bar.unasked
+    if bar.spending.replies:
+        summary |= bar.spending.summary()
+    answers.attrs = {"summary": summary}
+    for name, reason in summary["failed"].items():
+        warnings.warn(f"{name} was not asked to the end: {reason}", stacklevel=3)
+    return answers
+
+
+def _summary_line(summary: dict) -> str:
     kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(summary["kinds"].values()).items())
     parts = [
         f"{summary['asked']} asked",

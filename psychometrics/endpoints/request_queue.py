@@ -202,7 +202,7 @@ class Line:
         import httpx2
 
         self.endpoint, self.identity, self.settings = endpoint, identity, settings
-        self.spent, self.pace = bar.spent, pace_of(endpoint)
+        self.spent, self.pace = bar.spending, pace_of(endpoint)
         self.spent.priced = endpoint.price_in is not None or endpoint.price_out is not None
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=SHARE)
         how = {"follow_redirects": False, "timeout": endpoint.timeout, "limits": limits}
@@ -278,7 +278,9 @@ class Line:
             # Four bytes to a token, eight tokens to an answer.
             prompt = len(text) // 4
             completion = self.settings.get("max_tokens") or 8 * len(about["items"])
-            self.spent.plan(prompt, completion, self.cost(prompt, completion))
+            self.spent.planned += 1
+            cost = self.cost(prompt, completion)
+            self.spent.add({"estimated": True}, prompt, completion, cost)
             about["unasked"] = True
             return None
         about["sent"], began, failed, first = True, time.monotonic(), 0, None
@@ -337,7 +339,7 @@ class Line:
         if within and limit is not None and spent.cost + spent.reserved + most > limit:
             return False
         spent.reserved += most
-        spent.open += 1
+        spent.under_way += 1
         return True
 
     def settled(self, most: float, found: dict | None, text: str, paid: bool = False) -> None:
@@ -346,8 +348,8 @@ class Line:
         Where there is no reply, though the endpoint may have given one (``paid``), what it may
         have cost at most is counted.
         """
-        self.spent.open -= 1
-        self.spent.reserved = self.spent.reserved - most if self.spent.open else 0.0
+        self.spent.under_way -= 1
+        self.spent.reserved = self.spent.reserved - most if self.spent.under_way else 0.0
         if found is not None:
             usage = found["usage"]
             if usage is None:
@@ -369,7 +371,7 @@ class Line:
         """Send a request when the budget and the pace allow it."""
         async with self.purse:
             while not self.afford(most := self.cost(*self.most(text))):
-                if not self.spent.open:
+                if not self.spent.under_way:
                     raise Unasked
                 self.returned.clear()
                 await self.returned.wait()

@@ -137,7 +137,7 @@ def rows_of(
             try:
                 left.append((batch, talk, *talk.send(reply["reply"]), sent))
             except StopIteration as end:
-                (bar.update if sent else bar.found)(len(batch["items"]))
+                (bar.update if sent else bar.count_stored)(len(batch["items"]))
                 rows += end.value
         turns = left
     if cut:

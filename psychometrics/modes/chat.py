@@ -409,8 +409,8 @@ def _ask_endpoint(
                     asked = talk.send(reply)
                 except StopIteration as end:
                     left = sum(row["status"] == "unasked" for row in end.value)
-                    bar.left_out(left)
-                    (bar.update if sent else bar.found)(len(end.value) - left)
+                    bar.count_unasked(left)
+                    (bar.update if sent else bar.count_stored)(len(end.value) - left)
                     rows[questionnaire.id] += end.value
                     return
 

@@ -191,7 +191,7 @@ def put(
             except StopIteration as end:
                 rows += end.value
                 break
-        (bar.update if sent else bar.found)(len(batch["items"]))
+        (bar.update if sent else bar.count_stored)(len(batch["items"]))
     if kept is not None:
         kept.close()
     return in_order(rows, questionnaire, how)
