@@ -190,6 +190,7 @@ def forest(
     ax: Axes | None = None,
     xlabel: str = "",
     reference: float | None = 0.0,
+    colours: Mapping[str, str] | None = None,
 ) -> Axes:
     """Points with intervals, the first row on top; groups side by side.
 
@@ -214,6 +215,8 @@ def forest(
         Name of the value, with its unit.
     reference : float, optional
         Where the line stands; None draws none.
+    colours : mapping, optional
+        Colours of groups that have a role in the book, such as the null.
 
     Returns
     -------
@@ -242,7 +245,8 @@ def forest(
         ax.axvline(reference, color="grey", linewidth=1, linestyle=":", zorder=0)
     for i, name in enumerate(groups):
         part = table if name is None else table[table[group] == name]
-        colour, marker = PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)]
+        colour = (colours or {}).get(name, PALETTE[i % len(PALETTE)])
+        marker = MARKERS[i % len(MARKERS)]
         y = part["_label"].map(place).to_numpy() + step * ((len(groups) - 1) / 2 - i)
         if low is not None:
             ax.hlines(y, part[low], part[high], color=colour if group else GREY, linewidth=1.5,
@@ -254,7 +258,9 @@ def forest(
     ax.set_yticks(list(place.values()), list(place), fontsize=10)
     ax.set(xlabel=xlabel, ylim=(-0.7, len(names) - 0.3))
     if len(groups) > 1:
-        ax.legend(frameon=False, fontsize=10)
+        columns = 5 if max(len(str(name)) for name in groups) < 16 else 2
+        ax.legend(frameon=False, fontsize=10, ncols=columns, loc="lower left",
+                  bbox_to_anchor=(0, 1), handletextpad=0.3, columnspacing=1)  # fmt: skip
     return ax
 
 

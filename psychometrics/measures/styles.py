@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_columns
+from ..asking.answers import check_columns, check_numbers, tidy
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire
 from .intervals import correlation_interval
 from .scoring import keyed_items, pss
 
@@ -352,6 +352,79 @@ def balanced_pairs(
         table.insert(0, "questionnaire", questionnaire.id)
         parts.append(table.rename_axis("respondent_id").reset_index())
     return pd.concat(parts, ignore_index=True)
+
+
+def empty_answers(
+    questionnaire: str | Questionnaire,
+    kind: str = "random",
+    respondents: int = 1,
+    runs: int = 10,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Simulate answers of respondents who do not read the items.
+
+    A respondent's habit is a preference for options that is drawn from a uniform Dirichlet
+    distribution. The expected alpha of I items that are keyed one way, with K options, is
+
+    .. math:: \alpha = \frac{I}{I + K}
+
+    Parameters
+    ----------
+    questionnaire : str or Questionnaire
+    kind : {"random", "middle", "agree", "habit"}
+        Every option equally likely; always the middle one (the lower of two); always the last;
+        each respondent by probabilities of their own, the same for all items.
+    respondents, runs : int
+        Number of respondents, and of times that each is asked.
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        Answers to items as :func:`psychometrics.asking.ask` returns them, in mode ``empty``.
+
+    Raises
+    ------
+    ParameterError
+        There is no such kind, or a number is impossible.
+
+    Examples
+    --------
+    >>> answers = empty_answers("ipip20", "middle", runs=2)
+    >>> len(answers), answers["value"].unique().tolist()
+    (40, [3.0])
+    """
+    if kind not in ("random", "middle", "agree", "habit"):
+        raise ParameterError(f"kind must be random, middle, agree or habit, got {kind!r}.")
+    check_numbers(respondents=respondents, runs=runs, seed=seed)
+    if not isinstance(questionnaire, Questionnaire):
+        questionnaire = load_questionnaire(questionnaire, texts=False)
+    rng = np.random.default_rng(seed)
+    habits: dict[int, np.ndarray] = {}
+    shape = (respondents, runs)
+    parts = []
+    for item in questionnaire.items:
+        values = np.array([option.value for option in questionnaire.choices(item)], dtype=float)
+        count = len(values)
+        if kind == "random":
+            chosen = rng.integers(0, count, shape)
+        elif kind == "habit":
+            if count not in habits:
+                habits[count] = rng.dirichlet(np.ones(count), respondents).cumsum(axis=1)
+            chosen = (rng.random(shape)[..., None] > habits[count][:, None, :-1]).sum(axis=-1)
+        else:
+            chosen = np.full(shape, count - 1 if kind == "agree" else (count - 1) // 2)
+        parts.append(values[chosen])
+    who, run = np.indices(shape)
+    frame = pd.DataFrame(
+        {
+            "respondent_id": [f"{kind}-{n + 1}" for n in np.tile(who.ravel(), len(parts))],
+            "run": np.tile(run.ravel() + 1, len(parts)),
+            "item_id": np.repeat([item.id for item in questionnaire.items], who.size),
+            "value": np.concatenate([part.ravel() for part in parts]),
+        }
+    )
+    return tidy(frame.assign(mode="empty", status="ok"), questionnaire)
 
 
 def _styles(part: pd.DataFrame, questionnaire: Questionnaire, keys: list[str]) -> pd.DataFrame:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
-from ..asking.answers import check_columns
+from ..asking.answers import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..measures.intervals import mean_interval
 from ..measures.norms import (
@@ -21,7 +22,12 @@ from ..measures.norms import (
 )
 from ..measures.scoring import item_scores, keyed_items, score_summary
 from ..paths import data_dir
-from ..questionnaires import Questionnaire, load_questionnaire, psychobench_keys
+from ..questionnaires import (
+    Questionnaire,
+    load_questionnaire,
+    psychobench_keys,
+    questionnaire_names,
+)
 
 _SEX_ROLES = ("undifferentiated", "masculine", "feminine", "androgynous")
 
@@ -527,3 +533,258 @@ def _claimed(claim, table: pd.DataFrame) -> pd.DataFrame:
     if not keep.any():
         raise ParameterError(f"data/norms/psychobench_claims.csv, {claim.claim}: names no cell.")
     return table[keep]
+
+
+_FACETS = {
+    "sea": "own emotions appraised",
+    "oea": "others' emotions appraised",
+    "uoe": "use of emotion",
+    "roe": "regulation of emotion",
+}
+
+
+def scale_labels(table: pd.DataFrame) -> list[str]:
+    """A label for each row: the questionnaire's short title, the scale, and the group of people.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With ``questionnaire, scale`` and, if there are several norms, ``group``.
+
+    Returns
+    -------
+    list of str
+        A whole sample is not named; a scale that is the whole questionnaire is named by what it
+        measures.
+
+    Examples
+    --------
+    >>> scale_labels(pd.DataFrame({"questionnaire": ["bsri"], "scale": ["masculine"],
+    ...                            "group": ["Workers (Men)"]}))
+    ['BSRI, masculine (men)']
+    >>> scale_labels(pd.DataFrame({"questionnaire": ["gse"], "scale": ["overall"]}))
+    ['GSE, self-efficacy']
+    """
+    groups = table["group"] if "group" in table else pd.Series("", index=table.index)
+    labels = []
+    for name, scale, group in zip(table["questionnaire"], table["scale"], groups, strict=True):
+        # A user's own is known by its name alone.
+        shipped = name in questionnaire_names()
+        short = load_questionnaire(name, texts=False).short_title if shipped else name
+        if scale == "overall" and name in psychobench_keys():
+            scale = psychobench_keys()[name]["measures"]
+        elif name == "wleis":
+            scale = _FACETS.get(scale, scale)
+        label = short if scale == short.lower() else f"{short}, {scale.replace('_', ' ')}"
+        who = group.removeprefix("Workers ").strip("()").lower()
+        who = "" if who in ("", "whole sample") else f" ({who})"
+        labels.append(label + who)
+    return labels
+
+
+def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) -> pd.DataFrame:
+    """Compute the paper's claims from its own tables, and from tables answered at random.
+
+    ``data/norms/psychobench_statistics.csv`` names the statistic of each claim and the cells that
+    it is computed from.
+
+    Parameters
+    ----------
+    draws : int
+        Sets of tables in which every model and every role answers at random.
+    seed : int
+        Seed of these sets.
+    level : float
+        Level of significance.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``claim_id`` of ``data/claims/psychobench.csv``: ``value`` with its 95 %
+        interval ``low, high``, and ``null, null low, null high``, median and central 95 % over the
+        random tables. Differences are in standard deviations of people. A mean over models or
+        scales takes these as a sample; a difference of two respondents, their runs.
+
+    References
+    ----------
+    Huang et al. (2024), sections 3.2 and 4.1 and appendix B.3.
+
+    Examples
+    --------
+    >>> found = claim_findings(draws=2)
+    >>> bool(found.loc["psychobench-lying", "value"] > 1)
+    True
+    """
+    check_numbers(draws=draws, seed=seed)
+    claims = pd.read_csv(
+        data_dir() / "norms" / "psychobench_statistics.csv", keep_default_na=False
+    ).set_index("claim_id")
+    own = pd.DataFrame(_statistics(claims, published_tables(), level)).T
+    rng, random = np.random.default_rng(seed), _random_tables()
+    drawn = pd.DataFrame(
+        {name: found[0] for name, found in _statistics(claims, random(rng), level).items()}
+        for _ in range(draws)
+    )
+    low, middle, high = drawn.quantile([0.025, 0.5, 0.975]).to_numpy()
+    table = own.set_axis(["value", "low", "high"], axis=1).rename_axis("claim_id")
+    return table.assign(**{"null": middle, "null low": low, "null high": high})
+
+
+def _statistics(claims: pd.DataFrame, tables: pd.DataFrame, level: float) -> dict[str, tuple]:
+    """Value and interval of every claim, from one set of tables."""
+    keys = ["study", "respondent_id", "questionnaire", "scale"]
+    cells = tables.set_index(keys)[["mean", "sd", "n"]].T.to_dict("list")
+    interests = _interests(cells)
+    found = {}
+    for name, claim in claims.iterrows():
+        if claim["statistic"] == "interests":
+            found[name] = interests[name.removeprefix("psychobench-")]
+        elif claim["statistic"].endswith("runs"):
+            found[name] = _bem(cells, claim["statistic"], claim["who"].split("|"))
+        else:
+            found[name] = _statistic(cells, claim, level)
+    return found
+
+
+def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
+    what, study = claim["statistic"], claim["study"]
+    who, other = claim["who"].split("|"), claim["other"].split("|")
+    norms = _norms()
+    scales = [
+        (q, s) for part in claim["cells"].split("|") for q, s in norms if part in (q, f"{q}.{s}")
+    ]
+
+    def deltas(names: list[str]) -> np.ndarray:
+        return np.array(
+            [
+                [np.mean([(cells[study, name, q, s][0] - m) / sd for g, m, sd, _ in norms[q, s]
+                          if claim["group"] in ("", g)]) for q, s in scales]
+                for name in names
+            ]
+        )  # fmt: skip
+
+    if what in ("models", "scales"):
+        return _mean(deltas(who).mean(axis=1) if what == "models" else deltas(who)[0])
+    if what == "largest":
+        return deltas(who).max(), np.nan, np.nan
+    if what == "nearer people":
+        return _mean(-np.diff(np.abs(deltas(who)), axis=0)[0])
+    if what == "families":
+        first, second = deltas(who).mean(axis=1), deltas(other).mean(axis=1)
+        return first.mean() - second.mean(), *stats.ttest_ind(first, second).confidence_interval()
+    if what in ("highest", "lowest"):
+        sign = 1 if what == "highest" else -1
+        rivals = [name for name in other if name not in who]
+        other = [max(rivals, key=lambda name: sign * cells[study, name, *scales[0]][0])]
+    if what in ("apart", "highest", "lowest"):
+        return _apart(cells, study, who[0], other[0], scales)
+    if what.endswith("differ"):
+        pairs = [cells[study, a, *c] + cells[study, b, *c] for a in who for b in other
+                 for c in scales]  # fmt: skip
+    else:
+        pairs = [cells[study, a, *c] + list(norm) for a in who for c in scales
+                 for group, *norm in norms[c] if claim["group"] in ("", group)]  # fmt: skip
+    hits = (compare_means(*np.array(pairs).T, level=level)["p"] < level).to_numpy()
+    hits = ~hits if "like people" in what and "unlike" not in what else hits
+    if what.startswith("number"):
+        return float(hits.sum()), np.nan, np.nan
+    return hits.mean(), *stats.binomtest(int(hits.sum()), len(hits)).proportion_ci(0.95)
+
+
+def _mean(values: np.ndarray) -> tuple[float, float, float]:
+    half = stats.t.isf(0.025, len(values) - 1) * stats.sem(values)
+    return values.mean(), values.mean() - half, values.mean() + half
+
+
+def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float, float]:
+    """Difference of two respondents, the mean over scales; their runs are the sample."""
+    difference = variance = 0.0
+    for q, s in scales:
+        (m1, s1, n1), (m2, s2, n2) = cells[study, one, q, s], cells[study, two, q, s]
+        unit = np.mean([sd for _, _, sd, _ in _norms()[q, s]]) * len(scales)
+        difference += (m1 - m2) / unit
+        variance += (s1**2 / n1 + s2**2 / n2) / unit**2
+    half = stats.t.isf(0.025, n1 + n2 - 2) * np.sqrt(variance)
+    return difference, difference - half, difference + half
+
+
+def _bem(cells, what: str, who: list[str]) -> tuple[float, float, float]:
+    """Expected shares of runs by Bem's rule, as if a run's two scores were independent normals."""
+    high = np.empty((len(who), 2))
+    for column, scale in enumerate(("masculine", "feminine")):
+        cut = np.mean([m for _, m, _, _ in _norms()["bsri", scale]])
+        for row, name in enumerate(who):
+            mean, sd, _ = cells["models", name, "bsri", scale]
+            high[row, column] = stats.norm.sf(cut, mean, max(sd, 1e-9))
+    m, f = high.T
+    if what.startswith("undifferentiated"):
+        return _mean((1 - m) * (1 - f))
+    only = (1 - m) * f if what.startswith("feminine") else m * (1 - f) - (1 - m) * f
+    return only.mean(), np.nan, np.nan
+
+
+def _interests(cells) -> dict[str, tuple[float, float, float]]:
+    """What is claimed of CABIN's 41 interests: how alike they are, and which are liked most."""
+    named = {
+        "vocations-liked": ("social_service", "health_care_service", "teaching_education"),
+        "vocations-disliked": ("physical_manual_labor", "protective_service"),
+    }
+    ids = [scale["id"] for scale in psychobench_keys()["cabin"]["scales"]]
+    who = dict.fromkeys(
+        who for study, who, name, _ in cells if (study, name) == ("models", "cabin")
+    )
+    means = pd.DataFrame({w: [cells["models", w, "cabin", s][0] for s in ids] for w in who}, ids)
+    people = pd.Series({s: _norms()["cabin", s][0][1] for s in ids})
+    models = means.drop(columns="gpt-4-jb")
+    together = models.mean(axis=1)
+    half = stats.norm.isf(0.025) / np.sqrt(len(ids) - 3)
+    rho = models.corr("spearman").to_numpy()[np.triu_indices(models.shape[1], 1)].mean()
+    found = {}
+    for name, r in (
+        ("interests-alike", rho),
+        ("interests-of-people", together.corr(people, method="spearman")),
+    ):
+        found[name] = (r, *np.tanh(np.arctanh(r) + np.array([-half, half])))
+    for name, interests in named.items():
+        for who, table in ((name, together), (f"{name}-by-people", people)):
+            ranked = table.sort_values(ascending=name != "vocations-liked", kind="stable").index
+            found[who] = (float(len({*interests} & {*ranked[: len(interests)]})), np.nan, np.nan)
+    found["jailbreak-central"] = _mean(
+        ((means["gpt-4"] - 3).abs() - (means["gpt-4-jb"] - 3).abs()).to_numpy()
+    )
+    return found
+
+
+@functools.cache
+def _norms() -> dict[tuple[str, str], list[tuple]]:
+    """Groups of people with mean, standard deviation and size, by questionnaire and scale."""
+    found: dict[tuple, list] = {}
+    for row in norm_table(paper=True).itertuples():
+        found.setdefault((row.questionnaire, row.scale), []).append(
+            (row.group, row.norm_mean, row.norm_sd, row.norm_n)
+        )
+    return found
+
+
+def _random_tables() -> Callable[[np.random.Generator], pd.DataFrame]:
+    """Draws the published tables anew, with means and deviations of runs answered at random."""
+    table = published_tables()
+    sizes = {
+        (name, scale["id"]): (len(scale["items"]), *key["range"], key["mode"])
+        for name, key in psychobench_keys().items()
+        for scale in key["scales"]
+    }
+    table = table[[pair in sizes for pair in zip(table["questionnaire"], table["scale"],
+                                                 strict=True)]]  # fmt: skip
+    shapes = [sizes[pair] for pair in zip(table["questionnaire"], table["scale"], strict=True)]
+    groups = pd.Series(range(len(table))).groupby(pd.Series(shapes, dtype=object)).indices
+
+    def draw(rng: np.random.Generator) -> pd.DataFrame:
+        mean, sd = np.empty(len(table)), np.empty(len(table))
+        for (items, low, high, mode), rows in groups.items():
+            runs = rng.integers(low, high + 1, (len(rows), 10, items)).sum(axis=2)
+            runs = runs / (1 if mode == "sum" else items)
+            mean[rows], sd[rows] = runs.mean(axis=1), runs.std(axis=1, ddof=1)
+        return table.assign(mean=mean, sd=sd, n=10)
+
+    return draw
