@@ -13,7 +13,7 @@ import yaml
 from psychometrics.exceptions import ParameterError, QuestionnaireError
 from psychometrics.paths import questionnaires_dir
 from psychometrics.questionnaires import Questionnaire, counts, load_questionnaire
-from psychometrics.questionnaires.prompts import PROMPT_COLUMNS, prompts, write_prompts
+from psychometrics.questionnaires.prompts import prompts, write_prompts
 
 TRANSLATED = ("gad7", "phq9", "soc13")
 INTENSIFIERS = {
@@ -41,7 +41,10 @@ def small() -> Questionnaire:
 
 def test_prompts_are_every_template_term_and_intensifier_in_order(small):
     table = prompts(small)
-    assert list(table.columns) == PROMPT_COLUMNS
+    assert list(table.columns) == [
+        "questionnaire", "item_id", "template", "term", "polarity", "intensifier", "level",
+        "weight", "premise", "hypothesis",
+    ]  # fmt: skip
     assert table["premise"].tolist() == (
         ["I am sad."] * 3 + ["I am glad."] * 3 + ["Sad I am."] * 3 + ["Glad I am."] * 3
     )
@@ -81,7 +84,7 @@ def test_prompts_are_written_to_known_formats_only(tmp_path):
 )
 def test_prompts_that_cannot_be_written_say_why(tmp_path, name):
     (tmp_path / "a.csv").mkdir()
-    with pytest.raises(ParameterError, match=r"cannot be written \(.+\); name a file in a folder"):
+    with pytest.raises(ParameterError, match="cannot be written"):
         write_prompts("challenges", tmp_path / name)
 
 

@@ -14,16 +14,32 @@ from .wording import RULES, sided_words
 
 COLUMNS = ("item", "scale", "reverse", "options", "source", "inverse", "premise", "hypothesis")
 """Columns of the table; ``item`` is needed, the others may be left out or empty."""
-YES = frozenset({"yes", "y", "true", "1", "-1", "r", "reverse"})
-INTENSIFIERS = """\
+_HEAD = """\
+# A draft, made from a table of {size} items. Lines that begin with # are for you.
+# What the keys mean stands in questionnaires/README.md. Check it at each save:
+#   psychometrics check {name}.yaml --watch
+id: {name}
+title: {title}  # its full name
+short_title: {title}  # as figures call it
+measures: construct to be named  # what it measures
+language: en
+citation: user  # a key in the book's references, or user
+source: to be named  # where the items come from
+licence: to be named  # on which terms they may be used
+{options}
+# Words of frequency, for NLI prompts: from least to most, equals share a level.
 intensifiers:
-  - {weight: -4, terms: [never]}
-  - {weight: -3, terms: [very rarely]}
-  - {weight: -2, terms: [rarely, seldom]}
-  - {weight: 2, terms: [often, frequently]}
-  - {weight: 3, terms: [very frequently]}
-  - {weight: 4, terms: [always]}
-"""
+  - {{weight: -4, terms: [never]}}
+  - {{weight: -3, terms: [very rarely]}}
+  - {{weight: -2, terms: [rarely, seldom]}}
+  - {{weight: 2, terms: [often, frequently]}}
+  - {{weight: 3, terms: [very frequently]}}
+  - {{weight: 4, terms: [always]}}
+scales:"""
+_NO_OPTIONS = """\
+# options:  # from least to most, for people and chat models
+#   - {value: 0, label: Not at all}
+#   - {value: 1, label: Often}"""
 
 
 def draft(table: str | Path | pd.DataFrame, path: str | Path, overwrite: bool = False) -> Path:
@@ -74,32 +90,13 @@ def draft(table: str | Path | pd.DataFrame, path: str | Path, overwrite: bool = 
         raise ParameterError(f"{path} is there already: name another file, or remove it.")
     rows = _rows(table, name)
     title = name.replace("_", " ").replace("-", " ").capitalize()
-    lines = [
-        f"# A draft, made from a table of {len(rows)} items. Lines that begin with # are for you.",
-        "# What the keys mean stands in questionnaires/README.md. Check it at each save:",
-        f"#   psychometrics check {path.name} --watch",
-        f"id: {name}",
-        f"title: {title}  # its full name",
-        f"short_title: {title}  # as figures call it",
-        "measures: construct to be named  # what it measures",
-        "language: en",
-        "citation: user  # a key in the book's references, or user",
-        "source: to be named  # where the items come from",
-        "licence: to be named  # on which terms they may be used",
-    ]
-    if options := rows["options"].iloc[0]:
-        lines += ["options:", *(f"  - {line}" for line in _options(options, 1))]
-    else:
-        lines += ["# options:  # from least to most, for people and chat models",
-                  "#   - {value: 0, label: Not at all}",
-                  "#   - {value: 1, label: Often}"]  # fmt: skip
-    lines += ["# Words of frequency, for NLI prompts: from least to most, equals share a level.",
-              *INTENSIFIERS.splitlines()]  # fmt: skip
-    lines += ["scales:"]
+    options = rows["options"].iloc[0]
+    options = "\n  - ".join(["options:", *_options(options, 1)]) if options else _NO_OPTIONS
+    lines = [_HEAD.format(size=len(rows), name=name, title=title, options=options)]
     for number, (scale, part) in enumerate(rows.groupby("scale", sort=False), start=1):
         identity = re.sub(r"[^a-z0-9]+", "_", scale.lower()).strip("_") or f"scale_{number}"
         reverse = part.loc[part["reverse"], "id"].tolist()
-        entry = f"id: {identity if scale else name}, title: {_said(scale or title)}"
+        entry = f"id: {identity if scale else name}, title: {_quoted(scale or title)}"
         entry += f", items: [{', '.join(part['id'])}]"
         entry += f", reverse: [{', '.join(reverse)}]" if reverse else ""
         lines.append(f"  - {{{entry}}}")
@@ -134,43 +131,38 @@ def _rows(table: str | Path | pd.DataFrame, name: str) -> pd.DataFrame:
         raise ParameterError("The table has no items.")
     return table.assign(
         id=[f"{name}_{number}" for number in range(1, len(table) + 1)],
-        reverse=table["reverse"].str.lower().isin(YES),
+        reverse=table["reverse"].str.lower().isin(["yes", "y", "true", "1", "-1", "r", "reverse"]),
     )
 
 
 def _item(number: int, row, own_options: bool) -> list[str]:
-    lines = [f"  - id: {row.id}", f"    text: {_said(row.item)}"]
+    lines = [f"  - id: {row.id}", f"    text: {_quoted(row.item)}"]
     if own_options and row.options:
         lines += ["    options:", *(f"      - {line}" for line in _options(row.options, number))]
-    terms = [
-        [t.strip() for t in side.split(";") if t.strip()] for side in (row.source, row.inverse)
-    ]
-    filled = [*terms, row.premise, row.hypothesis]
-    if all(filled):
+    source, inverse = (
+        [term.strip() for term in side.split(";") if term.strip()]
+        for side in (row.source, row.inverse)
+    )
+    premise, hypothesis, mark = row.premise, row.hypothesis, ""
+    if not (source and inverse and premise and hypothesis):
+        source, mark = source or sided_words(row.item), "# "
+        guess = f" (taken for it: {', '.join(source)})" if source else ""
         lines += [
-            "    terms:",
-            f"      source: [{', '.join(map(_said, terms[0]))}]",
-            f"      inverse: [{', '.join(map(_said, terms[1]))}]",
-            "    templates:",
-            f"      - premise: {_said(row.premise)}",
-            f"        hypothesis: {_said(row.hypothesis)}",
+            f"    # For NLI prompts: the words that carry the stance{guess},",
+            "    # opposites that fit the same sentence, a template that is neutral without them.",
         ]
-        return lines
-    stance = [*terms[0]] or sided_words(row.item)
-    premise = row.item
-    for word in stance[:1]:
-        premise = re.sub(rf"\b{re.escape(word)}\b", "{term}", premise, flags=re.IGNORECASE)
-    guess = f" (taken for it: {', '.join(stance)})" if stance else ""
+        text = row.item
+        for word in source[:1]:
+            text = re.sub(rf"\b{re.escape(word)}\b", "{term}", text, flags=re.IGNORECASE)
+        premise, hypothesis = premise or text, hypothesis or "It is {intensifier} like that."
     return [
         *lines,
-        f"    # For NLI prompts: the words that carry the stance{guess},",
-        "    # opposites that fit the same sentence, a template that takes no side without them.",
-        "    # terms:",
-        f"    #   source: [{', '.join(map(_said, stance))}]",
-        f"    #   inverse: [{', '.join(map(_said, terms[1]))}]",
-        "    # templates:",
-        f"    #   - premise: {_said(row.premise or premise)}",
-        f"    #     hypothesis: {_said(row.hypothesis or 'It is {intensifier} like that.')}",
+        f"    {mark}terms:",
+        f"    {mark}  source: [{', '.join(map(_quoted, source))}]",
+        f"    {mark}  inverse: [{', '.join(map(_quoted, inverse))}]",
+        f"    {mark}templates:",
+        f"    {mark}  - premise: {_quoted(premise)}",
+        f"    {mark}    hypothesis: {_quoted(hypothesis)}",
     ]
 
 
@@ -186,12 +178,12 @@ def _options(text: str, number: int) -> list[str]:
             raise ParameterError(
                 f"item {number}: options are written as '0=Not at all; 1=Often', got '{part}'."
             )
-        lines.append(f"{{value: {value:g}, label: {_said(label.strip())}}}")
+        lines.append(f"{{value: {value:g}, label: {_quoted(label.strip())}}}")
     if len(lines) < 2:
         raise ParameterError(f"item {number}: there must be two options or more, got '{text}'.")
     return lines
 
 
-def _said(text: str) -> str:
+def _quoted(text: str) -> str:
     """As YAML reads it back: quoted, which JSON does as YAML wants it."""
     return json.dumps(text, ensure_ascii=False)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..exceptions import QuestionnaireError
 from ..paths import questionnaires_dir
-from .model import Questionnaire, checked, on_one_line
+from .model import Questionnaire, Scale, checked, on_one_line
 from .perturbations import PERTURBATIONS, perturbed
 from .readers import COMPASS, political_compass, psychobench, psychobench_keys, read
 
@@ -117,17 +117,18 @@ def overview(names: Iterable[str] | None = None) -> pd.DataFrame:
     rows = []
     for name in names or [name for name in questionnaire_names() if name != COMPASS]:
         questionnaire = load_questionnaire(name, texts=False)
-        for scale in questionnaire.scales:
-            optional = all(questionnaire.choices(item) for item in scale.items)
-            low, high = questionnaire.span(scale) if optional else (None, None)
-            groups = sum(norm.scale == scale.id for norm in questionnaire.norms)
-            reverse = sum(key < 0 for key in questionnaire.keys(scale).values())
-            figures = (len(scale.items), reverse, low, high, scale.mode, groups)
-            rows.append((questionnaire.id, scale.title, *figures))
-        rows += [
-            (questionnaire.id, category, len(questionnaire.items), 0, None, None, "category", 0)
-            for category in questionnaire.categories
-        ]
+        parts = [*questionnaire.scales, *questionnaire.categories]
+        for part in parts:
+            row = {"questionnaire": questionnaire.id, "scale": part, "mode": "category"}
+            row |= {"items": len(questionnaire.items), "reversed": 0, "groups": 0}
+            if isinstance(part, Scale):
+                optional = all(questionnaire.choices(item) for item in part.items)
+                low, high = questionnaire.span(part) if optional else (None, None)
+                reverse = sum(key < 0 for key in questionnaire.keys(part).values())
+                row |= {"scale": part.title, "mode": part.mode, "items": len(part.items)}
+                row |= {"reversed": reverse, "low": low, "high": high}
+                row["groups"] = sum(norm.scale == part.id for norm in questionnaire.norms)
+            rows.append(row)
     columns = ["questionnaire", "scale", "items", "reversed", "low", "high", "mode", "groups"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -171,15 +172,8 @@ def counts(questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _perturbation(name: str) -> tuple[str, str, int] | None:
-    """The shipped questionnaire, way and seed of a name such as ``ipip20-typos-1``, if it is one.
-
-    Examples
-    --------
-    >>> _perturbation("ipip20-typos-2"), _perturbation("ipip20")
-    (('ipip20', 'typos', 2), None)
-    """
-    ways = "|".join(PERTURBATIONS)
-    match = re.fullmatch(rf"(.+)-({ways})(?:-(\d{{1,9}}))?", name)
+    """Split a name such as ``ipip20-typos-1`` into questionnaire, way and seed."""
+    match = re.fullmatch(rf"(.+)-({'|'.join(PERTURBATIONS)})(?:-(\d{{1,9}}))?", name)
     if match is None or match[1] not in questionnaire_names():
         return None
     return match[1], match[2], int(match[3] or 1)

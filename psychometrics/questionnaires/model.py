@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -64,13 +65,13 @@ def _key(value: object) -> object:
     return int(value)
 
 
-Text = Annotated[str, Field(min_length=1), AfterValidator(_clean), AfterValidator(_one_line)]
-Paragraph = Annotated[str, Field(min_length=1), AfterValidator(_clean)]
-Word = Annotated[Text, AfterValidator(_without_gaps)]
-Words = Annotated[tuple[Word, ...], Field(min_length=1)]
-Number = Annotated[float, BeforeValidator(_number)]
-Size = Annotated[int, Field(strict=True, gt=0, le=_LARGEST)]
-Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)]
+_Text = Annotated[str, Field(min_length=1), AfterValidator(_clean), AfterValidator(_one_line)]
+_Paragraph = Annotated[str, Field(min_length=1), AfterValidator(_clean)]
+_Word = Annotated[_Text, AfterValidator(_without_gaps)]
+_Words = Annotated[tuple[_Word, ...], Field(min_length=1)]
+_Number = Annotated[float, BeforeValidator(_number)]
+_Size = Annotated[int, Field(strict=True, gt=0, le=_LARGEST)]
+_Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)]
 
 
 class Part(BaseModel):
@@ -80,15 +81,15 @@ class Part(BaseModel):
 class _Level(Part):
     """A level of the Likert scale: interchangeable intensifiers and their common weight."""
 
-    weight: Number
-    terms: Words
+    weight: _Number
+    terms: _Words
 
 
 class _Terms(Part):
     """Construct terms: ``source`` (S+) keep the item's stance, ``inverse`` (S−) turn it round."""
 
-    source: Words
-    inverse: Words
+    source: _Words
+    inverse: _Words
 
     @model_validator(mode="after")
     def _each_once(self) -> _Terms:
@@ -101,8 +102,8 @@ class _Terms(Part):
 class _Template(Part):
     """A premise and a hypothesis with one gap for a term and one for an intensifier."""
 
-    premise: Text
-    hypothesis: Text
+    premise: _Text
+    hypothesis: _Text
     terms: _Terms | None = None
 
     @field_validator("premise", "hypothesis")
@@ -137,17 +138,17 @@ class _Candidates(Part):
     """
 
     template: Annotated[int, Field(strict=True, ge=1)] = 1
-    premises: tuple[Text, ...] = ()
-    hypotheses: tuple[Text, ...] = ()
-    source: tuple[Word, ...] = ()
-    inverse: tuple[Word, ...] = ()
+    premises: tuple[_Text, ...] = ()
+    hypotheses: tuple[_Text, ...] = ()
+    source: tuple[_Word, ...] = ()
+    inverse: tuple[_Word, ...] = ()
 
 
 class Option(Part):
     """A response option as people see it, with the value that scores it."""
 
-    value: Number
-    label: Text
+    value: _Number
+    label: _Text
 
 
 class Scale(Part):
@@ -156,10 +157,10 @@ class Scale(Part):
     ``items: all`` in a file stands for every item; a subscale names its parent.
     """
 
-    id: Text
-    title: Text
-    items: Words
-    reverse: tuple[Text, ...] = ()
+    id: _Text
+    title: _Text
+    items: _Words
+    reverse: tuple[_Text, ...] = ()
     mode: Literal["mean", "sum"] = "mean"
     parent: str | None = None
 
@@ -167,12 +168,12 @@ class Scale(Part):
 class _Norm(Part):
     """Mean and standard deviation of a scale in a group of people, with the source."""
 
-    scale: Text
-    group: Text
-    n: Size
-    mean: Number
-    sd: Annotated[Number, Field(gt=0)]
-    citation: Text
+    scale: _Text
+    group: _Text
+    n: _Size
+    mean: _Number
+    sd: Annotated[_Number, Field(gt=0)]
+    citation: _Text
 
 
 class Item(Part):
@@ -184,34 +185,34 @@ class Item(Part):
     :func:`~psychometrics.questionnaires.perturbations.perturbed`.
     """
 
-    id: Text
-    text: Paragraph
+    id: _Text
+    text: _Paragraph
     keying: Annotated[int, BeforeValidator(_key)] = 1
     terms: _Terms | None = None
     templates: tuple[_Template, ...] = ()
     candidates: tuple[_Candidates, ...] = ()
     intensifiers: Annotated[tuple[_Level, ...], Field(min_length=2)] | None = None
     options: Annotated[tuple[Option, ...], Field(min_length=2)] | None = None
-    weights: tuple[tuple[Number, ...], ...] | None = None
-    paraphrases: tuple[Paragraph, ...] = ()
-    negated: Paragraph | None = None
+    weights: tuple[tuple[_Number, ...], ...] | None = None
+    paraphrases: tuple[_Paragraph, ...] = ()
+    negated: _Paragraph | None = None
 
 
 class Questionnaire(Part):
     """Items, response options, scales or categories, NLI templates, norms, source and terms."""
 
-    id: Identifier
-    title: Text
-    short_title: Text
-    measures: Text
-    language: Text = "en"
-    citation: Text
-    source: Text
-    licence: Text
+    id: _Identifier
+    title: _Text
+    short_title: _Text
+    measures: _Text
+    language: _Text = "en"
+    citation: _Text
+    source: _Text
+    licence: _Text
     wording: Literal["verbatim", "paraphrase", "upstream"] = "verbatim"
-    instructions: Paragraph | None = None
-    system: Paragraph | None = None
-    stem: Text | None = None
+    instructions: _Paragraph | None = None
+    system: _Paragraph | None = None
+    stem: _Text | None = None
     options: tuple[Option, ...] = Field(
         default=(), validation_alias=AliasChoices("options", "response")
     )
@@ -219,8 +220,8 @@ class Questionnaire(Part):
     candidates: tuple[Annotated[tuple[_Level, ...], Field(min_length=2)], ...] = ()
     scales: tuple[Scale, ...] = ()
     norms: tuple[_Norm, ...] = ()
-    categories: tuple[Text, ...] = ()
-    bias: tuple[Number, ...] = ()
+    categories: tuple[_Text, ...] = ()
+    bias: tuple[_Number, ...] = ()
     items: Annotated[tuple[Item, ...], Field(min_length=1)]
 
     @model_validator(mode="before")
@@ -321,9 +322,8 @@ def checked(content: object, place: str, schema: type[Part] = Questionnaire):
 
 def _mistakes(questionnaire: Questionnaire) -> list[str]:
     """What each part on its own cannot see."""
-    found = []
     ids = [item.id for item in questionnaire.items]
-    found += [f"items: the id '{i}' occurs more than once; rename one" for i in repeated(ids)]
+    found = _twice("items", ids)
     found += _level_mistakes("intensifiers", questionnaire.intensifiers or ())
     for number, levels in enumerate(questionnaire.candidates, start=1):
         found += _level_mistakes(f"candidate {number}", levels)
@@ -333,15 +333,13 @@ def _mistakes(questionnaire: Questionnaire) -> list[str]:
     if not questionnaire.scales and not questionnaire.categories:
         found.append("scales: is missing; add it, or categories")
     first: dict[tuple, str] = {}
-    for item in questionnaire.items:
+    for number, item in enumerate(questionnaire.items, start=1):
         same = first.setdefault((_fold(item.text), item.options, item.templates), item.id)
         if same != item.id:
             found.append(f"items: '{item.id}' is the same question as '{same}'; keep one")
-    for number, item in enumerate(questionnaire.items, start=1):
         found += _item_mistakes(f"item {number} ({item.id})", questionnaire, item)
     found += _scale_mistakes(questionnaire, ids)
-    found += [f"categories: '{c}' is listed twice; keep one" for c in repeated(
-        questionnaire.categories)]  # fmt: skip
+    found += _twice("categories", questionnaire.categories)
     if len(questionnaire.bias) not in (0, len(questionnaire.categories)):
         found.append("bias: must have one number for each category; correct it")
     return found
@@ -357,21 +355,18 @@ def _item_mistakes(place: str, questionnaire: Questionnaire, item: Item) -> list
         found.append(f"{place}: has one option only; add another")
     for at, template in enumerate(item.templates, start=1):
         if not (template.terms or item.terms):
-            found.append(
-                f"{place}, template {at}: has no terms; give the item source and inverse terms"
-            )
+            found.append(f"{place}, template {at}: has no terms; add source and inverse terms")
         if template in item.templates[: at - 1]:
             found.append(f"{place}, template {at}: is there already; keep one")
     for at, candidate in enumerate(item.candidates, start=1):
         found += _candidate_mistakes(f"{place}, candidate {at}", item, candidate)
-    if questionnaire.categories:
-        shape = [len(row) for row in item.weights or ()]
-        if shape != [len(questionnaire.categories)] * len(options):
-            found.append(
-                f"{place}: weights must be {len(options)} options by "
-                f"{len(questionnaire.categories)} categories; correct them"
-            )
-    elif item.weights:
+    categories = len(questionnaire.categories)
+    if categories and [len(row) for row in item.weights or ()] != [categories] * len(options):
+        found.append(
+            f"{place}: weights must be {len(options)} options by {categories} categories; "
+            "correct them"
+        )
+    if item.weights and not categories:
         found.append(f"{place}: has weights, but there are no categories; add them")
     return found
 
@@ -380,66 +375,69 @@ def _candidate_mistakes(place: str, item: Item, candidate: _Candidates) -> list[
     if candidate.template > len(item.templates):
         return [f"{place}: there is no template {candidate.template}; correct the number"]
     own = item.templates[candidate.template - 1]
-    terms, found = own.terms or item.terms, []
+    terms = own.terms or item.terms
     known = [*terms.source, *terms.inverse] if terms else []
-    for word in repeated([*known, *candidate.source, *candidate.inverse]):
-        found.append(f"{place}: the term '{word}' is there already; keep one")
+    found = _twice(place, [*known, *candidate.source, *candidate.inverse])
     pairs = [(premise, own.hypothesis) for premise in candidate.premises]
-    for premise, hypothesis in [*pairs, *((own.premise, h) for h in candidate.hypotheses)]:
+    pairs += [(own.premise, hypothesis) for hypothesis in candidate.hypotheses]
+    for premise, hypothesis in pairs:
         try:
             _Template(premise=premise, hypothesis=hypothesis)
         except ValidationError as error:
-            said = str(error.errors()[0]["ctx"]["error"])
-            found.append(f"{place}: '{premise} {hypothesis}' {said}; correct it")
+            reason = error.errors()[0]["ctx"]["error"]
+            found.append(f"{place}: '{premise} {hypothesis}' {reason}; correct it")
     return found
 
 
 def _option_mistakes(place: str, options: tuple[Option, ...]) -> list[str]:
-    labels = repeated([option.label for option in options])
-    found = [f"{place}: two options read '{label}'; reword one" for label in labels]
+    found = _twice(place, [option.label for option in options])
     if len({option.value for option in options}) < len(options):
         found.append(f"{place}: two options have one value; correct one")
     return found
 
 
 def _scale_mistakes(questionnaire: Questionnaire, ids: list[str]) -> list[str]:
-    found = []
+    found = _twice("scales", [scale.id for scale in questionnaire.scales])
     parents = {scale.id: scale.parent for scale in questionnaire.scales}
-    for twice in repeated([scale.id for scale in questionnaire.scales]):
-        found.append(f"scales: the id '{twice}' occurs more than once; rename one")
     for scale in questionnaire.scales:
         place = f"scale {scale.id}"
         above, seen = scale.parent, {scale.id}
         if above is not None and above not in parents:
             found.append(f"{place}: its parent '{above}' is no scale; correct it")
-        while above is not None and above in parents and above not in seen:
+        while above in parents and above not in seen:
             seen.add(above)
             above = parents[above]
         if above in seen:
             found.append(f"{place}: is its own ancestor; correct its parent")
-        for missing in [name for name in scale.items if name not in ids]:
-            found.append(f"{place}: there is no item '{missing}'; correct it")
-        for twice in repeated(scale.items):
-            found.append(f"{place}: item '{twice}' is listed twice; keep one")
-        for twice in repeated(scale.reverse):
-            found.append(f"{place}: reverse lists '{twice}' twice; keep one")
-        for stray in [name for name in scale.reverse if name not in scale.items]:
-            found.append(f"{place}: reverses '{stray}', which is none of its items; correct it")
-    for norm in questionnaire.norms:
-        if norm.scale not in parents:
-            found.append(f"norms: there is no scale '{norm.scale}'; correct it")
-    groups = [f"{norm.scale}, {norm.group}" for norm in questionnaire.norms]
-    found += [f"norms: two for {group}; keep one" for group in repeated(groups)]
-    return found
+        found += [
+            f"{place}: there is no item '{name}'; correct it"
+            for name in scale.items
+            if name not in ids
+        ]
+        found += _twice(place, scale.items) + _twice(f"{place}, reverse", scale.reverse)
+        found += [
+            f"{place}: reverses '{name}', which is none of its items; correct it"
+            for name in scale.reverse
+            if name not in scale.items
+        ]
+    found += [
+        f"norms: there is no scale '{norm.scale}'; correct it"
+        for norm in questionnaire.norms
+        if norm.scale not in parents
+    ]
+    return found + _twice("norms", [f"{norm.scale}, {norm.group}" for norm in questionnaire.norms])
 
 
 def _level_mistakes(place: str, levels: tuple[_Level, ...]) -> list[str]:
-    words = [word for level in levels for word in level.terms]
-    found = [f"{place}: '{word}' is in two places; keep one" for word in repeated(words)]
+    found = _twice(place, [word for level in levels for word in level.terms])
     weights = [level.weight for level in levels]
     if weights != sorted(set(weights)):
         found.append(f"{place}: the weights must rise from level to level, got {weights}")
     return found
+
+
+def _twice(place: str, names: Iterable[str]) -> list[str]:
+    return [f"{place}: '{name}' is there twice; keep one" for name in repeated(names)]
 
 
 _EXPECTED = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import numpy as np
@@ -73,10 +74,8 @@ def perturbed(
     elif how == "typos":
         items = [_with_typos(item, rng) for item, rng in zip(items, draws, strict=False)]
     else:
-        reword = _reworded if how == "paraphrase" else _denied
-        items = [
-            reword(questionnaire, item, rng, texts) for item, rng in zip(items, draws, strict=False)
-        ]
+        pairs = zip(items, draws, strict=False)
+        items = [_reworded(questionnaire, item, how, rng, texts) for item, rng in pairs]
         stem = None  # is in each text
     suffix = how if how == "negation" else f"{how}-{seed}"
     content = questionnaire.model_dump() | {
@@ -92,18 +91,14 @@ def perturbed(
 
 
 def _with_typos(item: Item, rng: np.random.Generator) -> Item:
-    templates = [
-        template.model_copy(
-            update={
-                "premise": _mistyped(template.premise, rng),
-                "hypothesis": _mistyped(template.hypothesis, rng),
-            }
-        )
-        for template in item.templates
-    ]
-    return item.model_copy(
-        update={"text": _mistyped(item.text, rng), "templates": tuple(templates)}
-    )
+    templates = []
+    for template in item.templates:
+        typed = {
+            name: _mistyped(getattr(template, name), rng) for name in ("premise", "hypothesis")
+        }
+        templates.append(template.model_copy(update=typed))
+    text = _mistyped(item.text, rng)
+    return item.model_copy(update={"text": text, "templates": tuple(templates)})
 
 
 def _mistyped(text: str, rng: np.random.Generator) -> str:
@@ -131,67 +126,57 @@ def _mistyped(text: str, rng: np.random.Generator) -> str:
     return text
 
 
-_SAID_OTHERWISE = (
-    ("It is true that {}", "I can say of myself that {}", "It is a fact that {}"),
-    ("The following is true: {}", "This is how it is: {}", "What follows is so: {}"),
-    ("The following: {}", "Something of this kind: {}", "What is named here: {}"),
-)
+_FRAMES = {
+    "statement": ("It is true that {}", "I can say of myself that {}", "It is a fact that {}"),
+    "other": ("The following is true: {}", "This is how it is: {}", "What follows is so: {}"),
+    "phrase": ("The following: {}", "Something of this kind: {}", "What is named here: {}"),
+}
 """Frames for statements of the first person, for others, and for phrases (not whole sentences)."""
 
 
-def _reworded(questionnaire: Questionnaire, item: Item, rng, texts: bool) -> Item:
-    english = questionnaire.language == "en"
-    statement = questionnaire.statement(item)
-    frame = int(rng.integers(3))
-    if item.paraphrases:
-        text = item.paraphrases[int(rng.integers(len(item.paraphrases)))]
-        statement = questionnaire.statement(item.model_copy(update={"text": text}))
+def _reworded(questionnaire: Questionnaire, item: Item, how: str, rng, texts: bool) -> Item:
+    """The item in other words, or denied; its templates' premises, which are English, likewise."""
+    statement, english = questionnaire.statement(item), questionnaire.language == "en"
+    phrase = not questionnaire.stem and item.text[-1] not in ".?!"
+    changed = {"paraphrases": (), "negated": None}
+    if how == "negation":
+        key, own = "negated", item.negated
+        by_rule, premise = _no_such if phrase else _not_so, _untrue
+        weights = None if item.weights is None else item.weights[::-1]
+        changed |= {"keying": -item.keying, "weights": weights}
+    else:
+        key, frame, own = "paraphrases", int(rng.integers(3)), None
+        if item.paraphrases:
+            own = item.paraphrases[int(rng.integers(len(item.paraphrases)))]
+        by_rule = functools.partial(_framed, frame=frame, phrase=phrase)
+        premise = functools.partial(_framed, frame=frame, phrase=False)
+    if own:
+        statement = questionnaire.statement(item.model_copy(update={"text": own}))
     elif texts and questionnaire.choices(item):
-        if not english or statement.endswith("?"):
-            raise _without_rule(questionnaire, item, "paraphrases")
-        statement = _framed(statement, frame, _is_phrase(questionnaire, item))
-    templates = tuple(
-        template.model_copy(update={"premise": _framed(template.premise, frame, False)})
+        known = english and not statement.endswith("?")
+        statement = by_rule(statement) if known else None
+        if statement is None:
+            raise ParameterError(
+                f"{questionnaire.id}, {item.id}: no rule fits its text; give the item `{key}` in "
+                "its file."
+            )
+    changed["text"] = statement
+    changed["templates"] = tuple(
+        template.model_copy(update={"premise": premise(template.premise)})
         for template in item.templates
         if english
     )
-    return item.model_copy(update={"text": statement, "templates": templates, **_SPENT})
+    return item.model_copy(update=changed)
 
 
 def _framed(text: str, frame: int, phrase: bool) -> str:
-    if re.match(r"I\b", text):
-        return _SAID_OTHERWISE[0][frame].format(text)
-    return _SAID_OTHERWISE[2 if phrase else 1][frame].format(text)
-
-
-def _denied(questionnaire: Questionnaire, item: Item, _rng, texts: bool) -> Item:
-    english = questionnaire.language == "en"
-    statement = questionnaire.statement(item)
-    if item.negated:
-        statement = questionnaire.statement(item.model_copy(update={"text": item.negated}))
-    elif texts and questionnaire.choices(item):
-        rule = _no_such if _is_phrase(questionnaire, item) else _not_so
-        known = english and not statement.endswith("?")
-        if (statement := rule(statement) if known else None) is None:
-            raise _without_rule(questionnaire, item, "negated")
-    templates = tuple(
-        template.model_copy(update={"premise": _untrue(template.premise)})
-        for template in item.templates
-        if english
-    )
-    weights = None if item.weights is None else item.weights[::-1]
-    changed = {"text": statement, "templates": templates, "keying": -item.keying}
-    return item.model_copy(update={**changed, "weights": weights, **_SPENT})
-
-
-def _is_phrase(questionnaire: Questionnaire, item: Item) -> bool:
-    return not questionnaire.stem and item.text[-1] not in ".?!"
+    kind = "statement" if re.match(r"I\b", text) else "phrase" if phrase else "other"
+    return _FRAMES[kind][frame].format(text)
 
 
 def _untrue(text: str) -> str:
-    if re.match(r"I\b", text):
-        return f"It is not true that {text}"
-    return f"The following is not true: {text}"
+    start = "It is" if re.match(r"I\b", text) else "The following is"
+    return f"{start} not true{' that' if start == 'It is' else ':'} {text}"
 
 
 def _not_so(statement: str) -> str:
@@ -226,12 +211,3 @@ def _no_such(phrase: str) -> str | None:
     if re.match(r"(?:Trouble|Difficulty|Difficulties|Problems|Thoughts|Loss|Lack) ", phrase):
         return f"No {phrase[0].lower()}{phrase[1:]}"
     return None
-
-
-def _without_rule(questionnaire: Questionnaire, item: Item, key: str) -> ParameterError:
-    return ParameterError(
-        f"{questionnaire.id}, {item.id}: no rule fits its text; give the item `{key}` in its file."
-    )
-
-
-_SPENT = {"paraphrases": (), "negated": None}

@@ -10,21 +10,6 @@ from ..exceptions import ParameterError, QuestionnaireError
 from .library import load_questionnaire
 from .model import Questionnaire
 
-MASK = "[M]"
-"""Where words are missing in a template that a model completes."""
-PROMPT_COLUMNS = [
-    "questionnaire",
-    "item_id",
-    "template",
-    "term",
-    "polarity",
-    "intensifier",
-    "level",
-    "weight",
-    "premise",
-    "hypothesis",
-]
-
 
 def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
     """Expand a questionnaire into its prompt table.
@@ -57,18 +42,18 @@ def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
     """
     questionnaire = load_questionnaire(questionnaire)
     rows = [
-        (
-            questionnaire.id,
-            item.id,
-            number,
-            term,
-            polarity,
-            intensifier,
-            level_number,
-            level.weight,
-            _fill(template.premise, term, intensifier),
-            _fill(template.hypothesis, term, intensifier),
-        )
+        {
+            "questionnaire": questionnaire.id,
+            "item_id": item.id,
+            "template": number,
+            "term": term,
+            "polarity": polarity,
+            "intensifier": intensifier,
+            "level": level_number,
+            "weight": level.weight,
+            "premise": _fill(template.premise, term, intensifier),
+            "hypothesis": _fill(template.hypothesis, term, intensifier),
+        }
         for item in questionnaire.items
         for number, template in enumerate(item.templates, start=1)
         for polarity, term in _signed_terms(template.terms or item.terms)
@@ -77,10 +62,9 @@ def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
     ]
     if not rows:
         raise QuestionnaireError(
-            f"{questionnaire.id}: none of its items has a template, so it has no prompts; "
-            f"add templates and terms."
+            f"{questionnaire.id}: none of its items has a template; add templates and terms."
         )
-    return pd.DataFrame(rows, columns=PROMPT_COLUMNS)
+    return pd.DataFrame(rows)
 
 
 def write_prompts(questionnaire: str | Path | Questionnaire, path: str | Path) -> pd.DataFrame:
@@ -109,20 +93,14 @@ def write_prompts(questionnaire: str | Path | Questionnaire, path: str | Path) -
     ...     len(write_prompts("challenges", f"{folder}/prompts.csv"))
     192
     """
-    table = prompts(questionnaire)
-    if not isinstance(path, str | Path):
-        raise ParameterError(f"Prompts are written to a path, got {path!r:.40}.")
-    path = Path(path)
+    table, path = prompts(questionnaire), Path(path).expanduser()
     write = {".csv": table.to_csv, ".parquet": table.to_parquet}.get(path.suffix.lower())
     if write is None:
         raise ParameterError(f"{path}: end the file's name in .csv or .parquet.")
     try:
-        write(path.expanduser(), index=False)
-    except (OSError, RuntimeError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = getattr(error, "strerror", None) or error
-        raise ParameterError(
-            f"{path}: cannot be written ({reason}); name a file in a folder that is there."
-        ) from None
+        write(path, index=False)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise ParameterError(f"{path}: cannot be written ({error}); name another file.") from None
     return table
 
 

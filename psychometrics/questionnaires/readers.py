@@ -19,25 +19,322 @@ from pydantic import BeforeValidator, Field, model_validator
 from ..data import fetch
 from ..exceptions import QuestionnaireError
 from ..paths import data_dir
-from .model import (
-    Number,
-    Paragraph,
-    Part,
-    Questionnaire,
-    Size,
-    Text,
-    Word,
-    checked,
-    on_one_line,
-    repeated,
-)
+from .model import Part, Questionnaire, checked, on_one_line, repeated
 
 COMPASS = "political_compass"
 
+_Whole = Annotated[int, Field(strict=True)]
+_Truth = BeforeValidator(
+    lambda value: {"true": "True", "false": "False"}.get(str(value).strip().lower(), value)
+)
 
-def _truth(value: object) -> object:
-    known = {"true": "True", "false": "False"}
-    return known.get(str(value).strip().lower(), value)
+
+def read(path: Path, place: str) -> object:
+    """A file in the project's layout: YAML as it is, JSON of either foreign layout brought into it.
+
+    Parameters
+    ----------
+    path : Path
+    place : str
+        What errors call the file.
+
+    Raises
+    ------
+    QuestionnaireError
+        The file is malformed.
+    """
+    if path.suffix.lower() != ".json":
+        return _yaml(path, place)
+    content = _json(path, place)
+    entry = content[0] if isinstance(content, list) and len(content) == 1 else content
+    if isinstance(entry, list):
+        raise QuestionnaireError(
+            f"{place}: holds {len(entry)} questionnaires; give each a file of its own."
+        )
+    keys = set(entry) if isinstance(entry, dict) else set()
+    layout = max(_QuestionLlm, _PsychoBench, key=lambda known: len(keys & set(known.model_fields)))
+    return checked(entry, place, layout).ours(path)
+
+
+def political_compass() -> Questionnaire:
+    """The Political Compass, from question_llm's file."""
+    path = fetch(COMPASS)
+    stated = {
+        "id": COMPASS,
+        "title": "Political Compass, as used by question_llm",
+        "short_title": "PCT",
+        "measures": "political position",
+        "citation": "questionllm",
+    }
+    return checked(read(path, path.name) | stated, path.name)
+
+
+@functools.cache
+def psychobench_keys() -> dict[str, dict]:
+    """Keys, ranges, norms and sources of PsychoBench's thirteen scales, from ``data/norms``.
+
+    Returns
+    -------
+    dict
+        By the questionnaire's id, in the order of the paper's Table 5.
+    """
+    return yaml.safe_load((data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8"))
+
+
+def psychobench(name: str, texts: bool) -> Questionnaire:
+    """Build one of PsychoBench's scales from the project's keys and the wording upstream.
+
+    Parameters
+    ----------
+    name : str
+    texts : bool
+        Whether the items have their wording; without it nothing is downloaded.
+    """
+    keys = psychobench_keys()[name]
+    upstream = _upstream_entry(name) if texts else {}
+    low, high = keys["range"]
+    labels = keys["labels"]
+    if isinstance(labels, list):
+        labels = dict(zip(range(low, high + 1), labels, strict=True))
+    scales, by_title = [], {scale["title"]: scale["items"] for scale in keys["scales"]}
+    wholes = [(scale["id"], scale["title"], scale["items"]) for scale in keys["scales"]]
+    for model, dimensions in keys.get("dimensions", {}).items():
+        for title, members in dimensions.items():
+            numbers = [i for interest in members for i in by_title[interest]]
+            identity = f"{model}_{title.lower().replace(' ', '_')}"
+            wholes.append((identity, f"{title} ({model.upper()})", numbers))
+    for identity, title, numbers in wholes:
+        reverse = [f"{name}_{i}" for i in numbers if i in keys["reverse"]]
+        items = [f"{name}_{i}" for i in numbers]
+        scales.append(
+            {"id": identity, "title": title, "items": items, "reverse": reverse}
+            | {"mode": keys["mode"]}
+        )
+    norms = [
+        {"scale": scale["id"], "citation": keys["norm_citation"], **norm}
+        for scale in keys["scales"]
+        for norm in scale["norms"]
+    ]
+    questions = upstream.get("questions", {})
+    items = [
+        {"id": f"{name}_{i}", "text": questions.get(str(i), f"({keys['upstream']}, item {i})")}
+        for i in range(1, keys["n_items"] + 1)
+    ]
+    content = {
+        "id": name,
+        "title": keys["title"],
+        "short_title": keys["upstream"],
+        "measures": keys["measures"],
+        "citation": keys["citation"],
+        "source": f"PsychoBench's questionnaires.json, {keys['upstream']}",
+        "licence": "wording: see the questionnaire's owner, read at run time and not shipped",
+        "wording": "upstream",
+        "instructions": upstream.get("prompt", f"Instructions of the {keys['upstream']}."),
+        "system": upstream.get("inner_setting"),
+        "stem": keys.get("stem"),
+        "options": _options(low, high, labels),
+        "items": items,
+        "scales": scales,
+        "norms": norms,
+    }
+    return checked(content, f"data/norms/psychobench.yml, {name}")
+
+
+@functools.cache
+def corrections() -> pd.DataFrame:
+    """What is wrong in PsychoBench's file and how the project has it.
+
+    Returns
+    -------
+    DataFrame
+        ``questionnaire, kind, place, upstream, ours, reason``. Rows of the kind *wording* are
+        applied when items are read; *name* is corrected in the project's keys; the others say
+        what a reader should know.
+
+    Examples
+    --------
+    >>> set(corrections().query("questionnaire == 'dtdd' and kind == 'name'")["ours"])
+    {'Narcissism'}
+    """
+    return pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
+
+
+@functools.cache
+def _upstream_file() -> dict[str, dict]:
+    entries = json.loads(fetch("psychobench").read_text(encoding="utf-8"))
+    return {entry["name"]: entry for entry in entries}
+
+
+def _upstream_entry(name: str) -> dict:
+    """PsychoBench's entry of a scale, with the project's corrections of its wording."""
+    entry = _upstream_file()[psychobench_keys()[name]["upstream"]]
+    entry = {**entry, "questions": dict(entry["questions"])}
+    known = corrections()
+    for row in known[(known["questionnaire"] == name) & (known["kind"] == "wording")].itertuples():
+        part, place = entry["questions"], row.place.removeprefix("item ")
+        if row.place == "prompt":
+            part = entry
+        if row.upstream not in part[place]:
+            raise QuestionnaireError(
+                f"data/norms/corrections.csv, {name}, {row.place}: '{row.upstream}' is not in the "
+                "upstream wording; remove or correct that row."
+            )
+        part[place] = part[place].replace(row.upstream, row.ours)
+    return entry
+
+
+class _Crowd(Part):
+    crowd_name: str
+    mean: float
+    std: float
+    n: _Whole
+
+
+class _Category(Part):
+    cat_name: str
+    cat_questions: tuple[_Whole, ...]
+    crowd: tuple[_Crowd, ...] = ()
+
+
+class _PsychoBench(Part):
+    """One entry of PsychoBench's ``questionnaires.json``."""
+
+    name: str
+    questions: dict[str, str]
+    inner_setting: str | None = None
+    prompt: str
+    scale: _Whole
+    compute_mode: Literal["AVG", "SUM"]
+    reverse: tuple[_Whole, ...] = ()
+    categories: Annotated[tuple[_Category, ...], Field(min_length=1)]
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Lowest and highest answer; the file has their sum, and the prompt often has both."""
+        spoken = re.search(r"from (-?\d{1,4}) to (-?\d{1,4})(?!\d)", self.prompt)
+        low = int(spoken[1]) if spoken and int(spoken[1]) + int(spoken[2]) == self.scale else 1
+        return low, self.scale - low
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> _PsychoBench:
+        low, high = self.range
+        found = [
+            f"reverse: there is no question {number}; correct it"
+            for number in self.reverse
+            if str(number) not in self.questions
+        ]
+        if not low < high <= low + 100:
+            found.append(f"scale: must be the lowest and highest answer added up, got {self.scale}")
+        if found:
+            raise ValueError("\n".join(found))
+        return self
+
+    def ours(self, path: Path) -> dict:
+        """The entry in the project's layout."""
+        stem, scales, norms = _slug(path.stem), [], []
+        for number, category in enumerate(self.categories, start=1):
+            name = re.sub(r"[^a-z0-9]+", "_", category.cat_name.lower()).strip("_")
+            scale = {
+                "id": name or f"s{number}",
+                "title": category.cat_name,
+                "items": [f"{stem}_{i}" for i in category.cat_questions],
+                "reverse": [f"{stem}_{i}" for i in category.cat_questions if i in self.reverse],
+                "mode": {"AVG": "mean", "SUM": "sum"}[self.compute_mode],
+            }
+            scales.append(scale)
+            norms += [
+                {"scale": scale["id"], "group": crowd.crowd_name, "n": crowd.n}
+                | {"mean": crowd.mean, "sd": crowd.std, "citation": "user"}
+                for crowd in category.crowd
+            ]
+        words = dict(re.findall(r"(-?\d+) denotes ['\"]?([^'\",;.\n]+)", self.prompt))
+        return _unstated(path, self.name) | {
+            "measures": ", ".join(category.cat_name for category in self.categories),
+            "instructions": self.prompt,
+            "system": self.inner_setting,
+            "options": _options(*self.range, {int(value): word for value, word in words.items()}),
+            "items": [{"id": f"{stem}_{i}", "text": text} for i, text in self.questions.items()],
+            "scales": scales,
+            "norms": norms,
+        }
+
+
+class _Question(Part):
+    question: str
+    choices: tuple[str, ...] | None = None
+    scores: tuple[tuple[float, ...], ...] | None = None
+    answer: Annotated[Literal["True", "False"] | None, _Truth] = None
+
+
+class _QuestionLlm(Part):
+    """A file of question_llm: Likert (``choice_descs``), choice (``choices``) or true/false."""
+
+    instruction: str | None = None
+    categories: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    categories_bias: tuple[float, ...] | None = None
+    choice_descs: tuple[str, ...] | None = None
+    data: dict[str, _Question]
+
+    def labels(self, question: _Question) -> tuple[str, ...]:
+        """What a question's options read: its own, the file's, or true and false."""
+        return question.choices or self.choice_descs or ("True", "False")
+
+    @model_validator(mode="after")
+    def _scored(self) -> _QuestionLlm:
+        for key, question in self.data.items():
+            true_or_false = self.labels(question) == ("True", "False") and not question.scores
+            if (question.answer is None) == (self.categories is None) or (
+                question.answer and not true_or_false
+            ):
+                raise ValueError(
+                    f"data, {key}: needs an `answer` without choices, scores and categories, or "
+                    "else scores by the file's `categories`; add the one or remove the other"
+                )
+        return self
+
+    def ours(self, path: Path) -> dict:
+        """The file in the project's layout; true/false questions add to correct or incorrect."""
+        items = []
+        for key, question in self.data.items():
+            labels = self.labels(question)
+            by_answer = {"True": ((1, 0), (0, 1)), "False": ((0, 1), (1, 0))}
+            items.append(
+                {
+                    "id": key,
+                    "text": question.question,
+                    "options": _options(1, len(labels), dict(enumerate(labels, start=1))),
+                    "weights": by_answer.get(question.answer, question.scores),
+                }
+            )
+        categories = self.categories or ("Correct", "Incorrect")
+        return _unstated(path, path.stem) | {
+            "measures": ", ".join(categories),
+            "instructions": self.instruction or "Choose the option that fits best.",
+            "items": items,
+            "categories": categories,
+            "bias": self.categories_bias or [0.0] * len(categories),
+        }
+
+
+def _options(low: int, high: int, labels: dict[int, str]) -> list[dict]:
+    """Whole numbers as options; those without a word are called by their number."""
+    return [{"value": n, "label": labels.get(n, str(n))} for n in range(low, high + 1)]
+
+
+def _unstated(path: Path, title: str) -> dict:
+    """What a JSON file does not say."""
+    return {
+        "id": _slug(path.stem),
+        "title": title,
+        "short_title": title,
+        "citation": "user",
+        "source": path.name,
+        "licence": "as the file's owner states",
+    }
+
+
+def _slug(stem: str) -> str:
+    return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_") or "own"
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -110,10 +407,10 @@ def _yaml(path: Path, place: str) -> object:
         raise QuestionnaireError(
             f"{place}, line {line}: holds the invisible sign U+{error.character:04X}; take it out."
         ) from None
-    except (KeyError, ValueError):  # such as `!!bool maybe`
-        raise QuestionnaireError(f"{place}: a tag (!!...) misfits its value; remove it.") from None
-    except RecursionError:
-        raise QuestionnaireError(f"{place}: nested too deeply; a questionnaire is flat.") from None
+    except (KeyError, ValueError, RecursionError):  # such as `!!bool maybe`
+        raise QuestionnaireError(
+            f"{place}: nested too deeply, or a tag (!!...) misfits its value; make it plain."
+        ) from None
 
 
 def _json(path: Path, place: str) -> object:
@@ -137,329 +434,3 @@ def _json(path: Path, place: str) -> object:
         ) from None
     except (RecursionError, ValueError):
         raise QuestionnaireError(f"{place}: nested too deeply, or a number too long.") from None
-
-
-@functools.cache
-def psychobench_keys() -> dict[str, dict]:
-    """Keys, ranges, norms and sources of PsychoBench's thirteen scales, from ``data/norms``.
-
-    Returns
-    -------
-    dict
-        By the questionnaire's id, in the order of the paper's Table 5.
-    """
-    return yaml.safe_load((data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8"))
-
-
-def psychobench(name: str, texts: bool) -> Questionnaire:
-    keys = psychobench_keys()[name]
-    upstream = _upstream_entry(name) if texts else {}
-    low, high = keys["range"]
-    labels = keys["labels"]
-    if isinstance(labels, dict):  # only some levels have words; the others are their number
-        labels = [labels.get(value, str(value)) for value in range(low, high + 1)]
-    reverse = set(keys["reverse"])
-    scales = [
-        {
-            "id": scale["id"],
-            "title": scale["title"],
-            "items": [f"{name}_{i}" for i in scale["items"]],
-            "reverse": [f"{name}_{i}" for i in scale["items"] if i in reverse],
-            "mode": keys["mode"],
-        }
-        for scale in keys["scales"]
-    ]
-    by_title = {scale["title"]: scale["items"] for scale in keys["scales"]}
-    for model, dimensions in keys.get("dimensions", {}).items():
-        scales += [
-            {
-                "id": f"{model}_{title.lower().replace(' ', '_')}",
-                "title": f"{title} ({model.upper()})",
-                "items": [f"{name}_{i}" for interest in members for i in by_title[interest]],
-                "mode": keys["mode"],
-            }
-            for title, members in dimensions.items()
-        ]
-    norms = [
-        {"scale": scale["id"], "citation": keys["norm_citation"], **norm}
-        for scale in keys["scales"]
-        for norm in scale["norms"]
-    ]
-    questions = upstream.get("questions", {})
-    content = {
-        "id": name,
-        "title": keys["title"],
-        "short_title": keys["upstream"],
-        "measures": keys["measures"],
-        "citation": keys["citation"],
-        "source": f"PsychoBench's questionnaires.json, {keys['upstream']}",
-        "licence": "wording: see the questionnaire's owner, read at run time and not shipped",
-        "wording": "upstream",
-        "instructions": upstream.get("prompt", f"Instructions of the {keys['upstream']}."),
-        "system": upstream.get("inner_setting"),
-        "stem": keys.get("stem"),
-        "options": [
-            {"value": value, "label": label}
-            for value, label in zip(range(low, high + 1), labels, strict=True)
-        ],
-        "items": [
-            {
-                "id": f"{name}_{i}",
-                "text": questions.get(str(i), f"({keys['upstream']}, item {i})"),
-            }
-            for i in range(1, keys["n_items"] + 1)
-        ],
-        "scales": scales,
-        "norms": norms,
-    }
-    return checked(content, f"data/norms/psychobench.yml, {name}")
-
-
-@functools.cache
-def corrections() -> pd.DataFrame:
-    """What is wrong in PsychoBench's file and how the project has it.
-
-    Returns
-    -------
-    DataFrame
-        ``questionnaire, kind, place, upstream, ours, reason``. Rows of the kind *wording* are
-        applied when items are read; *name* is corrected in the project's keys; the others say
-        what a reader should know.
-
-    Examples
-    --------
-    >>> set(corrections().query("questionnaire == 'dtdd' and kind == 'name'")["ours"])
-    {'Narcissism'}
-    """
-    return pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
-
-
-@functools.cache
-def _upstream_file() -> dict[str, dict]:
-    entries = json.loads(fetch("psychobench").read_text(encoding="utf-8"))
-    return {entry["name"]: entry for entry in entries}
-
-
-def _upstream_entry(name: str) -> dict:
-    """PsychoBench's entry of a scale, with the project's corrections of its wording."""
-    entry = _upstream_file()[psychobench_keys()[name]["upstream"]]
-    entry = {**entry, "questions": dict(entry["questions"])}
-    known = corrections()
-    for row in known[(known["questionnaire"] == name) & (known["kind"] == "wording")].itertuples():
-        part, place = entry["questions"], row.place.removeprefix("item ")
-        if row.place == "prompt":
-            part = entry
-        if row.upstream not in part[place]:
-            raise QuestionnaireError(
-                f"data/norms/corrections.csv, {name}, {row.place}: '{row.upstream}' is not in the "
-                "upstream wording; remove or correct that row."
-            )
-        part[place] = part[place].replace(row.upstream, row.ours)
-    return entry
-
-
-class _Crowd(Part):
-    crowd_name: Text
-    mean: Number
-    std: Annotated[Number, Field(gt=0)]
-    n: Size
-
-
-class _Category(Part):
-    cat_name: Text
-    cat_questions: tuple[Size, ...]
-    crowd: tuple[_Crowd, ...] = ()
-
-
-class _PsychoBench(Part):
-    """One entry of PsychoBench's ``questionnaires.json``."""
-
-    name: Text
-    questions: dict[Word, Paragraph]
-    inner_setting: Paragraph | None = None
-    prompt: Paragraph
-    scale: Annotated[int, Field(strict=True)]
-    compute_mode: Literal["AVG", "SUM"]
-    reverse: tuple[Size, ...] = ()
-    categories: Annotated[tuple[_Category, ...], Field(min_length=1)]
-
-    @property
-    def range(self) -> tuple[int, int]:
-        """Lowest and highest answer; the file has their sum, and the prompt often has both."""
-        spoken = re.search(r"from (-?\d{1,4}) to (-?\d{1,4})(?!\d)", self.prompt)
-        low = int(spoken[1]) if spoken and int(spoken[1]) + int(spoken[2]) == self.scale else 1
-        return low, self.scale - low
-
-    @model_validator(mode="after")
-    def _adds_up(self) -> _PsychoBench:
-        low, high = self.range
-        found = [
-            f"reverse: there is no question {number}; correct it"
-            for number in self.reverse
-            if str(number) not in self.questions
-        ]
-        if not low < high <= low + 100:
-            found.append(f"scale: must be the lowest and highest answer added up, got {self.scale}")
-        if found:
-            raise ValueError("\n".join(found))
-        return self
-
-    def ours(self, path: Path) -> dict:
-        """The entry in the project's layout."""
-        stem = _slug(path.stem)
-        low, high = self.range
-        words = dict(re.findall(r"(-?\d+) denotes ['\"]?([^'\",;.\n]+)", self.prompt))
-        turned = {f"{stem}_{i}" for i in self.reverse}
-        scales, norms = [], []
-        for number, category in enumerate(self.categories, start=1):
-            name = re.sub(r"[^a-z0-9]+", "_", category.cat_name.lower()).strip("_")
-            items = [f"{stem}_{i}" for i in category.cat_questions]
-            scale = {
-                "id": name or f"s{number}",
-                "title": category.cat_name,
-                "items": items,
-                "reverse": [item for item in items if item in turned],
-                "mode": {"AVG": "mean", "SUM": "sum"}[self.compute_mode],
-            }
-            scales.append(scale)
-            norms += [
-                {"scale": scale["id"], "group": crowd.crowd_name, "n": crowd.n}
-                | {"mean": crowd.mean, "sd": crowd.std, "citation": "user"}
-                for crowd in category.crowd
-            ]
-        return _unstated(path, self.name) | {
-            "measures": ", ".join(category.cat_name for category in self.categories),
-            "instructions": self.prompt,
-            "system": self.inner_setting,
-            "options": [
-                {"value": value, "label": words.get(str(value), str(value))}
-                for value in range(low, high + 1)
-            ],
-            "items": [{"id": f"{stem}_{i}", "text": text} for i, text in self.questions.items()],
-            "scales": scales,
-            "norms": norms,
-        }
-
-
-class _Question(Part):
-    question: Paragraph
-    choices: Annotated[tuple[Text, ...], Field(min_length=2)] | None = None
-    scores: Annotated[tuple[tuple[Number, ...], ...], Field(min_length=2)] | None = None
-    answer: Annotated[Literal["True", "False"], BeforeValidator(_truth)] | None = None
-
-
-class _QuestionLlm(Part):
-    """A file of question_llm: Likert (``choice_descs``), choice (``choices``) or true/false."""
-
-    instruction: Paragraph | None = None
-    categories: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
-    categories_bias: tuple[Number, ...] | None = None
-    choice_descs: Annotated[tuple[Text, ...], Field(min_length=2)] | None = None
-    data: Annotated[dict[Text, _Question], Field(min_length=1)]
-
-    def labels(self, question: _Question) -> tuple[str, ...]:
-        """What a question's options read: its own, the file's, or true and false."""
-        return question.choices or self.choice_descs or ("True", "False")
-
-    @model_validator(mode="after")
-    def _scored(self) -> _QuestionLlm:
-        found, right = [], [key for key, q in self.data.items() if q.answer is not None]
-        width = len(self.categories or ("Correct", "Incorrect"))
-        if self.categories is None and len(right) < len(self.data):
-            found.append("categories: is missing; add it, or give every question its `answer`")
-        for key, question in self.data.items():
-            shape = [len(row) for row in question.scores or ()]
-            size = len(self.labels(question))
-            if question.answer is not None and (self.categories or question.scores):
-                found.append(f"data, {key}: has an answer beside categories or scores; remove one")
-            elif self.categories and shape != [width] * size:
-                found.append(
-                    f"data, {key}, scores: must be a list of {size} options, each a list of "
-                    f"{width} categories; correct them or `choices`"
-                )
-            elif question.answer is not None and self.labels(question) != ("True", "False"):
-                found.append(f"data, {key}, answer: needs the choices True and False")
-        if found:
-            raise ValueError("\n".join(found))
-        return self
-
-    def ours(self, path: Path) -> dict:
-        """The file in the project's layout; true/false questions add to correct or incorrect."""
-        items = []
-        for key, question in self.data.items():
-            scores = question.scores
-            if scores is None:
-                scores = ((1, 0), (0, 1)) if question.answer == "True" else ((0, 1), (1, 0))
-            options = enumerate(self.labels(question), start=1)
-            items.append(
-                {
-                    "id": key,
-                    "text": question.question,
-                    "options": [{"value": value, "label": label} for value, label in options],
-                    "weights": scores,
-                }
-            )
-        categories = self.categories or ("Correct", "Incorrect")
-        return _unstated(path, path.stem) | {
-            "measures": ", ".join(categories),
-            "instructions": self.instruction or "Choose the option that fits best.",
-            "items": items,
-            "categories": categories,
-            "bias": self.categories_bias or [0.0] * len(categories),
-        }
-
-
-def _unstated(path: Path, title: str) -> dict:
-    """What a JSON file does not say."""
-    return {
-        "id": _slug(path.stem),
-        "title": title,
-        "short_title": title,
-        "citation": "user",
-        "source": path.name,
-        "licence": "as the file's owner states",
-    }
-
-
-def _slug(stem: str) -> str:
-    return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_") or "own"
-
-
-def read(path: Path, place: str) -> object:
-    """A file in the project's layout: YAML as it is, JSON of either foreign layout brought into it.
-
-    Parameters
-    ----------
-    path : Path
-    place : str
-        What errors call the file.
-
-    Raises
-    ------
-    QuestionnaireError
-        The file is malformed.
-    """
-    if path.suffix.lower() != ".json":
-        return _yaml(path, place)
-    content = _json(path, place)
-    entry = content[0] if isinstance(content, list) and len(content) == 1 else content
-    if isinstance(entry, list):
-        raise QuestionnaireError(
-            f"{place}: holds {len(entry)} questionnaires; give each a file of its own."
-        )
-    keys = set(entry) if isinstance(entry, dict) else set()
-    layout = max(_QuestionLlm, _PsychoBench, key=lambda known: len(keys & set(known.model_fields)))
-    return checked(entry, place, layout).ours(path)
-
-
-def political_compass() -> Questionnaire:
-    """The Political Compass, from question_llm's file."""
-    path = fetch(COMPASS)
-    stated = {
-        "id": COMPASS,
-        "title": "Political Compass, as used by question_llm",
-        "short_title": "PCT",
-        "measures": "political position",
-        "citation": "questionllm",
-    }
-    return checked(read(path, path.name) | stated, path.name)

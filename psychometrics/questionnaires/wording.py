@@ -25,23 +25,23 @@ RULES = {
     "congruence": "Every term fits its place in the sentence.",
     "one question": "The item asks one thing.",
 }
-FREQUENCY = frozenset({
+_FREQUENCY = frozenset({
     "always", "ever", "never", "often", "rarely", "seldom", "sometimes", "frequently", "usually",
     "generally", "constantly", "regularly", "occasionally", "mostly", "hardly", "scarcely",
 })  # fmt: skip
-LEADING = (
+_LEADING = (
     "of course", "obviously", "clearly", "surely", "certainly", "naturally", "everyone knows",
     "as we all know", "don't you", "isn't it", "must admit", "have to admit", "should", "ought to",
     "even you", "really",
 )  # fmt: skip
-NEGATIONS = frozenset({
+_NEGATIONS = frozenset({
     "no", "not", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without",
     "cannot", "can't", "don't", "doesn't", "didn't", "won't", "isn't", "aren't", "wasn't",
     "weren't", "haven't", "hasn't", "hadn't", "shouldn't", "wouldn't",
 })  # fmt: skip
-VALENCE = 1.0
+_VALENCE = 1.0
 """Words at least so far from neutral in VADER's lexicon (-4 to 4) take a side."""
-COMMON_WORDS = frozenset({"like", "well", "want", "share", "care", "help", "please", "matter",
+_COMMON_WORDS = frozenset({"like", "well", "want", "share", "care", "help", "please", "matter",
                           "matters", "true"})  # fmt: skip
 """Words with a valence in the lexicon whose plain use takes no side."""
 
@@ -74,7 +74,7 @@ def wording(
 
     Notes
     -----
-    A word takes a side if VADER's lexicon puts it at ``VALENCE`` or more and the item itself does
+    A word takes a side if VADER's lexicon puts it at 1 or more and the item itself does
     not have it: what the item says is its context. A longer word that begins with one of five
     letters or more counts as that word (*trustworthy* as *trust*).
 
@@ -94,15 +94,13 @@ def wording(
     questionnaire = load_questionnaire(questionnaire)
     rows = []
     for item in questionnaire.items:
-        rows += _of_item(item)
+        rows += [(item.id, 0, *row) for row in _of_item(item)]
         for number, template in enumerate(item.templates, start=1):
-            terms = template.terms or item.terms
-            found = _of_template(item, template, terms)
+            found = _of_template(item, template, template.terms or item.terms)
             rows += [(item.id, number, *row) for row in found]
     if measured:
         rows += _measured(questionnaire, respondent)
-    columns = ["item_id", "template", "rule", "finding", "mend"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=["item_id", "template", "rule", "finding", "mend"])
 
 
 def sided_words(text: str) -> list[str]:
@@ -114,80 +112,77 @@ def sided_words(text: str) -> list[str]:
     ['sad']
     """
     words = re.findall(r"[a-z']+", text.lower())
-    plain = FREQUENCY | COMMON_WORDS
-    return list(dict.fromkeys(w for w in words if w not in plain and abs(_valence(w)) >= VALENCE))
+    plain = _FREQUENCY | _COMMON_WORDS
+    return list(dict.fromkeys(w for w in words if w not in plain and abs(_valence(w)) >= _VALENCE))
 
 
 def _of_item(item: Item) -> list[tuple]:
     """The item's own text: one question, no double negative."""
-    rows = []
+    rows, denials = [], _words(item.text) & _NEGATIONS
     if re.search(r"\band\b.*\band\b|\band/or\b", item.text.lower()):
-        rows.append((item.id, 0, "one question", f"'{item.text}' joins several things by 'and'",
-                     "ask one thing, or make an item of each"))  # fmt: skip
-    denials = _words(item.text) & NEGATIONS
+        finding = f"'{item.text}' joins several things by 'and'"
+        rows.append(("one question", finding, "ask one thing, or make an item of each"))
     if len(denials) > 1:
-        rows.append((item.id, 0, "double negative", f"the item denies twice ({_listed(denials)})",
-                     "say it without one of them"))  # fmt: skip
+        finding = f"the item denies twice ({_listed(denials)})"
+        rows.append(("double negative", finding, "say it without one of them"))
     return rows
 
 
 def _of_template(item: Item, template, terms) -> list[tuple]:
     both = f"{template.premise} {template.hypothesis}"
     bare = re.sub(r"{[^{}]*}", " ", both)
-    words = _words(bare)
-    rows = []
-    sided = [word for word in sided_words(bare) if not _has(item.text, word)]
-    if sided:
-        rows.append(("neutral", f"{_listed(sided)} takes a side before a term is filled in",
-                     "use a plain word, or let it be the term"))  # fmt: skip
-    if often := sorted((words & FREQUENCY) - _words(item.text)):
-        rows.append(("frequency", f"{_listed(often)} says how often, beside the intensifier",
-                     "take it out: it answers the intensifier"))  # fmt: skip
-    leading = [phrase for phrase in LEADING if re.search(rf"\b{phrase}\b", bare.lower())]
-    if leading:
+    words, rows = _words(bare), []
+    if sided := [word for word in sided_words(bare) if not _has(item.text, word)]:
+        finding = f"{_listed(sided)} takes a side before a term is filled in"
+        rows.append(("neutral", finding, "use a plain word, or let it be the term"))
+    if often := (words & _FREQUENCY) - _words(item.text):
+        finding = f"{_listed(often)} says how often, beside the intensifier"
+        rows.append(("frequency", finding, "take it out: it answers the intensifier"))
+    if leading := [phrase for phrase in _LEADING if re.search(rf"\b{phrase}\b", bare.lower())]:
         rows.append(("leading", f"{_listed(leading)} leads", "take it out"))
-    denied = words & NEGATIONS
-    for term in [*terms.source, *terms.inverse]:
-        inside = _words(term) & NEGATIONS
-        if denied and inside:
-            rows.append(("double negative", f"'{term}' after {_listed(denied)} denies twice",
-                         "put the denial into the term alone"))  # fmt: skip
-    if denied:
-        rows.append(("double negative", f"{_listed(denied)} in the template, with 'never' or "
-                     "'rarely' for the intensifier, denies twice", "say it without"))  # fmt: skip
+    if denied := words & _NEGATIONS:
+        rows += [
+            ("double negative", f"'{term}' after {_listed(denied)} denies twice",
+             "put the denial into the term alone")
+            for term in [*terms.source, *terms.inverse]
+            if _words(term) & _NEGATIONS
+        ]  # fmt: skip
+        finding = f"{_listed(denied)} in the template denies twice with 'never' or 'rarely'"
+        rows.append(("double negative", finding, "say it without"))
     source = {_bare(term) for term in terms.source}
-    for term in terms.inverse:
-        if _words(term) & NEGATIONS and _bare(term) in source:
-            rows.append(("opposites", f"'{term}' is the source term denied, not its opposite",
-                         "name what is there instead; 'never' denies it again"))  # fmt: skip
-    before = re.search(r"\b(an?)\s+{term}", template.premise + " " + template.hypothesis)
+    rows += [
+        ("opposites", f"'{term}' is the source term denied, not its opposite",
+         "name what is there instead; 'never' denies it again")
+        for term in terms.inverse
+        if _words(term) & _NEGATIONS and _bare(term) in source
+    ]  # fmt: skip
+    before = re.search(r"\b(an?)\s+{term}", both)
     for term in [*terms.source, *terms.inverse] if before else ():
-        if (term[0].lower() in "aeiou") != (before[1] == "an"):
-            rows.append(("congruence", f"'{before[1]} {term}'", f"put the article into the term: "
-                         f"'{'an' if term[0].lower() in 'aeiou' else 'a'} {term}'"))  # fmt: skip
+        article = "an" if term[0].lower() in "aeiou" else "a"
+        if article != before[1]:
+            mend = f"put the article into the term: '{article} {term}'"
+            rows.append(("congruence", f"'{before[1]} {term}'", mend))
     return rows
 
 
 def _measured(questionnaire: Questionnaire, respondent: str) -> list[tuple]:
     """Opposites by contradiction, congruence by the acceptability head."""
     table = prompts(questionnaire).drop_duplicates(["item_id", "template", "term"])
-    if table.empty:
-        return []
     in_premise = [
-        "{term}" in questionnaire.item(item_id).templates[number - 1].premise
-        for item_id, number in zip(table["item_id"], table["template"], strict=True)
+        "{term}" in questionnaire.item(row.item_id).templates[row.template - 1].premise
+        for row in table.itertuples()
     ]
     table = table.assign(sentence=table["premise"].where(in_premise, table["hypothesis"]))
     table["reads"] = acceptability(table["sentence"].tolist())
-    model = load_respondent(respondent)
-    rows = []
+    model, rows = load_respondent(respondent), []
     for (item_id, number), part in table.groupby(["item_id", "template"], sort=False):
-        said = dict(zip(part["term"], part["sentence"], strict=True))
+        sentence = dict(zip(part["term"], part["sentence"], strict=True))
         source = part.loc[part["polarity"] > 0, "term"].tolist()
-        pairs = [(a, b) for a in said for b in source if a != b]
-        asked = [(said[a], said[b]) for a, b in pairs] + [(said[b], said[a]) for a, b in pairs]
+        pairs = [(sentence[a], sentence[b]) for a in sentence for b in source if a != b]
+        first = [a for a in sentence for b in source if a != b]
+        asked = [*pairs, *((b, a) for a, b in pairs)]
         contradicted = model.answer(asked)[:, 2].reshape(2, -1).mean(axis=0)
-        by_term = pd.Series(contradicted).groupby([a for a, _ in pairs], sort=False).mean()
+        by_term = pd.Series(contradicted).groupby(first, sort=False).mean()
         alike = by_term.reindex(source).mean()
         apart = by_term.drop(source, errors="ignore").mean()
         if apart <= alike:  # False where there is one source term, and nothing to compare with
@@ -196,9 +191,9 @@ def _measured(questionnaire: Questionnaire, respondent: str) -> list[tuple]:
             rows.append((item_id, number, "opposites", finding, "read both: can both be true?"))
         middle = part["reads"].median()
         for row in part[part["reads"] < middle - 0.3].itertuples():
-            rows.append((item_id, number, "congruence", f"'{row.term}' reads worse than the other "
-                         f"terms ({row.reads:.2f} against {middle:.2f}, by the acceptability head)",
-                         "read it aloud"))  # fmt: skip
+            finding = f"'{row.term}' reads worse than the other terms ({row.reads:.2f} against "
+            finding += f"{middle:.2f}, by the acceptability head)"
+            rows.append((item_id, number, "congruence", finding, "read it aloud"))
     return rows
 
 
@@ -228,7 +223,9 @@ def _has(text: str, word: str) -> bool:
 
 def _bare(term: str) -> str:
     """The term without what denies it."""
-    kept = [w for w in term.lower().split() if w not in NEGATIONS and w not in ("do", "does", "am")]
+    kept = [
+        w for w in term.lower().split() if w not in _NEGATIONS and w not in ("do", "does", "am")
+    ]
     return " ".join(kept)
 
 
