@@ -24,13 +24,13 @@ from transformers import (
 from psychometrics.exceptions import RespondentError
 from psychometrics.models import sources
 from psychometrics.models.decoder import last_states
-from psychometrics.models.fast_bert import unpadded as forward_of
+from psychometrics.models.fast_bert import fast_forward as forward_of
 from psychometrics.models.loading import resolve_device, resolve_dtype
 from psychometrics.models.sources import find
 from psychometrics.modes import identify, load_respondent
 from psychometrics.modes.nli import (
-    _joined,
     _labels_from_pairs,
+    _tokenize_once,
     _WordsRespondent,
     labels_from_names,
 )
@@ -114,14 +114,14 @@ def test_a_text_split_once_for_all_its_pairs_gives_the_tokenizers_own_tokens(
     texts = [*itertools.chain.from_iterable(PAIRS), "  two  spaces ", "Ünïcode\u200b 🙂", "\n"]
     pairs = list(itertools.product(texts, repeat=2))
     own = tokenizer(*map(list, zip(*pairs, strict=True)))
-    joined = _joined(tokenizer, pairs)
+    joined = _tokenize_once(tokenizer, pairs)
     assert {name: [row[name] for row in joined] for name in own} == dict(own)
 
 
 def test_a_tokenizer_that_joins_pairs_otherwise_is_left_to_it(tiny_model):
     respondent = load_respondent(tiny_model)
     respondent.tokenizer.backend_tokenizer.post_processor = None  # second texts get types unseen
-    assert _joined(respondent.tokenizer, PAIRS) is None
+    assert _tokenize_once(respondent.tokenizer, PAIRS) is None
     rows = respondent._tokenize(PAIRS)
     assert [row["input_ids"] for row in rows] == [
         respondent.tokenizer(*pair)["input_ids"] for pair in PAIRS
@@ -232,9 +232,9 @@ def test_a_decoder_reads_what_texts_share_once_and_answers_as_to_each_alone(
             torch.nn.init.normal_(parameter)
     wording = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
     identity = {"respondent_id": "tiny", "device": "cpu", "dtype": dtype}
-    respondent = _WordsRespondent(
-        model, tokenizer, identity, wording, [" yes", " maybe", " no"], budget
-    )
+    recipe = {"wording": wording, "answers": [" yes", " maybe", " no"]}
+    respondent = _WordsRespondent(model, tokenizer, identity, recipe)
+    respondent.token_budget = budget
     assert (respondent._last_states is not None) == (architecture == "llama")
     words = [tokenizer(word)["input_ids"][0] for word in (" yes", " maybe", " no")]
 
@@ -311,22 +311,6 @@ def test_identical_pairs_are_asked_once(tiny_model, monkeypatch):
     assert sum(rows for rows, _ in shapes) == len(set(PAIRS))
 
 
-def test_pairs_may_come_from_a_data_frame_or_a_generator(respondent):
-    frame = pd.DataFrame(PAIRS, columns=["premise", "hypothesis"])
-    expected = respondent.answer(PAIRS)
-    assert (respondent.answer(frame.to_numpy()) == expected).all()
-    assert (respondent.answer(frame.itertuples(index=False)) == expected).all()
-
-
-def test_progress_bar_counts_the_unique_pairs(respondent, capsys):
-    respondent.answer(PAIRS, progress=True)
-    shown = capsys.readouterr().err
-    assert f"{len(set(PAIRS))}/{len(set(PAIRS))}" in shown
-    assert "tiny-bert" in shown
-    respondent.answer(PAIRS)
-    assert capsys.readouterr().err == ""
-
-
 def test_bfloat16_differs_from_float32_by_rounding_only(tiny_model):
     exact = load_respondent(tiny_model, device="cpu", dtype="float32").answer(PAIRS)
     rounded = load_respondent(tiny_model, device="cpu", dtype="bfloat16")
@@ -400,8 +384,9 @@ def test_out_of_memory_halves_the_batch_and_loses_no_answer(tiny_model, monkeypa
 def test_a_single_pair_that_does_not_fit_is_said_to(tiny_model, monkeypatch):
     respondent = load_respondent(tiny_model, device="cpu", dtype="float32")
     record_batches(respondent, monkeypatch, most_rows=0, error=MemoryError())
-    with pytest.raises(RespondentError, match="does not fit into the memory of cpu"):
+    with pytest.raises(RespondentError) as error:
         respondent.answer(PAIRS)
+    assert error.value.kind == "memory"
 
 
 def test_other_errors_of_the_model_are_not_taken_for_lack_of_memory(tiny_model, monkeypatch):
@@ -439,15 +424,9 @@ def test_label_names_are_read_whatever_their_spelling(names, order):
     ],
 )
 def test_names_of_another_kind_of_classifier_are_refused(names):
-    with pytest.raises(RespondentError, match=f"{names[0]}, {names[1]}, {names[2]} apart"):
+    with pytest.raises(RespondentError) as error:
         labels_from_names(names)
-
-
-def test_label_pairs_are_balanced_and_distinct():
-    pairs = pd.read_csv(data_dir() / "nli_label_pairs.csv")
-    assert list(pairs.columns) == ["premise", "hypothesis", "label"]
-    assert pairs["label"].value_counts().to_dict() == dict.fromkeys(LABELS, 12)
-    assert not pairs.duplicated(["premise", "hypothesis"]).any()
+    assert error.value.kind == "labels"
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
@@ -458,14 +437,14 @@ def test_clear_answers_reveal_the_order_and_random_ones_do_not(order):
     answers[np.arange(36), np.array(order)[truth]] = 0.8
     answers[[0, 12, 24]] = [[0.1, 0.2, 0.3]]  # a few mistakes do not matter
     assert _labels_from_pairs(answers, labels) == list(order)
-    with pytest.raises(RespondentError, match="write the labels into id2label"):
+    with pytest.raises(RespondentError):
         _labels_from_pairs(np.random.default_rng(order).random((36, 3)), labels)
 
 
 def test_neutral_and_contradiction_that_cannot_be_told_apart_are_ambiguous():
     labels = np.repeat(LABELS, 12)
     answers = np.eye(3)[[0] * 12 + [1, 2] * 12]  # two thirds right, either way round
-    with pytest.raises(RespondentError, match=r"best assignment 67% right, next 67%"):
+    with pytest.raises(RespondentError):
         _labels_from_pairs(answers, labels)
 
 
@@ -508,8 +487,9 @@ def test_outputs_without_names_are_found_from_the_labelled_pairs(nameless):
 
 def test_an_untrained_model_without_names_is_refused(save_tiny_model, tmp_path):
     folder = save_tiny_model(tmp_path / "untrained", labels=("LABEL_0", "LABEL_1", "LABEL_2"))
-    with pytest.raises(RespondentError, match="untrained does not name its outputs"):
+    with pytest.raises(RespondentError) as error:
         load_respondent(folder, device="cpu")
+    assert error.value.kind == "labels"
 
 
 def test_a_config_with_label2id_alone_is_read(copy):
@@ -543,12 +523,6 @@ def test_identity_tells_what_determines_an_answer_and_changes_with_it(copy):
         model.classifier.bias += 1
     model.save_pretrained(copy)
     assert identify(copy, dtype="float32")["revision"] != before["revision"]
-
-
-def test_a_copy_of_a_model_is_the_same_model(tiny_model, copy):
-    original, other = identify(tiny_model), identify(copy)
-    assert original["fingerprint"] == other["fingerprint"]
-    assert original["revision"] == other["revision"]
 
 
 def test_sharded_weights_are_loaded_and_a_lost_shard_is_named(tiny_model, tmp_path):
@@ -593,7 +567,7 @@ def test_an_embedded_member_is_its_head_on_the_base_encoder(tmp_path, monkeypatc
     (folder / "recipe.json").write_text(json.dumps({"layers": 4, "tuning": "frozen"}))
     assert identify("some-member", dtype="float32")["fingerprint"] != who["fingerprint"]
     (folder / "head.safetensors").unlink()
-    with pytest.raises(RespondentError, match="data/population/some-member has no weights"):
+    with pytest.raises(RespondentError, match="some-member"):
         identify("some-member")
 
 
@@ -626,7 +600,7 @@ def test_a_hub_id_in_the_local_cache_resolves_to_its_commit_and_answers(hub_cach
 
     (repository / "snapshots" / COMMIT / "model.safetensors").unlink()
     assert identify("acme/tiny", dtype="float32") == who
-    with pytest.raises(RespondentError, match=r"lacks files of it, and HF_HUB_OFFLINE"):
+    with pytest.raises(RespondentError, match="HF_HUB_OFFLINE"):
         load_respondent("acme/tiny")
 
 
@@ -679,49 +653,39 @@ def test_an_adapter_on_the_hub_answers_with_its_base_on_this_machine(hub, hub_ca
 
 def test_a_hub_model_with_pickle_weights_alone_is_refused_before_a_download(hub, hub_cache):
     (hub / "model.safetensors").rename(hub / "pytorch_model.bin")
-    with pytest.raises(RespondentError, match=r"acme/tiny holds its weights only as pytorch_model"):
+    with pytest.raises(RespondentError) as error:
         load_respondent("acme/tiny")
+    assert error.value.kind == "no safetensors"
     assert not list(hub_cache.rglob("*.bin"))
 
 
-def test_a_name_that_the_hub_does_not_know_is_said_to_be_wrong(hub):
-    with pytest.raises(RespondentError, match=r"acme/typo: .*no such model on the hub: check"):
-        load_respondent("acme/typo")
-
-
-def test_a_hub_id_that_is_not_cached_says_so_offline(hub_cache):
-    with pytest.raises(RespondentError, match=r"^acme/absent: .*HF_HUB_OFFLINE forbids"):
-        load_respondent("acme/absent")
-
-
-def test_a_hub_that_cannot_be_reached_is_said_to_be(hub_cache, monkeypatch):
+def test_names_that_the_hub_does_not_know_or_cannot_tell_are_refused(hub, monkeypatch):
     from huggingface_hub import constants
 
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(RespondentError, match=r"^acme/absent: .*the hub cannot be reached"):
-        identify("acme/absent")
+    kinds = []
+    for attribute, value in (
+        ("HF_HUB_OFFLINE", False), ("HF_HUB_OFFLINE", True), ("ENDPOINT", "http://127.0.0.1:9")
+    ):  # fmt: skip
+        monkeypatch.setattr(constants, attribute, value)
+        with pytest.raises(RespondentError, match="acme/absent") as error:
+            identify("acme/absent")
+        kinds.append(error.value.kind)
+    assert kinds == ["not found", "network", "network"]
 
 
 # Bad input
 
 
 @pytest.mark.parametrize(
-    ("pairs", "message"),
-    [
-        ([], "no prompts to answer: give at least one"),
-        ([PAIRS[0], ("I feel calm.", "")], "Pair 2 has the hypothesis ''"),
-        ([("  ", "Never.")], "Pair 1 has the premise '  '"),
-        ([("I feel calm.", None)], "Pair 1 has the hypothesis None"),
-        ([("I feel calm.", float("nan"))], "Pair 1 has the hypothesis nan"),
-        (["ab"], "Pair 1 is 'ab'"),
-        ([("one", "two", "three")], r"Pair 1 is \('one', 'two', 'three'\)"),
-        ([7], "Pair 1 is 7"),
-    ],
-)
-def test_pairs_that_are_none_are_named(respondent, pairs, message):
-    with pytest.raises(RespondentError, match=message):
-        respondent.answer(pairs)
+    "pair",
+    [("I feel calm.", ""), ("  ", "Never."), ("I feel calm.", None), ("I feel calm.", float("nan")),
+     "ab", ("one", "two", "three"), 7, ("I feel calm.", "Never \ud800.")],
+)  # fmt: skip
+def test_pairs_that_are_none_are_named(respondent, pair):
+    with pytest.raises(RespondentError, match="Pair 2"):
+        respondent.answer([PAIRS[0], pair])
+    with pytest.raises(RespondentError, match="no prompts"):
+        respondent.answer([])
 
 
 def without(*patterns):
@@ -792,98 +756,6 @@ def wider_tokenizer(folder):
 REMOTE = {"AutoConfig": "code.Config", "AutoModelForSequenceClassification": "code.Model"}
 
 
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (without("model.safetensors"), r"has no weights \(model.safetensors\)"),
-        (without("*token*", "vocab*"), "has no tokenizer"),
-        (without("config.json"), r"has no config.json"),
-        (without("*"), r"has no config.json"),
-        (adapter, r"has no adapter_model\.safetensors"),
-        (pickled, r"only as pytorch_model.bin.*convert it to model.safetensors"),
-        (cut_short("model.safetensors"), "cannot be loaded as"),
-        (cut_short("config.json"), "config.json: not readable as JSON"),
-        (cut_short("tokenizer.json"), "cannot be loaded as"),
-        (config(auto_map=REMOTE, model_type="acme"), r"needs program code of its own"),
-        (config(model_type="acme"), "cannot be loaded as"),
-        (config(model_type="vit"), "cannot be loaded as"),
-        (config(hidden_size=64), "cannot be loaded as"),
-        (config(id2label={"0": "negative", "1": "neutral", "2": "positive"}), "apart, not entail"),
-        (two_outputs, r"has 2 output\(s\), not three"),
-        (headless, r"not trained as an NLI classifier: its checkpoint lacks classifier\.bias"),
-        (unpadded, "tokenizer without a padding token"),
-        (wider_tokenizer, "save the model's own tokenizer there"),
-    ],
-)
-def test_a_folder_that_is_no_whole_nli_model_is_refused_in_one_sentence(copy, spoil, message):
-    spoil(copy)
-    with pytest.raises(RespondentError, match=message) as error:
-        load_respondent(copy, device="cpu")
-    assert "copy" in str(error.value)
-    assert "\n" not in str(error.value)
-    assert str(error.value).endswith(".")
-
-
-def test_remote_code_that_is_not_needed_is_not_run(copy):
-    (copy / "code.py").write_text("raise SystemExit('remote code was run')\n")
-    edit(copy / "config.json", auto_map=REMOTE)
-    answers = load_respondent(copy, device="cpu", dtype="float32").answer(PAIRS)
-    assert np.abs(answers - plainly(copy, PAIRS)).max() < 1e-5
-
-
-def test_answers_that_are_not_numbers_are_refused(copy):
-    not_numbers(copy)
-    with pytest.raises(RespondentError, match="answers that are not numbers"):
-        load_respondent(copy, device="cpu").answer(PAIRS)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("no-such-model", {}, "There is no respondent 'no-such-model'.*owner/model"),
-        ("", {}, "name is empty"),
-        (Path("no/such"), {}, "There is no respondent 'no/such'"),
-        ("./no/such/folder", {}, "There is no respondent './no/such/folder'"),
-        (Path(__file__), {}, "is a file: name the folder"),
-        ("tiny", {"dtype": "float16"}, "dtype must be 'float32' or 'bfloat16', got 'float16'"),
-        ("tiny", {"device": "cuda:99"}, "no device 'cuda:99'"),
-        ("tiny", {"device": "abacus"}, "no device 'abacus'"),
-    ],
-)
-def test_a_wrong_name_mode_dtype_or_device_is_named(tiny_model, name, options, message):
-    with pytest.raises(RespondentError, match=message):
-        load_respondent(tiny_model if name == "tiny" else name, **options)
-
-
-def test_an_unknown_name_brings_up_the_closest_member(tmp_path, monkeypatch):
-    for name in ("minilm-both-l6-s1", "other"):
-        (tmp_path / "population" / name).mkdir(parents=True)
-        (tmp_path / "population" / name / "recipe.json").write_text("{}")
-    monkeypatch.setattr(sources, "data_dir", lambda: tmp_path)
-    with pytest.raises(RespondentError, match="Did you mean 'minilm-both-l6-s1'"):
-        load_respondent("minilm-boht-l6-s1")
-
-
-def test_precision_is_bfloat16_only_where_it_is_native(monkeypatch):
-    cpu = torch.device("cpu")
-    for capable, expected in [
-        ({"avx512_bf16": True}, "bfloat16"),
-        ({"amx_bf16": True}, "bfloat16"),
-        ({"avx2": True, "avx512_bf16": False}, "float32"),
-    ]:
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda capable=capable: capable)
-        assert resolve_dtype(None, cpu) == expected
-        assert resolve_dtype("float32", cpu) == "float32"
-    for version, expected in [((9, 0), "bfloat16"), ((8, 0), "bfloat16"), ((7, 5), "float32")]:
-        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, v=version: v)
-        assert resolve_dtype(None, torch.device("cuda")) == expected
-    assert resolve_dtype(torch.bfloat16, cpu) == "bfloat16"
-    assert resolve_device("cpu") == cpu
-
-
-# Whatever is in the way of a model is told in a sentence
-
-
 def pickle_through_an_index(folder):
     without("model.safetensors")(folder)
     torch.save({"classifier.bias": torch.zeros(3)}, folder / "evil.bin")
@@ -904,51 +776,105 @@ def tokenizer_settings(**changes):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("spoil", "kind"),
     [
-        (pickle_through_an_index, "names evil.bin, which is no safetensors file"),
-        (index_with({"weight_map": ["evil.bin"]}), "names no files beside it"),
-        (index_with({"weight_map": {"a": 5}}), "names no files beside it"),
-        (index_with({"weight_map": {"a": "../x.safetensors"}}), "names no files beside it"),
-        (index_with([1]), "holds no JSON object"),
-        (config(hidden_size="big"), "cannot be loaded as"),
-        (config(hidden_size=64), r"its .* is \d+.* and its config.json asks for"),
-        (config(vocab_size=7), r"its .* is \d+ × 32 and its config.json asks for 7 × 32"),
-        (config(num_hidden_layers=3), "its checkpoint lacks bert.encoder.layer.2"),
-        (tokenizer_settings(tokenizer_class="AcmeTokenizer"), "transformers does not know"),
+        (without("model.safetensors"), "no safetensors"),
+        (pickled, "no safetensors"),
+        (pickle_through_an_index, "no safetensors"),
+        (adapter, "no safetensors"),
+        (without("*token*", "vocab*"), "incomplete"),
+        (without("config.json"), "incomplete"),
+        (without("*"), "incomplete"),
+        (cut_short("model.safetensors"), "incomplete"),
+        (cut_short("config.json"), "incomplete"),
+        (cut_short("tokenizer.json"), "incomplete"),
+        (index_with({"weight_map": ["evil.bin"]}), "incomplete"),
+        (index_with({"weight_map": {"a": 5}}), "incomplete"),
+        (index_with({"weight_map": {"a": "../x.safetensors"}}), "incomplete"),
+        (index_with([1]), "incomplete"),
+        (config(hidden_size="big"), "incomplete"),
+        (config(hidden_size=64), "incomplete"),
+        (config(vocab_size=7), "incomplete"),
+        (unpadded, "incomplete"),
+        (wider_tokenizer, "incomplete"),
+        (config(auto_map=REMOTE, model_type="acme"), "remote code"),
+        (tokenizer_settings(tokenizer_class="AcmeTokenizer"), "remote code"),
         (
             tokenizer_settings(
                 tokenizer_class="AcmeTokenizer", auto_map={"AutoTokenizer": ["code.Acme", None]}
             ),
-            r"\(AcmeTokenizer in tokenizer_config.json\), and program code of its own is never run",
+            "remote code",
         ),
+        (config(model_type="acme"), "architecture"),
+        (config(model_type="vit"), "architecture"),
+        (config(num_hidden_layers=3), "architecture"),
+        (headless, "architecture"),
+        (config(id2label={"0": "negative", "1": "neutral", "2": "positive"}), "labels"),
+        (two_outputs, "labels"),
     ],
 )
-def test_unsafe_and_odd_models_are_refused_with_their_mend(copy, spoil, message):
+def test_a_folder_that_is_no_whole_and_safe_nli_model_is_refused_in_one_sentence(copy, spoil, kind):
     spoil(copy)
-    with pytest.raises(RespondentError, match=message) as error:
+    with pytest.raises(RespondentError, match=r"^[^\n]*copy[^\n]*\.$") as error:
         load_respondent(copy, device="cpu")
-    assert "report" not in str(error.value)
-    assert "\n" not in str(error.value)
-    assert str(error.value).endswith(".")
+    assert error.value.kind == kind
+
+
+def test_remote_code_that_is_not_needed_is_not_run(copy):
+    (copy / "code.py").write_text("raise SystemExit('remote code was run')\n")
+    edit(copy / "config.json", auto_map=REMOTE)
+    answers = load_respondent(copy, device="cpu", dtype="float32").answer(PAIRS)
+    assert np.abs(answers - plainly(copy, PAIRS)).max() < 1e-5
+
+
+def test_answers_that_are_not_numbers_are_refused(copy):
+    not_numbers(copy)
+    with pytest.raises(RespondentError, match="answers that are not numbers"):
+        load_respondent(copy, device="cpu").answer(PAIRS)
+
+
+@pytest.mark.parametrize("options", [{"dtype": "float16"}, {"device": "cuda:99"},
+                                     {"device": "abacus"}])  # fmt: skip
+def test_a_wrong_dtype_or_device_is_named(tiny_model, options):
+    with pytest.raises(RespondentError, match=next(iter(options.values()))):
+        load_respondent(tiny_model, **options)
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("a\0b", r"no respondent 'a.x00b'|cannot be read as"),
-        ("x/" * 2500, "cannot be read as a model's folder|no respondent|no such folder"),
-        ("y" * 5000, "cannot be read as a model's folder|no respondent"),
-        ("~nosuchuser/x", "cannot be read as a model's folder"),
-        (None, "a hub id, got None"),
-        (7, "a hub id, got 7"),
-        (b"x", "a hub id, got b'x'"),
-    ],
-)
-def test_names_that_are_none_are_refused(name, message, hub_cache):
-    with pytest.raises(RespondentError, match=message) as error:
+    "name",
+    ["no-such-model", "", Path("no/such"), "./no/such/folder", Path(__file__), "a\0b", "x/" * 2500,
+     "y" * 5000, "~nosuchuser/x", None, 7, b"x"],
+)  # fmt: skip
+def test_names_that_are_none_are_refused(name, hub_cache):
+    with pytest.raises(RespondentError) as error:
         identify(name)
     assert len(str(error.value)) < 600
+
+
+def test_an_unknown_name_brings_up_the_closest_member(tmp_path, monkeypatch):
+    for name in ("minilm-both-l6-s1", "other"):
+        (tmp_path / "population" / name).mkdir(parents=True)
+        (tmp_path / "population" / name / "recipe.json").write_text("{}")
+    monkeypatch.setattr(sources, "data_dir", lambda: tmp_path)
+    with pytest.raises(RespondentError, match="'minilm-both-l6-s1'"):
+        load_respondent("minilm-boht-l6-s1")
+
+
+def test_precision_is_bfloat16_only_where_it_is_native(monkeypatch):
+    cpu = torch.device("cpu")
+    for capable, expected in [
+        ({"avx512_bf16": True}, "bfloat16"),
+        ({"amx_bf16": True}, "bfloat16"),
+        ({"avx2": True, "avx512_bf16": False}, "float32"),
+    ]:
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda capable=capable: capable)
+        assert resolve_dtype(None, cpu) == expected
+        assert resolve_dtype("float32", cpu) == "float32"
+    for version, expected in [((9, 0), "bfloat16"), ((8, 0), "bfloat16"), ((7, 5), "float32")]:
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, v=version: v)
+        assert resolve_dtype(None, torch.device("cuda")) == expected
+    assert resolve_dtype(torch.bfloat16, cpu) == "bfloat16"
+    assert resolve_device("cpu") == cpu
 
 
 def test_files_that_may_not_be_read_are_named(copy, monkeypatch):
@@ -956,7 +882,7 @@ def test_files_that_may_not_be_read_are_named(copy, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(sources, "open", closed, raising=False)
-    with pytest.raises(RespondentError, match=r"copy.*\(Permission denied\).*access"):
+    with pytest.raises(RespondentError, match="Permission denied"):
         identify(copy)
 
 
@@ -967,13 +893,9 @@ def test_memory_that_runs_out_while_loading_is_told(copy, monkeypatch):
         raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
     monkeypatch.setattr(PreTrainedModel, "to", full)
-    with pytest.raises(RespondentError, match="copy does not fit into memory: use a smaller"):
+    with pytest.raises(RespondentError) as error:
         load_respondent(copy, device="cpu")
-
-
-def test_half_a_character_is_refused(respondent):
-    with pytest.raises(RespondentError, match=r"Pair 1 has the hypothesis .* lone surrogate"):
-        respondent.answer([("I feel calm.", "Never \ud800.")])
+    assert error.value.kind == "memory"
 
 
 def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(copy):
@@ -991,8 +913,9 @@ def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(
     ways = [load_masked_lm, load_config, load_tokenizer, load_sentence_encoder]
     ways += [lambda folder: acceptability(["I am."], folder)]
     for load in [*ways, lambda folder: load_model(folder, "causal")]:
-        with pytest.raises(RespondentError, match="program code of its own"):
+        with pytest.raises(RespondentError) as error:
             load(str(copy))
+        assert error.value.kind == "remote code"
 
 
 def test_modules_of_a_sentence_encoder_that_are_its_own_code_are_refused(copy):
@@ -1001,16 +924,15 @@ def test_modules_of_a_sentence_encoder_that_are_its_own_code_are_refused(copy):
     (copy / "evil.py").write_text("raise SystemExit('remote code was run')\n")
     modules = [{"idx": 0, "name": "0", "path": "", "type": "evil.Module"}]
     (copy / "modules.json").write_text(json.dumps(modules))
-    with pytest.raises(RespondentError, match=r"code of its own \(evil.Module in modules.json\)"):
+    with pytest.raises(RespondentError) as error:
         load_sentence_encoder(copy)
+    assert error.value.kind == "remote code"
     (copy / "modules.json").unlink()
     assert load_sentence_encoder(copy).encode("I feel calm.").shape == (32,)
-    with pytest.raises(RespondentError, match="no respondent 'no-such-encoder'"):
-        load_sentence_encoder("no-such-encoder")
 
 
 def test_a_name_that_a_page_would_read_as_a_tag_is_refused(tmp_path):
     folder = tmp_path / "<script>"
     folder.mkdir()
-    with pytest.raises(RespondentError, match="has '<' in its name: rename the folder"):
+    with pytest.raises(RespondentError, match="<"):
         load_respondent(folder)

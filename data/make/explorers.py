@@ -10,8 +10,8 @@ import pandas as pd
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population, untouched_bases
-from psychometrics.measures.nulls import null_answers
 from psychometrics.measures.correlations import multiverse
+from psychometrics.measures.nulls import null_answers
 from psychometrics.pages.explorers import EXPECTED
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire

@@ -269,7 +269,7 @@ def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
     if isinstance(mode := mode_named(order.mode), PromptMode):
         pieces = []
         for questionnaire in questionnaires:
-            count = len(prompts(questionnaire)[list(mode.asked)].drop_duplicates())
+            count = len(prompts(questionnaire)[list(mode.question_columns)].drop_duplicates())
             for start in range(0, count, _PER_TASK):
                 stop = min(start + _PER_TASK, count)
                 pieces.append((questionnaire, slice(start, stop), stop - start))

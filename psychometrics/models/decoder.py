@@ -1,7 +1,7 @@
 """The forward pass of Llama-like decoders to the state of each text's last token.
 
 What neighbouring texts begin with is read once, no padding is computed on, and of the last layer
-nothing that is not read. As in :mod:`._unpadded`, no answer changes beyond rounding.
+nothing that is not read. As in :mod:`.fast_bert`, no answer changes beyond rounding.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .fast_bert import as_now, is_changed, linear
+from .fast_bert import is_changed, packed_linear, rebuilt_on_change
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-CLASSES = ("LlamaForCausalLM",)
 _Attending = list[tuple[torch.Tensor, torch.Tensor]]  # places that look, shape (n, q), and at what
 
 
@@ -47,13 +46,12 @@ def last_states(model: PreTrainedModel) -> Callable[[Sequence[list[int]]], torch
     callable or None
         From the token ids of n texts, those with the same beginning beside each other, to the
         states of their last tokens, shape (n, width), of the model's type, that its output
-        embeddings are multiplied with. None if the class is not one of ``CLASSES``, or if it was
-        changed.
+        embeddings are multiplied with. None if the model is no Llama, or if it was changed.
     """
-    if type(model).__name__ not in CLASSES or is_changed(model):
+    if type(model).__name__ != "LlamaForCausalLM" or is_changed(model):
         return None
     base = model.base_model
-    layers_now = as_now(base, lambda: map(_layer, base.layers))
+    layers_now = rebuilt_on_change(base, lambda: map(_layer, base.layers))
 
     @torch.inference_mode()
     def states(texts: Sequence[list[int]]) -> torch.Tensor:
@@ -74,14 +72,14 @@ def last_states(model: PreTrainedModel) -> Callable[[Sequence[list[int]]], torch
     return states
 
 
-def shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], list[int]]:
-    """What neighbouring texts begin with, and which beginning each text has.
+def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], list[int]]:
+    """Return what neighbouring texts begin with, and which beginning each text has.
 
     Texts share one as long as it is at least half of each; no beginning is a whole text.
 
     Examples
     --------
-    >>> shared_beginnings([[1, 2, 3, 4], [1, 2, 3, 5, 6], [7, 8]])
+    >>> _shared_beginnings([[1, 2, 3, 4], [1, 2, 3, 5, 6], [7, 8]])
     ([[1, 2, 3], [7]], [0, 0, 1])
     """
     shared, group = [], []
@@ -100,7 +98,7 @@ def shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], list
 
 def _flat(texts: Sequence[list[int]]) -> tuple[list[int], list[int], _Attending, torch.Tensor]:
     """Beginnings and then rests one after another: ids, positions, who looks where, last tokens."""
-    beginnings, group = shared_beginnings(texts)
+    beginnings, group = _shared_beginnings(texts)
     ids = list(itertools.chain.from_iterable(beginnings))
     places = list(itertools.chain.from_iterable(map(range, map(len, beginnings))))
     starts = [0, *itertools.accumulate(map(len, beginnings))]
@@ -163,10 +161,10 @@ def _layer(layer: nn.Module) -> _Layer:
     bias = torch.cat([part.bias for part in parts]) if parts[0].bias is not None else None
     return _Layer(
         layer.input_layernorm,
-        linear(torch.cat([part.weight for part in parts]), bias),
-        linear(attention.o_proj.weight, attention.o_proj.bias),
+        packed_linear(torch.cat([part.weight for part in parts]), bias),
+        packed_linear(attention.o_proj.weight, attention.o_proj.bias),
         layer.post_attention_layernorm,
-        linear(mlp.gate_proj.weight, mlp.gate_proj.bias, mlp.act_fn),
-        linear(mlp.up_proj.weight, mlp.up_proj.bias),
-        linear(mlp.down_proj.weight, mlp.down_proj.bias),
+        packed_linear(mlp.gate_proj.weight, mlp.gate_proj.bias, mlp.act_fn),
+        packed_linear(mlp.up_proj.weight, mlp.up_proj.bias),
+        packed_linear(mlp.down_proj.weight, mlp.down_proj.bias),
     )

@@ -17,7 +17,7 @@ import numpy as np
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..paths import data_dir
-from .loading import load_config, load_model, load_tokenizer, moved, resolve_dtype
+from .loading import load_config, load_model, load_tokenizer, resolve_dtype, to_device
 from .packed import SMOLLM2
 from .sources import base_path, embedded_path, find
 
@@ -270,7 +270,7 @@ def _acceptability_classifier(
     model = _merged(model, folder)
     # A decoder in bfloat16, as in training, where the processor is faster in it.
     dtype = resolve_dtype(None, model.device) if base == SMOLLM2 else "float32"
-    return moved(model, model.device, dtype), tokenizer
+    return to_device(model, model.device, dtype), tokenizer
 
 
 def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-CLASSES = (
+_CLASSES = (
     "BertForSequenceClassification",
     "CamembertForSequenceClassification",
     "RobertaForSequenceClassification",
@@ -44,7 +44,7 @@ class _Layer(NamedTuple):
     out_norm: nn.Module
 
 
-def unpadded(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor] | None:
+def fast_forward(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor] | None:
     """A classifier's forward pass without padding, or None where its own must be taken.
 
     Parameters
@@ -56,7 +56,7 @@ def unpadded(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor]
     -------
     callable or None
         From the features of n texts (``input_ids``, perhaps ``token_type_ids``), in any order, to
-        logits, shape (n, outputs), float32. None if the class is not one of ``CLASSES``, or if it
+        logits, shape (n, outputs), float32. None if the class is not one of ``_CLASSES``, or if it
         was changed: layers that are not plain, hooks, decoding. Weights that are trained or moved
         later are laid out anew, but edits through ``.data`` are not seen.
 
@@ -66,12 +66,14 @@ def unpadded(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor]
     >>> respondent = load_respondent("minilm-mnli-l3-s16", dtype="float32")
     >>> features = respondent._encode([("I feel calm.", "It rarely happens.")])
     >>> own = respondent.model(**{k: torch.tensor([v]) for k, v in features[0].items()}).logits
-    >>> torch.allclose(unpadded(respondent.model)(features), own, atol=1e-5)
+    >>> torch.allclose(fast_forward(respondent.model)(features), own, atol=1e-5)
     True
     """
-    if type(model).__name__ not in CLASSES or not _is_plain(model):
+    if type(model).__name__ not in _CLASSES or not _is_plain(model):
         return None
-    layers_now = as_now(model.base_model, lambda: map(_layer, model.base_model.encoder.layer))
+    layers_now = rebuilt_on_change(
+        model.base_model, lambda: map(_layer, model.base_model.encoder.layer)
+    )
     heads = model.config.num_attention_heads
 
     @torch.inference_mode()
@@ -93,8 +95,8 @@ def unpadded(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor]
     return logits
 
 
-def as_now(model: nn.Module, lay_out: Callable[[], Iterable]) -> Callable[[], list]:
-    """What is laid out of a model's weights, anew where they were trained or moved since.
+def rebuilt_on_change(model: nn.Module, lay_out: Callable[[], Iterable]) -> Callable[[], list]:
+    """Return a function that gives the packed weights, rebuilt if the model was trained or moved.
 
     A copy of weights that are no longer there would answer as they did before.
     """
@@ -191,19 +193,19 @@ def _layer(layer: nn.Module) -> _Layer:
     activation = layer.intermediate.intermediate_act_fn
     widen = layer.intermediate.dense
     return _Layer(
-        linear(weight, torch.cat([part.bias for part in parts])),
-        linear(out.dense.weight, out.dense.bias),
+        packed_linear(weight, torch.cat([part.bias for part in parts])),
+        packed_linear(out.dense.weight, out.dense.bias),
         out.LayerNorm,
-        linear(widen.weight, widen.bias, activation),
-        linear(layer.output.dense.weight, layer.output.dense.bias),
+        packed_linear(widen.weight, widen.bias, activation),
+        packed_linear(layer.output.dense.weight, layer.output.dense.bias),
         layer.output.LayerNorm,
     )
 
 
-def linear(
+def packed_linear(
     weight: torch.Tensor, bias: torch.Tensor | None, activation: nn.Module | None = None
 ) -> Callable[[torch.Tensor], torch.Tensor]:
-    """A linear layer, with its activation, laid out as the processor multiplies fastest."""
+    """Return a linear layer, with its activation, packed as the processor multiplies fastest."""
     weight, bias = weight.detach(), None if bias is None else bias.detach()
     within = _WITHIN.get(type(activation).__name__)
     packs = weight.device.type == "cpu" and weight.dtype in (torch.bfloat16, torch.float32)

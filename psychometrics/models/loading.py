@@ -295,7 +295,7 @@ def resolve_dtype(dtype: str | torch.dtype | None, device: torch.device) -> str:
     return "bfloat16" if native else "float32"
 
 
-def moved(
+def to_device(
     model: PreTrainedModel, device: torch.device, dtype: str, name: str = "The model"
 ) -> PreTrainedModel:
     """A model on its device and in its precision, or one sentence if it does not fit there."""
@@ -312,6 +312,34 @@ def out_of_memory(error: BaseException) -> bool:
         return True
     texts = ("out of memory", "not enough memory", "can't alloc")
     return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
+
+
+def token_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Return the most tokens that a text may have, by tokenizer and position table."""
+    positions = getattr(model.config, "max_position_embeddings", None) or -1
+    if positions < 1:  # relative positions alone, as in XLNet
+        return tokenizer.model_max_length
+    for name, module in model.named_modules():
+        padding = getattr(module, "padding_idx", None)
+        if name.endswith("position_embeddings") and padding is not None:
+            positions -= padding + 1  # RoBERTa and its kin number positions from there on
+            break
+    return min(tokenizer.model_max_length, positions)
+
+
+def check_length(encoded: list[list[int]], model, tokenizer, more: int = 0) -> list[list[int]]:
+    """Return token ids; refuse a text that, with ``more`` to come, is longer than the model reads.
+
+    Raises
+    ------
+    RespondentError
+    """
+    longest, limit = max(map(len, encoded)) + more, token_limit(model, tokenizer)
+    if longest > limit:
+        raise RespondentError(
+            f"A prompt has {longest} tokens and the model reads {limit}: shorten its template."
+        )
+    return encoded
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from ..exceptions import RespondentError
 from ..modes import generation
 from ..modes.messages import caesar, option_labels
 from ..questionnaires import Questionnaire
-from .loading import load_model, moved, resolve_device, resolve_dtype
+from .loading import load_model, resolve_device, resolve_dtype, to_device
 from .sources import Source, digest_text, find
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class LocalModel:
             what = "a causal language model, which can reply"
             model, tokenizer = load_model(source, "causal", what=what)
             tokenizer.name_or_path = source.name
-            self.loaded = moved(model, resolve_device(None), self.dtype, source.name), tokenizer
+            self.loaded = to_device(model, resolve_device(None), self.dtype, source.name), tokenizer
         return generation.replies(*self.loaded, *args, **options)
 
 

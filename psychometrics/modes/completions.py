@@ -22,15 +22,16 @@ from ..asking.store import StoredAnswers, key_of, open_answers
 from ..exceptions import ParameterError, RespondentError
 from ..models.embedded import head_path, load_masked_lm
 from ..models.loading import (
+    check_length,
     load_config,
     load_model,
     load_tokenizer,
-    moved,
     out_of_memory,
     resolve_device,
+    to_device,
 )
 from ..models.sources import Source, find
-from .prompting import Buffer, fitting
+from .prompting import Buffer
 
 if TYPE_CHECKING:
     import torch
@@ -434,7 +435,7 @@ def _encoded(tokenizer, texts: list[str], network, more: int = 0) -> dict:
         tokenizer.pad_token = tokenizer.eos_token
     inputs = tokenizer(texts, padding=len(texts) > 1, return_tensors="pt", verbose=False)
     if not network.config.is_encoder_decoder:  # those read on, however long
-        fitting(inputs["input_ids"].tolist(), network, tokenizer, more)
+        check_length(inputs["input_ids"].tolist(), network, tokenizer, more)
     known = {"input_ids", "attention_mask"}
     return {name: part.to(network.device) for name, part in inputs.items() if name in known}
 
@@ -458,7 +459,7 @@ def _opened(source: Source | None, name: str, kind: str, device: torch.device):
         network, tokenizer = load_masked_lm("embedded")
     else:
         network, tokenizer = load_model(source, kind)
-    return moved(network, device, "float32", name), tokenizer
+    return to_device(network, device, "float32", name), tokenizer
 
 
 def _checked(templates, k, length, batch_size, kind) -> list[str]:

@@ -13,8 +13,7 @@ import numpy as np
 
 from ..asking.answers import check_numbers
 from ..exceptions import ParameterError, RespondentError
-from ..models.loading import out_of_memory
-from .prompting import fitting
+from ..models.loading import check_length, out_of_memory
 
 if TYPE_CHECKING:
     import torch
@@ -103,7 +102,7 @@ def replies(
     # What fills up a batch is masked, so any token will do.
     padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else ends[0]
     encoded = [encode(tokenizer, conversation) for conversation in conversations]
-    fitting(encoded, model, tokenizer, max_tokens)
+    check_length(encoded, model, tokenizer, max_tokens)
     parts = [_tokens_of(tokenizer, form, ends) for form in forms]
     found: list[dict] = [{} for _ in range(count)]
     ordered = sorted(range(count), key=lambda i: len(encoded[i]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -12,88 +12,41 @@ import torch
 
 from ..exceptions import RespondentError
 from ..models.embedded import head_table, load_embedded, load_masked_lm
-from ..models.loading import load_model, moved, out_of_memory
+from ..models.loading import check_length, load_model, to_device
 from ..models.sources import Source, digest_text, recipe_of
-from .prompting import Prompt, PromptMode, checked, fitting, gathered
+from .prompting import PromptMode, PromptRespondent, check_prompts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-HANDLING = "lm-2"
+_HANDLING = "lm-2"
 """Version of all that these modes do to an answer; part of the fingerprint."""
-BATCH = 256
 
 
-class LMRespondent:
-    """A language model that answers prompts with one probability; made by ``load_respondent``.
-
-    Attributes
-    ----------
-    identity : dict
-        What :func:`psychometrics.modes.identify` gives, and the ``device``.
-    """
+class LMRespondent(PromptRespondent):
+    """A language model that answers each prompt with one probability."""
 
     def __init__(
         self,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         identity: dict,
-        score: Callable[[PreTrainedModel, PreTrainedTokenizerBase, Sequence[Prompt]], np.ndarray],
+        score: Callable[[PreTrainedModel, PreTrainedTokenizerBase, list[tuple]], np.ndarray],
     ) -> None:
-        self.model = model.eval()
-        self.tokenizer = tokenizer
-        self.identity = identity
-        self._score = score
+        super().__init__(model, tokenizer, identity)
+        self.score, self.batch_size = score, 256
 
-    def answer(self, prompts: Iterable[Prompt], progress: bool = False) -> np.ndarray:
-        """Probability of each prompt in this respondent's mode.
-
-        Parameters
-        ----------
-        prompts : iterable of (premise, hypothesis, intensifier)
-            n prompts; identical ones are asked once.
-        progress : bool
-            Show a progress bar.
-
-        Returns
-        -------
-        ndarray of float32, shape (n, 1)
-
-        Raises
-        ------
-        RespondentError
-            There are no prompts, one is too long or not three strings, or an intensifier does
-            not occur in its prompt.
-        """
-        prompts = checked(prompts, ("premise", "hypothesis", "intensifier"), may_be_empty=1)
-        return gathered(self, prompts, progress)
-
-    def batches(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[Prompt], np.ndarray]]:
-        """Prompts with their answers, shape (n, 1), batch by batch; each prompt once."""
-        prompts = checked(prompts, ("premise", "hypothesis", "intensifier"), may_be_empty=1)
-        unique = sorted(set(prompts), key=_without_intensifier)
-        for start in range(0, len(unique), BATCH):
-            batch = unique[start : start + BATCH]
-            yield batch, self._scored(batch)[:, None]
-
-    def _scored(self, batch: list[Prompt]) -> np.ndarray:
-        try:
-            return self._score(self.model, self.tokenizer, batch)
-        except RespondentError:
-            raise
-        except Exception as error:
-            if not out_of_memory(error):
-                raise
-            if len(batch) == 1:
-                raise RespondentError(
-                    f"{self.identity['respondent_id']} does not fit into the memory of "
-                    f"{self.identity['device']} with even one prompt: use a smaller model or "
-                    "another device.",
-                    kind="memory",
-                ) from None
-        # Outside of the except block, where the error no longer holds on to tensors.
-        half = len(batch) // 2
-        return np.concatenate([self._scored(batch[:half]), self._scored(batch[half:])])
+    def batches(self, prompts: Sequence[tuple]) -> Iterator[tuple[list[tuple], np.ndarray]]:
+        """Yield prompts with their answers, shape (n, 1), batch by batch."""
+        left = sorted(set(check_prompts(prompts, self.parts)), key=_without_intensifier)
+        while left:
+            done, values = self.compute_first(
+                left[: self.batch_size], lambda rows: self.score(self.model, self.tokenizer, rows)
+            )
+            if len(left) > len(done):
+                self.batch_size = len(done)
+            left = left[len(done) :]
+            yield done, values[:, None]
 
 
 class LanguageMode(PromptMode):
@@ -111,7 +64,7 @@ class LanguageMode(PromptMode):
     def score(
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
-        prompts: Sequence[Prompt],
+        prompts: Sequence[tuple],
         **conditions: object,
     ) -> np.ndarray:
         """Return the probability of each of n prompts, shape (n,)."""
@@ -127,7 +80,7 @@ class LanguageMode(PromptMode):
                 )
             if self.name == "mlm":
                 own = digest_text(own, str(head_table().get("mlm")))
-        return digest_text(own, self.name, dtype, HANDLING, *map(str, conditions.values()))
+        return digest_text(own, self.name, dtype, _HANDLING, *map(str, conditions.values()))
 
     def build(
         self, source: Source, identity: dict, device: torch.device, **conditions: object
@@ -145,7 +98,7 @@ class LanguageMode(PromptMode):
             raise RespondentError(
                 f"{source.name} has not two outputs: name a CoLA classifier.", kind="labels"
             )
-        model = moved(model, device, identity["dtype"], source.name)
+        model = to_device(model, device, identity["dtype"], source.name)
         return LMRespondent(model, tokenizer, identity, functools.partial(self.score, **conditions))
 
 
@@ -158,23 +111,14 @@ class MaskedLM(LanguageMode):
     @staticmethod
     @torch.inference_mode()
     def score(
-        model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
+        model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[tuple]
     ) -> np.ndarray:
-        """Return the probability of the intensifier's tokens, chained from left to right.
+        """Return the probability of the intensifier, shape (n,).
 
-        Parameters
-        ----------
-        model, tokenizer
-            A masked LM.
-        prompts : sequence of (premise, hypothesis, intensifier)
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            The product over the intensifier's tokens of each one's probability with those after it
-            still masked.
+        It is the product over the intensifier's tokens, from left to right, of each token's
+        probability while the tokens after it are still masked.
         """
-        encoded, spans = _located(model, tokenizer, prompts)
+        encoded, spans = _encode_and_locate(model, tokenizer, prompts)
         inputs = tokenizer.pad({"input_ids": encoded}, return_tensors="pt").to(model.device)
         ids = inputs["input_ids"].clone()
         for row, span in enumerate(spans):
@@ -208,25 +152,15 @@ class CausalLM(LanguageMode):
     def score(
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
-        prompts: Sequence[Prompt],
+        prompts: Sequence[tuple],
         mean: str = "product",
     ) -> np.ndarray:
-        """Return the probability that the text before the intensifier goes on with it.
+        """Return the probability that the text goes on with the intensifier, shape (n,).
 
-        Parameters
-        ----------
-        model, tokenizer
-            A causal LM.
-        prompts : sequence of (premise, hypothesis, intensifier)
-        mean : {"product", "geometric", "harmonic"}
-            How the probabilities of the intensifier's tokens are put together; the two means do not
-            put words of several tokens at a disadvantage.
-
-        Returns
-        -------
-        ndarray, shape (n,)
+        ``mean`` combines the probabilities of the intensifier's tokens. The geometric and the
+        harmonic mean, unlike the product, do not penalise words of several tokens.
         """
-        encoded, spans = _located(model, tokenizer, prompts)
+        encoded, spans = _encode_and_locate(model, tokenizer, prompts)
         for row, ids in enumerate(encoded):
             if ids[0] not in tokenizer.all_special_ids:  # the first word needs something before it
                 encoded[row] = [model.config.bos_token_id or 0, *ids]
@@ -258,21 +192,15 @@ class NextSentence(LanguageMode):
     @staticmethod
     @torch.inference_mode()
     def score(
-        model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
+        model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[tuple]
     ) -> np.ndarray:
-        """Return the probability that the hypothesis follows the premise.
+        """Return the probability that the hypothesis follows the premise, shape (n,).
 
-        Returns
-        -------
-        ndarray, shape (n,)
-
-        References
-        ----------
-        Devlin et al. (2019): the first of the head's outputs means that it follows.
+        The first of the head's outputs means that it follows (Devlin et al., 2019).
         """
         premises, hypotheses, _ = map(list, zip(*prompts, strict=True))
         inputs = tokenizer(premises, hypotheses, padding=True, return_tensors="pt").to(model.device)
-        fitting(inputs["input_ids"].tolist(), model, tokenizer)
+        check_length(inputs["input_ids"].tolist(), model, tokenizer)
         return model(**inputs).logits.float().softmax(dim=-1)[:, 0].cpu().numpy()
 
 
@@ -285,23 +213,20 @@ class Acceptability(LanguageMode):
     @staticmethod
     @torch.inference_mode()
     def score(
-        model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
+        model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[tuple]
     ) -> np.ndarray:
-        """Return the probability that premise and hypothesis are well formed, as in CoLA.
+        """Return the probability that premise and hypothesis are well formed, shape (n,).
 
-        Returns
-        -------
-        ndarray, shape (n,)
-            The second of the classifier's two outputs.
+        It is the second of the two outputs of a classifier trained on CoLA.
         """
         texts = [f"{premise} {hypothesis}" for premise, hypothesis, _ in prompts]
         inputs = tokenizer(texts, padding=True, return_tensors="pt").to(model.device)
-        fitting(inputs["input_ids"].tolist(), model, tokenizer)
+        check_length(inputs["input_ids"].tolist(), model, tokenizer)
         return model(**inputs).logits.float().softmax(dim=-1)[:, 1].cpu().numpy()
 
 
 def _logits_at(model, ids, mask, places):
-    """A masked LM's logits over the vocabulary, shape (n, V), at one place of each text."""
+    """Return a masked LM's logits over the vocabulary, shape (n, V), at a place of each text."""
     if not hasattr(model, "cls"):
         return model(input_ids=ids, attention_mask=mask).logits[range(len(ids)), places]
     # The vocabulary costs as much as the encoder: BERT's head is put on one token a text.
@@ -309,10 +234,10 @@ def _logits_at(model, ids, mask, places):
     return model.cls(hidden[range(len(ids)), places])
 
 
-def _located(
-    model, tokenizer, prompts: Sequence[Prompt]
+def _encode_and_locate(
+    model, tokenizer, prompts: Sequence[tuple]
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Token ids of premise and hypothesis as one text, and the places of the intensifier."""
+    """Return token ids of premise and hypothesis as one text, and places of the intensifier."""
     texts, spans = [], []
     for premise, hypothesis, intensifier in prompts:
         texts.append(f"{premise} {hypothesis}")
@@ -329,16 +254,16 @@ def _located(
     found = []
     for offsets, (first, last) in zip(encoded["offset_mapping"], spans, strict=True):
         found.append([i for i, (a, b) in enumerate(offsets) if a < last and b > first and b > a])
-    return fitting(encoded["input_ids"], model, tokenizer), found
+    return check_length(encoded["input_ids"], model, tokenizer), found
 
 
 def _is_decoder(source: Source) -> bool:
-    """Whether an embedded member is a decoder, which says its answers."""
+    """Return whether an embedded member is a decoder."""
     return "answers" in recipe_of(source)
 
 
-def _without_intensifier(prompt: Prompt) -> tuple[int, str]:
-    """Sorts prompts by length, those that differ in the intensifier alone next to each other."""
+def _without_intensifier(prompt: tuple[str, str, str]) -> tuple[int, str]:
+    """Return a sort key: by length, prompts that differ only in the intensifier together."""
     premise, hypothesis, intensifier = prompt
     text = re.sub(re.escape(intensifier), "", f"{premise} {hypothesis}", flags=re.IGNORECASE)
     return len(text), text

@@ -1,7 +1,7 @@
 """Respondents that answer by natural language inference: does the premise entail the hypothesis?
 
-The flow: ``load`` loads a classifier and finds out which of its outputs means what;
-:meth:`NLIRespondent.answer` turns (premise, hypothesis) pairs into probabilities of entailment,
+:meth:`NLI.load` loads a classifier and finds out what each of its outputs means;
+:meth:`NLIRespondent.answer` turns pairs of premise and hypothesis into probabilities of entailment,
 neutral and contradiction. A classifier has an output for each; a decoder says one of three words.
 """
 
@@ -10,111 +10,72 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import torch
 
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
-from ..models.decoder import last_states, shared_beginnings
+from ..models.decoder import last_states
 from ..models.embedded import load_embedded
-from ..models.fast_bert import is_changed, unpadded
-from ..models.loading import load_config, load_model, moved, out_of_memory
+from ..models.fast_bert import fast_forward, is_changed
+from ..models.loading import load_config, load_model, to_device, token_limit
 from ..models.sources import Source, digest_text, fetched, read_json, recipe_of
 from ..paths import data_dir
-from .prompting import PromptMode, checked, gathered, token_limit
+from .prompting import PromptMode, PromptRespondent, check_prompts
 
 if TYPE_CHECKING:
-    import pandas as pd
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from ..asking.progress import Progress
     from ..questionnaires import Questionnaire
 
 PROBABILITIES = ("entailment", "neutral", "contradiction")
-TOKEN_BUDGET = 4096
-"""Tokens per batch, padding included; more gains nothing on a processor."""
-MIN_ACCURACY, MIN_LEAD = 2 / 3, 1 / 4
-"""When labelled pairs decide which output means what: see ``_labels_from_pairs``."""
-BFLOAT16_STEP, LEAST_STEPS = 2**-8, 4
-"""The relative step of bfloat16, and over how many of them answers must be spread."""
-HANDLING = "nli-1"
+_HANDLING = "nli-1"
 """Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
-Pair = tuple[str, str]
+_Pair = tuple[str, str]
 
 
-class NLIRespondent:
-    """A classifier that answers (premise, hypothesis) pairs; made by ``load_respondent``.
+class NLIRespondent(PromptRespondent):
+    """A classifier that answers pairs of premise and hypothesis.
 
-    Attributes
-    ----------
-    identity : dict
-        What :func:`psychometrics.modes.identify` gives, and the ``device``.
+    A pair that is longer than the model reads is cut at the end of its longer side, with a warning.
+
+    Examples
+    --------
+    >>> from psychometrics.modes import load_respondent
+    >>> respondent = load_respondent("minilm-mnli-l3-s16")
+    >>> respondent.answer([("I feel calm.", "It rarely happens.")]).shape
+    (1, 3)
     """
 
+    parts = ("premise", "hypothesis")
+
     def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        identity: dict,
-        token_budget: int = TOKEN_BUDGET,
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, identity: dict
     ) -> None:
-        self.model = model.eval()
-        self.tokenizer = tokenizer
-        self.identity = identity
-        self.token_budget = token_budget
-        self._forward_unpadded = unpadded(self.model)
+        super().__init__(model, tokenizer, identity)
+        self.token_budget = 4096  # tokens per batch; more gains nothing on a processor
+        self._fast_forward = fast_forward(self.model)
         self.order = self._label_order()
 
-    def answer(self, pairs: Iterable[tuple[str, str]], progress: bool = False) -> np.ndarray:
-        """Probability of entailment, neutral and contradiction for each pair.
-
-        Identical pairs are asked once. Answers do not depend on the order of the pairs; in
-        float32 not on the company they are asked in either, up to rounding (1e-6), while
-        bfloat16 carries about three decimal digits.
-
-        Parameters
-        ----------
-        pairs : iterable of (premise, hypothesis)
-            n pairs of non-empty strings.
-        progress : bool
-            Show a progress bar.
-
-        Returns
-        -------
-        ndarray of float32, shape (n, 3)
-            Columns entailment, neutral, contradiction, each row summing to one; in input order.
-
-        Raises
-        ------
-        RespondentError
-            There are no pairs, one of them is not two non-empty strings, or a single pair does
-            not fit into memory.
-
-        Warns
-        -----
-        UserWarning
-            Pairs are longer than the model reads; their longer side was cut at its end.
-
-        Examples
-        --------
-        >>> from psychometrics.modes import load_respondent
-        >>> respondent = load_respondent("minilm-mnli-l3-s16")
-        >>> respondent.answer([("I feel calm.", "It rarely happens.")]).shape
-        (1, 3)
-        """
-        return gathered(self, checked(pairs, ("premise", "hypothesis")), progress)
-
-    def batches(self, pairs: Sequence[Pair]) -> Iterator[tuple[list[Pair], np.ndarray]]:
-        """Pairs with their answers, shape (n, 3), batch by batch; each pair once."""
-        unique = sorted(set(checked(pairs, ("premise", "hypothesis"))))
+    def batches(self, pairs: Sequence[_Pair]) -> Iterator[tuple[list[_Pair], np.ndarray]]:
+        """Yield pairs with their answers, shape (n, 3), batch by batch."""
+        unique = sorted(set(check_prompts(pairs, self.parts)))
         encoded = self._encode(unique)
         order = self._order(unique, encoded)
         while order:
-            batch, logits = self._forward(encoded, order)
+            width = len(encoded[order[0]]["input_ids"])
+            planned = order[: max(1, self.token_budget // width)]
+            batch, logits = self.compute_first(
+                planned, lambda rows: self._logits([encoded[i] for i in rows])
+            )
+            if len(batch) < len(planned):
+                self.token_budget = width * len(batch)
             values = logits.softmax(dim=-1).cpu().numpy()[:, self.order]
             if not np.isfinite(values).all():
                 raise RespondentError(
@@ -124,12 +85,12 @@ class NLIRespondent:
             order = order[len(batch) :]
             yield [unique[i] for i in batch], values
 
-    def _order(self, pairs: list[Pair], encoded: list[dict]) -> list[int]:
-        """Longest first: memory runs out at once or never, and the bar only gets faster."""
+    def _order(self, pairs: list[_Pair], encoded: list[dict]) -> list[int]:
+        """Return an order: longest first, so that memory runs out at once or never."""
         return sorted(range(len(pairs)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
 
     def _encode(self, pairs: list[tuple[str, str]]) -> list[dict[str, list[int]]]:
-        """Token ids of each pair, unpadded; a pair that is too long is cut, with a warning."""
+        """Return token ids of each pair, unpadded; cut a pair that is too long, with a warning."""
         encoded = self._tokenize(pairs, truncation=False)
         limit = token_limit(self.model, self.tokenizer)
         too_long = [i for i, features in enumerate(encoded) if len(features["input_ids"]) > limit]
@@ -147,46 +108,24 @@ class NLIRespondent:
         return encoded
 
     def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
-        if not options.get("truncation") and (joined := _joined(self.tokenizer, pairs)):
+        if not options.get("truncation") and (joined := _tokenize_once(self.tokenizer, pairs)):
             return joined
         premises, hypotheses = map(list, zip(*pairs, strict=True))
         columns = self.tokenizer(premises, hypotheses, padding=False, verbose=False, **options)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    def _forward(self, encoded: list[dict], order: list[int]) -> tuple[list[int], torch.Tensor]:
-        """Logits (float32) of as many of the first pairs as the token budget and memory allow."""
-        width = len(encoded[order[0]]["input_ids"])
-        while True:
-            batch = order[: max(1, self.token_budget // width)]
-            try:
-                return batch, self._logits([encoded[i] for i in batch])
-            except (MemoryError, RuntimeError) as error:
-                if not out_of_memory(error):
-                    raise
-                if len(batch) == 1:
-                    raise RespondentError(
-                        f"{self.identity['respondent_id']} does not fit into the memory of "
-                        f"{self.identity['device']} with even one pair of {width} tokens: use a "
-                        "smaller model, another device or shorter prompts.",
-                        kind="memory",
-                    ) from None
-            # Outside of the except block, where the error no longer holds on to tensors.
-            self.token_budget = width * (len(batch) // 2)
-            if self.model.device.type == "cuda":
-                torch.cuda.empty_cache()
-
     @torch.inference_mode()
     def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
-        """Logits of one batch, (n, 3) in the model's own order, float32."""
-        if self._forward_unpadded is not None and not is_changed(self.model):
-            return self._forward_unpadded(features)
+        """Return the logits of one batch, (n, 3) in the model's own order, float32."""
+        if self._fast_forward is not None and not is_changed(self.model):
+            return self._fast_forward(features)
         from transformers import DataCollatorWithPadding
 
         inputs = DataCollatorWithPadding(self.tokenizer)(features)
         return self.model(**inputs.to(self.model.device)).logits.float()
 
     def _label_order(self) -> list[int]:
-        """Positions of entailment, neutral, contradiction among the outputs."""
+        """Return the positions of entailment, neutral and contradiction among the outputs."""
         name = self.identity["respondent_id"]
         outputs = self.model.config.id2label
         if len(outputs) != 3:
@@ -197,8 +136,6 @@ class NLIRespondent:
             )
         order = labels_from_names([outputs.get(i) for i in range(3)], name)
         if order is None:
-            import pandas as pd
-
             labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
             self.order = [0, 1, 2]
             answers = self.answer(zip(labelled["premise"], labelled["hypothesis"], strict=True))
@@ -209,9 +146,9 @@ class NLIRespondent:
 class _WordsRespondent(NLIRespondent):
     """A causal model that answers a pair by the word it goes on with, such as yes, maybe or no.
 
-    It is made by ``load_respondent`` from an adapter whose ``recipe.json`` says how a pair is put
-    into words (``wording``, with ``{premise}`` and ``{hypothesis}``) and which three words are
-    its answers (``answers``, for entailment, neutral and contradiction, a token each).
+    ``recipe.json`` of its adapter says how a pair is put into words (``wording``, with
+    ``{premise}`` and ``{hypothesis}``) and which three words mean entailment, neutral and
+    contradiction (``answers``, a token each).
     """
 
     def __init__(
@@ -219,25 +156,20 @@ class _WordsRespondent(NLIRespondent):
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         identity: dict,
-        wording: str,
-        answers: Sequence[str],
-        token_budget: int = TOKEN_BUDGET,
+        recipe: dict,
     ) -> None:
+        self.wording, answers = recipe["wording"], recipe["answers"]
         ids = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
-        if len(ids) != 3 or any(len(of_word) != 1 for of_word in ids):
+        places = all(place in self.wording for place in ("{premise}", "{hypothesis}"))
+        if [len(of_word) for of_word in ids] != [1, 1, 1] or not places:
             raise RespondentError(
-                f"{identity['respondent_id']} must answer by three words of a token each, its "
-                f"recipe.json has {list(answers)}: correct its answers."
+                f"{identity['respondent_id']}, recipe.json: wording must have {{premise}} and "
+                "{hypothesis} in it, and answers be three words of a token each; correct it."
             )
-        if "{premise}" not in wording or "{hypothesis}" not in wording:
-            raise RespondentError(
-                f"{identity['respondent_id']} has a wording without {{premise}} or {{hypothesis}} "
-                "in its recipe.json: correct it."
-            )
-        self.wording, self.words = wording, [of_word[0] for of_word in ids]
+        self.words = [of_word[0] for of_word in ids]
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
-        super().__init__(model, tokenizer, identity, token_budget)
+        super().__init__(model, tokenizer, identity)
         self._last_states = last_states(self.model)
 
     def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
@@ -248,8 +180,8 @@ class _WordsRespondent(NLIRespondent):
             rows = [row[-options["max_length"] :] for row in rows]
         return [{"input_ids": row} for row in rows]
 
-    def _order(self, pairs: list[Pair], encoded: list[dict]) -> list[int]:
-        """Longest first, those of one premise beside each other: what they share is read once."""
+    def _order(self, pairs: list[_Pair], encoded: list[dict]) -> list[int]:
+        """Return an order: longest first, pairs of one premise together to read it once."""
         longest = {}
         for (premise, _), one in zip(pairs, encoded, strict=True):
             longest[premise] = max(longest.get(premise, 0), len(one["input_ids"]))
@@ -257,44 +189,28 @@ class _WordsRespondent(NLIRespondent):
 
     @torch.inference_mode()
     def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
-        """Logits of the three words after each text, (n, 3), float32."""
+        """Return the logits of the three words after each text, (n, 3), float32."""
         texts = [one["input_ids"] for one in features]
         words = self.model.get_output_embeddings().weight[self.words].float()
         if self._last_states is not None and not is_changed(self.model):
             return self._last_states(texts).float() @ words.T
-        shared, group = shared_beginnings(texts)
-        begun = self._padded(shared)
-        read = self._read(begun["input_ids"], begun["attention_mask"], use_cache=True)
-        rest = self._padded([text[len(shared[g]) :] for text, g in zip(texts, group, strict=True)])
-        read.past_key_values.batch_select_indices(torch.tensor(group, device=self.model.device))
-        mask = torch.cat([begun["attention_mask"][group], rest["attention_mask"]], dim=1)
-        cache = {"past_key_values": read.past_key_values, "use_cache": True}
-        hidden = self._read(rest["input_ids"], mask, **cache).last_hidden_state[:, -1]
-        return hidden.float() @ words.T
-
-    def _padded(self, texts: list[list[int]]) -> dict[str, torch.Tensor]:
-        # All texts end where the answer begins.
-        padded = self.tokenizer.pad(
+        inputs = self.tokenizer.pad(
             [{"input_ids": text} for text in texts], padding_side="left", return_tensors="pt"
-        )
-        return padded.to(self.model.device)
-
-    def _read(self, ids: torch.Tensor, mask: torch.Tensor, **cache):
-        places = (mask.cumsum(dim=-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-        return self.model.base_model(
-            input_ids=ids, attention_mask=mask, position_ids=places, **cache
-        )
+        ).to(self.model.device)
+        places = (inputs["attention_mask"].cumsum(dim=-1) - 1).clamp(min=0)
+        hidden = self.model.base_model(**inputs, position_ids=places).last_hidden_state[:, -1]
+        return hidden.float() @ words.T
 
     def _label_order(self) -> list[int]:
         return [0, 1, 2]
 
 
-def _joined(
-    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Pair]
+def _tokenize_once(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[_Pair]
 ) -> list[dict[str, list[int]]] | None:
-    """Tokens of pairs whose texts are split once, however many pairs they are in.
+    """Tokenize pairs, splitting each text once, however many pairs it is in.
 
-    None where the tokenizer does not split both texts alone and then join them.
+    Return None if the tokenizer does not split both texts alone and then join them.
     """
     got = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
     if not tokenizer.is_fast:
@@ -313,7 +229,7 @@ def _joined(
 
 
 def labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
-    """Which output means what, read from the outputs' names.
+    """Read from the outputs' names what each output means.
 
     Parameters
     ----------
@@ -357,11 +273,10 @@ def labels_from_names(names: Sequence[str], model: str = "The model") -> list[in
 def _labels_from_pairs(
     answers: np.ndarray, labels: Sequence[str], model: str = "The model"
 ) -> list[int]:
-    """Which output means what, found from its answers to plain pairs whose label is known.
+    """Find out what each output means from answers to plain pairs with known labels.
 
-    Of the six possible assignments the one with the highest accuracy is taken, if it is right
-    for at least two thirds of the pairs and a quarter of the pairs ahead of the next best.
-    Guessing gets a third right under any assignment.
+    The most accurate of the six possible assignments must be right for at least two thirds of the
+    pairs, and for a quarter of the pairs more than the next best. Guessing gets a third right.
 
     Parameters
     ----------
@@ -394,7 +309,7 @@ def _labels_from_pairs(
         for order in itertools.permutations(range(3))
     }
     best, second = sorted(accuracy, key=accuracy.get, reverse=True)[:2]
-    if accuracy[best] < MIN_ACCURACY or accuracy[best] - accuracy[second] < MIN_LEAD:
+    if accuracy[best] < 2 / 3 or accuracy[best] - accuracy[second] < 1 / 4:
         raise RespondentError(
             f"{model} does not name its outputs, and answers to plain pairs do not show which "
             f"means entailment (best assignment {accuracy[best]:.0%} right, next "
@@ -405,7 +320,7 @@ def _labels_from_pairs(
     return list(best)
 
 
-def _load_folder(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     written = read_json(source.name, fetched(source) / "config.json")
     config = load_config(source)
     if not written.get("id2label") and isinstance(written.get("label2id"), dict):
@@ -433,28 +348,24 @@ class NLI(PromptMode):
     """Respondents that answer by entailment; see :class:`NLIRespondent`."""
 
     name = "nli"
-    columns = PROBABILITIES
-    asked = ("premise", "hypothesis")
+    answer_columns = PROBABILITIES
+    question_columns = ("premise", "hypothesis")
 
     def digest(self, source: Source, dtype: str) -> str:
-        return digest_text(source.digest, dtype, HANDLING)
+        return digest_text(source.digest, dtype, _HANDLING)
 
     def build(self, source: Source, identity: dict, device: torch.device) -> NLIRespondent:
         recipe = recipe_of(source)
-        if "answers" in recipe:
-            # Left in bfloat16, in which its base was while it was trained, unless asked otherwise.
-            if source.kind == "embedded":
-                model, tokenizer = load_embedded(source.name)
-            else:
-                model, tokenizer = load_model(source, "causal", dtype=torch.bfloat16)
-            model = moved(model, device, identity["dtype"], source.name)
-            wording, answers = recipe["wording"], recipe["answers"]
-            return _WordsRespondent(model, tokenizer, identity, wording, answers)
+        by_words = "answers" in recipe
         if source.kind == "embedded":
             model, tokenizer = load_embedded(source.name)
+        elif by_words:  # bfloat16, in which its base was while it was trained
+            model, tokenizer = load_model(source, "causal", dtype=torch.bfloat16)
         else:
-            model, tokenizer = _load_folder(source)
-        model = moved(model, device, identity["dtype"], source.name)
+            model, tokenizer = _load_classifier(source)
+        model = to_device(model, device, identity["dtype"], source.name)
+        if by_words:
+            return _WordsRespondent(model, tokenizer, identity, recipe)
         return NLIRespondent(model, tokenizer, identity)
 
     def answer(
@@ -475,8 +386,8 @@ class NLI(PromptMode):
         """
         table = super().answer(questionnaire, respondent, identity, store, bar)
         entailment = table["entailment"].to_numpy(dtype="float64")
-        spread, finest = entailment.std(), BFLOAT16_STEP * entailment.mean()
-        if identity["dtype"] == "bfloat16" and spread < LEAST_STEPS * finest:
+        spread, finest = entailment.std(), 2**-8 * entailment.mean()  # the step of bfloat16
+        if identity["dtype"] == "bfloat16" and spread < 4 * finest:
             warnings.warn(
                 f"{identity['respondent_id']} gives {questionnaire.id} answers that differ by "
                 f"{spread:.1g} (standard deviation), where bfloat16 tells {finest:.1g} apart: ask "

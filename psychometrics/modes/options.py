@@ -44,7 +44,7 @@ import pandas as pd
 from ..asking.answers import check_numbers, tidy
 from ..asking.store import StoredAnswers, key_of, open_answers
 from ..exceptions import ParameterError, RespondentError
-from ..models.loading import load_config, load_model, moved, resolve_device
+from ..models.loading import load_config, load_model, resolve_device, to_device
 from ..models.sources import digest_text, fetched, find, read_json
 from ..questionnaires import Questionnaire
 from .messages import messages, option_labels
@@ -544,7 +544,7 @@ class _Scorer:
         what = "a causal or an encoder-decoder model, which continues a text"
         model, self.tokenizer = load_model(source, head, what=what)
         self.device = resolve_device(None)
-        self.model = moved(model, self.device, self.dtype, source.name)
+        self.model = to_device(model, self.device, self.dtype, source.name)
 
     def __call__(
         self, asked: Sequence[tuple[tuple[str, str], list[str]]], mean: bool

@@ -1,39 +1,36 @@
-"""What the modes that answer prompts one by one share: nli, mlm, causal, nsp, acceptability.
-
-Tables and store are imported where prompts are put, so that a model that is only loaded waits for
-neither.
-"""
+"""What the modes that answer prompts one by one share: nli, mlm, causal, nsp, acceptability."""
 
 from __future__ import annotations
 
+import functools
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import pandas as pd
+import torch
 from tqdm import tqdm
 
+from ..asking.store import StoredAnswers, key_of, open_answers
 from ..exceptions import ParameterError, RespondentError
-from ..models.loading import resolve_device, resolve_dtype
+from ..models.loading import out_of_memory, resolve_device, resolve_dtype
 from ..models.sources import Source, digest_text, find, recipe_of
+from ..questionnaires.prompts import prompts
 from .mode import Mode
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from ..asking.progress import Progress
-    from ..asking.store import StoredAnswers
     from ..questionnaires import Questionnaire
 
 CHUNK = 512
 """Prompts that are handed over at once, and at most between two saves."""
 SAVE_EVERY = 20.0
 """Seconds between two saves within a chunk: what a killed run has to ask again at most."""
-Prompt = tuple[str, str, str]
 
 
 class PromptMode(Mode):
@@ -41,18 +38,20 @@ class PromptMode(Mode):
 
     Attributes
     ----------
-    columns, asked : tuple of str
-        Columns of an answer, and those of the prompt table that make a question.
+    question_columns, answer_columns : tuple of str
+        Columns of the prompt table that make a question, and those of an answer.
     choices : dict
         The values that each condition may have.
     """
 
-    columns: tuple[str, ...] = ("probability",)
-    asked: tuple[str, ...] = ("premise", "hypothesis", "intensifier")
+    question_columns: tuple[str, ...] = ("premise", "hypothesis", "intensifier")
+    answer_columns: tuple[str, ...] = ("probability",)
     choices: ClassVar[dict[str, tuple[str, ...]]] = {}
 
-    def build(self, source: Source, identity: dict, device: torch.device, **conditions: object):
-        """Load a respondent, which has ``identity``, ``answer(prompts)``, ``batches(prompts)``."""
+    def build(
+        self, source: Source, identity: dict, device: torch.device, **conditions: object
+    ) -> PromptRespondent:
+        """Load a respondent from a model that was found."""
         raise NotImplementedError
 
     def digest(self, source: Source, dtype: str, **conditions: object) -> str:
@@ -60,7 +59,7 @@ class PromptMode(Mode):
         raise NotImplementedError
 
     def identify(self, respondent: object, dtype: str | None = None, **conditions: object) -> dict:
-        """Who answers, in which mode, version and precision; nothing is loaded."""
+        """Say who answers, in which mode, version and precision; nothing is loaded."""
         if hasattr(respondent, "answer"):
             if respondent.identity["mode"] != self.name:
                 raise RespondentError(
@@ -68,8 +67,7 @@ class PromptMode(Mode):
                     f"'{respondent.identity['mode']}': load it with mode='{self.name}'."
                 )
             return respondent.identity
-        source = find(respondent)
-        return self._identity(source, _dtype(source, dtype, resolve_device(None)), conditions)
+        return self._identity(find(respondent), dtype, resolve_device(None), conditions)
 
     def load(
         self,
@@ -77,18 +75,40 @@ class PromptMode(Mode):
         device: str | torch.device | None = None,
         dtype: str | None = None,
         **conditions: object,
-    ) -> object:
-        """A respondent that is ready to answer."""
+    ) -> PromptRespondent:
+        """Load a respondent."""
         device = resolve_device(device)
         source = find(name_or_path)
-        identity = self._identity(source, _dtype(source, dtype, device), conditions)
+        identity = self._identity(source, dtype, device, conditions)
         return self.build(source, identity | {"device": str(device)}, device, **conditions)
 
+    def _identity(
+        self, source: Source, dtype: str | None, device: torch.device, conditions: dict
+    ) -> dict:
+        for name, values in self.choices.items():
+            if conditions[name] not in values:
+                raise ParameterError(
+                    f"{name} must be one of {', '.join(values)}, got {conditions[name]!r}."
+                )
+        # By default the precision that a respondent was trained in, else the machine's.
+        dtype = resolve_dtype(dtype or recipe_of(source).get("dtype"), device)
+        return {
+            "respondent_id": source.name,
+            "source": source.kind,
+            "model": source.model,
+            "revision": source.revision,
+            "mode": self.name,
+            "dtype": dtype,
+            "fingerprint": self.digest(source, dtype, **conditions),
+        }
+
     def open(self, respondent: object, identity: dict, **conditions: object) -> object:
-        """The respondent, to be loaded at its first question and then kept."""
+        """Return the respondent; a model is loaded at its first question and then kept."""
         if hasattr(respondent, "answer"):
             return respondent
-        return _Later(lambda: self.load(respondent, None, identity["dtype"], **conditions))
+        return _LoadedWhenAsked(
+            lambda: self.load(respondent, None, identity["dtype"], **conditions)
+        )
 
     def answer(
         self,
@@ -99,17 +119,16 @@ class PromptMode(Mode):
         bar: Progress,
         **conditions: object,
     ) -> pd.DataFrame:
-        """The prompt table with one respondent's answers, from the store or asked now."""
-        respondent = self.open(respondent, identity, **conditions)
-        table, rows, keys = self._questions(questionnaire, identity)
-        with self._kept(questionnaire, identity, store, table) as kept:
-            new = {row: key for row, key in zip(rows, keys, strict=True) if key not in kept}
-            bar.expect(len(table), len(table) - len(new))
-            self.fill(respondent, new, kept, bar)
-            values = kept.rows.loc[keys, list(self.columns)].to_numpy(dtype="float32")
+        """Return the prompt table with one respondent's answers, from the store or asked now."""
+        table, questions, keys, stored = self._open_store(questionnaire, identity, store)
+        columns = list(self.answer_columns)
+        with stored:
+            distinct = dict(zip(questions, keys, strict=True))
+            self.ask_missing(respondent, distinct, stored, bar, len(table))
+            values = stored.rows.loc[keys, columns].to_numpy(dtype="float32")
         table.insert(0, "respondent_id", identity["respondent_id"])
         table.insert(1, "mode", self.name)
-        table[list(self.columns)] = values
+        table[columns] = values
         return table.assign(**conditions)
 
     def answer_part(
@@ -121,191 +140,211 @@ class PromptMode(Mode):
         bar: Progress,
         part: slice,
     ) -> None:
-        """Ask one part of the questions that differ, of which others may ask the other parts."""
-        table, rows, keys = self._questions(questionnaire, identity)
-        differing = dict(zip(rows, keys, strict=True))
-        asked = dict(list(differing.items())[part])
-        # Those that are there twice are the first part's.
-        count = len(asked) + (0 if part.start else len(table) - len(differing))
-        with self._kept(questionnaire, identity, store, table) as kept:
-            new = {row: key for row, key in asked.items() if key not in kept}
-            bar.expect(count, count - len(new))
-            self.fill(respondent, new, kept, bar)
+        """Ask one part of the distinct questions, while others may ask the other parts."""
+        table, questions, keys, stored = self._open_store(questionnaire, identity, store)
+        distinct = dict(zip(questions, keys, strict=True))
+        asked = dict(list(distinct.items())[part])
+        # Repeated questions count for the first part.
+        count = len(asked) + (0 if part.start else len(table) - len(distinct))
+        with stored:
+            self.ask_missing(respondent, asked, stored, bar, count)
 
-    def _questions(
-        self, questionnaire: Questionnaire, identity: dict
-    ) -> tuple[pd.DataFrame, list[tuple], list[str]]:
-        """The prompt table, each row's question and the key of its answer."""
-        from ..asking.store import key_of
-        from ..questionnaires.prompts import prompts
-
-        table = prompts(questionnaire)
-        rows = list(zip(*(table[name].tolist() for name in self.asked), strict=True))
-        return table, rows, [key_of(identity["fingerprint"], *row) for row in rows]
-
-    def _kept(
+    def ask_missing(
         self,
-        questionnaire: Questionnaire,
-        identity: dict,
-        store: str | Path | None,
-        table: pd.DataFrame,
-    ) -> StoredAnswers:
-        from ..asking.store import open_answers
+        respondent: object,
+        keys: dict[tuple, str],
+        stored: StoredAnswers,
+        bar: Progress,
+        count: int,
+    ) -> None:
+        """Ask the questions that are not in the store; save every chunk and every few seconds.
 
+        Parameters
+        ----------
+        respondent : object
+            As :meth:`open` returns it.
+        keys : dict
+            Key of the answer to each question.
+        stored, bar
+            The store's answers, and the progress bar.
+        count : int
+            How many questions this is to the progress bar, repeated ones included.
+        """
+        new = {question: key for question, key in keys.items() if key not in stored}
+        bar.expect(count, count - len(new))
+        questions, buffer = list(new), Buffer(stored)
+        try:
+            for start in range(0, len(questions), CHUNK):
+                chunk = questions[start : start + CHUNK]
+                if hasattr(respondent, "batches"):
+                    batches = respondent.batches(chunk)
+                else:
+                    batches = [(chunk, respondent.answer(chunk))]
+                for done, values in batches:
+                    rows = pd.DataFrame(done, columns=list(self.question_columns))
+                    rows[list(self.answer_columns)] = values
+                    buffer.add(rows, [new[question] for question in done], len(done))
+                    bar.update(len(done))
+        finally:  # also if it is stopped
+            buffer.save()
+
+    def _open_store(
+        self, questionnaire: Questionnaire, identity: dict, store: str | Path | None
+    ) -> tuple[pd.DataFrame, list[tuple], list[str], StoredAnswers]:
+        """Return the prompt table, each row's question and key, and the stored answers."""
+        table = prompts(questionnaire)
+        columns = (table[name].tolist() for name in self.question_columns)
+        questions = list(zip(*columns, strict=True))
+        keys = [key_of(identity["fingerprint"], *question) for question in questions]
+        who = identity["respondent_id"]
         manifest = {
             "prompts": len(table),
             "prompts_sha256": digest_text(*table.astype(str).to_numpy().ravel()),
             "device": str(resolve_device(None)),
             **identity,
         }
-        who = identity["respondent_id"]
-        return open_answers(store, self.name, questionnaire.id, who, manifest, self.columns)
+        stored = open_answers(
+            store, self.name, questionnaire.id, who, manifest, self.answer_columns
+        )
+        return table, questions, keys, stored
 
-    def fill(
-        self, respondent: object, new: dict[tuple, str], kept: StoredAnswers, bar: Progress
-    ) -> None:
-        """Put prompts to a respondent, and keep its answers every chunk and every few seconds."""
-        import pandas as pd
 
-        asked, buffer = list(new), Buffer(kept)
-        try:
-            for start in range(0, len(asked), CHUNK):
-                for done, values in _batches(respondent, asked[start : start + CHUNK]):
-                    rows = pd.DataFrame(done, columns=list(self.asked))
-                    rows[list(self.columns)] = values
-                    buffer.add(rows, [new[row] for row in done], len(done))
-                    bar.update(len(done))
-        finally:  # also if it is stopped
-            buffer.save()
+class _LoadedWhenAsked:
+    """A respondent that is loaded at its first question."""
 
-    def _identity(self, source: Source, dtype: str, conditions: dict) -> dict:
-        for name, values in self.choices.items():
-            if conditions[name] not in values:
-                raise ParameterError(
-                    f"{name} must be one of {', '.join(values)}, got {conditions[name]!r}."
-                )
-        return {
-            "respondent_id": source.name,
-            "source": source.kind,
-            "model": source.model,
-            "revision": source.revision,
-            "mode": self.name,
-            "dtype": dtype,
-            "fingerprint": self.digest(source, dtype, **conditions),
-        }
+    def __init__(self, load: Callable[[], PromptRespondent]) -> None:
+        self._respondent = functools.cache(load)
+
+    def batches(self, asked: list[tuple]) -> Iterator[tuple[list[tuple], np.ndarray]]:
+        return self._respondent().batches(asked)
 
 
 class Buffer:
-    """Answers on their way into the store: saved every ``CHUNK`` questions or ``SAVE_EVERY`` s."""
+    """Answers to be saved: every ``CHUNK`` questions or ``SAVE_EVERY`` seconds."""
 
-    def __init__(self, kept: StoredAnswers) -> None:
-        self._kept, self._parts, self._questions, self._began = kept, [], 0, time.perf_counter()
+    def __init__(self, stored: StoredAnswers) -> None:
+        self._stored = stored
+        self._parts, self._questions, self._began = [], 0, time.perf_counter()
 
     def add(self, rows: pd.DataFrame, keys: list[str], questions: int) -> None:
-        """Take the rows that answer so many questions, and save if it is time."""
-        import pandas as pd
-
+        """Take the rows that answer a number of questions, and save if it is time."""
         self._parts.append(rows.set_index(pd.Index(keys, name="key")))
         self._questions += questions
         if self._questions >= CHUNK or time.perf_counter() - self._began >= SAVE_EVERY:
             self.save()
 
     def save(self) -> None:
-        """Put what there is into the store."""
-        import pandas as pd
-
+        """Put the rows into the store."""
         if self._parts:
-            self._kept.add(pd.concat(self._parts), seconds=time.perf_counter() - self._began)
+            self._stored.add(pd.concat(self._parts), seconds=time.perf_counter() - self._began)
         self._parts, self._questions, self._began = [], 0, time.perf_counter()
 
 
-class _Later:
-    """A respondent that is loaded when it is asked."""
+class PromptRespondent:
+    """A model that answers prompts; made by :func:`psychometrics.modes.load_respondent`.
 
-    def __init__(self, load: Callable) -> None:
-        self._load, self._loaded = load, None
+    Attributes
+    ----------
+    identity : dict
+        As :func:`psychometrics.modes.identify` returns it, and the ``device``.
+    """
 
-    def batches(self, asked: list[tuple]) -> Iterator[tuple[list[tuple], np.ndarray]]:
-        self._loaded = self._loaded or self._load()
-        return self._loaded.batches(asked)
+    parts: tuple[str, ...] = ("premise", "hypothesis", "intensifier")
 
-    def answer(self, asked: list[tuple]) -> np.ndarray:
-        self._loaded = self._loaded or self._load()
-        return self._loaded.answer(asked)
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, identity: dict
+    ) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.identity = identity
+
+    def answer(self, prompts: Iterable[tuple[str, ...]], progress: bool = False) -> np.ndarray:
+        """Return the probabilities for each prompt.
+
+        Identical prompts are asked once. Answers do not depend on the order of the prompts. In
+        float32 they do not depend on the other prompts either, up to rounding (1e-6); bfloat16
+        carries about three decimal digits.
+
+        Parameters
+        ----------
+        prompts : iterable of tuple
+            n pairs of premise and hypothesis in mode nli; in the other modes n triples of premise,
+            hypothesis and intensifier.
+        progress : bool
+            Show a progress bar.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, 3) or (n, 1)
+            In input order: entailment, neutral and contradiction, summing to one, in mode nli;
+            one probability in the other modes.
+
+        Raises
+        ------
+        RespondentError
+            There are no prompts, one is not made of non-empty strings or is too long, or a single
+            prompt does not fit into memory.
+        """
+        prompts = check_prompts(prompts, self.parts)
+        total, label = len(set(prompts)), self.identity["respondent_id"]
+        known = {}
+        with tqdm(total=total, desc=label, unit="prompt", disable=not progress) as bar:
+            for done, values in self.batches(prompts):
+                known |= zip(done, values, strict=True)
+                bar.update(len(done))
+        return np.array([known[prompt] for prompt in prompts], dtype=np.float32)
+
+    def batches(self, prompts: Sequence[tuple]) -> Iterator[tuple[list[tuple], np.ndarray]]:
+        """Yield prompts with their answers, batch by batch; each distinct prompt once."""
+        raise NotImplementedError
+
+    def compute_first(self, rows: list, compute: Callable) -> tuple[list, object]:
+        """Return as many of the first rows as memory allows, and what is computed of them."""
+        while True:
+            try:
+                return rows, compute(rows)
+            except Exception as error:
+                if not out_of_memory(error):
+                    raise
+                if len(rows) == 1:
+                    raise RespondentError(
+                        f"{self.identity['respondent_id']} does not fit into the memory of "
+                        f"{self.identity['device']} with even one prompt: use a smaller model, "
+                        "another device or shorter prompts.",
+                        kind="memory",
+                    ) from None
+            # Outside of the except block, where the error no longer holds on to tensors.
+            rows = rows[: len(rows) // 2]
+            if self.model.device.type == "cuda":
+                torch.cuda.empty_cache()
 
 
-def gathered(respondent, prompts: list[tuple], progress: bool) -> np.ndarray:
-    """Answers of a respondent's batches in the order of the prompts, with a bar if wanted."""
-    label = respondent.identity["respondent_id"]
-    known = {}
-    with tqdm(total=len(set(prompts)), desc=label, unit="prompt", disable=not progress) as bar:
-        for done, values in respondent.batches(prompts):
-            known |= zip(done, values, strict=True)
-            bar.update(len(done))
-    return np.array([known[prompt] for prompt in prompts], dtype=np.float32)
+def check_prompts(prompts: Iterable, parts: tuple[str, ...]) -> list[tuple]:
+    """Return prompts as tuples of strings; name the first that is not one.
 
-
-def checked(prompts: Iterable, parts: tuple[str, ...], may_be_empty: int = -1) -> list[tuple]:
-    """Prompts as tuples of strings, or one sentence about the first that is none.
-
-    ``may_be_empty`` is the place of a part that may be an empty string.
+    A hypothesis may be empty where the intensifier is a part of its own.
     """
     prompts = [
         tuple(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, str) else prompt
         for prompt in prompts
     ]
-    called = "Pair" if len(parts) == 2 else "Prompt"
+    kind = "Pair" if len(parts) == 2 else "Prompt"
     if not prompts:
-        raise RespondentError(
-            f"There are no prompts to answer: give at least one {called.lower()}."
-        )
+        raise RespondentError(f"There are no prompts to answer: give at least one {kind.lower()}.")
     for number, prompt in enumerate(prompts, start=1):
         if not isinstance(prompt, tuple) or len(prompt) != len(parts):
             raise RespondentError(
-                f"{called} {number} is {prompt!r}: it must be a tuple of {', '.join(parts)}."
+                f"{kind} {number} is {prompt!r}: it must be a tuple of {', '.join(parts)}."
             )
-        for place, (part, text) in enumerate(zip(parts, prompt, strict=True)):
-            if not isinstance(text, str) or not (text.strip() or place == may_be_empty):
+        for part, text in zip(parts, prompt, strict=True):
+            may_be_empty = part == "hypothesis" and len(parts) == 3
+            if not isinstance(text, str) or not (text.strip() or may_be_empty):
                 raise RespondentError(
-                    f"{called} {number} has the {part} {text!r}: it must be a non-empty string."
+                    f"{kind} {number} has the {part} {text!r}: it must be a non-empty string."
                 )
             if re.search("[\ud800-\udfff]", text):
                 raise RespondentError(
-                    f"{called} {number} has the {part} {text!r}: it holds half a character (a "
-                    "lone surrogate); correct its encoding."
+                    f"{kind} {number} has the {part} {text!r}: it holds half a character (a lone "
+                    "surrogate); correct its encoding."
                 )
     return prompts
-
-
-def token_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Most tokens that a text may have, for tokenizer and position table alike."""
-    positions = getattr(model.config, "max_position_embeddings", None) or -1
-    if positions < 1:  # relative positions alone, as in XLNet
-        return tokenizer.model_max_length
-    for name, module in model.named_modules():
-        padding = getattr(module, "padding_idx", None)
-        if name.endswith("position_embeddings") and padding is not None:
-            positions -= padding + 1  # RoBERTa and its kin number positions from there on
-            break
-    return min(tokenizer.model_max_length, positions)
-
-
-def fitting(encoded: list[list[int]], model, tokenizer, more: int = 0) -> list[list[int]]:
-    """Token ids; refused if a text with ``more`` to come is longer than the model reads."""
-    longest, limit = max(map(len, encoded)) + more, token_limit(model, tokenizer)
-    if longest > limit:
-        raise RespondentError(
-            f"A prompt has {longest} tokens and the model reads {limit}: shorten its template."
-        )
-    return encoded
-
-
-def _dtype(source: Source, dtype: str | None, device: torch.device) -> str:
-    """The precision asked for, else the one a respondent was trained in, else the machine's."""
-    return resolve_dtype(dtype or recipe_of(source).get("dtype"), device)
-
-
-def _batches(respondent, asked: list[tuple]) -> Iterator[tuple[list[tuple], np.ndarray]]:
-    if hasattr(respondent, "batches"):
-        return respondent.batches(asked)
-    return iter([(asked, respondent.answer(asked))])

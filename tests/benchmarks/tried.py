@@ -73,7 +73,7 @@ def _ours() -> Callable:
 def _padded() -> Callable:
     """transformers' own forward pass, over batches of texts that are about as long."""
     respondent = _member("bfloat16")
-    respondent._forward_unpadded = None
+    respondent._fast_forward = None
     return respondent.answer
 
 
@@ -86,7 +86,7 @@ def _large_batches() -> Callable:
 def _compiled() -> Callable:
     """transformers' own forward pass, compiled for any shape."""
     respondent = _member("bfloat16")
-    respondent._forward_unpadded = None
+    respondent._fast_forward = None
     respondent.model.forward = torch.compile(respondent.model.forward, dynamic=True)
     return respondent.answer
 
@@ -94,7 +94,7 @@ def _compiled() -> Callable:
 def _int8() -> Callable:
     """Weights in eight bits, and what they are multiplied with, scaled batch by batch."""
     respondent = _member("float32")
-    respondent._forward_unpadded = None
+    respondent._fast_forward = None
     respondent.model = torch.ao.quantization.quantize_dynamic(
         respondent.model, {torch.nn.Linear}, dtype=torch.qint8
     )
@@ -135,7 +135,7 @@ def _openvino() -> Callable:
             found[places] = compiled([ids, np.ones_like(ids), types])[0]
         return torch.from_numpy(found)
 
-    respondent._forward_unpadded = logits
+    respondent._fast_forward = logits
     return respondent.answer
 
 
