@@ -452,6 +452,75 @@ def block_orders(
     return orders
 
 
+def blocked_correlation(
+    first: pd.Series,
+    second: pd.Series,
+    blocks: pd.Series,
+    draws: int = 2000,
+    seed: int = 0,
+    ranks: bool = False,
+) -> pd.Series:
+    r"""Return the correlation of two columns over items of which some belong together.
+
+    The interval is :math:`\tanh(\mathrm{artanh}\, r \pm 1.96\, s)` with the greater of two standard
+    errors s: that of drawing whole blocks again, and that of as many single items (see
+    :func:`correlation_interval`). The null distribution puts whole blocks to the wrong blocks.
+
+    Parameters
+    ----------
+    first, second : Series, shape (I,)
+        A value for each item, matched by label, without gaps.
+    blocks : Series
+        Which block each item is of, by label; it may name more items.
+    draws : int
+        Bootstrap samples of blocks, and random orders of them.
+    seed : int
+        Seed of both.
+    ranks : bool
+        Whether to correlate the ranks (Spearman).
+
+    Returns
+    -------
+    Series
+        ``r, low, high``, two-sided ``p``, ``null, null_low, null_high`` (median and central 95 %)
+        and ``n`` items; all but ``n`` are missing with fewer than four items or without variance.
+
+    References
+    ----------
+    Bonett and Wright (2000) for the ranks' variance.
+
+    Examples
+    --------
+    >>> x = pd.Series([1.0, 2, 3, 4, 5, 6])
+    >>> found = blocked_correlation(x, x**2, pd.Series([0, 0, 1, 1, 2, 2]), ranks=True)
+    >>> float(found["r"]), int(found["n"])
+    (1.0, 6)
+    """
+    second, blocks = second[first.index], blocks[first.index]
+    if ranks:
+        first, second = first.rank(), second.rank()
+    a, b = first.to_numpy(float), second.to_numpy(float)
+    names = ["r", "low", "high", "p", "null", "null_low", "null_high"]
+    found = pd.Series(np.nan, index=[*names, "n"])
+    found["n"] = n = len(a)
+    if n < 4 or min(np.ptp(a), np.ptp(b)) < 1e-12:
+        return found
+    r = found["r"] = np.corrcoef(a, b)[0, 1]
+    # How often each block was drawn is the weight of its items.
+    codes, units = pd.factorize(blocks)
+    rng, equal = np.random.default_rng(seed), np.full(len(units), 1 / len(units))
+    again = _weighted_correlations(a, b, rng.multinomial(len(units), equal, draws)[:, codes])
+    z = np.arctanh(again[np.abs(again) < 1 - 1e-9])  # undefined where one item was drawn alone
+    if len(z) > 1 and abs(r) < 1 - 1e-12:
+        single = np.sqrt((1 + ranks * r**2 / 2) / (n - 3))
+        reach = 1.959964 * max(z.std(ddof=1), single)
+        found["low"], found["high"] = np.tanh(np.arctanh(r) + np.array([-reach, reach]))
+    null = _weighted_correlations(a, b[block_orders(blocks, draws, seed)], np.ones((draws, n)))
+    found[names[4:]] = np.nanquantile(null, [0.5, 0.025, 0.975])
+    found["p"] = null_p_value(r, null)
+    return found
+
+
 def partition_agreement(
     first: tuple[int, ...],
     second: tuple[int, ...],
@@ -764,6 +833,16 @@ def adjust(frame: pd.DataFrame) -> pd.DataFrame:
     if np.isnan(p).all():
         return frame.assign(p_holm=np.nan, p_fdr=np.nan)
     return frame.assign(p_holm=multicomp(p, method="holm")[1], p_fdr=multicomp(p, method="fdr")[1])
+
+
+def _weighted_correlations(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Correlation of a and b in each row of weights."""
+    w = weights / weights.sum(axis=1, keepdims=True)
+    a = a - (w * a).sum(axis=1, keepdims=True)
+    b = b - (w * b).sum(axis=1, keepdims=True)
+    scale = np.sqrt((w * a**2).sum(axis=1) * (w * b**2).sum(axis=1))
+    out = np.full(len(w), np.nan)
+    return np.divide((w * a * b).sum(axis=1), scale, out=out, where=scale > 1e-12)
 
 
 def _numeric(name: object, column: pd.Series) -> np.ndarray:
