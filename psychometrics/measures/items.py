@@ -588,6 +588,71 @@ def partition_agreement(
     return observed, null_p_value(observed, null)
 
 
+def compare_partitions(
+    first: pd.DataFrame,
+    second: pd.DataFrame,
+    choose: str = "cost",
+    margin: float = 0.0,
+    blocks: pd.Series | None = None,
+    labels: pd.Series | None = None,
+    seed: int = 0,
+) -> pd.Series:
+    """Return how well two clusterings of the items agree, with the range over equally good ones.
+
+    Parameters
+    ----------
+    first, second : DataFrame
+        As :func:`cluster_items` gives them; items that only one of them holds are left out.
+    choose : {"cost", "silhouette"}
+        For each k the partition of least cost, and then k by silhouette; or the partition of
+        highest silhouette among all.
+    margin : float
+        Partitions whose silhouette is so much lower count as equally good, with ``silhouette``.
+    blocks, labels : Series, optional
+        Which block each item is of, and its right answer, by label, as in :func:`block_orders`.
+    seed : int
+        Seed of the permutations.
+
+    Returns
+    -------
+    Series
+        ``agreement`` of the two chosen partitions (see :func:`partition_agreement`), ``low, high``
+        over all pairs of equally good ones, of which there are ``ties_first, ties_second``;
+        ``null, null_low, null_high``, median and central 95 % where blocks are permuted, ``p``
+        among these, ``p_items`` with single items permuted, and ``p_labels`` with blocks that only
+        take the places of blocks with the same labels.
+
+    Examples
+    --------
+    >>> x = pd.DataFrame({"a": [1, 1, 0, 0], "b": [1, 1, 0, 0], "c": [0, 1, 0, 1],
+    ...                   "d": [0, 1, 0, 1], "e": [1, 0, 0, 1]})
+    >>> found = cluster_items(x, method="exact")
+    >>> compare_partitions(found, found)[["agreement", "ties_first"]].tolist()
+    [1.0, 1.0]
+    """
+    if choose not in ("cost", "silhouette"):
+        raise ParameterError(f"choose='{choose}' is unknown; it is one of cost, silhouette.")
+    tables = [_equally_good(table, choose, margin) for table in (first, second)]
+    shared = [item for item in tables[0]["items"].iloc[0] if item in tables[1]["items"].iloc[0]]
+    sides = [pd.DataFrame([*t["labels"]], columns=t["items"].iloc[0])[shared] for t in tables]
+    one, other = (_memberships(side.to_numpy()) for side in sides)
+    values = one @ other.T
+    row = {"agreement": values[0, 0], "low": np.nanmin(values), "high": np.nanmax(values)}
+    row |= {"ties_first": len(one), "ties_second": len(other)}
+    blocks = pd.Series(shared, shared) if blocks is None else blocks[shared]
+    orders = block_orders(blocks, 2000, seed)
+    drawn = one[:1] @ _memberships(sides[1].iloc[0].to_numpy()[orders]).T
+    null = np.nanquantile(drawn, [0.5, 0.025, 0.975])
+    row |= dict(zip(("null", "null_low", "null_high"), null, strict=True))
+    given = sides[0].iloc[0], sides[1].iloc[0]
+    row["p"] = partition_agreement(*given, seed=seed, blocks=blocks)[1]
+    row["p_items"] = partition_agreement(*given, seed=seed)[1]
+    if labels is not None:
+        kept = {"blocks": blocks, "labels": labels[shared]}
+        row["p_labels"] = partition_agreement(*given, seed=seed, **kept)[1]
+    return pd.Series(row)
+
+
 def mantel_test(
     first: pd.DataFrame,
     second: pd.DataFrame,
@@ -833,6 +898,25 @@ def adjust(frame: pd.DataFrame) -> pd.DataFrame:
     if np.isnan(p).all():
         return frame.assign(p_holm=np.nan, p_fdr=np.nan)
     return frame.assign(p_holm=multicomp(p, method="holm")[1], p_fdr=multicomp(p, method="fdr")[1])
+
+
+def _equally_good(table: pd.DataFrame, choose: str, margin: float) -> pd.DataFrame:
+    """The partition that is chosen, and below it those that might as well have been."""
+    if choose == "silhouette":
+        return table[table["silhouette"] > table["silhouette"].iloc[0] - margin - 1e-9]
+    cheapest = table[table["cost"] < table.groupby("k")["cost"].transform("min") + 1e-9]
+    # A partition is chosen if it beats those of the other k, of which the worst may be taken.
+    least = cheapest.groupby("k")["silhouette"].min()
+    bar = {k: least.drop(k).max() if len(least) > 1 else -np.inf for k in least.index}
+    return cheapest[cheapest["silhouette"] > cheapest["k"].map(bar) - 1e-9]
+
+
+def _memberships(labels: np.ndarray) -> np.ndarray:
+    """Standardised 0/1 of each pair of items being together, a row for each partition."""
+    together = _together(labels).astype(float)
+    together -= together.mean(axis=1, keepdims=True)
+    length = np.linalg.norm(together, axis=1, keepdims=True)
+    return together / np.where(length > 1e-12, length, np.nan)
 
 
 def _weighted_correlations(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -109,6 +109,17 @@ def item_table() -> pd.DataFrame:
     return _items().copy()
 
 
+def right_answers() -> pd.Series:
+    """Return the right answer of each item, as a category of :data:`psychometrics.data.NLI_LABELS`.
+
+    Examples
+    --------
+    >>> right_answers().cat.categories.tolist()
+    ['entailment', 'neutral', 'contradiction']
+    """
+    return _items()["label"].astype(pd.CategoricalDtype(NLI_LABELS)).copy()
+
+
 def answers(
     who: str | None = None,
     category: str | None = None,
