@@ -246,7 +246,7 @@ def _ask(
     if place and mode != "chat":
         option = next(iter(place)).replace("_", "-")
         raise ParameterError(f"--{option} is for an endpoint: add --mode chat, or leave it out.")
-    more = {"endpoint": pm.modes.chat.Endpoint(**place)} if place else {}
+    more = {"endpoint": pm.endpoints.Endpoint(**place)} if place else {}
     more |= {"engine": engine, "address": address, "failures": failures, "keep_downloads": keep}
     answers = _asked(questionnaires, respondents, mode, condition, store, dtype, **more)
     who, there = answers["respondent_id"].nunique(), len(answers)

@@ -11,8 +11,8 @@ import pytest
 from psychometrics.asking.ask import ask
 from psychometrics.asking.store import open_answers
 from psychometrics.endpoints import request_queue
+from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.modes.chat import Endpoint
 from psychometrics.questionnaires import load_questionnaire
 
 from .endpoint import served

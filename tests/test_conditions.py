@@ -3,9 +3,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.endpoints.server import simulated_endpoint
 from psychometrics.exceptions import ParameterError
-from psychometrics.modes.chat import Endpoint
 from psychometrics.modes.simulated import draw_traits
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies.conditions import crossed, rates

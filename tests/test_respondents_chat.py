@@ -22,10 +22,12 @@ import pytest
 from psychometrics.asking.answers import COLUMNS
 from psychometrics.asking.ask import ask
 from psychometrics.asking.store import open_answers
-from psychometrics.endpoints import request_queue
+from psychometrics.endpoints import client
+from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.endpoints.server import REFUSAL, simulated_endpoint
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
-from psychometrics.modes.chat import CONDITIONS, Endpoint, batches
+from psychometrics.modes.chat import Chat
+from psychometrics.modes.conversations import batches
 from psychometrics.modes.messages import messages
 from psychometrics.modes.simulated import draw_traits
 from psychometrics.questionnaires import load_questionnaire
@@ -243,7 +245,7 @@ def test_a_dead_endpoint_ends_in_one_sentence_with_its_address_even_for_one_requ
 
 @pytest.mark.parametrize("after", ["inf", "1e9", "9" * 400])
 def test_an_endless_retry_after_is_bounded_and_said(tmp_path, after, monkeypatch):
-    monkeypatch.setattr(request_queue, "OBEYED", 0.3)
+    monkeypatch.setattr(client, "LONGEST_WAIT", 0.3)
     times = []
 
     def busy(connection, _request):
@@ -289,7 +291,7 @@ def test_a_refusal_that_echoes_the_key_does_not_print_it(tmp_path):
 
 
 def test_a_reply_without_end_is_cut_off(tmp_path, monkeypatch):
-    monkeypatch.setattr(request_queue, "LARGEST_REPLY", 2**16)
+    monkeypatch.setattr(client, "LARGEST_REPLY", 2**16)
     sent = []
 
     def pour(connection, _request):
@@ -342,7 +344,7 @@ PROGRAM = """
 import sys
 from psychometrics.asking.ask import ask
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.modes.chat import Endpoint
+from psychometrics.endpoints.endpoint import Endpoint
 place = Endpoint(sys.argv[1], concurrency=2)
 print("begun", flush=True)
 ask(load_questionnaire("ipip20"), ["m"], sys.argv[2], "chat", progress=False, runs=2, batch_size=4,
@@ -406,7 +408,7 @@ def test_concurrency_and_requests_per_minute_are_kept(tmp_path):
 
 
 def test_statements_are_shuffled_by_seed_and_run_and_batched_whole():
-    how = CONDITIONS | {"runs": 3, "batch_size": 8, "seed": 5}
+    how = Chat.conditions | {"runs": 3, "batch_size": 8, "seed": 5}
     plan = batches(MINI, how)
     assert [len(batch["items"]) for batch in plan] == [8, 8, 4] * 3
     runs = [
@@ -734,9 +736,9 @@ def test_a_reply_cut_off_by_the_limit_is_said_to_be(chat_model, tmp_path):
 
 
 def test_of_a_reply_cut_off_whole_lines_count_and_a_refusal_stays_one(tmp_path):
-    from psychometrics.modes.chat import conversation
+    from psychometrics.modes.conversations import conversation
 
-    how = {**CONDITIONS, "ask_again": 0, "shuffle": False, "runs": 1}
+    how = {**Chat.conditions, "ask_again": 0, "shuffle": False, "runs": 1}
 
     def status(reply):
         talk = conversation(FOUR, batches(FOUR, how)[0], "m", "chat", how)

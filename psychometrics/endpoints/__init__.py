@@ -1,7 +1,9 @@
-"""Chat endpoints: where they are, the queue of requests to them, batches, and a simulated one."""
+"""Chat endpoints: where they are, how requests are sent to them, and a simulated one."""
 
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submodules=["batches", "request_queue", "server"]
+    __name__,
+    submodules=["batches", "client", "endpoint", "limits", "request_queue", "server"],
+    submod_attrs={"endpoint": ["Endpoint"], "server": ["simulated_endpoint"]},
 )

@@ -13,18 +13,14 @@ import contextlib
 import json
 import time
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pandas as pd
 
 from ..asking.store import StoredAnswers, key_of
 from ..exceptions import RespondentError
-from .request_queue import PATIENCE, NoReply, Unasked, reply_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .request_queue import Line
+from .client import NoReply, read_completion
+from .request_queue import PATIENCE, RequestQueue, Unasked
 
 MOST_LINES, MOST_BYTES = 50_000, 100 * 2**20
 """Of one file; the endpoints allow 50,000 and 200 MB."""
@@ -38,22 +34,24 @@ class Batches:
 
     Parameters
     ----------
-    line : Line
+    queue : RequestQueue
     log : StoredAnswers
         Says which batches were sent: rows of ``mark, state, batch, keys, url``.
-    kept : callable
+    stored : callable
         Whether the store has the reply of a key.
     """
 
-    def __init__(self, line: Line, log: StoredAnswers, kept: Callable[[str], bool]) -> None:
-        self.line, self.log, self.kept = line, log, kept
+    def __init__(
+        self, queue: RequestQueue, log: StoredAnswers, stored: Callable[[str], bool]
+    ) -> None:
+        self.queue, self.client, self.log, self.stored = queue, queue.client, log, stored
         self.asked: dict[str, tuple[str, asyncio.Future]] = {}
         self.reserved: dict[str, tuple[float, str]] = {}
         self.round: asyncio.Task | None = None
         self.done: dict[str, list[str]] = {}  # marks, with the keys that nobody asked for
         self.sent: dict[str, dict] = {}  # by mark: those that are not over
         for row in log.rows.to_dict("records") if len(log) else ():
-            if row["url"] != line.endpoint.base_url:
+            if row["url"] != queue.endpoint.base_url:
                 continue
             known = self.sent.setdefault(row["mark"], {"batch": "", "keys": [], "over": False})
             known["batch"] = row["batch"] or known["batch"]
@@ -70,8 +68,8 @@ class Batches:
 
     def look(self) -> None:
         """Begin a batch if all conversations that go on wait for one."""
-        waiting = self.asked and len(self.asked) >= self.line.live
-        if waiting and not self.line.stopped and (self.round is None or self.round.done()):
+        waiting = self.asked and len(self.asked) >= self.queue.conversations
+        if waiting and not self.queue.stopped and (self.round is None or self.round.done()):
             self.round = asyncio.ensure_future(self._round())
 
     def stop(self) -> None:
@@ -82,7 +80,7 @@ class Batches:
             future.cancel()
         while self.reserved:  # will be paid for, though nobody waits for it
             _, (most, text) = self.reserved.popitem()
-            self.line.settled(most, None, text, paid=True)
+            self.queue.budget.settle(most, None, text, paid=True)
 
     async def finish(self) -> None:
         """Note the batches that have ended, once all of their replies are kept."""
@@ -163,10 +161,9 @@ class Batches:
     def _reserve(self, key: str, within: bool = True) -> bool:
         """Reserve what a request may cost at most, if the budget has it."""
         text = self.asked[key][0]
-        most = self.line.cost(*self.line.most(text))
-        if fits := self.line.afford(most, within):
+        if (most := self.queue.budget.reserve(text, within)) is not None:
             self.reserved[key] = most, text
-        return fits
+        return most is not None
 
     async def _submit(self, rows: dict[str, str]) -> str:
         mark = uuid.uuid4().hex
@@ -191,28 +188,28 @@ class Batches:
             if said.get("status") in ENDED:
                 break
             waited = time.monotonic() - began
-            await asyncio.sleep(min(POLLS, max(self.line.endpoint.pause, waited / 10)))
+            await asyncio.sleep(min(POLLS, max(self.queue.endpoint.pause, waited / 10)))
         if said["status"] == "failed":
             errors = said.get("errors") or {}
             errors = errors.get("data") if isinstance(errors, dict) else None
-            why = self.line.scrubbed(json.dumps(errors or "it does not say why"))
+            why = self.client.excerpt(json.dumps(errors or "it does not say why"))
             for key in self.reserved.keys() & set(self.sent[mark]["keys"]):
                 most, text = self.reserved.pop(key)
-                self.line.settled(most, None, text)
+                self.queue.budget.settle(most, None, text)
             await self._note(mark, "over")
-            raise RespondentError(f"{self.line.where()} refuses the batch {batch}: {why}")
+            raise RespondentError(f"{self.client.where} refuses the batch {batch}: {why}")
         results = {}
         for name in ("output_file_id", "error_file_id"):
             if said.get(name):
                 results |= await self._lines(said[name], len(self.sent[mark]["keys"]))
         rest = self.asked.keys() & set(self.sent[mark]["keys"])
-        left = [key for key in self.sent[mark]["keys"] if key not in rest and not self.kept(key)]
+        left = [key for key in self.sent[mark]["keys"] if key not in rest and not self.stored(key)]
         for key in sorted(rest):
             self._settle(key, results.get(key), said["status"])
         self.done[mark] = left
         if said["status"] == "cancelled" and rest - results.keys():
             raise RespondentError(
-                f"{self.line.where()} says that the batch {batch} was cancelled; what it had "
+                f"{self.client.where} says that the batch {batch} was cancelled; what it had "
                 "answered is kept: run again to send what is left."
             )
 
@@ -222,16 +219,16 @@ class Batches:
         response = result.get("response") if result else None
         code = response.get("status_code") if isinstance(response, dict) else None
         content = response.get("body") if isinstance(response, dict) else None
-        found = reply_of(content) if code == 200 else None
-        self.line.settled(most, found, text, paid=code == 200)
+        found = read_completion(content) if code == 200 else None
+        self.queue.budget.settle(most, found, text, paid=code == 200)
         if found is not None:
             self._hand(key, found)
         elif isinstance(code, int) and 400 <= code < 500 and code not in (408, 409, 429):
-            self._hand(key, RespondentError(self.line.refusal(code, content)))
+            self._hand(key, RespondentError(self.client.refusal(code, content)))
         else:
             error = (result or {}).get("error") or {}
             why = error.get("code") if isinstance(error, dict) else None
-            why = self.line.scrubbed(str(why or code or f"no line in a batch that is {status}"))
+            why = self.client.excerpt(str(why or code or f"no line in a batch that is {status}"))
             self._hand(key, NoReply(f"in a batch: {why}", after=0.0))
 
     async def _lines(self, file: str, many: int) -> dict[str, dict]:
@@ -253,28 +250,28 @@ class Batches:
         began, tries = time.monotonic(), 0
         while True:
             try:
-                said, body = await self.line.exchange(method, path, **sent)
+                said, body = await self.client.exchange(method, path, **sent)
                 if path.endswith("/content"):
                     return body
                 if isinstance(said, dict) and (method == "GET" or said.get("id")):
                     return said
-                raise NoReply(f"unreadable reply: {self.line.scrubbed(body)}")
+                raise NoReply(f"unreadable reply: {self.client.excerpt(body)}")
             except NoReply as error:
                 if mark and (batch := await self._listed(mark)):
                     return {"id": batch}
                 tries += 1
                 waited = time.monotonic() - began
-                if waited > PATIENCE or (method == "POST" and tries > self.line.endpoint.retries):
+                if waited > PATIENCE or (method == "POST" and tries > self.queue.endpoint.retries):
                     raise RespondentError(
-                        f"{self.line.where()} gives no reply about batches (the last: {error}): "
+                        f"{self.client.where} gives no reply about batches (the last: {error}): "
                         "run again to go on from there; those that were sent are found again."
                     ) from error
-                pause = self.line.endpoint.pause * 2 ** min(tries - 1, 10)
+                pause = self.queue.endpoint.pause * 2 ** min(tries - 1, 10)
                 await asyncio.sleep(error.after or min(pause, POLLS))
             except RespondentError as error:
                 if path in ("/files", "/batches") and " status 404" in str(error):
                     raise RespondentError(
-                        f"{self.line.where()} has no batches: leave batch out."
+                        f"{self.client.where} has no batches: leave batch out."
                     ) from error
                 raise
 
@@ -299,7 +296,7 @@ class Batches:
         """Write into the store what is known of a batch."""
         known = self.sent[mark]
         row = {"mark": mark, "state": state, "batch": known["batch"], "keys": keys}
-        row["url"] = self.line.endpoint.base_url
+        row["url"] = self.queue.endpoint.base_url
         index = pd.Index([key_of(mark, state, keys)], name="key")
         row = pd.DataFrame([row], index=index)
         await asyncio.to_thread(self.log.add, row)

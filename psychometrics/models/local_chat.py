@@ -111,9 +111,9 @@ def rows_of(
     Parameters
     ----------
     talks : list of (dict, generator)
-        Batches and what :func:`psychometrics.modes.chat.conversation` gives for each.
+        Batches and what :func:`psychometrics.modes.conversations.conversation` gives for each.
     questionnaire, model, identity, kept, how, bar
-        As in :func:`psychometrics.modes.chat.put`.
+        As in :func:`psychometrics.modes.chat.Chat.answer_all`.
     """
     known = kept.rows[["reply", "finish_reason"]].to_dict("index") if len(kept) else {}
     temperature = 1.0 if how["temperature"] is None else float(how["temperature"])

@@ -28,6 +28,7 @@ __getattr__, __dir__, _ = lazy_loader.attach(
     submodules=[
         "chat",
         "completions",
+        "conversations",
         "custom",
         "generation",
         "human",

@@ -20,7 +20,7 @@ import pandas as pd
 from ..asking.store import key_of, open_answers
 from ..exceptions import ParameterError, RespondentError
 from ..questionnaires import Questionnaire
-from .chat import batches, check_conditions, conversation, in_order
+from .conversations import batches, check_conditions, conversation, in_order
 from .messages import messages
 from .mode import Mode
 from .replies import parse_reply
@@ -122,7 +122,7 @@ def put(
     Returns
     -------
     DataFrame
-        As from :func:`psychometrics.modes.chat.put`.
+        As from :func:`psychometrics.modes.chat.Chat.answer_all`.
 
     Raises
     ------

@@ -68,7 +68,7 @@ def chat(
 def _asked(url: str, many: int, count: int) -> dict:
     """Ask one statement a request, and keep each reply; seconds of a request."""
     from psychometrics.asking.ask import ask
-    from psychometrics.modes.chat import Endpoint
+    from psychometrics.endpoints.endpoint import Endpoint
     from psychometrics.questionnaires import load_questionnaire
 
     questionnaire, endpoint = load_questionnaire("ipip20"), Endpoint(url, concurrency=many)

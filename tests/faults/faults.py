@@ -49,11 +49,11 @@ import pandas as pd
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.store import compact, key_of, manifests, open_answers
+from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import StoreError
 from psychometrics.models.loading import quietly
 from psychometrics.models.sources import base_path
 from psychometrics.modes import load_respondent
-from psychometrics.modes.chat import Endpoint
 from psychometrics.modes.completions import mine
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire

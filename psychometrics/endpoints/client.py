@@ -1,0 +1,248 @@
+"""The HTTP side of a chat endpoint: send one request, and read what comes back.
+
+Requests are sent with httpx2 itself and not with the openai client. That client reads a reply to
+its end however long it is, follows redirects, takes no total time-out, and lets only the request
+that got a ``Retry-After`` obey it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import math
+import re
+import time
+import warnings
+from email.utils import parsedate_to_datetime
+
+import httpx2
+
+from ..exceptions import RespondentError
+from .endpoint import Endpoint
+from .limits import count_tokens, pace_of
+
+LONGEST_WAIT = 300.0
+"""Most seconds for which a ``Retry-After`` is obeyed; after them the request is tried again."""
+LARGEST_REPLY = 4 * 2**20
+_PER_POOL = 8
+"""Connections of one pool: its work for each request grows with their number."""
+
+
+class NoReply(Exception):
+    """A request had no reply and may be sent again.
+
+    Attributes
+    ----------
+    after : float, optional
+        Seconds to wait, if the endpoint said so.
+    slow : bool
+        The request came too soon.
+    paid : bool
+        The endpoint may have replied, so the request may cost something.
+    """
+
+    def __init__(
+        self, why: str, after: float | None = None, slow: bool = False, paid: bool = False
+    ) -> None:
+        super().__init__(why)
+        self.after, self.slow, self.paid = after, slow, paid
+
+
+class Client:
+    """Connections to an endpoint.
+
+    Parameters
+    ----------
+    endpoint : Endpoint
+    name : str
+        The respondent's, for error messages.
+    """
+
+    def __init__(self, endpoint: Endpoint, name: str) -> None:
+        self.endpoint, self.pace = endpoint, pace_of(endpoint)
+        self.where = f"{name} at {httpx2.URL(endpoint.base_url).copy_with(userinfo=b'')}"
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=_PER_POOL)
+        how = {"follow_redirects": False, "timeout": endpoint.timeout, "limits": limits}
+        self._pools = [
+            httpx2.AsyncClient(**how, verify=_certificates())
+            for _ in range(math.ceil(endpoint.concurrency / _PER_POOL))
+        ]
+        self._busy = [0] * len(self._pools)
+        self._headers = {"Accept-Encoding": "identity"}
+        if endpoint.api_key:
+            self._headers["Authorization"] = f"Bearer {endpoint.api_key}"
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await asyncio.gather(*(pool.aclose() for pool in self._pools))
+
+    async def exchange(
+        self, method: str, path: str, content: str | None = None, largest: int = 0, **sent: object
+    ) -> tuple[object, bytes]:
+        """Send a request and read the response to its end: parsed as JSON, and as bytes.
+
+        Raises
+        ------
+        NoReply
+            There was no whole reply, or one that asks to come again.
+        RespondentError
+            The endpoint refuses.
+        """
+        response, body = await self._send(
+            method, path, max(LARGEST_REPLY, largest), content=content, **sent
+        )
+        try:
+            said = json.loads(body)
+        except (ValueError, RecursionError):
+            said = None
+        status = response.status_code
+        if status in (408, 409, 429) or status >= 500:
+            why = said.get("error") if isinstance(said, dict) else None
+            if not (isinstance(why, dict) and why.get("code") == "insufficient_quota"):
+                after = _retry_after(response.headers)
+                self._hold(after)
+                raise NoReply(f"status {status}", after, slow=status == 429)
+        if not response.is_success:
+            raise RespondentError(self.refusal(status, said, body, response))
+        self._hold(_used_up(response.headers))
+        return said, body
+
+    async def _send(
+        self, method: str, path: str, largest: int, content: str | None, **sent: object
+    ) -> tuple[httpx2.Response, bytes]:
+        body = bytearray()
+        headers = self._headers | ({"Content-Type": "application/json"} if content else {})
+        which = self._busy.index(min(self._busy))
+        self._busy[which] += 1
+        sent |= {"content": content, "headers": headers}
+        try:
+            async with (
+                asyncio.timeout(self.endpoint.timeout),
+                self._pools[which].stream(
+                    method, self.endpoint.base_url + path, **sent
+                ) as response,
+            ):
+                async for part in response.aiter_raw():
+                    body += part
+                    if len(body) > largest:
+                        raise NoReply(f"a reply of more than {largest:,} bytes", paid=True)
+        except TimeoutError as error:
+            raise NoReply(f"no whole reply in {self.endpoint.timeout:g} s", paid=True) from error
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            never = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+            raise NoReply(f"{type(error).__name__} {error}".strip(), paid=not never) from error
+        finally:
+            self._busy[which] -= 1
+        return response, bytes(body)
+
+    def _hold(self, after: float | None) -> None:
+        """Begin no request for the seconds that the server asks for."""
+        if after is None:
+            return
+        if after > LONGEST_WAIT:
+            warnings.warn(
+                f"{self.where} asks to wait {after:g} s: it is asked again in {LONGEST_WAIT:g} s.",
+                stacklevel=2,
+            )
+        self.pace.hold(min(after, LONGEST_WAIT))
+
+    def refusal(
+        self, status: int, content: object, body: bytes = b"", response: object = None
+    ) -> str:
+        """Say why an endpoint does not take a request."""
+        said = content.get("error", content) if isinstance(content, dict) else None
+        said = said.get("message") if isinstance(said, dict) else said
+        why = self.excerpt(said if isinstance(said, str) else body)
+        if response is not None and response.is_redirect:
+            why = self.excerpt(
+                f"it sends elsewhere ({response.headers.get('location', 'nowhere')}), where "
+                "prompts and key do not follow; name that address if you trust it"
+            )
+        return f"{self.where} refuses the request with status {status}: {why}"
+
+    def excerpt(self, text: str | bytes) -> str:
+        """Return the beginning of what the server said, without the key."""
+        text = text.decode("utf-8", "replace") if not isinstance(text, str) else text
+        if self.endpoint.api_key:
+            text = text.replace(self.endpoint.api_key, "…")
+        return _valid(" ".join(text.split()))[:200]
+
+
+@functools.cache
+def _certificates() -> object:
+    """Whom connections trust: read once for all pools, as it takes a while."""
+    return httpx2.create_ssl_context()
+
+
+def read_completion(content: object) -> dict | None:
+    """Return text, finish reason and usage of a completion; None if it is not a completion."""
+    try:
+        choice = content["choices"][0]
+        message = choice["message"]
+        said = message.get("content")
+    except (LookupError, TypeError, AttributeError):
+        return None
+    if said is None:
+        said = message.get("refusal") or ""
+    if isinstance(said, list):  # of parts
+        parts = [part.get("text", "") if isinstance(part, dict) else part for part in said]
+        said = "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
+    text = said if isinstance(said, str) else json.dumps(said)
+    reason, usage = choice.get("finish_reason"), content.get("usage")
+    counted = isinstance(usage, dict) and count_tokens(usage, "prompt_tokens")
+    return {
+        "reply": _valid(text),
+        "finish_reason": None if reason is None else _valid(str(reason)),
+        "usage": usage if counted else None,
+    }
+
+
+def _valid(text: str) -> str:
+    """Replace lone surrogates, which cannot be written."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _retry_after(headers: object) -> float | None:
+    """Seconds that the server asks to wait: a number, or a date."""
+    try:
+        if (value := headers.get("retry-after-ms")) is not None:
+            seconds = float(value) / 1000
+        elif (value := headers.get("retry-after")) is None:
+            return _used_up(headers)
+        else:
+            try:
+                seconds = float(value)
+            except ValueError:
+                seconds = parsedate_to_datetime(value).timestamp() - time.time()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return None if math.isnan(seconds) else max(seconds, 0.0)
+
+
+def _used_up(headers: object) -> float | None:
+    """Seconds until there are requests and tokens again, where there are none left now."""
+    waits = []
+    for what in ("requests", "tokens"):
+        if headers.get(f"x-ratelimit-remaining-{what}", "").strip() == "0":
+            waits.append(_seconds(headers.get(f"x-ratelimit-reset-{what}", "")))
+    return max(filter(None, waits), default=None)
+
+
+def _seconds(text: str) -> float | None:
+    """Parse seconds as endpoints write them: 12, 1.5s, 250ms, 6m0s.
+
+    Examples
+    --------
+    >>> [_seconds(text) for text in ("12", "1.5s", "250ms", "6m0s", "1h2m3s", "soon")]
+    [12.0, 1.5, 0.25, 360.0, 3723.0, None]
+    """
+    text = text.strip()
+    if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
+        # A number as large as a date is one: the second at which the limit is reset.
+        return float(text) if float(text) < 1e8 else max(float(text) - time.time(), 0.0)
+    if not re.fullmatch(r"(\d{1,9}(\.\d{1,9})?(ms|d|h|m|s))+", text):
+        return None
+    size = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+    parts = re.findall(r"([\d.]+)(ms|d|h|m|s)", text)
+    return sum(float(number) * size[unit] for number, unit in parts)

@@ -1,0 +1,141 @@
+"""Where chat models are, how fast they may be asked, and for how much."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from dataclasses import dataclass, field
+
+import httpx2
+
+from ..asking.answers import check_numbers
+from ..exceptions import ParameterError, RespondentError
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where chat models are, how fast they may be asked, and for how much.
+
+    None of this is part of an answer's key: a question that was answered is not asked again if the
+    endpoint's settings change.
+
+    Parameters
+    ----------
+    base_url, api_key : str, optional
+        By default from the environment: ``OPENAI_BASE_URL``, ``OPENAI_API_KEY``.
+    timeout : float
+        Seconds that a whole reply may take.
+    concurrency : int
+        Most requests at the same time, over all questionnaires of a model; some hundreds are fine.
+    requests_per_minute, tokens_per_minute : float, optional
+        Most requests begun, and most tokens of them and their replies, in a minute.
+    retries : int
+        How often a request without a reply is sent again (no connection, a time-out, status 408,
+        409 or 5xx, an unreadable reply). A request that came too soon (429) is sent again as long
+        as the endpoint replies to others, and all requests are sent more slowly.
+    pause : float
+        First pause before a request is sent again, in seconds; it doubles each time, up to a
+        minute. All requests obey a ``Retry-After`` and the ``x-ratelimit`` headers.
+    name : str
+        A prefix of the models' names, for when another endpoint has a model of the same name.
+    price_in, price_out : float, optional
+        Prices of a million tokens of requests, cached or not, and of replies, in any currency.
+    max_cost : float, optional
+        The budget of one call of ``ask``, whatever earlier calls have cost. A request is sent only
+        if the budget covers it, what was spent, and the most that the requests under way may cost;
+        this needs ``max_tokens``. What does not fit gets the status ``unasked`` and is asked in the
+        next call.
+    batch : bool
+        Send the requests as files (``/files`` and ``/batches``), which some endpoints have for
+        half the price and within a day. A run that was stopped finds its batches again.
+    dry_run : bool
+        Send nothing: what is not in the store is ``unasked``, and the summary estimates the number
+        of requests and tokens.
+
+    Raises
+    ------
+    ParameterError
+        The address is invalid, the key cannot be sent, a number is impossible, or a budget has no
+        prices.
+
+    Examples
+    --------
+    >>> Endpoint("http://127.0.0.1:8000/v1", requests_per_minute=30).concurrency
+    4
+    """
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    timeout: float = 120.0
+    concurrency: int = 4
+    requests_per_minute: float | None = None
+    retries: int = 5
+    pause: float = 1.0
+    name: str = ""
+    tokens_per_minute: float | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+    max_cost: float | None = None
+    batch: bool = False
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        check_numbers(concurrency=self.concurrency, retries=self.retries)
+        for name in ("timeout", "requests_per_minute", "tokens_per_minute"):
+            value = getattr(self, name)
+            if value is not None and not (is_number(value) and value > 0):
+                raise ParameterError(f"{name} must be a positive number, got {value!r}.")
+        for name in ("pause", "price_in", "price_out", "max_cost"):
+            value = getattr(self, name)
+            if value is not None and not (is_number(value) and 0 <= value < math.inf):
+                raise ParameterError(f"{name} must be a number from 0, got {value!r}.")
+        for name in ("batch", "dry_run"):
+            if not isinstance(getattr(self, name), bool):
+                raise ParameterError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        if self.max_cost is not None and None in (self.price_in, self.price_out):
+            raise ParameterError(
+                "max_cost needs price_in and price_out, the prices of a million tokens."
+            )
+        if self.base_url is not None and not _is_address(self.base_url):
+            raise ParameterError(
+                f"base_url must be an address such as https://host/v1, got {self.base_url!r}."
+            )
+        key = self.api_key
+        if key is not None and not (isinstance(key, str) and key.isascii() and key.isprintable()):
+            raise ParameterError(
+                "api_key holds characters that cannot be sent, such as a line break: copy it again."
+            )
+
+    def resolved(self) -> Endpoint:
+        """Complete address and key from the environment.
+
+        Raises
+        ------
+        RespondentError
+            Neither says where the endpoint is.
+        ParameterError
+            The environment's address or key is invalid.
+        """
+        url = self.base_url or os.environ.get("OPENAI_BASE_URL")
+        key = self.api_key or os.environ.get("OPENAI_API_KEY")
+        if not url and not key:
+            raise RespondentError(
+                "There is no chat endpoint: set OPENAI_BASE_URL and OPENAI_API_KEY in the "
+                "environment."
+            )
+        url = (url or "https://api.openai.com/v1").rstrip("/")
+        return dataclasses.replace(self, base_url=url, api_key=key)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number, neither a truth value nor missing."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _is_address(text: object) -> bool:
+    try:
+        url = httpx2.URL(text)
+    except (httpx2.InvalidURL, TypeError, ValueError):
+        return False
+    return url.scheme in ("http", "https") and bool(url.host) and url.port != 0
