@@ -116,7 +116,7 @@ def test_contrast_leaves_neutral_out():
     frame.loc[0, ["entailment", "neutral", "contradiction"]] = [0.0, 1.0, 0.0]
     np.testing.assert_allclose(pss(frame, "contrast")["raw"], 0.5)
     np.testing.assert_allclose(pss(frame, "entailment")["raw"].iloc[:2], [0.0, 0.2])
-    with pytest.raises(ParameterError, match="score must be one of"):
+    with pytest.raises(ParameterError, match="score must be"):
         pss(frame, "neutral")
 
 
@@ -319,9 +319,9 @@ def test_what_is_no_table_of_answers_is_refused(answers):
 
 
 def test_text_where_a_number_belongs_is_refused():
-    with pytest.raises(ParameterError, match="value must hold numbers"):
+    with pytest.raises(ParameterError, match="give numbers"):
         scale_scores(filled_in([3] * 20).assign(value="often"))
-    with pytest.raises(ParameterError, match="entailment must hold numbers"):
+    with pytest.raises(ParameterError, match="entailment give numbers"):
         scale_scores(answered("challenges").assign(entailment="x"))
     with pytest.raises(ParameterError, match="least_answered must be"):
         scale_scores(filled_in([3] * 20), least_answered="x")
@@ -430,7 +430,7 @@ def test_chosen_options_are_certain():
 
 
 def test_what_cannot_add_to_categories_is_refused_in_a_sentence():
-    with pytest.raises(ParameterError, match="No question was answered"):
+    with pytest.raises(ParameterError, match="no answers to score"):
         category_scores(CHOSEN.assign(status="refused"), TWO)
     with pytest.raises(ParameterError, match="no column 'status'"):
         category_scores(CHOSEN.drop(columns="status"), TWO)

@@ -12,7 +12,7 @@ import pandas as pd
 from ..exceptions import ParameterError, RespondentError
 from ..modes import conditions_of, mode_named
 from ..modes.mode import Mode
-from ..questionnaires import Questionnaire, load_questionnaire
+from ..questionnaires import Questionnaire, load_questionnaires
 from .failures import Failures
 from .population import population
 
@@ -36,11 +36,7 @@ def resolve(
     failures: str | Path | None,
 ) -> Plan:
     """Load the questionnaires and identify the respondents, before anything is asked."""
-    if isinstance(questionnaires, str | Path | Questionnaire):
-        questionnaires = [questionnaires]
-    loaded = [
-        one if isinstance(one, Questionnaire) else load_questionnaire(one) for one in questionnaires
-    ]
+    loaded = load_questionnaires(questionnaires)
     if not loaded:
         raise ParameterError("There is no questionnaire to ask: name at least one.")
     if repeated := _repeated(questionnaire.id for questionnaire in loaded):

@@ -13,14 +13,14 @@ from ..asking.answers import check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import (
     Questionnaire,
-    load_questionnaire,
+    load_questionnaires,
     psychobench_keys,
     questionnaire_names,
 )
 from .scoring import score_summary
 
 PAPER_LEVEL = 0.01
-NORMS_OF_THE_PAPER = {"bsri": ("Workers (Women)", "Workers (Men)"), "lms": ("Whole Sample",)}
+_NORMS_OF_THE_PAPER = {"bsri": ("Workers (Women)", "Workers (Men)"), "lms": ("Whole Sample",)}
 """Groups that the paper compares with, where its file has others too."""
 
 
@@ -50,25 +50,20 @@ def norm_table(
     columns = [
         "questionnaire", "scale", "title", "group", "norm_mean", "norm_sd", "norm_n", "citation"
     ]  # fmt: skip
-    rows = []
-    if questionnaires is None:
-        questionnaires = psychobench_keys()
-    elif isinstance(questionnaires, str | Path | Questionnaire):
-        questionnaires = [questionnaires]
-    for given in questionnaires:
-        questionnaire = load_questionnaire(given, texts=False)
-        name = questionnaire.id
-        for norm in questionnaire.norms:
-            if paper and norm.group not in NORMS_OF_THE_PAPER.get(name, (norm.group,)):
-                continue
-            title = questionnaire.scale(norm.scale).title
-            figures = (norm.mean, norm.sd, norm.n, norm.citation)
-            rows.append((name, norm.scale, title, norm.group, *figures))
+    given = psychobench_keys() if questionnaires is None else questionnaires
+    rows = [
+        (questionnaire.id, norm.scale, questionnaire.scale(norm.scale).title, norm.group,
+         norm.mean, norm.sd, norm.n, norm.citation)
+        for questionnaire in load_questionnaires(given, texts=False)
+        for norm in questionnaire.norms
+        if not paper
+        or norm.group in _NORMS_OF_THE_PAPER.get(questionnaire.id, (norm.group,))
+    ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
 
 
 def compare_means(
-    mean, sd, n, norm_mean, norm_sd, norm_n, level: float = PAPER_LEVEL, coverage: float = 0.95
+    mean, sd, n, norm_mean, norm_sd, norm_n, level: float = PAPER_LEVEL
 ) -> pd.DataFrame:
     r"""Compare means from means, standard deviations and sizes: F test, then Student or Welch.
 
@@ -84,13 +79,12 @@ def compare_means(
         Of the people, or of what else is compared with.
     level : float
         Of the F test: below it, Welch's test; else Student's.
-    coverage : float
-        Of the intervals.
 
     Returns
     -------
     DataFrame, K rows
-        ``f, f_p, test`` (*student*, *welch*, *single*), ``t, df, p``; ``difference, low, high``;
+        ``f, f_p, test`` (*student*, *welch*, *single*), ``t, df, p``; ``difference``
+        with its 95 % interval ``low, high``;
         ``delta, delta_low, delta_high``, the difference in standard deviations of the norm
         (Bonett's interval); ``g``, Hedges' g of the pooled standard deviation. Where a standard
         deviation is 0, F is not defined and Welch's test is used; where both are, there is no
@@ -99,7 +93,7 @@ def compare_means(
     Raises
     ------
     ParameterError
-        A standard deviation below 0, a size below 1, a level or coverage outside (0, 1), lengths
+        A standard deviation below 0, a size below 1, a level outside (0, 1), lengths
         that do not fit, or something is no finite number.
 
     References
@@ -113,9 +107,7 @@ def compare_means(
     >>> table["test"].item(), round(table["p"].item(), 3)
     ('student', 0.18)
     """
-    for name, value in (("level", level), ("coverage", coverage)):
-        if not isinstance(value, int | float) or not 0 < value < 1:
-            raise ParameterError(f"{name} must lie between 0 and 1, got {value!r}.")
+    _check_level(level)
     values = (mean, sd, n, norm_mean, norm_sd, norm_n)
     try:
         m1, s1, n1, m2, s2, n2 = np.broadcast_arrays(
@@ -143,11 +135,11 @@ def compare_means(
         difference = m1 - m2
         t = np.where(se > 0, difference / se, np.nan)
         p = 2 * stats.t.sf(np.abs(t), df)
-        half = np.where(se > 0, stats.t.isf((1 - coverage) / 2, df) * se, np.nan)
+        half = np.where(se > 0, stats.t.isf(0.025, df) * se, np.nan)
         delta = np.where(s2 > 0, difference / s2, np.nan)
         own = np.where(single, 0.0, s1**2 / (s2**2 * (n1 - 1)))
         spread = np.sqrt(delta**2 / (2 * (n2 - 1)) + own + 1 / (n2 - 1))
-        width = stats.norm.isf((1 - coverage) / 2) * spread
+        width = stats.norm.isf(0.025) * spread
         scale = np.where(pooled > 0, np.sqrt(pooled), np.nan)
         g = difference / scale * (1 - 3 / (4 * (n1 + n2 - 2) - 1))
     test = np.select([single, equal], ["single", "student"], "welch")
@@ -209,9 +201,7 @@ def compare_norms(
     if not isinstance(norms, pd.DataFrame):
         norms = norm_table(norms)
     check_columns(norms, keys[1:], ["norm_mean", "norm_sd", "norm_n"])
-    table = scores.merge(
-        norms.drop(columns="title", errors="ignore"), on=["questionnaire", "scale"]
-    )
+    table = scores.merge(norms.drop(columns="title", errors="ignore"), on=keys[1:])
     if table.empty:
         raise ParameterError(
             "None of these scales has a norm; give norms, or the file that holds them."
@@ -264,8 +254,7 @@ def corrected(
         raise ParameterError(
             f"correction must be holm, fdr_bh, bonferroni or none, got '{correction}'."
         )
-    if not isinstance(level, int | float) or not 0 < level < 1:
-        raise ParameterError(f"level must lie between 0 and 1, got {level!r}.")
+    _check_level(level)
     table = table.astype({"p": "float64"})
     if ((table["p"] < 0) | (table["p"] > 1)).any():
         raise ParameterError("A p-value lies outside 0 to 1; correct it.")
@@ -311,23 +300,20 @@ def as_one_respondent(
     >>> bool(table["significant"].item()), bool(as_one_respondent(table)["significant"].item())
     (True, False)
     """
-    check_columns(
-        comparisons,
-        ["respondent_id", "questionnaire", "scale"],
-        ["mean", "norm_mean", "norm_sd", "norm_n"],
-    )
-    given = [
-        c for c in comparisons if c in ("study", "table", "title", "group", "citation", "mode")
-    ]
-    keys = ["respondent_id", "questionnaire", "scale", *given]
-    table = comparisons[[*keys, "mean", "norm_mean", "norm_sd", "norm_n"]].reset_index(drop=True)
+    keys, figures = ["respondent_id", "questionnaire", "scale"], ["norm_mean", "norm_sd", "norm_n"]
+    check_columns(comparisons, keys, ["mean", *figures])
+    named = ("study", "table", "title", "group", "citation", "mode")
+    keys += [column for column in comparisons if column in named]
+    table = comparisons[[*keys, "mean", *figures]].reset_index(drop=True)
     table.insert(len(keys) + 1, "n", 1)
-    figures = [table[c] for c in ("norm_mean", "norm_sd", "norm_n")]
-    return corrected(
-        table.join(compare_means(table["mean"], np.nan, 1, *figures, level=level)),
-        level,
-        correction,
-    )
+    norms = [table[name] for name in figures]
+    tests = compare_means(table["mean"], np.nan, 1, *norms, level=level)
+    return corrected(table.join(tests), level, correction)
+
+
+def _check_level(level: float) -> None:
+    if not isinstance(level, int | float) or not 0 < level < 1:
+        raise ParameterError(f"level must lie between 0 and 1, got {level!r}.")
 
 
 def _variance_test(s1, n1, s2, n2) -> tuple[np.ndarray, np.ndarray]:

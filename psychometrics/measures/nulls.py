@@ -24,7 +24,7 @@ from ..models.packed import SMOLLM2
 from ..models.sources import base_path, find
 from ..modes.nli import PROBABILITIES
 from ..paths import cache_dir, data_dir
-from ..questionnaires import Questionnaire, load_questionnaire
+from ..questionnaires import Questionnaire, load_questionnaires
 from ..questionnaires.prompts import prompts
 
 KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise")
@@ -340,10 +340,7 @@ def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: in
         raise ParameterError("Respondents, draws and layers must be 1 or more.")
     if not bases:
         raise ParameterError("Name at least one base.")
-    if isinstance(questionnaires, str | Path | Questionnaire):
-        questionnaires = [questionnaires]
-    loaded = [q if isinstance(q, Questionnaire) else load_questionnaire(q) for q in questionnaires]
-    tables = [prompts(q) for q in loaded]
+    tables = [prompts(questionnaire) for questionnaire in load_questionnaires(questionnaires)]
     parts = tuple(
         tuple(part[["premise", "hypothesis"]].itertuples(index=False, name=None)) for part in tables
     )

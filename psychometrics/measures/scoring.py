@@ -12,13 +12,11 @@ import pandas as pd
 
 from ..asking.answers import check_columns
 from ..exceptions import ParameterError, QuestionnaireError
-from ..questionnaires import Questionnaire, Scale, load_questionnaire
+from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
 
-SCORES = ("entailment", "contrast")
-TERMS = ("source", "both")
-KEYS = ("respondent_id", "questionnaire", "mode", "run")
+_KEYS = ("respondent_id", "questionnaire", "mode", "run")
 """What tells the askings of a questionnaire apart, in a table of answers to items."""
-_SMALLEST = 1e-12
+_ASKED = ("questionnaire", "item_id", "template")
 
 
 def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
@@ -62,7 +60,19 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     array([[0.333, 0.667],
            [0.75 , 0.25 ]])
     """
-    logs = _log_scores(p) / _positive(temperature)
+    try:
+        p = np.asarray(p, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError("Scores must be numbers from 0 to 1.") from None
+    if p.ndim < 2 or not p.size or not ((p >= 0) & (p <= 1)).all():
+        raise ParameterError(
+            "Scores must be probabilities from 0 to 1 of shape (..., terms, intensifiers), "
+            f"got shape {p.shape}."
+        )
+    number = isinstance(temperature, int | float | np.number) and not isinstance(temperature, bool)
+    if not number or not 0 < temperature < np.inf:
+        raise ParameterError(f"temperature must be a positive number, got {temperature!r}.")
+    logs = np.log(np.maximum(p, 1e-12)) / temperature
     shifted = np.exp(logs - logs.max(axis=-2, keepdims=True))
     over_terms = shifted / shifted.sum(axis=-2, keepdims=True)
     over_terms = np.maximum(over_terms, np.finfo(np.float64).tiny)
@@ -105,9 +115,8 @@ def pss(
     >>> pss(even)["pss"].unique()
     array([0.125])
     """
-    needed = ("respondent_id", *_ASKED, "term", "polarity", "intensifier", "weight")
-    _check(answers, needed)
-    check_columns(answers, (), ["polarity", "weight"])
+    needed = ["respondent_id", *_ASKED, "term", "intensifier"]
+    _check(answers, needed, ["polarity", "weight"])
     if lacking := [c for c in ("polarity", "weight") if answers[c].isna().any()]:
         raise ParameterError(f"{lacking[0]} is missing in some answers; fill it in.")
     frame = answers.assign(raw=_raw(answers, score)).reset_index(drop=True)
@@ -237,10 +246,10 @@ def item_scores(
     if _to_items(answers):
         _refuse("items", score=(score, "entailment"), temperature=(temperature, 1.0),
                 terms=(terms, "source"))  # fmt: skip
-        return _values(answers, [*KEYS, *by])
+        return _values(answers, [*_KEYS, *by])
     _refuse("prompts", by=(tuple(by), ()))
-    if terms not in TERMS:
-        raise ParameterError(f"terms must be one of {', '.join(TERMS)}, got '{terms}'.")
+    if terms not in ("source", "both"):
+        raise ParameterError(f"terms must be source or both, got '{terms}'.")
     shares = pss(answers, score, temperature)
     keys = ["respondent_id", "questionnaire", "item_id"]
     weighted = shares[[*keys, "template"]].assign(
@@ -367,6 +376,12 @@ def keyed_items(
         options, or something is no finite number.
     """
     own = items[items["questionnaire"] == questionnaire.id]
+    _check(own, ("respondent_id", "item_id"), ["score"])
+    if (twice := own.duplicated([column for column in own if column != "score"])).any():
+        row = own[twice].iloc[0]
+        raise ParameterError(
+            f"{row['respondent_id']} has two scores of {row['item_id']}; keep one of each asking."
+        )
     return _keyed(_matrix(own, questionnaire), questionnaire, scale)
 
 
@@ -393,8 +408,7 @@ def score_summary(
     ParameterError
         There are no scores, a column is missing, or something is no finite number.
     """
-    _check(scores, by)
-    check_columns(scores, (), ["score"])
+    _check(scores, by, ["score"])
     table = scores.groupby(list(by), sort=False)["score"].agg(["mean", "std", "count"])
     table = table.rename(columns={"std": "sd", "count": "n"})
     return table[table["n"] > 0].reset_index()
@@ -446,86 +460,81 @@ def category_scores(
     [0.0, 0.0]
     """
     _check(answers, ("questionnaire",))
-    parts = [_category_rows(answers, q) for q in _loaded(questionnaires)]
+    parts = [_category_rows(answers, q) for q in load_questionnaires(questionnaires, texts=False)]
     return pd.concat(parts, ignore_index=True)
 
 
 def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    weights = _weights(questionnaire)
+    if not questionnaire.categories:
+        raise ParameterError(f"{questionnaire.id} has no categories; use scale_scores.")
+    weights = pd.DataFrame(
+        {
+            (item.id, float(option.value)): row
+            for item in questionnaire.items
+            for option, row in zip(questionnaire.choices(item), item.weights, strict=True)
+        },
+        index=list(questionnaire.categories),
+    ).T
+    part = _option_shares(answers, questionnaire, weights.index)
+    items = part.groupby([*_KEYS, "item_id"], sort=False)
+    share = part["probability"] / items["probability"].transform("sum")
+    if share.isna().any():
+        raise ParameterError(
+            f"{questionnaire.id}: an item's probabilities are all 0; leave it out."
+        )
+    places = pd.MultiIndex.from_frame(part[["item_id", "value"]])
+    values = weights.loc[places].to_numpy()
+    by = [part[name] for name in (*_KEYS, "item_id")]
+    mean, square = (
+        pd.DataFrame(share.to_numpy()[:, None] * x, part.index, weights.columns)
+        .groupby(by, sort=False)
+        .sum()
+        for x in (values, values**2)
+    )
+    runs = {"level": list(_KEYS), "sort": False}
+    bias = pd.Series(questionnaire.bias or 0.0, weights.columns)
+    ends = weights.groupby(level=0)
+    answered = mean.groupby(**runs).size()
+    whole = answered == len(questionnaire.items)
+    found = {
+        "score": (mean.groupby(**runs).sum() + bias).where(whole),
+        "sd": np.sqrt((square - mean**2).clip(lower=0).groupby(**runs).sum()),
+    }
+    table = pd.concat({name: wide.stack() for name, wide in found.items()}, axis=1)
+    table = table.rename_axis([*_KEYS, "category"]).reset_index()
+    table["low"] = table["category"].map(ends.min().sum() + bias)
+    table["high"] = table["category"].map(ends.max().sum() + bias)
+    table["answered"] = answered.repeat(len(bias)).to_numpy()
+    return table.assign(items=len(questionnaire.items))
+
+
+def _option_shares(answers: pd.DataFrame, questionnaire: Questionnaire, options) -> pd.DataFrame:
+    """One row per answer or option with its probability, checked."""
     part = answers[answers["questionnaire"] == questionnaire.id]
     if part.empty:
         raise ParameterError(f"There are no answers to {questionnaire.id}.")
     if "run" not in part:
         part = part.assign(run=1)
     if "probability" not in part:
-        chosen = _values(part, list(KEYS)).rename(columns={"score": "value"}).dropna()
-        if chosen.empty:
-            raise ParameterError("No question was answered, so there is nothing to score.")
+        chosen = _values(part, list(_KEYS)).rename(columns={"score": "value"}).dropna()
         part = chosen.assign(probability=1.0)
-    _check(part, (*KEYS, "item_id", "value", "probability"))
-    p = part["probability"]
-    if p.isna().any() or (p < 0).any():
+    _check(part, (*_KEYS, "item_id"), ["value", "probability"])
+    if not (part["probability"] >= 0).all():
         raise ParameterError(f"{questionnaire.id}: probabilities must be numbers from 0.")
-    places = pd.MultiIndex.from_frame(part[["item_id", "value"]].astype({"value": float}))
-    if not (inside := places.isin(weights.index)).all():
+    part = part.astype({"value": float}).reset_index(drop=True)
+    places = pd.MultiIndex.from_frame(part[["item_id", "value"]])
+    if not (inside := places.isin(options)).all():
         item, option = places[~inside][0]
         raise ParameterError(f"{questionnaire.id}, item {item}: {option:g} is no option's value.")
-    if part.duplicated([*KEYS, "item_id", "value"]).any():
+    if part.duplicated([*_KEYS, "item_id", "value"]).any():
         raise ParameterError(
             f"{questionnaire.id}: an option occurs twice in a run; number the runs."
         )
-    item_keys = [*KEYS, "item_id"]
-    total = p.groupby([part[k] for k in item_keys]).transform("sum")
-    if (total <= 0).any():
-        raise ParameterError(
-            f"{questionnaire.id}: an item's probabilities are all 0; leave it out."
-        )
-    share = (p / total).to_numpy()[:, None]
-    values = weights.loc[places].to_numpy()
-    names = list(questionnaire.categories)
-    moments = pd.DataFrame(
-        np.hstack([share * values, share * values**2]),
-        columns=[*names, *(("square", n) for n in names)],
-    )
-    moments = moments.join(part[item_keys].reset_index(drop=True))
-    by_item = moments.groupby(item_keys, sort=False).sum()
-    per_item = weights.groupby(level="item_id")
-    low, high = per_item.min().sum(), per_item.max().sum()
-    add = dict(zip(names, questionnaire.bias or [0.0] * len(names), strict=True))
-    rows = []
-    for asked, table in by_item.groupby(level=list(KEYS), sort=False):
-        for name in names:
-            mean = table[name].to_numpy()
-            variance = np.clip(table["square", name].to_numpy() - mean**2, 0, None)
-            whole = len(table) == len(questionnaire.items)
-            score = mean.sum() + add[name]
-            rows.append(
-                (*asked, name, score if whole else np.nan, np.sqrt(variance.sum()),
-                 low[name] + add[name], high[name] + add[name], len(table),
-                 len(questionnaire.items))
-            )  # fmt: skip
-    columns = [*KEYS, "category", "score", "sd", "low", "high", "answered", "items"]
-    return pd.DataFrame(rows, columns=columns)
+    return part
 
 
-def _weights(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Options of all items by categories."""
-    if not questionnaire.categories:
-        raise ParameterError(f"{questionnaire.id} has no categories; use scale_scores.")
-    index, rows = [], []
-    for item in questionnaire.items:
-        for option, weights in zip(questionnaire.choices(item), item.weights or (), strict=True):
-            index.append((item.id, float(option.value)))
-            rows.append(weights)
-    index = pd.MultiIndex.from_tuples(index, names=["item_id", "value"])
-    return pd.DataFrame(rows, index=index, columns=list(questionnaire.categories))
-
-
-_ASKED = ("questionnaire", "item_id", "template")
-
-
-def _check(table: pd.DataFrame, columns: Iterable[str]) -> None:
-    check_columns(table, columns)
+def _check(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable[str] = ()) -> None:
+    check_columns(table, columns, numbers)
     if table.empty:
         raise ParameterError("There are no answers to score: ask a questionnaire first.")
 
@@ -545,30 +554,21 @@ def _refuse(kind: str, **given: tuple) -> None:
 
 def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Item scores of answers to items: the value, where there is an answer."""
-    _check(answers, (*keys, "item_id", "value", "status"))
+    check_columns(answers, (*keys, "item_id", "value", "status"))
     if (twice := answers.duplicated([*keys, "item_id"])).any():
         row = answers[twice].iloc[0]
         raise ParameterError(
             f"{row['respondent_id']} answered {row['item_id']} twice in run {row['run']}; number "
             "the runs, or name the column that tells them apart in `by`."
         )
-    try:
-        value = answers["value"].where(answers["status"] == "ok").astype("float64")
-    except (TypeError, ValueError):
-        raise ParameterError("value must hold numbers; correct the answers.") from None
-    return answers[[*keys, "item_id"]].assign(score=value)
+    value = answers[["value"]].where(answers["status"] == "ok").infer_objects()
+    check_columns(value, (), ["value"])
+    return answers[[*keys, "item_id"]].assign(score=value["value"].astype("float64"))
 
 
 def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """Item scores of one questionnaire, askings by items, as they are."""
-    _check(items, ("respondent_id", "item_id", "score"))
     ids = [item.id for item in questionnaire.items]
-    check_columns(items, (), ["score"])
-    if (twice := items.duplicated([column for column in items if column != "score"])).any():
-        row = items[twice].iloc[0]
-        raise ParameterError(
-            f"{row['respondent_id']} has two scores of {row['item_id']}; keep one of each asking."
-        )
     if "run" not in items:  # answers to prompts
         table = items.pivot(index="respondent_id", columns="item_id", values="score")
         if missing := [item for item in ids if item not in table.columns]:
@@ -584,11 +584,11 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     table = items.pivot(index=keys, columns="item_id", values="score").reindex(columns=ids)
     for item in questionnaire.items:
         low, high = _ends(questionnaire, item)
-        outside = table[item.id].dropna().loc[lambda given, a=low, b=high: ~given.between(a, b)]
-        if outside.size:  # a mean of options is an answer too
+        outside = (table[item.id] < low) | (table[item.id] > high)
+        if outside.any():  # a mean of options is an answer too
             raise ParameterError(
-                f"{item.id} has the answer {outside.iloc[0]:g}, outside {low:g} to {high:g}; "
-                "correct it."
+                f"{item.id} has the answer {table.loc[outside, item.id].iloc[0]:g}, outside "
+                f"{low:g} to {high:g}; correct it."
             )
     return table
 
@@ -611,19 +611,14 @@ def _ends(questionnaire: Questionnaire, item) -> tuple[float, float]:
     return min(values), max(values)
 
 
-def _loaded(questionnaires) -> list[Questionnaire]:
-    if isinstance(questionnaires, str | Path | Questionnaire):
-        questionnaires = [questionnaires]
-    return [load_questionnaire(one, texts=False) for one in questionnaires]
-
-
 def _given(questionnaires, names: Iterable[str]) -> dict[str, Questionnaire]:
     """Questionnaires of these names, by name: those given, or those that come with the project."""
-    known = {} if questionnaires is None else {one.id: one for one in _loaded(questionnaires)}
-    if questionnaires is None:
-        for name in names:
-            with contextlib.suppress(QuestionnaireError):
-                known[name] = load_questionnaire(name, texts=False)
+    known = {}
+    for name in names if questionnaires is None else ():
+        with contextlib.suppress(QuestionnaireError):
+            known[name] = load_questionnaire(name, texts=False)
+    if questionnaires is not None:
+        known = {one.id: one for one in load_questionnaires(questionnaires, texts=False)}
     if missing := [str(name) for name in names if name not in known]:
         raise ParameterError(
             f"The answers are to '{missing[0]}', which is not given: add it to `questionnaires`."
@@ -633,42 +628,13 @@ def _given(questionnaires, names: Iterable[str]) -> dict[str, Questionnaire]:
 
 def _raw(answers: pd.DataFrame, score: str) -> np.ndarray:
     """The score of each answer to a prompt before normalisation, from 0 to 1."""
-    if score not in SCORES:
-        raise ParameterError(f"score must be one of {', '.join(SCORES)}, got '{score}'.")
-    if "probability" in answers:
-        return _probabilities(answers, "probability")
-    entailment = _probabilities(answers, "entailment")
-    if score == "entailment":
-        return entailment
-    total = entailment + _probabilities(answers, "contradiction")
-    return np.divide(entailment, total, out=np.full_like(total, 0.5), where=total != 0)
-
-
-def _probabilities(answers: pd.DataFrame, column: str) -> np.ndarray:
-    _check(answers, (column,))
-    try:
-        return answers[column].to_numpy(dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{column} must hold numbers; correct the answers.") from None
-
-
-def _log_scores(p: np.ndarray) -> np.ndarray:
-    try:
-        p = np.asarray(p, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError(
-            "Scores must be numbers of shape (..., terms, intensifiers)."
-        ) from None
-    if p.ndim < 2 or not p.size or not ((p >= 0) & (p <= 1)).all():
-        raise ParameterError(
-            f"Scores must be probabilities from 0 to 1 of shape (..., terms, intensifiers), "
-            f"got shape {p.shape}."
-        )
-    return np.log(np.maximum(p, _SMALLEST))
-
-
-def _positive(temperature: float) -> float:
-    number = isinstance(temperature, int | float | np.number) and not isinstance(temperature, bool)
-    if not (number and np.isfinite(temperature) and temperature > 0):
-        raise ParameterError(f"temperature must be a positive number, got {temperature!r}.")
-    return float(temperature)
+    if score not in ("entailment", "contrast"):
+        raise ParameterError(f"score must be entailment or contrast, got '{score}'.")
+    names = ["entailment", "contradiction"][: 1 if score == "entailment" else 2]
+    names = ["probability"] if "probability" in answers else names
+    check_columns(answers, (), names)
+    first, *other = (answers[name].to_numpy(dtype=np.float64) for name in names)
+    if not other:
+        return first
+    total = first + other[0]
+    return np.divide(first, total, out=np.full_like(total, 0.5), where=total != 0)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from ..asking.answers import check_columns, check_numbers, tidy
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire, load_questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire, load_questionnaires
 from .intervals import correlation_interval
 from .scoring import keyed_items, pss
 
@@ -83,11 +83,10 @@ def response_styles(
     """
     keys = ["respondent_id", "questionnaire", "mode", "run", *by]
     check_columns(answers, [*keys, "item_id", "status"], ["value"])
-    one = isinstance(questionnaires, Questionnaire)
-    known = {q.id: q for q in ([questionnaires] if one else questionnaires)}
-    for name in answers["questionnaire"].unique():
-        if name not in known and not one:
-            raise ParameterError(f"The answers are to '{name}'; give that questionnaire too.")
+    known = {one.id: one for one in load_questionnaires(questionnaires)}
+    lacking = set(answers["questionnaire"]) - set(known)
+    if lacking and not isinstance(questionnaires, Questionnaire):
+        raise ParameterError(f"The answers are to '{min(lacking)}'; give that questionnaire too.")
     tables = []
     for name, questionnaire in known.items():
         part = answers[answers["questionnaire"] == name]
@@ -397,8 +396,7 @@ def empty_answers(
     if kind not in ("random", "middle", "agree", "habit"):
         raise ParameterError(f"kind must be random, middle, agree or habit, got {kind!r}.")
     check_numbers(respondents=respondents, runs=runs, seed=seed)
-    if not isinstance(questionnaire, Questionnaire):
-        questionnaire = load_questionnaire(questionnaire, texts=False)
+    questionnaire = load_questionnaire(questionnaire, texts=False)
     rng = np.random.default_rng(seed)
     habits: dict[int, np.ndarray] = {}
     shape = (respondents, runs)

@@ -6,7 +6,13 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=["drafts", "library", "model", "perturbations", "prompts", "readers", "wording"],
     submod_attrs={
-        "library": ["load_questionnaire", "questionnaire_names", "overview", "counts"],
+        "library": [
+            "load_questionnaire",
+            "load_questionnaires",
+            "questionnaire_names",
+            "overview",
+            "counts",
+        ],
         "model": ["Questionnaire", "Item", "Option", "Scale"],
         "perturbations": ["perturbed"],
         "readers": ["psychobench_keys", "corrections", "COMPASS"],

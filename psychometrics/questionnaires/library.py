@@ -79,6 +79,30 @@ def load_questionnaire(
     return questionnaire
 
 
+def load_questionnaires(
+    given: str | Path | Questionnaire | Iterable, texts: bool = True
+) -> list[Questionnaire]:
+    """Read one questionnaire or several: what every function does with its ``questionnaires``.
+
+    Parameters
+    ----------
+    given : Questionnaire, name or path, or several of them
+    texts : bool
+        As in :func:`load_questionnaire`.
+
+    Returns
+    -------
+    list of Questionnaire
+
+    Examples
+    --------
+    >>> [one.id for one in load_questionnaires(["gad7", load_questionnaire("phq9")])]
+    ['gad7', 'phq9']
+    """
+    one = isinstance(given, str | Path | Questionnaire)
+    return [load_questionnaire(name, texts) for name in ([given] if one else given)]
+
+
 def questionnaire_names() -> list[str]:
     """Names of the questionnaires that come with the project.
 

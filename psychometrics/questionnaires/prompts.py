@@ -62,7 +62,7 @@ def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
     ]
     if not rows:
         raise QuestionnaireError(
-            f"{questionnaire.id}: none of its items has a template; add templates and terms."
+            f"{questionnaire.id} has no prompts; add templates and terms to its items."
         )
     return pd.DataFrame(rows)
 

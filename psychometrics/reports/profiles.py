@@ -31,7 +31,7 @@ from ..models.packed import SMOLLM2
 from ..models.sources import find, read_json
 from ..modes import identify
 from ..paths import data_dir
-from ..questionnaires import Questionnaire, Scale, load_questionnaire
+from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from ..questionnaires.prompts import prompts
 from .pages import checked_path, page, paragraph, strip, table
 
@@ -389,9 +389,7 @@ def compare(
 
 
 def _loaded(questionnaires) -> list[Questionnaire]:
-    if isinstance(questionnaires, str | Path | Questionnaire):
-        questionnaires = [questionnaires]
-    loaded = [load_questionnaire(given) for given in questionnaires]
+    loaded = load_questionnaires(questionnaires)
     for questionnaire in loaded:
         if not questionnaire.scales:
             raise ParameterError(
