@@ -247,7 +247,7 @@ def test_one_term_of_each_kind_has_no_silhouette(tea):
 
 
 def test_a_questionnaire_without_templates_says_so():
-    with pytest.raises(QuestionnaireError, match="none of its items has a template"):
+    with pytest.raises(QuestionnaireError, match="has no prompts"):
         improving.improve("ipip50", "a,b,c,d")
 
 
