@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "ask",
         "cluster",
         "failures",
+        "grid",
         "plan",
         "population",
         "population_drafts",

@@ -12,5 +12,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "local_chat",
         "packed",
         "sources",
+        "untrained",
     ],
 )

@@ -418,9 +418,7 @@ def _by_entailment(
         if baseline is not None:
             pairs += [(baseline, sentence) for sentence in sentences]
     key = {pair: key_of(identity["fingerprint"], *pair) for pair in pairs}
-    missing = {pair: key[pair] for pair in key if key[pair] not in kept}
-    bar.expect(len(key), len(key) - len(missing))
-    NLI().fill(respondent, missing, kept, bar)
+    NLI().ask_missing(respondent, key, kept, bar, len(key))
     e, _, c = kept.rows.loc[[key[pair] for pair in pairs], list(PROBABILITIES)].to_numpy().T
     if persona is not None:
         return rows.assign(probability=_binomial((1 + e - c).astype(float) / 2, rows))

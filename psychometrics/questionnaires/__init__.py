@@ -14,7 +14,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "counts",
         ],
         "model": ["Questionnaire", "Item", "Option", "Scale"],
-        "perturbations": ["perturbed"],
+        "perturbations": ["perturbed", "shuffled_words"],
         "readers": ["psychobench_keys", "corrections", "COMPASS"],
     },
 )
