@@ -1,9 +1,9 @@
-"""People: in the terminal, or by a form in a notebook; each answer is kept at once.
+"""People: in the terminal, or by a form in a notebook; each answer is saved at once.
 
 Conditions
 ----------
 ``run``: number of the sitting. ``read`` and ``write``: functions in place of the terminal;
-``read=None`` asks nobody and gives what is kept.
+``read=None`` asks nobody and returns the stored answers.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import html
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
 from ..asking.answers import check_numbers, tidy
-from ..asking.store import StoredAnswers, key_of, open_answers
+from ..asking.store import key_of, open_answers
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
 from .mode import Mode
@@ -27,99 +27,53 @@ if TYPE_CHECKING:
 
     from ..asking.progress import Progress
 
-CONDITIONS = {"run": 1, "read": input, "write": print}
-BACK, SKIP, LEAVE = "b", "s", "q"
 
+class Human(Mode):
+    """People, who answer in the terminal or by a form."""
 
-def identify(respondent: str, dtype: str | None = None, **conditions: object) -> dict:
-    """Say who sits down to answer.
+    name = "human"
+    conditions: ClassVar = {"run": 1, "read": input, "write": print}
 
-    Parameters
-    ----------
-    respondent : str
-        What the person is called.
-    dtype : None
-        Has no part in it.
-    **conditions
-        Of ``CONDITIONS``.
+    def identify(self, respondent: str, dtype: str | None = None, **conditions: object) -> dict:
+        """Say who sits down to answer; a respondent is a person's name."""
+        check_numbers(run=conditions["run"])
+        for name in ("read", "write"):
+            function = conditions[name]
+            if not callable(function) and not (name == "read" and function is None):
+                raise ParameterError(f"{name} must be a function, got {function!r}.")
+        if not isinstance(respondent, str) or not respondent.strip():
+            raise ParameterError(f"A person needs a name, got {respondent!r}.")
+        return {
+            "respondent_id": respondent,
+            "source": "person",
+            "model": None,
+            "revision": None,
+            "mode": "human",
+            "dtype": None,
+            "fingerprint": key_of("human-1", respondent),
+        }
 
-    Returns
-    -------
-    dict
-        ``respondent_id, source, model, revision, mode, dtype, fingerprint``.
+    def answer(
+        self,
+        questionnaire: Questionnaire,
+        respondent: str,
+        identity: dict,
+        store: str | Path | None,
+        bar: Progress,
+        **conditions: object,
+    ) -> pd.DataFrame:
+        """Ask a person in the terminal, who may go back; what is not answered is ``missing``.
 
-    Raises
-    ------
-    ParameterError
-        The name is empty, or a condition is impossible.
-
-    Examples
-    --------
-    >>> identify("ann")["source"]
-    'person'
-    """
-    how = CONDITIONS | conditions
-    check_numbers(run=how["run"])
-    for name in ("read", "write"):
-        if not callable(how[name]) and not (name == "read" and how[name] is None):
-            raise ParameterError(f"{name} must be a function, got {how[name]!r}.")
-    if not isinstance(respondent, str) or not respondent.strip():
-        raise ParameterError(f"A person needs a name, got {respondent!r}.")
-    return {
-        "respondent_id": respondent,
-        "source": "person",
-        "model": None,
-        "revision": None,
-        "mode": "human",
-        "dtype": None,
-        "fingerprint": key_of("human-1", respondent),
-    }
-
-
-def put(
-    questionnaire: Questionnaire,
-    respondent: str,
-    identity: dict,
-    store: str | Path | None,
-    bar: Progress,
-    **conditions: object,
-) -> pd.DataFrame:
-    """Ask a person in the terminal; each answer is kept at once, and one may go back.
-
-    A sitting that was left, or killed, goes on at the first item without an answer; of an item that
-    was answered several times the last answer counts.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-    respondent, identity
-        As in :func:`identify`, and what it gave.
-    store : str or Path, optional
-        Folder or URL of the store.
-    bar : Progress
-        Is moved on at the end: in between it would write among the questions.
-    **conditions
-        Of ``CONDITIONS``.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, questionnaire, mode, run, item_id, value, status``; what was skipped or
-        not reached is ``missing``.
-
-    Raises
-    ------
-    StoreError
-        Answers cannot be read or written.
-    """
-    how = CONDITIONS | conditions
-    sitting = _Sitting(questionnaire, identity, how["run"], store)
-    before = len(sitting.answers)
-    bar.expect(len(questionnaire.items), before)
-    if how["read"] is not None:
-        _ask(sitting, how["read"], how["write"])
-    bar.update(len(sitting.answers) - before)
-    return sitting.table()
+        A sitting that was left or killed resumes at the first item without an answer. Of several
+        answers to an item the last one counts.
+        """
+        sitting = _Sitting(questionnaire, identity, conditions["run"], store)
+        before = len(sitting.answers)
+        bar.expect(len(questionnaire.items), before)
+        if conditions["read"] is not None:
+            _ask(sitting, conditions["read"], conditions["write"])
+        bar.update(len(sitting.answers) - before)  # earlier, it would write among the questions
+        return sitting.table()
 
 
 def form(
@@ -128,7 +82,7 @@ def form(
     run: int = 1,
     store: str | Path | None = None,
 ) -> ipywidgets.VBox:
-    """A small form for a notebook: one item at a time, back and next, kept at each choice.
+    """Make a form for a notebook: one item at a time, back and next, saved at each choice.
 
     Parameters
     ----------
@@ -138,7 +92,7 @@ def form(
     run : int
         Number of the sitting; form and terminal share it.
     store : str or Path, optional
-        As in :func:`psychometrics.asking.ask`, which gives the answers in mode ``human`` with
+        As in :func:`psychometrics.asking.ask`, which returns the answers in mode ``human`` with
         ``read=None``.
 
     Returns
@@ -167,76 +121,69 @@ def form(
         raise ParameterError(
             "The form needs ipywidgets: install the extra 'book', or ask in a terminal."
         ) from None
-    identity = identify(respondent, run=run)
+    identity = Human().identify(respondent, **(Human.conditions | {"run": run}))
     sitting = _Sitting(questionnaire, identity, run, store)
-    answers, items = sitting.answers, questionnaire.items
-    first = next((i for i, item in enumerate(items) if item.id not in answers), 0)
-    state = {"place": first, "showing": False}
-    text = widgets.HTML()
-    choice = widgets.RadioButtons(layout={"width": "max-content"})
-    back = widgets.Button(description="Back")
-    forward = widgets.Button(description="Next")
+    items, place = questionnaire.items, sitting.first_open() % len(questionnaire.items)
+    text, choice = widgets.HTML(), widgets.RadioButtons(layout={"width": "max-content"})
+    back, forward = widgets.Button(description="Back"), widgets.Button(description="Next")
 
-    def show() -> None:
-        item = items[state["place"]]
-        state["showing"] = True  # filling the choices in is no answer
-        count = sum(value is not None for value in answers.values())
+    def keep(change: dict) -> None:
+        if change["new"] is not None:
+            sitting.keep(items[place], change["new"])
+
+    def show(step: int) -> None:
+        nonlocal place
+        place = min(max(place + step, 0), len(items) - 1)
+        choice.unobserve(keep, names="value")  # filling the choices in is not an answer
+        item, count = items[place], sum(v is not None for v in sitting.answers.values())
         text.value = (
-            f"<p>{html.escape(questionnaire.instructions)}</p><p><b>{state['place'] + 1} of "
-            f"{len(items)}:</b> {html.escape(questionnaire.statement(item))}</p>"
-            f"<p>{count} answered and kept</p>"
+            f"<p>{html.escape(questionnaire.instructions)}</p><p><b>{place + 1} of {len(items)}:"
+            f"</b> {html.escape(questionnaire.statement(item))}</p><p>{count} answered and kept</p>"
         )
         choice.options = [(option.label, option.value) for option in questionnaire.choices(item)]
-        choice.value = answers.get(item.id)
-        back.disabled = state["place"] == 0
-        forward.disabled = state["place"] == len(items) - 1
-        state["showing"] = False
+        choice.value = sitting.answers.get(item.id)
+        back.disabled, forward.disabled = place == 0, place == len(items) - 1
+        choice.observe(keep, names="value")
 
-    def chosen(change: dict) -> None:
-        if not state["showing"] and change["new"] is not None:
-            sitting.keep(items[state["place"]], change["new"])
-
-    def move(step: int) -> Callable:
-        def moved(_button) -> None:
-            state["place"] = min(max(state["place"] + step, 0), len(items) - 1)
-            show()
-
-        return moved
-
-    choice.observe(chosen, names="value")
-    back.on_click(move(-1))
-    forward.on_click(move(1))
-    show()
+    back.on_click(lambda _: show(-1))
+    forward.on_click(lambda _: show(1))
+    choice.observe(keep, names="value")
+    show(0)
     return widgets.VBox([text, choice, widgets.HBox([back, forward])])
 
 
 class _Sitting:
-    """What a person has answered so far, kept answer by answer."""
+    """What a person has answered so far, saved answer by answer."""
 
     def __init__(
         self, questionnaire: Questionnaire, identity: dict, run: int, store: str | Path | None
     ) -> None:
         self.questionnaire, self.identity, self.run = questionnaire, identity, run
         name = identity["respondent_id"]
-        self.kept: StoredAnswers = open_answers(store, "human", questionnaire.id, name, identity)
+        self.stored = open_answers(store, "human", questionnaire.id, name, identity)
         self.answers: dict[str, float | None] = {}
         self.number = 0
-        if not len(self.kept):
+        if not len(self.stored):
             return
         asked = {item.id: self._asked(item) for item in questionnaire.items}
-        rows = self.kept.rows.query("run == @run").sort_values("number", kind="stable")
+        rows = self.stored.rows.query("run == @run").sort_values("number", kind="stable")
         for row in rows.itertuples():
             if asked.get(row.item_id) == row.asked:  # else the item has been changed since
                 self.answers[row.item_id] = None if pd.isna(row.value) else row.value
             self.number = row.number
 
+    def first_open(self) -> int:
+        """Return the place of the first item without an answer, or the number of items."""
+        items = self.questionnaire.items
+        return next((i for i, item in enumerate(items) if item.id not in self.answers), len(items))
+
     def _asked(self, item: Item) -> str:
-        """Hash of what the person saw."""
+        """Return a hash of what the person saw."""
         options = [f"{o.value:g} {o.label}" for o in self.questionnaire.choices(item)]
         return key_of(self.questionnaire.statement(item), *options)
 
     def keep(self, item: Item, value: float | None) -> None:
-        """Keep an answer; None for an item that was skipped. The last one counts."""
+        """Save an answer; None for an item that was skipped."""
         self.number += 1
         row = {
             "run": self.run,
@@ -247,21 +194,15 @@ class _Sitting:
         }
         # The time keeps two sittings at once apart.
         key = key_of(self.identity["fingerprint"], item.id, str(self.number), str(time.time_ns()))
-        self.kept.add(pd.DataFrame([row], index=pd.Index([key], name="key")))
+        self.stored.add(pd.DataFrame([row], index=pd.Index([key], name="key")))
         self.answers[item.id] = value
 
     def table(self) -> pd.DataFrame:
-        rows = [
-            {
-                "respondent_id": self.identity["respondent_id"],
-                "mode": "human",
-                "run": self.run,
-                "item_id": item.id,
-                "value": self.answers.get(item.id),
-                "status": "missing" if self.answers.get(item.id) is None else "ok",
-            }
-            for item in self.questionnaire.items
-        ]
+        items = [item.id for item in self.questionnaire.items]
+        values = pd.Series([self.answers.get(item) for item in items], dtype=float)
+        who = {"respondent_id": self.identity["respondent_id"], "mode": "human", "run": self.run}
+        rows = pd.DataFrame({"item_id": items, "value": values}).assign(**who)
+        rows["status"] = values.isna().map({True: "missing", False: "ok"})
         return tidy(rows, self.questionnaire)
 
 
@@ -269,46 +210,29 @@ def _ask(sitting: _Sitting, read: Callable, write: Callable) -> None:
     questionnaire, answers = sitting.questionnaire, sitting.answers
     items = questionnaire.items
     write(f"{questionnaire.title}\n{questionnaire.instructions}")
-    write(
-        f"Type a number; {BACK} goes back, {SKIP} skips, {LEAVE} leaves; what was answered is kept."
-    )
-    place = next((i for i, item in enumerate(items) if item.id not in answers), len(items))
-    if place == len(items):
-        write("All items have an answer; b goes back to the last.")
+    write("Type a number; b goes back, s skips, q leaves; answers are saved at once.")
+    place = sitting.first_open()
     while True:
+        known = {}
         if place == len(items):
-            prompt = f"Done. Enter finishes, {BACK} goes back: "
+            prompt = "Done. Enter finishes, b goes back: "
         else:
             item = items[place]
-            options = questionnaire.choices(item)
-            listed = "\n".join(f"  {option.value:g}  {option.label}" for option in options)
-            before = f" (now {answers[item.id]:g})" if answers.get(item.id) is not None else ""
-            write(
-                f"\n{place + 1} of {len(items)}: {questionnaire.statement(item)}{before}\n{listed}"
-            )
+            known = {f"{option.value:g}": option for option in questionnaire.choices(item)}
+            listed = "\n".join(f"  {number}  {option.label}" for number, option in known.items())
+            now = f" (now {answers[item.id]:g})" if answers.get(item.id) is not None else ""
+            write(f"\n{place + 1} of {len(items)}: {questionnaire.statement(item)}{now}\n{listed}")
             prompt = "> "
         try:
             typed = read(prompt).strip().lower()
         except EOFError:
             break
-        if typed == BACK:
+        if typed == "b":
             place = max(place - 1, 0)
-        elif typed == LEAVE or place == len(items):
+        elif typed == "q" or place == len(items):
             break
-        elif typed == SKIP:
-            sitting.keep(item, None)
+        elif typed == "s" or typed in known:
+            sitting.keep(item, None if typed == "s" else known[typed].value)
             place += 1
         else:
-            known = {f"{option.value:g}": option.value for option in options}
-            if typed not in known:
-                write(f"Type one of {', '.join(known)}, or {BACK}, {SKIP}, {LEAVE}.")
-                continue
-            sitting.keep(item, known[typed])
-            place += 1
-
-
-class Human(Mode):
-    """People, who answer in the terminal or by a form."""
-
-    name, conditions = "human", CONDITIONS
-    identify, answer = staticmethod(identify), staticmethod(put)
+            write(f"Type one of {', '.join(known)}, or b, s, q.")

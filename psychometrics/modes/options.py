@@ -1,8 +1,8 @@
-"""Answers without a conversation: probabilities of options from logits or by entailment.
+"""Answers without a conversation: a probability for every option of every item.
 
-A language model is asked for the probability of each option as its next words, an NLI classifier
-for whether a sentence made from the option follows. Both give a probability for every option of
-every item; an answer is the most probable one, is drawn, or is their mean.
+For a language model it is the probability that the option comes next; for an NLI classifier, that a
+sentence made from the option follows. An answer is the most probable option, a drawn one, or the
+mean of all.
 
 Conditions
 ----------
@@ -15,8 +15,8 @@ the option's words, label or place whatever the item.
 
 Of language models: ``role``, ``wording`` and ``labels`` as in
 :func:`psychometrics.modes.messages.messages`; ``permutations``, the orders of the options shown,
-``"given"``, ``"reversed"``, ``"cyclic"`` (each option stands at every place once), ``"all"``, or so
-many drawn with ``seed``; ``score``, what is scored as the reply: the option's ``"label"``, its
+``"given"``, ``"reversed"`` or ``"cyclic"`` (each option stands at every place once); ``score``,
+what is scored as the reply: the option's ``"label"``, its
 ``"text"``, or ``"text_mean"``, the mean over the text's tokens, which does not put long texts at a
 disadvantage. ``wording="voice"`` asks nothing: the statement is the beginning of a text, which goes
 on with :func:`voice_sentence` of each option, and the chat template is left out. A ``persona``,
@@ -32,167 +32,133 @@ their ranks. That rule is this project's, not the papers'.
 
 from __future__ import annotations
 
-import itertools
+import inspect
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
+import torch
+from scipy.stats import binom
 
 from ..asking.answers import check_numbers, tidy
 from ..asking.store import StoredAnswers, key_of, open_answers
 from ..exceptions import ParameterError, RespondentError
-from ..models.loading import load_config, load_model, resolve_device, to_device
+from ..models.loading import check_length, load_config, load_model, resolve_device, to_device
 from ..models.sources import digest_text, fetched, find, read_json
 from ..questionnaires import Questionnaire
 from .messages import messages, option_labels
 from .mode import Mode
-from .nli import NLI, PROBABILITIES
+from .nli import NLI, PROBABILITIES, NLIRespondent
 from .prompting import Buffer
 
 if TYPE_CHECKING:
-    import torch
-
     from ..asking.progress import Progress
-    from .nli import NLIRespondent
 
-CONDITIONS = {
-    "role": "default",
-    "wording": None,
-    "labels": "numeric",
-    "permutations": "cyclic",
-    "score": None,
-    "persona": None,
-    "baseline": None,
-    "choose": "argmax",
-    "runs": 1,
-    "seed": 0,
-}
-HANDLING = "options-1"
+_HANDLING = "options-1"
 """Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
-_CHOICES = ("argmax", "draw", "expected", "none")
-_PERMUTATIONS = ("given", "reversed", "cyclic", "all")
 _SCORES = {"logits": ("label", "text", "text_mean"), "entailment": ("entailment", "contrast")}
-_ONLY = {
-    "logits": ("role", "labels", "permutations"),
-    "entailment": (),
-}
-MAX_PERMUTATIONS = 120
-BATCH = 16
-SHARED = 32
-"""Fewest tokens at which it pays to read what all rows of a batch begin with by itself."""
+_ONLY_OF_LOGITS = ("role", "labels", "permutations")
+_BATCH = 16
+_LEAST_SHARED = 32
+"""Fewest tokens at which it pays to read the common beginning of a batch by itself."""
 
 
-def identify(
-    respondent: str | Path | NLIRespondent, dtype: str | None = None, **conditions: object
-) -> dict:
-    """Say who answers, by logits or by entailment, and refuse conditions that do not go with it.
+class Options(Mode):
+    """Models that give every option of an item a probability."""
 
-    Parameters
-    ----------
-    respondent : str, Path or NLIRespondent
-        An embedded member, a folder or a hub id; a classifier is asked by entailment, a causal or
-        an encoder-decoder model by its logits.
-    dtype : {"float32", "bfloat16"}, optional
-        Precision of the computations; of logits float32 if left out.
-    **conditions
-        Of ``CONDITIONS``.
-
-    Returns
-    -------
-    dict
-        ``respondent_id, source, model, revision, mode, dtype, fingerprint`` and ``by``, which is
-        ``"logits"`` or ``"entailment"``.
-
-    Raises
-    ------
-    RespondentError, ParameterError
-        The model or a condition is not usable.
-
-    Examples
-    --------
-    >>> identify("minilm-mnli-l3-s16")["by"]
-    'entailment'
-    """
-    by = "entailment"
-    if not hasattr(respondent, "answer"):
-        source = find(respondent)
-        if source.kind != "embedded" and not _is_classifier(source):
-            by, dtype = "logits", dtype or "float32"
-    who = NLI().identify(respondent, dtype) | {"by": by}
-    _checked(who, **(CONDITIONS | conditions))
-    return who | {
-        "mode": "options",
-        "fingerprint": digest_text(who["fingerprint"], HANDLING, who["by"]),
+    name = "options"
+    conditions: ClassVar = {
+        "role": "default",
+        "wording": None,
+        "labels": "numeric",
+        "permutations": "cyclic",
+        "score": None,
+        "persona": None,
+        "baseline": None,
+        "choose": "argmax",
+        "runs": 1,
+        "seed": 0,
     }
 
+    def identify(
+        self,
+        respondent: str | Path | NLIRespondent,
+        dtype: str | None = None,
+        **conditions: object,
+    ) -> dict:
+        """Say who answers, by logits or by entailment, and refuse conditions that do not fit.
 
-def opened(respondent: str | Path | NLIRespondent, identity: dict, **_: object) -> object:
-    """The respondent, to be loaded at its first question and then kept for all questionnaires."""
-    if identity["by"] == "entailment":
-        return NLI().open(respondent, identity)
-    return _Scorer(respondent, identity["dtype"])
+        A classifier answers by entailment, a causal or an encoder-decoder model by its logits. The
+        latter are computed in float32 unless ``dtype`` says otherwise.
 
+        Returns
+        -------
+        dict
+            As of every mode, and ``by``, which is ``"logits"`` or ``"entailment"``.
+        """
+        by = "entailment"
+        if not hasattr(respondent, "answer"):
+            source = find(respondent)
+            if source.kind != "embedded":
+                config = read_json(source.name, fetched(source) / "config.json")
+                kinds = map(str, config.get("architectures") or [])
+                if not any(kind.endswith("ForSequenceClassification") for kind in kinds):
+                    by, dtype = "logits", dtype or "float32"
+        who = NLI().identify(respondent, dtype) | {"by": by, "mode": "options"}
+        _check_conditions(who, conditions)
+        return who | {"fingerprint": digest_text(who["fingerprint"], _HANDLING, by)}
 
-def put(
-    questionnaire: Questionnaire,
-    respondent: str | Path | NLIRespondent,
-    identity: dict,
-    store: str | Path | None,
-    bar: Progress,
-    **conditions: object,
-) -> pd.DataFrame:
-    """Ask for the probability of every option of every item, keeping them as they come.
+    def open(self, respondent: object, identity: dict, **_: object) -> object:
+        """Return the respondent, which is loaded at its first question and then kept."""
+        if identity["by"] == "entailment":
+            return NLI().open(respondent, identity)
+        return _Scorer(respondent, identity["dtype"])
 
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-    respondent, identity
-        As in :func:`identify`, and what it gave.
-    store : str or Path, optional
-        Folder or URL of the store.
-    bar : Progress
-        Is moved on by what was asked or found in the store.
-    **conditions
-        Of ``CONDITIONS``.
+    def answer(
+        self,
+        questionnaire: Questionnaire,
+        respondent: object,
+        identity: dict,
+        store: str | Path | None,
+        bar: Progress,
+        **conditions: object,
+    ) -> pd.DataFrame:
+        """Ask for the probability of every option of every item.
 
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, questionnaire, mode, run, item_id, value, status``, ``probability`` (of
-        the option chosen; missing with ``"expected"``), then ``by`` and the conditions. With
-        ``choose="none"`` one row per option, its ``value`` and ``probability``, ``option`` (place
-        in the questionnaire, from 1) and ``label``; of logits once per ``permutation``, with the
-        ``position`` where it was shown and its ``log_probability``, which :func:`pooled` averages.
+        Returns
+        -------
+        DataFrame
+            ``respondent_id, questionnaire, mode, run, item_id, value, status``, ``probability`` (of
+            the option chosen; missing with ``"expected"``), then ``by`` and the conditions. With
+            ``choose="none"`` one row per option, its ``value`` and ``probability``, ``option``
+            (place in the questionnaire, from 1) and ``label``; of logits once per ``permutation``,
+            with the ``position`` where it was shown and its ``log_probability``, which
+            :func:`pooled` averages.
 
-    Raises
-    ------
-    RespondentError, StoreError
-        The model cannot answer, or the store cannot be read or written.
-
-    References
-    ----------
-    The question_llm library's description (third document), the local HuggingFace module.
-    """
-    how = _checked(identity, **(CONDITIONS | conditions))
-    who = {"respondent_id": identity["respondent_id"], "mode": "options", "run": 1}
-    manifest = {**identity, "device": str(resolve_device(None)), **how}
-    with open_answers(store, "options", questionnaire.id, who["respondent_id"], manifest) as kept:
-        if identity["by"] == "logits":
-            shares = _by_logits(questionnaire, respondent, identity, kept, bar, **how)
+        References
+        ----------
+        The question_llm library's description (third document), the local HuggingFace module.
+        """
+        how = _check_conditions(identity, conditions)
+        by_logits = identity["by"] == "logits"
+        who = {"respondent_id": identity["respondent_id"], "mode": "options", "run": 1}
+        manifest = {**identity, "device": str(resolve_device(None)), **how}
+        ask = _by_logits if by_logits else _by_entailment
+        with open_answers(
+            store, "options", questionnaire.id, who["respondent_id"], manifest
+        ) as stored:
+            shares = ask(questionnaire, respondent, identity, stored, bar, how)
+        shares = shares.assign(**who, status="ok", questionnaire=questionnaire.id)
+        if how["choose"] == "none":
+            answers = tidy(shares, questionnaire)
         else:
-            shares = _by_entailment(questionnaire, respondent, identity, kept, bar, **how)
-    shares = shares.assign(**who, status="ok", questionnaire=questionnaire.id)
-    if how["choose"] == "none":
-        answers = tidy(shares, questionnaire)
-    else:
-        if identity["by"] == "logits":
-            shares = pooled(shares)
-        answers = _chosen(shares, questionnaire, how["choose"], how["runs"], how["seed"])
-    shown = {k: v for k, v in how.items() if k not in ("runs", "seed")}
-    return answers.assign(by=identity["by"], **shown)
+            shares = pooled(shares) if by_logits else shares
+            answers = _choose(shares, questionnaire, how["choose"], how["runs"], how["seed"])
+        shown = {k: v for k, v in how.items() if k not in ("runs", "seed")}
+        return answers.assign(by=identity["by"], **shown)
 
 
 def option_sentence(label: str) -> str:
@@ -266,7 +232,7 @@ def pooled(shares: pd.DataFrame) -> pd.DataFrame:
     out = shares.assign(log=logs).groupby(keys, sort=False, as_index=False)["log"].mean()
     out["order"] = out["item_id"].map({k: i for i, k in enumerate(shares["item_id"].unique())})
     by = [out["respondent_id"], out["item_id"]]
-    out["probability"] = _normalised(_exp_within(out["log"], by), by)
+    out["probability"] = _shares(_exp_within(out["log"], by), by)
     out = out.sort_values(["respondent_id", "order", "option"], kind="stable", ignore_index=True)
     return out.drop(columns=["log", "order"])
 
@@ -289,10 +255,8 @@ def position_bias(shares: pd.DataFrame) -> pd.DataFrame:
     return out.assign(even=1 / out["position"].nunique())
 
 
-def _orders_of(
-    count: int, permutations: str | int, rng: np.random.Generator | None = None
-) -> list[tuple[int, ...]]:
-    """Orders of options: which option stands at which place.
+def _orders_of(count: int, permutations: str) -> list[tuple[int, ...]]:
+    """Return orders of options: which option stands at which place.
 
     Examples
     --------
@@ -300,29 +264,19 @@ def _orders_of(
     [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
     """
     given = tuple(range(count))
-    if permutations == "given":
-        return [given]
-    if permutations == "reversed":
-        return [given[::-1]]
-    if permutations == "cyclic":
-        return [given[i:] + given[:i] for i in range(count)]
-    if permutations == "all":
-        found = list(itertools.permutations(given))
-        if len(found) > MAX_PERMUTATIONS:
-            raise ParameterError(
-                f"{count} options have {len(found)} orders: use permutations='cyclic', or a number."
-            )
-        return found
-    if isinstance(permutations, int) and not isinstance(permutations, bool) and permutations > 0:
-        rng = rng or np.random.default_rng(0)
-        return [tuple(int(i) for i in rng.permutation(count)) for _ in range(permutations)]
-    raise ParameterError(
-        f"permutations must be one of {', '.join(_PERMUTATIONS)} or a number from 1, got "
-        f"{permutations!r}."
-    )
+    orders = {
+        "given": [given],
+        "reversed": [given[::-1]],
+        "cyclic": [given[i:] + given[:i] for i in range(count)],
+    }
+    if permutations not in orders:
+        raise ParameterError(
+            f"permutations must be one of {', '.join(orders)}, got {permutations!r}."
+        )
+    return orders[permutations]
 
 
-def _chosen(
+def _choose(
     shares: pd.DataFrame, questionnaire: Questionnaire, choose: str, runs: int, seed: int
 ) -> pd.DataFrame:
     """Turn the probabilities of options into answers."""
@@ -340,115 +294,148 @@ def _chosen(
                 value, chosen = values[pick], p[pick]
             rows.append((who, mode, run, item_id, value, "ok", chosen))
     columns = ["respondent_id", "mode", "run", "item_id", "value", "status", "probability"]
-    answers = pd.DataFrame(rows, columns=columns)
-    return tidy(answers, questionnaire)
+    return tidy(pd.DataFrame(rows, columns=columns), questionnaire)
 
 
-def _checked(identity: dict, **conditions: object) -> dict:
-    """The conditions that the kind of respondent has, checked and with its own defaults."""
-    by = identity["by"]
-    other = "entailment" if by == "logits" else "logits"
-    how = {name: value for name, value in conditions.items() if name not in _ONLY[other]}
-    for name in _ONLY[other]:
-        if conditions[name] != CONDITIONS[name]:
-            kind = "a language model" if other == "logits" else "an NLI classifier"
-            raise ParameterError(
-                f"{identity['respondent_id']} answers by {by}, and {name} is a condition of "
-                f"{kind}: leave it out."
-            )
+def _check_conditions(identity: dict, conditions: dict) -> dict:
+    """Return the conditions that the kind of respondent has, with its own defaults."""
+    by, how = identity["by"], dict(conditions)
+    if by == "entailment":
+        for name in _ONLY_OF_LOGITS:
+            if how.pop(name) != Options.conditions[name]:
+                raise ParameterError(
+                    f"{identity['respondent_id']} answers by entailment, and {name} is a condition "
+                    "of a language model: leave it out."
+                )
     voice = by == "logits" and how["wording"] == "voice"
     how["score"] = how["score"] or ("text" if voice else _SCORES[by][0])
     how["wording"] = how["wording"] or ("v1" if by == "logits" else "sentence")
-    for name, known in {"choose": _CHOICES, "score": _SCORES[by]}.items():
+    choices = {"choose": ("argmax", "draw", "expected", "none"), "score": _SCORES[by]}
+    for name, known in choices.items():
         if how[name] not in known:
             raise ParameterError(f"{name} must be one of {', '.join(known)}, got {how[name]!r}.")
     check_numbers(runs=how["runs"], seed=how["seed"])
-    if voice and how["score"] == "label":
-        raise ParameterError("A voice shows no labels: use score='text' or 'text_mean'.")
-    if by == "logits" and how["persona"] is not None and not voice:
-        raise ParameterError("A persona speaks in a voice: use role, or wording='voice'.")
+    for name in ("persona", "baseline"):
+        if how[name] is not None and (not isinstance(how[name], str) or not how[name].strip()):
+            raise ParameterError(f"{name} must be a sentence, got {how[name]!r}.")
     if by == "logits":
         _orders_of(2, how["permutations"])
+        if voice and how["score"] == "label":
+            raise ParameterError("A voice shows no labels: use score='text' or 'text_mean'.")
+        if how["persona"] is not None and not voice:
+            raise ParameterError("A persona speaks in a voice: use role, or wording='voice'.")
     elif how["wording"] != "sentence" and "{label}" not in str(how["wording"]):
         raise ParameterError(f"wording must have {{label}} in it, got {how['wording']!r}.")
     elif how["persona"] is not None and (how["baseline"] or how["wording"] != "sentence"):
         raise ParameterError("A persona takes neither baseline nor wording: leave them out.")
-    for name in ("persona", "baseline"):
-        if how.get(name) is not None and (not isinstance(how[name], str) or not how[name].strip()):
-            raise ParameterError(f"{name} must be a sentence, got {how[name]!r}.")
     return how
 
 
-def _is_classifier(source) -> bool:
-    config = read_json(source.name, fetched(source) / "config.json")
-    kinds = config.get("architectures") or []
-    return any(str(kind).endswith("ForSequenceClassification") for kind in kinds)
-
-
 def _by_entailment(
-    questionnaire,
-    respondent,
-    identity,
-    kept: StoredAnswers,
-    bar,
-    wording,
-    score,
-    persona,
-    baseline,
-    **_,
+    questionnaire: Questionnaire,
+    respondent: object,
+    identity: dict,
+    stored: StoredAnswers,
+    bar: Progress,
+    how: dict,
 ) -> pd.DataFrame:
-    """Options with their probabilities by an NLI classifier."""
+    """Return options with their probabilities by an NLI classifier."""
     rows = pd.DataFrame(
         [
-            (item.id, place, option.label, option.value)
+            (item.id, questionnaire.statement(item), place, option.label, option.value)
             for item in questionnaire.items
             for place, option in enumerate(questionnaire.choices(item), start=1)
         ],
-        columns=["item_id", "option", "label", "value"],
+        columns=["item_id", "statement", "option", "label", "value"],
     )
-    statements = [questionnaire.statement(questionnaire.item(i)) for i in rows["item_id"]]
+    statements, persona, baseline = rows.pop("statement"), how["persona"], how["baseline"]
     if persona is not None:
         pairs = [(persona, statement) for statement in statements]
     else:
+        word = how["wording"]
         sentences = [
-            option_sentence(label) if wording == "sentence" else wording.replace("{label}", label)
+            option_sentence(label) if word == "sentence" else word.replace("{label}", label)
             for label in rows["label"]
         ]
         pairs = list(zip(statements, sentences, strict=True))
         if baseline is not None:
             pairs += [(baseline, sentence) for sentence in sentences]
-    key = {pair: key_of(identity["fingerprint"], *pair) for pair in pairs}
-    NLI().ask_missing(respondent, key, kept, bar, len(key))
-    e, _, c = kept.rows.loc[[key[pair] for pair in pairs], list(PROBABILITIES)].to_numpy().T
+    keys = {pair: key_of(identity["fingerprint"], *pair) for pair in pairs}
+    NLI().ask_missing(respondent, keys, stored, bar, len(keys))
+    found = stored.rows.loc[[keys[pair] for pair in pairs], list(PROBABILITIES)].to_numpy()
+    e, _, c = found.T
     if persona is not None:
-        return rows.assign(probability=_binomial((1 + e - c).astype(float) / 2, rows))
+        values = rows.groupby("item_id")["value"]
+        rank = values.rank(method="first").to_numpy() - 1
+        highest = values.transform("size").to_numpy() - 1
+        return rows.assign(probability=binom.pmf(rank, highest, (1 + e - c).astype(float) / 2))
     e, c = e.astype(float), c.astype(float)
-    values = e if score == "entailment" else e / (e + c)
-    shares = values[: len(rows)] / (values[len(rows) :] if baseline is not None else 1.0)
-    return rows.assign(probability=_normalised(shares, rows["item_id"]))
+    scores = e if how["score"] == "entailment" else e / (e + c)
+    shares = scores[: len(rows)] / (scores[len(rows) :] if baseline is not None else 1.0)
+    return rows.assign(probability=_shares(shares, rows["item_id"]))
 
 
 def _by_logits(
-    questionnaire, model, identity, kept, bar, labels, score, permutations, role, wording,
-    persona, baseline, seed, **_,
-) -> pd.DataFrame:  # fmt: skip
-    """Options with their probabilities as a language model's next words, per permutation."""
-    rows = []
-    rng = np.random.default_rng(seed)
+    questionnaire: Questionnaire,
+    model: _Scorer,
+    identity: dict,
+    stored: StoredAnswers,
+    bar: Progress,
+    how: dict,
+) -> pd.DataFrame:
+    """Return options with their probabilities as a model's next words, per permutation."""
+    rows = _replies(questionnaire, how)
+    rows["key"] = [
+        key_of(identity["fingerprint"], how["score"], *prompt, reply)
+        for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True)
+    ]
+    new = rows[[key not in stored for key in rows["key"]]].drop_duplicates("key")
+    bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
+    groups = [group for _, group in new.groupby("prompt")]  # alike ones together
+    buffer = Buffer(stored)
+    try:
+        for start in range(0, len(groups), _BATCH):
+            chunk = groups[start : start + _BATCH]
+            asked = [(part["prompt"].iloc[0], list(part["reply"])) for part in chunk]
+            found = pd.concat(chunk)
+            done = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in found["prompt"]]})
+            done["reply"] = found["reply"].to_list()
+            done["log_probability"] = model(asked, how["score"] == "text_mean")
+            buffer.add(done, list(found["key"]), len(done))
+            bar.update(len(done))
+    finally:  # also if it is stopped
+        buffer.save()
+    # Kept as logarithms: probabilities of long texts would be 0.
+    logs = stored.rows.loc[rows["key"], "log_probability"]
+    rows["log_probability"] = logs.to_numpy(dtype=float)
+    is_baseline = rows.pop("is_baseline")
+    if is_baseline.any():
+        without = rows.loc[is_baseline, "log_probability"].to_numpy()
+        rows = rows[~is_baseline].reset_index(drop=True)
+        rows["log_probability"] -= without
+    by = [rows["item_id"], rows["permutation"]]
+    rows["probability"] = _shares(_exp_within(rows["log_probability"], by), by)
+    return rows.drop(columns=["prompt", "reply", "key"])
+
+
+def _replies(questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
+    """Return a row for every prompt and reply to be scored."""
+    voice, baseline = how["wording"] == "voice", how["baseline"]
     bare = questionnaire.model_copy(update={"stem": None})  # a baseline is a whole sentence
+    rows = []
     for item in questionnaire.items:
         options = questionnaire.choices(item)
-        names = option_labels(options, labels)
+        names = option_labels(options, how["labels"])
         orders = [tuple(range(len(options)))]  # a voice shows no options
-        if wording != "voice":
-            orders = _orders_of(len(options), permutations, rng)
+        if not voice:
+            orders = _orders_of(len(options), how["permutations"])
         for number, order in enumerate(orders, start=1):
-            asked = [(questionnaire, item)]
+            prompts = [_prompt(questionnaire, item, how, order)]
             if baseline is not None:
-                asked.append((bare, item.model_copy(update={"text": baseline})))
-            prompts = [_prompt(*what, role, wording, labels, order, persona) for what in asked]
+                empty = item.model_copy(update={"text": baseline})
+                prompts.append(_prompt(bare, empty, how, order))
             for place, i in enumerate(order):
-                reply = names[place] if score == "label" else options[i].label
+                reply = names[place] if how["score"] == "label" else options[i].label
                 row = {
                     "item_id": item.id,
                     "permutation": number,
@@ -456,77 +443,35 @@ def _by_logits(
                     "option": i + 1,
                     "label": options[i].label,
                     "value": options[i].value,
-                    "reply": voice_sentence(reply) if wording == "voice" else reply,
+                    "reply": voice_sentence(reply) if voice else reply,
                 }
-                rows += [row | {"prompt": text, "empty": n > 0} for n, text in enumerate(prompts)]
-    rows = pd.DataFrame(rows)
-    rows["key"] = [
-        key_of(identity["fingerprint"], score, *prompt, reply)
-        for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True)
-    ]
-    new = rows[[key not in kept for key in rows["key"]]].drop_duplicates("key")
-    bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
-    groups = [group for _, group in new.groupby("prompt")]  # alike ones together
-    buffer = Buffer(kept)
-    try:
-        for start in range(0, len(groups), BATCH):
-            chunk = groups[start : start + BATCH]
-            asked = [(part["prompt"].iloc[0], list(part["reply"])) for part in chunk]
-            found = pd.concat(chunk)
-            done = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in found["prompt"]]})
-            done["reply"] = found["reply"].to_list()
-            done["log_probability"] = model(asked, score == "text_mean")
-            buffer.add(done, list(found["key"]), len(done))
-            bar.update(len(done))
-    finally:  # also if it is stopped
-        buffer.save()
-    # StoredAnswers as logarithms: probabilities of long texts would be 0.
-    rows["log_probability"] = kept.rows.loc[rows["key"], "log_probability"].to_numpy(dtype=float)
-    empty = rows.pop("empty")
-    if empty.any():
-        without = rows.loc[empty, "log_probability"].to_numpy()
-        rows = rows[~empty].reset_index(drop=True)
-        rows["log_probability"] -= without
-    by = [rows["item_id"], rows["permutation"]]
-    rows["probability"] = _normalised(_exp_within(rows["log_probability"], by), by)
-    return rows.drop(columns=["prompt", "reply", "key"])
+                for text in prompts:
+                    rows.append(row | {"prompt": text, "is_baseline": text is not prompts[0]})
+    return pd.DataFrame(rows)
 
 
-def _prompt(questionnaire, item, role, wording, labels, order, persona) -> tuple[str, str]:
-    """System and user text about an item; without the first, the text that a voice goes on from."""
-    if wording == "voice":
+def _prompt(questionnaire, item, how: dict, order: tuple[int, ...]) -> tuple[str, str]:
+    """Return system and user text about an item; of a voice only the text that it goes on from."""
+    if how["wording"] == "voice":
         statement = questionnaire.statement(item)
-        return "", f"{persona} {statement}" if persona else statement
+        return "", f"{how['persona']} {statement}" if how["persona"] else statement
     prompt = messages(
-        questionnaire, [item], role, wording, labels=labels, orders=[order], reply="choice"
-    )
+        questionnaire, [item], how["role"], how["wording"], labels=how["labels"], orders=[order],
+        reply="choice",
+    )  # fmt: skip
     return tuple(message["content"] for message in prompt)
 
 
-def _binomial(p: np.ndarray, rows: pd.DataFrame) -> np.ndarray:
-    from scipy.stats import binom
-
-    groups = rows.groupby("item_id")["value"]
-    rank = groups.rank(method="first").to_numpy() - 1
-    return binom.pmf(rank, groups.transform("size").to_numpy() - 1, p)
-
-
 def _exp_within(logs: pd.Series, by) -> np.ndarray:
-    """Exponentials, scaled within each group so that none of them underflows all of it."""
+    """Return exponentials, scaled within each group so that not all of a group underflow."""
     return np.exp((logs - logs.groupby(by).transform("max")).to_numpy())
 
 
-def _normalised(values: np.ndarray, by) -> np.ndarray:
+def _shares(values: np.ndarray, by: pd.Series | list[pd.Series]) -> np.ndarray:
+    """Divide values by the sum of their group."""
     values = pd.Series(np.asarray(values, dtype=float))
     by = [pd.Series(np.asarray(part)) for part in by] if isinstance(by, list) else np.asarray(by)
     return (values / values.groupby(by).transform("sum")).to_numpy()
-
-
-def _same_start(rows: list[tuple[int, ...]]) -> int:
-    """How many tokens all rows have in common at their start; the least and the greatest tell."""
-    first, last = min(rows), max(rows)
-    pairs = enumerate(zip(first, last, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(first), len(last)))
 
 
 class _Scorer:
@@ -544,127 +489,94 @@ class _Scorer:
         self.device = resolve_device(None)
         self.model = to_device(model, self.device, self.dtype, source.name)
 
+    @torch.inference_mode()
     def __call__(
         self, asked: Sequence[tuple[tuple[str, str], list[str]]], mean: bool
     ) -> np.ndarray:
-        """Log-probability of each reply, summed over its tokens or their mean."""
+        """Return the log-probability of each reply, summed over its tokens or their mean."""
         if self.model is None:
             self.load()
         sequences = []
         for prompt, replies in asked:
             context, space = self._context(prompt)
             for reply in replies:
-                text = f"{space}{reply}"
-                ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+                ids = self._tokens(f"{space}{reply}")
                 if not ids:
                     raise RespondentError(f"The tokenizer has no tokens for {reply!r}.")
                 sequences.append((context, ids))
-        steps = self._seq2seq(sequences) if self.decodes else self._causal(sequences)
+        steps = self._encoder_decoder(sequences) if self.decodes else self._causal(sequences)
         return np.array([float(logs.mean() if mean else logs.sum()) for logs in steps])
 
+    def _tokens(self, text: str) -> list[int]:
+        return self.tokenizer(text, add_special_tokens=False)["input_ids"]
+
     def _context(self, prompt: tuple[str, str]) -> tuple[list[int], str]:
-        """Token ids of what is read, and what stands between it and the reply."""
+        """Return the token ids of what is read, and what stands between it and the reply."""
         system, user = prompt
-        if not system and not self.decodes:  # a text that is gone on with
-            ids = self.tokenizer(user, add_special_tokens=False)["input_ids"]
-            start = self.tokenizer.bos_token_id
-            return ([start, *ids] if start is not None else ids), " "
-        if getattr(self.tokenizer, "chat_template", None):
+        voice = not system and not self.decodes  # a text that is continued
+        if not voice and getattr(self.tokenizer, "chat_template", None):
             text = self.tokenizer.apply_chat_template(
                 [{"role": "system", "content": system}, {"role": "user", "content": user}],
                 add_generation_prompt=True,
                 tokenize=False,
             )
-            return self.tokenizer(text, add_special_tokens=False)["input_ids"], ""
-        text = f"{system}\n{user}\n" + ("" if self.decodes else "Answer:")
+            return self._tokens(text), ""
         if self.decodes:
-            return self.tokenizer(text)["input_ids"], ""
-        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+            return self.tokenizer(f"{system}\n{user}\n")["input_ids"], ""
+        ids = self._tokens(user if voice else f"{system}\n{user}\nAnswer:")
         start = self.tokenizer.bos_token_id
         return ([start, *ids] if start is not None else ids), " "
 
-    def _causal(self, sequences) -> list[torch.Tensor]:
-        """Replies of one token share a single pass over their prompt."""
-        import torch
+    def _causal(self, sequences: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:
+        """Score replies; those of one token share a single pass over their prompt."""
+        groups = {}
+        for number, (context, ids) in enumerate(sequences):
+            groups.setdefault(tuple(context + ids[:-1]), []).append(number)
+        read, scored = list(groups), {}
+        check_length(read, self.model, self.tokenizer)
+        for start in range(0, len(read), _BATCH):
+            part = read[start : start + _BATCH]
+            first = min(len(sequences[number][0]) for row in part for number in groups[row]) - 1
+            logits = self._logits_from(part, first)
+            for row, tokens in enumerate(part):
+                for number in groups[tokens]:
+                    context, ids = sequences[number]
+                    last = len(context) - 1 - first
+                    logs = logits[row, last : last + len(ids)].log_softmax(dim=-1)
+                    scored[number] = logs[range(len(ids)), ids]
+        return [scored[number] for number in range(len(sequences))]
 
-        read = list(dict.fromkeys(tuple(context + ids[:-1]) for context, ids in sequences))
-        row_of = {tokens: row for row, tokens in enumerate(read)}
-        wanted = [set() for _ in read]
-        for context, ids in sequences:
-            last = len(context) - 1
-            wanted[row_of[tuple(context + ids[:-1])]].update(range(last, last + len(ids)))
-        limit = getattr(self.model.config, "max_position_embeddings", None)
-        if limit and max(map(len, read)) > limit:
-            raise RespondentError(
-                f"A prompt has {max(map(len, read))} tokens and the model reads {limit}: choose a "
-                "shorter wording or another model."
-            )
-        logs = {}
-        with torch.inference_mode():
-            for start in range(0, len(read), BATCH):
-                part = read[start : start + BATCH]
-                places = sorted(set().union(*wanted[start : start + BATCH]))
-                logits = self._logits_at(part, places)
-                for row in range(len(part)):
-                    for place in wanted[start + row]:
-                        logs[start + row, place] = logits[row, places.index(place)]
-        out = []
-        for context, ids in sequences:
-            row, last = row_of[tuple(context + ids[:-1])], len(context) - 1
-            steps = [logs[row, last + i].log_softmax(dim=-1)[token] for i, token in enumerate(ids)]
-            out.append(torch.stack(steps))
-        return out
-
-    def _logits_at(self, rows: list[tuple[int, ...]], places: list[int]) -> torch.Tensor:
-        """Logits at some places only, (rows, places), as the vocabulary is large.
+    def _logits_from(self, rows: list[tuple[int, ...]], first: int) -> torch.Tensor:
+        """Return the logits from one place on, (rows, places, V), as the vocabulary is large.
 
         What all rows begin with is read once: prompts differ in their last line only.
         """
-        import inspect
-
-        import torch
-
-        shared = min(_same_start(rows), places[0])
-        past = None
-        if shared >= SHARED and len(rows) > 1:
-            begun = torch.tensor([rows[0][:shared]], device=self.device)
-            past = self.model(input_ids=begun, use_cache=True).past_key_values
-            past = past if hasattr(past, "batch_repeat_interleave") else None
-        if past is None:
-            shared = 0
-        else:
-            past.batch_repeat_interleave(len(rows))
+        least, greatest = min(rows), max(rows)  # these two differ earliest
+        pairs = enumerate(zip(least, greatest, strict=False))
+        shared = min(first, next((i for i, (a, b) in pairs if a != b), len(least)))
         width = max(map(len, rows))
-        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])[:, shared:]
-        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
-        inputs = {"input_ids": ids.to(self.device), "attention_mask": mask.to(self.device)}
-        if past is not None:
-            inputs |= {"past_key_values": past, "use_cache": True}
-        places = [place - shared for place in places]
+        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=self.device)
+        mask = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
+        inputs = {"attention_mask": torch.tensor(mask, device=self.device)}
+        past = None
+        if shared >= _LEAST_SHARED and len(rows) > 1:
+            past = self.model(input_ids=ids[:1, :shared], use_cache=True).past_key_values
+        if hasattr(past, "batch_repeat_interleave"):
+            past.batch_repeat_interleave(len(rows))
+            inputs |= {"past_key_values": past, "use_cache": True, "input_ids": ids[:, shared:]}
+        else:
+            inputs["input_ids"] = ids
         if "logits_to_keep" in inspect.signature(self.model.forward).parameters:
-            keep = torch.tensor(places, device=self.device)
-            return self.model(**inputs, logits_to_keep=keep).logits.float()
-        return self.model(**inputs).logits[:, places].float()
+            inputs["logits_to_keep"] = width - first
+        return self.model(**inputs).logits[:, first - width :].float()
 
-    def _seq2seq(self, sequences) -> list[torch.Tensor]:
-        import torch
-
-        out = []
+    def _encoder_decoder(self, sequences: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:
+        scored = []
         start = self.model.config.decoder_start_token_id
-        with torch.inference_mode():
-            for context, ids in sequences:
-                logits = self.model(
-                    input_ids=torch.tensor([context], device=self.device),
-                    decoder_input_ids=torch.tensor([[start, *ids[:-1]]], device=self.device),
-                ).logits
-                logs = logits[0].float().log_softmax(dim=-1)
-                out.append(logs[range(len(ids)), ids])
-        return out
-
-
-class Options(Mode):
-    """Models that give every option of an item a probability."""
-
-    name, conditions = "options", CONDITIONS
-    identify, answer = staticmethod(identify), staticmethod(put)
-    open = staticmethod(opened)
+        for context, ids in sequences:
+            logits = self.model(
+                input_ids=torch.tensor([context], device=self.device),
+                decoder_input_ids=torch.tensor([[start, *ids[:-1]]], device=self.device),
+            ).logits
+            scored.append(logits[0].float().log_softmax(dim=-1)[range(len(ids)), ids])
+        return scored

@@ -1,6 +1,6 @@
 """Simulated respondents, whose traits are known.
 
-What they answer is computed from the seed faster than it could be read, so it is not kept.
+Their answers are computed from the seed faster than they could be read, so they are not stored.
 
 Conditions
 ----------
@@ -13,7 +13,7 @@ often each is asked; traits stay, chance is drawn anew with ``seed``.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -27,16 +27,72 @@ from .mode import Mode
 if TYPE_CHECKING:
     from ..asking.progress import Progress
 
-CONDITIONS = {
-    "discrimination": 1.5,
-    "difficulty_sd": 0.5,
-    "acquiescence": 0.0,
-    "missing": 0.0,
-    "runs": 1,
-    "seed": 0,
-}
-SPREAD = 1.5
-"""Thresholds of the simulated items lie evenly between minus and plus this, in trait units."""
+
+class Simulated(Mode):
+    """Simulated respondents with known traits.
+
+    A respondent is how many there are, with traits drawn, or a DataFrame of their trait levels in
+    standard units, as :func:`draw_traits` returns it.
+    """
+
+    name = "simulated"
+    conditions: ClassVar = {
+        "discrimination": 1.5,
+        "difficulty_sd": 0.5,
+        "acquiescence": 0.0,
+        "missing": 0.0,
+        "runs": 1,
+        "seed": 0,
+    }
+
+    def identify(
+        self, respondent: int | pd.DataFrame, dtype: str | None = None, **conditions: object
+    ) -> dict:
+        """Say which simulated respondents answer, and refuse impossible numbers."""
+        for name in ("discrimination", "difficulty_sd", "acquiescence", "missing"):
+            value = conditions[name]
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not np.isfinite(value):
+                raise ParameterError(f"{name} must be a number, got {value!r}.")
+        if not 0 <= conditions["missing"] < 1:
+            raise ParameterError(
+                f"missing must be a share from 0 to below 1, got {conditions['missing']!r}."
+            )
+        check_numbers(runs=conditions["runs"], seed=conditions["seed"])
+        if isinstance(respondent, pd.DataFrame):
+            _check_traits(respondent)
+            content = respondent.to_csv()
+        else:
+            check_numbers(respondents=respondent)
+            content = str(respondent)
+        return {
+            "respondent_id": "simulated",
+            "source": "simulated",
+            "model": "graded response",
+            "revision": None,
+            "mode": "simulated",
+            "dtype": None,
+            "fingerprint": key_of(content, repr(sorted(conditions.items()))),
+        }
+
+    def answer(
+        self,
+        questionnaire: Questionnaire,
+        respondent: int | pd.DataFrame,
+        identity: dict,
+        store: str | Path | None,
+        bar: Progress,
+        **conditions: object,
+    ) -> pd.DataFrame:
+        """Draw the answers of :func:`answers`, with three of the conditions as columns."""
+        traits = respondent
+        if not isinstance(traits, pd.DataFrame):
+            traits = draw_traits(questionnaire, respondent, seed=conditions["seed"])
+        table = answers(questionnaire, traits, **conditions)
+        bar.expect(len(table))
+        bar.update(len(table))
+        shown = ("discrimination", "difficulty_sd", "acquiescence")
+        return table.assign(**{name: conditions[name] for name in shown})
 
 
 def draw_traits(
@@ -70,7 +126,7 @@ def draw_traits(
     >>> draw_traits(load_questionnaire("ipip20"), 3).shape
     (3, 5)
     """
-    _check_count(respondents)
+    check_numbers(respondents=respondents)
     if not 0 <= correlation < 1:
         raise ParameterError(f"correlation must be from 0 to below 1, got {correlation!r}.")
     names = (
@@ -120,71 +176,13 @@ def graded_probabilities(
     return above[:, :-1] - above[:, 1:]
 
 
-def identify(
-    respondent: int | pd.DataFrame, dtype: str | None = None, **conditions: object
-) -> dict:
-    """Say which simulated respondents answer, and refuse impossible numbers.
-
-    Parameters
-    ----------
-    respondent : int or DataFrame, shape (respondents, scales)
-        How many, with traits drawn; or their trait levels in standard units, as
-        :func:`draw_traits` gives them.
-    dtype : None
-        Has no part in it.
-    **conditions
-        Of ``CONDITIONS``.
-
-    Returns
-    -------
-    dict
-        ``respondent_id, source, model, revision, mode, dtype, fingerprint``.
-
-    Raises
-    ------
-    ParameterError
-        A number or the frame is impossible.
-
-    Examples
-    --------
-    >>> identify(100)["respondent_id"]
-    'simulated'
-    """
-    how = CONDITIONS | conditions
-    if not 0 <= _number(how, "missing") < 1:
-        raise ParameterError(f"missing must be a share from 0 to below 1, got {how['missing']!r}.")
-    for name in ("discrimination", "difficulty_sd", "acquiescence"):
-        _number(how, name)
-    check_numbers(runs=how["runs"], seed=how["seed"])
-    if isinstance(respondent, pd.DataFrame):
-        _check_traits(respondent)
-        content = respondent.to_csv()
-    else:
-        _check_count(respondent)
-        content = str(respondent)
-    return {
-        "respondent_id": "simulated",
-        "source": "simulated",
-        "model": "graded response",
-        "revision": None,
-        "mode": "simulated",
-        "dtype": None,
-        "fingerprint": key_of(content, repr(sorted(how.items()))),
-    }
-
-
-def put(
-    questionnaire: Questionnaire,
-    respondent: int | pd.DataFrame,
-    identity: dict,
-    store: str | Path | None,
-    bar: Progress,
-    **conditions: object,
+def answers(
+    questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: object
 ) -> pd.DataFrame:
-    """Answers of simulated respondents whose trait levels are known.
+    """Draw the answers of simulated respondents whose trait levels are known.
 
-    Items follow the graded-response model: the same slope for all, turned round for reverse-keyed
-    items, thresholds evenly spread and moved by an amount drawn for each item. Where answers add
+    Items follow the graded-response model: the same slope for all, reversed for reverse-keyed
+    items, and evenly spread thresholds shifted by an amount drawn for each item. Where answers add
     to categories instead of scales, an option's log-odds are the sum over categories of trait
     times the option's score (a nominal model). An item in several scales follows the first that
     holds it; one in none follows chance alone.
@@ -192,57 +190,23 @@ def put(
     Parameters
     ----------
     questionnaire : Questionnaire
-    respondent
-        As in :func:`identify`.
-    identity, store
-        Are not needed: nothing is kept.
-    bar : tqdm
-        Is moved on by the answers.
+    traits : DataFrame, shape (respondents, scales)
     **conditions
-        Of ``CONDITIONS``.
+        Conditions of :class:`Simulated`.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, questionnaire, mode, run, item_id, value, status``, then the conditions
-        ``discrimination, difficulty_sd, acquiescence``.
-
-    Raises
-    ------
-    ParameterError
-        A number is impossible, or the traits lack a scale.
-
-    References
-    ----------
-    Samejima (1969); Bock (1972) for the nominal model.
-    """
-    how = CONDITIONS | conditions
-    traits = respondent
-    if not isinstance(traits, pd.DataFrame):
-        traits = draw_traits(questionnaire, respondent, seed=how["seed"])
-    table = answers(questionnaire, traits, **how)
-    bar.expect(len(table))
-    bar.update(len(table))
-    shown = ("discrimination", "difficulty_sd", "acquiescence")
-    return table.assign(**{name: how[name] for name in shown})
-
-
-def answers(
-    questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: object
-) -> pd.DataFrame:
-    """Draw the answers of :func:`put`, without its last columns.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-    traits : DataFrame, shape (respondents, scales)
-    **conditions
-        Of ``CONDITIONS``.
+        ``respondent_id, questionnaire, mode, run, item_id, value, status``.
 
     Raises
     ------
     ParameterError
         The traits lack a scale.
+
+    References
+    ----------
+    Samejima (1969); Bock (1972) for the nominal model.
 
     Examples
     --------
@@ -251,72 +215,66 @@ def answers(
     >>> answers(mini, draw_traits(mini, 3), seed=1)["value"].notna().all()
     np.True_
     """
-    how = CONDITIONS | conditions
-    discrimination, runs, seed = how["discrimination"], how["runs"], how["seed"]
-    rng = np.random.default_rng([seed, 1])  # another stream than the traits'
+    how = Simulated.conditions | conditions
+    items, slope = questionnaire.items, how["discrimination"]
+    rng = np.random.default_rng([how["seed"], 1])  # another stream than the traits'
     style = how["acquiescence"] * rng.standard_normal(len(traits))
-    places = {item.id: _place(questionnaire, item.id) for item in questionnaire.items}
-    if lacking := {scale for scale, _ in places.values() if scale} - set(traits.columns):
-        raise ParameterError(f"traits has no column '{min(lacking)}': it needs one per scale.")
-    shifts = dict(zip(places, how["difficulty_sd"] * rng.standard_normal(len(places)), strict=True))
-    size = (runs, len(questionnaire.items), len(traits))
+    places = [_place(questionnaire, item.id) for item in items]
+    needed = {scale for scale, _ in places} - {None}
+    if len(needed) < len({scale for scale, _ in places}):  # some items add to categories
+        needed |= set(questionnaire.categories)
+    if lacking := needed - set(traits.columns):
+        raise ParameterError(
+            f"traits has no column '{min(lacking)}': it needs one per scale or category."
+        )
+    shifts = how["difficulty_sd"] * rng.standard_normal(len(items))
+    size = (how["runs"], len(items), len(traits))
     drawn, missing = np.empty(size), np.empty(size, dtype=bool)
-    for run in range(runs):
-        for number, item in enumerate(questionnaire.items):
+    for run in range(how["runs"]):
+        for number, (item, (scale, sign)) in enumerate(zip(items, places, strict=True)):
             values = np.array([option.value for option in questionnaire.choices(item)])
-            scale, sign = places[item.id]
             if scale is None and questionnaire.categories:
-                shares = _nominal(traits, questionnaire, item, discrimination, style)
-                ordered = values
+                shares = _nominal(traits[list(questionnaire.categories)], item, slope, style)
             else:
                 level = traits[scale].to_numpy() if scale else np.zeros(len(traits))
-                ordered = np.sort(values)
-                thresholds = np.linspace(-SPREAD, SPREAD, len(values) + 1)[1:-1] + shifts[item.id]
-                shares = graded_probabilities(sign * level + style, discrimination, thresholds)
+                values = np.sort(values)
+                # Evenly spread between -1.5 and 1.5 trait units.
+                thresholds = np.linspace(-1.5, 1.5, len(values) + 1)[1:-1] + shifts[number]
+                shares = graded_probabilities(sign * level + style, slope, thresholds)
             picked = (rng.random((len(shares), 1)) > shares.cumsum(axis=1)[:, :-1]).sum(axis=1)
             missing[run, number] = rng.random(len(shares)) < how["missing"]
-            drawn[run, number] = ordered[picked]
-    ids = pd.Index([item.id for item in questionnaire.items])
+            drawn[run, number] = values[picked]
     who, run, item = (part.ravel() for part in np.indices((size[2], *size[:2])))
+    missing = missing.transpose(2, 0, 1).ravel()
     table = pd.DataFrame(
         {
             "respondent_id": traits.index.take(who),
             "mode": "simulated",
             "run": run + 1,
-            "item_id": ids.take(item),
+            "item_id": pd.Index([item.id for item in items]).take(item),
             "value": drawn.transpose(2, 0, 1).ravel(),
-            "status": pd.Index(["ok", "missing"]).take(
-                missing.transpose(2, 0, 1).ravel().astype(int)
-            ),
+            "status": pd.Index(["ok", "missing"]).take(missing.astype(int)),
         }
     )
     return tidy(table, questionnaire)
 
 
 def _place(questionnaire: Questionnaire, item_id: str) -> tuple[str | None, int]:
-    """First scale that holds an item, and -1 where it is reverse-keyed there."""
+    """Return the first scale that holds an item, and -1 if it is reverse-keyed there."""
     for scale in questionnaire.scales:
         if item_id in scale.items:
             return scale.id, -1 if item_id in scale.reverse else 1
     return ("trait", 1) if not questionnaire.scales and not questionnaire.categories else (None, 1)
 
 
-def _nominal(traits, questionnaire, item, slope, style) -> np.ndarray:
-    if lacking := set(questionnaire.categories) - set(traits.columns):
-        raise ParameterError(f"traits has no column '{min(lacking)}': it needs one per category.")
+def _nominal(traits: pd.DataFrame, item, slope: float, style: np.ndarray) -> np.ndarray:
+    """Return the probability of each option under the nominal model, shape (R, K)."""
     weights = np.array(item.weights, dtype=float)
     largest = max(np.abs(weights).max(), 1e-12)  # files differ in the unit of their scores
-    utility = slope * traits[list(questionnaire.categories)].to_numpy() @ (weights / largest).T
+    utility = slope * traits.to_numpy() @ (weights / largest).T
     utility += style[:, None] * np.linspace(-1, 1, len(weights))
     utility = np.exp(utility - utility.max(axis=1, keepdims=True))
     return utility / utility.sum(axis=1, keepdims=True)
-
-
-def _check_count(respondents: object) -> None:
-    if not isinstance(respondents, int) or isinstance(respondents, bool) or respondents < 1:
-        raise ParameterError(
-            f"respondents must be a whole number from 1, or a frame of traits, got {respondents!r}."
-        )
 
 
 def _check_traits(traits: pd.DataFrame) -> None:
@@ -325,23 +283,6 @@ def _check_traits(traits: pd.DataFrame) -> None:
             raise ParameterError(
                 f"traits has the {what} '{index[index.duplicated()][0]}' twice: keep one."
             )
-    try:
-        finite = bool(np.isfinite(traits.to_numpy(dtype=float)).all())
-    except (TypeError, ValueError):
-        finite = False
-    if not finite or not len(traits):
+    numbers = traits.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
+    if not len(traits) or not np.isfinite(numbers).all():
         raise ParameterError("traits must have at least one row, and a number in each place.")
-
-
-def _number(how: dict, name: str) -> float:
-    value = how[name]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise ParameterError(f"{name} must be a number, got {value!r}.")
-    return float(value)
-
-
-class Simulated(Mode):
-    """Simulated respondents with known traits."""
-
-    name, conditions = "simulated", CONDITIONS
-    identify, answer = staticmethod(identify), staticmethod(put)

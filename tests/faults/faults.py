@@ -193,7 +193,7 @@ def _often() -> None:
     """Save at every batch, in small batches, and merge few parts: more that a kill can hit."""
     importlib.import_module("psychometrics.asking.store").MANY_PARTS = 16
     importlib.import_module("psychometrics.modes.prompting").SAVE_EVERY = 0.0
-    importlib.import_module("psychometrics.modes.options").BATCH = 4
+    importlib.import_module("psychometrics.modes.options")._BATCH = 4
 
 
 @functools.cache
