@@ -17,7 +17,7 @@ from .paths import cache_dir, data_dir
 if TYPE_CHECKING:
     import pandas as pd
 
-MIRROR_VARIABLE = "PSYCHOMETRICS_DATA_MIRROR"
+_MIRROR = "PSYCHOMETRICS_DATA_MIRROR"
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
@@ -54,7 +54,7 @@ def fetch(key: str) -> Path:
     data/registry.yml has no entry 'weather';
     """
     relative = _relative(key)
-    mirror = os.environ.get(MIRROR_VARIABLE)
+    mirror = os.environ.get(_MIRROR)
     path = Path(mirror or "") / relative
     try:
         if not mirror or not path.is_file():
@@ -75,7 +75,7 @@ def fetch(key: str) -> Path:
 
 def available(*keys: str) -> bool:
     """Whether files can be read without a download (in the mirror or already in the cache)."""
-    roots = [cache_dir() / "external", *filter(None, [os.environ.get(MIRROR_VARIABLE)])]
+    roots = [cache_dir() / "external", *filter(None, [os.environ.get(_MIRROR)])]
     return all(any((Path(root) / _relative(key)).is_file() for root in roots) for key in keys)
 
 
@@ -183,12 +183,12 @@ def _download(key: str, relative: str) -> Path:
     except ValueError:  # pooch's word for another checksum
         raise DataError(
             f"{url} has other content than data/registry.yml says of '{key}'; set "
-            f"{MIRROR_VARIABLE} to a folder that holds the right {relative}."
+            f"{_MIRROR} to a folder that holds the right {relative}."
         ) from None
     except OSError as error:
         raise DataError(
             f"'{key}' could not be downloaded from {url} ({type(error).__name__}); connect to the "
-            f"network, or set {MIRROR_VARIABLE} to a folder that holds {relative}."
+            f"network, or set {_MIRROR} to a folder that holds {relative}."
         ) from error
 
 

@@ -32,7 +32,7 @@ def test_a_mirrored_file_with_other_content_is_refused(tmp_path, monkeypatch):
     path = tmp_path / entry["repository"] / entry["commit"] / entry["path"]
     path.parent.mkdir(parents=True)
     path.write_text("premise,hypothesis\n")
-    monkeypatch.setenv(data.MIRROR_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("PSYCHOMETRICS_DATA_MIRROR", str(tmp_path))
     with pytest.raises(DataError, match=r"differs from data/registry\.yml"):
         data.fetch("mnli_neutral")
 
@@ -44,7 +44,7 @@ def mirrored(tmp_path, monkeypatch):
     path = tmp_path / entry["repository"] / entry["commit"] / entry["path"]
     path.parent.mkdir(parents=True)
     path.write_text("premise,hypothesis\n")
-    monkeypatch.setenv(data.MIRROR_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("PSYCHOMETRICS_DATA_MIRROR", str(tmp_path))
     monkeypatch.setattr(data, "cache_dir", lambda: tmp_path / "cache")
     return path
 

@@ -24,7 +24,7 @@ from psychometrics.asking.ask import ask
 from psychometrics.asking.store import open_answers
 from psychometrics.endpoints import client
 from psychometrics.endpoints.endpoint import Endpoint
-from psychometrics.endpoints.server import REFUSAL, simulated_endpoint
+from psychometrics.endpoints.server import simulated_endpoint
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.modes.chat import Chat
 from psychometrics.modes.conversations import batches
@@ -32,6 +32,7 @@ from psychometrics.modes.messages import messages
 from psychometrics.modes.simulated import draw_traits
 from psychometrics.questionnaires import load_questionnaire
 
+REFUSAL = "As a language model, I have no personality to describe."
 MINI = load_questionnaire("ipip20")
 FOUR = MINI.model_copy(update={"id": "four", "items": MINI.items[:4], "scales": ()})
 QUICK = {"retries": 4, "pause": 0.01, "timeout": 0.5, "concurrency": 1}
@@ -245,7 +246,7 @@ def test_a_dead_endpoint_ends_in_one_sentence_with_its_address_even_for_one_requ
 
 @pytest.mark.parametrize("after", ["inf", "1e9", "9" * 400])
 def test_an_endless_retry_after_is_bounded_and_said(tmp_path, after, monkeypatch):
-    monkeypatch.setattr(client, "LONGEST_WAIT", 0.3)
+    monkeypatch.setattr(client, "_LONGEST_WAIT", 0.3)
     times = []
 
     def busy(connection, _request):
@@ -291,7 +292,7 @@ def test_a_refusal_that_echoes_the_key_does_not_print_it(tmp_path):
 
 
 def test_a_reply_without_end_is_cut_off(tmp_path, monkeypatch):
-    monkeypatch.setattr(client, "LARGEST_REPLY", 2**16)
+    monkeypatch.setattr(client, "_LARGEST_REPLY", 2**16)
     sent = []
 
     def pour(connection, _request):

@@ -10,7 +10,7 @@ import pandas as pd
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 
-STATUSES = ("ok", "refused", "out_of_range", "missing", "ambiguous", "unreadable", "no_reply",
+_STATUSES = ("ok", "refused", "out_of_range", "missing", "ambiguous", "unreadable", "no_reply",
             "cut_off", "unasked")  # fmt: skip
 """What became of a question; only ``ok`` has a value."""
 COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", "status")
@@ -124,9 +124,9 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
         frame["value"] = frame["value"].astype(float)
     except (TypeError, ValueError):
         raise ParameterError("value must hold numbers; correct the answers.") from None
-    if stray := set(frame["status"].unique()) - set(STATUSES):
+    if stray := set(frame["status"].unique()) - set(_STATUSES):
         raise ParameterError(
-            f"status must be one of {', '.join(STATUSES)}, got '{min(map(str, stray))}'."
+            f"status must be one of {', '.join(_STATUSES)}, got '{min(map(str, stray))}'."
         )
     frame["value"] = frame["value"].where(frame["status"] == "ok")
     spans = {}

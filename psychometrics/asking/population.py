@@ -1,8 +1,7 @@
 """Who answers: names of respondents, those a file lists, and the table of the embedded NLI models.
 
 A population's file is YAML: :func:`psychometrics.asking.population_drafts.new_population` writes
-one
-from a query of the hub, and it is read and edited by hand. ``data/population.csv`` holds each
+one from a query of the hub, and it can be edited by hand. ``data/population.csv`` holds each
 member's recipe and its accuracy on the held-out MNLI pairs that no member was trained on;
 :mod:`data.make.population` trains them. Encoders are adapters and a head on MiniLM,
 decoders adapters on SmolLM2 that answer by a word.
@@ -10,25 +9,24 @@ decoders adapters on SmolLM2 that answer by a word.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pandas as pd
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field, model_validator
 
-from ..exceptions import KINDS, ParameterError, RespondentError
+from ..exceptions import KINDS, ParameterError, QuestionnaireError, RespondentError
 from ..models.sources import embedded_path
 from ..paths import data_dir
+from ..questionnaires.model import Part, checked, repeated
+from ..questionnaires.readers import read
 
 RECIPE = ["data", "share", "genre", "layers", "tuning", "epochs", "lr", "seed"]
 """What makes a member, besides its family; a decoder's adapter has a rank and a wording, too."""
 FAMILIES = {"encoders": "MiniLM", "decoders": "SmolLM2"}
 """Names of populations, and the family that each is of."""
-LEFT_OUT = {"licence": "its licence is none of those asked for", **KINDS}
-"""Why a population's file leaves models out."""
 
 
 def population(name: str | Path = "embedded") -> list[str]:
@@ -70,7 +68,7 @@ def population(name: str | Path = "embedded") -> list[str]:
             raise RespondentError("data/population holds no adapters: run `make population`.")
         return names
     parts = [part.strip() for part in str(name).split(",") if part.strip()]
-    names = [name for part in parts for name in (_listed(part) if _is_file(part) else [part])]
+    names = [name for part in parts for name in (_listed_names(part) if _is_file(part) else [part])]
     if not names:
         raise RespondentError("The population has no respondents: name at least one.")
     return names
@@ -180,33 +178,34 @@ def population_table(name: str | Path = "embedded") -> pd.DataFrame:
     """
     if _is_file(str(name)):
         listed = _read(Path(name))
-        return pd.DataFrame(
-            {
-                "respondent_id": entry.model,
-                "revision": entry.revision,
-                "downloads": entry.downloads,
-                "parameters": entry.parameters,
-                "bytes": entry.bytes,
-                "licence": entry.licence,
-                "labels": ", ".join(entry.labels),
-                "kind": getattr(entry, "kind", ""),
-                "reason": getattr(entry, "reason", ""),
-            }
-            for entry in (*listed.respondents, *listed.left_out)
-        ).astype({"downloads": "Int64", "parameters": "Int64", "bytes": "Int64"})
+        entries = (*listed.respondents, *listed.left_out)
+        entries = [{"kind": "", "reason": ""} | entry.model_dump() for entry in entries]
+        columns = ["model", *list(_Entry.model_fields)[1:], "kind", "reason"]
+        table = pd.DataFrame(entries, columns=columns).rename(columns={"model": "respondent_id"})
+        table["labels"] = table["labels"].map(", ".join)
+        counts = dict.fromkeys(("downloads", "parameters", "bytes"), "Int64")
+        return table.astype(counts)
     texts = {"genre": str, "data": str, "wording": str}
     return pd.read_csv(data_dir() / "population.csv", dtype=texts)
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+def _name(text: str) -> str:
+    if re.search(r"[,@<\n]", text) or not text:
+        raise ValueError("must be a name, without a comma, @ or <")
+    return text
 
 
-class _Entry(_Part):
+def _revision(text: str) -> str:
+    if not re.fullmatch(r"[\w.-]+", text):
+        raise ValueError("must be a commit, a branch or a tag")
+    return text
+
+
+class _Entry(Part):
     """A model: a hub id (with the commit it is to be asked at), a folder, or an embedded member."""
 
-    model: Annotated[str, Field(min_length=1, pattern=r"^[^,@<\n]+$")]
-    revision: Annotated[str, Field(pattern=r"^[\w.-]+$")] | None = None
+    model: Annotated[str, AfterValidator(_name)]
+    revision: Annotated[str, AfterValidator(_revision)] | None = None
     downloads: Annotated[int, Field(ge=0)] | None = None
     parameters: Annotated[int, Field(ge=0)] | None = None
     bytes: Annotated[int, Field(ge=0)] | None = None
@@ -215,25 +214,31 @@ class _Entry(_Part):
 
 
 class _LeftOut(_Entry):
-    kind: str
+    kind: Literal["licence", *KINDS]
     reason: str
 
 
-class _Listed(_Part):
+class _PopulationFile(Part):
     """What a population's file holds."""
 
     title: str
     written: str | None = None
-    query: dict[str, object] = {}
+    query: dict[str, object] | None = None
     respondents: tuple[_Entry, ...]
     left_out: tuple[_LeftOut, ...] = ()
+
+    @model_validator(mode="after")
+    def _each_once(self) -> _PopulationFile:
+        if twice := repeated([entry.model for entry in self.respondents], fold=False):
+            raise ValueError(f"the respondent {twice[0]} is listed twice; keep one")
+        return self
 
 
 def _is_file(name: str) -> bool:
     return name.endswith((".yaml", ".yml"))
 
 
-def _listed(name: str) -> list[str]:
+def _listed_names(name: str) -> list[str]:
     """Names of a file's respondents; folders are looked for beside it."""
     path = Path(name).expanduser()
     names = []
@@ -246,98 +251,14 @@ def _listed(name: str) -> list[str]:
     return names
 
 
-def _read(path: Path) -> _Listed:
-    """A population's file, checked; every mistake is told with its line."""
+def _read(path: Path) -> _PopulationFile:
+    """Read and check a population's file; the error lists every mistake with its place."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = yaml.safe_load(text)
-    except OSError as error:
-        raise ParameterError(f"{path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise ParameterError(f"{path}: not a text file; save it as UTF-8.") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "a sign that no text file has"
-        raise ParameterError(f"{path}{where}: not valid YAML ({problem}).") from None
-    if not isinstance(content, dict) or "respondents" not in content:
-        raise ParameterError(
-            f"{path} lists no population: give it a title, and respondents, each with its model."
-        )
-    if "written" in content:
-        content["written"] = str(content["written"])  # YAML reads a date
-    try:
-        listed = _Listed.model_validate(content)
-    except ValidationError as error:
-        lines = [_told(mistake, node) for mistake in error.errors()]
-        raise ParameterError("\n".join(f"{path}, {line}" for line in lines)) from None
-    lines = [f"line {line}: {key} is there twice; keep one." for key, line in _twice(node)]
-    seen: dict[str, int] = {}
-    for number, entry in enumerate(listed.respondents):
-        line = _line(node, ("respondents", number, "model"))
-        if entry.model in seen:
-            first = seen[entry.model]
-            lines.append(f"line {line}: {entry.model} is in line {first} already; keep one.")
-        seen.setdefault(entry.model, line)
-    for number, entry in enumerate(listed.left_out):
-        if entry.kind not in LEFT_OUT:
-            line = _line(node, ("left_out", number, "kind"))
-            near = difflib.get_close_matches(entry.kind, LEFT_OUT, n=1)
-            hint = f" (did you mean '{near[0]}'?)" if near else ""
-            kinds = ", ".join(LEFT_OUT)
-            lines.append(f"line {line}: there is no kind '{entry.kind}'{hint}: write {kinds}.")
-    if lines:
-        raise ParameterError("\n".join(f"{path}, {line}" for line in lines))
-    return listed
-
-
-def _twice(node: yaml.Node) -> Iterator[tuple[str, int]]:
-    """Keys that stand twice in one place, of which YAML would take the last, with their lines."""
-    if isinstance(node, yaml.MappingNode):
-        keys = [key.value for key, _ in node.value]
-        for number, (key, value) in enumerate(node.value):
-            if key.value in keys[:number]:
-                yield key.value, key.start_mark.line + 1
-            yield from _twice(value)
-    elif isinstance(node, yaml.SequenceNode):
-        for part in node.value:
-            yield from _twice(part)
-
-
-def _told(mistake: dict, node: yaml.Node) -> str:
-    """A mistake that pydantic found, as a line of the file and a sentence."""
-    place, kind = mistake["loc"], mistake["type"]
-    called = str(place[-1])
-    if kind == "missing":
-        return f"line {_line(node, place[:-1])}: {called} is missing; add it."
-    line, got = _line(node, place), repr(mistake["input"])[:60]
-    if kind == "extra_forbidden":
-        return f"line {line}: {called} is not a known key; remove or rename it."
-    said = {
-        "string_pattern_mismatch": "holds a sign that no name has, such as a comma, @ or a blank"
-        if called == "revision"
-        else "holds a sign that no name has, such as a comma, @ or <",
-        "string_type": "must be text; put it in quotes",
-        "string_too_short": "is empty; write something",
-        "tuple_type": "must be a list",
-        "model_type": "must have keys, such as model",
-        "int_parsing": "must be a whole number",
-        "greater_than_equal": "must be 0 or more",
-    }.get(kind, mistake["msg"][0].lower() + mistake["msg"][1:])
-    return f"line {line}: {'an entry' if called.isdigit() else called} {said}, got {got}."
-
-
-def _line(node: yaml.Node, place: tuple) -> int:
-    """The line of a part of the file, or of the part around it that is there."""
-    line = node.start_mark.line + 1
-    for key in place:
-        if isinstance(node, yaml.MappingNode):
-            found = [pair for pair in node.value if pair[0].value == key]
-            if not found:
-                return line
-            line, node = found[0][0].start_mark.line + 1, found[0][1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
-            node = node.value[key]
-            line = node.start_mark.line + 1
-    return line
+        content = read(path, str(path))
+        if isinstance(content, dict) and "respondents" in content:
+            return checked(content, str(path), _PopulationFile)
+    except QuestionnaireError as error:
+        raise ParameterError(str(error)) from None
+    raise ParameterError(
+        f"{path} lists no population: give it a title, and respondents, each with its model."
+    )

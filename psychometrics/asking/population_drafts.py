@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from .population import population_table
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
 
-CLASSIFYING = ("text-classification", "zero-shot-classification")
+_CLASSIFYING = ("text-classification", "zero-shot-classification")
 """Tasks of the hub whose models are classifiers."""
 _ASKED_FOR = ["cardData", "downloads", "gated", "safetensors", "sha", "siblings", "tags"]
 _BYTES = {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2}
@@ -40,7 +41,6 @@ def new_population(
     licences: Sequence[str] = (),
     max_memory: str | int | None = None,
     labels: Sequence[str] = (),
-    progress: bool = True,
 ) -> pd.DataFrame:
     """Write a population's file from a query of the hub.
 
@@ -69,8 +69,6 @@ def new_population(
     labels : sequence of str
         What the outputs must be named, in any order and case. Where these are entailment, neutral
         and contradiction, *entailed* and the like count, too.
-    progress : bool
-        Show a progress bar.
 
     Returns
     -------
@@ -92,47 +90,33 @@ def new_population(
         ...
     psychometrics.exceptions.ParameterError: mine.csv must end in .yaml.
     """
-    path = Path(path)
+    path, licences, labels = Path(path), list(licences), list(labels)
     most = _checked(path, top, min_downloads, max_memory)
     found = [info for info in _listing(task, search, top) if (info.downloads or 0) >= min_downloads]
+    classifier = bool(labels) or task in _CLASSIFYING
     chosen, left_out = [], []
-    classifier = bool(labels) or task in CLASSIFYING
-    for info in tqdm(found, desc="looking at", unit="model", disable=not progress):
+    for info in tqdm(found, desc="looking at", unit="model", disable=None):
         entry = _known(info)
         try:
-            if licences and entry["licence"] not in licences:
-                wanted = ", ".join(licences)
-                raise _no(info, "licence", f"has the licence {entry['licence']}, not {wanted}")
-            config, parameters = check_listed(info)
-            entry["parameters"] = sum(parameters.values())
-            entry["bytes"] = sum(_BYTES.get(kind, 1) * n for kind, n in parameters.items())
-            entry["labels"] = _names(config) if classifier else []
-            _check_architecture(info, config, classifier)
-            if most is not None and 4 * entry["parameters"] > most:
-                has = ByteSize(4 * entry["parameters"]).human_readable(decimal=True)
-                limit = ByteSize(most).human_readable(decimal=True)
-                raise _no(info, "memory", f"takes {has} in float32, more than {limit}")
-            _check_labels(info, entry["labels"], labels)
+            _examine(info, entry, classifier, licences, most, labels)
+            chosen.append(_plain(entry))
         except RespondentError as error:
             if error.kind == "network":  # says nothing of the model
                 raise
             left_out.append(_plain(entry) | {"kind": error.kind, "reason": str(error)})
-        else:
-            chosen.append(_plain(entry))
     if not chosen:
-        kinds = pd.Series([row["kind"] for row in left_out], dtype=str).value_counts()
-        why = ", ".join(f"{n} for {kind}" for kind, n in kinds.items())
+        kinds = Counter(row["kind"] for row in left_out).most_common()
+        why = ", left out are " + ", ".join(f"{n} for {kind}" for kind, n in kinds)
         raise ParameterError(
             f"The query finds no model that can be taken: {len(found)} were looked at"
-            + (f", left out are {why}" if why else "")
-            + ". Ask for more, or for others."
+            f"{why if kinds else ''}. Ask for more, or for others."
         )
-    asked = {"task": task, "search": list(search), "top": top, "min_downloads": min_downloads,
-             "licences": list(licences), "max_memory": most, "labels": list(labels)}  # fmt: skip
+    query = {"task": task, "search": list(search), "top": top, "min_downloads": min_downloads}
+    query |= {"licences": licences, "max_memory": most, "labels": labels}
     content = {
         "title": path.stem.replace("_", " ").replace("-", " "),
         "written": time.strftime("%Y-%m-%d"),
-        "query": _plain(asked),
+        "query": _plain(query),
         "respondents": chosen,
         "left_out": left_out,
     }
@@ -144,6 +128,31 @@ def new_population(
     except OSError as error:
         raise ParameterError(f"{path} cannot be written: {error.strerror}.") from None
     return population_table(path)
+
+
+def _examine(
+    info: ModelInfo,
+    entry: dict,
+    classifier: bool,
+    licences: list[str],
+    most: int | None,
+    labels: list[str],
+) -> None:
+    """Complete a model's entry; refuse a model that the query leaves out."""
+    if licences and entry["licence"] not in licences:
+        wanted = ", ".join(licences)
+        raise _no(info, "licence", f"has the licence {entry['licence']}, not {wanted}")
+    config, parameters = check_listed(info)
+    entry["parameters"] = sum(parameters.values())
+    entry["bytes"] = sum(_BYTES.get(kind, 1) * n for kind, n in parameters.items())
+    entry["labels"] = _names(config) if classifier else []
+    _check_architecture(info, config, classifier)
+    if most is not None and 4 * entry["parameters"] > most:
+        has, limit = (
+            ByteSize(size).human_readable(decimal=True) for size in (4 * entry["parameters"], most)
+        )
+        raise _no(info, "memory", f"takes {has} in float32, more than {limit}")
+    _check_labels(info, entry["labels"], labels)
 
 
 def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | None) -> int | None:

@@ -22,11 +22,11 @@ from ..exceptions import RespondentError
 from .client import NoReply, read_completion
 from .request_queue import PATIENCE, RequestQueue, Unasked
 
-MOST_LINES, MOST_BYTES = 50_000, 100 * 2**20
+_MOST_LINES, _MOST_BYTES = 50_000, 100 * 2**20
 """Of one file; the endpoints allow 50,000 and 200 MB."""
-POLLS = 60.0
+_POLLS = 60.0
 """Most seconds between two looks at a batch."""
-ENDED = ("completed", "failed", "expired", "cancelled")
+_ENDED = ("completed", "failed", "expired", "cancelled")
 
 
 class Batches:
@@ -152,7 +152,7 @@ class Batches:
             body = {"custom_id": key, "method": "POST", "url": "/v1/chat/completions"}
             row = json.dumps(body | {"body": json.loads(text)}, sort_keys=True)
             size += len(row) + 1
-            if not files or len(files[-1]) >= MOST_LINES or size > MOST_BYTES:
+            if not files or len(files[-1]) >= _MOST_LINES or size > _MOST_BYTES:
                 files.append({})
                 size = len(row) + 1
             files[-1][key] = row
@@ -185,10 +185,10 @@ class Batches:
         batch, began = self.sent[mark]["batch"], time.monotonic()
         while True:
             said = await self._patiently("GET", f"/batches/{batch}")
-            if said.get("status") in ENDED:
+            if said.get("status") in _ENDED:
                 break
             waited = time.monotonic() - began
-            await asyncio.sleep(min(POLLS, max(self.queue.endpoint.pause, waited / 10)))
+            await asyncio.sleep(min(_POLLS, max(self.queue.endpoint.pause, waited / 10)))
         if said["status"] == "failed":
             errors = said.get("errors") or {}
             errors = errors.get("data") if isinstance(errors, dict) else None
@@ -267,7 +267,7 @@ class Batches:
                         "run again to go on from there; those that were sent are found again."
                     ) from error
                 pause = self.queue.endpoint.pause * 2 ** min(tries - 1, 10)
-                await asyncio.sleep(error.after or min(pause, POLLS))
+                await asyncio.sleep(error.after or min(pause, _POLLS))
             except RespondentError as error:
                 if path in ("/files", "/batches") and " status 404" in str(error):
                     raise RespondentError(

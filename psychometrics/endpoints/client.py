@@ -22,9 +22,9 @@ from ..exceptions import RespondentError
 from .endpoint import Endpoint
 from .limits import count_tokens, pace_of
 
-LONGEST_WAIT = 300.0
+_LONGEST_WAIT = 300.0
 """Most seconds for which a ``Retry-After`` is obeyed; after them the request is tried again."""
-LARGEST_REPLY = 4 * 2**20
+_LARGEST_REPLY = 4 * 2**20
 _PER_POOL = 8
 """Connections of one pool: its work for each request grows with their number."""
 
@@ -90,7 +90,7 @@ class Client:
             The endpoint refuses.
         """
         response, body = await self._send(
-            method, path, max(LARGEST_REPLY, largest), content=content, **sent
+            method, path, max(_LARGEST_REPLY, largest), content=content, **sent
         )
         try:
             said = json.loads(body)
@@ -140,12 +140,12 @@ class Client:
         """Begin no request for the seconds that the server asks for."""
         if after is None:
             return
-        if after > LONGEST_WAIT:
+        if after > _LONGEST_WAIT:
             warnings.warn(
-                f"{self.where} asks to wait {after:g} s: it is asked again in {LONGEST_WAIT:g} s.",
+                f"{self.where} asks to wait {after:g} s: it is asked again in {_LONGEST_WAIT:g} s.",
                 stacklevel=2,
             )
-        self.pace.hold(min(after, LONGEST_WAIT))
+        self.pace.hold(min(after, _LONGEST_WAIT))
 
     def refusal(
         self, status: int, content: object, body: bytes = b"", response: object = None

@@ -25,7 +25,7 @@ from ..modes import simulated
 from ..modes.messages import caesar
 from ..questionnaires import Questionnaire
 
-REFUSAL = "As a language model, I have no personality to describe."
+_REFUSAL = "As a language model, I have no personality to describe."
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def simulated_endpoint(
         draws = simulated.answers(questionnaire, traits.loc[[model]], seed=draw, difficulty_sd=0.0)
         luck = rng.random(1 + 2 * len(questionnaire.items))
         if luck[0] < refuses:
-            text = REFUSAL
+            text = _REFUSAL
         else:
             values = draws.set_index("item_id")["value"]
             text = _lines(questionnaire, user, values, luck[1:], strays, first_option)
