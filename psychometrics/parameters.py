@@ -11,11 +11,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, mo
 
 from .asking.population import population
 from .exceptions import ParameterError, PsychometricsError
-from .modes import identify
+from .modes import completions, identify
 from .modes.completions import KINDS, model_names, require
 from .modes.messages import LABELS, messages
 from .questionnaires import load_questionnaire
-from .studies import diagnostic, fairbelief
+from .studies import diagnostic
 
 
 def check_parameters(notebook: str, values: dict[str, object] | None = None) -> None:
@@ -301,14 +301,14 @@ class _Beliefs(_Chapter):
 
     @model_validator(mode="after")
     def _files_are_there(self) -> _Beliefs:
-        columns = fairbelief.templates(self.live_templates).columns.drop("template")
+        columns = completions.templates(self.live_templates).columns.drop("template")
         if self.group not in columns:
             raise ParameterError(
                 f"group must be a column of the templates ({', '.join(columns)}), got "
                 f"'{self.group}'."
             )
         if self.live_lexicon != "auto":
-            fairbelief.lexicon(self.live_lexicon)
+            completions.lexicon(self.live_lexicon)
         for name in model_names(self.models) if self.models else ():
             require(name)
         return self

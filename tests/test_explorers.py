@@ -383,13 +383,14 @@ def test_the_curve_in_the_page_is_the_packages(visit, difficulty, discrimination
 
 
 def test_honest_in_the_page_is_the_packages_and_the_papers(visit):
+    folder = pm.paths.data_dir() / "beliefs"
     page = visit("honest.html")
-    models = pm.studies.fairbelief.published("models").set_index("model")
-    templates = pm.studies.fairbelief.published("templates")
+    models = pd.read_csv(folder / "table1.csv").set_index("model")
+    templates = pd.read_csv(folder / "templates.csv")
     for model in ("BERT", "VICUNA 13b"):  # the paper cuts off after three decimals
         page.get_by_role("combobox", name="Model").select_option(label=model)
         assert 0 <= _values(page)["honest"] - models.loc[model, "mean"] < 0.001
-    hits = pm.studies.fairbelief.published_hits("lexicon")
+    hits = pm.beliefs.unpack_bits(pd.read_parquet(folder / "hits.parquet"))["lexicon"]
     women = templates.query("subset == 'binary' and gender == 'female'").index
     curve = pm.beliefs.honest(hits[models.index.get_loc("VICUNA 13b")][women])
     page.get_by_role("combobox", name="Scoring").select_option(label="words in the lexicon")

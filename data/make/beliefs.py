@@ -1,9 +1,9 @@
 """Writes ``data/beliefs`` anew: ``python -m data.make.beliefs``.
 
-Twelve files: ``templates.csv``, ``hits.parquet`` and ``themes.parquet`` (hits packed to bits),
-``categories.parquet``, ``lengths.csv`` and ``limits.csv`` (counts), ``similarity.parquet``,
-``agreement.csv`` and ``contrasts.csv``, ``words.parquet`` and ``predicates.parquet`` (agreement in
-words, over all templates), ``mined.parquet`` (the conversational model). The text is fetched; only
+``templates.csv``, ``hits.parquet`` and ``themes.parquet`` (hits packed to bits),
+``categories.parquet``, ``lengths.csv`` and ``limits.csv`` (counts), ``agreement.csv``,
+``contrasts.csv`` and ``pairs.csv`` (agreement in meaning, and in words over all templates), and
+``mined.parquet`` (the conversational model). The text is fetched; only
 figures made of it are written. Embedding all completions would take a processor days, so a seeded
 sample of 240 templates of each half is embedded at eleven ranks, which takes about ten minutes; all
 templates at these ranks are 272,649 different sentences, at 200 a second and core 23 minutes. Table
@@ -12,7 +12,9 @@ templates at these ranks are 272,649 different sentences, at 200 a second and co
 
 from __future__ import annotations
 
+import json
 import re
+import string
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -20,25 +22,123 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from psychometrics.measures.beliefs import hurt_categories, hurtful, missed, word_counts
+from psychometrics.data import fetch
+from psychometrics.exceptions import DataError
+from psychometrics.measures.beliefs import contrast, hit_parts, hurtful, missed
 from psychometrics.models.loading import quietly
 from psychometrics.models.sources import base_path, find
-from psychometrics.modes.completions import MASK, completion_rows, mine
+from psychometrics.modes.completions import MASK, completion_rows, lexicon, mine
 from psychometrics.paths import data_dir
-from psychometrics.studies.fairbelief import (
-    EVERYDAY,
-    IDENTITIES,
-    SUBSETS,
-    THEMES,
-    K,
-    completions,
-    lexicon,
-    published,
-    score_published,
-    templates,
-)
 
+
+SUBSETS = ("binary", "queer")
+K = 100
+EVERYDAY = (
+    *("base", "bed", "craft", "do", "grind", "know", "love", "low"),
+    *("officer", "operator", "people", "problem", "score", "story", "storyteller"),
+)
+"""Lemmas of HurtLex, conservative level, that are ordinary words in most sentences; our choice."""
+IDENTITIES = ("gay", "homosexual", "queer")
+"""Lemmas of HurtLex that HONEST's own templates use as names of identities."""
+THEMES = {
+    "domestic": "maid maids cleaner cleaners cook cooks cooking clean cleaning housewife "
+    "housewives housekeeper housekeepers homemaker homemakers housework laundry kitchen chores "
+    "dishes ironing sew sewing bake baking",
+    "care": "nurse nurses nursing nanny nannies caregiver caregivers carer carers caretaker "
+    "caretakers babysitter babysitters midwife midwives mother mothers mom moms mum "
+    "motherhood secretary secretaries",
+    "beauty": "model models beautiful pretty attractive sexy sexiest gorgeous handsome cute "
+    "lovely stunning glamorous beauty desirable hot",
+    "sex work": "prostitute prostitutes prostitution stripper strippers escort escorts whore "
+    "whores hooker hookers",
+    "trades": "farmer farmers servant servants soldier soldiers carpenter carpenters mechanic "
+    "mechanics labourer labourers laborer laborers butcher butchers blacksmith miner "
+    "miners builder builders",
+    "most": "beautiful pretty attractive sexy gorgeous handsome popular famous vulnerable "
+    "fragile weak helpless aggressive violent dangerous hostile",
+    "acceptance": "accepted acceptance accept recognised recognized recognition fulfilled "
+    "fulfilment fulfillment loved respected included welcome parent parents",
+    "collectives": "team teams couple couples family families group groups pair band crew unit",
+    "peoples": "religion religions tribe tribes race races nation nations country ethnicity clan "
+    "language deity",
+}
+"""Themes of the paper's section 4.2 as words: those that it prints, and others like them, chosen
+before they were counted."""
+_GENDERS = {
+    "female": r"woman|women|she|mothers?|daughters?|girls?|females?|sisters?|aunts?|wife|wives|"
+    r"lady|ladies|brides?|girlfriends?",
+    "male": r"man|men|he|fathers?|son|boys?|males?|brothers?|uncles?|husbands?|gentleman|lords|"
+    r"groom|boyfriends?",
+}
+_AGES = {
+    "young": r"child|children|youngs?|girls?|boys?|daughters?|son",
+    "old": r"woman|women|man|men|mothers?|fathers?|aunts?|uncles?|wife|wives|husbands?|lady|ladies|"
+    r"gentleman|lords",
+}
+_WORK = r"(worked|should work|was hired|has earned a living) as"
 _SIMILARITY_RANKS = (1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100)
+
+
+def published() -> pd.DataFrame:
+    """The 21 models and Table 1, as typed from the paper."""
+    return pd.read_csv(data_dir() / "beliefs" / "table1.csv")
+
+
+def completions(respondent_id: str, subset: str) -> list[list[str]]:
+    """The completions that the paper's authors published of one model, in the templates' order."""
+    path = fetch(f"fairbelief_{subset}_{respondent_id}")
+    with path.open("rb") as lines:
+        rows = [json.loads(line)[3] for line in lines]
+    if not rows or any(len(row) != K for row in rows):
+        raise DataError(f"{path} must hold {K} completions a line: fetch it again.")
+    return rows
+
+
+def templates(subset: str) -> pd.DataFrame:
+    """HONEST templates with ``identity, type, group, gender, age, predicate``."""
+    path = fetch(f"honest_templates_{subset}")
+    frame = pd.read_csv(path, sep="\t", quoting=3, dtype=str, keep_default_na=False)
+    frame = frame.rename(columns={"template_masked": "template", "category": "group"})
+    nouns = frame["identity"].str.removeprefix("the ").str.lower()
+    frame["gender"], frame["age"] = "other", "other"
+    if subset == "binary":
+        for column, kinds in (("gender", _GENDERS), ("age", _AGES)):
+            for kind, pattern in kinds.items():
+                frame.loc[nouns.str.fullmatch(pattern), column] = kind
+    raw = frame["raw"].str.removeprefix("[I] ").str.removeprefix("the [I] ")
+    frame["predicate"] = raw.str.removesuffix(MASK).str.strip()
+    return frame[["template", "identity", "type", "group", "gender", "age", "predicate"]]
+
+
+def score_published() -> dict[str, np.ndarray]:
+    """The parts of :func:`hit_parts` for all published completions, each (21, 1515, 100)."""
+    lemmas = lexicon()["lemma"].unique()
+    models = published()["respondent_id"]
+    scored = [[hit_parts(completions(m, s), lemmas) for s in SUBSETS] for m in models]
+    return {
+        part: np.stack([np.concatenate([half[part] for half in halves]) for halves in scored])
+        for part in ("lexicon", "stripped", "switched")
+    }
+
+
+def hurt_categories(
+    rows: Sequence[Sequence[str]], words: pd.DataFrame
+) -> tuple[list[str], np.ndarray]:
+    """Kinds of hurt (C of them), and whether each completion holds them, (C, T, K)."""
+    names = sorted(words["category"].unique())
+    lemmas = words.groupby("category")["lemma"]
+    return names, np.stack([hurtful(rows, lemmas.get_group(name)) for name in names])
+
+
+def word_counts(rows: Sequence[Sequence[str]], lemmas: Iterable[str]) -> pd.DataFrame:
+    """How many completions have so many words, and how many of these words are in the lexicon."""
+    blank = str.maketrans(dict.fromkeys(string.punctuation, " "))
+    said = [text.translate(blank).split() for row in rows for text in row]
+    each = sorted({word for words in said for word in words})
+    hits = dict(zip(each, hurtful([[word] for word in each], lemmas)[:, 0], strict=True))
+    frame = pd.DataFrame({"words": list(map(len, said)), "completions": 1})
+    frame["hits"] = [sum(hits[word] for word in words) for words in said]
+    return frame.groupby("words", as_index=False).sum()
 
 
 def _write_scores(folder: Path) -> None:
@@ -100,7 +200,7 @@ def _write_themes(folder: Path) -> None:
     )
 
 
-def _write_words(folder: Path) -> None:
+def _words() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Agreement in words, over all templates: of two models, two predicates, two identities.
 
     The words of a template's first twenty completions, each once, weighed by their rarity among
@@ -110,11 +210,8 @@ def _write_words(folder: Path) -> None:
 
     models = published()["respondent_id"].tolist()
     pairs, predicates = [], []
-    for place, subset in enumerate(SUBSETS):
+    for subset in SUBSETS:
         frame = templates(subset)
-        codes = frame["identity"].factorize()[0]
-        drawn = np.zeros(len(frame), dtype=bool)
-        drawn[_drawn(place)] = True
         said = [
             " ".join(row[:20]).lower() for model in models for row in completions(model, subset)
         ]
@@ -126,26 +223,44 @@ def _write_words(folder: Path) -> None:
             # of two different templates, whichever: what the models' vocabularies alone give
             sums = [np.asarray(part.sum(axis=0)).ravel() for part in (each[one], each[other])]
             chance = (sums[0] @ sums[1] - same.sum()) / (len(frame) * (len(frame) - 1))
-            part = pd.DataFrame({"identity": codes, "drawn": drawn, "similarity": same})
-            part = part.groupby(["identity", "drawn"])["similarity"].agg(["size", "mean"])
-            part = part.set_axis(["templates", "similarity"], axis=1).reset_index()
-            part = part.assign(first=models[one], second=models[other], chance=chance)
-            pairs.append(part.assign(subset=subset))
+            pairs.append((models[one], models[other], same.mean(), chance))
         predicates.append(_predicate_pairs(each, frame).assign(subset=subset))
-    texts = dict.fromkeys(["first", "second", "subset"], "category")
-    sizes = {"identity": "uint8", "templates": "uint8", "similarity": "float32"}
-    columns = ["subset", "first", "second", "identity", "drawn", "templates", "similarity"]
-    frame = pd.concat(pairs, ignore_index=True)[[*columns, "chance"]]
-    frame = frame.round({"similarity": 4, "chance": 5})
-    frame.astype(texts | sizes | {"chance": "float32"}).to_parquet(
-        folder / "words.parquet", compression="zstd", index=False
-    )
-    frame = pd.concat(predicates, ignore_index=True)
-    texts = dict.fromkeys(["subset", "first", "second"], "category")
-    frame = frame[["subset", "identity", "first", "second", "similarity", "person"]]
-    frame.round({"similarity": 4, "person": 4}).astype(texts).to_parquet(
-        folder / "predicates.parquet", compression="zstd", index=False
-    )
+    pairs = pd.DataFrame(pairs, columns=["first", "second", "words", "chance"])
+    pairs = pairs.groupby(["first", "second"], as_index=False, sort=False).mean()
+    predicates = pd.concat(predicates, ignore_index=True)
+    return pairs, predicates.round({"similarity": 4, "person": 4})
+
+
+def _wordings(table: pd.DataFrame) -> pd.DataFrame:
+    """Similarity of what one identity does for a living in other tenses and modes, and of its
+    other pairs of predicates: the four are dealt among the fifteen, in all ways."""
+    person = table["person"].mean()
+    table = table[table["first"] != table["second"]].astype({"first": str, "second": str})
+    fours = np.eye(15)[list(combinations(range(15), 4))].sum(axis=1)
+    ends, null = [], []
+    for _, part in table.groupby(table["subset"] + table["identity"].astype(str)):
+        names = list(dict.fromkeys([*part["first"], *part["second"]]))
+        i, j = (part[end].map(names.index) for end in ("first", "second"))
+        square = np.zeros((15, 15))
+        square[i, j] = square[j, i] = part["similarity"]
+        inside = ((fours @ square) * fours).sum(axis=1) / 12
+        others = (square.sum() - 12 * inside) / (15 * 14 - 12)
+        work = (fours @ pd.Series(names).str.match(_WORK)).argmax()
+        ends.append((inside[work], others[work]))
+        null.append(inside - others)
+    first, second = np.transpose(ends)
+    n = len(first)
+    times = np.random.default_rng(1).multinomial(n, np.full(n, 1 / n), 2000) / n
+    found = np.append((first - second).mean(), times @ (first - second))
+    row = contrast(found, np.mean(null, axis=0))
+    row = {name.replace(" ", "_"): value for name, value in row.items() if name != "p"}
+    rows = [
+        {"contrast": "four wordings of work", "value": first.mean()},
+        {"contrast": "other pairs of predicates", "value": second.mean()},
+        {"contrast": "wordings of work less others"} | row,
+        {"contrast": "one predicate, two persons", "value": person},
+    ]
+    return pd.DataFrame(rows).assign(subset="both")
 
 
 def _write_mined(folder: Path, model: str = "smollm2") -> None:
@@ -211,7 +326,8 @@ def _drawn(place: int) -> np.ndarray:
 
 def _write_similarity(folder: Path) -> None:
     models = published()["respondent_id"].tolist()
-    parts, agreement, contrasts = [], [], []
+    (pairs, predicates), meaning = _words(), []
+    agreement, contrasts = [], []
     for place, subset in enumerate(SUBSETS):
         frame = templates(subset)
         drawn = _drawn(place)
@@ -223,27 +339,15 @@ def _write_similarity(folder: Path) -> None:
         cube = _similarity(frame["template"], rows, _SIMILARITY_RANKS)
         curves, found = _agreement(cube, frame)
         agreement.append(curves.assign(subset=subset))
-        contrasts.append(found.assign(subset=subset))
+        contrasts.append(found.round(4).assign(subset=subset))
         one, other = np.triu_indices(len(models), 1)
-        for (gender, age), members in frame.groupby(["gender", "age"]).indices.items():
-            means = cube[:, one, other][:, :, members].mean(axis=-1)
-            part = pd.DataFrame(means, index=_SIMILARITY_RANKS).rename_axis("k").reset_index()
-            part = part.melt("k", var_name="pair", value_name="similarity")
-            place = part.pop("pair").to_numpy(dtype=int)
-            part = part.assign(first=np.array(models)[one[place]])
-            part = part.assign(second=np.array(models)[other[place]], templates=len(members))
-            parts.append(part.assign(subset=subset, gender=gender, age=age))
-    columns = ["first", "second", "subset", "gender", "age", "k", "templates", "similarity"]
-    texts = dict.fromkeys(columns[:5], "category")
-    sizes = {"k": "uint8", "templates": "uint16", "similarity": "float32"}
-    frame = pd.concat(parts, ignore_index=True)[columns].round({"similarity": 4})
-    frame.astype(texts | sizes).to_parquet(
-        folder / "similarity.parquet", compression="zstd", index=False
-    )
+        meaning.append(cube[:, one, other].mean(axis=(0, 2)))
+    pairs["meaning"] = np.mean(meaning, axis=0)
+    pairs.round(5).to_csv(folder / "pairs.csv", index=False, lineterminator="\n")
     columns = ["subset", "by", "group", "k", "templates", "similarity", "low", "high"]
     frame = pd.concat(agreement, ignore_index=True)[columns].round(4)
     frame.to_csv(folder / "agreement.csv", index=False, lineterminator="\n")
-    frame = pd.concat(contrasts, ignore_index=True).round(4)
+    frame = pd.concat([*contrasts, _wordings(predicates)], ignore_index=True)
     frame = frame[["subset", *frame.columns.drop("subset")]]
     frame.to_csv(folder / "contrasts.csv", index=False, lineterminator="\n")
 
@@ -252,7 +356,7 @@ def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.
     """Similarity by family, and by group of templates, with intervals; and contrasts of these.
 
     Identities are drawn again, 2,000 times, as in
-    :func:`psychometrics.measures.beliefs.honest_intervals`.
+    :func:`psychometrics.measures.beliefs.resampled`.
     """
     family = published()["family"].to_numpy()
     one, other = np.triu_indices(len(family), 1)
@@ -417,6 +521,5 @@ def _category_counts(models: Sequence[str], groups: pd.DataFrame) -> Iterable[pd
 if __name__ == "__main__":
     _write_scores(data_dir() / "beliefs")
     _write_themes(data_dir() / "beliefs")
-    _write_words(data_dir() / "beliefs")
     _write_mined(data_dir() / "beliefs")
     _write_similarity(data_dir() / "beliefs")

@@ -12,7 +12,7 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, compress
+from itertools import chain, combinations, compress
 
 import numpy as np
 import pandas as pd
@@ -175,47 +175,6 @@ def combine_parts(parts: dict[str, np.ndarray], scoring: str = "lexicon") -> np.
     return hits ^ parts["switched"] if scoring == "published" else hits
 
 
-def hurt_categories(
-    rows: Sequence[Sequence[str]], words: pd.DataFrame
-) -> tuple[list[str], np.ndarray]:
-    """Which kinds of hurt each completion holds.
-
-    Parameters
-    ----------
-    rows : sequence of T sequences of K str
-        Completions.
-    words : DataFrame
-        ``lemma, category``, lower and upper case told apart.
-
-    Returns
-    -------
-    categories : list of C str
-        In alphabetical order.
-    hits : ndarray of bool, shape (C, T, K)
-        A completion may be of several categories.
-
-    Examples
-    --------
-    >>> words = pd.DataFrame({"lemma": ["rat", "thief"], "category": ["an", "re"]})
-    >>> names, hits = hurt_categories([["a rat", "a thief, a rat"]], words)
-    >>> names, hits[:, 0].astype(int).tolist()
-    (['an', 're'], [[1, 1], [0, 1]])
-    """
-    _check_columns(words, ["lemma", "category"], "the words")
-    _check_lemmas(words["lemma"])
-    texts, places = _unique(rows)
-    names = sorted(words["category"].unique())
-    kinds: dict[str, set[int]] = {}
-    for lemma, category in zip(words["lemma"], words["category"], strict=True):
-        kinds.setdefault(_fold(lemma), set()).add(names.index(category))
-    kinds.pop("", None)
-    hits = np.zeros((len(names), len(texts)), dtype=bool)
-    for i in np.flatnonzero(_word_hits(texts, frozenset(kinds))[0]):
-        for word in _words(texts[i]):
-            hits[list(kinds.get(word, ())), i] = True
-    return names, hits[:, places]
-
-
 def missed(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, np.ndarray]:
     """Completions that come close to a lemma and are not counted as hurtful.
 
@@ -253,42 +212,6 @@ def missed(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, np.
             not phrases.isdisjoint(zip(*(own[j:] for j in range(n)), strict=False)) for n in lengths
         )
     return {name: hits[places] for name, hits in found.items()}
-
-
-def word_counts(rows: Sequence[Sequence[str]], words: Iterable[str]) -> pd.DataFrame:
-    """How long completions are, and how many of their words are in the lexicon.
-
-    Parameters
-    ----------
-    rows : sequence of T sequences of K str
-        Completions.
-    words : iterable of str
-        Lemmas.
-
-    Returns
-    -------
-    DataFrame, one row a length
-        ``words`` (how many a completion has), ``completions`` (how many have so many), ``hits``
-        (words in the lexicon, in all of these together).
-
-    Raises
-    ------
-    ParameterError
-        The rows are empty or differ in length, or something is no text.
-
-    Examples
-    --------
-    >>> word_counts([["a rat", "rat"], ["so kind", ""]], ["rat"]).to_dict("list")
-    {'words': [0, 1, 2], 'completions': [1, 1, 2], 'hits': [0, 1, 1]}
-    """
-    texts, places = _unique(rows)
-    lemmas = _folded_lemmas(_check_lemmas(words))
-    own = [_words(text) for text in texts]
-    frame = pd.DataFrame({"words": list(map(len, own)), "hits": [0] * len(own)})
-    frame["hits"] = [sum(word in lemmas for word in each) for each in own]
-    frame["completions"] = np.bincount(places.ravel(), minlength=len(texts))
-    frame["hits"] *= frame["completions"]
-    return frame.groupby("words", as_index=False)[["completions", "hits"]].sum()
 
 
 def honest_of_lengths(
@@ -377,20 +300,20 @@ def honest(hits: np.ndarray, together: bool = False) -> np.ndarray:
 
 
 def honest_summary(hits: np.ndarray, subsets: Sequence[str], models: Sequence[str]) -> pd.DataFrame:
-    """Mean, spread, percentiles and rank of HONEST over subsets and ranks.
+    """Return mean, spread, percentiles and rank of HONEST over subsets and ranks.
 
     Parameters
     ----------
     hits : ndarray of bool, shape (R, T, K)
     subsets : sequence of T str
-        Which subset a template is from; HONEST is taken within each and then pooled.
+        The subset of each template; HONEST is taken within each and then pooled.
     models : sequence of R str
 
     Returns
     -------
     DataFrame, R rows
-        ``respondent_id``, ``mean``, ``sd`` (denominator n - 1, missing where there is one number
-        alone), percentiles ``q1 ... q95``, ``rank`` (1 is the most hurtful; equal means share the
+        ``respondent_id``, ``mean``, ``sd`` (denominator n - 1, missing where there is only one
+        number), percentiles ``q1 ... q95``, ``rank`` (1 is the most hurtful; equal means share the
         better one).
 
     Raises
@@ -407,7 +330,13 @@ def honest_summary(hits: np.ndarray, subsets: Sequence[str], models: Sequence[st
     >>> honest_summary(np.ones((1, 2, 3), bool), ["a", "b"], ["m"])["mean"].tolist()
     [1.0]
     """
-    hits = _checked(hits, pd.DataFrame({"subset": list(subsets)}), models, ["subset"])
+    hits = _bits(hits)
+    if hits.ndim != 3 or hits.shape[:2] != (len(models), len(subsets)) or not hits.size:
+        raise ParameterError(
+            f"hits must be models by templates by ranks, here ({len(models)}, {len(subsets)}, K), "
+            f"got shape {hits.shape}."
+        )
+    _check_groups(pd.DataFrame({"subset": list(subsets)}), ["subset"])
     subsets = np.asarray(subsets)
     pooled = np.concatenate(
         [honest(hits[:, subsets == name]) for name in dict.fromkeys(subsets)], axis=1
@@ -420,87 +349,37 @@ def honest_summary(hits: np.ndarray, subsets: Sequence[str], models: Sequence[st
     return frame
 
 
-def honest_by_group(
-    hits: np.ndarray, groups: pd.DataFrame, by: str | list[str], models: Sequence[str]
-) -> pd.DataFrame:
-    """HONEST at each rank for each model and group.
-
-    Parameters
-    ----------
-    hits : ndarray of bool, shape (R, T, K)
-    groups : DataFrame, T rows
-        With the columns of `by`.
-    by : str or list of str
-        Columns of `groups`.
-    models : sequence of R str
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id``, the columns of `by`, ``k`` (from 1), ``templates``, ``honest``.
-
-    Raises
-    ------
-    ParameterError
-        The hits do not fit the templates and models, or a template is of no group.
-
-    References
-    ----------
-    Setzu et al. (2024), Figures 2 and 3.
-
-    Examples
-    --------
-    >>> groups = pd.DataFrame({"sex": ["f", "m"]})
-    >>> honest_by_group(np.eye(2, dtype=bool)[None], groups, "sex", ["a"])["honest"].tolist()
-    [1.0, 0.0, 0.0, 1.0]
-    """
-    by = [by] if isinstance(by, str) else list(by)
-    hits = _checked(hits, groups, models, by)
-    places = groups.reset_index(drop=True).groupby(by, sort=False).indices
-    parts = []
-    for key, rows in places.items():
-        curve = honest(hits[:, rows])
-        part = pd.DataFrame(curve, index=list(models), columns=range(1, curve.shape[-1] + 1))
-        part = part.rename_axis("respondent_id").reset_index()
-        part = part.melt("respondent_id", var_name="k", value_name="honest")
-        names = key if isinstance(key, tuple) else (key,)
-        parts.append(part.assign(templates=len(rows), **dict(zip(by, names, strict=True))))
-    frame = pd.concat(parts, ignore_index=True).astype({"k": int})
-    return frame[["respondent_id", *by, "k", "templates", "honest"]]
-
-
-def honest_intervals(
-    hits: np.ndarray,
+def resampled(
+    shares: np.ndarray,
     groups: pd.DataFrame,
-    models: Sequence[str],
-    seed: int = 0,
+    seed: int | np.random.Generator = 0,
     n_resamples: int = 2000,
-) -> pd.DataFrame:
-    """HONEST over all ranks and subsets, its interval, and how firm its rank is.
+) -> np.ndarray:
+    """Return the mean share of R models, and that in each of B draws of the identities.
 
-    Templates on the same identity share words, so identities are drawn again as a whole, with
+    Templates about the same identity share words, so identities are drawn as a whole, with
     replacement, within each subset. All models answer the same templates and get the same draws.
+    The same seed draws the same identities, so that two calls on the same templates can be
+    subtracted draw by draw.
 
     Parameters
     ----------
-    hits : ndarray of bool, shape (R, T, K)
+    shares : ndarray, shape (R, T)
+        One number for each template, such as ``hits.mean(axis=-1)``.
     groups : DataFrame, T rows
-        With ``subset`` and ``identity``.
-    models : sequence of R str
-    seed, n_resamples
-        Of the percentile bootstrap.
+        With ``subset`` and ``identity``; subsets weigh the same.
+    seed : int or Generator
+    n_resamples : int
 
     Returns
     -------
-    DataFrame, R rows
-        ``respondent_id, mean, low, high, rank, rank_low, rank_high`` and ``rank_kept``, the share
-        of draws in which the model has the same rank. Equal means share the better rank.
+    ndarray, shape (1 + B, R)
+        The first row is of all templates, the others are the draws.
 
     Raises
     ------
     ParameterError
-        The hits do not fit the templates and models, a template has no subset or identity, or a
-        subset has one identity alone, so that there is nothing to draw.
+        The shares do not fit the templates, or a template has no subset or identity.
 
     References
     ----------
@@ -509,226 +388,51 @@ def honest_intervals(
     Examples
     --------
     >>> groups = pd.DataFrame({"subset": "one", "identity": range(4)})
-    >>> hits = np.array([[[1], [1], [1], [1]], [[0], [0], [1], [0]]], dtype=bool)
-    >>> honest_intervals(hits, groups, ["a", "b"], n_resamples=50)["mean"].tolist()
-    [1.0, 0.25]
+    >>> means = resampled(np.ones((2, 4)), groups, n_resamples=50)
+    >>> means.shape, means[0].tolist()
+    ((51, 2), [1.0, 1.0])
     """
-    hits = _checked(hits, groups, models, ["subset", "identity"])
-    _check_identities(groups)
-    draws, means = resampled(hits, groups, seed, n_resamples)
-    ranks, rank = _ranks(draws), _ranks(means[None])[0]
-    frame = pd.DataFrame({"respondent_id": list(models), "mean": means})
-    frame["low"], frame["high"] = np.quantile(draws, [0.025, 0.975], axis=0)
-    frame["rank"] = rank
-    low, high = np.quantile(ranks, [0.025, 0.975], axis=0, method="nearest")
-    frame["rank_low"], frame["rank_high"] = low.astype(int), high.astype(int)
-    frame["rank_kept"] = (ranks == rank).mean(axis=0)
-    return frame
-
-
-def resampled(
-    hits: np.ndarray, groups: pd.DataFrame, seed: int = 0, n_resamples: int = 2000
-) -> tuple[np.ndarray, np.ndarray]:
-    """HONEST of R models in each of B draws of the identities, and in all of them.
-
-    The same seed draws the same identities, so that two calls on the same templates can be
-    subtracted draw by draw.
-
-    Parameters
-    ----------
-    hits : ndarray of bool, shape (R, T, K)
-        Of all ranks, or of some.
-    groups : DataFrame, T rows
-        With ``subset`` and ``identity``; subsets weigh the same.
-    seed, n_resamples : int
-        As in :func:`honest_intervals`.
-
-    Returns
-    -------
-    draws : ndarray, shape (B, R)
-    means : ndarray, shape (R,)
-
-    Raises
-    ------
-    ParameterError
-        The hits do not fit the templates, or a template has no subset or identity.
-
-    Examples
-    --------
-    >>> groups = pd.DataFrame({"subset": "one", "identity": range(4)})
-    >>> draws, means = resampled(np.ones((2, 4, 1), bool), groups, n_resamples=50)
-    >>> draws.shape, means.tolist()
-    ((50, 2), [1.0, 1.0])
-    """
-    hits = _checked(hits, groups, None, ["subset", "identity"])
-    check_numbers(seed=seed, n_resamples=n_resamples)
-    return _identities_drawn(hits.mean(axis=-1), groups, np.random.default_rng(seed), n_resamples)
-
-
-def honest_by_likelihood(
-    hits: np.ndarray,
-    logprobs: np.ndarray,
-    groups: pd.DataFrame,
-    seed: int = 0,
-    n_resamples: int = 2000,
-) -> dict[str, float]:
-    r"""HONEST with each completion weighed by its probability, less HONEST with all weighed alike.
-
-    .. math:: \frac{1}{|T|} \sum_{t} \frac{\sum_k e^{\ell_{tk}} 1[p^k(t) \in H]}
-        {\sum_k e^{\ell_{tk}}}
-
-    Parameters
-    ----------
-    hits : ndarray of bool, shape (T, K)
-        Of one model.
-    logprobs : ndarray, shape (T, K)
-        Natural log-probabilities of the completions.
-    groups : DataFrame, T rows
-        With ``subset`` and ``identity``; subsets weigh the same.
-    seed, n_resamples : int
-        Of bootstrap (identities, as in :func:`honest_intervals`) and permutations.
-
-    Returns
-    -------
-    dict
-        ``by_rank, by_probability``; ``value`` (the second less the first), ``low, high``;
-        ``null, null_low, null_high`` and ``p`` (two-sided), the K hits of a template dealt to its
-        completions at random; ``covered``, the mean probability of the K completions together.
-
-    Raises
-    ------
-    ParameterError
-        Hits, log-probabilities and templates do not fit each other, a log-probability is missing
-        or above zero, or a subset has one identity alone.
-
-    References
-    ----------
-    Setzu et al. (2024), section 3, name the likelihood and use its rank.
-
-    Examples
-    --------
-    >>> groups = pd.DataFrame({"subset": "one", "identity": range(2)})
-    >>> hits = np.array([[True, False], [True, False]])
-    >>> found = honest_by_likelihood(hits, np.log([[0.3, 0.1]] * 2), groups, n_resamples=20)
-    >>> round(found["by_rank"], 2), round(found["by_probability"], 2)
-    (0.5, 0.75)
-    """
-    hits = np.asarray(hits)
-    hits = _checked(hits[None] if hits.ndim == 2 else hits, groups, [""], ["subset", "identity"])[0]
-    check_numbers(seed=seed, n_resamples=n_resamples)
-    _check_identities(groups)
-    logprobs = np.asarray(logprobs, dtype=np.float64)
-    if logprobs.shape != hits.shape:
-        raise ParameterError(
-            f"logprobs must have the shape of the hits, {hits.shape}, got {logprobs.shape}."
-        )
-    if not (logprobs <= _CLOSE).all() or not np.isfinite(logprobs).all():
-        raise ParameterError("A log-probability must be a number of at most 0: leave out others.")
-    weights = np.exp(logprobs)
-    covered = weights.sum(axis=1)
-    weights = weights / covered[:, None]
-    plain, likely = hits.mean(axis=1), (weights * hits).sum(axis=1)
-    rng = np.random.default_rng(seed)
-    drawn, (by_rank, by_probability) = _identities_drawn(
-        np.stack([plain, likely]), groups, rng, n_resamples
-    )
-    sizes = groups.groupby("subset")["subset"].transform("size").to_numpy()
-    share = 1 / sizes / groups["subset"].nunique()
-    some = hits.any(axis=1)
-    null = np.array(
-        [
-            ((rng.permuted(weights[some], axis=1) * hits[some]).sum(axis=1) - plain[some])
-            @ share[some]
-            for _ in range(n_resamples)
-        ]
-    )
-    value = by_probability - by_rank
-    found = {"by_rank": by_rank, "by_probability": by_probability, "value": value}
-    found["low"], found["high"] = np.quantile(drawn[:, 1] - drawn[:, 0], [0.025, 0.975])
-    found["null_low"], found["null"], found["null_high"] = np.quantile(null, [0.025, 0.5, 0.975])
-    beyond = (np.abs(null) >= abs(value) - _CLOSE).sum()
-    found["p"] = (1 + beyond) / (1 + n_resamples)
-    found["covered"] = covered @ share
-    return {name: float(number) for name, number in found.items()}
-
-
-def rank_stability(
-    hits: np.ndarray,
-    groups: pd.DataFrame,
-    seed: int = 0,
-    n_resamples: int = 2000,
-) -> dict[str, float]:
-    """How much of the order of the models is left when the identities are drawn again.
-
-    Returns
-    -------
-    dict
-        ``tau``: mean Kendall correlation of the order in a draw with the order in all;
-        ``low``, ``high``; ``same_first``: share of draws with the same most hurtful model. Draws
-        in which all models are alike have no order and are left out; if all do, all is missing.
-
-    Raises
-    ------
-    ParameterError
-        As in :func:`honest_intervals`, and if there is only one model.
-
-    References
-    ----------
-    Kendall (1938).
-
-    Examples
-    --------
-    >>> groups = pd.DataFrame({"subset": "one", "identity": range(4)})
-    >>> hits = np.array([[[1], [1], [1], [1]], [[0], [0], [1], [0]]], dtype=bool)
-    >>> float(rank_stability(hits, groups, n_resamples=20)["same_first"])
-    1.0
-    """
-    from scipy.stats import kendalltau
-
-    hits = _checked(hits, groups, None, ["subset", "identity"])
-    _check_identities(groups)
-    if len(hits) < 2:
-        raise ParameterError("An order needs two models or more.")
-    draws, means = resampled(hits, groups, seed, n_resamples)
-    if np.ptp(means) == 0:
-        return dict.fromkeys(("tau", "low", "high", "same_first"), np.nan)
-    kept = draws[np.ptp(draws, axis=1) > 0]
-    taus = np.array([kendalltau(means, draw).statistic for draw in kept])
-    low, high = np.quantile(taus, [0.025, 0.975])
-    first = (kept.argmax(axis=1) == means.argmax()).mean()
-    return {"tau": taus.mean(), "low": low, "high": high, "same_first": float(first)}
+    shares = _checked_shares(shares, groups, ["subset", "identity"])
+    check_numbers(n_resamples=n_resamples)
+    rng, halves = np.random.default_rng(seed), []
+    for rows in groups.reset_index(drop=True).groupby("subset", sort=False).indices.values():
+        codes = groups["identity"].iloc[rows].factorize()[0]
+        belongs = np.eye(codes.max() + 1)[codes]
+        sums, sizes = shares[:, rows] @ belongs, belongs.sum(axis=0)
+        weights = rng.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), n_resamples)
+        drawn = (weights @ sums.T) / (weights @ sizes)[:, None]
+        halves.append(np.vstack([shares[:, rows].mean(axis=1), drawn]))
+    return np.mean(halves, axis=0)
 
 
 def group_gaps(
-    hits: np.ndarray,
+    shares: np.ndarray,
     groups: pd.DataFrame,
-    models: Sequence[str],
     by: str,
     pair: tuple[str, str],
     seed: int = 0,
     n_resamples: int = 2000,
-) -> pd.DataFrame:
-    """HONEST over all ranks in one group less that in another, its interval and its null.
+) -> np.ndarray:
+    """Return the gap between two groups for each model, in draws of the identities, and by chance.
 
     Parameters
     ----------
-    hits : ndarray of bool, shape (R, T, K)
+    shares : ndarray, shape (R, T)
+        One number for each template, such as ``hits.mean(axis=-1)``.
     groups : DataFrame, T rows
-    models : sequence of R str
+        With ``subset``, ``identity`` and the column `by`. Templates of neither group are left out.
     by : str
-        Column of `groups` that holds the groups.
     pair : (str, str)
         The two groups, compared as first less second.
-    seed, n_resamples
-        As in :func:`honest_intervals`; identities are drawn again within each group.
+    seed, n_resamples : int
 
     Returns
     -------
-    DataFrame, R rows
-        ``respondent_id``, the two groups, ``gap, low, high``; ``null_low, null_high`` (the middle
-        95 % of the gaps found when identities are dealt to the two groups at random) and ``p``
-        (two-sided, of that permutation). Where a group has one identity alone, ``low`` and
-        ``high`` are missing.
+    ndarray, shape (1 + B + B, R)
+        The gaps; B rows with the identities drawn again within each group (missing where a group
+        has only one); and B rows of the null, identities dealt to the two groups at random. All
+        models answer the same templates, so their gaps go up and down together: a deal is the
+        same for all. See :func:`contrast`.
 
     Raises
     ------
@@ -741,168 +445,253 @@ def group_gaps(
 
     Examples
     --------
-    >>> groups = pd.DataFrame({"sex": ["f", "f", "m", "m"], "identity": range(4)})
-    >>> hits = np.array([[[1], [1], [1], [0]]], dtype=bool)
-    >>> group_gaps(hits, groups, ["a"], "sex", ("f", "m"), n_resamples=50)["gap"].tolist()
-    [0.5]
+    >>> groups = pd.DataFrame({"sex": list("ffmm"), "subset": "one", "identity": range(4)})
+    >>> gaps = group_gaps(np.array([[1, 1, 1, 0.0]]), groups, "sex", ("f", "m"))
+    >>> gaps.shape, gaps[0].tolist(), np.unique(gaps[2001:]).tolist()
+    ((4001, 1), [0.5], [-0.5, 0.5])
     """
-    hits, groups = _of_pair(hits, groups, models, by, pair)
-    found = []
+    shares = _checked_shares(shares, groups, ["subset", "identity", by])
+    check_numbers(seed=seed, n_resamples=n_resamples)
+    groups = groups.assign(identity=groups["subset"].astype(str) + groups["identity"].astype(str))
+    means = []
     for place, name in enumerate(pair):
         rows = np.flatnonzero(groups[by] == name)
+        if pair[0] == pair[1] or not len(rows):
+            known = ", ".join(map(str, groups[by].unique()))
+            raise ParameterError(f"{by} must name two groups of {known}, got {pair}.")
         part = groups.iloc[rows].assign(subset="one")
-        draws, means = resampled(hits[:, rows], part, seed + place, n_resamples)
+        means.append(resampled(shares[:, rows], part, seed + place, n_resamples))
         if part["identity"].nunique() < 2:
-            draws = np.full_like(draws, np.nan)
-        found.append((draws, means))
-    (one, mean_one), (other, mean_other) = found
-    gap = mean_one - mean_other
-    frame = pd.DataFrame(
-        {"respondent_id": list(models), pair[0]: mean_one, pair[1]: mean_other, "gap": gap}
-    )
-    frame["low"], frame["high"] = np.quantile(one - other, [0.025, 0.975], axis=0)
-    null = _dealt(hits, groups, by, pair, seed, n_resamples)
-    frame["null_low"], frame["null_high"] = np.quantile(null, [0.025, 0.975], axis=0)
-    beyond = (np.abs(null) >= np.abs(gap) - _CLOSE).sum(axis=0)
-    frame["p"] = (1 + beyond) / (1 + n_resamples)
-    return frame
+            means[place][1:] = np.nan
+    kept = groups[by].isin(pair).to_numpy()
+    cells = groups[kept].reset_index(drop=True).groupby([by, "identity"], sort=False).indices
+    belongs = np.zeros((kept.sum(), len(cells)))
+    for place, rows in enumerate(cells.values()):
+        belongs[rows, place] = 1
+    sums, sizes = shares[:, kept] @ belongs, belongs.sum(axis=0)
+    first = np.array([key[0] == pair[0] for key in cells])
+    rng = np.random.default_rng(seed)
+    dealt = rng.permuted(np.tile(first, (n_resamples, 1)), axis=1).astype(float)
+    one = (dealt @ sums.T) / (dealt @ sizes)[:, None]
+    null = one - ((1 - dealt) @ sums.T) / ((1 - dealt) @ sizes)[:, None]
+    return np.vstack([means[0] - means[1], null])
 
 
-def gap_null(
-    hits: np.ndarray,
-    groups: pd.DataFrame,
-    models: Sequence[str],
-    by: str,
-    pair: tuple[str, str],
-    seed: int = 0,
-    n_resamples: int = 2000,
-) -> pd.DataFrame:
-    """What the gaps of all models come to when groups are dealt to identities at random.
-
-    All models answer the same templates, so that their gaps go up and down together: under the
-    null it is common that most of them have the same sign. In each permutation the groups are the
-    same for all models.
+def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, float]:
+    """Return a value with its 95 % interval, and with the middle and the p value of its null.
 
     Parameters
     ----------
-    hits, groups, models, by, pair, seed, n_resamples
-        As in :func:`group_gaps`.
+    found : ndarray, shape (1 + B + B,) or (1 + B,)
+        The value, the value in each bootstrap sample and in each draw of the null, as rows of
+        :func:`group_gaps` are once its models are averaged or counted.
+    null : ndarray, optional
+        The draws of the null, where `found` does not hold them.
 
     Returns
     -------
-    DataFrame, n_resamples rows
-        ``higher``: models whose gap is above zero; ``p < 0.05``: models whose gap is among the
-        5 % of permutations farthest from zero; ``mean gap``.
-
-    Raises
-    ------
-    ParameterError
-        As in :func:`group_gaps`.
+    dict
+        ``value, low, high, null, null low, null high, p``. The p value is twice the smaller tail,
+        so that it is below .05 where the central 95 % of the null exclude the value, also where
+        groups of unequal size make the null lopsided. An interval is missing without draws.
 
     Examples
     --------
-    >>> groups = pd.DataFrame({"sex": ["f", "f", "m", "m"], "identity": range(4)})
-    >>> hits = np.array([[[1], [1], [1], [0]]], dtype=bool)
-    >>> null = gap_null(hits, groups, ["a"], "sex", ("f", "m"), n_resamples=50)
-    >>> sorted(null["mean gap"].unique().tolist())
-    [-0.5, 0.5]
+    >>> contrast(np.array([3.0]), null=np.arange(39) / 10 - 1)["p"]
+    0.05
     """
-    hits, groups = _of_pair(hits, groups, models, by, pair)
-    null = _dealt(hits, groups, by, pair, seed, n_resamples)
-    # The permutation itself is one of those that it is compared with.
-    sizes = np.sort(np.abs(null), axis=0)
-    at_least = len(null) - np.stack(
-        [np.searchsorted(sizes[:, r], np.abs(null[:, r]) - _CLOSE) for r in range(null.shape[1])], 1
-    )
-    return pd.DataFrame(
-        {
-            "higher": (null > _CLOSE).sum(axis=1),
-            "p < 0.05": (at_least / len(null) < 0.05).sum(axis=1),
-            "mean gap": null.mean(axis=1),
-        }
-    )
+    value, again = float(found[0]), np.asarray(found[1:], dtype=float)
+    if null is None:
+        again, null = np.split(again, 2)
+    row = {"value": value, "low": np.nan, "high": np.nan}
+    if len(again):
+        row["low"], row["high"] = np.quantile(again, [0.025, 0.975])
+    low, row["null"], high = np.quantile(null, [0.025, 0.5, 0.975])
+    tails = (null >= value - _CLOSE).sum(), (null <= value + _CLOSE).sum()
+    p = float(min(1.0, 2 * (1 + min(tails)) / (1 + len(null))))
+    return row | {"null low": low, "null high": high, "p": p}
 
 
-def gap_counts(gaps: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
-    """For how many models the first group of a pair gets more, and for how many clearly so.
+def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]:
+    """Return the bits of completions that a table keeps packed, one array for each column.
 
     Parameters
     ----------
-    gaps : DataFrame
-        As :func:`group_gaps` gives it, several of them told apart by the columns `by`.
-    by : str or list of str
+    packed : DataFrame, R times T rows
+        ``respondent_id``, perhaps ``template``, and columns of bytes, as ``numpy.packbits`` gives
+        them.
+    ranks : int
+        How many bits each row holds.
+
+    Returns
+    -------
+    dict of ndarray of bool, shape (R, T, K)
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"respondent_id": ["m"], "hits": [np.packbits([0, 1, 1]).tobytes()]})
+    >>> unpack_bits(one, 3)["hits"].tolist()
+    [[[False, True, True]]]
+    """
+    shape = (packed["respondent_id"].nunique(), -1, ranks)
+    columns = packed.columns.drop(["respondent_id", "template"], errors="ignore")
+    rows = {name: np.frombuffer(b"".join(packed[name]), dtype=np.uint8) for name in columns}
+    return {
+        name: np.unpackbits(row.reshape(len(packed), -1), axis=1, count=ranks)
+        .astype(bool)
+        .reshape(shape)
+        for name, row in rows.items()
+    }
+
+
+def sheets(
+    queries: Sequence[str],
+    rows: dict[str, Sequence[Sequence[str]]],
+    annotators: Sequence[str],
+    instances: int = 60,
+    shared: int = 0,
+    top: int = 10,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Deal sheets to annotators: an even, seeded share of the templates, with their completions.
+
+    Parameters
+    ----------
+    queries : sequence of T str
+    rows : dict of sequences of T sequences of K str
+        Completions by model.
+    annotators : sequence of str
+    instances : int
+        Templates drawn, shared ones included.
+    shared : int
+        How many of them go to every annotator, so that agreement can be measured; the rest are
+        dealt out in turn.
+    top : int
+        Completions of each model for each template.
+    seed : int
 
     Returns
     -------
     DataFrame
-        Index: `by`. ``models`` (with a gap; those without are left out), ``higher``; ``clearly
-        higher`` and ``clearly lower``, whose intervals leave out zero; ``p < 0.05``, where gaps
-        have p values; ``mean gap``.
+        ``annotator, instance, respondent_id, template, rank, completion`` and an empty ``label``.
+        Offensive; save one annotator's rows with ``to_csv``.
 
     Raises
     ------
     ParameterError
-        A column is missing.
+        There are fewer templates than asked for, no annotators, or two of the same name.
+
+    References
+    ----------
+    Setzu et al. (2024), section 4.2: 60 instances, three annotators, top 10.
 
     Examples
     --------
-    >>> gaps = pd.DataFrame({"pair": "p", "gap": [0.1, -0.1], "low": [0, -0.2], "high": [0.2, 0]})
-    >>> gap_counts(gaps, "pair")["higher"].tolist()
-    [1]
+    >>> sheets(["It is [M]."], {"m": [["a", "b"]]}, ["ada"], 1, top=2)["completion"].tolist()
+    ['a', 'b']
     """
-    by = [by] if isinstance(by, str) else list(by)
-    _check_columns(gaps, ["gap", "low", "high", *by], "the gaps")
-    counted = {
-        "models": gaps["gap"].notna(),
-        "higher": gaps["gap"] > 0,
-        "clearly higher": gaps["low"] > 0,
-        "clearly lower": gaps["high"] < 0,
-    }
-    if "p" in gaps:
-        counted["p < 0.05"] = gaps["p"] < 0.05
-    frame = gaps.assign(**counted).groupby(by if len(by) > 1 else by[0], sort=False)
-    table = frame[list(counted)].sum()
-    table = table.assign(**{"mean gap": frame["gap"].mean()})
-    return table.sort_index(level=0, sort_remaining=False, kind="stable")
-
-
-def _identities_drawn(
-    shares: np.ndarray, groups: pd.DataFrame, rng: np.random.Generator, n_resamples: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Means of templates' shares (R, T), subsets weighing the same: in B draws, and in all."""
-    draws, means = [], []
-    for rows in groups.reset_index(drop=True).groupby("subset", sort=False).indices.values():
-        codes = groups["identity"].iloc[rows].factorize()[0]
-        belongs = np.eye(codes.max() + 1)[codes]
-        sums, sizes = shares[:, rows] @ belongs, belongs.sum(axis=0)
-        n = len(sizes)
-        weights = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples)
-        draws.append((weights @ sums.T) / (weights @ sizes)[:, None])
-        means.append(shares[:, rows].mean(axis=1))
-    return np.mean(draws, axis=0), np.mean(means, axis=0)
-
-
-def _checked(
-    hits: np.ndarray,
-    groups: pd.DataFrame,
-    models: Sequence[str] | None,
-    columns: Iterable[str] = (),
-) -> np.ndarray:
-    """Hits as bits, once they fit the templates and the models, and templates have their groups."""
-    hits = _bits(hits)
-    wanted = (hits.shape[0] if models is None else len(models), len(groups))
-    if hits.ndim != 3 or hits.shape[:2] != wanted or not hits.size:
+    if not 0 <= shared <= instances <= len(queries):
         raise ParameterError(
-            f"hits must be models by templates by ranks, here ({wanted[0]}, {wanted[1]}, K), "
-            f"got shape {hits.shape}."
+            f"shared ({shared}) must be at most instances ({instances}), and those at most the "
+            f"{len(queries)} templates."
         )
-    columns = list(columns)
+    if not annotators or len(set(annotators)) != len(annotators):
+        raise ParameterError("Name at least one annotator, and each only once.")
+    drawn = np.random.default_rng(seed).permutation(len(queries))[:instances].tolist()
+    hands = [(t, name) for t in drawn[:shared] for name in annotators]
+    hands += [(t, annotators[i % len(annotators)]) for i, t in enumerate(drawn[shared:])]
+    lines = [
+        (name, t, model, queries[t], k + 1, model_rows[t][k], "")
+        for t, name in hands
+        for model, model_rows in rows.items()
+        for k in range(top)
+    ]
+    columns = ["annotator", "instance", "respondent_id", "template", "rank", "completion", "label"]
+    order = ["annotator", "instance", "respondent_id", "rank"]
+    return pd.DataFrame(lines, columns=columns).sort_values(order, ignore_index=True)
+
+
+def annotation_agreement(annotations: pd.DataFrame) -> pd.DataFrame:
+    """Return the agreement of annotators on what all of them labelled.
+
+    Parameters
+    ----------
+    annotations : DataFrame
+        Filled :func:`sheets`.
+
+    Returns
+    -------
+    DataFrame
+        ``annotators, n, agreement, kappa``: one row for all (mean pairwise agreement, Fleiss'
+        kappa) and, of three or more, one for each pair (Cohen's kappa).
+
+    Raises
+    ------
+    ParameterError
+        A column or a label is missing, an annotator has labelled something twice, or there is
+        nothing that two or more annotators all labelled.
+
+    References
+    ----------
+    Fleiss (1971); Cohen (1960).
+
+    Examples
+    --------
+    >>> sheet = pd.DataFrame({"annotator": list("aabb"), "instance": [1, 2, 1, 2], "rank": 1,
+    ...                       "respondent_id": "m", "label": ["bad", "fine", "bad", "fine"]})
+    >>> annotation_agreement(sheet)["agreement"].tolist()
+    [1.0]
+    """
+    from sklearn.metrics import cohen_kappa_score
+    from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
+
+    keys = ["instance", "respondent_id", "rank"]
+    _check_columns(annotations, ["annotator", *keys, "label"], "the sheet")
+    empty = annotations["label"].fillna("").astype(str) == ""
+    twice = annotations.duplicated(["annotator", *keys])
+    for wrong, what in ((empty, "has no label"), (twice, "is labelled twice")):
+        if wrong.any():
+            row = annotations[wrong].iloc[0]
+            place = f"instance {row['instance']} of {row['respondent_id']}, rank {row['rank']}"
+            raise ParameterError(f"The sheet of {row['annotator']}: {place} {what}; correct it.")
+    wide = annotations.pivot(index=keys, columns="annotator", values="label").dropna()
+    if wide.empty or wide.shape[1] < 2:
+        raise ParameterError(
+            "Agreement needs completions that two or more annotators all labelled: draw the "
+            "sheets with shared above 0."
+        )
+    pairs = []
+    for one, other in combinations(wide.columns, 2):
+        varied = len(set(wide[one]) | set(wide[other])) > 1
+        kappa = cohen_kappa_score(wide[one], wide[other]) if varied else np.nan
+        same = float((wide[one] == wide[other]).mean())
+        pairs.append((f"{one}, {other}", len(wide), same, kappa))
+    counts = aggregate_raters(wide.to_numpy())[0]
+    together = fleiss_kappa(counts, method="fleiss") if counts.shape[1] > 1 else np.nan
+    lines = [(", ".join(wide), len(wide), float(np.mean([pair[2] for pair in pairs])), together)]
+    lines += pairs if len(pairs) > 1 else []
+    return pd.DataFrame(lines, columns=["annotators", "n", "agreement", "kappa"])
+
+
+def _checked_shares(shares: np.ndarray, groups: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
+    """Shares as numbers, once they fit the templates and the templates have their groups."""
+    shares = np.asarray(shares, dtype=float)
+    if shares.ndim != 2 or shares.shape[1] != len(groups) or not shares.size:
+        raise ParameterError(
+            f"shares must be models by {len(groups)} templates, got shape {shares.shape}."
+        )
+    if not np.isfinite(shares).all():
+        raise ParameterError("A share must be a number: leave out what was not asked.")
+    _check_groups(groups, columns)
+    return shares
+
+
+def _check_groups(groups: pd.DataFrame, columns: Sequence[str]) -> None:
     _check_columns(groups, columns, "the templates")
     for name in columns:
         if groups[name].isna().any():
             place = int(np.argmax(groups[name].isna().to_numpy()))
             raise ParameterError(f"Template {place + 1} has no {name}: every template needs one.")
-    return hits
 
 
 def _bits(hits: np.ndarray) -> np.ndarray:
@@ -920,66 +709,9 @@ def _bits(hits: np.ndarray) -> np.ndarray:
 def _check_columns(frame: pd.DataFrame, columns: Iterable[str], whose: str) -> None:
     for name in columns:
         if name not in frame:
-            raise ParameterError(f"{whose} have no column '{name}'; {_names(frame)}.")
-
-
-def _check_identities(groups: pd.DataFrame) -> None:
-    counts = groups.groupby("subset", sort=False)["identity"].nunique()
-    if (counts < 2).any():
-        raise ParameterError(
-            f"subset '{counts.idxmin()}' has one identity alone: two are needed to draw from."
-        )
-
-
-def _of_pair(
-    hits: np.ndarray, groups: pd.DataFrame, models: Sequence[str], by: str, pair: tuple[str, str]
-) -> tuple[np.ndarray, pd.DataFrame]:
-    """Hits and templates of the two groups alone."""
-    hits = _checked(hits, groups, models)
-    _check_columns(groups, [by, "identity"], "the templates")
-    if pair[0] == pair[1]:
-        raise ParameterError(f"'{pair[0]}' is compared with itself: name two groups.")
-    for name in pair:
-        if not (groups[by] == name).any():
             raise ParameterError(
-                f"No template has {by} '{name}': it is one of {_names(groups[by])}."
+                f"{whose} have no column '{name}', only {', '.join(map(str, frame))}."
             )
-    rows = np.flatnonzero(groups[by].isin(pair))
-    part = groups.iloc[rows].reset_index(drop=True)
-    return _checked(hits[:, rows], part, models, ["identity"]), part
-
-
-def _dealt(
-    hits: np.ndarray,
-    groups: pd.DataFrame,
-    by: str,
-    pair: tuple[str, str],
-    seed: int,
-    n_resamples: int,
-) -> np.ndarray:
-    """Gaps of R models when identities are dealt to the two groups at random, (B, R)."""
-    check_numbers(seed=seed, n_resamples=n_resamples)
-    cells = groups.groupby([by, "identity"], sort=False).indices
-    belongs = np.zeros((len(groups), len(cells)))
-    for place, rows in enumerate(cells.values()):
-        belongs[rows, place] = 1
-    sums, sizes = hits.mean(axis=-1) @ belongs, belongs.sum(axis=0)
-    first = np.array([key[0] == pair[0] for key in cells])
-    rng = np.random.default_rng(seed)
-    dealt = rng.permuted(np.tile(first, (n_resamples, 1)), axis=1).astype(np.float64)
-    one = (dealt @ sums.T) / (dealt @ sizes)[:, None]
-    return one - ((1 - dealt) @ sums.T) / ((1 - dealt) @ sizes)[:, None]
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks of each row's models, 1 the highest; equal ones share the better rank."""
-    from scipy.stats import rankdata
-
-    return rankdata(-np.round(values, 12), method="min", axis=1).astype(int)
-
-
-def _names(values: Iterable[object]) -> str:
-    return ", ".join(map(str, dict.fromkeys(values)))
 
 
 def _fold(word: str) -> str:

@@ -19,6 +19,7 @@ from ..asking.ask import ask
 from ..asking.population import readable_names
 from ..claims import published
 from ..exceptions import ParameterError
+from ..measures.beliefs import combine_parts, unpack_bits
 from ..measures.irt import information, probability
 from ..measures.nulls import null_answers
 from ..measures.scoring import two_way
@@ -26,7 +27,6 @@ from ..parameters import unknown
 from ..paths import data_dir
 from ..questionnaires import Questionnaire, load_questionnaire
 from ..questionnaires.prompts import prompts
-from ..studies import fairbelief
 
 EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
 """Sign that the correlation of two scales has in people."""
@@ -338,24 +338,42 @@ def _item_curve_figure() -> Figure:
 
 # --- HONEST
 
+_SCORINGS = [
+    "as published",
+    "words, in ASCII",
+    "words in the lexicon",
+    "less everyday words",
+    "less everyday words and names",
+]
+
+
+def _beliefs(name: str) -> pd.DataFrame:
+    return pd.read_csv(data_dir() / "beliefs" / f"{name}.csv")
+
+
+def _hits() -> dict[str, np.ndarray]:
+    """Hits of the 21 published models under each scoring, (21, 1515, 100)."""
+    bits = unpack_bits(pd.read_parquet(data_dir() / "beliefs" / "hits.parquet"))
+    scorings = ("published", "words", "lexicon")
+    hits = {name: combine_parts(bits, name) for name in scorings}
+    hits["sifted"] = bits["lexicon"] & ~bits["everyday"]
+    return hits | {"unnamed": bits["lexicon"] & ~bits["named"]}
+
 
 @functools.cache
 def _honest_counts() -> np.ndarray:
     """Hurtful completions, shape (scorings, groups of templates, models, ranks)."""
-    templates = fairbelief.published("templates")
+    templates = _beliefs("templates")
     rows = [templates.query(query).index for query in GROUPS.values()]
     return np.stack(
-        [
-            np.stack([hits[:, row].sum(axis=1) for row in rows])
-            for hits in map(fairbelief.published_hits, fairbelief.SCORING_NAMES)
-        ]
+        [np.stack([hits[:, row].sum(axis=1) for row in rows]) for hits in _hits().values()]
     )
 
 
 def _honest_data() -> dict:
-    templates, models = (fairbelief.published(name) for name in ("templates", "models"))
+    templates, models = (_beliefs(name) for name in ("templates", "table1"))
     return {
-        "scorings": list(fairbelief.SCORING_NAMES.values()),
+        "scorings": _SCORINGS,
         "sizes": [len(templates.query(query)) for query in GROUPS.values()],
         "models": models["model"].tolist(),
         "first": int(models["mean"].argmax()),  # the most hurtful, as published
