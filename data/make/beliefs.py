@@ -30,7 +30,6 @@ from psychometrics.models.sources import base_path, find
 from psychometrics.modes.completions import MASK, completion_rows, lexicon, mine
 from psychometrics.paths import data_dir
 
-
 SUBSETS = ("binary", "queer")
 K = 100
 EVERYDAY = (
