@@ -39,6 +39,8 @@ LINES = ("-", "--", "-.", ":")
 GREY = "#9AA5B1"
 SOURCE, INVERSE = PALETTE[:2]
 TRAINED, NULL, PEOPLE, SIMULATED = PALETTE[0], GREY, PALETTE[4], PALETTE[2]
+# a group of this name has the colour of its role, whatever its place
+_ROLES = {"trained": TRAINED, "null": NULL, "neutral": NULL}
 
 
 PAGE = 7.5  # inches of a page of the book, on which a wider figure is shrunk
@@ -245,7 +247,7 @@ def forest(
         ax.axvline(reference, color="grey", linewidth=1, linestyle=":", zorder=0)
     for i, name in enumerate(groups):
         part = table if name is None else table[table[group] == name]
-        colour = (colours or {}).get(name, PALETTE[i % len(PALETTE)])
+        colour = (colours or _ROLES).get(name, PALETTE[i % len(PALETTE)])
         marker = MARKERS[i % len(MARKERS)]
         y = part["_label"].map(place).to_numpy() + step * ((len(groups) - 1) / 2 - i)
         if low is not None:
@@ -544,7 +546,8 @@ def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax = ax or plt.gca()
     epochs = scores["epoch"].max()
     for i, (arm, part) in enumerate(scores.groupby("arm", sort=False)):
-        colour, marker = PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)]
+        colour = _ROLES.get(arm, PALETTE[i % len(PALETTE)])
+        marker = MARKERS[i % len(MARKERS)]
         wide = part.pivot(index="epoch", columns="respondent_id", values="score")
         change = wide - wide.iloc[0]
         ax.plot(change.index, change.mean(axis=1), color=colour, linestyle=LINES[i % len(LINES)],

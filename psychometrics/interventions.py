@@ -256,7 +256,7 @@ def trajectories(
     ]
     found += _all(work, known, "adapting", progress)
     table = pd.concat([part for part in found if len(part)], ignore_index=True)
-    table = table.drop_duplicates(["run", "epoch", "scale"], keep="last")
+    table = table.drop_duplicates(["run", "epoch", "scale"])  # what is shipped comes first
     parts = []
     for (name, arm), (run, _) in runs.items():
         part = table[table["run"].isin([before[name], run]) & table["epoch"].isin(wanted)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import math
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
@@ -248,7 +249,7 @@ class _Interventions(_Scored):
     measure_at: Text = "all"
     lr: Positive = 2e-5
     masked_lm: Text = "embedded"
-    generator: Text = "none"
+    talk: Text = "shipped"
 
     @model_validator(mode="after")
     def _live_are_some_of_them(self) -> _Interventions:
@@ -257,9 +258,9 @@ class _Interventions(_Scored):
         return self
 
     @model_validator(mode="after")
-    def _generator_is_there(self) -> _Interventions:
-        if self.generator != "none":
-            require(self.generator)
+    def _talk_is_there(self) -> _Interventions:
+        if self.talk != "shipped" and not (Path(self.talk) / "interventions_talk.csv").is_file():
+            raise ParameterError(f"{self.talk} has no interventions_talk.csv: name its folder.")
         return self
 
 

@@ -147,7 +147,7 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
             {"models": 2, "live": 3},
             "live must be a whole number from 0 to models, got 3",
         ),
-        ("interventions", {"generator": "./nowhere"}, "nowhere"),
+        ("interventions", {"talk": "./nowhere"}, "nowhere"),
         ("interventions", {"lr": "fast"}, "lr must be a positive number, got 'fast'"),
         ("items", {"respondents": "nobody-here"}, "nobody-here"),
         ("beliefs", {"group": "shoe size"}, "group must be a column of the templates"),

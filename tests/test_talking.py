@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
+from data.make import talking
 from psychometrics.exceptions import ParameterError
-from psychometrics.studies import talking
 
 TEMPLATE = (
     "{% for m in messages %}<{{ m['role'] }}> {{ m['content'] }}\n{% endfor %}"
@@ -156,86 +156,6 @@ def test_the_papers_two_replies_to_a_call_for_help_are_told_apart():
     assert one["worry"] < 0 < one["sentiment"]
 
 
-def _scores(seeds=3) -> pd.DataFrame:
-    """Two openers and two items; reading neutral text adds 1, sad text 1 and 2 more on opener a."""
-    rows = []
-    for seed in range(seeds):
-        for arm, (a, b) in {"before": (0, 0), "neutral": (1, 1), "sad": (3, 1)}.items():
-            wobble = 0.1 * seed * (arm == "sad")
-            rows += [
-                (arm, seed, "conversation", "", "a", "distress", a + wobble),
-                (arm, seed, "conversation", "", "b", "distress", b + wobble),
-                (arm, seed, "options", "ipip20", "ipip20_1", "expected", 2.0 + (arm == "sad")),
-                (arm, seed, "options", "ipip20", "ipip20_6", "expected", 2.0 + (arm == "sad")),
-                (arm, seed, "options", "ipip20", "ipip20_1", "given", 9.0),
-                (arm, seed, "own_replies", "gad7", "gad7_1", "source", 0.5),
-                (arm, seed, "own_replies", "gad7", "gad7_1", "inverse", -0.5),
-                (arm, seed, "own_replies", "gad7", "gad7_2", "source", 0.5 * (arm == "sad")),
-                (arm, seed, "text", "", "ordinary", "nll", 3.0),
-            ]
-    return pd.DataFrame(rows, columns=talking.COLUMNS)
-
-
-def test_effects_are_changes_and_what_is_left_beside_the_control():
-    found = talking.effects(_scores()).set_index(["scale", "arm"])
-    row = found.loc["distress (conversation)", "sad"]
-    assert (row["seeds"], row["units"]) == (3, 2)
-    assert row["change"] == pytest.approx(2 + 0.1)
-    assert row["beyond"] == pytest.approx(1 + 0.1)
-    half = 4.302652729911275 * 0.1 / np.sqrt(3)  # t with two degrees of freedom, sd 0.1
-    assert row["beyond_high"] - row["beyond"] == pytest.approx(half)
-    assert (row["null_low"], row["null_high"]) == pytest.approx((-1.1, 1.1), abs=0.1)
-    assert row["p_flip"] == 0.5, "two of the four flips are as far from 0"
-    assert found.loc["distress (conversation)", "neutral"]["change"] == 1
-    assert np.isnan(found.loc["distress (conversation)", "neutral"]["beyond"])
-    assert found.loc["gad7 (own_replies)", "sad"]["change"] == pytest.approx(0.25)
-    assert np.isnan(found.loc["ordinary (text)", "sad"]["p_flip"])
-
-
-def test_reverse_keyed_items_are_turned_before_they_are_averaged():
-    found = talking.scaled(_scores()).set_index(["scale", "arm", "epoch", "respondent_id"])["score"]
-    # 2 and 6 - 2; after sad text 3 and 6 - 3
-    assert found["extraversion (options)", "sad", 0, "seed 0"] == 3
-    assert found["extraversion (options)", "sad", 1, "seed 0"] == 3
-    units = talking.scaled(_scores(), "unit").set_index(["scale", "arm", "epoch", "respondent_id"])
-    assert units.loc[("extraversion (options)", "sad", 1, "ipip20_6"), "score"] == 3
-    assert units.loc[("extraversion (options)", "sad", 1, "ipip20_1"), "score"] == 3
-
-
-def test_a_seed_that_is_there_only_once_is_left_out():
-    scores = _scores()
-    alone = scores[(scores["arm"] != "sad") | (scores["seed"] < 2)]
-    found = talking.effects(alone).set_index(["scale", "arm"])["seeds"]
-    assert found["distress (conversation)", "sad"] == 2
-    assert found["distress (conversation)", "neutral"] == 3
-
-
-def test_one_seed_has_no_interval_over_seeds_and_still_one_over_units():
-    row = talking.effects(_scores(1)).set_index(["scale", "arm"]).loc["distress (conversation)"]
-    row = row.loc["sad"]
-    assert row["change"] == 2
-    assert row[["low", "high", "beyond_low", "beyond_high"]].isna().all()
-    assert row["unit_low"] < row["beyond"] < row["unit_high"]
-
-
-def test_bad_tables_are_one_sentence():
-    scores = _scores()
-    with pytest.raises(ParameterError, match="measure before and after"):
-        talking.scaled(scores[scores["arm"] == "sad"])
-    with pytest.raises(ParameterError, match="no column 'seed'"):
-        talking.scaled(scores.drop(columns="seed"))
-    with pytest.raises(ParameterError, match="by must be"):
-        talking.scaled(scores, "arm")
-    with pytest.raises(ParameterError, match="no arm 'happy'"):
-        talking.effects(scores, "happy")
-    with pytest.raises(ParameterError, match="at least one arm"):
+def test_a_study_of_nothing_is_refused():
+    with pytest.raises(ParameterError):
         talking.talk("x", "y", [])
-    with pytest.raises(ParameterError, match="part must be"):
-        talking.shipped("all")
-
-
-def test_openers_are_at_least_twenty_of_three_topics():
-    table = talking.openers()
-    assert len(table) >= 20
-    assert table["opener"].is_unique
-    assert set(table["topic"]) == {"help", "self", "everyday"}

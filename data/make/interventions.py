@@ -3,13 +3,15 @@
 ``scales`` makes ``data/interventions.csv``: ``run`` is the digest of all that determines a run;
 epoch 0 belongs to no arm. ``talk`` makes ``data/interventions_talk.csv`` and
 ``data/interventions_replies.csv``, from a conversational model, in cells that are kept, so that a
-stopped run goes on. ``attributions`` makes ``data/attributions.csv``, from the most accurate small
-encoder. Without a part, all are made.
+stopped run goes on; ``talk MODEL FOLDER`` measures another model into a folder, which chapter 5
+takes by ``-p talk=FOLDER``. ``attributions`` makes ``data/attributions.csv``, from the most
+accurate small encoder. Without a part, all are made.
 """
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pandas as pd
 
@@ -18,7 +20,8 @@ from psychometrics.interventions import SHIPPED, trajectories, word_attributions
 from psychometrics.modes import load_respondent
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.studies import talking
+
+from . import talking
 
 MEASURED = (2, 5, 10, 20)
 """Epochs after which the study is measured, besides 0."""
@@ -44,10 +47,10 @@ def _scales() -> None:
     frame[columns].to_csv(data_dir() / SHIPPED, index=False, float_format="%.6f")
 
 
-def _talk() -> None:
-    parts = talking.talk(GENERATOR, JUDGE, seeds=SEEDS)
+def _talk(generator: str = GENERATOR, folder: str | Path = "") -> None:
+    parts = talking.talk(generator, JUDGE, seeds=SEEDS)
     for part, name in zip(parts, talking.SHIPPED.values(), strict=True):
-        part.to_csv(data_dir() / name, index=False, float_format="%.6f")
+        part.to_csv(Path(folder or data_dir()) / name, index=False, float_format="%.6f")
 
 
 def _attributions() -> None:
@@ -63,10 +66,10 @@ def _attributions() -> None:
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["scales", "talk", "attributions"]
+    wanted = sys.argv[1:2] or ["scales", "talk", "attributions"]
     if "scales" in wanted:
         _scales()
     if "talk" in wanted:
-        _talk()
+        _talk(*sys.argv[2:])
     if "attributions" in wanted:
         _attributions()

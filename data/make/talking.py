@@ -18,24 +18,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from ..asking.answers import check_columns, check_numbers
-from ..asking.store import key_of
-from ..data import mnli_sample
-from ..exceptions import ParameterError
-from ..interventions import ARMS, before_after, intervention_texts, relative_to
-from ..measures.intervals import mean_table
-from ..modes.messages import messages, option_labels
-from ..paths import cache_dir, data_dir
-from ..questionnaires import Option, Questionnaire, load_questionnaire
-from ..questionnaires.prompts import prompts
+from psychometrics.asking.answers import check_numbers
+from psychometrics.asking.store import key_of
+from psychometrics.data import mnli_sample
+from psychometrics.exceptions import ParameterError
+from psychometrics.interventions import ARMS, intervention_texts
+from psychometrics.modes.messages import messages, option_labels
+from psychometrics.paths import cache_dir, data_dir
+from psychometrics.questionnaires import Option, Questionnaire, load_questionnaire
+from psychometrics.questionnaires.prompts import prompts
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from ..modes.nli import NLIRespondent
+    from psychometrics.modes.nli import NLIRespondent
 
 BEFORE = "before"
 """What stands in the place of the arm where nothing was read."""
@@ -140,8 +138,8 @@ def talk(
     """
     from tqdm import tqdm
 
-    from ..models.sources import find
-    from ..modes import identify, load_respondent
+    from psychometrics.models.sources import find
+    from psychometrics.modes import identify, load_respondent
 
     if not arms or not seeds:
         raise ParameterError("Name at least one arm and one seed.")
@@ -206,165 +204,6 @@ def judged(texts: Sequence[str], judge: NLIRespondent) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def shipped(part: str = "scores") -> pd.DataFrame:
-    """The study that comes with the project: the *scores* or the *replies* of :func:`talk`."""
-    if part not in SHIPPED:
-        raise ParameterError(f"part must be one of {', '.join(SHIPPED)}, got {part!r}.")
-    return pd.read_csv(data_dir() / SHIPPED[part])
-
-
-def scaled(scores: pd.DataFrame, by: str = "seed") -> pd.DataFrame:
-    """Scores of scales and measures, ready to be set before against after.
-
-    Items are keyed and averaged to their questionnaire's scales; what the model told about itself
-    is averaged over a statement and its opposite.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        As :func:`talk` gives it.
-    by : {"seed", "unit"}
-        What counts as a case: a seed, with the mean over its units, or a unit (item or opener),
-        with the mean over the seeds that were measured both before and after.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id`` (the seed or the unit)``, arm, epoch`` (0 before, 1 after)``, way, scale,
-        score``, as :func:`psychometrics.interventions.before_after` takes it; what was measured
-        before is in each arm's rows. Scales are named after their way: ``gad7 (options)``.
-
-    Raises
-    ------
-    ParameterError
-        A column is missing, or nothing was measured before or after.
-    """
-    check_columns(scores, COLUMNS[:-1], ["score"])
-    if by not in ("seed", "unit"):
-        raise ParameterError(f"by must be 'seed' or 'unit', got {by!r}.")
-    arms = [arm for arm in dict.fromkeys(scores["arm"]) if arm != BEFORE]
-    if BEFORE not in set(scores["arm"]) or not arms:
-        raise ParameterError(
-            f"There must be rows of the arm '{BEFORE}' and of another: measure before and after."
-        )
-    rows = pd.concat([_ticked(scores), _rest(scores)], ignore_index=True)
-    rows["scale"] = rows["scale"] + " (" + rows["way"] + ")"
-    before = rows[rows["arm"] == BEFORE]
-    parts = []
-    for arm in arms:
-        after = rows[rows["arm"] == arm]
-        both = pd.concat(
-            [before[before["seed"].isin(after["seed"])].assign(epoch=0),
-             after[after["seed"].isin(before["seed"])].assign(epoch=1)]
-        )  # fmt: skip
-        parts.append(both.assign(arm=arm))
-    long = pd.concat(parts, ignore_index=True)
-    once = long.groupby(["arm", "way", "scale", "epoch", "seed", "unit"], sort=False)["score"]
-    once = once.mean().reset_index()
-    case = once["seed"].map("seed {}".format) if by == "seed" else once["unit"]
-    keys = ["arm", "way", "scale", "epoch", "respondent_id"]
-    found = once.assign(respondent_id=case).groupby(keys, sort=False, as_index=False)["score"]
-    return found.mean()[["respondent_id", "arm", "epoch", "way", "scale", "score"]]
-
-
-def effects(scores: pd.DataFrame, control: str = "neutral") -> pd.DataFrame:
-    """Change of each measure after each arm, and what is left of it beside the control arm's.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        As :func:`talk` gives it.
-    control : str
-        The arm whose change is that of reading, whatever it be.
-
-    Returns
-    -------
-    DataFrame
-        ``way, scale, arm``; over the ``seeds``, which are adaptations done anew: ``before,
-        change`` with its 95 % interval ``low, high``, and ``beyond``, the change less the
-        control's, with ``beyond_low, beyond_high`` (missing for a single seed). Over the
-        ``units``, items or openers, with the mean over seeds: ``unit_low, unit_high``, the 95 %
-        interval of ``beyond``; the null ``null_low, null_high``, the middle 95 % of its mean where
-        each unit's sign is drawn at random; ``p_flip``, two-sided, of these flips, and ``p_holm``
-        over all rows. A set of sentences is one unit, without an interval or a null; the control
-        has no ``beyond``.
-
-    Raises
-    ------
-    ParameterError
-        A column is missing, nothing was measured before, or there is no such arm.
-
-    References
-    ----------
-    Student (1908) over seeds, :func:`psychometrics.measures.intervals.mean_interval` over units;
-    Holm
-    (1979).
-    """
-    import pingouin
-
-    keys = ["way", "scale", "arm"]
-    seeds, units = scaled(scores), scaled(scores, "unit")
-    alone = units["way"] == "text"
-    found = _student(seeds, keys).rename(columns={"n": "seeds", "mean": "change"})
-    first = seeds[seeds["epoch"] == 0].groupby(keys, sort=False)["score"].mean()
-    found.insert(3, "before", found.set_index(keys).index.map(first))
-    names = {"mean": "beyond", "low": "beyond_low", "high": "beyond_high"}
-    beyond = _student(relative_to(seeds, control), keys).drop(columns="n").rename(columns=names)
-    left = relative_to(units[~alone], control)
-    names = {"n": "units", "low": "unit_low", "high": "unit_high"}
-    over = mean_table(_changes(left, keys), "change", keys, "respondent_id")
-    over = over.drop(columns="mean").rename(columns=names)
-    flips = before_after(left)[["arm", "scale", "null_low", "null_high", "p_flip"]]
-    found = found.merge(beyond, how="left", on=keys).merge(over, how="left", on=keys)
-    found = found.merge(flips, how="left", on=["arm", "scale"])
-    known = found["p_flip"].notna()
-    found["p_holm"] = np.nan
-    found.loc[known, "p_holm"] = pingouin.multicomp(
-        found.loc[known, "p_flip"].to_numpy(), method="holm"
-    )[1]
-    return found
-
-
-def _changes(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Each case's change."""
-    wide = table.pivot(index=[*keys, "respondent_id"], columns="epoch", values="score")
-    return (wide[1] - wide[0]).rename("change").reset_index()
-
-
-def _student(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Mean change over cases with Student's 95 % interval: a skewness of three says nothing."""
-    found = _changes(table, keys).groupby(keys)["change"].agg(["mean", "sem", "count"])
-    half = found["sem"] * stats.t.ppf(0.975, (found["count"] - 1).clip(lower=1))
-    found = found.assign(low=found["mean"] - half, high=found["mean"] + half, n=found["count"])
-    order = table[keys].drop_duplicates()
-    return order.merge(found[["mean", "low", "high", "n"]].reset_index(), on=keys)
-
-
-def order_effect(scores: pd.DataFrame) -> pd.DataFrame:
-    """Whether answers by option probabilities depend on the order in which options are shown.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        As :func:`talk` gives it.
-
-    Returns
-    -------
-    DataFrame
-        One row per item of the model before any adaptation: ``questionnaire, unit, given,
-        reversed, difference`` (reversed less given) in units of the options' values.
-    """
-    rows = scores[(scores["way"] == "options") & (scores["arm"] == BEFORE)]
-    rows = rows[rows["seed"] == rows["seed"].min()]
-    wide = rows.pivot_table(
-        index=["questionnaire", "unit"], columns="measure", values="score", sort=False
-    ).reset_index()
-    wide["difference"] = wide["reversed"] - wide["given"]
-    return wide[["questionnaire", "unit", "given", "reversed", "difference"]].rename_axis(
-        columns=None
-    )
-
-
 def _asked(name: str) -> Questionnaire:
     """A questionnaire with options: a scale of frequency where it has none of its own."""
     questionnaire = load_questionnaire(name)
@@ -373,38 +212,6 @@ def _asked(name: str) -> Questionnaire:
     options = tuple(Option(value=i, label=w) for i, w in enumerate(FREQUENCIES, start=1))
     instructions = "How often is it so in your life?"
     return questionnaire.model_copy(update={"options": options, "instructions": instructions})
-
-
-def _ticked(scores: pd.DataFrame) -> pd.DataFrame:
-    """Items by option probabilities, keyed, a row for each scale that they belong to."""
-    rows = scores[(scores["way"] == "options") & (scores["measure"] == "expected")]
-    parts = []
-    for name, part in rows.groupby("questionnaire", sort=False):
-        questionnaire = _asked(name)
-        values = [option.value for option in questionnaire.options]
-        for scale in questionnaire.scales:
-            if scale.parent is not None:
-                continue
-            key = questionnaire.keys(scale)
-            own = part[part["unit"].isin(list(key))]
-            turned = own["unit"].map(key) < 0
-            score = own["score"].where(~turned, min(values) + max(values) - own["score"])
-            parts.append(own.assign(scale=scale.id, score=score))
-    return pd.concat(parts) if parts else rows.assign(scale="")
-
-
-def _rest(scores: pd.DataFrame) -> pd.DataFrame:
-    """What is scored as it is, with the name of its scale."""
-    rows = scores[scores["way"] != "options"]
-    names = {
-        "own_replies": rows["questionnaire"],
-        "conversation": rows["measure"],
-        "text": rows["unit"],
-    }
-    scale = pd.Series("", index=rows.index, dtype=object)
-    for way, name in names.items():
-        scale = scale.where(rows["way"] != way, name)
-    return rows.assign(scale=scale)
 
 
 def _sentences() -> dict[str, list[str]]:
@@ -426,9 +233,9 @@ def _cell(
     """Adapt where there is an arm, and measure."""
     import torch
 
-    from ..models.loading import load_model, resolve_device
-    from ..models.sources import find
-    from ..training import adapt_causal
+    from psychometrics.models.loading import load_model, resolve_device
+    from psychometrics.models.sources import find
+    from psychometrics.training import adapt_causal
 
     model, tokenizer = load_model(find(generator), "causal", dtype=torch.bfloat16)
     model.to(resolve_device(None))
@@ -518,7 +325,7 @@ def _option_logs(model, tokenizer, questionnaire: Questionnaire, step: int) -> n
     """Log-probabilities of the options, items by options in the questionnaire's order."""
     import torch
 
-    from ..modes.generation import encode
+    from psychometrics.modes.generation import encode
 
     order = tuple(range(len(questionnaire.options)))[::step]
     names = option_labels(questionnaire.options, "numeric")
@@ -552,7 +359,7 @@ def _replied(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, judge: NLIRespondent, seed: int
 ) -> tuple[list[tuple], list[tuple], pd.DataFrame]:
     """Replies to statements and to openers, and what is made of them."""
-    from ..modes.generation import replies
+    from psychometrics.modes.generation import replies
 
     def answered(texts: list[str], way: str) -> list[str]:
         found = replies(
