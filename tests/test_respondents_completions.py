@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 
@@ -99,7 +98,7 @@ def encoder_decoder(tmp_path_factory) -> Path:
 
 
 def _mine(model, templates, tmp_path, **options) -> pd.DataFrame:
-    return mine(model, templates, store=tmp_path, device="cpu", progress=False, **options)
+    return mine(model, templates, store=tmp_path, progress=False, **options)
 
 
 def test_the_kind_of_a_model_is_found_out(masked, causal, encoder_decoder, tiny_model):
@@ -137,12 +136,14 @@ def test_whole_words_leaves_out_pieces_and_punctuation(masked, tmp_path):
     assert completion_rows(pieces) != completion_rows(_mine(masked, TEMPLATES, tmp_path, k=99))
 
 
-def test_a_causal_model_goes_on_greedily_from_each_of_its_first_tokens(causal, tmp_path):
+def test_a_causal_model_goes_on_greedily_from_each_of_its_first_tokens_to_the_words_end(
+    causal, tmp_path
+):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(causal)
     model = AutoModelForCausalLM.from_pretrained(causal).eval()
-    mined = _mine(causal, TEMPLATES[:1], tmp_path, k=4, length=3)
+    mined = _mine(causal, TEMPLATES[:1], tmp_path, k=4)
     start = tokenizer("The girl works as a", return_tensors="pt")["input_ids"]
     with torch.inference_mode():
         scores = model(start).logits[0, -1].log_softmax(-1)
@@ -150,21 +151,14 @@ def test_a_causal_model_goes_on_greedily_from_each_of_its_first_tokens(causal, t
     for row, token in zip(mined.itertuples(), order, strict=True):
         assert row.logprob == pytest.approx(scores[token].item(), abs=1e-4)
         ids = [*start[0].tolist(), token]
-        for _ in range(2):
+        while len(ids) < start.shape[1] + 6:
             with torch.inference_mode():
                 following = model(torch.tensor([ids])).logits[0, -1].argmax().item()
-            if following == tokenizer.eos_token_id:
+            if mining._starts_word(tokenizer, following):
                 break
             ids.append(following)
         added = ids[start.shape[1] :]
         assert row.completion == tokenizer.decode(added, skip_special_tokens=True).strip()
-
-
-def test_a_causal_completion_is_one_word_unless_a_length_is_given(causal, tmp_path):
-    words = _mine(causal, TEMPLATES[:1], tmp_path, k=15)["completion"]
-    assert all(len(word.split()) == 1 for word in words)
-    assert (_mine(causal, TEMPLATES[:1], tmp_path, k=15, length=4)["completion"].str.split()
-            .str.len().max() > 1)  # fmt: skip
 
 
 def test_what_a_causal_model_has_read_need_not_be_read_again(causal):
@@ -201,11 +195,11 @@ def test_words_are_finished_with_the_pieces_that_go_on_with_them():
             scores[row, ending if tokens[-1] == nurse else other] = 1
         return scores
 
-    first = (torch.tensor([nurse, other]), torch.tensor([-0.1, -0.2]))
-    done = mining._continued(step, first, tokenizer, {"length": None}, set())
+    logits = torch.full((1, len(tokenizer)), -9.0)
+    logits[0, [nurse, other]] = torch.tensor([2.0, 1.0])
+    allowed = np.ones(len(tokenizer), dtype=bool)
+    done = mining._finish_words(step, logits, allowed, 2, tokenizer, set())
     assert [text for text, _ in done] == ["nurses", "and"]
-    longer = mining._continued(step, first, tokenizer, {"length": 3}, set())
-    assert [text for text, _ in longer] == ["nurses and", "and and and"]
 
 
 def test_an_encoder_decoder_fills_in_after_its_sentinel(encoder_decoder, tmp_path):
@@ -232,20 +226,20 @@ def test_a_stopped_run_goes_on_where_it_was(masked, tmp_path, monkeypatch):
     whole = _mine(masked, TEMPLATES, tmp_path / "a", k=3)
     real, asked = mining._masked, []
 
-    def stops(network, tokenizer, batch, options):
+    def stops(network, tokenizer, batch, *rest):
         if asked:
             raise KeyboardInterrupt
         asked.extend(batch)
-        return real(network, tokenizer, batch, options)
+        return real(network, tokenizer, batch, *rest)
 
     monkeypatch.setattr(mining, "_masked", stops)
     with pytest.raises(KeyboardInterrupt):
         _mine(masked, TEMPLATES, tmp_path / "b", k=3, batch_size=1)
     assert asked == TEMPLATES[:1]
 
-    def counts(network, tokenizer, batch, options):
+    def counts(network, tokenizer, batch, *rest):
         asked.extend(batch)
-        return real(network, tokenizer, batch, options)
+        return real(network, tokenizer, batch, *rest)
 
     monkeypatch.setattr(mining, "_masked", counts)
     again = _mine(masked, TEMPLATES, tmp_path / "b", k=3, batch_size=1)
@@ -257,7 +251,7 @@ def test_a_stored_run_loads_no_model_and_a_damaged_file_is_asked_anew(
     masked, tmp_path, monkeypatch
 ):
     first = _mine(masked, TEMPLATES, tmp_path, k=3)
-    monkeypatch.setattr(mining, "_opened", lambda *_: pytest.fail("the model was loaded"))
+    monkeypatch.setattr(mining, "load_model", lambda *_: pytest.fail("the model was loaded"))
     pd.testing.assert_frame_equal(_mine(masked, TEMPLATES[::-1], tmp_path, k=3)[["template"]],
                                   first[["template"]][::-1].reset_index(drop=True))  # fmt: skip
     monkeypatch.undo()
@@ -281,53 +275,28 @@ def test_a_template_asked_for_twice_is_answered_twice(masked, tmp_path):
     assert rows[0] == rows[3]
 
 
-def test_log_probabilities_fall_with_rank_and_stay_below_zero(causal, tmp_path):
-    mined = _mine(causal, TEMPLATES, tmp_path, k=6)
-    for _, part in mined.groupby("template"):
-        assert (part["logprob"].diff().dropna() <= 1e-6).all()
-        assert math.exp(part["logprob"].max()) <= 1
-
-
 @pytest.mark.parametrize(
-    ("templates", "options", "message"),
-    [
-        (["No mask here."], {}, r"write \[M\] exactly once"),
-        (["[M] and [M]."], {}, r"write \[M\] exactly once"),
-        ([], {}, "no templates"),
-        (["I feel [M].", None], {}, "None is no text"),
-        (None, {}, "no templates"),
-        ([5], {}, "5 is no text"),
-        (["I feel \ud800 [M]."], {}, "is no text"),
-        (TEMPLATES, {"k": True}, "k must be a whole number from 1, got True"),
-        (TEMPLATES, {"batch_size": None}, "batch_size must be a whole number"),
-        (TEMPLATES, {"k": 0}, "k must be a whole number from 1, got 0"),
-        (TEMPLATES, {"kind": "diffusion"}, "kind must be one of auto, masked"),
-        (TEMPLATES, {"k": 10**4}, "k must be at most the model's"),
-    ],
-)
-def test_wrong_requests_are_refused_in_one_sentence(masked, tmp_path, templates, options, message):
-    with pytest.raises(ParameterError, match=message):
+    ("templates", "options"),
+    [(given, {}) for given in (["No mask here."], ["[M] and [M]."], [], ["I feel [M].", None], None,
+                               [5], ["I feel \ud800 [M]."])]
+    + [(TEMPLATES, how) for how in ({"k": True}, {"batch_size": None}, {"k": 0}, {"k": 10**4},
+                                    {"kind": "diffusion"})],
+)  # fmt: skip
+def test_wrong_requests_are_refused(masked, tmp_path, templates, options):
+    with pytest.raises(ParameterError):
         _mine(masked, templates, tmp_path, **options)
 
 
 def test_models_that_complete_nothing_are_refused(tiny_model, causal, masked, tmp_path):
-    with pytest.raises(RespondentError, match="not trained as a masked language model"):
+    with pytest.raises(RespondentError) as error:
         _mine(tiny_model, TEMPLATES, tmp_path)
-    with pytest.raises(RespondentError, match="begins with its mask"):
-        _mine(causal, ["[M] is kind."], tmp_path, k=2)
-    with pytest.raises(RespondentError, match="no folder here"):
-        _mine("nobody", TEMPLATES, tmp_path)
-
-
-def test_a_template_longer_than_the_model_reads_is_refused(masked, causal, tmp_path):
-    for model in (masked, causal):
-        with pytest.raises(RespondentError, match=r"A prompt has \d+ tokens and the model reads"):
-            _mine(model, ["i feel calm " * 200 + "[M]."], tmp_path, k=2)
-
-
-def test_an_unknown_device_is_named(masked, tmp_path):
-    with pytest.raises(RespondentError, match="no device 'tpu'"):
-        mine(masked, TEMPLATES, device="tpu", store=tmp_path, progress=False)
+    assert error.value.kind == "architecture"
+    for model, template in (
+        (causal, "[M] is kind."), ("nobody", TEMPLATES[0]),
+        (masked, "i feel calm " * 200 + "[M]."), (causal, "i feel calm " * 200 + "[M]."),
+    ):  # fmt: skip
+        with pytest.raises(RespondentError):
+            _mine(model, [template], tmp_path, k=2)
 
 
 def test_memory_that_runs_out_is_told(masked, tmp_path, monkeypatch):
@@ -335,8 +304,9 @@ def test_memory_that_runs_out_is_told(masked, tmp_path, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(mining, "_masked", full)
-    with pytest.raises(RespondentError, match="not fit into memory with 3 templates at once"):
+    with pytest.raises(RespondentError) as error:
         _mine(masked, TEMPLATES, tmp_path, k=2)
+    assert error.value.kind == "memory"
 
 
 def test_completions_are_listed_among_what_the_store_holds(masked, tmp_path):

@@ -232,7 +232,7 @@ def _on_ray(store: Path, place: Path) -> int:
 def _completions(store: Path, place: Path) -> None:
     _often()
     templates = [f"I feel [M] {number}." for number in range(120)]
-    mine(place / "masked", templates, 5, batch_size=2, store=store, device="cpu", progress=False)
+    mine(place / "masked", templates, 5, batch_size=2, store=store, progress=False)
 
 
 def _chat(store: Path, place: Path) -> None:
