@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from typing import ClassVar
@@ -12,10 +11,9 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics.asking.progress import Progress
 from psychometrics.asking.store import manifests
 from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError
-from psychometrics.modes import MODES, conditions_of, mode_named, prompting
+from psychometrics.modes import MODES, conditions_of, prompting
 from psychometrics.modes.mode import Mode
 from psychometrics.modes.nli import NLIRespondent
 
@@ -90,15 +88,6 @@ def test_a_model_is_not_loaded_when_its_answers_are_there(tmp_path, tiny_model, 
     pm.ask("challenges", tiny_model, tmp_path, progress=False)
 
 
-def test_a_model_is_loaded_once_for_all_questionnaires(tmp_path, tiny_model, monkeypatch):
-    load, loaded = prompting.PromptMode.load, []
-    monkeypatch.setattr(
-        prompting.PromptMode, "load", lambda *args, **k: loaded.append(1) or load(*args, **k)
-    )
-    pm.ask(["challenges", "gad7"], tiny_model, tmp_path, progress=False)
-    assert loaded == [1]
-
-
 def test_the_manifest_tells_who_was_asked_what(tmp_path, tiny_model):
     pm.ask("challenges", tiny_model, tmp_path, dtype="float32", progress=False)
     (manifest,) = manifests(tmp_path).to_dict("records")
@@ -123,15 +112,6 @@ def test_modes_are_listed_without_loading_torch():
     assert "completions" not in done.stdout.split()
 
 
-def test_a_mode_is_imported_without_transformers():
-    code = (
-        "import sys; from psychometrics.modes import mode_named; mode_named('nli');"
-        "print(*{'scipy', 'transformers'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
-
-
 def test_answers_that_are_stored_are_read_without_transformers(tmp_path, tiny_model):
     pm.ask("gad7", tiny_model, tmp_path, progress=False)
     code = (
@@ -141,13 +121,6 @@ def test_answers_that_are_stored_are_read_without_transformers(tmp_path, tiny_mo
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0", "False"]
-
-
-def test_every_mode_has_what_ask_needs():
-    for name in MODES:
-        mode = mode_named(name)
-        assert mode.name == name
-        assert isinstance(mode.conditions, dict)
 
 
 class _Echo(Mode):
@@ -229,23 +202,6 @@ def test_if_nobody_can_be_asked_the_first_reason_is_the_error(tmp_path):
         pm.ask("gad7", b"x", tmp_path, progress=False)
 
 
-def test_the_summary_is_shown_with_progress(tmp_path, tiny_model, capsys):
-    pm.ask("challenges", tiny_model, tmp_path, progress=True)
-    assert re.search(r"\n192 asked, 0 from the store, .* 0 failed, in ", capsys.readouterr().err)
-    answers = pm.ask("challenges", tiny_model, tmp_path, progress=True)
-    assert "0 asked, 192 from the store" in capsys.readouterr().err
-    assert answers.attrs["summary"]["from_store"] == 192
-
-
-def test_the_bar_expects_the_rest_to_be_like_what_it_has_seen():
-    bar = Progress(disable=True, pairs=4, total=0)
-    bar.expect(100, 40)
-    assert (bar.total, bar.stored, bar.asked) == (400, 40, 0)
-    bar.update(60)
-    bar.expect(300)
-    assert (bar.total, bar.asked) == (800, 60)
-
-
 # Stopped
 
 
@@ -275,16 +231,6 @@ def test_what_was_answered_is_kept_every_few_seconds_and_when_stopped(
     assert answers.attrs["summary"]["asked"] == 672 - sum(calls[:5])
     at_once = pm.ask("gad7", respondent, tmp_path / "other", progress=False)
     pd.testing.assert_frame_equal(answers, at_once, atol=1e-6)
-
-
-def test_a_part_cut_short_is_asked_again_and_kept_aside(tmp_path, tiny_model):
-    first = pm.ask("challenges", tiny_model, tmp_path, progress=False)
-    (path,) = tmp_path.rglob("*.parquet")
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.warns(UserWarning, match="asked again"):
-        second = pm.ask("challenges", tiny_model, tmp_path, progress=False)
-    pd.testing.assert_frame_equal(first, second)
-    assert len(list(tmp_path.rglob("*.damaged-1"))) == 1
 
 
 def test_bad_requests_end_before_any_question(tmp_path, tiny_model):

@@ -103,15 +103,6 @@ def test_a_budget_is_never_exceeded_and_what_is_left_is_asked_the_next_time(tmp_
         assert sum(server.replied.values()) == 100
 
 
-def test_a_budget_too_small_for_one_request_asks_nothing(tmp_path):
-    with served() as server:
-        answers = put(server, tmp_path, max_cost=0.0, **PRICES)
-        assert set(answers["status"]) == {"unasked"}
-        assert answers["value"].isna().all()
-        put(server, tmp_path / "b", max_cost=0.0, batch=True, **PRICES)
-    assert not server.replied
-
-
 def test_tokens_are_kept_with_each_reply_and_estimated_where_the_endpoint_says_none(tmp_path):
     with served(usage=False) as server:
         answers = put(server, tmp_path, {"runs": 1}, **PRICES)
@@ -231,14 +222,6 @@ def test_a_refused_batch_is_one_sentence_and_can_be_sent_again(tmp_path):
         assert len(server.batches) == 2
 
 
-def test_an_endpoint_without_batches_says_so(tmp_path):
-    with (
-        served(has_batches=False) as server,
-        pytest.raises(RespondentError, match="has no batches: leave batch out"),
-    ):
-        put(server, tmp_path, batch=True)
-
-
 @pytest.mark.parametrize(
     ("place", "said"),
     [
@@ -254,51 +237,3 @@ def test_what_no_budget_can_be_kept_with_is_refused(tmp_path, place, said):
     with pytest.raises(ParameterError, match=said):
         put(type("Server", (), {"url": "http://127.0.0.1:9/v1"}), tmp_path,
             {"max_tokens": None}, **place)  # fmt: skip
-
-
-def test_the_tests_endpoint_is_understood_by_openais_own_client():
-    openai = pytest.importorskip("openai", reason="compares with the openai client")
-    with (
-        served(batch_seconds=0.0) as server,
-        openai.OpenAI(base_url=server.url, api_key="none") as client,
-    ):
-        row = '{"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": '
-        row += '{"model": "m", "messages": [{"role": "user", "content": "1. I am."}]}}\n'
-        file = client.files.create(file=("x.jsonl", row.encode()), purpose="batch")
-        made = client.batches.create(
-            input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
-        )
-        time.sleep(0.01)
-        ended = client.batches.retrieve(made.id)
-        assert ended.status == "completed"
-        assert [batch.id for batch in client.batches.list()] == [made.id]
-        assert '"custom_id": "a"' in client.files.content(ended.output_file_id).text
-
-
-def test_the_command_says_tokens_cost_and_what_is_left(tmp_path, monkeypatch):
-    from typer.testing import CliRunner
-
-    from psychometrics.cli import app
-
-    def command(*more):
-        arguments = ["ask", "ipip20", "--mode", "chat", "--respondents", "m", "-c", "batch_size=1",
-                     "-c", "max_tokens=20", "-c", "runs=1", "--store", str(tmp_path),
-                     "--price-in", "100", "--price-out", "400", *more]  # fmt: skip
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == 0, result.output
-        return result.stdout, result.stderr
-
-    with served() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        shown, said = command("--dry-run")
-        assert shown == "1 respondent(s), 0 answers in the store\n"
-        assert "20 left unasked, 20 requests to be sent, of about " in said
-        assert not server.replied
-        shown, said = command("--max-cost", "0.2", "--concurrency", "16")
-        left = 20 - sum(server.replied.values())
-        assert f"{left} left unasked" in said
-        assert f"for {server.cost(100, 400):.4g}, in" in said
-        assert 0 < left < 20
-        shown, _ = command("--batch")
-        assert shown == "1 respondent(s), 20 answers in the store\n"
-    assert sum(server.replied.values()) == 20

@@ -22,11 +22,6 @@ def test_every_registry_entry_says_where_what_and_under_which_terms():
         assert len(entry["sha256"]) == 64, key
 
 
-def test_an_unknown_key_names_the_known_ones():
-    with pytest.raises(DataError, match=r"no entry 'mnli'; it has .*mnli_neutral"):
-        data.fetch("mnli")
-
-
 def test_a_mirrored_file_with_other_content_is_refused(tmp_path, monkeypatch):
     entry = data.registry()["mnli_neutral"]
     path = tmp_path / entry["repository"] / entry["commit"] / entry["path"]
@@ -47,25 +42,6 @@ def mirrored(tmp_path, monkeypatch):
     monkeypatch.setenv("PSYCHOMETRICS_DATA_MIRROR", str(tmp_path))
     monkeypatch.setattr(data, "cache_dir", lambda: tmp_path / "cache")
     return path
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (PermissionError(13, "Permission denied"), "cannot be read or written: see to its perm"),
-        (OSError(5, "Input/output error"), r"cannot be read \(Input/output error\): replace that"),
-    ],
-)
-def test_a_mirrored_file_that_cannot_be_read_is_named_with_the_mend(
-    mirrored, monkeypatch, error, said
-):
-    def refuse(self):
-        raise error
-
-    monkeypatch.setattr(type(mirrored), "read_bytes", refuse)
-    with pytest.raises(data.DataError, match=said) as caught:
-        data.fetch("mnli_neutral")
-    assert str(mirrored) in str(caught.value)
 
 
 @pytest.mark.parametrize(

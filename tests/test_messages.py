@@ -9,28 +9,18 @@ from hypothesis import strategies as st
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.modes.messages import (
-    PERSONAS,
     ROLES,
     WORDINGS,
     _fill,
-    _without_numbers,
     caesar,
     messages,
     option_labels,
     reply_schema,
 )
-from psychometrics.modes.replies import parse_reply, refuses
+from psychometrics.modes.replies import parse_reply
 from psychometrics.questionnaires import load_questionnaire
 
 MINI = load_questionnaire("ipip20")
-
-
-def test_the_papers_roles_and_five_wordings_are_there_and_differ():
-    assert set(ROLES) == {"default", "none", "ordinary", "hero", "liar", "psychopath"}
-    assert set(PERSONAS) == set(ROLES) - {"none"}
-    assert list(WORDINGS) == ["v1", "v2", "v3", "v4", "v5"]
-    asked = {w: messages(MINI, MINI.items, wording=w)[-1]["content"] for w in WORDINGS}
-    assert len(set(asked.values())) == 5
 
 
 @pytest.mark.parametrize("wording", WORDINGS)
@@ -51,20 +41,6 @@ def test_no_old_meaning_of_a_number_stays_beside_a_turned_scale():
     assert not re.search(r"1 (denotes|=) '?very inaccurate", user)
 
 
-def test_statements_with_options_of_their_own_carry_them():
-    own = MINI.items[1].model_copy(update={"options": MINI.options[:2]})
-    user = messages(MINI, [MINI.items[0], own], labels="alphabetical")[-1]["content"]
-    assert "1. I am the life of the party. (A = very inaccurate, B = moderately" in user
-    assert "feelings. (A = very inaccurate, B = moderately inaccurate)" in user
-
-
-def test_thinking_asks_for_an_explanation_first_and_the_lines_at_the_end():
-    system, user = messages(MINI, MINI.items[:1], think=True)
-    assert "step by step" in user["content"]
-    assert "Explain yourself first" in system["content"]
-    assert "nothing else" not in system["content"]
-
-
 def test_in_cipher_the_statements_cannot_be_read_and_come_back_whole():
     plain = messages(MINI, MINI.items[:3])[-1]["content"]
     system, user = messages(MINI, MINI.items[:3], cipher=3)
@@ -79,10 +55,6 @@ def test_the_cipher_turns_back_and_leaves_all_but_latin_letters_alone(text, shif
     assert caesar(secret, -shift) == text
     for a, b in zip(text, secret, strict=True):
         assert (a == b) if not (a.isascii() and a.isalpha()) else a.isupper() == b.isupper()
-
-
-def test_shift_three_is_caesars():
-    assert caesar("AXZ axz 3!", 3) == "DAC dac 3!"
 
 
 def test_labels_rise_with_position_and_unknown_names_are_refused():
@@ -101,11 +73,6 @@ def test_a_wording_and_role_of_the_users_may_hold_braces():
     assert user[0]["content"].startswith("I am {x}, a sailor.")
     assert user[1]["content"] == "1. I am the life of the party. {what}?"
     assert _fill("{a}{b}{", {"a": "{b}", "b": "2"}) == "{b}2{"
-
-
-def test_only_sentences_with_numbers_are_left_out_of_instructions():
-    text = "Say how you are. 1 denotes 'no'. Be quick! Here are the statements, score them:"
-    assert _without_numbers(text) == "Say how you are. Be quick!"
 
 
 # --- replies ---------------------------------------------------------------------------------
@@ -177,14 +144,6 @@ def test_letters_and_turned_options_are_undone():
     assert read("1: 1 = very inaccurate", orders=turned)[0] == UNREAD
 
 
-def test_options_of_a_questions_own_are_read_by_label_and_text():
-    compass = load_questionnaire("two_axes")
-    replies = "1: strongly agree\n2: 2\n3: 2 - disagree\n4: agree strongly"
-    assert parse_reply(replies, compass, compass.items[:4]) == [
-        ("ok", 4.0), ("ok", 2.0), ("ok", 2.0), UNREAD,
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
@@ -226,13 +185,6 @@ def test_any_well_formed_reply_gives_back_every_value(values, order, mark, optio
 def test_text_without_a_label_never_gives_a_value(text):
     if not any(option.label in text.lower() for option in MINI.options):
         assert all(value is None and status != "ok" for status, value in read(text))
-
-
-def test_words_of_refusal_are_told_from_answers():
-    assert refuses("I'm not able to do that.")
-    assert refuses("As an assistant, I stay neutral.")
-    assert not refuses("1: 4\n2: 5")
-    assert not refuses("I can do that: 1: 4")
 
 
 # --- replies in JSON -------------------------------------------------------------------------

@@ -35,37 +35,6 @@ def test_every_row_has_weights_and_the_families_are_populations():
     assert population("decoders") == table.query("family == 'SmolLM2'")["respondent_id"].tolist()
 
 
-def test_the_default_encoders_are_the_best_of_each_data_depth_and_genre_and_the_frozen_ones():
-    table = population_table().query("family == 'MiniLM'").fillna({"genre": "none"})
-    tuned = table[table["tuning"] == "lora"].sort_values("accuracy", ascending=False)
-    wanted = {
-        name
-        for by in ("data", "layers", "genre")
-        for name in tuned.groupby(by).head(1).respondent_id
-    } | set(table.loc[table["tuning"] == "frozen", "respondent_id"])
-    assert set(table.loc[table["default"], "respondent_id"]) == wanted
-
-
-def test_no_two_members_share_a_recipe_and_the_recipes_vary_in_every_respect():
-    table = population_table().query("family == 'MiniLM'")
-    assert not table[RECIPE].duplicated().any()
-    assert set(table["data"]) == {"mnli", "snli", "mnli+snli"}
-    assert set(table["layers"]) >= {3, 4, 5, 6}
-    assert set(table["tuning"]) == {"lora", "frozen"}
-    assert table["genre"].dropna().nunique() == 5
-    assert table["seed"].nunique() == len(table)
-    assert table["share"].nunique() >= 3
-
-
-def test_decoders_differ_in_data_amount_depth_rank_seed_and_wording():
-    table = population_table().query("family == 'SmolLM2'")
-    assert set(table["data"]) == {"mnli", "snli", "mnli+snli"}
-    assert table["wording"].nunique() == 3
-    for varied in ("pairs", "layers", "rank"):
-        assert table[varied].nunique() >= 3, varied
-    assert table["seed"].is_unique
-
-
 def test_each_folder_holds_the_recipe_of_its_row():
     for row in population_table().to_dict("records"):
         recipe = json.loads((embedded_path(row["respondent_id"]) / "recipe.json").read_text())
@@ -93,43 +62,13 @@ def test_the_population_is_at_most_64_mb_and_holds_no_pickles():
     assert {path.suffix for path in files} == {".safetensors", ".json"}
 
 
-def test_the_table_reports_accuracy_with_an_interval_around_it():
-    table = population_table()
-    assert not table[["pairs", "accuracy", "low", "high", "seconds"]].isna().any(axis=None)
-    assert (table["low"] < table["accuracy"]).all()
-    assert (table["accuracy"] < table["high"]).all()
-    assert (table["low"] > 1 / 3).all(), "no member guesses"
-    full = table[(table["data"] == "mnli+snli") & (table["share"] == 1) & (table["layers"] == 6)]
-    assert (full["accuracy"] > 0.67).all()
-
-
-def test_a_loaded_member_is_a_plain_model_with_label_names():
-    model, tokenizer = load_embedded(MEMBERS[0])
-    assert model.dtype == torch.float32
-    assert not model.training
-    assert list(model.config.id2label.values()) == ["entailment", "neutral", "contradiction"]
-    assert not any("lora" in name for name, _ in model.named_parameters())
-    assert tokenizer("It happens.")["input_ids"]
-
-
-def test_members_answer_differently():
-    pairs = [
-        ("People whom I counted on failed me.", f"It {word} happened to me.")
-        for word in ("never", "often")
-    ]
-    answers = [load_respondent(name, dtype="float32").answer(pairs) for name in MEMBERS[:4]]
-    for i, one in enumerate(answers):
-        for other in answers[:i]:
-            assert np.abs(one - other).max() > 1e-3
-
-
 @pytest.mark.skipif(
     not data.available("mnli_entailment", "mnli_neutral", "mnli_contradiction")
     and os.environ.get("CI") != "true",
     reason="MNLI text is neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
 )
-@pytest.mark.parametrize("name", [MEMBERS[0], "minilm-mnli-l3-s16"])
-def test_the_reported_accuracy_is_that_of_the_shipped_weights(name):
+def test_the_reported_accuracy_is_that_of_the_shipped_weights():
+    name = "minilm-mnli-l3-s16"
     held_out = data.mnli_sample().query("held_out")
     pairs = list(zip(held_out["premise"], held_out["hypothesis"], strict=True))
     answers = load_respondent(name, dtype="float32").answer(pairs)
@@ -160,12 +99,6 @@ def test_members_share_a_tokenizer_and_leave_the_garbage_collector_as_it_was(was
         torch.equal(one, other)
         for one, other in zip(first.parameters(), second.parameters(), strict=True)
     )
-
-
-def test_an_unknown_member_is_refused():
-    assert embedded_path("nobody") is None
-    with pytest.raises(RespondentError, match="no 'nobody': see `psychometrics population`"):
-        load_embedded("nobody")
 
 
 def test_every_member_has_a_readable_name_of_its_own_and_others_keep_theirs():

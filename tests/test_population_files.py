@@ -15,13 +15,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedModel
-from typer.testing import CliRunner
 
-import psychometrics as pm
-from psychometrics import ask, cli, population, population_table
+from psychometrics import ask, population, population_table
 from psychometrics.asking.population_drafts import new_population
 from psychometrics.exceptions import KINDS, ParameterError, RespondentError
-from psychometrics.modes import identify, load_respondent
+from psychometrics.modes import load_respondent
 
 from .hub import commit, serving
 
@@ -134,32 +132,6 @@ def test_a_query_keeps_what_the_first_paper_would_and_says_of_the_others_why(hub
     assert second["parameters"] == sum(sizes), "read from the head of the file"
     assert hub.asked[f"/acme/bert-mnli/resolve/{commit('acme/bert-mnli')}/model.safetensors"] == 0
     assert not list((tmp_path / "hub").rglob("*.safetensors"))
-
-
-def test_the_reasons_name_the_model_and_what_is_the_matter(hub, tmp_path):
-    table = new_population(tmp_path / "nli.yaml", **QUERY).set_index("respondent_id")
-    assert table.loc["acme/large-mnli", "reason"] == (
-        "acme/large-mnli takes 28.0GB in float32, more than 24.0GB."
-    )
-    assert (
-        "has the licence cc-by-nc-4.0, not mit, apache-2.0"
-        in table.loc["acme/closed-mnli", "reason"]
-    )
-    assert "names its outputs LABEL_0, LABEL_1, LABEL_2" in table.loc["acme/unnamed-mnli", "reason"]
-    assert "no sequence classifier but BertForMaskedLM" in table.loc["acme/masked-mnli", "reason"]
-
-
-def test_rank_task_and_labels_can_be_others(hub, tmp_path):
-    best = new_population(tmp_path / "a.yaml", search=["mnli"], top=4)
-    assert best["kind"].tolist() == ["", "", "gated", "no safetensors"]
-    base = new_population(tmp_path / "b.yaml", "fill-mask")
-    assert base["respondent_id"].tolist() == ["acme/fill"]
-    assert yaml.safe_load((tmp_path / "b.yaml").read_text())["query"] == {
-        "task": "fill-mask", "top": 100, "min_downloads": 0,
-    }  # fmt: skip
-    mood = new_population(tmp_path / "c.yaml", search=["mnli"], labels=["positive", "negative"],
-                         )  # fmt: skip
-    assert mood.loc[mood["kind"] == "", "respondent_id"].tolist() == ["acme/mood-mnli"]
 
 
 @pytest.mark.parametrize(
@@ -371,59 +343,7 @@ def test_one_model_is_in_memory_at_a_time_even_after_failures(save_tiny_model, t
     assert spy.seen == before
 
 
-def test_a_revision_is_a_version_of_its_own_and_a_wrong_one_is_named(hub):
-    who = identify(f"acme/bert-mnli@{commit('acme/bert-mnli')}", dtype="float32")
-    assert who == identify("acme/bert-mnli", dtype="float32")
-    assert who["respondent_id"] == "acme/bert-mnli"
-    with pytest.raises(RespondentError, match=r"no such revision.*follows the @") as told:
-        identify("acme/bert-mnli@v3")
-    assert told.value.kind == "not found"
-
-
 # The commands and a study
-
-
-def test_the_commands_write_show_and_ask_a_population(hub, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
-    run = CliRunner().invoke
-    words = "new-population nli.yaml --task text-classification --search mnli,nli --top 50"
-    words += " --min-downloads 100 --licence mit,apache-2.0 --max-memory 24GB"
-    wrote = run(cli.app, [*words.split(), "--labels", ",".join(NLI)], catch_exceptions=False)
-    assert wrote.stdout.strip() == (
-        "nli.yaml: 2 respondents; 10 left out (2 labels, 2 architecture, 1 gated, "
-        "1 no safetensors, 1 remote code, 1 memory, 1 licence, 1 incomplete)"
-    )
-    shown = run(cli.app, ["population", "nli.yaml"], catch_exceptions=False)
-    assert len(shown.stdout.splitlines()) == 13
-    hub.entries["acme/bert-mnli"]["gated"] = "manual"
-    words = "ask challenges --respondents nli.yaml --failures f.csv --discard-downloads"
-    asked = run(cli.app, words.split())
-    assert asked.exit_code == 1
-    assert "1 respondent(s), 192 answers" in asked.output
-    assert "acme/bert-mnli was not asked to the end (gated): acme/bert-mnli: the hub gives" in (
-        asked.output
-    )
-    assert "1 failed (1 gated)" in asked.output
-    assert pd.read_csv("f.csv")["kind"].tolist() == ["gated"]
-
-
-def test_a_study_asks_a_population_and_keeps_its_failures(save_tiny_model, tmp_path):
-    save_tiny_model(tmp_path / "good")
-    save_tiny_model(tmp_path / "bad", labels=("good", "bad", "ugly"))
-    written(tmp_path / "mine.yaml", {"model": "good"}, {"model": "bad"})
-    (tmp_path / "s.yaml").write_text(
-        "title: t\nquestion: q\nplanned: {date: 2026-11-22}\nquestionnaires: [challenges]\n"
-        "respondents: [mine.yaml]\nanalyses: [scores]\n"
-    )
-    plans = pm.reports.plans
-    summary = plans.run_study(tmp_path / "s.yaml", tmp_path / "store", progress=False)
-    assert summary["asked"] == 192
-    assert list(summary["failed"]) == ["bad, as it is"]
-    failures = pd.read_csv(tmp_path / "s" / "failures.csv")
-    assert failures[["respondent", "kind"]].values.tolist() == [["bad", "labels"]]
-    page = plans.report_study(tmp_path / "s.yaml", store=tmp_path / "store")
-    assert "mine.yaml" in page.read_text()
 
 
 # By hand

@@ -15,12 +15,10 @@ import httpx2
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import psychometrics as pm
 from psychometrics.asking import cluster
 from psychometrics.asking.population import population
-from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.models.sources import find
 from psychometrics.studies.asking import null_model
@@ -295,16 +293,6 @@ assert "psychometrics.asking.ask" in sys.modules and "ray" not in sys.modules
     monkeypatch.setattr(cluster, "ray", None)
     with pytest.raises(ParameterError, match=r"engine='ray' needs Ray, which is not installed"):
         pm.ask("challenges", models[:1], engine="ray")
-
-
-def test_the_command_asks_on_a_cluster(machines, models, tmp_path):
-    where = ["--engine", "ray", "--address", machines.address, "--store", str(tmp_path)]
-    run = CliRunner().invoke(
-        app, ["ask", "challenges", "--respondents", ",".join(models), "--dtype", "float32", *where]
-    )
-    assert run.exit_code == 0, run.output
-    assert "3 respondent(s), 576 answers in the store" in run.output
-    assert "576 asked, 0 from the store, 0 refused or unreadable, 0 failed" in run.output
 
 
 def test_processors_memory_and_gpus_are_asked_for_by_the_size_of_the_model(models):

@@ -10,10 +10,8 @@ import random
 import resource
 import shutil
 import signal
-import subprocess
 import threading
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -65,15 +63,6 @@ def test_what_was_added_is_read_back_in_the_order_of_writing(tmp_path):
     assert [path.suffix for path in files_of(tmp_path)] == [".parquet"] * 3
 
 
-def test_nothing_is_written_before_something_is_added(tmp_path):
-    kept = open_answers(tmp_path / "store", *WHO, columns=["probability"])
-    kept.add(rows_of([]))
-    assert len(kept) == 0
-    assert list(kept.rows.columns) == ["probability"]
-    assert kept.rows.index.name == "key"
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_only_the_columns_that_are_wanted_are_read(tmp_path):
     filled(tmp_path)
     assert list(read(tmp_path, columns=["probability"]).columns) == ["probability"]
@@ -117,14 +106,6 @@ def test_a_column_of_another_kind_of_value_is_refused_and_nothing_is_lost(tmp_pa
     with pytest.raises(StoreError, match="other kinds of values"):
         kept.add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
     pd.testing.assert_frame_equal(read(tmp_path), there)
-
-
-def test_what_is_done_to_the_rows_does_not_change_what_is_kept(tmp_path):
-    kept = open_answers(tmp_path, *WHO)
-    kept.add(rows_of([1]))
-    rows = kept.rows
-    rows["probability"] = 0.0
-    assert kept.rows["probability"].iloc[0] == np.float32(1 / 7)
 
 
 # One row per key
@@ -177,15 +158,6 @@ def test_no_name_leaves_the_store(tmp_path, name):
         assert len(read(store, who)) == 1
     assert all(path.is_relative_to(store) for path in files_of(tmp_path))
     assert {len(path.relative_to(store).parts) for path in files_of(tmp_path)} == {4}
-
-
-def test_names_that_look_alike_do_not_share_a_folder(tmp_path):
-    for name in ("a/b", "a-b", "a b", "a\x00b"):
-        open_answers(tmp_path, "mlm", "gad7", name).add(rows_of([1], name.replace("\x00", "0")))
-        open_answers(tmp_path, "mlm", name, "r").add(rows_of([1]))
-    assert len(list((tmp_path / "mlm" / "gad7").iterdir())) == 4
-    assert len(list((tmp_path / "mlm").iterdir())) == 5
-    assert {path.name for path in tmp_path.iterdir()} == {"mlm"}
 
 
 def test_the_store_is_where_the_variable_says(tmp_path, monkeypatch):
@@ -285,19 +257,19 @@ def test_a_part_cut_short_is_set_aside_and_nothing_else_is_lost(tmp_path, share)
     assert len(read(tmp_path)) == 12
 
 
-def test_each_of_a_hundred_flipped_bytes_is_noticed(tmp_path):
+def test_each_of_thirty_flipped_bytes_is_noticed(tmp_path):
     filled(tmp_path, parts=1, each=40)
     path = files_of(tmp_path)[0]
     whole = path.read_bytes()
     chance = random.Random(0)
-    places = [0, len(whole) - 1, len(whole) - 6, *chance.sample(range(len(whole)), 97)]
+    places = [0, len(whole) - 1, len(whole) - 6, *chance.sample(range(len(whole)), 27)]
     for place in places:
         content = bytearray(whole)
         content[place] ^= 1 << chance.randrange(8)
         path.write_bytes(content)
         with pytest.warns(UserWarning, match="damaged or cut short"):
             assert read(tmp_path).empty
-    assert len(files_of(tmp_path)) == 100, "each is there to look at"
+    assert len(files_of(tmp_path)) == 30, "each is there to look at"
     path.write_bytes(whole)
     assert len(read(tmp_path)) == 40
 
@@ -323,16 +295,6 @@ def test_a_foreign_part_is_set_aside_and_nothing_else_is_lost(tmp_path, kind):
     pd.testing.assert_frame_equal(read(tmp_path), there)
 
 
-def test_a_part_of_other_kinds_of_values_is_set_aside(tmp_path):
-    there = filled(tmp_path)
-    other = tmp_path / "other"
-    open_answers(other, *WHO).add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
-    shutil.copy(files_of(other)[0], files_of(tmp_path / "mlm")[0].parent)
-    shutil.rmtree(other)
-    with pytest.warns(UserWarning, match="other kinds of values than the others"):
-        pd.testing.assert_frame_equal(read(tmp_path), there)
-
-
 @pytest.mark.parametrize(
     "who", [("chat", *WHO[1:]), (WHO[0], "phq9", WHO[2]), (*WHO[:2], "owner/another")]
 )
@@ -349,13 +311,6 @@ def test_a_part_of_another_folder_is_set_aside_though_it_is_older_than_all(tmp_p
         compact(tmp_path / "store")
     pd.testing.assert_frame_equal(read(tmp_path / "store"), there)
     assert manifests(tmp_path / "store")["answers"].tolist() == [12]
-
-
-def test_a_manifest_cannot_say_that_answers_belong_elsewhere(tmp_path):
-    other = {"mode": "chat", "questionnaire": "phq9", "respondent_id": "another"}
-    open_answers(tmp_path, *WHO, other).add(rows_of([1]))
-    assert len(read(tmp_path)) == 1
-    assert manifests(tmp_path)["respondent_id"].tolist() == [WHO[2]]
 
 
 def test_other_files_are_left_alone(tmp_path):
@@ -425,39 +380,6 @@ def test_a_store_that_may_only_be_read_is_read_and_damage_is_said(tmp_path, monk
 # Full disks, kills, other processes
 
 
-def test_a_full_disk_ends_in_one_sentence_and_keeps_what_was_stored(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]
-    try:
-        mounted = subprocess.run(mount, capture_output=True).returncode == 0
-    except FileNotFoundError:
-        mounted = False
-    if not mounted:
-        pytest.skip("a small disk can be mounted by root only")
-    try:
-        kept = open_answers(disk, *WHO)
-        noise = random.Random(0)
-        written = 0
-        with pytest.raises(StoreError) as error:  # noqa: PT012 (which addition it is, is open)
-            for written in range(1000):
-                rows = rows_of([written])
-                rows["by"] = noise.randbytes(5000).hex()
-                kept.add(rows)
-        assert "No space left on device" in str(error.value)
-        assert "free some space, or name another folder in PSYCHOMETRICS_STORE" in str(error.value)
-        assert "what was stored before is still there" in str(error.value)
-        assert written > 5
-        assert len(kept.rows) == len(read(disk)) == written
-        assert all(path.suffix == ".parquet" for path in files_of(disk)), "nothing half is left"
-        files_of(disk)[0].unlink()
-        again = open_answers(disk, *WHO)
-        again.add(rows_of([0]))
-        assert len(read(disk)) == written, "it goes on when there is space"
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
-
-
 def test_a_limit_on_files_is_said_as_a_full_disk_is(tmp_path):
     there = filled(tmp_path)
     kept = open_answers(tmp_path, *WHO)
@@ -488,19 +410,19 @@ def put_questions(store, log, questions: int = 240) -> None:
             kept.add(rows_of(chunk), seconds=0.5)
 
 
-def test_killed_at_any_of_twenty_moments_at_most_the_chunk_in_the_air_is_asked_again(tmp_path):
+def test_killed_at_any_moment_at_most_the_chunk_in_the_air_is_asked_again(tmp_path):
     def arguments(number):
         return tmp_path / f"store-{number}", tmp_path / f"log-{number}"
 
     finished = 0
-    for store, log in killed_at_random(put_questions, arguments):
+    for store, log in killed_at_random(put_questions, arguments, moments=8):
         asked = [n for line in log.read_text().splitlines() for n in json.loads(line)]
         assert set(asked) == set(range(240))
         assert len(asked) - 240 <= CHUNK
         finished += len(asked) == 240
         pd.testing.assert_frame_equal(read(store), read(tmp_path / "store-0"))
         assert manifests(store)["answers"].tolist() == [240]
-    assert finished < 20, "some were killed in the middle of a chunk"
+    assert finished < 8, "some were killed in the middle of a chunk"
 
 
 def put_own(store, writer: int, barrier: str, questions: int) -> None:
@@ -565,20 +487,6 @@ def test_readers_see_all_rows_while_others_compact_and_add(tmp_path):
         process.kill()
         process.join()
     assert len(read(tmp_path)) == 340
-
-
-def test_a_part_that_is_listed_but_gone_ends_no_reading(tmp_path, monkeypatch):
-    filled(tmp_path)
-    gone = files_of(tmp_path)[1].name
-    opened = store_module._Folder.read
-
-    def without_it(self, name, *others):
-        if name == gone:  # a network's disk may list for a while what another has merged
-            raise FileNotFoundError(name)
-        return opened(self, name, *others)
-
-    monkeypatch.setattr(store_module._Folder, "read", without_it)
-    assert len(read(tmp_path)) == 8
 
 
 def test_after_a_part_could_not_be_read_none_is_missing(tmp_path, monkeypatch):
@@ -650,23 +558,14 @@ def test_killed_between_the_two_steps_of_compaction_nothing_is_lost_or_twice(tmp
 def test_compaction_killed_at_any_moment_loses_nothing(tmp_path):
     rows = filled(tmp_path / "template", parts=40)
     said = manifests(tmp_path / "template")
-    for number in range(1, 11):
-        shutil.copytree(tmp_path / "template", tmp_path / f"store-{number}")
-    for number in range(1, 11):
+    for number in range(1, 6):
         store = tmp_path / f"store-{number}"
-        run_elsewhere(compact, store, kill_after=0.01 * number)
+        shutil.copytree(tmp_path / "template", store)
+        run_elsewhere(compact, store, kill_after=0.02 * number)
         pd.testing.assert_frame_equal(read(store), rows)
         pd.testing.assert_frame_equal(manifests(store), said)
         compact(store)
         pd.testing.assert_frame_equal(read(store), rows)
-
-
-def test_a_damaged_part_is_not_merged(tmp_path):
-    filled(tmp_path)
-    damage_part(tmp_path, 1, b"")
-    with pytest.warns(UserWarning, match="damaged or cut short"):
-        assert compact(tmp_path) == 1
-    pd.testing.assert_frame_equal(read(tmp_path), rows_of([0, 1, 2, 3, 8, 9, 10, 11]))
 
 
 def test_a_merged_part_is_bounded(tmp_path, monkeypatch):
@@ -782,13 +681,13 @@ def grown(store, answers: int, monkeypatch) -> tuple[int, int, int]:
     return sum(written), len(written), len(reads)
 
 
-def test_a_hundred_thousand_answers_cost_ten_times_what_ten_thousand_do(tmp_path, monkeypatch):
-    small = grown(tmp_path / "small", 10_000, monkeypatch)
-    large = grown(tmp_path / "large", 100_000, monkeypatch)
-    assert small[1:] == (20, 0)
-    assert large[1:] == (196, 0), "each chunk is one file, and none is read or written again"
+def test_ten_times_the_answers_cost_ten_times_as_much(tmp_path, monkeypatch):
+    small = grown(tmp_path / "small", 2_560, monkeypatch)
+    large = grown(tmp_path / "large", 25_600, monkeypatch)
+    assert small[1:] == (5, 0)
+    assert large[1:] == (50, 0), "each chunk is one file, and none is read or written again"
     assert 9 < large[0] / small[0] < 11
-    rows = rows_of(range(100_000))
+    rows = rows_of(range(25_600))
     pd.testing.assert_frame_equal(read(tmp_path / "large"), rows)
     compact(tmp_path / "large")
     pd.testing.assert_frame_equal(read(tmp_path / "large"), rows)
@@ -805,21 +704,13 @@ def test_many_short_runs_rewrite_a_row_few_times(tmp_path, monkeypatch):
         return write(self, table)
 
     monkeypatch.setattr(store_module._Folder, "write", counted)
-    for run in range(60):
+    for run in range(30):
         with open_answers(tmp_path, *WHO) as kept:
             for start in range(run * 200, run * 200 + 200, 50):
                 kept.add(rows_of(range(start, start + 50)))
-    assert len(read(tmp_path)) == 12_000
-    assert sum(merged) < 12_000 * 8, "about the logarithm of the runs, not their number"
+    assert len(read(tmp_path)) == 6_000
+    assert sum(merged) < 6_000 * 7, "about the logarithm of the runs, not their number"
     assert len(files_of(tmp_path)) < 20
-
-
-def test_no_warning_is_raised_by_what_is_in_order(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        filled(tmp_path)
-        compact(tmp_path)
-        read(tmp_path)
 
 
 def test_shipped_answers_lie_below_every_store_and_nothing_is_written_among_them(
