@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,8 @@ from tqdm import tqdm
 
 from ..asking.answers import check_numbers
 from ..asking.store import StoredAnswers, key_of, open_answers
-from ..exceptions import ParameterError, RespondentError
+from ..data import fetch
+from ..exceptions import DataError, ParameterError, RespondentError
 from ..models.embedded import head_path, load_masked_lm
 from ..models.loading import (
     check_length,
@@ -32,6 +34,7 @@ from ..models.loading import (
     to_device,
 )
 from ..models.sources import find
+from ..paths import data_dir
 from .prompting import Buffer
 
 MASK = "[M]"
@@ -187,6 +190,148 @@ def completion_rows(mined: pd.DataFrame) -> list[list[str]]:
     # By rank and not by text, as a template may be asked for twice.
     number = (mined["rank"] == 1).cumsum()
     return [part.tolist() for _, part in mined["completion"].groupby(number)]
+
+
+def templates(source: str | Path = "own") -> pd.DataFrame:
+    """Return templates whose mask, ``[M]``, is to be completed.
+
+    Parameters
+    ----------
+    source : {"own", "binary", "queer"} or path
+        The project's templates, half of the HONEST ones, or a CSV or TSV of yours with the column
+        ``template``; its other columns are groups, whatever they are called.
+
+    Returns
+    -------
+    DataFrame
+        ``template`` (text with one ``[M]``) and the groups; for HONEST ``type, group`` (the
+        authors' category), ``gender`` (female, male, other), ``age`` (young, old, other),
+        ``identity`` (a number), ``whom`` and ``predicate``.
+
+    Raises
+    ------
+    DataError
+        The file cannot be had.
+    ParameterError
+        It lacks the column, or a template does not have exactly one ``[M]``.
+
+    Examples
+    --------
+    >>> len(templates("own"))
+    50
+    """
+    if source in ("binary", "queer"):
+        frame = _read_words(fetch(f"honest_templates_{source}"), "template_masked")
+        groups = pd.read_csv(data_dir() / "beliefs" / "templates.csv")
+        groups = groups[groups["subset"] == source].drop(columns="subset").reset_index(drop=True)
+        frame = pd.concat([frame["template_masked"].rename("template"), groups], axis=1)
+    else:
+        own = data_dir() / "beliefs" / "own_templates.csv"
+        frame = _read_words(own if str(source) == "own" else Path(source), "template")
+    wrong = frame.index[frame["template"].str.count(re.escape(MASK)) != 1]
+    if len(wrong):
+        raise ParameterError(
+            f"{source}, template {wrong[0] + 1}: write {MASK} exactly once, where the completion "
+            f"belongs; it reads '{frame['template'][wrong[0]]}'."
+        )
+    return frame
+
+
+def lexicon(path: str | Path | None = None) -> pd.DataFrame:
+    """Return a lexicon of hurtful words: HurtLex, or one of your own.
+
+    Parameters
+    ----------
+    path : str or Path, optional
+        A CSV, or TSV, with the columns ``lemma`` and ``category`` and, if it has levels,
+        ``level``, of which *conservative* is kept, in any language; "own" for the project's short
+        list; by default English HurtLex 1.2.
+
+    Returns
+    -------
+    DataFrame
+        ``lemma, category``; a lemma has a row for each of its categories. Offensive.
+
+    Raises
+    ------
+    DataError
+        The file cannot be had.
+    ParameterError
+        It lacks a column, or nothing is left of it.
+
+    References
+    ----------
+    Bassignana, Basile and Patti (2018).
+
+    Examples
+    --------
+    >>> lexicon("own")["category"].nunique()
+    9
+    """
+    if str(path) == "own":
+        path = data_dir() / "beliefs" / "own_lexicon.csv"
+    path = Path(path) if path is not None else fetch("hurtlex_en")
+    frame = _read_words(path, "lemma", "category")
+    if "level" in frame:
+        frame = frame[frame["level"] == "conservative"]
+    if frame.empty:
+        raise ParameterError(f"{path} has no lemma of the level 'conservative': add one.")
+    return frame[["lemma", "category"]].drop_duplicates().reset_index(drop=True)
+
+
+def _read_words(path: Path, *needed: str) -> pd.DataFrame:
+    """Return a CSV or TSV as text, once it has the columns that are needed."""
+    tabs = path.suffix.lower() in (".tsv", ".tab")
+    try:
+        # tables with tabs are unquoted: a quotation mark is a lemma's own
+        options = {"sep": "\t", "quoting": 3} if tabs else {}
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False, **options)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise ParameterError(f"{path} is not a table with columns: {error}.") from error
+    for name in needed:
+        if name not in frame:
+            raise ParameterError(f"{path} has no column '{name}'; it has {', '.join(frame)}.")
+    return frame
+
+
+def veil(content: pd.DataFrame | Sequence[str], label: str):
+    """Return offensive text for a notebook: closed until clicked, blurred until pointed at.
+
+    Parameters
+    ----------
+    content : DataFrame or sequence of str
+        What to show; it is escaped.
+    label : str
+        The line to click on.
+
+    Returns
+    -------
+    IPython.display.HTML
+        Its plain text form holds nothing of the content.
+
+    Examples
+    --------
+    >>> "&lt;b&gt;" in veil(["<b>"], "Completions").data
+    True
+    """
+    from IPython.display import HTML
+
+    if isinstance(content, pd.DataFrame):
+        inner = content.to_html(index=False, escape=True, border=0)
+    else:
+        inner = "<ul>" + "".join(f"<li>{escape(str(line))}</li>" for line in content) + "</ul>"
+    look = (
+        ".veil>div{filter:blur(5px);overflow-x:auto}"
+        ".veil>div:hover,.veil>div:focus{filter:none}"
+        ".veil>summary{cursor:pointer}"
+    )
+    return HTML(
+        f'<style>{look}</style><details class="veil"><summary>{escape(label)} (offensive text: '
+        f"click to open, then point at it)</summary>"
+        f'<div tabindex="0">{inner}</div></details>'
+    )
 
 
 def model_names(models: str) -> list[str]:
