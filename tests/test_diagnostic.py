@@ -7,21 +7,15 @@ import pandas as pd
 import pytest
 
 from data.make.diagnostic import build_diagnostic
-from psychometrics import claims, data
+from psychometrics import data
 from psychometrics.exceptions import DataError, ParameterError, PsychometricsError
 from psychometrics.measures import irt
 from psychometrics.measures import items as classical
-from psychometrics.measures.reliability import alpha
 from psychometrics.parameters import check_parameters
 from psychometrics.paths import data_dir
-from psychometrics.studies import diagnostic, diagnostic_claims, diagnostic_figures
+from psychometrics.studies import diagnostic
 
-POPULATIONS = list(diagnostic.POPULATIONS)
-
-
-@pytest.fixture(scope="module")
-def table1() -> pd.DataFrame:
-    return diagnostic.difficulty_table(draws=2000)
+PAIRS = diagnostic.item_table()["pair"]
 
 
 def test_the_matrices_are_as_large_as_the_study():
@@ -73,59 +67,6 @@ def test_models_know_how_they_were_trained():
     assert table["family"].nunique() == 11
 
 
-def test_table_1_is_the_papers_in_all_fourteen_cells(table1):
-    gap = table1[POPULATIONS].round(2) - diagnostic.published("table1")[POPULATIONS]
-    assert gap.abs().max(axis=None) < 0.01
-
-
-def test_table_1s_nulls_hold_what_they_should(table1):
-    # Spearman of 15 independent values has standard deviation 1 / sqrt(14).
-    expected = 1.96 / np.sqrt(14)
-    assert table1["null_high"].mean() == pytest.approx(expected, abs=0.04)
-    assert table1["null_low"].mean() == pytest.approx(-expected, abs=0.04)
-    random = diagnostic.published("table1")["random"]
-    assert random.between(table1["null_low"], table1["null_high"]).all()
-    strong = table1["p_transformers"] < 0.05
-    assert table1.index[strong].tolist() == ["PP", "LE", "Q", "PS", "WK"]
-
-
-def test_table_3_is_the_papers_to_the_second_decimal_with_infinities_where_r_stops():
-    gap = (
-        diagnostic.rasch_table()[POPULATIONS].round(2) - diagnostic.published("table3")[POPULATIONS]
-    )
-    assert gap.abs().max(axis=None) < 0.0051
-
-
-def test_table_3_stays_within_the_tolerance_wherever_a_solver_might_have_stopped():
-    published = diagnostic.published("table3")[POPULATIONS]
-    for place in (18, 40):
-        gap = diagnostic.rasch_table(extreme=place)[POPULATIONS] - published
-        assert gap.abs().max(axis=None) < 0.06
-
-
-def test_tables_1_and_3_have_intervals_over_items_and_nulls(table1):
-    table3 = diagnostic.rasch_table()
-    for table in (table1, table3):
-        for name in POPULATIONS:
-            assert table[name].between(table[f"low_{name}"], table[f"high_{name}"]).all()
-    assert table1.loc["PS", "low_transformers"] > 0.5
-    assert table1["pairs"].tolist() == [8, 9, 8, 8, 10, 8, 9]
-    assert table1.index[table1["p_pairs_transformers"] < 0.05].tolist() == ["PP", "PS", "WK"]
-    assert table1["ceiling"].round(1).tolist() == [0.8, 1, 0.9, 1, 1, 0.9, 0.9]
-    # Extreme items are in the null of table 3, and twins stay together: eight units reach far.
-    assert table3["null_high_transformers"].between(0.3, 0.9).all()
-    assert table3["n_transformers"].tolist() == [15, 15, 14, 15, 15, 15, 15]
-    assert diagnostic.rasch_table(None)["n_transformers"].tolist() == [13, 12, 14, 11, 11, 8, 14]
-
-
-def test_populations_that_prefer_labels_reach_much_of_table_1(table1):
-    assert (
-        table1["label_high"] > table1["null_high"]
-    ).sum() == 6  # but negation's labels are mixed
-    beyond = table1.index[table1["p_label_transformers"] < 0.05]
-    assert set(beyond) < set(table1.index[table1["p_transformers"] < 0.05])
-
-
 @pytest.mark.parametrize(
     ("extreme", "alike", "least"), [(False, 0.0, 0.92), (True, 0.0, 0.9), (False, 0.8, 0.91)]
 )
@@ -141,11 +82,35 @@ def test_intervals_over_items_hold_the_true_correlation_also_of_twins(extreme, a
         return [pd.Series(np.where(extreme & (v < -1.3), -25.0, v), ids) for v in values]
 
     true = np.corrcoef(drawn(200_000))[0, 1]
-    found = [diagnostic._over_items(*drawn(15), 300, 0) for _ in range(200)]
+    found = [classical.blocked_correlation(*drawn(15), PAIRS, 300) for _ in range(200)]
     assert np.mean([f["low"] <= true <= f["high"] for f in found]) > least
     if alike:  # as many single items would be too sure
-        single = [classical.correlation_interval(f[""], 15) for f in found]
+        single = [classical.correlation_interval(f["r"], 15) for f in found]
         assert np.mean([low <= true <= high for low, high in single]) < 0.92
+
+
+def test_permuted_blocks_judge_a_correlation_that_twins_make_alone():
+    rng, pairs = np.random.default_rng(0), pd.Series(np.arange(30) // 2)
+    p = []
+    for _ in range(200):  # twins are alike in each column, and the columns have nothing in common
+        one, two = (pd.Series(rng.normal(size=15).repeat(2)) for _ in range(2))
+        alone = classical.blocked_correlation(one, two, pd.Series(one.index), 200)["p"]
+        p.append((alone, classical.blocked_correlation(one, two, pairs, 200)["p"]))
+    too_many, kept = (np.array(p) < 0.05).mean(axis=0)
+    assert too_many > 0.1
+    assert kept < 0.09
+
+
+def test_equally_good_partitions_give_the_range_of_their_agreement():
+    one = pd.DataFrame({"k": 2, "labels": [(0, 0, 1, 1)], "items": [tuple("abcd")]})
+    two = pd.DataFrame({"k": 2, "labels": [(0, 1, 1), (0, 0, 1)], "items": [tuple("dca")] * 2})
+    one, two = (table.assign(cost=1.0, silhouette=0.5) for table in (one, two))
+    found = classical.compare_partitions(one, two, "silhouette")
+    # Pairs ac, ad, cd: in the first together only cd; in the second table ac, then cd.
+    assert found[["agreement", "low", "high"]].tolist() == pytest.approx([-0.5, -0.5, 1])
+    assert found[["ties_first", "ties_second"]].tolist() == [1, 2]
+    with pytest.raises(ParameterError, match="choose"):
+        classical.compare_partitions(one, two, "best")
 
 
 def test_items_are_twins_two_directions_of_one_pair_of_sentences():
@@ -159,221 +124,9 @@ def test_items_are_twins_two_directions_of_one_pair_of_sentences():
     assert (pairs["subcategory"].nunique() == 1).all()
 
 
-def test_agreement_of_clusters_beyond_chance_is_mostly_that_twins_stay_together():
-    found = diagnostic.cluster_table()
-    alone = found.index[found["p_items_transformers"] < 0.05].tolist()
-    whole = found.index[found["p_transformers"] < 0.04].tolist()
-    assert alone == ["MN", "LE", "Q", "PS", "WK"]
-    assert whole == ["PS"]
-    assert found.loc["Q", "p_transformers"] == pytest.approx(0.05, abs=0.007)
-    assert (found["p_labels_transformers"] > 0.3).all()
-    assert found["labels_transformers"].between(0.55, 0.8).all()
-
-
-def test_bias_dealt_out_anew_within_equal_scores_is_gone():
-    found = diagnostic.dif()
-    dealt = diagnostic.dif(shuffle=0)
-    assert (found["p_fdr"] < 0.05).sum() == 21
-    assert (dealt["p_fdr"] < 0.05).sum() == 0
-    assert dealt.index.equals(found.index)
-    people, models = diagnostic.answers("people", "MN"), diagnostic.answers("lstms", "MN")
-    one, two = diagnostic._dealt(people, models, np.random.default_rng(0))
-    assert (len(one), len(two)) == (len(people), len(models))
-    assert one.sum(axis=1).sort_values().tolist() == people.sum(axis=1).sort_values().tolist()
-
-
-def test_equally_cheap_partitions_are_counted_and_their_range_is_told():
-    found = diagnostic.cluster_table()
-    for name in POPULATIONS:
-        assert found[name].between(found[f"low_{name}"] - 1e-9, found[f"high_{name}"] + 1e-9).all()
-        alone = (found["ties_people"] == 1) & (found[f"ties_{name}"] == 1)
-        assert (found.loc[alone, f"low_{name}"] == found.loc[alone, f"high_{name}"]).all()
-    assert (found["ties_people"] > 1).any()
-    one = pd.DataFrame({"k": 2, "labels": [(0, 0, 1, 1)], "items": [tuple("abcd")]})
-    two = pd.DataFrame({"k": 2, "labels": [(0, 1, 1), (0, 0, 1)], "items": [tuple("dca")] * 2})
-    # Pairs ac, ad, cd: in the first together only cd; in the second table ac, then cd.
-    assert diagnostic._agreements(one, two).tolist() == [pytest.approx([-0.5, 1])]
-
-
 def test_one_published_lstm_solves_nothing():
     solved = diagnostic.answers("lstms").sum(axis=1)
     assert (solved == 0).sum() == 1
-
-
-def test_table_3_without_infinite_items_is_another_table():
-    without = diagnostic.rasch_table(extreme=None)
-    infinite = diagnostic.rasch_table()["infinite"]
-    assert infinite.tolist() == [2, 3, 0, 4, 4, 7, 1]
-    published = diagnostic.published("table3")[POPULATIONS]
-    assert without.loc["LE", POPULATIONS].round(2).tolist() == published.loc["LE"].tolist()
-    # The two cells in which the paper finds LSTMs ahead of transformers fall back behind them.
-    for category in ("PP", "WK"):
-        assert published.loc[category, "lstms"] > published.loc[category, "transformers"]
-        assert without.loc[category, "lstms"] < without.loc[category, "transformers"]
-
-
-def test_infinite_difficulties_are_the_items_that_all_or_none_solved():
-    table = diagnostic.rasch_difficulties("WK")["people"]
-    shares = classical.difficulty(diagnostic.answers("people", "WK"))
-    assert np.isposinf(table).equals(shares == 0)
-    assert np.isneginf(table).equals(shares == 1)
-
-
-def test_table_2_is_the_papers_in_ten_cells_by_the_papers_own_procedure():
-    found = diagnostic.cluster_table(
-        restarts=100, constant="self", method="alternating", choose="silhouette"
-    )
-    gap = (found[POPULATIONS].round(2) - diagnostic.published("table2")[POPULATIONS]).abs()
-    assert (gap.loc[["PP", "LE", "Q", "PS", "RLS"]] < 0.0051).all(axis=None)
-
-
-def test_table_2_is_the_papers_in_six_cells_by_least_cost():
-    found = diagnostic.cluster_table(restarts=40)
-    gap = (found[POPULATIONS].round(2) - diagnostic.published("table2")[POPULATIONS]).abs()
-    assert (gap < 0.0051).sum(axis=None) == 6
-    assert found[["k_people", "k_transformers", "k_lstms"]].min(axis=None) >= 2
-
-
-def test_every_choice_of_partition_is_among_those_found():
-    found = classical.cluster_items(diagnostic.answers("people", "PS"), restarts=20)
-    by_cost = diagnostic._tied_partitions(found, "cost").iloc[0]
-    same_k = found[found["k"] == by_cost["k"]]
-    assert by_cost["cost"] == same_k["cost"].min()
-    assert (
-        diagnostic._tied_partitions(found, "silhouette").iloc[0]["silhouette"]
-        == found["silhouette"].max()
-    )
-    with pytest.raises(ParameterError, match="choose='best'"):
-        diagnostic.cluster_table(1, choose="best")
-
-
-def test_architectures_are_differences_from_all_transformers(table1):
-    families = dict(list(diagnostic.answers("transformers").groupby(diagnostic.models()["family"])))
-    found = diagnostic.difficulty_table(families, draws=100)[list(families)]
-    found = found.sub(table1["transformers"], axis=0)
-    assert found.shape == (7, 10)
-    only = diagnostic.answers("transformers", "MN")
-    t5 = only[diagnostic.models().loc[only.index, "family"] == "t5"].mean()
-    people = classical.difficulty(diagnostic.answers("people", "MN", "completers"))
-    expected = people.corr(t5, method="spearman") - table1.loc["MN", "transformers"]
-    assert found.loc["MN", "t5"] == pytest.approx(expected)
-    # What the paper says of its figure: RoBERTa gains most on morphological negation.
-    assert found.loc["MN"].idxmax() == "roberta"
-
-
-def test_negative_results_are_negative():
-    rest = diagnostic.item_rest_table(draws=200)
-    assert (rest["transformers"] < rest["null_high"]).all()
-    means = diagnostic.by_category(classical.mean_inter_item)
-    assert abs(means.corr().loc["people", "transformers"]) < 0.5
-
-
-def test_pairs_go_together_for_transformers_but_mostly_through_the_right_answer():
-    found = diagnostic.pairs_of_items(draws=300)
-    assert found.loc["transformers", "p"] < 0.05 < found.loc["lstms", "p"]
-    inside = found.loc["transformers", ["same_label", "other_label"]]
-    assert (inside < found.loc["transformers", "r"]).all()
-
-
-def test_subsets_of_items_are_measured_on_both_sides_alike():
-    found = diagnostic.subset_inter_item(size=15, draws=30, seed=2)
-    people = pd.concat(
-        [diagnostic.answers("people", c, "completers") for c in diagnostic.CATEGORIES], axis=1
-    )
-    chosen = np.random.default_rng(2).choice(people.shape[1], 15, replace=False)
-    assert found["people"].iloc[0] == pytest.approx(
-        classical.mean_inter_item(people.iloc[:, chosen])
-    )
-
-
-def test_chosen_models_beat_random_ones_on_items_that_did_not_choose_them():
-    curve = diagnostic.subset_curve(sizes=(30, 183), draws=40)
-    wide = curve.set_index(["size", "way"])["whole"]
-    assert wide[30, "chosen"] > wide[30, "random"]
-    assert wide[183, "random"] == pytest.approx(1)
-    assert wide[183, "chosen"] == pytest.approx(1)
-
-
-def test_chosen_models_are_distinct_and_grow_by_one():
-    ten = diagnostic._choose_models(count=10)
-    assert len(set(ten)) == 10
-    assert diagnostic._choose_models(count=4) == ten[:4]
-
-
-def test_dif_covers_all_items_and_corrects_over_all_of_them():
-    found = diagnostic.dif()
-    assert len(found) == 104
-    one = diagnostic.dif(category="LE")
-    assert found.loc[one.index, "delta"].equals(one["delta"])
-    assert (found.loc[one.index, "p_holm"] >= one["p_holm"]).all()
-    bert = diagnostic.dif("bert", "MN")
-    assert len(bert) == 15
-    with pytest.raises(ParameterError, match="focal='gpt'"):
-        diagnostic.dif("gpt")
-
-
-def test_both_kinds_of_dif_are_in_one_table_and_unknown_ones_are_refused():
-    found = diagnostic.dif_table(families=("roberta",))
-    assert found.index.tolist() == [
-        "transformers against people",
-        "lstms against people",
-        "roberta against other transformers",
-    ]
-    assert found["models"].tolist() == [183, 57, 21]
-    assert (found["mh_holm"] <= found["mh_fdr"]).all()
-    assert (found[["mh_tested", "lr_tested"]] <= 104).all(axis=None)
-    one = diagnostic.dif(method="logistic")
-    assert found.loc["transformers against people", "lr_C"] == (one["size"] == "C").sum()
-    with pytest.raises(ParameterError, match="method='anova'"):
-        diagnostic.dif(method="anova")
-
-
-def test_table_2_moves_as_far_as_its_nearly_best_partitions_differ():
-    found = diagnostic.partition_range(restarts=100)
-    assert (found["low"] <= found["best"]).all()
-    assert (found["best"] <= found["high"]).all()
-    # With no margin there is one value, but for exact ties.
-    exact = diagnostic.partition_range(margin=0.0, restarts=10)
-    assert exact.loc[("LE", "transformers"), ["low", "high"]].nunique() == 1
-    paper = np.array([diagnostic.published("table2").loc[c, p] for c, p in found.index])
-    assert (paper >= found["low"] - 0.0051).all()
-    assert (paper <= found["high"] + 0.0051).all()
-
-
-def test_figures_of_the_paper_stand_beside_ours(table1):
-    found = diagnostic.beside(table1, "table1")
-    assert found.columns.tolist() == [
-        (p, c) for p in POPULATIONS for c in ("paper", "here", "difference")
-    ]
-    assert found.loc["MN", ("transformers", "paper")] == -0.28
-
-
-def test_world_knowledge_has_no_common_trait_and_negation_has():
-    def slope(who: str, category: str) -> pd.Series:
-        return irt.fit(diagnostic.answers(who, category), "1pl").iloc[0]
-
-    found = slope("transformers", "WK")
-    assert found["discrimination"] < 1.96 * found["se_discrimination"]
-    assert slope("people", "WK")["discrimination"] == pytest.approx(0, abs=0.01)
-    assert slope("transformers", "MN")["discrimination"] > 1.5
-    alphas = diagnostic.by_category(lambda x: alpha(x.loc[:, x.nunique() > 1])["alpha"])
-    assert abs(alphas.loc["WK", "transformers"]) < 0.2
-    # Alpha by its formula, on the items that have variance.
-    x = diagnostic.answers("lstms", "Q")
-    x = x.loc[:, x.nunique() > 1]
-    k = x.shape[1]
-    by_hand = k / (k - 1) * (1 - x.var().sum() / x.sum(axis=1).var())
-    assert alphas.loc["Q", "lstms"] == pytest.approx(by_hand)
-
-
-def test_categories_as_graded_items_use_every_level_and_keep_the_order():
-    found = diagnostic.category_levels(levels=3)
-    assert found.shape == (183, 7)
-    for name, column in found.items():
-        assert set(column) == {0, 1, 2}
-        scores = diagnostic.answers("transformers", name).sum(axis=1)
-        assert scores[column == 0].max() < scores[column == 1].min()
-        assert scores[column == 1].max() < scores[column == 2].min()
 
 
 def test_regimes_are_the_papers_four():
@@ -395,67 +148,6 @@ def test_models_of_this_book_are_in_all_regimes_and_join_the_published_ones():
     trained = live[live["finetuned"] & (live["population"] == "lstms")]
     assert len(trained) >= 8
     assert (trained["low"] > 1 / 3).all()
-    table = diagnostic._regime_table()
-    assert table["live_models"].sum() == len(live)
-    assert table["models"].sum() == 240
-    x = pd.concat([diagnostic.answers("lstms"), diagnostic.answers("lstms", live=True)])
-    joined = diagnostic.difficulty_table({"joined": x}, draws=100)
-    people = diagnostic.answers("people", "PP", "completers").mean()
-    assert joined.loc["PP", "joined"] == pytest.approx(
-        people.corr(x[people.index].mean(), "spearman")
-    )
-
-
-def test_new_answers_take_their_place_among_the_published_ones():
-    perfect = pd.DataFrame(1, index=["perfect"], columns=diagnostic.item_table().index)
-    table = diagnostic.live_table(perfect)
-    assert table.loc["perfect", "rank"] == 1
-    assert table.loc["perfect", "theta"] == table["theta"].max()
-    assert np.isnan(table.loc["perfect", "people"])  # it cannot be in order with anyone
-    name = diagnostic.models(live=True).index[0]
-    again = diagnostic.live_table(diagnostic.answers(live=True).loc[[name]])
-    assert again.loc[name, "share"] == diagnostic.live_table().loc[name, "share"]
-
-
-def test_every_claim_of_the_paper_that_can_be_tested_is_computed_once(table1):
-    table2 = diagnostic.cluster_table()
-    table3 = diagnostic.rasch_table(draws=200)
-    tables = {"table1": table1, "table2": table2, "table3": table3}
-    changes = diagnostic.difficulty_table(
-        dict(list(diagnostic.answers("transformers").groupby(diagnostic.models()["family"]))), 100
-    ).filter(regex="^[a-z0-9]+$")
-    changes = changes.drop(columns=["null", "label"]).sub(table1["transformers"], axis=0)
-    means = diagnostic.by_category(classical.mean_inter_item)
-    found = pd.concat(
-        [
-            diagnostic_claims.counts(),
-            *(diagnostic_claims.cells(name, table) for name, table in tables.items()),
-            *(diagnostic_claims.judgements(name, table) for name, table in tables.items()),
-            diagnostic_claims.comparisons(table1, table2, draws=200),
-            diagnostic_claims.rasch_comparisons(table1, table2, table3, draws=200),
-            diagnostic_claims.architectures(changes, draws=3),
-            diagnostic_claims.absences(
-                diagnostic.item_rest_table(draws=20), means, diagnostic.subset_inter_item(draws=50)
-            ),
-        ]
-    )
-    known = claims.published().query("study == 'diagnostic'")
-    assert sorted(found.index) == sorted(known.index[known["rule"] != "untestable"])
-    assert set(found.columns) <= set(claims.RECORDED)
-    assert found["value"].notna().all()
-    inside = found.dropna(subset=["low", "high"])
-    assert inside["value"].between(inside["low"] - 1e-9, inside["high"] + 1e-9).all()
-    # By hand: 15 - 1 items in one category; three categories are not balanced over the labels.
-    assert found.loc["diagnostic-fifteen", "value"] == 14
-    assert found.loc["diagnostic-balanced", "value"] == 3
-    said = claims.verdicts(known.join(found.astype(float)))
-    assert said["diagnostic-table1-q-transformers-significant"] == "not reproduced"
-    assert said["diagnostic-table2-le-transformers-significant"].endswith("found in the null")
-    assert said["diagnostic-table2-ps-transformers-significant"] == "reproduced"
-    assert said["diagnostic-table3-pp-lstms-ahead"] == "not reproduced"
-    cells = known.index.str.match(r"diagnostic-table[13]-\w+-(transformers|lstms)$")
-    assert (said[cells] == "reproduced").all()
-    assert cells.sum() == 28
 
 
 def test_log_odds_of_label_givers_follow_their_rasch_difficulties():
@@ -609,20 +301,3 @@ def test_a_table_of_people_that_cannot_be_used_is_refused_before_anything_is_wri
     with pytest.raises(DataError, match="lacks the columns sample, category, participant"):
         build_diagnostic(tmp_path / "people.csv", tmp_path / "new")
     assert not list(tmp_path.glob("new/*"))
-
-
-def test_figures_draw_what_they_are_given():
-    import matplotlib.pyplot as plt
-
-    live = diagnostic.models(), diagnostic.answers(), diagnostic.live_table()
-    drawn = [
-        (diagnostic_figures.correlations_with_null, (diagnostic.difficulty_table(draws=100),)),
-        (diagnostic_figures.live_strip, live),
-        (diagnostic_figures.dif_plot, (diagnostic.dif(category="WK"),)),
-        (diagnostic_figures.subset_lines, (diagnostic.subset_curve((5, 10), draws=5),)),
-    ]
-    for function, arguments in drawn:
-        figure, axes = plt.subplots()
-        assert function(*arguments, ax=axes) is axes
-        assert axes.get_ylabel(), function.__name__
-        plt.close(figure)

@@ -12,8 +12,6 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "behaving",
         "conditions",
         "diagnostic",
-        "diagnostic_claims",
-        "diagnostic_figures",
         "empalc",
         "improving",
         "psychobench",
