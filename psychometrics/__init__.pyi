@@ -13,9 +13,13 @@ from . import (
     modes,
     page,
     paths,
+    profiles,
     questionnaires,
-    reports,
+    record,
+    rules,
+    runs,
     studies,
+    study,
     training,
 )
 from .asking import answers, store

@@ -50,8 +50,8 @@ _PARTS = {
 
 
 def _notebook_names() -> list[str]:
-    """Names of the book's notebooks, in the order of the chapters."""
-    return sorted(path.stem for path in notebooks_dir().glob("*.ipynb"))
+    """Names of the book's notebooks, in the order of the chapters; the others make reports."""
+    return sorted(path.stem for path in notebooks_dir().glob("[0-9b]*.ipynb"))
 
 
 def run_notebook(
@@ -65,7 +65,7 @@ def run_notebook(
     Parameters
     ----------
     name : str
-        One of :func:`_notebook_names`.
+        A notebook of the book or of a report.
     parameters : dict, optional
         Values for names of its parameters cell; the others keep theirs.
     output : str or Path, optional
@@ -94,9 +94,10 @@ def run_notebook(
     """
     import papermill
 
-    if name not in _notebook_names():
-        raise ParameterError(unknown("notebook", name, _notebook_names()))
     source = notebooks_dir() / f"{name}.ipynb"
+    if not source.is_file():
+        names = sorted(path.stem for path in notebooks_dir().glob("*.ipynb"))
+        raise ParameterError(unknown("notebook", name, names))
     known = list(papermill.inspect_notebook(str(source)))
     for parameter in parameters or {}:
         if parameter not in known:

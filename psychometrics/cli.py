@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 import sys
@@ -22,16 +23,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Put questionnaires to language models, score the answers, build the book.",
 )
-
-QuestionnaireName = Annotated[
+_QuestionnaireName = Annotated[
     str,
     typer.Argument(metavar="QUESTIONNAIRE", help="One that `questionnaires` lists, or a file."),
 ]
-Questionnaires = Annotated[
+_Questionnaires = Annotated[
     list[str],
     typer.Argument(metavar="QUESTIONNAIRE...", help="What `questionnaires` lists, or files."),
 ]
-Respondents = Annotated[
+_Respondents = Annotated[
     str,
     typer.Option(
         help='"embedded", its families "encoders" (seconds) and "decoders" (minutes with a '
@@ -39,39 +39,35 @@ Respondents = Annotated[
         "commas; for chat the names of models at OPENAI_BASE_URL, for simulated a number."
     ),
 ]
-Store = Annotated[str | None, typer.Option(help="Folder or URL of the store of answers.")]
-Mode = Annotated[str, typer.Option(help="How it is asked: nli, mlm, options, chat, ...")]
-Conditions = Annotated[
+_Store = Annotated[str | None, typer.Option(help="Folder or URL of the store of answers.")]
+_Mode = Annotated[str, typer.Option(help="How it is asked: nli, mlm, options, chat, ...")]
+_Conditions = Annotated[
     list[str] | None,
-    typer.Option("--condition", "-c", help="name=value of the mode, such as role=hero."),
+    typer.Option(
+        "--condition",
+        "-c",
+        help="name=value of the mode or of the asking, such as role=hero, dtype=float32, "
+        "store=FOLDER; may be repeated.",
+    ),
 ]
-Plot = Annotated[
+_Plot = Annotated[
     Path | None,
     typer.Option(help="Draw the scores, too: two axes as a compass. A .png, .svg or .pdf file."),
 ]
-Profiled = Annotated[
+_Profiled = Annotated[
+    str, typer.Option("--questionnaires", "--instruments", help="Names or files, with commas.")
+]
+_Against = Annotated[
     str,
     typer.Option(
-        "--questionnaires",
-        "--" + "instruments",  # the word of other programs
-        help="Names or files, with commas.",
-    ),
-]
-Against = Annotated[
-    str | None,
-    typer.Option(
-        help='Respondents behind it in the figures: "embedded" (the default in mode nli), names '
+        help='Respondents to compare with: "default" (embedded in mode nli, else nobody), names '
         'with commas, or "nobody".'
     ),
 ]
-Base = Annotated[
-    str | None,
-    typer.Option(help="The untouched model it was trained from, whose random heads judge it."),
+_Page = Annotated[
+    Path | None, typer.Option("--output", "-o", help="The page, a .html or .pdf file.")
 ]
-Pdf = Annotated[bool, typer.Option("--pdf", help="Print the page to a .pdf file beside it, too.")]
-Dtype = Annotated[
-    Literal["float32", "bfloat16"] | None, typer.Option(help="Precision of the models.")
-]
+_Pdf = Annotated[bool, typer.Option("--pdf", help="Print the page to a .pdf file, too.")]
 
 
 @app.command("new-questionnaire")
@@ -93,12 +89,12 @@ def _new_questionnaire(
     path = draft(table, output or table.with_suffix(".yaml"))
     typer.echo(f"{path}: a draft. Fill in what its comments ask for; at each save it is checked by")
     typer.echo(f"  psychometrics check {path} --watch")
-    _report(path, measured=False)
+    _print_check(path, measured=False)
 
 
 @app.command("check")
 def _check(
-    questionnaire: QuestionnaireName,
+    questionnaire: _QuestionnaireName,
     measure: Annotated[
         bool, typer.Option("--measure", help="Let models check opposites and congruence, too.")
     ] = False,
@@ -109,7 +105,7 @@ def _check(
     """Check a questionnaire's file: its mistakes, what it holds, and what its wording breaks."""
     path = Path(questionnaire)
     if not watch:
-        _report(questionnaire, measure)
+        _print_check(questionnaire, measure)
         return
     if not path.is_file():
         raise ParameterError(f"{questionnaire} is no file: --watch needs one that you edit.")
@@ -123,13 +119,13 @@ def _check(
             seen = saved
             typer.echo(f"--- {time.strftime('%H:%M:%S')}")
             try:
-                _report(path, measure)
+                _print_check(path, measure)
             except PsychometricsError as error:
                 typer.echo(str(error))
         time.sleep(0.5)
 
 
-def _report(questionnaire: str | Path, measured: bool) -> None:
+def _print_check(questionnaire: str | Path, measured: bool) -> None:
     """What a questionnaire holds, and what the rules of wording find in it."""
     from .questionnaires.wording import wording
 
@@ -160,7 +156,7 @@ def _report(questionnaire: str | Path, measured: bool) -> None:
 
 @app.command("prompts")
 def _prompts(
-    questionnaire: QuestionnaireName,
+    questionnaire: _QuestionnaireName,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file; else printed.")
     ] = None,
@@ -183,72 +179,33 @@ def _questionnaires() -> None:
 
 @app.command("ask")
 def _ask(
-    questionnaires: Questionnaires,
-    respondents: Respondents = "embedded",
-    mode: Mode = "nli",
-    condition: Conditions = None,
-    store: Store = None,
-    dtype: Dtype = None,
+    questionnaires: _Questionnaires,
+    respondents: _Respondents = "embedded",
+    mode: _Mode = "nli",
+    condition: _Conditions = None,
+    store: _Store = None,
     failures: Annotated[
         Path | None,
         typer.Option(help="A .csv file of who failed and why; these are not tried in vain again."),
     ] = None,
-    keep: Annotated[
-        bool,
-        typer.Option(
-            "--keep-downloads/--discard-downloads",
-            help="Whether weights from the hub stay on the disk when a model has answered.",
-        ),
-    ] = True,
     engine: Annotated[
         Literal["local", "ray"],
         typer.Option(help="Where models are asked: here, or on the machines of a Ray cluster."),
     ] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="Of the Ray cluster; else the one that runs here.")
-    ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(help="Of an endpoint: most requests at once; 4.")
-    ] = None,
-    requests_per_minute: Annotated[
-        float | None, typer.Option(help="Of an endpoint: most requests begun.")
-    ] = None,
-    tokens_per_minute: Annotated[
-        float | None, typer.Option(help="Of an endpoint: most tokens sent and received.")
-    ] = None,
-    price_in: Annotated[
-        float | None, typer.Option(help="Of a million tokens sent, in any currency.")
-    ] = None,
-    price_out: Annotated[float | None, typer.Option(help="Of a million tokens received.")] = None,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(help="Leave unasked what might exceed it; needs both prices, -c max_tokens."),
-    ] = None,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="By the endpoint's batch API: cheaper, within a day.")
-    ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Send nothing; say how many requests and tokens.")
+        bool, typer.Option("--dry-run", help="Send an endpoint nothing; say how much it would be.")
     ] = False,
 ) -> None:
-    """Put questionnaires to respondents and store the answers."""
-    place = {
-        "concurrency": concurrency,
-        "requests_per_minute": requests_per_minute,
-        "tokens_per_minute": tokens_per_minute,
-        "price_in": price_in,
-        "price_out": price_out,
-        "max_cost": max_cost,
-        "batch": batch or None,
-        "dry_run": dry_run or None,
-    }
-    place = {name: value for name, value in place.items() if value is not None}
-    if place and mode != "chat":
-        option = next(iter(place)).replace("_", "-")
-        raise ParameterError(f"--{option} is for an endpoint: add --mode chat, or leave it out.")
-    more = {"endpoint": pm.endpoints.Endpoint(**place)} if place else {}
-    more |= {"engine": engine, "address": address, "failures": failures, "keep_downloads": keep}
-    answers = _asked(questionnaires, respondents, mode, condition, store, dtype, **more)
+    """Put questionnaires to respondents and store the answers.
+
+    Besides those of the mode, -c takes: dtype (float32, bfloat16), keep_downloads=false (remove
+    weights from the hub after use), address (of a Ray cluster), and for an endpoint concurrency,
+    requests_per_minute, tokens_per_minute, price_in and price_out (of a million tokens), max_cost
+    (leave unasked what might exceed it) and batch=true (its batch API: cheaper, within a day).
+    """
+    condition = [*(condition or []), *(["dry_run=true"] if dry_run else [])]
+    more = {"engine": engine, "failures": failures} | ({"store": store} if store else {})
+    answers = _answers(questionnaires, respondents, mode, condition, **more)
     who, there = answers["respondent_id"].nunique(), len(answers)
     there -= answers.attrs["summary"].get("unasked", 0)
     typer.echo(f"{who} respondent(s), {there} answers in the store")
@@ -257,12 +214,10 @@ def _ask(
 
 @app.command("scores")
 def _scores(
-    questionnaires: Questionnaires,
-    respondents: Respondents = "embedded",
-    mode: Mode = "nli",
-    condition: Conditions = None,
-    store: Store = None,
-    dtype: Dtype = None,
+    questionnaires: _Questionnaires,
+    respondents: _Respondents = "embedded",
+    mode: _Mode = "nli",
+    condition: _Conditions = None,
     score: Annotated[
         Literal["entailment", "contrast"] | None,
         typer.Option(help="Definition of the raw score of prompts."),
@@ -271,47 +226,43 @@ def _scores(
         float | None, typer.Option(help="Of the two-way normalisation of prompts.")
     ] = None,
     items: Annotated[bool, typer.Option("--items", help="Scores of items, not scales.")] = False,
-    plot: Plot = None,
+    plot: _Plot = None,
 ) -> None:
     """Print scores as CSV, asking what is not in the store yet."""
-    _check_plot(plot)
+    pm.figures.check_picture(plot)
     loaded = [pm.load_questionnaire(name) for name in questionnaires]
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
         raise ParameterError("Some of these have scales, others categories: score them one by one.")
     if temperature is not None and not 0 < temperature < math.inf:
         raise ParameterError(f"temperature must be a positive number, got {temperature:g}.")
-    answers = _asked(loaded, respondents, mode, condition, store, dtype)
+    answers = _answers(loaded, respondents, mode, condition)
     how = {"score": score, "temperature": temperature}
-    how = {k: v for k, v in how.items() if v is not None}
-    _print_scores(answers, loaded, items, how)
-    _draw(answers, loaded, plot, how)
+    how = {name: value for name, value in how.items() if value is not None}
+    _show_scores(answers, loaded, items, plot, how)
     _exit(answers)
 
 
 @app.command("profile")
 def _profile(
     model: Annotated[str, typer.Argument(help="A member, a folder, a hub id, a chat model.")],
-    questionnaires: Profiled = "gad7,phq9,soc13",
-    against: Against = None,
-    mode: Mode = "nli",
-    condition: Conditions = None,
-    store: Store = None,
-    dtype: Dtype = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="A .html or .pdf file; else profile-MODEL.html."),
+    questionnaires: _Profiled = "gad7,phq9,soc13",
+    against: _Against = "default",
+    mode: _Mode = "nli",
+    condition: _Conditions = None,
+    base: Annotated[
+        str | None,
+        typer.Option(help="The untouched model it was trained from, whose random heads judge it."),
     ] = None,
-    base: Base = None,
-    pdf: Pdf = False,
+    output: _Page = None,
+    pdf: _Pdf = False,
 ) -> None:
     """Write a page about one model: scores, nulls, norms, and what may not be read from them."""
-    paths = _pages(output, f"profile-{_file_name(model)}.html", pdf)
-    how = _how(mode, against, store, dtype, condition) | ({"base": base} if base else {})
-    scores = pm.reports.profiles.profile(model, paths[0], _names(questionnaires), **how)
-    for row in scores.itertuples():
+    name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
+    asked = {"model": model, "base": base} | _asked(questionnaires, against, mode, condition)
+    tables = _report("profile", asked, output or Path(f"profile-{name}.html"), pdf)
+    for row in pm.record.read_table(tables, "tab-profile-scores").itertuples():
         typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {row.score:.3f} "
                    f"({row.low:.3f} to {row.high:.3f}), {row.verdict}")  # fmt: skip
-    _written(paths)
 
 
 @app.command("compare")
@@ -319,43 +270,35 @@ def _compare(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL1 MODEL2...", help="Each as for `profile`.")
     ],
-    questionnaires: Profiled = "gad7,phq9,soc13",
-    against: Against = None,
-    mode: Mode = "nli",
-    condition: Conditions = None,
-    store: Store = None,
-    dtype: Dtype = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A .html or .pdf file; else compare.html.")
-    ] = None,
-    pdf: Pdf = False,
+    questionnaires: _Profiled = "gad7,phq9,soc13",
+    against: _Against = "default",
+    mode: _Mode = "nli",
+    condition: _Conditions = None,
+    output: _Page = None,
+    pdf: _Pdf = False,
 ) -> None:
     """Write a page with models side by side, and their differences with paired intervals."""
-    paths = _pages(output, "compare.html", pdf)
-    how = _how(mode, against, store, dtype, condition)
-    rows = pm.reports.profiles.compare(models, paths[0], _names(questionnaires), **how)
-    for row in rows.itertuples():
-        typer.echo(f"{row.questionnaire}, {row.scale}: {row.second} minus {row.first} "
-                   f"{row.difference:+.3f} ({row.low:+.3f} to {row.high:+.3f})")  # fmt: skip
-    _written(paths)
-    if failed := rows.attrs["failed"]:
-        for name, reason in failed.items():
-            typer.echo(f"psychometrics: {name} could not be asked: {reason}", err=True)
-        raise typer.Exit(1)
+    asked = {"models": models} | _asked(questionnaires, against, mode, condition)
+    tables = _report("compare", asked, output or Path("compare.html"), pdf)
+    for row in pm.record.read_table(tables, "tab-compare-differences").itertuples():
+        typer.echo(f"{row.questionnaire}, {row.scale}: {row.model} {row.difference:+.3f} "
+                   f"({row.low:+.3f} to {row.high:+.3f}), {row.verdict}")  # fmt: skip
+    failed = pm.record.read_table(tables, "tab-compare-failed")
+    for row in failed.itertuples():
+        typer.echo(f"psychometrics: {row.model} could not be asked: {row.reason}", err=True)
+    raise typer.Exit(1 if len(failed) else 0)
 
 
-study_app = typer.Typer(no_args_is_help=True, help="A study as one file: check, run, report.")
-app.add_typer(study_app, name="study")
-StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A .yaml file.")]
+_study_app = typer.Typer(no_args_is_help=True, help="A study as one file: check, run, report.")
+app.add_typer(_study_app, name="study")
+_StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A .yaml file.")]
 
 
-@study_app.command("check")
-def _study_check(study: StudyFile) -> None:
+@_study_app.command("check")
+def _study_check(study: _StudyFile) -> None:
     """Check a study's file and print what would be asked; nobody is asked."""
-    from .reports.plans import combinations, load_study
-
-    loaded = load_study(study)
-    ways = len(combinations(loaded)) * len(loaded.seeds)
+    loaded = pm.study.load_study(study)
+    ways = len(pm.study.combinations(loaded)) * len(loaded.seeds)
     typer.echo(f"{loaded.title}: {loaded.question}")
     typer.echo(
         f"{len(loaded.questionnaires)} questionnaire(s), {len(loaded.respondents)} respondent(s) "
@@ -364,12 +307,10 @@ def _study_check(study: StudyFile) -> None:
     )
 
 
-@study_app.command("run")
-def _study_run(study: StudyFile, store: Store = None) -> None:
+@_study_app.command("run")
+def _study_run(study: _StudyFile, store: _Store = None) -> None:
     """Ask all that a study asks; a run that was stopped goes on where it was."""
-    from .reports.plans import run_study
-
-    summary = run_study(study, store)
+    summary = pm.study.run_study(study, store)
     typer.echo(
         f"{summary['asked']} asked, {summary['from_store']} from the store, "
         f"{summary['unanswered']} refused or unreadable, {len(summary['failed'])} failed, "
@@ -382,34 +323,34 @@ def _study_run(study: StudyFile, store: Store = None) -> None:
     raise typer.Exit(1 if summary["failed"] else 0)
 
 
-@study_app.command("report")
+@_study_app.command("report")
 def _study_report(
-    study: StudyFile,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A .html or .pdf file.")
-    ] = None,
-    store: Store = None,
+    study: _StudyFile,
+    output: _Page = None,
+    store: _Store = None,
 ) -> None:
-    """Write the page of a study that was run."""
-    from .reports.plans import report_study
-
-    typer.echo(f"open {report_study(study, output, store)}")
+    """Write the page of a study that was run; its tables lie in the study's folder."""
+    pm.study.check_was_run(study)
+    folder = study.with_suffix("")
+    page, asked = output or folder / "report.html", {"study": str(study), "store": store}
+    pm.runs.write_report("study", asked, page, folder / "report.ipynb")
+    typer.echo(f"open {page}")
 
 
 @app.command("fill-in")
 def _fill_in(
-    questionnaire: QuestionnaireName,
+    questionnaire: _QuestionnaireName,
     name: Annotated[str, typer.Option(help="What you want to be called.")] = "me",
-    store: Store = None,
+    store: _Store = None,
     items: Annotated[bool, typer.Option("--items", help="Answers, not scale scores.")] = False,
-    plot: Plot = None,
+    plot: _Plot = None,
 ) -> None:
     """Answer a questionnaire yourself; one may go back, stop and go on later.
 
     `diagnostic` is the test of inference that people and models were given, `diagnostic-mn` its
     part MN.
     """
-    _check_plot(plot)
+    pm.figures.check_picture(plot)
     first, _, category = questionnaire.partition("-")
     if first == "diagnostic":
         from .studies.diagnostic import questionnaire as diagnostic
@@ -418,8 +359,7 @@ def _fill_in(
     else:
         loaded = [pm.load_questionnaire(questionnaire)]
     answers = pm.ask(loaded, [name], store=store, mode="human", progress=False)
-    _print_scores(answers, loaded, items, {})
-    _draw(answers, loaded, plot, {})
+    _show_scores(answers, loaded, items, plot, {})
 
 
 @app.command("population")
@@ -492,20 +432,13 @@ def _run(
         executed = pm.book.run_notebook(notebook, values, output)
         typer.echo(f"{executed}, as a page {pm.page.write_page(executed)}")
         return
-    sweeps = pm.reports.sweeps
-    runs = sweeps.sweep(notebook, sweeps.parse_grid(sweep), output, values)
-    counts = runs["status"].value_counts()
+    runs = pm.runs.sweep(notebook, pm.runs.parse_grid(sweep), output, values)
     for row in runs[runs["status"] == "failed"].itertuples():
         typer.echo(f"psychometrics: {row.run} failed: {row.reason}", err=True)
-    typer.echo(
-        f"{len(runs)} runs: "
-        + ", ".join(
-            f"{counts.get(name, 0)} {name}" for name in ("run now", "done before", "failed")
-        )
-        + f"; {runs.attrs['page']}"
-    )
-    if counts.get("failed"):
-        raise typer.Exit(1)
+    counts = runs["status"].value_counts()
+    said = ", ".join(f"{n} {status}" for status, n in counts.items())
+    typer.echo(f"{len(runs)} runs: {said}; {runs.attrs['page']}")
+    raise typer.Exit(1 if "failed" in counts else 0)
 
 
 @app.command("book")
@@ -571,10 +504,10 @@ def _train_nli(
     ] = None,
     epochs: Annotated[float | None, typer.Option(help="Passes over the data.")] = None,
     lr: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
-    batch_size: Annotated[int, typer.Option(help="Pairs per step.")] = 32,
-    rank: Annotated[int, typer.Option(help="Rank of LoRA adapters.")] = 16,
-    layers: Annotated[int | None, typer.Option(help="Keep only the first layers.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed.")] = 0,
+    condition: Annotated[
+        list[str] | None,
+        typer.Option("--condition", "-c", help="batch_size, rank, layers or seed, as name=value."),
+    ] = None,
 ) -> None:
     """Put an NLI head on a base model and train it."""
     chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
@@ -583,23 +516,17 @@ def _train_nli(
         raise ParameterError(f"--paper sets {', '.join(chosen)} itself: leave one of them out.")
     if (file := next(filter(Path.is_file, (output, *output.parents)), None)) is not None:
         raise ParameterError(f"{file} is a file: name a folder for the model.")
-    manifest = pm.training.train_nli(
-        base,
-        data or ["mnli"],
-        output,
-        batch_size=batch_size,
-        rank=rank,
-        layers=layers,
-        seed=seed,
-        **(pm.training.PAPER_SETTINGS | chosen),
-    )
+    more = pm.book.parse_parameters(condition or [])
+    if strange := set(more) - {"batch_size", "rank", "layers", "seed"}:
+        raise ParameterError(f"train-nli has no setting '{min(strange)}'.")
+    manifest = pm.training.train_nli(base, data or ["mnli"], output, **(chosen | more))
     typer.echo(f"{output}: trained on {manifest['pairs']} pairs in {manifest['seconds']:.0f} s")
 
 
 @app.command("improve")
 def _improve(
-    questionnaire: QuestionnaireName,
-    respondents: Respondents = "embedded",
+    questionnaire: _QuestionnaireName,
+    respondents: _Respondents = "embedded",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The new file; by default NAME_improved.yaml beside."),
@@ -608,8 +535,7 @@ def _improve(
         bool, typer.Option("--rules/--no-rules", help="Whether rules make candidates, too.")
     ] = True,
     seed: Annotated[int, typer.Option(help="Of the halves and of what is drawn by chance.")] = 1,
-    store: Store = None,
-    dtype: Dtype = None,
+    condition: _Conditions = None,
 ) -> None:
     """Choose better prompts on half of the respondents, and show them on the other half."""
     from .studies import improving
@@ -619,7 +545,8 @@ def _improve(
     output = output or beside.with_name(f"{loaded.id}_improved.yaml")
     report = output.with_name(f"{output.stem}_candidates.csv")
     improving.check_new(output, report)
-    found = improving.improve(loaded, respondents, rules=rules, seed=seed, store=store, dtype=dtype)
+    how = pm.book.parse_parameters(condition or [])
+    found = improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
     improving.write_improved(found, output, report)
     items = improving.held_out(found.silhouettes, ["questionnaire", "item_id"])
     shown = ["item_id", "present", "chance", "improved", "gain", "gain_low", "gain_high"]
@@ -633,51 +560,43 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _file_name(model: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", Path(model).name or model)
+def _asked(questionnaires: str, against: str, mode: str, condition: list[str] | None) -> dict:
+    return {
+        "questionnaires": _names(questionnaires),
+        "against": None if against == "nobody" else against,
+        "mode": mode,
+        "conditions": pm.book.parse_parameters(condition or []),
+    }
 
 
-def _pages(output: Path | None, name: str, pdf: bool) -> list[Path]:
-    """The files to be written, once it is known that they can be."""
-    first = output or Path(name)
-    paths = [first]
-    if pdf and first.suffix.lower() != ".pdf":
-        paths.append(first.with_suffix(".pdf"))
-    return [pm.reports.pages.checked_path(path) for path in paths]
+def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> Path:
+    """Write a report and, where wanted, its print; the folder of its tables."""
+    pages = [page, page.with_suffix(".pdf")] if pdf and page.suffix != ".pdf" else [page]
+    for path in pages:
+        pm.page.check_page_path(path)
+    tables = pm.runs.write_report(notebook, asked, page)
+    for path in pages[1:]:
+        pm.page.print_page(page, path)
+    typer.echo(", ".join(map(str, pages)))
+    return tables
 
 
-def _how(mode: str, against: str | None, store, dtype, condition) -> dict:
-    behind = {None: "default", "nobody": None}.get(against, against)
-    how = {"mode": mode, "against": behind, "store": store, "dtype": dtype, "progress": True}
-    return how | pm.book.parse_parameters(condition or [])
-
-
-def _written(paths: list[Path]) -> None:
-    """Name the pages, after the one that is to be printed has been."""
-    for path in paths[1:]:
-        pm.reports.pages.printed(paths[0], path)
-    typer.echo(", ".join(map(str, paths)))
-
-
-def _asked(questionnaires, respondents: str, mode: str, condition, store, dtype, **more):
+def _answers(questionnaires, respondents: str, mode: str, condition: list[str] | None, **more):
     conditions = pm.book.parse_parameters(condition or [])
     if mode == "simulated":
         if not respondents.isdecimal():
             raise ParameterError(f"Simulated --respondents are a number, got '{respondents}'.")
         respondents = int(respondents)
-    with warnings.catch_warnings():  # what it says of a failure comes at the end, in one line
+    if mode == "chat":
+        names = {field.name for field in dataclasses.fields(pm.endpoints.Endpoint)}
+        place = {name: conditions.pop(name) for name in names & set(conditions)}
+        conditions |= {"endpoint": pm.endpoints.Endpoint(**place)} if place else {}
+    with warnings.catch_warnings():  # failures are named at the end, in one line each
         warnings.filterwarnings("ignore", ".* was not asked to the end", UserWarning)
-        return pm.ask(
-            questionnaires,
-            respondents,
-            store=store,
-            mode=mode,
-            dtype=dtype,
-            **(conditions | more),
-        )
+        return pm.ask(questionnaires, respondents, mode=mode, **(conditions | more))
 
 
-def _print_scores(answers, questionnaires, items: bool, how: dict) -> None:
+def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict) -> None:
     if items:
         table = pm.item_scores(answers, **how) if "term" in answers else answers
     elif any(questionnaire.categories for questionnaire in questionnaires):
@@ -687,70 +606,18 @@ def _print_scores(answers, questionnaires, items: bool, how: dict) -> None:
     else:
         table = pm.scale_scores(answers, questionnaires=questionnaires, **how)
     table.to_csv(sys.stdout, index=False, float_format="%.6f")
-
-
-def _check_plot(path: Path | None) -> None:
-    """Refuse a picture that cannot be written before anything is asked."""
-    if path is None:
-        return
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ParameterError(f"{path}: end the picture's name in .png, .svg or .pdf.")
-    if not path.absolute().parent.is_dir():
-        raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
-
-
-def _draw(answers, questionnaires, path: Path | None, how: dict) -> None:
-    """Two axes as a compass, other categories and scales as points in their ranges."""
-    if path is None:
-        return
-    import matplotlib.pyplot as plt
-
-    pm.figures.style()
-    figure, axes = plt.subplots(
-        len(questionnaires),
-        figsize=(7, 4.5 * len(questionnaires)),
-        squeeze=False,
-        layout="constrained",
-    )
-    for questionnaire, ax in zip(questionnaires, axes.flat, strict=True):
-        own = answers[answers["questionnaire"] == questionnaire.id]
-        if questionnaire.categories:
-            scores, by = pm.scoring.category_scores(own, questionnaire), "category"
-        else:
-            scores, by = pm.scale_scores(own, questionnaires=questionnaire, **how), "scale"
-            scores = scores.groupby(["respondent_id", "scale"], sort=False, as_index=False)
-            scores = scores["score"].mean()  # over runs
-            if "term" not in answers:
-                spans = [questionnaire.span(questionnaire.scale(s)) for s in scores["scale"]]
-                scores[["low", "high"]] = spans
-            titles = {scale.id: scale.title for scale in questionnaire.scales}
-            scores["scale"] = scores["scale"].map(titles)
-        if scores["score"].isna().all():
-            raise ParameterError(
-                f"{questionnaire.id} has no score to draw yet: answer every question."
-            )
-        if len(questionnaire.categories) == 2 and (scores["low"] < 0).all():
-            pm.figures.compass(scores.dropna(subset="score"), *questionnaire.categories, ax=ax)
-        else:
-            pm.figures.ranges(scores, by, ax=ax)
-        ax.set_title(questionnaire.short_title)
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be written ({error.strerror}).") from None
-    finally:
-        plt.close(figure)
-    typer.echo(f"drawn in {path}", err=True)
+    if plot is not None:
+        pm.figures.draw_scores(answers, questionnaires, plot, **how)
+        typer.echo(f"drawn in {plot}", err=True)
 
 
 def _exit(answers) -> None:
     """Status 1 where a respondent failed, with who and why."""
-    if failed := answers.attrs["summary"]["failed"]:
-        kinds = answers.attrs["summary"]["kinds"]
-        for name, reason in failed.items():
-            told = f"{name} was not asked to the end ({kinds[name]}): {reason}"
-            typer.echo(f"psychometrics: {told}", err=True)
-        raise typer.Exit(1)
+    summary = answers.attrs["summary"]
+    for name, reason in summary["failed"].items():
+        kind = summary["kinds"][name]
+        typer.echo(f"psychometrics: {name} was not asked to the end ({kind}): {reason}", err=True)
+    raise typer.Exit(1 if summary["failed"] else 0)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,6 +32,8 @@ from pandas.io.formats.style import Styler
 
 from .exceptions import ParameterError
 from .measures import irt
+from .measures.scoring import category_scores, scale_scores
+from .questionnaires import Questionnaire
 
 # Okabe and Ito's colours, which the colour-blind tell apart; the first two stand for a pair.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -459,6 +462,116 @@ def ranges(
     if few:
         ax.legend(frameon=False, fontsize=10, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return ax
+
+
+def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str = "score") -> Figure:
+    """Draw scores with intervals above the scores of others, a row for each.
+
+    Parameters
+    ----------
+    points : DataFrame
+        ``row, who, score, low, high``: the labels of the rows, and who is drawn in them.
+    clouds : mapping of str to DataFrame
+        Others by their name, each ``row, score``; a name that begins with *others* is blue, any
+        other grey.
+    label : str
+        Name of the score, with its unit.
+
+    Returns
+    -------
+    Figure
+    """
+    names, people = list(dict.fromkeys(points["row"])), list(dict.fromkeys(points["who"]))
+    height = len(people) + len(clouds)
+    fig, ax = plt.subplots(figsize=(7, 1 + len(names) * (0.3 + 0.22 * height)))
+    at = {name: -number * (height + 1.5) for number, name in enumerate(names)}
+    for number, (name, cloud) in enumerate(clouds.items()):
+        colour = TRAINED if name.startswith("others") else NULL
+        ax.plot(cloud["score"], cloud["row"].map(at) - number, "o", color=colour, alpha=0.3,
+                markersize=4, markeredgewidth=0, label=name)  # fmt: skip
+    for number, who in enumerate(people):
+        own = points[points["who"] == who].dropna(subset="score")
+        y = own["row"].map(at) - len(clouds) - number
+        ax.hlines(y, own["low"], own["high"], color=TRAINED, linewidth=2)
+        ax.plot(own["score"], y, MARKERS[number % len(MARKERS)], color=TRAINED, label=who)
+    ax.axvline(0, linestyle=":", color="black", linewidth=1)
+    ax.set_yticks([at[name] - (height - 1) / 2 for name in names], names)
+    ax.set_xlabel(label)
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
+    return fig
+
+
+def check_picture(path: Path | None) -> None:
+    """Refuse a picture that cannot be written, before anything is asked for it.
+
+    Examples
+    --------
+    >>> check_picture(Path("scores.txt"))
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: scores.txt: end the picture's name in .png, .svg ...
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ParameterError(f"{path}: end the picture's name in .png, .svg or .pdf.")
+    if not path.absolute().parent.is_dir():
+        raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
+
+
+def draw_scores(
+    answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], path: Path, **how: object
+) -> None:
+    """Draw scores into a file: two axes as a compass, the others as points in their ranges.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        From :func:`psychometrics.asking.ask`.
+    questionnaires : sequence of Questionnaire
+        Each gets a panel.
+    path : Path
+        A .png, .svg or .pdf file.
+    **how
+        As in :func:`psychometrics.measures.scoring.scale_scores`.
+
+    Raises
+    ------
+    ParameterError
+        There is no score yet, or the file cannot be written.
+    """
+    style()
+    size = (7, 4.5 * len(questionnaires))
+    figure, axes = plt.subplots(len(questionnaires), figsize=size, squeeze=False)
+    for questionnaire, ax in zip(questionnaires, axes.flat, strict=True):
+        own = answers[answers["questionnaire"] == questionnaire.id]
+        by = "category" if questionnaire.categories else "scale"
+        if questionnaire.categories:
+            scores = category_scores(own, questionnaire)
+        else:
+            scores = scale_scores(own, questionnaires=questionnaire, **how)
+            scores = scores.groupby(["respondent_id", "scale"], sort=False, as_index=False)
+            scores = scores["score"].mean()  # over runs
+            if "term" not in answers:
+                spans = [questionnaire.span(questionnaire.scale(s)) for s in scores["scale"]]
+                scores[["low", "high"]] = spans
+            titles = {scale.id: scale.title for scale in questionnaire.scales}
+            scores["scale"] = scores["scale"].map(titles)
+        if scores["score"].isna().all():
+            raise ParameterError(
+                f"{questionnaire.id} has no score to draw yet: answer every question."
+            )
+        if len(questionnaire.categories) == 2 and (scores["low"] < 0).all():
+            compass(scores.dropna(subset="score"), *questionnaire.categories, ax=ax)
+        else:
+            ranges(scores, by, ax=ax)
+        ax.set_title(questionnaire.short_title)
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be written ({error.strerror}).") from None
+    finally:
+        plt.close(figure)
 
 
 def specification_curve(

@@ -30,6 +30,7 @@ main { max-width: 58rem; margin: auto; }
 .jp-OutputArea-output, .jp-RenderedHTMLCommon { overflow-x: auto; }
 .jp-InputPrompt, .jp-OutputPrompt { display: none; }
 details { margin: 0.5rem 0; }
+table.words td, table.words th { text-align: left !important; vertical-align: top; }
 </style>
 {%- endblock -%}
 {% block input %}

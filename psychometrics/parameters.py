@@ -1,26 +1,27 @@
-"""Parameters of the notebooks: one model for each, checked before anything is computed."""
+"""What the notebooks take as parameters, and what each of them must be."""
 
 from __future__ import annotations
 
 import ast
 import difflib
-import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
+from pydantic import NonNegativeInt as Whole
+from pydantic import PositiveInt as Count
 
 from .asking.population import population
 from .exceptions import ParameterError, PsychometricsError
-from .modes import completions, identify
-from .modes.completions import KINDS, model_names, require
-from .modes.messages import LABELS, messages
+from .modes import identify
+from .modes.completions import lexicon, model_names, require, templates
 from .questionnaires import load_questionnaire
-from .studies import diagnostic
 
 
 def check_parameters(notebook: str, values: dict[str, object] | None = None) -> None:
-    """Check the parameters of a notebook; its second cell.
+    """Check the parameters of a notebook; the second line of its set-up cell.
 
     Parameters
     ----------
@@ -28,21 +29,21 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
         Its name, such as ``"03-assessment"``.
     values : dict, optional
         Values by name; by default those of the notebook that is running. Names that are left out
-        are not looked at.
+        are not checked.
 
     Raises
     ------
     ParameterError
         A value is impossible (every one is named), or there is no such parameter.
     QuestionnaireError, RespondentError, DataError
-        A questionnaire, a respondent or a file is not there.
+        A questionnaire, a respondent or a file is missing.
 
     Examples
     --------
     >>> check_parameters("03-assessment", {"score": "entailed"})
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: score must be one of entailment, contrast, got ...
+    psychometrics.exceptions.ParameterError: score: Input should be 'entailment' or 'contrast', ...
     """
     if notebook not in CHAPTERS:
         raise ParameterError(unknown("notebook", notebook, list(CHAPTERS)))
@@ -53,30 +54,33 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
         if name not in chapter.model_fields:
             raise ParameterError(unknown("parameter", name, list(chapter.model_fields)))
     try:
-        chapter.model_validate(values)
+        chapter(**values).check()
     except ValidationError as error:
-        reasons = [mistake.get("ctx", {}).get("error") for mistake in error.errors()]
-        for reason in reasons:
+        said = []
+        for mistake in error.errors():
+            reason = mistake.get("ctx", {}).get("error")
             if isinstance(reason, PsychometricsError):
                 raise reason from None
-        said = [
-            f"{mistake['loc'][0]} {reason}, got {mistake['input']!r}."
-            if mistake["loc"]
-            else str(reason)
-            for mistake, reason in zip(error.errors(), reasons, strict=True)
-        ]
+            place = ".".join(map(str, mistake["loc"]))
+            said.append(f"{place}: {mistake['msg']}, got {mistake['input']!r}.")
         raise ParameterError("\n".join(said)) from None
 
 
 def unknown(kind: str, name: str, known: list[str]) -> str:
-    """A sentence that there is no such thing, with what comes nearest."""
+    """Return a sentence that there is no such thing, with what comes nearest.
+
+    Examples
+    --------
+    >>> unknown("notebook", "03-asessment", ["03-assessment"])
+    "There is no notebook '03-asessment' (did you mean '03-assessment'?): it must be one of ..."
+    """
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     return f"There is no {kind} '{name}'{hint}: it must be one of {', '.join(known)}."
 
 
 def _running(chapter: type[BaseModel]) -> dict[str, object]:
-    """Values in the running notebook, and names that papermill was given beside them."""
+    """Values in the running notebook, and names that papermill was given besides them."""
     from IPython import get_ipython
 
     shell = get_ipython()
@@ -90,328 +94,256 @@ def _running(chapter: type[BaseModel]) -> dict[str, object]:
     return {name: space[name] for name in names}
 
 
-# --- kinds of values; each error begins after the parameter's name
-
-
-def _whole(least: int):
-    def check(value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"must be a whole number from {least}")
+def _passes(check: Callable[[str], object]) -> AfterValidator:
+    def checked(value: str) -> str:
+        check(value)
         return value
 
-    return Annotated[int, BeforeValidator(check)]
+    return AfterValidator(checked)
 
 
-def _one_of(*known: str):
-    def check(value: object) -> str:
-        if value not in known:
-            raise ValueError(f"must be one of {', '.join(known)}")
-        return value
-
-    return Annotated[str, BeforeValidator(check)]
-
-
-def _positive(value: object) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 < value < math.inf:
-        raise ValueError("must be a positive number")
-    return float(value)
-
-
-def _share(value: object) -> float:
-    if not isinstance(value, float) or not 0 < value < 1:
-        raise ValueError("must be a number between 0 and 1")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("must be text")
-    return value
-
-
-def _respondents(value: object) -> str:
-    for name in population(_text(value)):
+def _identify_all(names: str) -> None:
+    for name in population(names):
         identify(name)
-    return value
 
 
-def _questionnaire(value: object) -> str:
-    load_questionnaire(_text(value))
-    return value
+def _require_all(names: str) -> None:
+    for name in model_names(names):
+        require(name)
 
 
-def _check_template(questionnaire: str, item: int) -> None:
-    if not load_questionnaire(questionnaire).items[item - 1].templates:
-        raise ParameterError(f"item {item} of {questionnaire} has no template: name another.")
-
-
-Text = Annotated[str, BeforeValidator(_text)]
-Positive = Annotated[float, BeforeValidator(_positive)]
-Share = Annotated[float, BeforeValidator(_share)]
-Respondents = Annotated[str, BeforeValidator(_respondents)]
-QuestionnaireName = Annotated[str, BeforeValidator(_questionnaire)]
-Precision = _one_of("auto", "float32", "bfloat16")
-Score = _one_of("entailment", "contrast")
-Seed = _whole(0)
+_Text = Annotated[str, Field(pattern=r"\S")]
+_Respondent = Annotated[_Text, _passes(identify)]
+_Respondents = Annotated[_Text, _passes(_identify_all)]
+_Ticking = Annotated[_Text, _passes(partial(identify, mode="options"))]
+_Talking = Annotated[_Text, _passes(partial(identify, mode="chat"))]
+_LanguageModel = Annotated[_Text, _passes(require)]
+_LanguageModels = Annotated[_Text, _passes(_require_all)]
+_Questionnaire = Annotated[_Text, _passes(partial(load_questionnaire, texts=False))]
+_Category = Literal["MN", "PP", "LE", "Q", "PS", "RLS", "WK"]
+_Precision = Literal["auto", "float32", "bfloat16"]
 
 
 class _Page(BaseModel):
     """Every parameter has a default, so that a part of them can be checked."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    def check(self) -> None:
+        """Check what depends on several parameters."""
 
 
 class _Chapter(_Page):
-    seed: Seed = 1
+    seed: Whole = 1
 
 
 class _Scored(_Chapter):
-    respondents: Respondents | None = None
-    score: Score = "entailment"
-    temperature: Positive = 1.0
-    dtype: Precision = "auto"
+    respondents: _Respondents | None = None
+    score: Literal["entailment", "contrast"] = "entailment"
+    temperature: PositiveFloat = 1.0
+    dtype: _Precision = "auto"
 
 
-class _Asked(_Page):
-    """A questionnaire and one of its items, which has prompts."""
+class _Item(_Chapter):
+    questionnaire: _Questionnaire | None = None
+    item: Count = 1
 
-    questionnaire: QuestionnaireName | None = None
-    item: _whole(1) = 1
-
-    @model_validator(mode="after")
-    def _item_has_prompts(self) -> _Asked:
-        if self.questionnaire is None:
-            return self
-        items = load_questionnaire(self.questionnaire).items
-        if self.item > len(items):
-            raise ParameterError(
-                f"item must be a whole number from 1 to {len(items)}, got {self.item}."
-            )
-        _check_template(self.questionnaire, self.item)
-        return self
+    def check(self) -> None:
+        if self.questionnaire:
+            _check_items(self.questionnaire, self.item)
 
 
-class _FirstScore(_Chapter, _Asked):
-    """Chapter 1."""
-
-    respondent: Text | None = None
-    null_respondents: _whole(20) = 200
-
-    @model_validator(mode="after")
-    def _respondent_is_there(self) -> _FirstScore:
-        if self.respondent:
-            identify(self.respondent)
-        return self
+class _FirstScore(_Item):
+    respondent: _Respondent | None = None
+    null_respondents: Annotated[int, Field(ge=20)] = 200
 
 
-class _PromptDesign(_Scored, _Asked):
-    """Chapter 2."""
+class _PromptDesign(_Item, _Scored):
+    pass
 
 
 class _Assessment(_PromptDesign):
-    """Chapter 3."""
+    respondent: _Text = "first"
 
-    respondent: Text = "first"
-
-    @model_validator(mode="after")
-    def _respondent_is_one_of_them(self) -> _Assessment:
+    def check(self) -> None:
+        super().check()
         names = ["first", *(population(self.respondents) if self.respondents else [])]
         if self.respondent not in names:
             raise ParameterError(unknown("respondent", self.respondent, names))
-        return self
 
 
 class _Validity(_Scored):
-    """Chapter 4."""
+    questionnaire: _Questionnaire = "gad7"
+    encoder: _Text = "embedded"
+    acceptability_model: _Text = "embedded"
+    n_resamples: Count = 2000
+    null_respondents: Annotated[int, Field(ge=24)] = 36
+    sets: Annotated[int, Field(ge=2)] = 40
 
-    questionnaire: QuestionnaireName = "gad7"
-    encoder: Text = "embedded"
-    acceptability_model: Text = "embedded"
-    n_resamples: _whole(1) = 2000
-    null_respondents: _whole(24) = 36
-    sets: _whole(2) = 40
-
-    @model_validator(mode="after")
-    def _items_have_prompts(self) -> _Validity:
-        for item in range(len(load_questionnaire(self.questionnaire).items)):
-            _check_template(self.questionnaire, item + 1)
-        return self
+    def check(self) -> None:
+        items = load_questionnaire(self.questionnaire, texts=False).items
+        _check_items(self.questionnaire, *range(1, len(items) + 1))
 
 
 class _Interventions(_Scored):
-    """Chapter 5."""
+    models: Count = 7
+    live: Whole = 1
+    arms: _Text = "neutral"
+    epochs: Count = 20
+    measure_at: _Text = "all"
+    lr: PositiveFloat = 2e-5
+    masked_lm: _Text = "embedded"
+    talk: _Text = "shipped"
 
-    models: _whole(1) = 7
-    live: _whole(0) = 1
-    arms: Text = "neutral"
-    epochs: _whole(1) = 20
-    measure_at: Text = "all"
-    lr: Positive = 2e-5
-    masked_lm: Text = "embedded"
-    talk: Text = "shipped"
-
-    @model_validator(mode="after")
-    def _live_are_some_of_them(self) -> _Interventions:
+    def check(self) -> None:
         if self.live > self.models:
-            raise ParameterError(f"live must be a whole number from 0 to models, got {self.live}.")
-        return self
-
-    @model_validator(mode="after")
-    def _talk_is_there(self) -> _Interventions:
+            raise ParameterError(f"live: {self.live} is more than models, {self.models}.")
         if self.talk != "shipped" and not (Path(self.talk) / "interventions_talk.csv").is_file():
             raise ParameterError(f"{self.talk} has no interventions_talk.csv: name its folder.")
-        return self
 
 
 class _Items(_Chapter):
-    """Chapter 6."""
-
-    category: _one_of(*diagnostic.CATEGORIES) = "MN"
-    respondents: Text = "committed"
-    draws: _whole(100) = 10_000
-    restarts: _whole(1) = 100
-    subset_draws: _whole(1) = 40
-
-    @model_validator(mode="after")
-    def _respondents_are_there(self) -> _Items:
-        if self.respondents != "committed":
-            _respondents(self.respondents)
-        return self
+    category: _Category = "MN"
+    respondents: Literal["committed"] | _Respondents = "committed"
+    draws: Annotated[int, Field(ge=100)] = 10_000
+    restarts: Count = 100
+    subset_draws: Count = 40
 
 
 class _Rasch(_Chapter):
-    """Chapter 7."""
-
-    category: _one_of(*diagnostic.CATEGORIES) = "MN"
-    simulations: _whole(20) = 400
+    category: _Category = "MN"
+    simulations: Annotated[int, Field(ge=20)] = 400
 
 
 class _Beliefs(_Chapter):
-    """Chapter 8."""
+    scoring: Literal["published", "words", "lexicon", "sifted", "unnamed"] = "unnamed"
+    text: Literal["auto", "fetch", "none"] = "auto"
+    models: _LanguageModels | None = None
+    kind: Literal["auto", "masked", "causal", "encoder-decoder"] = "auto"
+    live_templates: _Text = "own"
+    live_lexicon: _Text = "auto"
+    group: _Text = "gender"
+    k: Count = 20
+    n_resamples: Count = 2000
 
-    scoring: _one_of("published", "words", "lexicon", "sifted", "unnamed") = "unnamed"
-    text: _one_of("auto", "fetch", "none") = "auto"
-    models: Text | None = None
-    kind: _one_of("auto", *KINDS) = "auto"
-    live_templates: Text = "own"
-    live_lexicon: Text = "auto"
-    group: Text = "gender"
-    k: _whole(1) = 20
-    n_resamples: _whole(1) = 2000
-
-    @model_validator(mode="after")
-    def _files_are_there(self) -> _Beliefs:
-        columns = completions.templates(self.live_templates).columns.drop("template")
+    def check(self) -> None:
+        columns = templates(self.live_templates).columns.drop("template")
         if self.group not in columns:
-            raise ParameterError(
-                f"group must be a column of the templates ({', '.join(columns)}), got "
-                f"'{self.group}'."
-            )
+            raise ParameterError(unknown("column of the templates", self.group, list(columns)))
         if self.live_lexicon != "auto":
-            completions.lexicon(self.live_lexicon)
-        for name in model_names(self.models) if self.models else ():
-            require(name)
-        return self
+            lexicon(self.live_lexicon)
 
 
 class _SelfReport(_Chapter):
-    """Chapter 9."""
-
-    respondent: Text | None = None
-    choose: _one_of("draw", "argmax", "expected") = "draw"
-    baseline: Text = "none"
-    wording: _one_of("auto", "none") = "auto"
-    runs: _whole(2) = 10
-    level: Share = 0.01
-    correction: _one_of("holm", "fdr_bh", "bonferroni", "none") = "holm"
-
-    @model_validator(mode="after")
-    def _respondent_is_there(self) -> _SelfReport:
-        if self.respondent:
-            identify(self.respondent, "options")
-        return self
+    respondent: _Ticking | None = None
+    choose: Literal["draw", "argmax", "expected"] = "draw"
+    baseline: _Text = "none"
+    wording: Literal["auto", "none"] = "auto"
+    runs: Annotated[int, Field(ge=2)] = 10
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.01
+    correction: Literal["holm", "fdr_bh", "bonferroni", "none"] = "holm"
 
 
 class _ResponseStyles(_SelfReport):
-    """Chapter 10."""
+    population: _Respondents | None = None
+    members: Annotated[int, Field(ge=2)] = 5
 
-    population: Text | None = None
-    members: _whole(2) = 5
-
-    @model_validator(mode="after")
-    def _population_is_there(self) -> _ResponseStyles:
-        names = population(self.population)[: self.members] if self.population else None
-        for name in names or ():
-            identify(name)
-        if names is not None and len(names) < 2:
-            raise ParameterError(
-                "population must name at least two respondents: one has no variance among "
-                "respondents."
-            )
-        return self
+    def check(self) -> None:
+        if self.population and len(population(self.population)) < 2:
+            raise ParameterError("population: name two respondents; one has no variance.")
 
 
 class _WaysOfAsking(_Chapter):
-    """Chapter 11."""
+    questionnaire: _Questionnaire | None = None
+    compass: _Questionnaire | None = None
+    respondents: _Respondents | None = None
+    members: Count = 6
+    chat_model: Literal["simulated"] | _Talking | None = None
+    language_model: _LanguageModel | None = None
+    labels: Literal["numeric", "alphabetical"] = "alphabetical"
+    role: _Text = "default"
+    wording: _Text = "v1"
+    people: Annotated[int, Field(ge=4)] = 200
+    runs: Annotated[int, Field(ge=2)] = 10
 
-    questionnaire: QuestionnaireName | None = None
-    compass: QuestionnaireName | None = None
-    respondents: Respondents | None = None
-    members: _whole(1) = 6
-    chat_model: Text | None = None
-    language_model: Text | None = None
-    labels: _one_of(*LABELS) = "alphabetical"
-    role: Text = "default"
-    wording: Text = "v1"
-    people: _whole(4) = 200
-    runs: _whole(2) = 10
-
-    @model_validator(mode="after")
-    def _parts_fit(self) -> _WaysOfAsking:
-        if self.questionnaire:
-            questionnaire = load_questionnaire(self.questionnaire)
-            if not any(scale.reverse for scale in questionnaire.scales):
-                raise ParameterError(
-                    f"{questionnaire.id} has no reverse-keyed items, without which agreeing cannot "
-                    "be told from a trait: name another questionnaire."
-                )
-            messages(questionnaire, questionnaire.items[:1], self.role, self.wording)
-        if self.compass and len(load_questionnaire(self.compass).categories) != 2:
-            raise ParameterError(f"compass must have two categories, and {self.compass} has not.")
-        if self.chat_model not in (None, "simulated"):
-            identify(self.chat_model, "chat")
-        if self.language_model:
-            require(self.language_model)
-        return self
+    def check(self) -> None:
+        named = [self.questionnaire, self.compass]
+        asked, compass = (name and load_questionnaire(name, texts=False) for name in named)
+        if asked and not any(scale.reverse for scale in asked.scales):
+            raise ParameterError(
+                f"questionnaire: {asked.id} has no reverse-keyed items, without which agreeing "
+                "cannot be told from a trait; name another."
+            )
+        if compass and len(compass.categories) != 2:
+            raise ParameterError(f"compass: {compass.id} does not have two categories.")
 
 
-class _Published(_Page):
-    """Chapter 12."""
-
-    draws: _whole(20) = 200
-    seed: _whole(0) = 1
+class _Published(_Chapter):
+    draws: Annotated[int, Field(ge=20)] = 200
 
 
-class _Scorecard(_Page):
-    """The scorecard and the finding."""
-
-    executed: Text = "book"
+class _Executed(_Page):
+    executed: _Text = "book"
 
 
 class _Benchmarks(_Page):
-    """The appendix of benchmarks."""
-
     measure: bool = False
-    parts: Text = "all"
-    models: Text = "all"
-    repetitions: _whole(1) = 5
-    qlatent: Text = "auto"
-    largest: _whole(1000) = 100_000
-    output: Text = "runs/benchmarks.csv"
+    parts: _Text = "all"
+    models: _Text = "all"
+    repetitions: Count = 5
+    qlatent: _Text = "auto"
+    largest: Annotated[int, Field(ge=1000)] = 100_000
+    output: _Text = "runs/benchmarks.csv"
 
 
-CHAPTERS: dict[str, type[_Page]] = {
+class _Report(_Page):
+    questionnaires: Annotated[list[_Questionnaire], Field(min_length=1)] = ["gad7"]
+    mode: _Text = "nli"
+    against: _Text | None = "default"
+    conditions: dict[str, str | int | float | bool | None] = {}
+
+
+class _Profile(_Report):
+    model: _Text = "minilm-both-l6-s1"
+    base: _Text | None = None
+
+    def check(self) -> None:
+        own = {k: v for k, v in self.conditions.items() if k not in ("store", "dtype")}
+        identify(self.model, self.mode, **own)
+
+
+class _Compare(_Report):
+    models: list[_Text] = ["minilm-both-l6-s1", "minilm-mnli-l3-s16"]
+
+    def check(self) -> None:
+        short = [name.rstrip("/").rpartition("/")[2] for name in self.models]
+        if len(self.models) < 2:
+            raise ParameterError("Name at least two models to compare.")
+        if twice := {name for name in short if short.count(name) > 1}:
+            raise ParameterError(f"Two models are called '{min(twice)}': keep one of them.")
+
+
+class _Study(_Page):
+    study: _Text = "study.yaml"
+    store: _Text | None = None
+
+
+class _Sweep(_Page):
+    notebook: _Text = "03-assessment"
+    folder: _Text = "runs/03-assessment-sweep"
+    varied: list[str] = []
+
+
+def _check_items(questionnaire: str, *numbers: int) -> None:
+    items = load_questionnaire(questionnaire, texts=False).items
+    for number in numbers:
+        if number > len(items):
+            raise ParameterError(f"item: {questionnaire} has {len(items)} items, got {number}.")
+        if not items[number - 1].templates:
+            raise ParameterError(f"item {number} of {questionnaire} has no template: name another.")
+
+
+CHAPTERS: dict[str, type[_Chapter]] = {
     "01-first-score": _FirstScore,
     "02-prompt-design": _PromptDesign,
     "03-assessment": _Assessment,
@@ -424,8 +356,11 @@ CHAPTERS: dict[str, type[_Page]] = {
     "10-response-styles": _ResponseStyles,
     "11-ways-of-asking": _WaysOfAsking,
     "12-published-answers": _Published,
-    "14-scorecard": _Scorecard,
-    "13-finding": _Scorecard,
+    "13-finding": _Executed,
+    "14-scorecard": _Executed,
     "benchmarks": _Benchmarks,
+    "compare": _Compare,
+    "profile": _Profile,
+    "study": _Study,
+    "sweep": _Sweep,
 }
-"""The model of each notebook's parameters, by its name."""

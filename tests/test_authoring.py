@@ -14,9 +14,9 @@ import yaml
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import book_dir, questionnaires_dir
+from psychometrics.profiles import assess
 from psychometrics.questionnaires.drafts import COLUMNS, draft
 from psychometrics.questionnaires.wording import RULES, wording
-from psychometrics.reports.profiles import assess
 
 COMMAND = [sys.executable, "-c", "from psychometrics.cli import main; main()"]
 GOOD = {

@@ -1,22 +1,24 @@
-"""Pages about one's own models: who gets which flag, and what stands on the page."""
+"""A model's profile: who gets which flag, what the reports show, and runs under many parameters."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics import book
+from psychometrics import book, profiles, runs
 from psychometrics.cli import main
-from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.exceptions import ParameterError
 from psychometrics.modes.simulated import draw_traits
-from psychometrics.reports import profiles, sweeps
-from psychometrics.reports.profiles import assess, compare, flags, profile
+from psychometrics.profiles import assess, differences
+from psychometrics.rules import flags, rules, verdict
 
 SMALL = "minilm-mnli-l3-s16"
 
@@ -118,7 +120,7 @@ def test_scores_and_intervals_are_those_of_the_third_chapter(store, challenges):
 
 
 def test_shipped_scores_are_what_asking_gives(store, challenges):
-    shipped = profiles._reference(challenges).set_index(["respondent_id", "item_id"])["score"]
+    shipped = profiles.shipped_scores(challenges).set_index(["respondent_id", "item_id"])["score"]
     assert set(shipped.index.get_level_values(0)) == set(pm.population())
     member = "minilm-both50-l4-s4"
     asked = pm.item_scores(pm.ask(challenges, member, store, progress=False))
@@ -128,7 +130,9 @@ def test_shipped_scores_are_what_asking_gives(store, challenges):
 
 
 def test_shipped_scores_of_other_prompts_are_not_taken(challenges):
-    assert profiles._reference(challenges.model_copy(update={"items": challenges.items[:3]})).empty
+    assert profiles.shipped_scores(
+        challenges.model_copy(update={"items": challenges.items[:3]})
+    ).empty
 
 
 # Answers to items
@@ -178,7 +182,7 @@ def test_items_keyed_alike_on_one_scale_cannot_be_told_from_a_deal():
     rows = _run(gse, np.arange(len(gse.items)) % 4 + 1.0).assign(questionnaire="gse")
     found = flags(rows, gse)
     assert _marks(found)["content"] == "–"
-    assert profiles._verdict(found, gse.scales[0], to_prompts=False)[0] == "!"
+    assert verdict(found, gse.scales[0])[0] == "!"
 
 
 def test_a_scale_with_an_item_refused_has_no_score_and_says_so(mini, monkeypatch, store):
@@ -214,45 +218,55 @@ def test_a_simulated_person_with_traits_gets_no_flag(mini, monkeypatch):
 # Pages
 
 
-def test_the_page_holds_scores_flags_rules_and_how_it_was_asked(store, tmp_path):
-    path = tmp_path / "p.html"
-    scores = profile(SMALL, path, "challenges", store=store)
-    text = path.read_text(encoding="utf-8")
-    assert f"Profile of {SMALL}" in text
-    assert f"{scores['score'][0]:.3f}".replace("-", "−") in text
-    for rule in ("terms", "trend", "agreeing", "alpha", "accuracy"):
-        assert re.search(rf"</span>{rule}: [A-Z]", text), rule
-        assert f"**{rule}**" in flags.__doc__
-    assert "content: " not in text, "rules of another way of asking"
-    assert "There are no norms beside these scores." in text
-    heads = "99 random heads on its own untouched base, MiniLM with 3 layers"
-    for said in ("revision", "precision", heads, "192 prompts", pm.__version__):
-        assert said in text, said
-    assert scores["verdict"][0] in text
-
-
-def test_heads_on_another_base_judge_no_model_and_the_page_says_so(store, tmp_path, tiny_model):
-    path = tmp_path / "p.html"
-    scores = profile(tiny_model, path, "challenges", against=None, store=store)
-    text = path.read_text(encoding="utf-8")
-    assert f"Profile of {tiny_model.name}" in text
-    assert "the untouched base of this model is not known here" in text
-    assert "not judged, as the random heads stand on another base" in text
-    assert scores["verdict"].str.endswith("it was not told from a null").all()
-
-
-def test_heads_on_the_base_that_is_named_judge_a_model(store, tmp_path, tiny_model, monkeypatch):
+@pytest.fixture
+def command(monkeypatch, tmp_path, store, capsys):
+    """Function that runs the command in an own folder: exit status, output and errors."""
     monkeypatch.setenv("PSYCHOMETRICS_STORE", str(store))
-    page = tmp_path / "p.html"
-    command = ["profile", str(tiny_model), "--questionnaires", "challenges", "--against", "nobody"]
-    monkeypatch.setattr(sys, "argv", ["p", *command, "--base", str(tiny_model), "-o", str(page)])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 0
-    text = page.read_text(encoding="utf-8")
-    assert f"99 random heads on the untouched base that was named, {tiny_model.name}" in text
-    found = profiles.assess(tiny_model, "challenges", against=None, store=store, base=tiny_model)
-    assert set(found["flags"].set_index("check").loc[["terms"], "mark"]) <= {"✓", "✗"}
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["psychometrics", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code, *capsys.readouterr()
+
+    return run
+
+
+def _page(name: str) -> str:
+    body = Path(f"{name}.html").read_text(encoding="utf-8").partition("<main>")[2]
+    return " ".join(re.sub(r"<[^>]+>", " ", body).split())
+
+
+def test_a_profile_shows_scores_flags_rules_and_how_it_was_asked(command, store, challenges):
+    code, said, _ = command("profile", SMALL, "--questionnaires", "challenges")
+    found = assess(SMALL, challenges, store=store)
+    row = found["scores"].iloc[0]
+    assert code == 0
+    assert f"{row['score']:.3f} ({row['low']:.3f} to {row['high']:.3f}), {row['verdict']}" in said
+    text = _page(f"profile-{SMALL}")
+    assert text.startswith(f"Profile of {SMALL}")
+    assert f"{row['score']:.3f}".replace("-", "−") in text
+    assert row["verdict"] in text
+    for rule in rules(to_prompts=True)["when"]:
+        assert rule in text
+    assert "There are no norms" in text
+    assert "99 random heads on its own untouched base, MiniLM with 3 layers" in text
+    assert "192 prompts" in text
+    kept = pd.read_csv(f"runs/profile-{SMALL}/tab-profile-flags.csv")
+    assert kept["check"].tolist() == found["flags"]["check"].tolist()
+
+
+def test_heads_on_another_base_judge_no_model_and_heads_on_the_base_that_is_named_do(
+    store, tiny_model
+):
+    strange = assess(tiny_model, "challenges", against=None, store=store)
+    assert strange["scores"]["verdict"].str.endswith("it was not told from a null").all()
+    assert strange["asked"].loc["null respondents", "how"].endswith("(name the base by --base)")
+    named = assess(tiny_model, "challenges", against=None, store=store, base=tiny_model)
+    assert set(named["flags"].set_index("check").loc[["terms"], "mark"]) <= {"✓", "✗"}
+    said = f"99 random heads on the untouched base that was named, {tiny_model.name}"
+    assert named["asked"].loc["null respondents", "how"] == said
 
 
 def test_a_folder_that_says_its_base_has_heads_on_it(tmp_path, tiny_model):
@@ -264,36 +278,34 @@ def test_a_folder_that_says_its_base_has_heads_on_it(tmp_path, tiny_model):
     assert profiles._base_of(str(folder))["said"] == "on its own base, MiniLM"
 
 
-def test_differences_are_paired_over_items_and_stand_beside_those_of_random_heads(store, tmp_path):
+def test_differences_are_paired_over_items_and_compared_with_those_of_random_heads(store):
     other = "minilm-both50-l4-s4"
-    path = tmp_path / "c.html"
-    rows = compare([SMALL, other], path, "challenges", against=None, store=store)
+    found = {name: assess(name, "challenges", against=None, store=store) for name in (SMALL, other)}
     answers = pm.ask("challenges", f"{SMALL},{other}", store, progress=False)
     wide = pm.item_scores(answers).pivot(index="item_id", columns="respondent_id", values="score")
     apart = (wide[other] - wide[SMALL]).to_numpy()
-    low, high = pm.intervals.mean_interval(apart)
-    row = rows.iloc[0]
-    expected = [apart.mean(), low, high]
+    row = differences(found, "challenges").iloc[0]
+    expected = [apart.mean(), *pm.intervals.mean_interval(apart)]
     np.testing.assert_allclose(row[["difference", "low", "high"]].astype(float), expected)
     assert 0 <= row["null"] <= 1
-    text = path.read_text(encoding="utf-8")
-    assert text.count("How minilm-") >= 2
-    assert "heads that differ" in text
 
 
 def test_a_model_that_fails_is_named_while_the_others_are_compared(
-    store, tmp_path, tiny_model, save_tiny_model
+    command, tmp_path, tiny_model, save_tiny_model
 ):
     torn = save_tiny_model(tmp_path / "torn")
     (torn / "model.safetensors").write_bytes(b"nothing")
-    path = tmp_path / "c.html"
-    models = [SMALL, torn, tiny_model]
-    rows = compare(models, path, "challenges", against=None, store=store)
-    assert list(rows.attrs["failed"]) == ["torn"]
-    assert rows["second"].tolist() == [tiny_model.name]
-    assert "torn could not be asked: torn cannot be loaded" in path.read_text(encoding="utf-8")
-    with pytest.raises(RespondentError, match="Fewer than two can answer: torn"):
-        compare(models[:2], path, "challenges", against=None, store=store)
+    asked = ["--questionnaires", "challenges", "--against", "nobody"]
+    code, said, errors = command("compare", SMALL, torn, tiny_model, *asked)
+    assert code == 1
+    assert f"challenges: {tiny_model.name} " in said
+    assert "torn could not be asked: torn cannot be loaded" in errors
+    text = _page("compare")
+    assert "torn cannot be loaded" in text
+    assert "heads differ" in text
+    code, _, errors = command("compare", SMALL, torn, *asked, "-o", "two.html")
+    assert code == 1
+    assert "Fewer than two can answer" in errors
 
 
 @pytest.mark.parametrize(
@@ -305,34 +317,27 @@ def test_a_model_that_fails_is_named_while_the_others_are_compared(
         (["profile", SMALL, "--instruments", "gda7"], "did you mean 'gad7'?"),
         (["profile", SMALL, "--questionnaires", "two_axes"], "has categories, not scales"),
         (["profile", SMALL, "--questionnaires", "ipip50"], "no prompts; add templates"),
-        (["profile", SMALL, "--questionnaires", ","], "name at least one"),
+        (["profile", SMALL, "--questionnaires", ","], "questionnaires"),
         (["profile", SMALL, "--mode", "options"], "soc13 has no options to tick, which mode 'opt"),
         (
             ["profile", SMALL, "--mode", "options", "-c", "choose=none", "--instruments", "gad7"],
             "choose=none gives",
         ),
-        (["compare", SMALL], "Name at least two models"),
+        (["compare", SMALL], "at least two models"),
         (["compare", SMALL, SMALL], "are called 'minilm-mnli-l3-s16'"),
         (["run", "03-assessment", "--sweep", "temperature"], "Write a sweep as name=value,value"),
         (["run", "03-assessment", "--sweep", "temprature=1,2"], "did you mean 'temperature'?"),
-        (["run", "03-assessment", "--sweep", "temperature=0,-1"], "must be a positive number"),
+        (["run", "03-assessment", "--sweep", "temperature=0,-1"], "temperature: "),
         (
             ["run", "03-assessment", "--sweep", "seed=1,2", "-p", "seed=3"],
             "seed is swept and set",
         ),
     ],
 )
-def test_what_cannot_be_profiled_is_said_in_one_sentence(
-    arguments, said, monkeypatch, tmp_path, store, capsys
-):
-    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(store))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["psychometrics", *arguments])
-    with pytest.raises(SystemExit) as end:
-        main()
-    errors = capsys.readouterr().err
+def test_what_cannot_be_profiled_is_said_in_one_sentence(arguments, said, command, tmp_path):
+    code, _, errors = command(*arguments)
     lines = [line for line in errors.splitlines() if line.startswith("psychometrics: ")]
-    assert end.value.code == 1
+    assert code == 1
     assert len(lines) == 1
     assert said in lines[0]
     assert not list(tmp_path.glob("*.html"))
@@ -350,9 +355,10 @@ def notebook(monkeypatch, tmp_path):
         ("x = 1\ny = 'a'", ["parameters"]),
         (
             f"open({str(tmp_path / 'log')!r}, 'a').write(f'{{x}}{{y}} ')\nassert x != 3, 'x is 3'\n"
+            "import pandas as pd\n"
             "import psychometrics as pm\n"
-            "pm.book.glue(double=2 * x, always='same')\n"
-            "pm.claims.record('empalc-variation', float(x), low=0.5, high=9.0)",
+            "table = pd.DataFrame({'value': [2 * x, 5]}, index=['double', 'always'])\n"
+            "pm.book.table(table, 'tab-small', 'Two numbers.')",
             [],
         ),
     ]
@@ -371,51 +377,51 @@ def notebook(monkeypatch, tmp_path):
             }
         )
     )  # fmt: skip
-    for module in (book, sweeps):
+    shutil.copy(book.notebooks_dir() / "sweep.ipynb", folder)
+    for module in (book, runs):
         monkeypatch.setattr(module, "notebooks_dir", lambda: folder)
     return folder / "small.ipynb"
 
 
-def test_a_sweep_gathers_results_and_claims_names_what_failed_and_goes_on(notebook, tmp_path):
-    grid = {"x": [1, 3], "y": ["a"]}
-    found = sweeps.sweep("small", grid, tmp_path / "runs", progress=False)
+def test_a_sweep_compares_results_names_what_failed_and_goes_on(notebook, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = runs.sweep("small", {"x": [1, 3], "y": ["a"]}, "sweep", progress=False)
     assert found["status"].tolist() == ["run now", "failed"]
-    assert found["double"].tolist()[0] == 2
     assert "x is 3" in found["reason"][1]
-    text = (tmp_path / "runs" / "index.html").read_text(encoding="utf-8")
-    assert "2 in all: 1 run now, 1 failed." in text
-    assert f"<a href='{found['run'][0]}.ipynb'>" in text
-    assert f"<a href='{found['run'][1]}.failed.txt'>" in text
-    assert "empalc-variation" in text
-    assert "1 (0.5 to 9)" in text
-    wider = sweeps.sweep("small", {"x": [1, 2], "y": ["a"]}, tmp_path / "runs", progress=False)
+    assert Path(f"sweep/{found['run'][1]}.failed.txt").is_file()
+    wider = runs.sweep("small", {"x": [1, 2], "y": ["a"]}, "sweep", progress=False)
     assert wider["status"].tolist() == ["done before", "run now"]
-    assert (tmp_path / "log").read_text() == "1a 3a 2a ", "each is run once"
-    text = (tmp_path / "runs" / "index.html").read_text(encoding="utf-8")
-    differ, same = text.index("Results that differ"), text.index("Results that are the same")
-    assert differ < text.index(">double<") < same < text.index(">always<")
+    assert Path("log").read_text() == "1a 3a 2a ", "each is run once"
+    cells = runs.cells_of(wider["run"], "sweep")
+    assert cells.loc["tab-small[double, value]"].tolist() == ["2", "4"]
+    text = _page("sweep/index")
+    assert "tab-small[double, value] 2 4" in text
+    assert "1 cells do not differ" in text
+    assert "tab-small[always, value]" not in text
     notebook.write_text(notebook.read_text().replace("2 * x", "3 * x"))
-    anew = sweeps.sweep("small", {"x": [2], "y": ["a"]}, tmp_path / "runs", progress=False)
-    assert (anew["status"][0], anew["double"][0]) == ("run now", 6), "the notebook is another"
+    again = runs.sweep("small", {"x": [2], "y": ["a"]}, "sweep", progress=False)
+    assert again["status"][0] == "run now", "the notebook has changed"
 
 
 def test_a_combination_that_is_impossible_fails_before_it_runs_and_alone(tmp_path, monkeypatch):
     ran = []
 
     def run(name, values, output, progress):
+        if name == "sweep":
+            return output
         ran.append(values)
         raise pm.exceptions.PsychometricsError("stopped here")
 
-    monkeypatch.setattr(sweeps, "run_notebook", run)
-    grid = sweeps.parse_grid(["questionnaire=gad7,soc13", "item=9"])
-    found = sweeps.sweep("02-prompt-design", grid, tmp_path, progress=False)
-    assert found["reason"].tolist() == ["item must be a whole number from 1 to 7, got 9.",
-                                        "stopped here"]  # fmt: skip
+    monkeypatch.setattr(runs, "run_notebook", run)
+    monkeypatch.setattr(runs, "write_page", lambda *_: "index.html")
+    grid = runs.parse_grid(["questionnaire=gad7,soc13", "item=9"])
+    found = runs.sweep("02-prompt-design", grid, tmp_path, progress=False)
+    assert found["reason"].str.startswith("item: gad7").tolist() == [True, False]
     assert ran == [{"questionnaire": "soc13", "item": 9}]
 
 
 def test_a_grid_is_read_as_parameters_are():
-    assert sweeps.parse_grid(["t=0.5,1", "s=a"]) == {"t": [0.5, 1], "s": ["a"]}
+    assert runs.parse_grid(["t=0.5,1", "s=a"]) == {"t": [0.5, 1], "s": ["a"]}
     for wrong in (["t=1", "t=2"], ["t=1,1"], ["t=1,"], ["=1"]):
         with pytest.raises(ParameterError):
-            sweeps.parse_grid(wrong)
+            runs.parse_grid(wrong)

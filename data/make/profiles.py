@@ -12,8 +12,8 @@ from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population
 from psychometrics.measures.scoring import item_scores
 from psychometrics.paths import data_dir
+from psychometrics.profiles import prompts_digest
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.reports.profiles import REFERENCE, prompts_digest
 
 ASKED = ("gad7", "phq9", "soc13", "challenges", "placebo_defects", "placebo_pleasures",
          "placebo_habits", "placebo_weather")  # fmt: skip
@@ -30,7 +30,7 @@ def _build_profiles() -> None:
         print(name, flush=True)
     table = pd.concat(parts, ignore_index=True)
     table["score"] = table["score"].round(6)
-    table.to_parquet(data_dir() / REFERENCE, index=False, compression="zstd")
+    table.to_parquet(data_dir() / "profile.parquet", index=False, compression="zstd")
 
 
 if __name__ == "__main__":

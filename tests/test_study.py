@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.reports.plans import (
+from psychometrics.study import (
     _difference,
     combinations,
     load_study,
-    report_study,
     run_study,
+    study_tables,
 )
 
 STUDY = """
@@ -48,28 +48,29 @@ def study(tmp_path, monkeypatch):
     return path
 
 
-def _said(path) -> str:
-    text = re.sub(r"<style.*?</style>", "", path.read_text(), flags=re.S)
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text))
-
-
-def test_a_study_resumes_and_its_report_tells_plan_scores_and_verdicts(study):
+def test_a_study_resumes_and_its_report_shows_plan_scores_and_verdicts(study):
     first, again = run_study(study, progress=False), run_study(study, progress=False)
-    assert first["asked"] == 300  # 3 respondents, 20 items, 5 options; choosing asks nothing anew
+    assert first["asked"] == 300  # 3 respondents, 20 items, 5 options; choosing asks nothing more
     assert (again["asked"], again["failed"], again["plan"]) == (0, {}, True)
-    text = _said(report_study(study))
-    assert "The plan is the one of the first run" in text
+    shown = CliRunner().invoke(app, ["study", "report", str(study)], catch_exceptions=False)
+    assert shown.exit_code == 0
+    text = (study.with_suffix("") / "report.html").read_text().partition("<main>")[2]
+    text = " ".join(re.sub(r"<[^>]+>", " ", text).split())
+    assert text.startswith("Argmax or expected")
+    assert "the plan of the first run" in text
     assert "20k SNLI, 3 layers" in text
     assert re.search(r"(as expected|the other way round|open: the interval)", text)
-    assert "comparisons that were not planned" in text
-    assert "Cronbach's alpha" in text.replace("&#x27;", "'")
+    assert "The study leaves this analysis out" in text, "evidence"
+    tables = study_tables(study)
+    assert set(tables) == {"plan", "asked", "scores", "expectations", "effects", "reliability"}
+    assert len(tables["scores"]) == 2 * 5 * 3
 
 
 def test_a_plan_that_was_changed_after_the_first_run_is_marked(study):
     run_study(study, progress=False)
     study.write_text(STUDY.replace("expect: lower", "expect: higher"))
     assert run_study(study, progress=False)["plan"] is False
-    assert "THE PLAN WAS CHANGED AFTER THE FIRST RUN" in _said(report_study(study))
+    assert study_tables(study)["plan"].loc["plan", "value"].startswith("CHANGED")
 
 
 def test_who_fails_is_named_while_the_others_are_asked(study):
@@ -79,10 +80,17 @@ def test_who_fails_is_named_while_the_others_are_asked(study):
     summary = run_study(study, progress=False)
     assert summary["asked"] == 300
     assert all("role is a condition of a language model" in r for r in summary["failed"].values())
-    assert "failed: " in _said(report_study(study))
+    assert study_tables(study)["asked"].index.str.startswith("failed: ").any()
     shown = CliRunner().invoke(app, ["study", "run", str(study)])
     assert shown.exit_code == 1
     assert "role=hero" in shown.stdout
+
+
+def test_an_analysis_that_has_nothing_to_show_says_why(study):
+    alone = "minilm-mnli-l3-s16, minilm-snli-l3-s17, minilm-both50-l3-s12"
+    study.write_text(STUDY.replace(alone, "minilm-mnli-l3-s16"))
+    run_study(study, progress=False)
+    assert "fewer than three respondents" in study_tables(study)["reliability"]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +116,7 @@ def test_mistakes_are_named_before_anybody_is_asked(study, old, new, said):
 
 def test_a_report_needs_a_run(study):
     with pytest.raises(ParameterError, match="was not run"):
-        report_study(study)
+        study_tables(study)
 
 
 def test_all_combinations_are_asked_in_order(study):

@@ -1,10 +1,12 @@
-"""A study as one file: what is asked of whom and how, what was planned, and its report."""
+"""A study as one file: what is asked of whom and how, what was planned, and what was found."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import time
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,24 +15,20 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from .. import __version__
-from ..asking.ask import ask
-from ..asking.population import population, readable_names
-from ..asking.store import key_of
-from ..exceptions import ParameterError, PsychometricsError
-from ..measures.intervals import mean_interval, scale_intervals
-from ..measures.reliability import alpha
-from ..measures.scoring import item_scores, keyed_items
-from ..modes import conditions_of, identify
-from ..questionnaires import Questionnaire, load_questionnaire
-from .pages import page, paragraph, table
+from . import __version__
+from .asking.ask import ask
+from .asking.population import population, readable_names
+from .asking.store import key_of
+from .exceptions import ParameterError, PsychometricsError
+from .measures.intervals import mean_interval, scale_intervals
+from .measures.reliability import alpha
+from .measures.scoring import item_scores, keyed_items
+from .modes import conditions_of, identify
 from .profiles import assess
+from .questionnaires import Questionnaire, load_questionnaire
 
-FLIPS = 9999
-"""Signs of the differences are dealt anew so often."""
-ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
-"""Sections of a report, in its order."""
 Value = str | float | int | bool | None
+_ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
 
 
 class _Part(BaseModel):
@@ -62,7 +60,7 @@ class Study(_Part):
     mode: str = "nli"
     conditions: dict[str, Annotated[list[Value], Field(min_length=1)]] = {}
     seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (0,)
-    analyses: Annotated[tuple[Literal[ANALYSES], ...], Field(min_length=1)] = ANALYSES
+    analyses: Annotated[tuple[Literal[_ANALYSES], ...], Field(min_length=1)] = _ANALYSES
 
 
 def load_study(path: str | Path) -> Study:
@@ -76,7 +74,7 @@ def load_study(path: str | Path) -> Study:
         conditions ``of`` are ``higher``, ``lower`` or ``different`` (``expect``) ``than`` under
         others; ``questionnaires`` and ``respondents``, as the commands take them; ``mode``;
         ``conditions``, a list of values for each, of which all combinations are asked; ``seeds``;
-        ``analyses``, some of :data:`ANALYSES`.
+        ``analyses``, some of scores, expectations, effects, reliability and evidence.
 
     Returns
     -------
@@ -156,67 +154,81 @@ def run_study(path: str | Path, store: str | Path | None = None, progress: bool 
     return summary
 
 
-def report_study(
-    path: str | Path, output: str | Path | None = None, store: str | Path | None = None
-) -> Path:
-    """Write the page of a study that was run.
+def check_was_run(path: str | Path) -> None:
+    """Refuse a study that cannot be read or was not run.
+
+    Examples
+    --------
+    >>> check_was_run("nowhere.yaml")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: nowhere.yaml cannot be read: No such file or directory.
+    """
+    load_study(path)
+    if not _record_path(path).is_file():
+        raise ParameterError(f"{path} was not run: psychometrics study run {path}")
+
+
+def study_tables(
+    path: str | Path, store: str | Path | None = None
+) -> dict[str, pd.DataFrame | str]:
+    """Analyse a study that was run.
 
     Parameters
     ----------
     path : str or Path
         The study's file.
-    output : str or Path, optional
-        Ends in .html or .pdf; by default ``report.html`` in the study's folder.
     store : str or Path, optional
-        Where the answers are. What is not there yet is asked.
+        Where the answers are. Missing answers are asked.
 
     Returns
     -------
-    Path
+    dict of DataFrame or str
+        ``plan`` and ``asked``, and each of the study's analyses by name; an analysis that has
+        nothing to show is the reason in words.
 
     Raises
     ------
     ParameterError
-        As :func:`load_study`, or the study was not run.
+        As :func:`load_study`; the study was not run, or nobody answered.
 
     Notes
     -----
     An expectation is tested on the differences of the scale's items between two combinations,
     each a mean over respondents and seeds: their mean with a 95 % interval over items, and a p
-    value from 9,999 deals of their signs. It is met if the interval leaves zero out on the
-    expected side. A plan that was changed after the first run is marked on the page.
+    value from 9,999 random flips of their signs. It is met if the interval excludes zero on the
+    expected side.
 
     Examples
     --------
-    >>> report_study("nowhere.yaml")
+    >>> study_tables("nowhere.yaml")
     Traceback (most recent call last):
         ...
     psychometrics.exceptions.ParameterError: nowhere.yaml cannot be read: No such file or directory.
     """
+    check_was_run(path)
     study, folder = load_study(path), Path(path).parent
-    if not _record_path(path).is_file():
-        raise ParameterError(f"{path} was not run: psychometrics study run {path}")
     record = json.loads(_record_path(path).read_text(encoding="utf-8"))
     failed: dict[str, str] = {}
     answers = list(_answers(study, Path(path), store, False, failed))
     if not answers:
         raise ParameterError(f"{path}: nobody answered. {' '.join(failed.values())}")
-    loaded = _loaded(study, folder)
+    loaded = _load(study, folder)
     scored = pd.concat([_scored(part) for part in answers], ignore_index=True)
     makers = {
         "scores": lambda: _scores(study, loaded, scored),
         "expectations": lambda: _expectations(study, loaded, scored),
         "effects": lambda: _effects(study, loaded, scored),
-        "reliability": lambda: _reliability(study, loaded, scored),
+        "reliability": lambda: _reliability(loaded, scored),
         "evidence": lambda: _evidence(study, folder, loaded, store),
     }
-    sections = [("Plan", _plan(study, record))]
-    for name in ANALYSES:
-        if name in study.analyses and (blocks := makers[name]()):
-            sections.append((name.capitalize(), blocks))
-    sections.append(("How it was asked", _how(study, record, failed)))
-    output = output or _record_path(path).with_name("report.html")
-    return page(study.title, sections, output, study.question)
+    tables = {"plan": _plan(study, record), "asked": _asked(study, record, failed)}
+    for name in study.analyses:
+        try:
+            tables[name] = makers[name]()
+        except PsychometricsError as error:
+            tables[name] = str(error)
+    return tables
 
 
 def combinations(study: Study) -> list[dict[str, Value]]:
@@ -233,7 +245,7 @@ def combinations(study: Study) -> list[dict[str, Value]]:
     return [dict(zip(names, chosen, strict=True)) for chosen in itertools.product(*values)]
 
 
-def _loaded(study: Study, folder: Path) -> list[Questionnaire]:
+def _load(study: Study, folder: Path) -> list[Questionnaire]:
     """Files are looked for beside the study."""
     beside = [folder / name for name in study.questionnaires]
     return [
@@ -263,7 +275,7 @@ def _mistakes(study: Study, folder: Path) -> list[str]:
         except PsychometricsError as error:
             found.append(f"{place}: {error}")
 
-    loaded = tried("questionnaires", lambda: _loaded(study, folder)) or []
+    loaded = tried("questionnaires", lambda: _load(study, folder)) or []
     known = {questionnaire.id: questionnaire for questionnaire in loaded}
     first = combinations(study)[0]
     conditions = tried("conditions", lambda: conditions_of(study.mode, first))
@@ -289,43 +301,34 @@ def _mistakes(study: Study, folder: Path) -> list[str]:
     return found
 
 
-def _answers(study: Study, path: Path, store, progress: bool, failed: dict):
+def _answers(
+    study: Study, path: Path, store, progress: bool, failed: dict
+) -> Iterator[pd.DataFrame]:
     """Answers of each combination and seed, with their conditions; failures into ``failed``."""
-    import warnings
-
-    loaded, who = _loaded(study, path.parent), _respondents(study, path.parent)
+    loaded, who = _load(study, path.parent), _respondents(study, path.parent)
     failures = _record_path(path).with_name("failures.csv")
-    for chosen in combinations(study):
-        for seed in study.seeds:
-            how = dict(chosen) | ({"seed": seed} if study.seeds != (0,) else {})
-            said = ", ".join(f"{k}={v}" for k, v in how.items()) or "as it is"
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UserWarning)  # told below, with the reasons
-                    answers = ask(
-                        loaded,
-                        ",".join(who) if study.mode == "nli" else who,
-                        store,
-                        study.mode,
-                        progress=progress,
-                        failures=failures,
-                        **how,
-                    )
-            except PsychometricsError as error:
-                failed[said] = str(error)
-                continue
-            for name, reason in answers.attrs["summary"]["failed"].items():
-                failed[f"{name}, {said}"] = reason
-            summary = answers.attrs["summary"]
-            answers = answers.assign(_combination=json.dumps(chosen), _seed=seed)
-            answers.attrs = {"summary": summary}
-            yield answers
+    for chosen, seed in itertools.product(combinations(study), study.seeds):
+        how = dict(chosen) | ({"seed": seed} if study.seeds != (0,) else {})
+        said = _words(how) if how else "as it is"
+        names = ",".join(who) if study.mode == "nli" else who
+        how |= {"progress": progress, "failures": failures}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # named below, with the reasons
+                answers = ask(loaded, names, store, study.mode, **how)
+        except PsychometricsError as error:
+            failed[said] = str(error)
+            continue
+        summary = answers.attrs["summary"]
+        failed |= {f"{name}, {said}": reason for name, reason in summary["failed"].items()}
+        answers = answers.assign(_combination=json.dumps(chosen))
+        answers.attrs = {"summary": summary}
+        yield answers
 
 
 def _scored(answers: pd.DataFrame) -> pd.DataFrame:
-    items = item_scores(answers.drop(columns=["_combination", "_seed"]))
-    told = {name: answers[name].iloc[0] for name in ("_combination", "_seed")}
-    return items.assign(**told)
+    items = item_scores(answers.drop(columns="_combination"))
+    return items.assign(_combination=answers["_combination"].iloc[0])
 
 
 def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd.DataFrame:
@@ -340,7 +343,7 @@ def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd
     if "run" not in own:  # answers to prompts
         return own.groupby(keys, sort=False)["score"].mean().reset_index()
     means = own.groupby([*keys, "mode"], sort=False)["score"].mean().reset_index()
-    return means.assign(run=1)  # with its way of asking, by which reversed items are turned round
+    return means.assign(run=1)  # with its mode, by which reversed items are turned round
 
 
 def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
@@ -350,161 +353,139 @@ def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
 
 
 def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str, float]:
-    """Mean difference of items, its interval over items, and its p value by signs dealt anew."""
+    """Mean difference of items, its interval over items, and its p value by flips of signs."""
     first, second = (_matrix(scored, questionnaire, scale, side) for side in (of, than))
     both = first.index.intersection(second.index)
-    if both.empty:
-        return dict.fromkeys(("difference", "from", "to", "p"), np.nan)
-    values = (first.loc[both] - second.loc[both]).mean(axis=0).dropna().to_numpy()
+    values = np.array([])
+    if len(both):
+        values = (first.loc[both] - second.loc[both]).mean(axis=0).dropna().to_numpy()
     if len(values) < 2:
-        return dict.fromkeys(("difference", "from", "to", "p"), np.nan)
+        return dict.fromkeys(("difference", "low", "high", "p"), np.nan)
     low, high = mean_interval(values)
-    signs = np.random.default_rng(0).choice([-1, 1], size=(FLIPS, len(values)))
-    dealt = np.abs((signs * values).mean(axis=1))
-    extreme = (dealt >= abs(values.mean()) - 1e-12).sum()
-    return {"difference": values.mean(), "from": low, "to": high,
-            "p": (extreme + 1) / (FLIPS + 1)}  # fmt: skip
+    signs = np.random.default_rng(0).choice([-1, 1], size=(9999, len(values)))
+    extreme = np.abs((signs * values).mean(axis=1)) >= abs(values.mean()) - 1e-12
+    p = (extreme.sum() + 1) / (len(signs) + 1)
+    return {"difference": values.mean(), "low": float(low), "high": float(high), "p": p}
 
 
-def _said(chosen: dict) -> str:
+def _words(chosen: dict) -> str:
     return ", ".join(f"{name}={value}" for name, value in chosen.items()) or "all"
 
 
-def _plan(study: Study, record: dict) -> list[str]:
+def _plan(study: Study, record: dict) -> pd.DataFrame:
+    rows = {"planned on": study.planned.date, "first run": record["first"]}
     kept = record["plan"] == _plan_key(study)
-    words = f"Planned on {study.planned.date}; first run on {record['first']}. "
-    words += (
-        "The plan is the one of the first run."
+    rows["plan"] = (
+        "the plan of the first run"
         if kept
-        else "THE PLAN WAS CHANGED AFTER THE FIRST RUN: what follows explores, it does not test."
+        else "CHANGED AFTER THE FIRST RUN: what follows explores, it does not test"
     )
-    blocks = [paragraph(words)]
-    if study.planned.expectations:
-        rows = [
-            {"expectation": e.says, "of": _said(e.of), "expected": e.expect, "than": _said(e.than)}
-            for e in study.planned.expectations
-        ]
-        blocks.append(table(pd.DataFrame(rows), "What was expected before anything was asked."))
-    return blocks
+    for number, e in enumerate(study.planned.expectations, start=1):
+        said = f"{e.says} ({_words(e.of)} {e.expect} than {_words(e.than)})"
+        rows[f"expectation {number}"] = said
+    return pd.DataFrame({"value": rows}).rename_axis("what")
 
 
-def _scores(study: Study, loaded: list, scored: pd.DataFrame) -> list[str]:
-    blocks = []
-    for questionnaire in loaded:
-        rows = []
-        for chosen in combinations(study):
-            for scale in questionnaire.scales:
-                items = _own(scored, questionnaire, chosen)
-                if items.empty:
-                    continue
-                found = scale_intervals(items, questionnaire, scale.id)
-                names = readable_names(found["respondent_id"])
-                for row in found.itertuples():
-                    rows.append({"scale": scale.title, **chosen,
-                                 "respondent": names[row.respondent_id], "score": row.score,
-                                 "from": row.low, "to": row.high,
-                                 "items": f"{row.n:.0f} of {len(scale.items)}"})  # fmt: skip
-        blocks.append(table(pd.DataFrame(rows), f"{questionnaire.short_title}: mean item scores "
-                            "over seeds, with 95 % intervals over items."))  # fmt: skip
-    return blocks
+def _scores(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for questionnaire, chosen in itertools.product(loaded, combinations(study)):
+        items = _own(scored, questionnaire, chosen)
+        for scale in questionnaire.scales if len(items) else ():
+            found = scale_intervals(items, questionnaire, scale.id)
+            names = readable_names(found["respondent_id"])
+            for row in found.itertuples():
+                rows.append({"questionnaire": questionnaire.short_title, "scale": scale.title,
+                             "conditions": _words(chosen), "respondent": names[row.respondent_id],
+                             "score": row.score, "low": row.low, "high": row.high,
+                             "items": f"{row.n:.0f} of {len(scale.items)}"})  # fmt: skip
+    return pd.DataFrame(rows)
 
 
-def _expectations(study: Study, loaded: list, scored: pd.DataFrame) -> list[str]:
+def _expectations(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     known = {questionnaire.id: questionnaire for questionnaire in loaded}
     rows = []
     for wanted in study.planned.expectations:
         questionnaire = known[wanted.questionnaire]
         scale = questionnaire.scale(wanted.scale) if wanted.scale else questionnaire.scales[0]
         found = _difference(scored, questionnaire, scale, wanted.of, wanted.than)
-        sides = {"higher": found["from"] > 0, "lower": found["to"] < 0}
+        sides = {"higher": found["low"] > 0, "lower": found["high"] < 0}
         sides["different"] = sides["higher"] or sides["lower"]
-        other = {"higher": "lower", "lower": "higher"}.get(wanted.expect)
         verdict = (
             "✓ as expected" if sides[wanted.expect]
-            else "✗ the other way round" if other and sides[other]
+            else "✗ the other way round" if sides["different"]
             else "– not answered" if np.isnan(found["p"])
-            else "! open: the interval holds zero"
+            else "! open: the interval includes zero"
         )  # fmt: skip
         rows.append({"expectation": wanted.says, "scale": scale.title, **found, "verdict": verdict})
     if not rows:
-        return []
-    return [table(pd.DataFrame(rows), "Expectations and what was found: differences of mean item "
-                  "scores with 95 % intervals over items; p by signs dealt anew.",
-                  {"p": "{:.4f}"})]  # fmt: skip
+        raise ParameterError("Nothing was expected.")
+    return pd.DataFrame(rows)
 
 
-def _effects(study: Study, loaded: list, scored: pd.DataFrame) -> list[str]:
+def _effects(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for name, values in study.conditions.items():
-        for value in values[1:]:
-            for questionnaire in loaded:
-                for scale in questionnaire.scales:
-                    found = _difference(scored, questionnaire, scale, {name: value},
-                                        {name: values[0]})  # fmt: skip
-                    rows.append({"condition": f"{name}: {value} less {values[0]}",
-                                 "scale": scale.title, **found})  # fmt: skip
+        for value, questionnaire in itertools.product(values[1:], loaded):
+            for scale in questionnaire.scales:
+                sides = {name: value}, {name: values[0]}
+                found = _difference(scored, questionnaire, scale, *sides)
+                rows.append({"condition": f"{name}: {value} less {values[0]}",
+                             "scale": scale.title, **found})  # fmt: skip
     if not rows:
-        return []
-    return [
-        table(pd.DataFrame(rows), "Each condition's values against its first, over the others.",
-              {"p": "{:.4f}"}),
-        paragraph(f"{len(rows)} comparisons that were not planned: of so many, about "
-                  f"{0.05 * len(rows):.1f} are below p = .05 where nothing is.", note=True),
-    ]  # fmt: skip
+        raise ParameterError("No condition has two values to compare.")
+    return pd.DataFrame(rows)
 
 
-def _reliability(study: Study, loaded: list, scored: pd.DataFrame) -> list[str]:
+def _reliability(loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for questionnaire in loaded:
         for scale in questionnaire.scales:
             matrix = _matrix(scored, questionnaire, scale, {}).dropna()
             if len(matrix) >= 3 and matrix.shape[1] >= 2:
-                found = alpha(matrix)
-                rows.append({"scale": scale.title, "respondents": len(matrix),
-                             "alpha": found["alpha"], "from": found["low"],
-                             "to": found["high"]})  # fmt: skip
+                found = {name: float(alpha(matrix)[name]) for name in ("alpha", "low", "high")}
+                rows.append({"scale": scale.title, "respondents": len(matrix), **found})
     if not rows:
-        return [paragraph("Reliability is a property of a population; here are fewer than three "
-                          "respondents with answers to all items.", note=True)]  # fmt: skip
-    return [table(pd.DataFrame(rows), "Cronbach's alpha over respondents, with Feldt's interval.",
-                  {"respondents": "{:.0f}"})]  # fmt: skip
+        raise ParameterError(
+            "Reliability is a property of a population; here are fewer than three respondents "
+            "with answers to all items."
+        )
+    return pd.DataFrame(rows)
 
 
-def _evidence(study: Study, folder: Path, loaded: list, store) -> list[str]:
+def _evidence(study: Study, folder: Path, loaded: list, store) -> pd.DataFrame:
     """Each respondent against null respondents, by the rules of a profile."""
     first = combinations(study)[0]
     if study.seeds != (0,):
         first = first | {"seed": study.seeds[0]}
     rows = []
     for name in _respondents(study, folder):
+        who = readable_names([name])[name]
         try:
-            found = assess(name, loaded, study.mode, None, store, **first)
+            found = assess(name, loaded, study.mode, None, store=store, **first)["scores"]
         except PsychometricsError as error:
-            rows.append({"respondent": name, "scale": "", "verdict": f"– {error}"})
+            rows.append({"respondent": who, "scale": "", "mark": "–", "verdict": str(error)})
             continue
-        for row in found["scores"].itertuples():
-            rows.append({"respondent": readable_names([name])[name], "scale": row.title,
-                         "verdict": f"{row.mark} {row.verdict}"})  # fmt: skip
-    caption = f"Each respondent's scores ({_said(first)}) beside what null respondents or answers "
-    return [table(pd.DataFrame(rows), caption + "dealt anew give, by the rules of a profile.")]
+        found = found[["title", "mark", "verdict"]].rename(columns={"title": "scale"})
+        rows += found.assign(respondent=who).to_dict("records")
+    return pd.DataFrame(rows)[["respondent", "scale", "mark", "verdict"]]
 
 
-def _how(study: Study, record: dict, failed: dict[str, str]) -> list[str]:
+def _asked(study: Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
     runs = record["runs"]
-    rows = [
-        ("questionnaires", ", ".join(study.questionnaires)),
-        ("respondents", ", ".join(study.respondents)),
-        ("mode", study.mode),
-        ("conditions", "; ".join(_said(chosen) for chosen in combinations(study))),
-        ("seeds", ", ".join(map(str, study.seeds))),
-        ("runs", f"{len(runs)}, the last on {runs[-1]['at'] if runs else '–'}"),
-        ("asked in all", str(sum(run["asked"] for run in runs))),
-        ("without an answer", str(runs[-1]["unanswered"] if runs else 0)),
-        ("seconds in all", f"{sum(run['seconds'] for run in runs):.0f}"),
-        ("package", f"psychometrics {__version__}"),
-        *((f"failed: {who}", reason) for who, reason in failed.items()),
-    ]
-    return [table(pd.DataFrame(rows, columns=["what", "how"]), "How it was asked.")]
+    rows = {
+        "questionnaires": ", ".join(study.questionnaires),
+        "respondents": ", ".join(study.respondents),
+        "mode": study.mode,
+        "conditions": "; ".join(_words(chosen) for chosen in combinations(study)),
+        "seeds": ", ".join(map(str, study.seeds)),
+        "runs": f"{len(runs)}, the last on {runs[-1]['at'] if runs else '–'}",
+        "asked in all": str(sum(run["asked"] for run in runs)),
+        "without an answer": str(runs[-1]["unanswered"] if runs else 0),
+        "seconds in all": f"{sum(run['seconds'] for run in runs):.0f}",
+        "package": f"psychometrics {__version__}",
+    }
+    rows |= {f"failed: {who}": reason for who, reason in failed.items()}
+    return pd.DataFrame({"how": rows}).rename_axis("what")
 
 
 def _plan_key(study: Study) -> str:

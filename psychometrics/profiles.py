@@ -1,0 +1,377 @@
+"""Assess a model: its scores with those of null respondents, other models and people."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from . import __version__
+from .asking.ask import ask
+from .asking.population import population, population_table, untouched_bases
+from .exceptions import ParameterError, RespondentError
+from .measures.intervals import mean_interval, scale_intervals
+from .measures.norms import compare_norms, norm_table
+from .measures.nulls import null_answers
+from .measures.scoring import keyed_items
+from .models.packed import SMOLLM2
+from .models.sources import find, read_json
+from .modes import identify
+from .paths import data_dir
+from .questionnaires import Questionnaire, Scale, load_questionnaire
+from .questionnaires.prompts import prompts
+from .rules import flags, item_means, verdict
+
+_HEADS = 99
+_STRANGE = "not judged, as the random heads are built on another base: "
+_TO_PROMPTS = ("nli", "mlm", "causal", "nsp", "acceptability")
+
+
+def assess(
+    model: str | Path,
+    questionnaires: str | Path | Questionnaire | Iterable,
+    mode: str = "nli",
+    against: str | None = "default",
+    base: str | Path | None = None,
+    store: str | Path | None = None,
+    dtype: str | None = None,
+    **conditions: object,
+) -> dict[str, pd.DataFrame]:
+    """Ask a model, score it, and judge the scores by the rules of :mod:`psychometrics.rules`.
+
+    Parameters
+    ----------
+    model : str or Path
+        A member of the embedded population, a folder, a hub id; for chat a model's name at the
+        endpoint.
+    questionnaires : str, Path or Questionnaire, or several
+        With scales.
+    mode, store, dtype, **conditions
+        As in :func:`psychometrics.asking.ask`.
+    against : str, optional
+        Respondents to compare with, asked in the same way: ``"embedded"``, or names. By default
+        the embedded population in mode ``nli``, whose scores on the book's questionnaires are
+        shipped, and nobody in the other modes. None is nobody.
+    base : str or Path, optional
+        The untouched model that this one was trained from, a folder or a hub id; its random heads
+        judge the answers to prompts. By default the base of a member, or the one that the manifest
+        of a model trained here names. Without a known base, heads on the embedded encoder are
+        shown and decide nothing.
+
+    Returns
+    -------
+    dict of DataFrame
+        ``scores``: ``questionnaire, scale, title, score, low, high`` (over items), ``n`` (items),
+        ``place`` (share of the others that score lower), ``mark`` and ``verdict``; ``flags``, from
+        :func:`psychometrics.rules.flags`, with ``questionnaire``; ``others`` and ``nulls``:
+        ``questionnaire, scale, who, score``; ``norms``, of answers to items; ``items`` and
+        ``null_items``, item scores of the model and the null respondents; ``asked``: ``how`` by
+        ``what``.
+
+    Raises
+    ------
+    RespondentError
+        The model cannot answer.
+    ParameterError, QuestionnaireError
+        A questionnaire, a mode or a condition is not usable.
+
+    Examples
+    --------
+    >>> found = assess("minilm-mnli-l3-s16", "challenges", against=None, store="memory://doctest")
+    >>> found["scores"]["scale"].tolist()
+    ['challenges']
+    """
+    loaded = _load(questionnaires, mode)
+    who = identify(model, mode, None if dtype == "auto" else dtype, **conditions)
+    how = {"mode": mode, "store": store, "dtype": dtype, **conditions}
+    answers = ask(loaded, [model], **how)
+    if "option" in answers:
+        raise ParameterError("choose=none gives probabilities, no answers to score: leave it out.")
+    stand, null = {}, None
+    if "term" in answers:
+        stand = _base_of(str(model), base)
+        null = null_answers(
+            loaded, "random-heads", _HEADS, base=stand["base"], layers=stand["layers"]
+        )
+    chosen = ("embedded" if mode == "nli" else None) if against == "default" else against
+    others = _others(chosen, who["respondent_id"], loaded, how)
+    parts: dict[str, list] = {}
+    for questionnaire in loaded:
+        own, drawn, rest = (
+            frame[frame["questionnaire"] == questionnaire.id]
+            if frame is not None and len(frame)
+            else None
+            for frame in (answers, null, others)
+        )
+        judged = _judged(own, questionnaire, drawn, rest, _accuracy(who), stand)
+        for name, part in judged.items():
+            parts.setdefault(name, []).append(part)
+    found = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
+    found["norms"] = _norms(found["scores"], loaded, who) if null is None else pd.DataFrame()
+    found["asked"] = _asked(who, loaded, answers, conditions, stand)
+    if len(others):
+        said = f"{others['respondent_id'].nunique()} respondents of '{chosen}'"
+        found["asked"].loc["others"] = said
+    return found
+
+
+def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd.DataFrame:
+    """Return how far models differ from the first, item by item.
+
+    Parameters
+    ----------
+    found : dict
+        What :func:`assess` returned, by the names of the models.
+    questionnaires : str, Path or Questionnaire, or several
+        The questionnaires that were asked.
+
+    Returns
+    -------
+    DataFrame
+        One row per scale and model after the first: ``questionnaire, scale, model``; the
+        ``difference`` from the first model with its 95 % interval ``low, high``, paired over the
+        ``n`` items; ``null``, for answers to prompts the share of pairs of random heads whose
+        interval excludes 0, too.
+    """
+    (_, one), *rest = found.items()
+    to_prompts = "terms" in set(one["flags"]["check"])
+    rows = []
+    for questionnaire in _load(questionnaires):
+        for scale in questionnaire.scales:
+            own = _keyed(one["items"], questionnaire, scale).iloc[0]
+            for name, tables in rest:
+                apart = _keyed(tables["items"], questionnaire, scale).iloc[0] - own
+                apart = apart.dropna().to_numpy(dtype=float) * _size(scale, to_prompts)
+                row = {"questionnaire": questionnaire.id, "scale": scale.id, "model": name}
+                row |= dict.fromkeys(("difference", "low", "high"), np.nan)
+                if len(apart):
+                    low, high = map(float, mean_interval(apart))
+                    row |= {"difference": apart.mean(), "low": low, "high": high}
+                row |= {"n": len(apart), "null": np.nan}
+                if to_prompts:
+                    nulls = (
+                        _keyed(both["null_items"], questionnaire, scale).to_numpy(dtype=float)
+                        for both in (one, tables)
+                    )
+                    row["null"] = _differing(*nulls)
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _differing(first: np.ndarray, second: np.ndarray) -> float:
+    """Share of pairs of random heads, one of each, whose paired interval excludes 0."""
+    # the next head, as heads of one number are the same where two models share a base
+    low, high = mean_interval(first - np.roll(second, 1, axis=0))
+    return float(((low > 0) | (high < 0)).mean())
+
+
+def prompts_digest(questionnaire: Questionnaire) -> str:
+    """Return a digest of the prompts and weights, by which shipped scores are recognised.
+
+    Examples
+    --------
+    >>> len(prompts_digest(load_questionnaire("challenges")))
+    16
+    """
+    table = prompts(questionnaire)
+    return hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()[:16]
+
+
+def shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
+    """Return the embedded population's shipped item scores, empty where the prompts are others."""
+    path = data_dir() / "profile.parquet"
+    table = pd.read_parquet(path) if path.is_file() else pd.DataFrame({"questionnaire": []})
+    own = table[table["questionnaire"] == questionnaire.id]
+    if own.empty or own["prompts"].iloc[0] != prompts_digest(questionnaire):
+        return pd.DataFrame()
+    return own.drop(columns="prompts")
+
+
+def _load(questionnaires, mode: str | None = None) -> list[Questionnaire]:
+    if isinstance(questionnaires, str | Path | Questionnaire):
+        questionnaires = [questionnaires]
+    loaded = [load_questionnaire(given) for given in questionnaires]
+    if not loaded:
+        raise ParameterError("There is no questionnaire to ask: name at least one.")
+    for questionnaire in loaded:
+        if not questionnaire.scales:
+            raise ParameterError(
+                f"{questionnaire.id} has categories, not scales, and no profile: use "
+                "`psychometrics scores --plot`."
+            )
+        options = mode is None or mode in _TO_PROMPTS
+        if not options and not all(map(questionnaire.choices, questionnaire.items)):
+            raise ParameterError(
+                f"{questionnaire.id} has no options to tick, which mode '{mode}' needs: name other "
+                "questionnaires."
+            )
+    return loaded
+
+
+def _judged(answers, questionnaire: Questionnaire, null, others, accuracy, base: dict) -> dict:
+    """Tables of one questionnaire."""
+    to_prompts = null is not None
+    found = flags(answers, questionnaire, null, others, accuracy)
+    if not base.get("own", True):
+        judged = found["check"].isin(["terms", "trend"])
+        found.loc[judged, "words"] = _STRANGE + found.loc[judged, "words"]
+        found.loc[judged, "mark"] = "–"
+    items = item_means(answers)
+    drawn = item_means(null) if to_prompts else _dealt(items, questionnaire)
+    scores, clouds = [], {"others": [], "nulls": []}
+    for scale in questionnaire.scales:
+        size = _size(scale, to_prompts)
+        for name, rows in (("others", others), ("nulls", drawn)):
+            clouds[name].append(_cloud(rows, questionnaire, scale, size))
+        row = scale_intervals(items, questionnaire, scale.id).iloc[0]
+        n, of = int(row["n"]), len(scale.items)
+        values = row[["score", "low", "high"]] * (size if n == of else np.nan)
+        if not to_prompts:  # no other items could bring it beyond its ends
+            values = values.clip(*questionnaire.span(scale))
+        mark, words = verdict(found, scale)
+        if n < of:  # a score with an item missing is no score
+            mark, words = "✗", f"no score: {n} of {of} items answered"
+        place, known = np.nan, clouds["others"][-1]["score"].dropna()
+        if len(known) and np.isfinite(values["score"]):
+            place = float((known < values["score"]).mean())
+        about = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
+        about |= {**values, "n": n, "place": place, "mark": mark, "verdict": words}
+        scores.append(about)
+    return {
+        "scores": pd.DataFrame(scores),
+        "flags": found.assign(questionnaire=questionnaire.id),
+        **{name: pd.concat(parts, ignore_index=True) for name, parts in clouds.items()},
+        "items": items,
+        "null_items": drawn,
+    }
+
+
+def _size(scale: Scale, to_prompts: bool) -> int:
+    return len(scale.items) if scale.mode == "sum" and not to_prompts else 1
+
+
+def _keyed(items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale) -> pd.DataFrame:
+    own = items[items["questionnaire"] == questionnaire.id]
+    return keyed_items(own, questionnaire, scale)
+
+
+def _cloud(items, questionnaire: Questionnaire, scale: Scale, size: int) -> pd.DataFrame:
+    columns = ["questionnaire", "scale", "who", "score"]
+    if items is None or not len(items):
+        return pd.DataFrame(columns=columns)
+    keyed = keyed_items(items, questionnaire, scale)
+    scores = size * keyed.mean(axis=1, skipna=False).to_numpy()
+    frame = pd.DataFrame({"who": keyed.index.get_level_values("respondent_id"), "score": scores})
+    return frame.assign(questionnaire=questionnaire.id, scale=scale.id)[columns]
+
+
+def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Item scores of as many respondents as random heads, who give the same answers by chance."""
+    ranges = {
+        tuple(option.value for option in questionnaire.choices(questionnaire.item(name)))
+        for name in items["item_id"]
+    }
+    if len(ranges) > 1 or items["score"].isna().any():  # answers that do not fit elsewhere
+        return pd.DataFrame()
+    rng, scores = np.random.default_rng(0), items["score"].to_numpy()
+    parts = [
+        items.assign(respondent_id=f"deal {number + 1}", score=rng.permutation(scores))
+        for number in range(_HEADS)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _norms(scores: pd.DataFrame, loaded: list[Questionnaire], who: dict) -> pd.DataFrame:
+    """Each scale as one person's score among the people of the norms."""
+    parts = []
+    for questionnaire in loaded:
+        norms = norm_table(questionnaire) if questionnaire.norms else pd.DataFrame({"scale": []})
+        for scale in questionnaire.scales:
+            if scale.mode == "mean" and len(norms):  # a mean is compared with norms of sums
+                sums = (norms["scale"] == scale.id) & norms["group"].str.contains("sums of ticks")
+                norms.loc[sums, ["norm_mean", "norm_sd"]] /= len(scale.items)
+                norms.loc[sums, "group"] += ", here as means"
+        own = scores[scores["questionnaire"] == questionnaire.id].dropna(subset="score")
+        if set(own["scale"]) & set(norms["scale"]):
+            own = own[["questionnaire", "scale", "score"]].rename(columns={"score": "mean"})
+            own = own.assign(respondent_id=who["respondent_id"], sd=np.nan, n=1)
+            parts.append(compare_norms(own, norms))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _asked(who: dict, loaded: list, answers: pd.DataFrame, conditions: dict, base: dict):
+    summary = answers.attrs["summary"]
+    titles = {questionnaire.id: questionnaire.short_title for questionnaire in loaded}
+    kind = "prompts" if "term" in answers else "answers"
+    counts = answers.groupby("questionnaire", sort=False).size()
+    rows = {
+        "respondent": who["respondent_id"],
+        "model": f"{who.get('model', '')} ({who.get('source', 'unknown source')})",
+        "revision": str(who.get("revision") or "not known"),
+        "mode": who["mode"],
+        "conditions": ", ".join(f"{k}={v}" for k, v in conditions.items()) or "the mode's own",
+        "asked": "; ".join(f"{titles[name]}: {n:,} {kind}" for name, n in counts.items()),
+        "precision": str(who.get("dtype") or "the endpoint's"),
+        "answers": f"{summary['asked']:,} asked now, {summary['from_store']:,} from the store, in "
+        f"{summary['seconds']:.1f} s",
+        "refused or unreadable": f"{summary['unanswered']:,}",
+        "package": f"psychometrics {__version__}",
+    }
+    if base:
+        rows["null respondents"] = f"{_HEADS} random heads {base['said']}"
+    return pd.DataFrame({"how": rows}).rename_axis("what")
+
+
+def _base_of(model: str, named: str | Path | None = None) -> dict:
+    """The untouched base that a model's random heads are built on, and what to say of it."""
+    own = {"layers": None, "own": True}
+    if named is not None:
+        find(str(named))
+        said = f"on the untouched base that was named, {Path(named).name}"
+        return own | {"base": str(named), "said": said}
+    if model == SMOLLM2:
+        return own | {"base": SMOLLM2, "said": "on the model itself, SmolLM2-135M"}
+    if model in set(population_table()["respondent_id"]):
+        base, layers = (untouched_bases([model])[name][0] for name in ("base", "layers"))
+        said = "SmolLM2-135M" if base == SMOLLM2 else "MiniLM"
+        said += f" with {layers} layers" if layers else ""
+        return own | {"base": base, "layers": layers, "said": f"on its own untouched base, {said}"}
+    if (written := Path(model).expanduser() / "manifest.json").is_file():  # as training writes it
+        base = str(read_json(model, written).get("base", ""))
+        if base == "minilm":
+            return own | {"base": "embedded", "said": "on its own base, MiniLM"}
+        try:
+            find(base)
+            said = f"on its own untouched base, {Path(base).name}"
+            return own | {"base": base, "said": said}
+        except RespondentError:
+            pass
+    said = (
+        "on MiniLM, since the untouched base of this model is not known here; they decide nothing"
+    )
+    return {"base": "embedded", "layers": None, "own": False,
+            "said": f"{said} (name the base by --base)"}  # fmt: skip
+
+
+def _accuracy(who: dict) -> tuple[float, float, float] | None:
+    known = population_table().set_index("respondent_id")
+    name = who["respondent_id"]
+    if who["mode"] != "nli" or who.get("source") != "embedded" or name not in known.index:
+        return None
+    return tuple(known.loc[name, ["accuracy", "low", "high"]])
+
+
+def _others(against: str | None, own: str, loaded: list[Questionnaire], how: dict) -> pd.DataFrame:
+    """Item scores of the respondents to compare with, shipped or asked."""
+    names = [] if against is None else [n for n in population(against) if Path(n).name != own]
+    parts = []
+    for questionnaire in loaded if names else []:
+        known = shipped_scores(questionnaire) if how["mode"] == "nli" else pd.DataFrame()
+        if set(names) <= set(known.get("respondent_id", ())):
+            parts.append(known[known["respondent_id"].isin(names)])
+        else:
+            parts.append(item_means(ask(questionnaire, names, **how)))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -1,0 +1,308 @@
+"""The rules of what may not be read from a score, the same for all respondents.
+
+They were fixed before any profile was looked at. :func:`flags` applies them to one respondent,
+:func:`verdict` sums them up for one scale, and :func:`rules` lists them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from .asking.answers import check_columns
+from .exceptions import ParameterError
+from .measures.reliability import alpha
+from .measures.scoring import item_scores, keyed_items, pss
+from .measures.styles import balanced_pairs, response_styles
+from .measures.trends import monotony
+from .measures.validity import term_silhouettes
+from .questionnaires import Questionnaire, Scale
+from .record import number
+
+_DEALS = 999
+_TO_PROMPTS = {
+    "terms": ("✗", "The silhouette of source against inverse terms, a mean over the scale's items, "
+              "is no larger than in 95 % of random heads."),
+    "trend": ("!", "Source and inverse terms run apart over the intensifiers no more orderly than "
+              "in 95 % of random heads."),
+    "agreeing": ("!", "What source and inverse terms are given alike is larger than what the one "
+                 "is given against the other."),
+    "alpha": ("!", "Over the population, the interval of alpha reaches below .70, or random heads "
+              "have as much."),
+    "accuracy": ("!", "The interval of the accuracy at inference reaches below .50, where guessing "
+                 "gives .33."),
+}  # fmt: skip
+_TO_ITEMS = {
+    "content": ("✗", "Answers within scales, turned by their keys, are no more alike than in 95 % "
+                "of 999 deals of the same answers to other items, or all answers are the same. "
+                "One scale alone whose items are all keyed alike cannot be tested so."),
+    "commonest": ("!", "One option makes up 80 % of the answers or more."),
+    "acquiescence": ("!", "Agreement whatever the item's key is a third of the way to the end of "
+                     "its range, or more."),
+    "answered": ("!", "An item was refused, not readable or not answered."),
+}  # fmt: skip
+
+
+def rules(to_prompts: bool) -> pd.DataFrame:
+    """Return the rules as a table, for answers to prompts or for answers to items.
+
+    Examples
+    --------
+    >>> rules(to_prompts=True).index.tolist()
+    ['terms', 'trend', 'agreeing', 'alpha', 'accuracy']
+    """
+    listed = _TO_PROMPTS if to_prompts else _TO_ITEMS
+    return pd.DataFrame(listed, index=["mark", "when"]).T.rename_axis("check")
+
+
+def flags(
+    answers: pd.DataFrame,
+    questionnaire: Questionnaire,
+    nulls: pd.DataFrame | None = None,
+    others: pd.DataFrame | None = None,
+    accuracy: tuple[float, float, float] | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return what speaks against reading one respondent's scores.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        One respondent's answers to one questionnaire, from :func:`psychometrics.asking.ask`.
+    questionnaire : Questionnaire
+        With scales.
+    nulls : DataFrame, optional
+        Answers of null respondents to the same prompts; needed for answers to prompts.
+    others : DataFrame, optional
+        Item scores of a population, from :func:`psychometrics.measures.scoring.item_scores`.
+    accuracy : tuple of float, optional
+        Share of held-out pairs that are answered rightly, with its 95 % interval.
+    seed : int
+        Seed of the deals of answers to items.
+
+    Returns
+    -------
+    DataFrame
+        ``scale`` (empty where the flag is about all scales), ``check``, ``mark`` (✗ forbids to
+        read the score, ! is a reservation, ✓ none, – not tested), ``words`` and ``value``.
+
+    Raises
+    ------
+    ParameterError
+        The answers are of several respondents, or nulls are missing.
+
+    Notes
+    -----
+    :func:`rules` lists the rules. *Larger than in 95 % of random heads* is a count: with *k* of
+    *n* heads as large or larger, (k + 1) / (n + 1) is at most .05. The statistic of *trend* is
+    half the difference between the Spearman correlations of source and of inverse terms with the
+    weights. Of all evidence the silhouette alone separated trained respondents from random heads,
+    so it alone forbids to read a score. Even without a flag, nothing proves that a score measures
+    what its name says.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.3; Rousseeuw (1987); Phipson and Smyth (2010) for the count.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, null_answers
+    >>> drawn = null_answers("challenges", "noise", respondents=20)
+    >>> first = drawn["respondent_id"] == drawn["respondent_id"].iloc[0]
+    >>> found = flags(drawn[first], load_questionnaire("challenges"), drawn[~first])
+    >>> found["check"].tolist()
+    ['terms', 'trend', 'agreeing']
+    """
+    check_columns(answers, ["respondent_id"])
+    if answers["respondent_id"].nunique() != 1:
+        raise ParameterError("Flags are of one respondent's answers; choose one.")
+    if "term" not in answers:
+        rows = _item_flags(answers, questionnaire, seed)
+    elif nulls is None:
+        raise ParameterError("Answers to prompts are judged by null respondents; give some.")
+    else:
+        shares = {"own": pss(answers), "null": pss(nulls)}
+        rows = [*_terms(shares, questionnaire), *_trend(shares)]
+        rows += _agreeing(answers, nulls, questionnaire)
+        if others is not None and others["respondent_id"].nunique() > 2:
+            rows += _alpha(questionnaire, others, item_means(nulls))
+        if accuracy is not None:
+            value, low, high = accuracy
+            words = (
+                f"at inference it is right on {value:.0%} of held-out pairs (95 % interval "
+                f"{low:.0%} to {high:.0%}; guessing 33%)."
+            )
+            rows.append(("", "accuracy", "!" if low < 0.5 else "✓", words, value))
+    return pd.DataFrame(rows, columns=["scale", "check", "mark", "words", "value"])
+
+
+def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
+    """Return the mark and the verdict on one scale, from the flags of its respondent.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> scale = load_questionnaire("challenges").scales[0]
+    >>> row = {"scale": "", "check": "trend", "mark": "!", "words": "", "value": 0.1}
+    >>> verdict(pd.DataFrame([row, row | {"check": "terms", "mark": "✓"}]), scale)
+    ('!', 'with reservations: trend')
+    """
+    own = found[found["scale"].isin(["", scale.id])].set_index("check")
+    to_prompts = "terms" in own.index
+    if (own["mark"] == "✗").any():
+        same = not to_prompts and own["value"].get("content") == 0
+        said = (
+            "indistinguishable from a random head" if to_prompts
+            else "the same answer to every item" if same
+            else "indistinguishable from answers dealt out at random"
+        )  # fmt: skip
+        return "✗", f"{said}; do not interpret"
+    reserved = own.index[own["mark"] == "!"].tolist()
+    if own["mark"].get("terms" if to_prompts else "content") == "–":
+        reserved.append("it was not told from a null")
+    if reserved:
+        return "!", f"with reservations: {', '.join(reserved)}"
+    return "✓", "no flag, which is no proof"
+
+
+def item_means(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return each respondent's item scores, means over runs; missing without an answer."""
+    items = item_scores(answers)
+    if "run" not in items:
+        return items
+    keys = ["respondent_id", "questionnaire", "mode", "item_id"]
+    return items.groupby(keys, sort=False)["score"].mean().reset_index().assign(run=1)
+
+
+def _terms(shares: dict[str, pd.DataFrame], questionnaire: Questionnaire):
+    tables = {name: term_silhouettes(part) for name, part in shares.items()}
+    for scale in questionnaire.scales:
+        own, null = (
+            part[part["item_id"].isin(scale.items)].groupby("respondent_id")["silhouette"].mean()
+            for part in tables.values()
+        )
+        value, drawn = own.iloc[0], null.dropna().to_numpy()
+        if np.isnan(value) or not len(drawn):
+            words = "the terms of its items are of one kind, so that they cannot be set apart."
+            yield scale.id, "terms", "–", words, value
+            continue
+        told = _is_rare(value, drawn)
+        words = (
+            f"{'told from random heads' if told else 'indistinguishable from a random head'}: "
+            f"silhouette of source against inverse terms {number(value, '.2f')}; random heads have "
+            f"{number(float(np.median(drawn)), '.2f')} in the median, and "
+            f"{(drawn >= value).sum()} of {len(drawn)} have as much."
+        )
+        yield scale.id, "terms", "✓" if told else "✗", words, value
+
+
+def _trend(shares: dict[str, pd.DataFrame]):
+    rhos = {name: monotony(part) for name, part in shares.items()}
+    apart = {name: (rho["source"] - rho["inverse"]).abs() / 2 for name, rho in rhos.items()}
+    value, drawn = apart["own"].iloc[0] - 1e-12, apart["null"].dropna().to_numpy()
+    if not len(drawn):
+        return
+    if not np.isfinite(value):
+        words = "once normalised, its answers do not run over the intensifiers at all."
+        yield "", "trend", "!", words, value
+        return
+    source, inverse = (number(rhos["own"].iloc[0][name], ".2f") for name in ("source", "inverse"))
+    words = (
+        f"over the intensifiers, source terms run at a rank correlation of {source} and inverse "
+        f"terms at {inverse}; {(drawn >= value).sum()} of {len(drawn)} random heads are as orderly."
+    )
+    yield "", "trend", "✓" if _is_rare(value, drawn) else "!", words, value
+
+
+def _agreeing(answers, nulls, questionnaire: Questionnaire):
+    if not set(answers["polarity"]) == set(nulls["polarity"]) == {1, -1}:
+        return
+    own, null = (
+        balanced_pairs(part, [questionnaire])[["content", "agreeing"]].abs()
+        for part in (answers, nulls)
+    )
+    content, agreeing = own.iloc[0]
+    more = agreeing > content
+    words = (
+        f"what both kinds of terms are given alike ({agreeing:.3f}) is "
+        f"{'larger' if more else 'no larger'} than what the one is given against the other "
+        f"({content:.3f}); it is larger in {(null['agreeing'] > null['content']).mean():.0%} of "
+        "random heads."
+    )
+    yield "", "agreeing", "!" if more else "✓", words, agreeing
+
+
+def _alpha(questionnaire: Questionnaire, others, nulls):
+    """Alpha of the first scale over the population, with that over random heads."""
+    scale = questionnaire.scales[0]
+    if len(scale.items) < 2:
+        return
+    found = alpha(keyed_items(others, questionnaire, scale))
+    null = alpha(keyed_items(nulls, questionnaire, scale))["alpha"]
+    if not np.isfinite(found["low"]):
+        return
+    as_much = null >= found["low"]
+    value, low, high = (number(float(found[name]), ".2f") for name in ("alpha", "low", "high"))
+    words = (
+        f"over {found['n']:.0f} others, alpha of the {len(scale.items)} items is {value} (95 % "
+        f"interval {low} to {high}); over random heads it is {number(float(null), '.2f')}"
+        + (", so that agreement of items needs no ability." if as_much else ".")
+    )
+    yield "", "alpha", "✓" if found["low"] >= 0.7 and not as_much else "!", words, found["alpha"]
+
+
+def _item_flags(answers: pd.DataFrame, questionnaire: Questionnaire, seed: int):
+    items = item_means(answers).set_index("item_id")["score"]
+    styles = response_styles(answers, questionnaire)
+    common, yes = styles["commonest"].mean(), styles["acquiescence"].mean()
+    answered = int((answers["status"] == "ok").sum())
+    if items.notna().sum() > 1:
+        yield "", *_content(items.dropna(), questionnaire, seed)
+    if np.isfinite(common):
+        words = f"the commonest answer makes up {common:.0%} of all."
+        yield "", "commonest", "!" if common >= 0.8 else "✓", words, common
+    if np.isfinite(yes):
+        side = "agrees" if yes > 0 else "disagrees"
+        words = f"whatever an item's key, it {side} at {abs(yes):.2f} of the way to the end."
+        yield "", "acquiescence", "!" if abs(yes) >= 1 / 3 else "✓", words, yes
+    words = f"{answered} of {len(answers)} answers could be read."
+    share = answered / len(answers)
+    yield "", "answered", "✓" if share == 1 else "!", words, share
+
+
+def _content(items: pd.Series, questionnaire: Questionnaire, seed: int) -> tuple:
+    """Whether keyed answers are more alike within scales than the same answers dealt out."""
+    shares = []
+    for name, value in items.items():
+        ends = [option.value for option in questionnaire.choices(questionnaire.item(name))]
+        shares.append((value - min(ends)) / np.ptp(ends))
+    shares = np.array(shares)
+    dealt = np.random.default_rng(seed).permuted(np.tile(shares, (_DEALS, 1)), axis=1)
+    values = np.vstack([shares, dealt])
+    wholes = {scale.parent for scale in questionnaire.scales}
+    total = np.zeros(len(values))
+    for scale in questionnaire.scales:
+        keys = questionnaire.keys(scale)
+        places = [place for place, name in enumerate(items.index) if name in keys]
+        if scale.id not in wholes and len(places) > 1:  # the finest scales that there are
+            signs = np.array([keys[items.index[place]] for place in places])
+            part = np.where(signs > 0, values[:, places], 1 - values[:, places])
+            total += ((part - part.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    if np.ptp(shares) < 1e-9:
+        return "content", "✗", "it gives the same answer to every item.", 0.0
+    if np.ptp(total) < 1e-9:
+        words = "cannot be tested: the items are one scale and keyed alike."
+        return "content", "–", words, np.nan
+    told = _is_rare(-total[0] - 1e-12, -total[1:])
+    words = (
+        "answers of a scale are more alike than the same answers dealt out at random"
+        if told
+        else "indistinguishable from the same answers dealt out to the items at random"
+    )
+    far = (total[1:] <= total[0] + 1e-12).sum()
+    words += f": {far} of {_DEALS} deals are as much alike within scales."
+    return "content", "✓" if told else "✗", words, float(total[0])
+
+
+def _is_rare(value: float, drawn: np.ndarray) -> bool:
+    return ((drawn >= value).sum() + 1) / (len(drawn) + 1) <= 0.05

@@ -1,0 +1,260 @@
+"""Run a notebook and write its page: once, as a report, or for many parameters."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from .asking.store import key_of
+from .book import RUNS, parse_parameters, run_notebook
+from .claims import published
+from .exceptions import DataError, ParameterError, PsychometricsError
+from .page import check_page_path, print_page, write_page
+from .parameters import CHAPTERS, check_parameters, unknown
+from .paths import notebooks_dir
+from .record import number, with_interval
+
+
+def write_report(
+    notebook: str, parameters: Mapping[str, object], page: str | Path, executed: Path | None = None
+) -> Path:
+    """Run a notebook such as ``profile`` and write its page, with the code folded.
+
+    Parameters
+    ----------
+    notebook : str
+        Its name.
+    parameters : mapping
+        Values for names of its parameters cell.
+    page : str or Path
+        Ends in .html, or in .pdf, which Chromium prints.
+    executed : Path, optional
+        The executed copy, by default in ``runs/``; its tables lie in the folder of its name.
+
+    Returns
+    -------
+    Path
+        The folder of the tables.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is impossible, or the page cannot be written; nothing was run.
+    PsychometricsError
+        The notebook or the printing failed.
+
+    Examples
+    --------
+    >>> write_report("profile", {"model": "minilm-both-l6-s1"}, "profile.txt")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: profile.txt: end the page's name in .html or .pdf.
+    """
+    page = check_page_path(page)
+    check_parameters(notebook, dict(parameters))
+    executed = run_notebook(notebook, dict(parameters), executed or RUNS / f"{page.stem}.ipynb")
+    if page.suffix == ".html":
+        write_page(executed, page, "report")
+    else:
+        print_page(write_page(executed, kind="report"), page)
+    return executed.with_suffix("")
+
+
+def sweep(
+    notebook: str,
+    grid: Mapping[str, Sequence[object]],
+    folder: str | Path | None = None,
+    parameters: Mapping[str, object] | None = None,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Run a notebook once for each combination of parameters, and compare the tables.
+
+    A run that was finished with the same notebook and parameters is not repeated, so that a sweep
+    that was stopped resumes. A run that fails is named, and the others go on.
+
+    Parameters
+    ----------
+    notebook : str
+        As for :func:`psychometrics.book.run_notebook`.
+    grid : mapping of str to sequence
+        Values by parameter; all combinations are run.
+    folder : str or Path, optional
+        For the executed copies and the page, ``index.html``; by default
+        ``runs/<notebook>-sweep``.
+    parameters : mapping, optional
+        The same for all runs.
+    progress : bool
+        Show a progress bar over each run's cells.
+
+    Returns
+    -------
+    DataFrame
+        One row per run: the parameters of the grid; ``run``, the executed copy's name;
+        ``status``, *run now*, *done before* or *failed*; ``seconds``; ``reason`` of a failure.
+        ``runs.csv`` in the folder holds the same, ``attrs["page"]`` is the page's path.
+
+    Raises
+    ------
+    ParameterError
+        There is no such notebook or parameter, no combination is possible, or the folder cannot
+        be written; nothing was executed.
+
+    Examples
+    --------
+    >>> sweep("03-assessment", {"temprature": [1, 2]})
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: 03-assessment: There is no parameter 'temprature' ...
+    """
+    parameters = dict(parameters or {})
+    combinations = _combinations(notebook, grid, parameters)
+    folder = Path(folder) if folder is not None else RUNS / f"{notebook}-sweep"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "index.html").open("a").close()
+    except OSError as error:
+        raise ParameterError(
+            f"{folder} cannot be written ({error.strerror}): name a folder of yours."
+        ) from None
+    text = (notebooks_dir() / f"{notebook}.ipynb").read_text(encoding="utf-8")
+    rows = []
+    for chosen, impossible in combinations:
+        values = parameters | chosen
+        said = "-".join(f"{name}-{value}" for name, value in chosen.items())
+        said = re.sub(r"[^A-Za-z0-9.-]+", "-", said)[:60].strip("-.")
+        name = f"{said}-{key_of(text, json.dumps(values, sort_keys=True, default=str))[:8]}"
+        row = _one(notebook, values, folder / name, impossible, progress)
+        rows.append(chosen | {"run": name} | row)
+    runs = pd.DataFrame(rows)
+    runs.to_csv(folder / "runs.csv", index=False)
+    about = {"notebook": notebook, "folder": str(folder), "varied": list(grid)}
+    executed = run_notebook("sweep", about, folder / "sweep.ipynb", progress=False)
+    runs.attrs["page"] = str(write_page(executed, folder / "index.html", "report"))
+    return runs
+
+
+def parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:
+    """Return ``["temperature=0.5,1", "score=contrast"]`` as values by name.
+
+    Raises
+    ------
+    ParameterError
+        One of them has no ``=`` or an empty value, or a name or a value is given twice.
+
+    Examples
+    --------
+    >>> parse_grid(["temperature=0.5,1", "score=contrast"])
+    {'temperature': [0.5, 1], 'score': ['contrast']}
+    """
+    grid: dict[str, list[object]] = {}
+    for pair in pairs:
+        name, equals, values = pair.partition("=")
+        given = [value.strip() for value in values.split(",")]
+        if not equals or not name or not all(given):
+            raise ParameterError(f"Write a sweep as name=value,value, got '{pair}'.")
+        if name in grid:
+            raise ParameterError(f"The sweep of {name} is given twice: keep one.")
+        grid[name] = [parse_parameters([f"{name}={value}"])[name] for value in given]
+        if len({str(value) for value in grid[name]}) < len(given):
+            raise ParameterError(f"The sweep of {name} has a value twice: keep one.")
+    return grid
+
+
+def cells_of(runs: Sequence[str], folder: str | Path) -> pd.DataFrame:
+    """Return every cell of the tables that several runs show, a column for each run.
+
+    Examples
+    --------
+    >>> cells_of([], "runs").empty
+    True
+    """
+    found = {run: {} for run in runs}
+    for run in runs:
+        for path in sorted(Path(folder, run).glob("tab-*.csv")):
+            with path.open(newline="", encoding="utf-8") as file:
+                head, *rows = csv.reader(file)
+            for place, row in enumerate(rows, start=1):
+                label = row[0] if sum(other[0] == row[0] for other in rows) == 1 else f"#{place}"
+                for name, value in zip(head, row, strict=True):
+                    if value != label:
+                        found[run][f"{path.stem}[{label}, {name}]"] = value
+    return pd.DataFrame(found).rename_axis("cell")
+
+
+def claims_of(notebook: str, runs: Sequence[str], folder: str | Path) -> pd.DataFrame:
+    """Return what each run found of the claims that point at cells of a notebook."""
+    table = published()
+    found = {run: {} for run in runs}
+    for claim in table[table["chapter"] == notebook].itertuples():
+        for run in runs:
+            try:
+                cell = with_interval(str(claim.cell).rpartition("/")[2], Path(folder), run)
+            except DataError:
+                continue
+            text = number(cell["value"])
+            if isinstance(cell["low"], float) and not math.isnan(cell["low"]):
+                text += f" ({number(cell['low'])} to {number(cell['high'])})"
+            found[run][claim.Index] = text
+    return pd.DataFrame(found).rename_axis("claim")
+
+
+def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tuple[dict, str]]:
+    """All combinations, each with what makes it impossible, if something does."""
+    import papermill
+
+    known = sorted(path.stem for path in notebooks_dir().glob("*.ipynb"))
+    if notebook not in known:
+        raise ParameterError(unknown("notebook", notebook, known))
+    if not grid or not all(len(values) for values in grid.values()):
+        raise ParameterError("A sweep needs a parameter and its values: name=value,value.")
+    has = list(papermill.inspect_notebook(str(notebooks_dir() / f"{notebook}.ipynb")))
+    for name in [*grid, *parameters]:
+        if name not in has:
+            raise ParameterError(f"{notebook}: {unknown('parameter', name, has)}")
+    if both := sorted(set(grid) & set(parameters)):
+        raise ParameterError(f"{both[0]} is swept and set: leave it out of one of the two.")
+    found = []
+    for values in itertools.product(*grid.values()):
+        chosen, reason = dict(zip(grid, values, strict=True)), ""
+        if notebook in CHAPTERS:
+            try:
+                check_parameters(notebook, {**parameters, **chosen})
+            except PsychometricsError as error:
+                reason = " ".join(str(error).split())
+        found.append((chosen, reason))
+    if all(reason for _, reason in found):
+        raise ParameterError(found[0][1])
+    return found
+
+
+def _one(notebook: str, values: dict, path: Path, impossible: str, progress: bool) -> dict:
+    """Run one combination, unless its copy is there; a copy has its name when it is whole."""
+    done, failed = (path.with_name(f"{path.name}{end}") for end in (".ipynb", ".failed.txt"))
+    if done.is_file():
+        written = json.loads(done.read_text(encoding="utf-8"))["metadata"]
+        seconds = written.get("papermill", {}).get("duration") or math.nan
+        return {"status": "done before", "seconds": seconds, "reason": ""}
+    began, reason = time.perf_counter(), impossible
+    part = path.with_name(f"{path.name}.part.ipynb")
+    if not reason:
+        try:
+            run_notebook(notebook, values, part, progress=progress)
+        except PsychometricsError as error:
+            reason = " ".join(str(error).split())
+    seconds = time.perf_counter() - began
+    if reason:
+        failed.write_text(f"{reason}\n", encoding="utf-8")
+        return {"status": "failed", "seconds": seconds, "reason": reason}
+    part.with_suffix("").mkdir(exist_ok=True)  # of a notebook that shows no table
+    part.with_suffix("").rename(path)
+    part.rename(done)
+    failed.unlink(missing_ok=True)
+    return {"status": "run now", "seconds": seconds, "reason": ""}
