@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import json
-import math
 import os
 import platform
 import re
@@ -13,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from html import unescape
 from importlib.metadata import version
@@ -22,18 +18,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-import pandas as pd
 import yaml
 
 from .asking.population import population, population_table
-from .claims import counts, scorecard
-from .exceptions import ParameterError, PsychometricsError
+from .claims import counts, expectations, scorecard
+from .exceptions import DataError, ParameterError, PsychometricsError
+from .exercises import answer
+from .exercises import listed as exercises
 from .models.embedded import head_table
-from .pages._headlines import cell as headlines_cell
-from .pages.exercises import MIME, differences
 from .parameters import unknown
 from .paths import book_dir, notebooks_dir
 from .record import figure as figure
+from .record import mistakes
 from .record import p_text as p_text
 from .record import table as table
 
@@ -41,12 +37,6 @@ if TYPE_CHECKING:
     from pypdf import PdfWriter
 
 RUNS = Path("runs")
-_PARTS = {
-    "title": r"^# (.+?)$",
-    "question": r"\*\*Question\.\*\*\s*(.+?)(?=\n\s*\n|\n\*\*|\n:::|\Z)",
-    "answer": r"\*\*The model or the method\?\*\*\s*(.+?)(?=\n\s*\n|\n\*\*|\n:::|\Z)",
-}
-"""Where a chapter has its title, the book's question and its answer."""
 
 
 def _notebook_names() -> list[str]:
@@ -149,8 +139,8 @@ def build_book(progress: bool = True) -> Path:
     Raises
     ------
     PsychometricsError
-        A notebook or the build failed; a warning of the build is a failure. An exercise has
-        another answer than ``data/exercises.csv``, which is said once the pages are there.
+        A notebook or the build failed (a warning of the build is a failure), or, said once the
+        pages are there, a sentence's number is not as the sentence says.
     """
     book = book_dir()
     chapters = book / "chapters"
@@ -166,12 +156,38 @@ def build_book(progress: bool = True) -> Path:
     page = book / "_build" / "html" / "index.html"
     if result.returncode or not page.is_file():
         raise PsychometricsError("The book was not built: mend what is named above.")
-    if said := differences(chapters):
-        raise PsychometricsError(
-            f"{' '.join(said)} Where the chapter is right, write data/exercises.csv anew by "
-            "`python -m psychometrics.pages.exercises`."
-        )
+    if said := wrong(chapters):
+        raise PsychometricsError("\n".join(said))
     return page
+
+
+def wrong(chapters: Path) -> list[str]:
+    """Return what the executed chapters do not show as prose, exercises and sentences need it.
+
+    Parameters
+    ----------
+    chapters : Path
+        The folder of the executed chapters.
+
+    Returns
+    -------
+    list of str
+        One sentence each.
+    """
+    names = [path.stem for path in sorted(chapters.glob("*.ipynb"))]
+    said = [sentence for name in names for sentence in mistakes(name, chapters)]
+    table = expectations(chapters)
+    said += [
+        f"{row.chapter}: '{row.sentence}' does not hold: {row.cell} is {row.value}, and should be "
+        f"{row.rule} {row.bar}."
+        for row in table[~table["holds"]].itertuples()
+    ]
+    for name in exercises().query("chapter in @names").index:
+        try:
+            answer(name, chapters)
+        except DataError as error:
+            said.append(f"{name}: {error}")
+    return said
 
 
 def _execute(folder: Path, progress: bool) -> dict[str, float]:
@@ -217,18 +233,10 @@ def _share_cores() -> None:
 
 
 def _timed(name: str, output: Path) -> tuple[str, float]:
-    """Execute a chapter as it is; its seconds. Its headlines are kept beside the copy."""
-    import nbformat
-
+    """Execute a chapter as it is; its seconds."""
     began = time.perf_counter()
-    notebook = nbformat.read(notebooks_dir() / f"{name}.ipynb", as_version=4)
-    notebook.cells.append(nbformat.v4.new_code_cell(headlines_cell(name, output)))
     output.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(notebook, output)
-    _papermill(name, output, output, {}, progress=False)
-    executed = nbformat.read(output, as_version=4)
-    executed.cells.pop()  # no page shows it
-    nbformat.write(executed, output)
+    _papermill(name, notebooks_dir() / f"{name}.ipynb", output, {}, progress=False)
     return name, time.perf_counter() - began
 
 
@@ -338,190 +346,6 @@ def _link_pages(writer: PdfWriter, starts: dict[Path, int]) -> None:
                 target = writer.pages[starts[path]].indirect_reference
                 link[NameObject("/Dest")] = ArrayObject([target, NameObject("/Fit")])
                 del link["/A"]
-
-
-def glue(**values: object) -> None:
-    """Keep results of a cell for the prose, where the role ``glue:text`` shows them.
-
-    Parameters
-    ----------
-    **values
-        Numbers or words by name; names are unique in a notebook.
-
-    References
-    ----------
-    The outputs are those of ``myst_nb.glue``, which is not needed where a notebook is only run.
-
-    Examples
-    --------
-    >>> glue(rho=0.63)  # a notebook shows nothing
-    {'application/papermill.record/text/plain': '0.63'}
-    """
-    from IPython.display import display
-
-    kind = "application/papermill.record/"
-    for name, value in values.items():
-        value = getattr(value, "item", lambda value=value: value)()
-        display(
-            {f"{kind}text/plain": repr(value)},
-            raw=True,
-            metadata={"scrapbook": {"name": name, "mime_prefix": kind}},
-        )
-
-
-def answer(exercise: str, value: float | str, tolerance: float | None = None) -> None:
-    """Keep the answer of an exercise, which the directive ``check`` compares with a reader's.
-
-    Parameters
-    ----------
-    exercise : str
-        Its label, unique in the book.
-    value : float or str
-        A number, or a word; alternatives to it stand behind ``|``. A number that is not finite is
-        not kept: other parameters may leave nothing to compute.
-    tolerance : float, optional
-        How far a number may lie from it. By default a whole number must be met; another may be
-        rounded to two decimals, or lie within one per cent.
-
-    Raises
-    ------
-    ParameterError
-        The value is neither a number nor a text, or the tolerance is none.
-
-    Examples
-    --------
-    >>> answer("ex-column-factor", 0.63)  # a notebook shows nothing
-    {'application/vnd.psychometrics.answer+json': {'ex-column-factor': {'answer': 0.63, ...
-    """
-    from IPython.display import display
-
-    value = getattr(value, "item", lambda: value)()
-    if isinstance(value, str) and value.strip() and tolerance is None:
-        kept = {"answer": value.strip()}
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        if not math.isfinite(value):
-            return
-        if tolerance is None:
-            tolerance = 0 if isinstance(value, int) else max(0.005, abs(value) / 100)
-        if not 0 <= tolerance < math.inf:
-            raise ParameterError(f"{exercise}: the tolerance must be a number from 0.")
-        kept = {"answer": value, "tolerance": float(tolerance)}
-    else:
-        raise ParameterError(
-            f"{exercise}: an answer is a number, with or without a tolerance, or a text; got "
-            f"{value!r}."
-        )
-    display({MIME: {exercise: kept}, "text/plain": ""}, raw=True)
-
-
-def glued(chapter: str, folder: str | Path = "book") -> dict[str, object]:
-    """What an executed chapter has kept for its prose by :func:`glue`.
-
-    Parameters
-    ----------
-    chapter : str
-        Its name, such as ``"04-validity"``.
-    folder : str or Path
-        Where the executed copy is; ``"book"`` is where :func:`build_book` puts it.
-
-    Returns
-    -------
-    dict
-        Numbers and words by name.
-
-    Raises
-    ------
-    ParameterError
-        The chapter was not executed.
-
-    Examples
-    --------
-    >>> glued("04-validity", "a-folder-without-notebooks")
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.ParameterError: 04-validity was not executed: run `psychometrics book`.
-    """
-    path = _executed(folder) / f"{chapter}.ipynb"
-    if not path.is_file():
-        raise ParameterError(f"{chapter} was not executed: run `psychometrics book`.")
-    found = {}
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        for output in cell.get("outputs", []):
-            name = output.get("metadata", {}).get("scrapbook", {}).get("name")
-            if name:
-                text = "".join(output["data"]["application/papermill.record/text/plain"])
-                found[name] = math.nan if text == "nan" else ast.literal_eval(text)
-    return found
-
-
-def argument(chapters: Sequence[str], folder: str | Path = "book") -> pd.DataFrame:
-    """The book's question as each chapter opens with it, and the answer it closes with.
-
-    Parameters
-    ----------
-    chapters : sequence of str
-        Their names, such as ``["04-validity"]``.
-    folder : str or Path
-        Where the executed copies are; ``"book"`` is where :func:`build_book` puts them.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by ``chapter``: ``title``, ``question`` (what stands behind **Question.**) and
-        ``answer`` (behind **The model or the method?**) in plain text, with the numbers that the
-        chapter glued.
-
-    Raises
-    ------
-    ParameterError
-        A chapter was not executed, lacks one of the two, or names a number that it did not glue.
-
-    Examples
-    --------
-    >>> argument(["04-validity"], "a-folder-without-notebooks")
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.ParameterError: 04-validity was not executed: run `psychometrics book`.
-    """
-    rows = {}
-    for chapter in chapters:
-        found = glued(chapter, folder)
-        cells = json.loads((_executed(folder) / f"{chapter}.ipynb").read_text(encoding="utf-8"))
-        prose = (c["source"] for c in cells["cells"] if c["cell_type"] == "markdown")
-        text = "\n\n".join("".join(source) for source in prose)
-        row = {}
-        for name, pattern in _PARTS.items():
-            if (match := re.search(pattern, text, re.DOTALL | re.MULTILINE)) is None:
-                raise ParameterError(f"{chapter} has no {name}: give it one.")
-            try:
-                row[name] = _plain(match[1], found)
-            except KeyError as error:
-                raise ParameterError(f"{chapter}, {name}: {error} was not glued.") from None
-        rows[chapter] = row
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("chapter")
-
-
-def _executed(folder: str | Path) -> Path:
-    return book_dir() / "chapters" if folder == "book" else Path(folder)
-
-
-def _plain(text: str, found: dict[str, object]) -> str:
-    """MyST as it is read: numbers in their places, without marks of roles, links and emphasis."""
-
-    def role(match: re.Match) -> str:
-        name, content = match[1], match[2]
-        if name == "glue:text":
-            key, _, form = content.partition(":")
-            return format(found[key], form)
-        if name.startswith(("cite", "numref", "eq")):
-            return ""
-        return re.sub(r"\s*<[^>]*>$", "", content)
-
-    text = re.sub(r"\{([a-z:]+)\}`([^`]*)`", role, text)
-    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"\$\\?([^$]*)\$", r"\1", text)  # Greek letters keep their names
-    text = re.sub(r"\s*\(\s*\)", "", text)  # of a reference that is left out
-    return " ".join(re.sub(r"[*`]", "", text).split())
 
 
 def parse_parameters(pairs: list[str]) -> dict[str, object]:

@@ -1,8 +1,7 @@
 """The directive ``check``: a reader's answer to an exercise, compared in the page.
 
-Inside an exercise, ```` ```{check} ex-label ```` gives a field and a button. The answer is what the
-executed notebook recorded by ``pm.book.answer``, or what ``data/exercises.csv`` has. Where scripts
-are off, and in print, the command that checks it stands there instead.
+Inside an exercise, ```` ```{check} ex-label ```` gives a field and a button. Where scripts are off,
+and in print, the command that checks the answer stands there instead.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from psychometrics.pages.exercises import known, recorded
+from psychometrics.exceptions import PsychometricsError
+from psychometrics.exercises import answer as known
 
 
 class Check(SphinxDirective):
@@ -23,18 +23,10 @@ class Check(SphinxDirective):
 
     def run(self):
         name = self.arguments[0]
-        page = Path(self.env.doc2path(self.env.docname))
-        tables = [recorded(page)] if page.suffix == ".ipynb" else []
-        tables.append(known())
-        table = next((table for table in tables if name in table.index), None)
-        if table is None:
-            return [
-                self.state.document.reporter.warning(
-                    f"No cell records the answer of the exercise '{name}' by pm.book.answer.",
-                    line=self.lineno,
-                )
-            ]
-        answer, tolerance = table.answer[name], table.tolerance[name]
+        try:
+            answer, tolerance = known(name, Path(self.env.srcdir) / "chapters")
+        except PsychometricsError as error:
+            return [self.state.document.reporter.warning(str(error), line=self.lineno)]
         if isinstance(answer, str):
             kind, wanted = 'type="text"', f'data-answer="{escape(answer)}"'
         else:
