@@ -1033,8 +1033,8 @@ def _shown(label: object) -> str | None:
 
 def smallest_label(figure: Figure) -> float:
     """Points of its smallest text, once the figure has shrunk to the width of a page."""
-    figure.canvas.draw()
-    box = figure.get_tightbbox(figure.canvas.get_renderer())
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()
     shrunk = min(1.0, PAGE / (box.width + 2 * plt.rcParams["savefig.pad_inches"]))
     texts = (t for t in figure.findobj(Text) if t.get_text().strip() and t.get_visible())
     seen = [t.get_fontsize() for t in texts if t.axes is None or t.axes.axison]
