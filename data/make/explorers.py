@@ -10,12 +10,12 @@ import pandas as pd
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population, untouched_bases
-from psychometrics.measures.correlations import multiverse
+from psychometrics.measures import evidence
+from psychometrics.measures.correlations import multiverse, multiverses
 from psychometrics.measures.nulls import null_answers
 from psychometrics.pages.explorers import EXPECTED
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.studies import empalc
 
 RESPONDENTS, DRAWS, SEED = 96, 200, 1
 """Null respondents of a kind, populations drawn from them, and the seed of the draws."""
@@ -41,11 +41,11 @@ def _null_and_multiverse(draws: int = DRAWS) -> tuple[pd.DataFrame, pd.DataFrame
     members = population()
     answers = ask(loaded, members, progress=False)
     nulls = _null_respondents(loaded, members)
-    real = empalc.evidence(empalc.profiles(answers, loaded), loaded, EXPECTED)
+    real = evidence.evidence(evidence.profiles(answers, loaded), loaded, EXPECTED)
     rows = [real.to_frame().T.assign(kind="our population")]
     for kind, given in nulls.items():
-        table = empalc.profiles(given, loaded)
-        drawn = empalc.sets_of(
+        table = evidence.profiles(given, loaded)
+        drawn = evidence.sets_of(
             table, loaded, EXPECTED, size=len(members), sets=draws, seed=SEED
         )  # fmt: skip
         rows.append(drawn.assign(kind=kind))
@@ -53,7 +53,7 @@ def _null_and_multiverse(draws: int = DRAWS) -> tuple[pd.DataFrame, pd.DataFrame
     worlds = multiverse(answers, loaded, list(EXPECTED))
     for kind, given in nulls.items():
         if kind != "noise":
-            drawn = empalc.multiverses(
+            drawn = multiverses(
                 given, loaded, list(EXPECTED), len(members), max(1, draws // 10), SEED
             )
             worlds[kind] = drawn.median(axis=1)

@@ -12,12 +12,10 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "behaving",
         "conditions",
         "diagnostic",
-        "empalc",
         "improving",
         "psychobench",
         "psychobench_figures",
         "psychobench_nulls",
         "published",
-        "talking",
     ],
 )
