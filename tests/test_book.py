@@ -20,14 +20,13 @@ from psychometrics.book import (
     _execution_page,
     _notebook_names,
     _respondents_page,
-    argument,
-    glued,
     parse_parameters,
     run_notebook,
 )
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.parameters import CHAPTERS
 from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
+from psychometrics.record import mistakes, printed
 
 HTML = book_dir() / "_build" / "html"
 
@@ -74,9 +73,8 @@ def test_the_first_chapter_runs_on_a_users_own_questionnaire_and_model(
     parameters = {"questionnaire": str(own), "respondent": str(tiny_model), "null_respondents": 20}
     output = tmp_path / "01-first-score.ipynb"
     run_notebook("01-first-score", parameters, output, progress=False)
-    kept = glued("01-first-score", tmp_path)
-    assert (kept["first_title"], kept["n_items"], kept["nulls"]) == ("PHQ-9", 3, 20)
-    assert kept["low"] < kept["score"] < kept["high"]
+    assert printed("tab-first-asked[questionnaire]", tmp_path, "01-first-score") == "PHQ-9"
+    assert mistakes("01-first-score", tmp_path) == []
     assert not re.search(r"Warning", _text(output)), "a chapter shows no warnings"
 
 
@@ -253,39 +251,6 @@ class _Addresses(HTMLParser):
     def handle_data(self, data):
         if self._inside in ("script", "style"):
             self.loaded += re.findall(r"https?://[^\s\"')]+|url\(\s*['\"]?//[^)]+", data)
-
-
-def test_the_argument_is_each_chapters_own_question_and_answer_with_its_numbers(tmp_path):
-    prose = (
-        "(sums)=\n# Sums\n\n:::{admonition} In this chapter\n:class: chapter-head\n"
-        "**Question.** Does a *sum* come from\nits items?\n\n**You need** nothing.\n:::",
-        ":::{admonition} What was shown, and what was not\n**Not shown.** More.\n\n"
-        "**The model or the method?** {glue:text}`n` {term}`items <item>` have an $\\alpha$ of\n"
-        "{glue:text}`a:.2f` ({numref}`fig-a`), see [there](sums).\n:::",
-    )
-    kept = "application/papermill.record/text/plain"
-    outputs = [
-        {"metadata": {"scrapbook": {"name": name}}, "data": {kept: text}}
-        for name, text in {"n": "3", "a": "0.731"}.items()
-    ]
-    cells = [{"cell_type": "markdown", "source": text.splitlines(True)} for text in prose]
-    cells.append({"cell_type": "code", "source": "", "outputs": outputs})
-    path = tmp_path / "99-sums.ipynb"
-    path.write_text(json.dumps({"cells": cells}))
-    row = argument(["99-sums"], tmp_path).loc["99-sums"]
-    assert row.to_dict() == {
-        "title": "Sums",
-        "question": "Does a sum come from its items?",
-        "answer": "3 items have an alpha of 0.73, see there.",
-    }
-    path.write_text(json.dumps({"cells": cells[:2]}))
-    with pytest.raises(ParameterError, match="99-sums, answer: 'n' was not glued"):
-        argument(["99-sums"], tmp_path)
-    path.write_text(json.dumps({"cells": cells[:1]}))
-    with pytest.raises(ParameterError, match="99-sums has no answer: give it one"):
-        argument(["99-sums"], tmp_path)
-    with pytest.raises(ParameterError, match="98-none was not executed"):
-        argument(["98-none"], tmp_path)
 
 
 def test_built_pages_load_nothing_from_elsewhere():

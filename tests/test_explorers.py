@@ -10,27 +10,23 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import pandas as pd
-import papermill
 import pytest
 
 import psychometrics as pm
 from data.make.explorers import _null_and_multiverse
-from psychometrics.book import answer
 from psychometrics.cli import main
 from psychometrics.exceptions import DataError, ParameterError
-from psychometrics.pages import exercises, explorers
+from psychometrics import exercises
 from psychometrics.paths import book_dir, notebooks_dir
+
+sys.path.insert(0, str(book_dir() / "_ext"))
+import explorer_data as explorers
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 THEME = "Got invalid theme mode"  # the theme says so at a first visit; nothing of ours
-NOTEBOOK = {
-    "number": "import psychometrics as pm\npm.book.answer('ex-number', -1515.25, 0.5)",
-    "share": "pm.book.answer('ex-share', 0.42)",
-    "word": "pm.book.answer('ex-word', 'PHQ-9|depression')",
-}
+CHECKED = ["ex-first-range", "ex-first-paper"]
 PAGE = """# A page with exercises
 
 ````{{exercise}}
@@ -62,117 +58,50 @@ def _build(folder: Path, *options: str) -> subprocess.CompletedProcess:
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory) -> Path:
-    """An executed notebook that has recorded three answers in cells that no page shows."""
+    """A book with one page of exercises, whose answers the file gives as they are."""
     folder = tmp_path_factory.mktemp("book")
-    cells = [nbformat.v4.new_markdown_cell(PAGE.format(name=f"ex-{name}")) for name in NOTEBOOK]
-    cells += [
-        nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-cell"]})
-        for source in NOTEBOOK.values()
-    ]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "exercises.ipynb")
-    papermill.execute_notebook(
-        str(folder / "exercises.ipynb"),
-        str(folder / "exercises.ipynb"),
-        kernel_name="python3",
-        progress_bar=False,
-    )
+    pages = [PAGE.format(name=name) for name in CHECKED]
+    (folder / "exercises.md").write_text("\n".join(pages))
     return folder
 
 
-@pytest.fixture
-def file(tmp_path, monkeypatch, executed) -> Path:
-    """A file of answers, as the executed notebook gives them."""
-    path = tmp_path / "exercises.csv"
-    assert exercises._write(executed, path) == 3
-    monkeypatch.setattr(exercises, "_FILE", path)
-    return path
-
-
-def test_recorded_answers_go_to_the_file_and_come_back(file, executed):
-    known = exercises.known()
-    assert known["answer"].to_dict() == {
-        "ex-number": -1515.25,
-        "ex-share": 0.42,
-        "ex-word": "PHQ-9|depression",
-    }
-    assert known["tolerance"].to_dict() == pytest.approx(
-        {"ex-number": 0.5, "ex-share": 0.005, "ex-word": float("nan")}, nan_ok=True
-    )
-    assert set(known["chapter"]) == {"exercises"}
-    assert exercises.differences(executed) == []
-
-
-def test_an_answer_that_is_not_in_the_file_or_otherwise_is_named(file, executed):
-    text = file.read_text()
-    file.write_text(text.replace("0.42", "0.43").replace("ex-word", "ex-gone"))
-    assert exercises.differences(executed) == [
-        "No cell of exercises records the answer of ex-gone.",
-        "The answer of ex-share is 0.42 in exercises, and 0.43 (exercises) in the file.",
-        "The answer of ex-word (exercises) is not in the file.",
-    ]
-
-
 @pytest.mark.parametrize(
-    ("name", "said", "right"),
+    ("answer", "said", "right"),
     [
-        ("ex-number", "-1515.25", True),
-        ("ex-number", "\N{MINUS SIGN}1 515,6", True),
-        ("ex-number", "-1,515.2", True),
-        ("ex-number", "-1515.8", False),
-        ("ex-number", "1515.25", False),
-        ("ex-share", ".42", True),
-        ("ex-share", "0,425", True),
-        ("ex-share", "42 %", True),
-        ("ex-share", "4.2e-1", True),
-        ("ex-share", "0.426", False),
-        ("ex-share", "42", False),
-        ("ex-word", " phq 9 ", True),
-        ("ex-word", "Depression", True),
-        ("ex-word", "GAD-7", False),
+        (-1515.25, "-1515.25", True),
+        (-1515.25, "\N{MINUS SIGN}1 515,6", True),
+        (-1515.25, "-1,515.2", True),
+        (-1515.25, "-1515.8", False),
+        (-1515.25, "1515.25", False),
+        (0.42, ".42", True),
+        (0.42, "0,425", True),
+        (0.42, "42 %", True),
+        (0.42, "4.2e-1", True),
+        (0.42, "0.426", False),
+        (0.42, "42", False),
+        ("PHQ-9|depression", " phq 9 ", True),
+        ("PHQ-9|depression", "Depression", True),
+        ("PHQ-9|depression", "GAD-7", False),
     ],
 )
-def test_what_was_typed_is_read_as_it_was_meant(file, name, said, right):
-    assert exercises.is_right(name, said) is right
+def test_what_was_typed_is_read_as_it_was_meant(monkeypatch, answer, said, right):
+    tolerance = 0.5 if answer == -1515.25 else 0.005
+    monkeypatch.setattr(exercises, "answer", lambda name: (answer, tolerance))
+    assert exercises.is_right("ex-own", said) is right
 
 
-def test_the_command_says_right_or_not_yet_with_its_status(file, monkeypatch, capsys):
-    def ended(*arguments: str) -> tuple[int, str, str]:
+def test_the_command_says_right_or_not_yet_with_its_status(monkeypatch, capsys):
+    def ended(*arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", ["psychometrics", "check-answer", *arguments])
         with pytest.raises(SystemExit) as end:
             main()
-        return end.value.code or 0, *capsys.readouterr()
+        return end.value.code or 0
 
-    assert ended("ex-number", "-1515,2") == (0, "Right.\n", "")
-    assert ended("ex-word", "PHQ", "9") == (0, "Right.\n", "")
-    assert ended("ex-share", "0.6") == (1, "Not yet.\n", "")
-    status, _, said = ended("ex-shares", "0.42")
-    assert status == 1
-    assert "There is no exercise to check 'ex-shares' (did you mean 'ex-share'?)" in said
-    status, _, said = ended("ex-share", "high")
-    assert (status, said) == (
-        1, "psychometrics: The answer is a number, such as 0.42; 'high' is none.\n"
-    )  # fmt: skip
-
-
-def test_answers_that_are_none_are_refused_and_what_is_not_finite_is_left_out(capsys):
-    for value, tolerance in [(True, None), ("", None), ("word", 0.1), (0.5, -1), (None, None)]:
-        with pytest.raises(ParameterError, match=r"^ex-a: "):
-            answer("ex-a", value, tolerance)
-    answer("ex-a", float("nan"))
-    assert capsys.readouterr().out == ""
-
-
-def test_an_exercise_that_is_recorded_twice_is_named(tmp_path, executed):
-    for name in ("one", "two"):
-        shutil.copy(executed / "exercises.ipynb", tmp_path / f"{name}.ipynb")
-    with pytest.raises(DataError, match=r"two\.ipynb: the exercise 'ex-number' is recorded twice"):
-        exercises.recorded(tmp_path)
-
-
-def test_the_executed_chapters_give_what_the_file_holds():
-    if not (book_dir() / "chapters").is_dir():
-        pytest.skip("the book has not been built: make book")
-    assert exercises.differences() == []
+    assert ended("ex-first-range", "0,4") == 0
+    assert ended("ex-first-range", "0.6") == 1
+    assert ended("ex-first-rang", "0.4") == 1
+    assert ended("ex-first-range", "high") == 1
+    assert "ex-first-range" in capsys.readouterr().err
 
 
 def test_every_checked_exercise_of_a_chapter_has_its_answer_in_the_file():
@@ -182,9 +111,14 @@ def test_every_checked_exercise_of_a_chapter_has_its_answer_in_the_file():
             for line in cell["source"]:
                 if found := re.match(r"\s*[`:]{3,}\{check\}\s*(\S+)", line):
                     asked[found[1]] = path.stem
-    known = exercises.known()["chapter"].to_dict()
+    known = exercises.listed()["chapter"].to_dict()
     assert {name: known.get(name) for name in asked} == asked
     assert set(known) == set(asked), "every answer is asked for in a chapter"
+
+
+@pytest.mark.parametrize("name", exercises.listed().index)
+def test_the_answer_of_every_exercise_is_found_in_the_kept_tables(name):
+    exercises.answer(name)
 
 
 # --- in the page
@@ -241,44 +175,41 @@ def visit(browser, site):
 
 def test_the_page_checks_an_answer_by_keyboard_alone_and_does_not_tell_it(visit):
     page = visit("exercises.html")
-    field = page.get_by_label("Your answer").nth(1)
-    said = page.locator("form.check-answer output").nth(1)
+    field = page.get_by_label("Your answer").first
+    said = page.locator("form.check-answer output").first
     field.focus()
-    for typed, verdict in [("0,5", "Not yet"), ("high", "is a number"), ("0,42", "Right")]:
+    for typed, verdict in [("0,6", "Not yet"), ("high", "is a number"), ("0,4", "Right")]:
         field.fill(typed)
         page.keyboard.press("Enter")
         assert verdict in said.inner_text()
-        assert ("0.42" in said.inner_text()) == (typed == "high")
     assert said.get_attribute("aria-live") == "polite"
     assert page.get_by_text("psychometrics check-answer").first.is_hidden()
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("ex-number", "-1,515.2"), ("ex-number", "-1515.8"), ("ex-share", "42 %"), ("ex-share", "42"),
-     ("ex-word", " phq 9"), ("ex-word", "GAD-7")],
-)  # fmt: skip
-def test_the_page_and_the_command_agree(visit, file, name, said):
+@pytest.mark.parametrize("said", ["0.4", ".40", "40 %", "0,41", "40", "1,515.2"])
+def test_the_page_and_the_command_agree(visit, said):
     page = visit("exercises.html")
-    form = page.locator(f"form:has(#check-{name})")
+    form = page.locator("form:has(#check-ex-first-range)")
     form.locator("input").fill(said)
     form.locator("button").click()
     right = "Right" in form.locator("output").inner_text()
-    assert right is exercises.is_right(name, said)
+    assert right is exercises.is_right("ex-first-range", said)
 
 
 def test_without_scripts_the_page_names_the_command(visit):
     page = visit("exercises.html", java_script_enabled=False)
     assert page.locator("form.check-answer").first.is_hidden()
-    assert page.get_by_text("psychometrics check-answer ex-share VALUE").is_visible()
+    assert page.get_by_text("psychometrics check-answer ex-first-range VALUE").is_visible()
 
 
-def test_an_exercise_without_an_answer_fails_the_build(tmp_path):
-    (tmp_path / "index.md").write_text(PAGE.format(name="ex-nowhere"))
+def test_an_exercise_or_a_number_that_is_not_there_fails_the_build(tmp_path):
+    dead = "\n\nIt is {num}`04/tab-nowhere[a, b]:.2f`.\n"
+    (tmp_path / "index.md").write_text(PAGE.format(name="ex-nowhere") + dead)
     (tmp_path / "_toc.yml").write_text(_toc())
     run = _build(tmp_path)
     assert run.returncode
-    assert "No cell records the answer of the exercise 'ex-nowhere'" in run.stderr
+    assert "ex-nowhere" in run.stderr
+    assert "04/tab-nowhere" in run.stderr
 
 
 # --- explorers

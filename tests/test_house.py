@@ -33,7 +33,6 @@ FLOORS = [
     ["figures"],
     ["studies"],
     ["parameters", "claims"],
-    ["pages"],
     ["book"],
     ["rules", "page"],
     ["profiles"],

@@ -16,7 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.pages.explorers import (
+from explorer_data import (
     ALTERNATIVES,
     HINTS,
     TITLES,

@@ -13,10 +13,11 @@ from psychometrics.asking.population import population, untouched_bases
 from psychometrics.measures import evidence
 from psychometrics.measures.correlations import multiverse, multiverses
 from psychometrics.measures.nulls import null_answers
-from psychometrics.pages.explorers import EXPECTED
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 
+EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
+"""Sign that the correlation of two scales has in people."""
 RESPONDENTS, DRAWS, SEED = 96, 200, 1
 """Null respondents of a kind, populations drawn from them, and the seed of the draws."""
 

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ..asking.ask import ask
-from ..asking.population import readable_names
-from ..claims import published
-from ..exceptions import ParameterError
-from ..measures.beliefs import combine_parts, unpack_bits
-from ..measures.irt import information, probability
-from ..measures.nulls import null_answers
-from ..measures.scoring import two_way
-from ..parameters import unknown
-from ..paths import data_dir
-from ..questionnaires import Questionnaire, load_questionnaire
-from ..questionnaires.prompts import prompts
+from psychometrics.asking.ask import ask
+from psychometrics.asking.population import readable_names
+from psychometrics.claims import published
+from psychometrics.exceptions import ParameterError
+from psychometrics.measures.beliefs import combine_parts, unpack_bits
+from psychometrics.measures.irt import information, probability
+from psychometrics.measures.nulls import null_answers
+from psychometrics.measures.scoring import two_way
+from psychometrics.parameters import unknown
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires import Questionnaire, load_questionnaire
+from psychometrics.questionnaires.prompts import prompts
 
 EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
 """Sign that the correlation of two scales has in people."""
@@ -141,7 +141,7 @@ def explorer_picture(name: str) -> bytes:
     """
     import matplotlib.pyplot as plt
 
-    from ..figures import style
+    from psychometrics.figures import style
 
     _check(name)
     style()

@@ -1,0 +1,151 @@
+"""The record: what a chapter shows is written down, and an address finds it again."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import nbformat
+import pandas as pd
+import papermill
+import pytest
+
+from psychometrics import record
+from psychometrics.exceptions import DataError, ParameterError
+from psychometrics.paths import notebooks_dir
+
+SHOWN = pd.DataFrame(
+    {
+        "auc": [0.7312, 0.5],
+        "auc low": [0.6, 0.4],
+        "auc high": [0.86, math.nan],
+        "n": [12, 4],
+        "p": [0.0002, 0.3],
+        "word": ["near, or not", "far"],
+    },
+    index=pd.Index(["silhouette", "alpha, raw"], name="evidence"),
+)
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """A folder of runs in which chapter 4 has shown one table."""
+    monkeypatch.setenv("PSYCHOMETRICS_RUN", str(tmp_path / "04-own"))
+    record.table(SHOWN, "tab-power", "Areas.")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("address", "printed"),
+    [
+        ("04/tab-power[silhouette, auc]:.2f", "0.73"),
+        ("tab-power[silhouette, auc]:.2f ci", "0.73 (0.60 to 0.86)"),
+        ('tab-power["alpha, raw", n]', "4"),
+        ("tab-power[silhouette, n]:d", "12"),
+        ("tab-power[#1, evidence]", "silhouette"),
+        ("tab-power[#-1, word]", "far"),
+        ("tab-power[silhouette, p]:p", "< .001"),
+        ('tab-power["alpha, raw", auc high]', "–"),
+        ("04-own/tab-power[silhouette, word]", "near, or not"),
+    ],
+)
+def test_an_address_prints_its_cell(runs, address, printed):
+    assert record.printed(address, runs, "04-own") == printed
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["05/tab-power[silhouette, auc]", "tab-weak[silhouette, auc]", "tab-power[omega, auc]",
+     "tab-power[silhouette, area]", "tab-power", "tab-power[#3, auc]"],
+)  # fmt: skip
+def test_a_dead_address_is_refused_by_name(runs, address):
+    with pytest.raises(DataError) as error:
+        record.cell(address, runs, "04-own")
+    assert address.partition("[")[0] in str(error.value)
+
+
+def test_a_cell_comes_with_the_interval_and_the_null_of_its_row(tmp_path, monkeypatch):
+    monkeypatch.setenv("PSYCHOMETRICS_RUN", str(tmp_path / "01"))
+    frame = pd.DataFrame({"value": [2.0], "low": 1.0, "high": 3.0, "null": 0.5}, index=["a"])
+    record.table(frame, "tab-a", "A.")
+    found = record.with_interval("01/tab-a[a]", tmp_path)
+    assert (found["value"], found["low"], found["high"], found["null"]) == (2, 1, 3, 0.5)
+    assert math.isnan(found["null_low"])
+
+
+def test_a_table_is_shown_with_intervals_joined_and_written_with_raw_numbers(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("PSYCHOMETRICS_RUN", str(tmp_path))
+    html = record._html(SHOWN, {"p": "p", "n": "d"})
+    assert "0.60 to 0.86" in html
+    assert "&lt; .001" in html
+    assert "auc low" not in html
+    record.table(SHOWN, "tab-power", "Areas.")
+    assert pd.read_csv(tmp_path / "tab-power.csv", index_col=0).loc["silhouette", "auc"] == 0.7312
+
+
+def test_a_wrong_name_or_format_is_refused():
+    with pytest.raises(ParameterError):
+        record.table(SHOWN, "power", "Areas.")
+    with pytest.raises(ParameterError):
+        record._html(SHOWN, {"area": ".2f"})
+
+
+def test_markup_in_a_cell_is_text():
+    html = record._html(pd.DataFrame({"a": ["<b>"]}, index=["x & y"]), {})
+    assert "&lt;b&gt;" in html
+
+
+def test_tables_and_figures_of_an_executed_notebook_are_found_and_dead_roles_named(tmp_path):
+    code = (
+        "import pandas as pd, matplotlib.pyplot as plt, psychometrics as pm\n"
+        "frame = pd.DataFrame({'x': [1.5]}, index=['a'])\n"
+        "pm.book.table(frame, 'tab-own', 'A table.')",
+        "fig, ax = plt.subplots()\nax.plot([1, 2], label='b')\n"
+        "pm.book.figure(fig, frame, 'fig-own', 'A figure.', 'A line.')",
+    )
+    cells = [nbformat.v4.new_code_cell(text) for text in code]
+    prose = "{num}`tab-own[a, x]:.1f` and {num}`tab-own[b, x]`"
+    cells.append(nbformat.v4.new_markdown_cell(prose))
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "in.ipynb")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PSYCHOMETRICS_RUN", str(tmp_path / "01-own"))
+        papermill.execute_notebook(
+            tmp_path / "in.ipynb", tmp_path / "01-own.ipynb", kernel_name="python3",
+            progress_bar=False,
+        )  # fmt: skip
+    assert [one["name"] for one in record.shown(tmp_path / "01-own.ipynb")] == [
+        "tab-own",
+        "fig-own",
+    ]
+    said = record.mistakes("01-own", tmp_path)
+    assert len(said) == 1
+    assert "tab-own[b, x]" in said[0]
+
+
+CHAPTERS = sorted(path.stem for path in notebooks_dir().glob("[0-9]*.ipynb"))
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_hides_only_set_up_and_plots_and_its_cells_are_short(name):
+    path = notebooks_dir() / f"{name}.ipynb"
+    lines = {"open": 0, "folded": 0}
+    set_up = 0
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        tags = cell["metadata"].get("tags", [])
+        source = "".join(cell["source"])
+        length = sum(
+            bool(line.strip()) and not line.strip().startswith("#") for line in source.splitlines()
+        )
+        assert not any(tag.startswith("remove") for tag in tags)
+        folded = "hide-input" in tags
+        lines["folded" if folded else "open"] += length
+        if "check_parameters" in source:
+            set_up += 1
+        elif "parameters" not in tags:
+            assert length <= (25 if folded else 15), source
+    assert set_up == 1
+    assert lines["open"] >= 0.6 * sum(lines.values())
