@@ -16,9 +16,9 @@ import pytest
 
 import psychometrics as pm
 from data.make.explorers import _null_and_multiverse
-from psychometrics.cli import main
-from psychometrics.exceptions import DataError, ParameterError
 from psychometrics import exercises
+from psychometrics.cli import main
+from psychometrics.exceptions import ParameterError
 from psychometrics.paths import book_dir, notebooks_dir
 
 sys.path.insert(0, str(book_dir() / "_ext"))

@@ -12,10 +12,6 @@ from html import escape
 from pathlib import Path
 
 from docutils import nodes
-from sphinx.util.docutils import SphinxDirective
-from sphinx.util.osutil import relative_uri
-
-from psychometrics.exceptions import ParameterError
 from explorer_data import (
     ALTERNATIVES,
     HINTS,
@@ -23,6 +19,10 @@ from explorer_data import (
     explorer_data,
     explorer_picture,
 )
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.osutil import relative_uri
+
+from psychometrics.exceptions import ParameterError
 
 FOLDER = "_static/explorers"
 
