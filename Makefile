@@ -21,7 +21,6 @@ test: $(VENV)/installed  ## run the linter and the tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
 
 bench: $(VENV)/installed  ## measure anew what the appendix of benchmarks shows, and print it
-	$(BIN)/psychometrics run benchmarks -p measure=true -p output=data/benchmarks.csv
 	$(BIN)/python -m tests.benchmarks
 
 lint: $(VENV)/installed  ## mend what the linter and formatter can

@@ -1,7 +1,7 @@
 """What papers claim, what sentences of the book rest on, and what the chapters found.
 
-``data/claims/*.csv`` lists the claims, one file a study, and ``data/expectations.csv`` the
-sentences of the book that depend on a number. Both point at cells of the tables that the chapters show, by
+``data/claims/*.csv`` lists the claims, one file a study; ``data/expectations.csv`` lists the
+sentences of the book that depend on a number. Both point at cells of shown tables, by
 the addresses of :mod:`psychometrics.record`.
 """
 

@@ -287,13 +287,7 @@ class _Executed(_Page):
 
 
 class _Benchmarks(_Page):
-    measure: bool = False
-    parts: _Text = "all"
-    models: _Text = "all"
-    repetitions: Count = 5
-    qlatent: _Text = "auto"
-    largest: Annotated[int, Field(ge=1000)] = 100_000
-    output: _Text = "runs/benchmarks.csv"
+    measured: _Text = "data/benchmarks.csv"
 
 
 class _Report(_Page):

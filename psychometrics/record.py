@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from .exceptions import DataError, ParameterError
+from .paths import book_dir
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,6 +96,38 @@ def figure(fig: Figure, frame: pd.DataFrame, name: str, caption: str, alt: str) 
     about = {"name": name, "caption": caption, "alt": alt, "smallest_label": smallest_label(fig)}
     display(fig, metadata={"record": about})
     plt.close(fig)
+
+
+def read(name: str, runs: str | Path = "book") -> pd.DataFrame:
+    """Return a table that an executed chapter has shown.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"04/tab-power"``.
+    runs : str or Path
+        The folder of executed chapters; ``"book"`` is where ``psychometrics book`` puts them.
+
+    Returns
+    -------
+    DataFrame
+        The first column is the index.
+
+    Raises
+    ------
+    DataError
+        The chapter was not executed, or shows no such table.
+
+    Examples
+    --------
+    >>> read("04/tab-power", "a-folder-without-runs")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.DataError: 04/tab-power: no chapter 04 was executed.
+    """
+    chapter, _, table_name = name.partition("/")
+    folder = book_dir() / "chapters" if runs == "book" else Path(runs)
+    return pd.read_csv(_path(name, chapter, table_name, folder), index_col=0)
 
 
 def cell(address: str, runs: Path, chapter: str = "") -> object:
@@ -292,12 +325,7 @@ def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], s
     if match is None:
         raise DataError(f"{address} is not an address like 04/tab-power[silhouette, auc].")
     where = match[1] or chapter
-    folders = sorted(path for path in runs.glob(f"{where}*") if path.is_dir())
-    if not where or not folders:
-        raise DataError(f"{address}: no chapter {where} was executed.")
-    path = folders[0] / f"{match[2]}.csv"
-    if not path.is_file():
-        raise DataError(f"{address}: {folders[0].name} shows no {match[2]}.")
+    path = _path(address, where, match[2], runs)
     head, rows = _read(path, path.stat().st_mtime_ns)
     labels = next(csv.reader([match[3]], skipinitialspace=True))
     labels = [label.strip() for label in labels]
@@ -318,6 +346,16 @@ def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], s
     if len(found) != 1:
         raise DataError(f"{address}: {match[2]} has {len(found)} rows {', '.join(labels)}.")
     return dict(zip(head, map(_meant, found[0]), strict=True)), column
+
+
+def _path(address: str, chapter: str, name: str, runs: Path) -> Path:
+    folders = sorted(path for path in runs.glob(f"{chapter}*") if path.is_dir())
+    if not chapter or not folders:
+        raise DataError(f"{address}: no chapter {chapter} was executed.")
+    path = folders[0] / f"{name}.csv"
+    if not path.is_file():
+        raise DataError(f"{address}: {folders[0].name} shows no {name}.")
+    return path
 
 
 @functools.lru_cache(256)

@@ -97,11 +97,11 @@ def evidence(
     Returns
     -------
     Series
-        ``silhouette, alpha, omega, correlations, source and inverse, two methods``: the mean silhouette; Cronbach's alpha and McDonald's
-        omega, means over the questionnaires; the *least* of the expected correlations (Spearman),
-        with the sign turned so that positive is as expected; the means over questionnaires of the
-        correlations of source with inverse terms, and of the two methods (missing without
-        `other`).
+        ``silhouette, alpha, omega, correlations, source and inverse, two methods``: the mean
+        silhouette; Cronbach's alpha and McDonald's omega, means over the questionnaires; the
+        *least* of the expected correlations (Spearman), with the sign turned so that positive is
+        as expected; the means over questionnaires of the correlations of source with inverse
+        terms, and of the two methods (missing without `other`).
 
     Examples
     --------

@@ -1,13 +1,15 @@
-"""Prints the table of what was measured: ``python -m tests.benchmarks``."""
+"""Measure, and print the table: ``python -m tests.benchmarks [part ...]``, or only ``print``."""
 
 import sys
 
 import pandas as pd
 
-from . import RECORDED, recorded, slopes, summary
+from . import PARTS, RECORDED, measure, recorded, slopes, summary
 
 if __name__ == "__main__":
-    table = recorded(sys.argv[1] if len(sys.argv) > 1 else RECORDED)
+    if sys.argv[1:] != ["print"]:
+        measure(RECORDED, sys.argv[1:] or PARTS)
+    table = recorded(RECORDED)
     print(", ".join(table["processor"].dropna().unique()))
     columns = ["task", "tool", "version", "precision", "repetitions", "seconds", "low", "high"]
     columns += ["times_ours", "times_low", "times_high", "times_same", "share_of_peak"]
