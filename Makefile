@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test bench lint population answers nulls study profiles picture clean
+.PHONY: book pdf test bench lint population answers nulls study profiles tables picture clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -42,6 +42,9 @@ study: $(VENV)/installed  ## measure the intervention studies that come with the
 
 profiles: $(VENV)/installed  ## make the scores behind a profile anew
 	$(BIN)/python -m data.make.profiles
+
+tables: $(VENV)/installed  ## keep the tables of the built book, and print what moved
+	$(BIN)/python -m data.make.tables
 
 picture: $(VENV)/installed  ## draw the README's picture anew
 	$(BIN)/python -m data.make.picture

@@ -263,6 +263,57 @@ def mistakes(chapter: str, runs: Path) -> list[str]:
     return said
 
 
+def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
+    """Return the cells of shown tables that differ from the kept ones.
+
+    Parameters
+    ----------
+    kept, runs : Path
+        Folders of chapters, each a folder of CSV files.
+    tolerance : float
+        Relative to the kept number, and absolute below 1. ``tolerances.csv`` beside the kept
+        chapters (``table, column, tolerance``) names columns that may differ by more.
+
+    Returns
+    -------
+    DataFrame
+        ``cell`` (an address), ``kept`` and ``now``; a table, row or column that is on one side
+        alone has an empty other side.
+    """
+    path = kept / "tolerances.csv"
+    own = pd.read_csv(path).set_index(["table", "column"])["tolerance"] if path.is_file() else {}
+    rows = []
+    names = {file.relative_to(top) for top in (kept, runs) for file in top.glob("*/tab-*.csv")}
+    for name in sorted(names):
+        old, new = (_cells(top / name) for top in (kept, runs))
+        for label in dict.fromkeys([*old, *new]):
+            was, is_now = old.get(label, ""), new.get(label, "")
+            limit = own.get((name.stem, label[-1]), tolerance) if len(own) else tolerance
+            if not _alike(was, is_now, limit):
+                place = f"{name.parent}/{name.stem}[{', '.join(label)}]"
+                rows.append({"cell": place, "kept": was, "now": is_now})
+    return pd.DataFrame(rows, columns=["cell", "kept", "now"])
+
+
+def _cells(path: Path) -> dict[tuple[str, str], str]:
+    """The cells of a CSV file by row (its first label and number) and column."""
+    if not path.is_file():
+        return {}
+    head, rows = _read(path, path.stat().st_mtime_ns)
+    return {
+        (f"#{place} {row[0]}", column): text
+        for place, row in enumerate(rows, 1)
+        for column, text in zip(head, row, strict=True)
+    }
+
+
+def _alike(one: str, other: str, tolerance: float) -> bool:
+    a, b = _meant(one), _meant(other)
+    if isinstance(a, str) or isinstance(b, str):
+        return one == other
+    return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= tolerance * max(1, abs(a))
+
+
 def _write(frame: pd.DataFrame, name: str, kind: str) -> None:
     if not _NAME.fullmatch(name) or not name.startswith(kind):
         what = {"tab": "table", "fig": "figure"}[kind]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import pandas as pd
@@ -11,7 +10,6 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModelForSequenceClassification
 
-from psychometrics.book import glued, run_notebook
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from tests import benchmarks
 from tests.benchmarks.asking import (
@@ -212,29 +210,14 @@ def test_without_a_graphics_card_a_row_says_so_and_other_parts_stay(tmp_path):
     assert found.loc["start", "seconds"] == 1.0
 
 
-def test_the_appendix_measures_a_tiny_model_anew_and_shows_what_it_found(tmp_path, tiny_model):
-    values = {"measure": True, "parts": "asking,gpu", "models": str(tiny_model), "repetitions": 2,
-              "qlatent": "none", "output": str(tmp_path / "b.csv")}  # fmt: skip
-    run_notebook("benchmarks", values, tmp_path / "benchmarks.ipynb", progress=False)
-    table = benchmarks.recorded(tmp_path / "b.csv")
-    rows = table[table["part"] == "asking"]
-    assert set(rows["tool"]) == {"psychometrics", "transformers pipeline"}
-    assert (rows.groupby(["tool", "precision"]).size() == 2).all()
-    single = rows[rows["precision"] == "float32"]
-    assert single["agreement"].max() < 1e-4
-    assert (rows["gflop"] > 0).all()
-    assert (rows["peak_gflops"] > 0).all()
-    kept = glued("benchmarks", tmp_path)
-    assert kept["cases"] == 2
-    assert "threads" in kept["processor"]
-
-
-def test_the_page_shows_what_was_recorded_in_seconds_and_warns_of_nothing(tmp_path):
-    run_notebook("benchmarks", {}, tmp_path / "benchmarks.ipynb", progress=False)
-    cells = json.loads((tmp_path / "benchmarks.ipynb").read_text())["cells"]
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    assert not [output for output in outputs if output.get("name") == "stderr"]
-    assert sum("text/html" in output.get("data", {}) for output in outputs) >= 6
+def test_a_tiny_model_is_measured_beside_the_pipeline(tmp_path, tiny_model):
+    table = benchmarks.measure(
+        tmp_path / "b.csv", ["asking"], [str(tiny_model)], repetitions=2, qlatent="none"
+    )
+    assert set(table["tool"]) == {"psychometrics", "transformers pipeline"}
+    assert (table.groupby(["tool", "precision"]).size() == 2).all()
+    assert table.loc[table["precision"] == "float32", "agreement"].max() < 1e-4
+    assert (table[["gflop", "peak_gflops"]] > 0).all(axis=None)
 
 
 def test_requests_in_flight_are_counted_beside_what_the_delay_allows():
