@@ -7,28 +7,22 @@ gives the axes back.
 from __future__ import annotations
 
 import math
+<<<<<<< HEAD
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+=======
+from collections.abc import Mapping, Sequence
+>>>>>>> d5fba4f (Figures come with their data; nothing reads it out of what was drawn)
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.collections import (
-    Collection,
-    LineCollection,
-    PathCollection,
-    PolyCollection,
-    QuadMesh,
-)
-from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
-from matplotlib.text import Annotation, Text
-from pandas.io.formats.style import Styler
+from matplotlib.text import Text
 
 from .exceptions import ParameterError
 from .measures import irt
@@ -50,13 +44,8 @@ PAGE = 7.5  # inches of a page of the book, on which a wider figure is shrunk
 
 
 def style() -> None:
-    """One look for all figures: plain axes, readable at the book's width, safe in print.
-
-    In a notebook, figures and tables that are displayed afterwards carry their data, too (as
-    ``text/csv``), so that a page can offer them.
-    """
+    """One look for all figures: plain axes, readable at the book's width, safe in print."""
     sns.set_theme(context="notebook", style="ticks", palette=PALETTE, font_scale=0.95)
-    _carry_data()
     plt.rcParams |= {
         "font.size": 11,
         "legend.fontsize": 10,
@@ -851,186 +840,6 @@ def _apart(values: np.ndarray, least: float, limit: float) -> np.ndarray:
     return isotonic_regression(np.asarray(values, float) - steps, **ends) + steps
 
 
-def offer(figure: Figure, table: pd.DataFrame) -> None:
-    """Name the rows behind a figure, where its marks are sums of them, as boxes and bars of counts.
-
-    Parameters
-    ----------
-    figure : Figure
-        Whose page offers ``table`` to download, in place of the marks.
-    table : DataFrame
-        One row per observation.
-
-    Examples
-    --------
-    >>> figure, ax = plt.subplots()
-    >>> drawn = pd.DataFrame({"alpha": [0.91, 0.93, 0.94]})
-    >>> _ = ax.boxplot(drawn["alpha"])
-    >>> offer(figure, drawn)
-    >>> len(_drawn_data(figure))
-    3
-    """
-    figure._offered = table.copy()
-
-
-def _drawn_data(figure: Figure) -> pd.DataFrame:
-    """What a figure shows, as numbers: one row per point, bar, cell or line's end.
-
-    Parameters
-    ----------
-    figure : Figure
-        Axes are read in their order; colour bars and lines that only guide the eye are left out.
-        Where :func:`offer` named the rows behind it, they are what it shows.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``panel`` (its title, or its number), ``kind`` (``line``, ``point``, ``bar``,
-        ``cell``, ``band``, ``segment``), ``label`` (in the legend, or beside the point), ``x``,
-        ``y`` and, where they are drawn, ``x_low``, ``x_high``, ``y_low``, ``y_high`` (ends of an
-        interval) and ``value`` (what a colour stands for). Places on an axis with names are given
-        by name.
-
-    Examples
-    --------
-    >>> figure, ax = plt.subplots()
-    >>> _ = ax.barh(["GAD-7", "PHQ-9"], [2.0, 3.0])
-    >>> _drawn_data(figure)
-      panel kind label    x      y
-    0     1  bar  None  2.0  GAD-7
-    1     1  bar  None  3.0  PHQ-9
-    """
-    if (table := getattr(figure, "_offered", None)) is not None:
-        return table
-    rows: list[dict[str, object]] = []
-    for number, ax in enumerate((a for a in figure.axes if a.get_label() != "<colorbar>"), 1):
-        named = {axis: _place_names(getattr(ax, f"{axis}axis")) for axis in "xy"}
-        near = _texts_at_points(ax)
-        for row in _drawn(ax):
-            place = (row.get("x"), row.get("y"))
-            if row["label"] is None and None not in place:
-                row["label"] = near.get(tuple(np.round(np.asarray(place, float), 9)))
-            for axis in "xy":
-                if axis in row:
-                    row[axis] = named[axis].get(round(float(row[axis]), 6), row[axis])
-            rows.append({"panel": ax.get_title() or str(number)} | row)
-    columns = ["panel", "kind", "label", "x", "y", "x_low", "x_high", "y_low", "y_high", "value"]
-    table = pd.DataFrame(rows, columns=columns)
-    empty = [name for name in columns[5:] if table[name].isna().all()]
-    return table.drop(columns=empty)
-
-
-def _place_names(axis: Axis) -> dict[float, str]:
-    """Names of places on an axis that is not a scale of numbers."""
-    ticks = list(zip(axis.get_ticklocs(), (t.get_text() for t in axis.get_ticklabels()),
-                     strict=False))  # fmt: skip
-    named = any(re.search(r"[^\W\d_]{2}|^[^\W\d_]$", text) for _, text in ticks)
-    return {round(float(place), 6): text for place, text in ticks if text} if named else {}
-
-
-def _texts_at_points(ax: Axes) -> dict[tuple[float, float], str]:
-    """What is written beside a point, by the point's place."""
-    notes = [text for text in ax.texts if isinstance(text, Annotation)]
-    return {
-        tuple(np.round(np.asarray(note.xy, float), 9)): note.get_text()
-        for note in notes
-        if all(isinstance(place, int | float | np.number) for place in note.xy)
-    }
-
-
-def _drawn(ax: Axes) -> Iterator[dict[str, object]]:
-    """Marks of one panel, in its own coordinates."""
-    done: set[int] = set()
-    for group in ax.containers:
-        label = _shown(group.get_label())
-        if isinstance(group, BarContainer):
-            done |= {id(patch) for patch in group}
-            for bar in group:
-                middle_x, middle_y = (
-                    bar.get_x() + bar.get_width() / 2,
-                    bar.get_y() + bar.get_height() / 2,
-                )
-                if group.orientation == "horizontal":
-                    yield {"kind": "bar", "label": label, "x": bar.get_width(), "y": middle_y}
-                else:
-                    yield {"kind": "bar", "label": label, "x": middle_x, "y": bar.get_height()}
-        elif isinstance(group, ErrorbarContainer):
-            points, caps, ranges_ = group.lines
-            done |= {id(artist) for artist in (points, *caps, *ranges_)}
-            yield from _with_intervals(points, list(ranges_), group, label)
-    for line in ax.lines:
-        if id(line) in done or not line.get_visible() or line.get_transform() != ax.transData:
-            continue  # a line across the whole panel has another transform
-        joined = line.get_linestyle() not in ("None", "none", "", " ")
-        kind = "line" if joined else "point"
-        for x, y in zip(*map(_numbers, line.get_data()), strict=True):
-            yield {"kind": kind, "label": _shown(line.get_label()), "x": x, "y": y}
-    for marks in ax.collections:
-        if id(marks) not in done and marks.get_visible():
-            yield from _collected(ax, marks)
-    for image in ax.images:
-        yield from _cells(np.asarray(image.get_array(), float), 0.0)
-
-
-def _with_intervals(points, ranges_, group, label) -> Iterator[dict[str, object]]:
-    ends = {}
-    axes = [axis for axis, there in (("x", group.has_xerr), ("y", group.has_yerr)) if there]
-    for axis, segments in zip(axes, ranges_, strict=False):
-        column = "xy".index(axis)
-        ends[axis] = [
-            segment[:, column] if len(segment) else np.full(2, np.nan)  # of a missing interval
-            for segment in segments.get_segments()
-        ]
-    if points is None:
-        return
-    for place, (x, y) in enumerate(zip(*map(_numbers, points.get_data()), strict=True)):
-        row = {"kind": "point", "label": label, "x": x, "y": y}
-        for axis, pairs_ in ends.items():
-            if place < len(pairs_) and len(pairs_[place]):
-                row[f"{axis}_low"], row[f"{axis}_high"] = np.sort(pairs_[place])[[0, -1]]
-        yield row
-
-
-def _collected(ax: Axes, marks: Collection) -> Iterator[dict[str, object]]:
-    label = _shown(marks.get_label())
-    if isinstance(marks, QuadMesh):
-        yield from _cells(np.ma.filled(np.ma.asarray(marks.get_array(), float), np.nan), 0.5)
-    elif isinstance(marks, PathCollection):
-        values = marks.get_array()
-        for place, (x, y) in enumerate(np.ma.filled(marks.get_offsets(), np.nan)):
-            row = {"kind": "point", "label": label, "x": x, "y": y}
-            yield row | ({} if values is None else {"value": float(values[place])})
-    elif isinstance(marks, LineCollection) and marks.get_transform() == ax.transData:
-        for (x, y), (x_end, y_end) in (s[[0, -1]] for s in marks.get_segments() if len(s)):
-            row = {"kind": "segment", "label": label, "x": (x + x_end) / 2, "y": (y + y_end) / 2}
-            if x != x_end:
-                row |= {"x_low": min(x, x_end), "x_high": max(x, x_end)}
-            if y != y_end:
-                row |= {"y_low": min(y, y_end), "y_high": max(y, y_end)}
-            yield row
-    elif isinstance(marks, PolyCollection):
-        for path in marks.get_paths():
-            corners = pd.DataFrame(path.vertices, columns=["x", "y"])
-            for x, part in corners.groupby("x")["y"]:
-                yield {"kind": "band", "label": label, "x": x, "y": part.mean(),
-                       "y_low": part.min(), "y_high": part.max()}  # fmt: skip
-
-
-def _cells(values: np.ndarray, offset: float) -> Iterator[dict[str, object]]:
-    if values.ndim == 2:
-        for (row, column), value in np.ndenumerate(values):
-            yield {"kind": "cell", "label": None, "x": column + offset, "y": row + offset,
-                   "value": value}  # fmt: skip
-
-
-def _numbers(values) -> np.ndarray:
-    return np.asarray(pd.to_numeric(pd.Series(np.ravel(values)), errors="coerce"), float)
-
-
-def _shown(label: object) -> str | None:
-    return None if not label or str(label).startswith("_") else str(label)
-
-
 def smallest_label(figure: Figure) -> float:
     """Points of its smallest text, once the figure has shrunk to the width of a page."""
     figure.draw_without_rendering()
@@ -1039,34 +848,3 @@ def smallest_label(figure: Figure) -> float:
     texts = (t for t in figure.findobj(Text) if t.get_text().strip() and t.get_visible())
     seen = [t.get_fontsize() for t in texts if t.axes is None or t.axes.axison]
     return round(float(shrunk * min(seen, default=math.inf)), 2)
-
-
-def _figure_bundle(figure: Figure, **_) -> tuple[dict, dict]:
-    label = smallest_label(figure)
-    about = {} if math.isinf(label) else {"psychometrics": {"smallest_label": label}}
-    table = _drawn_data(figure)
-    return ({"text/csv": table.to_csv(index=False)} if 0 < len(table) <= ROWS else {}), about
-
-
-def _table_bundle(shown: pd.DataFrame | Styler, **_) -> tuple[dict, dict]:
-    """The values of a displayed table, unrounded, without what it hides."""
-    table, index = shown, True
-    if isinstance(shown, Styler):
-        hidden = set(shown.hidden_columns)
-        table = shown.data.iloc[:, [i for i in range(shown.data.shape[1]) if i not in hidden]]
-        index = not all(shown.hide_index_)
-    return ({"text/csv": table.to_csv(index=index)} if len(table) <= ROWS else {}), {}
-
-
-ROWS = 20_000
-"""A larger table stays out of the notebook."""
-
-
-def _carry_data() -> None:
-    """Let displayed figures and tables carry their data, where a notebook is running."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if shell is not None:
-        bundles = shell.display_formatter.mimebundle_formatter
-        bundles.for_type(Figure, _figure_bundle)
-        bundles.for_type(pd.DataFrame, _table_bundle)
-        bundles.for_type(Styler, _table_bundle)

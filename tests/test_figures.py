@@ -332,48 +332,6 @@ def test_ranges_of_many_have_no_names(ax):
     assert not ax.patches
 
 
-def test_a_figures_data_are_what_was_drawn_with_names_for_places_and_intervals():
-    figure, (left, right) = plt.subplots(1, 2)
-    left.set_title("scores")
-    left.barh(["GAD-7", "PHQ-9"], [2.0, 3.0])
-    left.axvline(0)
-    left.errorbar([1.5, 2.5], [0, 1], xerr=[[0.5, 0.25], [1.0, 0.5]], fmt="o", label="null")
-    right.scatter([1, 2], [3, 4], label="members")
-    right.annotate("minilm", (2, 4))
-    right.plot([0, 1], [5.0, np.nan], label="mean")
-    right.fill_between([0, 1], [1, 2], [3, 4])
-    table = figures._drawn_data(figure)
-    plt.close(figure)
-    bars = table[table["kind"] == "bar"]
-    assert bars["y"].tolist() == ["GAD-7", "PHQ-9"]
-    assert bars["x"].tolist() == [2.0, 3.0]
-    null = table[table["label"] == "null"]
-    assert null["x_low"].tolist() == [1.0, 2.25]
-    assert null["x_high"].tolist() == [2.5, 3.0]
-    assert set(bars["panel"]) == {"scores"}
-    assert table[table["label"] == "members"]["y"].tolist() == [3, 4]
-    assert len(table[(table["kind"] == "line") & (table["panel"] == "2")]) == 2
-    assert table[table["kind"] == "band"]["y_high"].tolist() == [3, 4]
-    assert "value" not in table, "no colour stands for a number"
-
-
-def test_a_heatmaps_data_are_its_cells_by_name_and_no_colour_bar(ax):
-    figures.heatmap(pd.DataFrame([[0.1, 0.9]], index=["sad"], columns=["rarely", "often"]), ax)
-    table = figures._drawn_data(ax.figure)
-    assert table[["kind", "x", "y"]].to_numpy().tolist() == [
-        ["cell", "rarely", "sad"], ["cell", "often", "sad"],
-    ]  # fmt: skip
-    assert table["value"].tolist() == [0.1, 0.9]
-
-
-def test_a_name_beside_a_point_is_its_label(ax):
-    ax.scatter([1, 2], [3, 4])
-    ax.annotate("minilm", (2, 4))
-    labels = figures._drawn_data(ax.figure)["label"]
-    assert labels.isna().tolist() == [True, False]
-    assert labels[1] == "minilm"
-
-
 def test_the_smallest_label_is_told_at_the_width_of_the_page():
     with plt.style.context("default"):  # other tests of this worker may have set a style
         figure, ax = plt.subplots(figsize=(15, 4))
@@ -382,25 +340,3 @@ def test_the_smallest_label_is_told_at_the_width_of_the_page():
         label = figures._smallest_label(figure)
         plt.close(figure)
     assert 4 <= label <= 5, "about half of 8 points: the figure is nearly twice as wide as the page"
-
-
-def test_what_is_displayed_carries_its_data_but_for_hidden_columns():
-    frame = pd.DataFrame({"scale": ["GAD-7"], "alpha": [0.8123]})
-    assert figures._table_bundle(frame.style.hide().format(precision=1))[0] == {
-        "text/csv": "scale,alpha\nGAD-7,0.8123\n"
-    }
-    assert figures._table_bundle(frame.style.hide(["scale"], axis=1))[0] == {
-        "text/csv": ",alpha\n0,0.8123\n"
-    }
-    assert figures._table_bundle(frame)[0] == {"text/csv": ",scale,alpha\n0,GAD-7,0.8123\n"}
-
-
-def test_rows_that_are_offered_stand_for_the_marks():
-    figure, ax = plt.subplots()
-    drawn = pd.DataFrame({"alpha": [0.9, 0.8, 0.7]})
-    ax.hist(drawn["alpha"], bins=2)
-    assert len(figures._drawn_data(figure)) == 2
-    figures.offer(figure, drawn)
-    drawn["alpha"] = 0
-    assert figures._drawn_data(figure)["alpha"].tolist() == [0.9, 0.8, 0.7]
-    plt.close(figure)

@@ -1,4 +1,4 @@
-"""The tables of the built book are the kept ones; `make tables` renews them and prints what moved."""
+"""The built book shows the kept tables; `make tables` renews them and prints what moved."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ size. The role ``num`` prints a cell of such a table and links to it.
 
 import base64
 import colorsys
-import csv
 import hashlib
 import io
 import json
@@ -32,7 +31,6 @@ from psychometrics.record import printed
 LOGGER = logging.getLogger(__name__)
 INCH = 96  # pixels of a page
 COLOURS = 256
-CLAIMS = "application/vnd.psychometrics.claims+json"
 SHADED = re.compile(r"(#T_[^{}]+)\{([^{}]*background-color:\s*(#[0-9a-fA-F]{6})[^{}]*)\}")
 
 
@@ -117,17 +115,6 @@ class Outputs(SphinxTransform):
             outputs = [o for o in cell.get("outputs", []) if "data" in o]
             self._tables(container, cell, outputs)
             self._figures(container, cell, outputs)
-        self._claims(cells, places)
-
-    def _claims(self, cells, places):
-        """What the scorecard links to: of a cell that is not shown, at the cell before it."""
-        for index, cell in enumerate(cells):
-            names = [n for o in cell.get("outputs", []) for n in o.get("data", {}).get(CLAIMS, {})]
-            if names and index not in places and places:
-                before = [place for place in places if place < index]
-                anchors = "".join(f'<span id="claim-{html_escape(name)}"></span>' for name in names)
-                container = places[max(before, default=min(places))]
-                container.insert(0, nodes.raw("", anchors, format="html"))
 
     def _tables(self, container, cell, outputs):
         about = cell["metadata"].get("table", {})
@@ -190,16 +177,10 @@ class Outputs(SphinxTransform):
                 figure += nodes.legend("", *links)
 
     def _data_link(self, output, name):
-        data = output.get("data", {})
         kept = Path(self.env.doc2path(self.env.docname)).with_suffix("") / f"{name}.csv"
-        text = kept.read_text(encoding="utf-8") if kept.is_file() else ""
-        text = (
-            text
-            or "".join(data.get("text/csv", ""))
-            or table_csv("".join(data.get("text/html", "")))
-        )
-        if not text:
+        if not kept.is_file():
             return []
+        text = kept.read_text(encoding="utf-8")
         target = self._write(f"data/{self.env.docname}/{name}.csv", text.encode("utf-8"))
         label = "Data (CSV)"
         link = addnodes.download_reference(
@@ -295,17 +276,6 @@ def _in_the_dark(selector, rule, colour):
 def _luminance(colour):
     parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-
-def table_csv(html):
-    """The cells of an HTML table that came without its data."""
-    rows = BeautifulSoup(html, "html.parser").find_all("tr")
-    written = io.StringIO()
-    for row in rows:
-        csv.writer(written).writerow(
-            c.get_text(" ", strip=True) for c in row.find_all(["th", "td"])
-        )
-    return written.getvalue()
 
 
 def small(content):
