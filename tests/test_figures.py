@@ -337,6 +337,6 @@ def test_the_smallest_label_is_told_at_the_width_of_the_page():
         figure, ax = plt.subplots(figsize=(15, 4))
         ax.set_xlabel("accuracy", fontsize=12)
         ax.text(0.5, 0.5, "small", fontsize=8)
-        label = figures._smallest_label(figure)
+        label = figures.smallest_label(figure)
         plt.close(figure)
     assert 4 <= label <= 5, "about half of 8 points: the figure is nearly twice as wide as the page"
