@@ -7,14 +7,8 @@ gives the axes back.
 from __future__ import annotations
 
 import math
-<<<<<<< HEAD
-import re
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-=======
 from collections.abc import Mapping, Sequence
->>>>>>> d5fba4f (Figures come with their data; nothing reads it out of what was drawn)
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
