@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_columns
+from ..asking.answers import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .intervals import correlation_interval
@@ -491,6 +491,83 @@ def answer_agreement(
         "kappa", "kappa_low", "kappa_high", "rho", "rho_low", "rho_high",
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
+
+
+def mean_agreement(
+    answers: pd.DataFrame, by: str = "way", n_resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """Average the kappa of every two ways of asking over respondents, with its null.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        ``respondent_id, item_id, value, status`` and ``by``, one run.
+    by : str
+        Column of the ways.
+    n_resamples, seed : int
+        Number of random deals of one way's answers to the items, within each respondent; and
+        their seed.
+
+    Returns
+    -------
+    DataFrame
+        ``first, second, n`` (respondents), ``kappa`` (quadratic weights, mean over respondents)
+        with its 95 % interval by t over respondents ``low, high``, ``null_low, null_high`` (the
+        middle 95 % of the mean kappa of mixed items), ``p``, two-sided, and the share of ``equal``
+        answers. Respondents whose kappa
+        is not defined (one way always answers alike) are left out; the interval is missing with
+        one respondent, all is with none.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, or an item was answered twice in one way.
+
+    References
+    ----------
+    Cohen (1968) for kappa; as in :func:`answer_agreement`.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"respondent_id": "a", "status": "ok", "item_id": [1, 2, 3, 4] * 2,
+    ...     "way": ["one"] * 4 + ["two"] * 4, "value": [1, 2, 4, 5, 1, 3, 4, 5]})
+    >>> mean_agreement(frame)[["kappa", "equal"]].round(2).to_numpy().tolist()
+    [[0.95, 0.75]]
+    """
+    check_columns(answers, ["respondent_id", "item_id", "status", by], ["value"])
+    check_numbers(n_resamples=n_resamples, seed=seed)
+    given = answers[answers["status"] == "ok"]
+    if given.duplicated(["respondent_id", "item_id", by]).any():
+        raise ParameterError(f"An item was answered twice in the same {by}: keep one run.")
+    rng = np.random.default_rng(seed)
+    rows = []
+    for first, second in itertools.combinations(sorted(given[by].unique()), 2):
+        kappas, nulls, equal = [], [], []
+        for _, part in given[given[by].isin([first, second])].groupby("respondent_id"):
+            grid = part.pivot(index="item_id", columns=by, values="value")
+            both = grid.reindex(columns=[first, second]).dropna().to_numpy()
+            expected = ((both[:, :1] - both[:, 1]) ** 2).mean() if len(both) else 0.0
+            if np.ptp(both, axis=0).min(initial=np.inf) == 0 or expected == 0:
+                continue
+            mixed = rng.permuted(np.tile(both[:, 1], (n_resamples, 1)), axis=1)
+            kappas.append(1 - ((both[:, 0] - both[:, 1]) ** 2).mean() / expected)
+            equal.append((both[:, 0] == both[:, 1]).mean())
+            nulls.append(1 - ((both[:, 0] - mixed) ** 2).mean(axis=1) / expected)
+        row = {"first": first, "second": second, "n": len(kappas)}
+        row |= dict.fromkeys(
+            ("kappa", "low", "high", "null_low", "null_high", "p", "equal"), np.nan
+        )
+        if kappas:
+            null = np.mean(nulls, axis=0)
+            row["kappa"], row["equal"] = np.mean(kappas), np.mean(equal)
+            if len(kappas) > 1:
+                half = stats.t.ppf(0.975, len(kappas) - 1) * stats.sem(kappas)
+                row["low"], row["high"] = row["kappa"] - half, row["kappa"] + half
+            row["null_low"], row["null_high"] = np.quantile(null, [0.025, 0.975])
+            beyond = (np.abs(null) >= abs(row["kappa"]) - 1e-12).sum()
+            row["p"] = (1 + beyond) / (1 + n_resamples)
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
