@@ -80,8 +80,6 @@ def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
     assert item_rest(table)["r"].to_numpy() == pytest.approx(np.array(rest), abs=1e-6)
 
 
-
-
 def test_mantel_haenszel_is_rs(tmp_path):
     from psychometrics.measures.items import mantel_haenszel
 
@@ -163,8 +161,6 @@ def test_standard_errors_of_conditional_difficulties_are_erms(tmp_path):
     code = "suppressMessages(library(eRm)); m <- RM(d, sum0=TRUE); cat(m$se.beta)"
     theirs = in_r(code, table, tmp_path)
     assert irt.fit_conditional(table)["se"].to_numpy() == pytest.approx(theirs, abs=2e-4)
-
-
 
 
 def test_likelihood_ratios_under_separation_are_those_of_rs_glm(tmp_path):
