@@ -31,6 +31,7 @@ from .measures import (
     beliefs,
     content,
     correlations,
+    groups,
     intervals,
     irt,
     items,

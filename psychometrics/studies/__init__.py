@@ -17,7 +17,6 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "psychobench",
         "psychobench_figures",
         "psychobench_nulls",
-        "published",
         "talking",
     ],
 )
