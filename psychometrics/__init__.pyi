@@ -32,6 +32,7 @@ from .measures import (
     content,
     correlations,
     evidence,
+    groups,
     intervals,
     irt,
     items,

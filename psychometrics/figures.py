@@ -668,6 +668,7 @@ def compass(
     ax: Axes | None = None,
     label: str = "respondent_id",
     ends: Mapping[str, tuple[str, str]] | None = None,
+    colours: Mapping[str, str] | None = None,
 ) -> Axes:
     """Respondents on two categories, with the spread of each if its answers were drawn.
 
@@ -685,6 +686,8 @@ def compass(
         The column that names a point; points of one name share colour and marker.
     ends : mapping, optional
         What either end of a category is called, such as ``{"economic": ("left", "right")}``.
+    colours : mapping, optional
+        Colours of names that have a role in the book.
 
     Returns
     -------
@@ -706,7 +709,7 @@ def compass(
     ax.axhline(0, color="grey", linewidth=1, zorder=0)
     ax.axvline(0, color="grey", linewidth=1, zorder=0)
     for i, (name, part) in enumerate(wide.groupby(label, sort=False)):
-        colour = PALETTE[i % 8]
+        colour = (colours or {}).get(name, PALETTE[i % 8])
         drawn = ax.errorbar(part["score", x], part["score", y], xerr=part["sd", x],
                             yerr=part["sd", y], fmt=MARKERS[i % 8], color=colour, elinewidth=1,
                             markeredgecolor="white", markersize=8, label=name)  # fmt: skip

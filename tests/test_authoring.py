@@ -61,22 +61,6 @@ def test_what_a_draft_leaves_as_comments_is_yaml_once_they_are_taken_off(tmp_pat
     assert len(pm.prompts(path)) == 2 * 8
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ([{"question": "x"}], "has the column 'question'; known are item, scale"),
-        ([{"scale": "x"}], "no column 'item'"),
-        ([{"item": " "}], "no items"),
-        ([{"item": "x", "options": "yes; no"}], "item 1: options are written as"),
-        ([{"item": "x", "options": "1=yes"}], "two options or more"),
-    ],
-)
-def test_a_table_that_cannot_be_read_is_told_why(tmp_path, rows, said):
-    with pytest.raises(ParameterError, match=said):
-        _drafted(tmp_path, *rows)
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_draft_replaces_no_file_and_wants_a_name_that_can_be_an_id(tmp_path):
     _drafted(tmp_path, GOOD)
     with pytest.raises(ParameterError, match="is there already"):
@@ -103,12 +87,6 @@ def test_each_rule_finds_what_breaks_it_and_nothing_in_what_does_not(tmp_path, c
     broken = found[found["rule"] == rule]
     assert len(broken)
     assert broken["finding"].str.contains(said, regex=False).any()
-
-
-def test_what_the_item_itself_says_is_no_side_taken(tmp_path):
-    row = GOOD | {"item": "I am proud of my lovely desk."}
-    row |= {"premise": "When I think of my lovely desk I am {term}."}
-    assert wording(_drafted(tmp_path, row)).empty
 
 
 def test_a_term_that_is_no_opposite_is_found_by_models_too(tmp_path):

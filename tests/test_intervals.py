@@ -37,19 +37,6 @@ def test_the_correction_for_skewness_by_hand():
     assert t + a * t**2 + a**2 * t**3 / 3 + a / 2 == pytest.approx([q, -q])
 
 
-def test_a_gap_is_left_out_and_one_value_has_no_interval():
-    rows = np.array([[1.0, np.nan, 2.0, 4.0, 8.0], [3.0, np.nan, np.nan, np.nan, np.nan]])
-    low, high = mean_interval(rows)
-    assert (low[0], high[0]) == pytest.approx(mean_interval(np.array([1.0, 2.0, 4.0, 8.0])))
-    assert np.isnan([low[1], high[1]]).all()
-
-
-def test_the_mean_of_a_constant_has_no_width():
-    low, high = mean_interval(np.full((3, 5), 0.1 + 0.2))
-    np.testing.assert_allclose(low, 0.3, rtol=1e-15)
-    np.testing.assert_array_equal(low, high)
-
-
 def _one_factor(rng, n, loadings):
     loadings = np.asarray(loadings)
     trait, error = rng.normal(size=(n, 1)), rng.normal(size=(n, len(loadings)))
@@ -242,33 +229,3 @@ def test_scale_score_is_the_mean_of_keyed_items_and_lies_in_its_interval():
         assert result.loc[respondent, "score"] == pytest.approx(expected)
     assert (result["low"] < result["score"]).all()
     assert (result["score"] < result["high"]).all()
-
-
-def test_subscale_uses_its_own_items_only():
-    soc = load_questionnaire("soc13")
-    subscale = next(s for s in soc.scales if s.id == "meaningfulness")
-    items = pd.DataFrame(
-        [
-            {
-                "respondent_id": "a",
-                "questionnaire": "soc13",
-                "item_id": item.id,
-                "score": item.keying * (1.0 if item.id in subscale.items else 99.0),
-            }
-            for item in soc.items
-        ]
-    )
-    assert scale_intervals(items, soc, "meaningfulness")["score"].tolist() == [pytest.approx(1.0)]
-
-
-def test_a_scale_that_is_not_there_and_no_observations_are_said():
-    soc = load_questionnaire("soc13")
-    items = pd.DataFrame(columns=["respondent_id", "questionnaire", "item_id", "score"])
-    with pytest.raises(ParameterError, match="no scale 'mood'"):
-        scale_intervals(items, soc, "mood")
-    with pytest.raises(ParameterError, match="no column 'score'"):
-        scale_intervals(items.drop(columns="score"), soc)
-    with pytest.raises(ParameterError, match="no observation"):
-        mean_interval(np.array([]))
-    with pytest.raises(ParameterError, match="Numbers are needed"):
-        mean_interval(np.array(["a"]))

@@ -97,13 +97,6 @@ def test_conditional_difficulties_are_those_of_the_pairwise_odds_for_two_items()
     assert more.tolist() == pytest.approx([*found, -np.inf, np.inf], abs=1e-5)
 
 
-def test_conditional_and_marginal_difficulties_agree_where_abilities_are_normal():
-    x = drawn(truth(9, slopes=False), 3000)
-    marginal = irt.fit(x)["difficulty"]
-    gap = irt.fit_conditional(x)["difficulty"] - (marginal - marginal.mean())
-    assert np.abs(gap).max() < 0.05
-
-
 @pytest.mark.parametrize(("ours", "theirs"), [("rasch", "1PL"), ("2pl", "2PL")])
 def test_fits_are_mirts_where_mirts_limits_are_not_reached(ours, theirs):
     import mirt
@@ -212,34 +205,6 @@ def test_graded_recovers_slopes_and_thresholds():
     assert found[["se_b1", "se_b2", "se_b3"]].lt(0.2).all(axis=None)
 
 
-def test_graded_wants_every_level_used():
-    with pytest.raises(ParameterError, match="every level from 0 to 3"):
-        irt.graded(pd.DataFrame({"a": [0, 1, 2, 3], "b": [0, 1, 1, 3]}))
-
-
-def test_errors_say_what_is_wrong():
-    x = drawn(truth(3), 20)
-    with pytest.raises(ParameterError, match="'4pl' is unknown"):
-        irt.fit(x, "4pl")
-    with pytest.raises(ParameterError, match="0 and 1"):
-        irt.fit(x + 1)
-    with pytest.raises(ParameterError, match="two items with variance"):
-        irt.fit(pd.DataFrame({"a": [1, 0], "b": [1, 1]}))
-
-
-def test_tables_that_cannot_be_used_are_refused_in_a_sentence():
-    x = drawn(truth(3), 20)
-    fitted = irt.fit(x)
-    with pytest.raises(ParameterError, match="answers must be numbers"):
-        irt.fit(pd.DataFrame({"a": ["yes", "no"], "b": ["no", "yes"]}))
-    with pytest.raises(ParameterError, match="lacks guessing"):
-        irt.probability(np.zeros(1), fitted.drop(columns="guessing"))
-    with pytest.raises(ParameterError, match="no answers to 2: leave out its parameters"):
-        irt.abilities(x[[0, 1]], fitted)
-    with pytest.raises(ParameterError, match="without gaps"):
-        irt.graded(x.astype(float).replace(1, np.nan))
-
-
 def test_columns_are_matched_by_label_in_every_function_that_takes_parameters():
     x = drawn(truth(7), 80).rename(columns=lambda n: f"i{n}")
     fitted = irt.fit(x, "2pl")
@@ -254,52 +219,6 @@ def test_columns_are_matched_by_label_in_every_function_that_takes_parameters():
             function(x.drop(columns="i3"), fitted)
         with pytest.raises(ParameterError, match="no parameters of new"):
             function(x.assign(new=1), fitted)
-
-
-def test_infit_with_gaps_is_that_of_the_whole_table():
-    parameters = truth(10, slopes=False).assign(discrimination=1.0)
-    whole = drawn(parameters, 2000)
-    whole[4] = np.random.default_rng(9).integers(0, 2, 2000)
-    holes = whole.astype(float).mask(np.random.default_rng(2).random(whole.shape) < 0.25)
-    full = irt.item_fit(whole, irt.fit(whole), simulations=3)
-    found = irt.item_fit(holes, irt.fit(holes), simulations=3)
-    # Fewer answers pull abilities to the mean; the mean squares stay where they were.
-    assert (found["infit"] - full["infit"]).abs().max() < 0.08
-    assert found["infit"].idxmax() == 4
-
-
-def test_simulations_have_the_gaps_of_the_answers_so_that_the_model_fits_its_own_data():
-    parameters = truth(8, slopes=False).assign(discrimination=1.0)
-    p = []
-    for seed in range(4):
-        x = drawn(parameters, 150, seed).astype(float)
-        x = x.mask(np.random.default_rng(seed).random(x.shape) < 0.4)
-        found = irt.item_fit(x, parameters, simulations=40, seed=seed)
-        assert found["infit"].between(found["infit_low"] - 0.1, found["infit_high"] + 0.1).all()
-        p += found["p"].tolist()
-    assert np.mean(np.array(p) < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / len(p))
-
-
-def test_respondents_without_answers_have_the_prior_and_no_fit():
-    parameters = truth(5)
-    x = drawn(parameters, 30).astype(float)
-    x.iloc[3] = np.nan
-    assert irt.abilities(x, parameters).loc[3].tolist() == pytest.approx([0, 1], abs=1e-6)
-    found = irt.person_fit(x, parameters, simulations=3).loc[3]
-    assert found[["lz", "outfit", "p"]].isna().all()
-
-
-def test_a_missing_lz_has_a_missing_p_value():
-    even = pd.DataFrame({"discrimination": 0.0, "intercept": [0.0, 0.0], "guessing": 0.0})
-    found = irt.person_fit(pd.DataFrame([[1, 0], [0, 0]]), even, simulations=2)
-    assert found[["lz", "p"]].isna().all(axis=None)
-
-
-def test_item_fit_of_items_that_all_or_none_solved_is_missing_without_a_warning():
-    x = drawn(truth(5), 60).assign(all=1, none=0)
-    found = irt.item_fit(x, irt.fit(x), simulations=4)
-    assert found.loc[["all", "none"]].isna().all(axis=None)
-    assert found["p"].iloc[:5].notna().all()
 
 
 def test_perfect_guttman_patterns_have_no_conditional_fit():
@@ -326,22 +245,6 @@ def test_standard_errors_of_difficulties_are_the_spread_over_samples():
         assert (told / spread).mean() == pytest.approx(1, abs=0.1)
 
 
-def test_standard_errors_of_2pl_difficulties_are_the_spread_over_samples():
-    parameters = truth(6).assign(discrimination=1.4)
-    fits = [irt.fit(drawn(parameters, 500, seed), "2pl") for seed in range(40)]
-    spread = np.std([f["difficulty"] for f in fits], axis=0, ddof=1)
-    assert (np.mean([f["se"] for f in fits], axis=0) / spread).mean() == pytest.approx(1, abs=0.15)
-    spread = np.std([f["discrimination"] for f in fits], axis=0, ddof=1)
-    told = np.mean([f["se_discrimination"] for f in fits], axis=0)
-    assert (told / spread).mean() == pytest.approx(1, abs=0.15)
-
-
-def test_standard_errors_are_missing_where_difficulties_are_infinite():
-    x = drawn(truth(4), 60).assign(all=1)
-    assert irt.fit(x)["se"].isna().tolist() == [False] * 4 + [True]
-    assert irt.fit_conditional(x)["se"].isna().tolist() == [False] * 4 + [True]
-
-
 def test_marginal_difficulties_do_not_depend_on_the_grid_even_of_bimodal_abilities(monkeypatch):
     rng = np.random.default_rng(0)
     theta = np.r_[rng.normal(-3, 0.3, 200), rng.normal(3, 0.3, 200)]
@@ -356,21 +259,6 @@ def test_marginal_difficulties_do_not_depend_on_the_grid_even_of_bimodal_abiliti
 
     monkeypatch.setattr(irt, "_grid", fine)
     assert ours["intercept"].to_numpy() == pytest.approx(irt.fit(x, "1pl")["intercept"], abs=1e-4)
-
-
-def test_what_the_models_cannot_use_is_refused_in_a_sentence():
-    x = drawn(truth(3), 20)
-    with pytest.raises(ParameterError, match="no one answered '1'"):
-        irt.fit(x.assign(**{"1": np.nan}).set_axis([0, 2, 3, 1], axis=1))
-    fitted = irt.fit(x)
-    fitted.loc[2, "intercept"] = np.nan
-    with pytest.raises(ParameterError, match="parameters of '2' are not known"):
-        irt.abilities(x, fitted)
-    with pytest.raises(ParameterError, match="at least one model"):
-        irt.compare(x, ())
-    with pytest.raises(ParameterError, match="simulations must be"):
-        irt.item_fit(x, irt.fit(x), simulations=0)
-    assert np.isnan(irt.compare(x, ("2pl", "1pl")).loc["1pl", "p"])  # no more parameters than 2pl
 
 
 def test_a_weak_common_slope_is_not_mistaken_for_none():
@@ -420,12 +308,3 @@ def test_conditional_tests_keep_their_level_under_rasch_and_see_two_abilities_an
     found = irt.conditional_tests(sloped, part)
     assert found.loc["Andersen", "p"] < 0.001
     assert found.loc["Martin-Löf", "df"] == 4 * 4 - 1
-
-
-def test_conditional_tests_are_missing_where_a_part_has_no_fit_and_want_the_same_items():
-    x = pd.DataFrame(np.random.default_rng(6).integers(0, 2, (40, 4)), columns=list("abcd"))
-    found = irt.conditional_tests(x, pd.Series(True, list("abcd")))
-    assert found.loc["Martin-Löf"].isna().all()
-    assert found.loc["Andersen"].notna().all()
-    with pytest.raises(ParameterError, match="part must say"):
-        irt.conditional_tests(x, pd.Series(True, list("abc")))

@@ -13,6 +13,7 @@ from psychometrics.modes.messages import (
     WORDINGS,
     _fill,
     caesar,
+    encipher,
     messages,
     option_labels,
     reply_schema,
@@ -43,7 +44,7 @@ def test_no_old_meaning_of_a_number_stays_beside_a_turned_scale():
 
 def test_in_cipher_the_statements_cannot_be_read_and_come_back_whole():
     plain = messages(MINI, MINI.items[:3])[-1]["content"]
-    system, user = messages(MINI, MINI.items[:3], cipher=3)
+    system, user = encipher(messages(MINI, MINI.items[:3]), MINI, 3)
     assert "party" not in user["content"]
     assert caesar(user["content"], -3) == plain
     assert "moved 3 places" in system["content"]
@@ -276,11 +277,11 @@ def test_a_spanish_questionnaire_is_asked_in_spanish_from_end_to_end(wording, re
     english = re.compile(r"\b(the|you|your|and|is|are|write|scale|with|nothing|statement)\b", re.I)
     for role in ROLES:
         for think in (False, True):
-            talk = messages(gad7, gad7.items, role, wording, think, cipher=0, reply=reply)
+            talk = messages(gad7, gad7.items, role, wording, think, reply=reply)
             whole = " ".join(part["content"] for part in talk)
             assert not english.search(whole), english.search(whole)
             assert whole.count("0 = Ningún día, 1 = Varios días") == 1
-    assert "cifrado" in messages(gad7, gad7.items, cipher=2)[0]["content"]
+    assert "cifrado" in encipher(messages(gad7, gad7.items), gad7, 2)[0]["content"]
 
 
 def test_spanish_replies_are_read():

@@ -8,12 +8,10 @@ import pytest
 import torch
 
 import psychometrics as pm
-from psychometrics.exceptions import ParameterError
 from psychometrics.measures import nulls
 from psychometrics.measures.nulls import (
     null_answers,
     null_distribution,
-    null_table,
     power,
     shuffled_terms,
     shuffled_weights,
@@ -67,14 +65,6 @@ def test_what_a_base_makes_of_a_questionnaire_is_read_once_and_then_kept(monkeyp
     assert len(list((tmp_path / "vectors").iterdir())) == 3, "the oldest go"
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch, tmp_path):
-    (tmp_path / "vectors").write_text("a file where a folder should be")
-    monkeypatch.setattr(nulls, "cache_dir", lambda: tmp_path)
-    nulls._vectors.cache_clear()
-    assert len(null_answers("challenges", respondents=1, layers=1)) == 192
-    nulls._vectors.cache_clear()
-
-
 def test_null_answers_are_scored_like_answers_and_follow_their_seed():
     first = null_answers(["challenges", "gad7"], "noise", respondents=3)
     assert list(first["respondent_id"].unique()) == ["noise-s0", "noise-s1", "noise-s2"]
@@ -101,14 +91,6 @@ def test_draws_of_a_null_have_no_respondent_in_common_and_layers_take_turns():
     ]
 
 
-def test_heads_made_side_by_side_are_those_made_one_after_another():
-    found = null_answers("challenges", respondents=9, layers=[2, None], seed=4)
-    for number, (_, answers) in enumerate(found.groupby("respondent_id", sort=False), start=4):
-        layers = [2, None][number % 2]
-        alone = null_answers("challenges", layers=layers, respondents=1, seed=number)
-        np.testing.assert_array_equal(answers[PROBABILITIES], alone[PROBABILITIES])
-
-
 def test_a_statistic_that_changes_its_answers_changes_no_other_draw():
     def spoiling(answers):
         answers["term"] = answers["premise"] = "spoilt"
@@ -123,19 +105,6 @@ def test_a_statistic_that_changes_its_answers_changes_no_other_draw():
         lambda answers: terms(answers) + spoiling(answers), "challenges", "noise", 2, draws=3
     )
     assert mixed["statistic"].tolist() == plain["statistic"].tolist()
-
-
-def test_a_statistic_that_gives_several_numbers_has_a_column_for_each():
-    drawn = null_distribution(
-        lambda answers: answers[PROBABILITIES].mean(), "challenges", "noise", 2, draws=3
-    )
-    assert drawn.columns.tolist() == PROBABILITIES
-    assert len(drawn) == 3
-    table = null_table(pd.Series({"entailment": 0.9, "neutral": np.nan}), drawn)
-    assert table.loc["entailment", "as_far"] == 0
-    assert table.loc["entailment", "as_far_high"] > 0.5, "three draws say little"
-    assert table.loc["neutral", "as_far":"as_far_high"].isna().all()
-    assert table.loc["neutral", "null"] == drawn["neutral"].median()
 
 
 def test_a_random_encoder_differs_from_number_to_number_and_from_the_trained_one():
@@ -154,27 +123,6 @@ def test_shipped_null_respondents_answer_the_prompts_that_the_questionnaires_hav
     assert found[PROBABILITIES].notna().all(axis=None)
     assert np.abs(found[PROBABILITIES].sum(axis=1) - 1).max() < 1e-5
     assert found.groupby("respondent_id")["entailment"].std().min() > 0
-
-
-def test_members_trained_on_shuffled_labels_do_not_answer_new_prompts():
-    with pytest.raises(ParameterError, match="own questionnaires"):
-        null_answers("challenges", "shuffled-labels", respondents=2)
-    with pytest.raises(ParameterError, match="There are 8 respondents"):
-        null_answers("gad7", "shuffled-labels", respondents=9)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"null": "nothing"}, "null must be one of random-heads"),
-        ({"respondents": 0}, "must be 1 or more"),
-        ({"layers": 7}, "has 6 layers, not 7"),
-        ({"layers": []}, "must be 1 or more"),
-    ],
-)
-def test_an_impossible_null_is_refused(given, message):
-    with pytest.raises(ParameterError, match=message):
-        null_answers("challenges", **given)
 
 
 def test_shuffled_terms_keep_the_number_of_source_terms_and_are_the_same_for_all():
@@ -225,27 +173,6 @@ def test_the_interval_of_the_area_is_that_of_hanley_and_mcneil():
     assert half / 1.96 == pytest.approx(0.031, abs=0.002)
 
 
-def test_a_criterion_that_cannot_be_computed_counts_for_neither_side():
-    found = power(pd.Series([np.nan, 1.0, 0.2]), pd.Series([0.5, np.nan]), bar=0.4)
-    assert found["auc"] == (1 + 0) / 2  # the two that there are against the one
-    assert (found["n_real"], found["n_null"]) == (2, 1)
-    assert found["real_pass"] == 1 / 3  # what is missing reaches no bar
-    assert np.isnan(power(pd.Series([1.0]), pd.Series([np.nan]))["auc"])
-    with pytest.raises(ParameterError, match="empty"):
-        power(pd.Series(dtype=float), pd.Series([1.0]))
-
-
-@pytest.mark.parametrize("name", PLACEBOS)
-def test_a_placebo_has_the_form_of_the_anxiety_questionnaire(name):
-    placebo, real = (pm.prompts(pm.load_questionnaire(q)) for q in (name, "gad7"))
-    shape = ["item_id", "template"]
-    for column in ("term", "intensifier"):
-        ours = placebo.groupby(shape)[column].nunique()
-        assert (ours == real.groupby(shape)[column].nunique().iloc[0]).all()
-    assert placebo["item_id"].nunique() == real["item_id"].nunique() == 7
-    assert (placebo.groupby([*shape, "term"])["polarity"].first().groupby(shape).sum() == 0).all()
-
-
 def test_answers_that_bfloat16_cannot_tell_apart_are_named(tmp_path):
     flat = _save_tiny_model(tmp_path / "flat", spread=0.02)
     with pytest.warns(UserWarning, match="differ by .* where bfloat16 tells .*dtype='float32'"):
@@ -253,13 +180,6 @@ def test_answers_that_bfloat16_cannot_tell_apart_are_named(tmp_path):
     pm.ask("challenges", flat, tmp_path / "store", dtype="float32", progress=False)
     varied = _save_tiny_model(tmp_path / "varied")
     pm.ask("challenges", varied, tmp_path / "store", dtype="bfloat16", progress=False)
-
-
-def test_shipped_answers_are_found_by_their_prompts_alone():
-    table = nulls._shipped_table("shuffled-labels")
-    names = {column.rsplit(" ", 1)[0] for column in table}
-    assert len(names) == 8
-    assert table.index.is_unique
 
 
 def test_each_respondent_in_turn_stands_on_its_own_base_with_its_own_layers():

@@ -8,8 +8,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.store import open_answers
@@ -28,18 +26,6 @@ def test_graded_probabilities_equal_those_worked_by_hand():
     # logistic(1) = 0.7311, logistic(-1) = 0.2689, logistic(2) = 0.8808
     found = graded_probabilities(np.array([0.0, 1.0]), 1.0, np.array([-1.0, 1.0]))
     assert found.round(4).tolist() == [[0.2689, 0.4621, 0.2689], [0.1192, 0.3808, 0.5]]
-
-
-@given(
-    trait=st.floats(-4, 4), slope=st.floats(0.1, 4), start=st.floats(-2, 2), gap=st.floats(0.01, 2)
-)
-def test_graded_probabilities_sum_to_one_and_turn_round_with_the_slope(trait, slope, start, gap):
-    thresholds = start + gap * np.arange(4)
-    there = graded_probabilities(np.array([trait]), slope, thresholds)
-    back = graded_probabilities(np.array([-trait]), -slope, thresholds)
-    assert there.sum() == pytest.approx(1)
-    assert (there >= 0).all()
-    assert np.allclose(there, back)
 
 
 def test_known_traits_come_back_through_the_keys_as_far_as_the_model_lets_them():
@@ -96,34 +82,6 @@ def test_missing_answers_are_marked_and_acquiescence_agrees_with_both_keys():
 
     assert together(0.0) < -0.3
     assert together(2.0) > 0.3
-
-
-def test_traits_can_be_correlated():
-    assert draw_traits(MINI, 5000, correlation=0.5, seed=1).corr().iloc[0, 1] == pytest.approx(
-        0.5, abs=0.05
-    )
-
-
-def test_impossible_numbers_and_traits_are_refused():
-    def simulated(respondents=3, **how):
-        return ask(MINI, respondents, mode="simulated", progress=False, **how)
-
-    traits = draw_traits(MINI, 3)
-    for wrong in ({"respondents": 0}, {"respondents": True}, {"missing": 1.0}, {"missing": "x"},
-                  {"runs": 0}, {"seed": 1.5}, {"discrimination": np.nan},
-                  {"difficulty_sd": None}):  # fmt: skip
-        with pytest.raises(ParameterError, match=next(iter(wrong))):
-            simulated(**wrong)
-    with pytest.raises(ParameterError, match="correlation"):
-        draw_traits(MINI, 3, correlation=1.0)
-    with pytest.raises(ParameterError, match="no column 'agreeableness'"):
-        simulated(traits[["extraversion"]])
-    with pytest.raises(ParameterError, match="column 'extraversion' twice"):
-        simulated(pd.concat([traits, traits[["extraversion"]]], axis=1))
-    with pytest.raises(ParameterError, match="respondent 'simulated-1' twice"):
-        simulated(pd.concat([traits, traits]))
-    with pytest.raises(ParameterError, match="a number in each place"):
-        simulated(traits * np.nan)
 
 
 # --- custom ----------------------------------------------------------------------------------
@@ -255,19 +213,6 @@ def test_sittings_people_and_questionnaires_do_not_mix(tmp_path, monkeypatch):
     assert sitting(None, "bo/b")["value"].iloc[0] == 2.0
     assert sitting(None, "bo/b", run=2)["value"].iloc[0] == 4.0
     assert sitting(None, "bo-b")["value"].isna().all()
-
-
-def test_an_answer_to_an_item_that_was_changed_since_does_not_count(tmp_path):
-    sitting(tmp_path, typed=["2", "4", "q"])
-    changed = MINI.items[0].model_copy(update={"text": "Am somebody else."})
-    other = MINI.model_copy(update={"items": (changed, *MINI.items[1:])})
-    assert sitting(tmp_path, questionnaire=other)["value"].fillna(0).tolist()[:3] == [0, 4, 0]
-
-
-def test_impossible_people_are_refused(tmp_path):
-    for name, how in (("", {}), (5, {}), ("ann", {"run": 0}), ("ann", {"read": "x"})):
-        with pytest.raises(ParameterError):
-            ask(MINI, [name], tmp_path, "human", progress=False, **how)
 
 
 def test_the_form_keeps_each_choice_goes_back_and_on_and_shares_the_terminals_sitting(tmp_path):

@@ -80,12 +80,6 @@ def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
     assert item_rest(table)["r"].to_numpy() == pytest.approx(np.array(rest), abs=1e-6)
 
 
-def test_infinite_difficulties_are_put_where_rs_logistic_regression_stops(tmp_path):
-    code = "for (n in c(19, 20, 35)) cat(coef(suppressWarnings(glm(rep(1, n) ~ 1, binomial))), '')"
-    found = in_r(code, pd.DataFrame({"a": [1]}), tmp_path)
-    assert found == pytest.approx([25.566] * 3, abs=0.001)
-
-
 def test_mantel_haenszel_is_rs(tmp_path):
     from psychometrics.measures.items import mantel_haenszel
 
@@ -167,22 +161,6 @@ def test_standard_errors_of_conditional_difficulties_are_erms(tmp_path):
     code = "suppressMessages(library(eRm)); m <- RM(d, sum0=TRUE); cat(m$se.beta)"
     theirs = in_r(code, table, tmp_path)
     assert irt.fit_conditional(table)["se"].to_numpy() == pytest.approx(theirs, abs=2e-4)
-
-
-def test_data_without_a_conditional_maximum_are_refused_here_as_by_erm(tmp_path):
-    from psychometrics.exceptions import ParameterError
-
-    guttman = pd.DataFrame(np.tril(np.ones((6, 5), dtype=int), -1), columns=list("abcde"))
-    guttman = pd.concat([guttman] * 4, ignore_index=True)
-    code = "suppressMessages(library(eRm)); cat(inherits(try(RM(d), silent=TRUE), 'try-error') * 1)"
-    assert in_r(code, guttman, tmp_path)[0] == 1
-    with pytest.raises(ParameterError, match="has no maximum"):
-        irt.fit_conditional(guttman)
-    # One respondent who solves a hard item and misses an easy one closes the circle.
-    more = pd.concat([guttman, pd.DataFrame([[0, 0, 0, 0, 1]], columns=list("abcde"))])
-    theirs = in_r("suppressMessages(library(eRm)); cat(-RM(d)$betapar)", more, tmp_path)
-    ours = irt.fit_conditional(more)["difficulty"].to_numpy()
-    assert ours == pytest.approx(theirs - theirs.mean(), abs=0.01)
 
 
 def test_likelihood_ratios_under_separation_are_those_of_rs_glm(tmp_path):

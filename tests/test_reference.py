@@ -82,16 +82,3 @@ def test_every_source_is_in_the_references():
     cited = {key for page in PAGES for key in re.findall(r"\{cite:t\}`(\w+)`", page.read_text())}
     assert cited - set(known) == set()
     assert len(known) == len(set(known))
-
-
-def test_a_room_stands_on_one_page_under_its_own_heading():
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        rooms = re.findall(r"automodule:: psychometrics\.([\w.]+)", text)
-        assert re.findall(r"^## psychometrics\.([\w.]+)$", text, re.M) == rooms
-        assert [ROOMS[room] for room in rooms] == [page.stem] * len(rooms)
-
-
-def test_every_page_of_the_reference_is_in_the_table_of_contents():
-    contents = (book_dir() / "_toc.yml").read_text(encoding="utf-8")
-    assert set(re.findall(r"file: reference/(\w+)", contents)) == {page.stem for page in PAGES}

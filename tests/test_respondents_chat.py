@@ -126,7 +126,8 @@ def test_a_reply_in_json_has_its_schema_sent_along_and_is_read(tmp_path):
     forms = {}
     for how in ("json", "json_schema"):
         with scripted([], reply=reply) as (url, seen, _):
-            answers = ask_chat(FOUR, "m", tmp_path, base_url=url, reply=how, runs=1, batch_size=3)
+            answers = ask_chat(FOUR, "m", tmp_path, base_url=url, reply=how, runs=1, batch_size=3,
+                               concurrency=1)  # fmt: skip
         assert answers["value"].tolist() == [4.0] * 4
         forms[how] = [request.get("response_format") for request in seen]
     assert forms["json"] == [None, None]

@@ -20,6 +20,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
+import psychometrics as pm
 from psychometrics.asking import store as store_module
 from psychometrics.asking.store import MANY_PARTS, compact, key_of, manifests, open_answers
 from psychometrics.exceptions import StoreError
@@ -642,7 +643,7 @@ def test_manifests_say_who_answered_how_with_which_version(tmp_path):
     assert said["dtype"].tolist()[1:] == ["bfloat16", "float32"]
     assert said["mode"].tolist() == ["chat", "mlm", "mlm"]
     assert said["questionnaire"].tolist() == ["phq9", "gad7", "gad7"]
-    assert set(said["package_version"]) == {store_module._package_version()}
+    assert set(said["package_version"]) == {pm.__version__}
     assert (said["first"] <= said["last"]).all()
     text = b"".join(path.read_bytes() for path in files_of(tmp_path))
     assert os.uname().nodename.encode() not in text, "no host is named"

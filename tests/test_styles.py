@@ -45,29 +45,6 @@ def test_yea_saying_is_told_from_a_trait():
     assert [middle["extreme"], middle["middle"], middle["commonest"]] == [0, 1, 1]
 
 
-def test_styles_of_a_refused_and_a_two_option_inventory():
-    answers = answers_of(np.full(20, 4.0))
-    answers.loc[:4, "status"] = "refused"
-    row = response_styles(answers, MINI).iloc[0]
-    assert row["answered"] == 0.75
-    assert row["agreeing"] == 0.5
-    assert np.isnan(row["acquiescence"])  # each scale lacks its first item
-    epq = load_questionnaire("epq-r", texts=False)
-    yes = pd.DataFrame(
-        {
-            "respondent_id": "a", "questionnaire": "epq-r", "mode": "human", "run": 1,
-            "item_id": [i.id for i in epq.items], "value": 1.0, "status": "ok",
-        }
-    )  # fmt: skip
-    row = response_styles(yes, epq).iloc[0]
-    assert row["acquiescence"] == pytest.approx(1)
-    assert np.isnan(row["extreme"])
-    # GSE has no reversed items: acquiescence and self-efficacy cannot be told apart
-    gse = load_questionnaire("gse", texts=False)
-    ten = yes.iloc[:10].assign(questionnaire="gse", item_id=[i.id for i in gse.items], value=4.0)
-    assert np.isnan(response_styles(ten, gse)["acquiescence"].item())
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=20, max_size=20))
 def test_mirrored_answers_mirror_acquiescence(values):
@@ -112,28 +89,6 @@ def test_source_and_inverse_terms_agree_unless_a_respondent_says_yes_to_all():
     nothing = responses.assign(entailment=0.5 + 0.1 * strength * responses["weight"])
     spread = pm.item_scores(nothing)["score"].abs().max()
     assert spread < 1e-6, "two-way normalisation removes saying yes altogether"
-
-
-def test_styles_of_several_questionnaires_come_in_one_table():
-    gse = load_questionnaire("gse", texts=False)
-    ten = answers_of(np.full(20, 4.0)).iloc[:10]
-    ten = ten.assign(questionnaire="gse", item_id=[item.id for item in gse.items])
-    both = pd.concat([answers_of(np.full(20, 5.0)), ten])
-    table = response_styles(both, [MINI, gse])
-    assert table["questionnaire"].tolist() == ["ipip20", "gse"]
-    pd.testing.assert_frame_equal(table.iloc[:1], response_styles(both, MINI))
-    with pytest.raises(ParameterError, match="answers are to 'gse'; give that"):
-        response_styles(both, [MINI])
-
-
-def test_answers_to_an_unknown_item_or_without_a_column_are_refused():
-    answers = answers_of(np.full(20, 4.0))
-    with pytest.raises(ParameterError, match="ipip20 has no item 'x1'"):
-        response_styles(answers.assign(item_id="x1"), MINI)
-    with pytest.raises(ParameterError, match="no column 'run'"):
-        response_styles(answers.drop(columns="run"), MINI)
-    with pytest.raises(ParameterError, match="no answers to ipip20"):
-        response_styles(answers.assign(questionnaire="bfi"), MINI)
 
 
 def test_two_way_normalisation_makes_noise_agree_and_one_way_shows_agreeing():

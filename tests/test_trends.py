@@ -3,12 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from scipy.stats import spearmanr, t
 
-from psychometrics.exceptions import ParameterError
 from psychometrics.measures.trends import (
     curve_agreement,
     monotony,
@@ -101,39 +97,6 @@ def test_an_additive_table_of_log_scores_leaves_nothing_to_the_pairing():
     found = normalisation_effect(scored(np.exp(rows[:, None] + columns)))
     # squares: rows 2*(2^2+1^2+3^2) = 28, columns 3*(1+1) = 6
     np.testing.assert_allclose(found.loc["raw score"], [28 / 34, 6 / 34, 0], atol=1e-12)
-
-
-@given(arrays(float, (3, 4), elements=st.floats(0.01, 1.0)))
-def test_variance_shares_sum_to_one_and_ignore_the_unit(scores):
-    scores[0, 0] += 1  # not constant
-    found = normalisation_effect(scored(scores))
-    np.testing.assert_allclose(found.sum(axis=1), 1)
-    np.testing.assert_allclose(found.loc["raw score"], found.loc["PSS"], atol=1e-9)
-
-
-def test_answers_that_are_not_there_and_missing_columns_are_said():
-    frame = shares([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]).assign(raw=0.5)
-    with pytest.raises(ParameterError, match="once; ask it again"):
-        normalisation_effect(frame.iloc[1:])
-    for function in (trends, separation, monotony, normalisation_effect):
-        with pytest.raises(ParameterError, match="no column 'pss'"):
-            function(frame.assign(raw=1.0).drop(columns="pss"))
-
-
-def test_one_respondent_has_no_interval_and_a_constant_no_trend():
-    frame = shares([0.25] * 4, [0.4, 0.3, 0.2, 0.1])
-    assert trends(frame)[["low", "high"]].isna().all(axis=None)
-    assert np.isnan(monotony(frame).loc["a", "source"])
-    assert normalisation_effect(frame.assign(raw=0.5)).loc["raw score"].isna().all()
-
-
-def test_items_without_inverse_terms_have_no_separation():
-    frame = shares([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]).query("polarity == 1")
-    row = separation(frame).iloc[0]
-    assert row["source"] == pytest.approx(0.7)
-    assert np.isnan(row["inverse"])
-    assert np.isnan(row["separation"])
-    assert np.isnan(monotony(frame)["inverse"].item())
 
 
 def test_a_gap_leaves_the_separation_open_instead_of_counting_as_nothing():

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from .. import asking  # whose cluster is imported on first use
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
 from ..modes.mode import Mode
 from ..questionnaires import Questionnaire
@@ -113,9 +114,7 @@ def ask(
     with Progress(desc="asking", unit="answer", disable=not progress, pairs=pairs, total=0) as bar:
         on_cluster = {}
         if engine == "ray":
-            from .cluster import ask_on_cluster
-
-            on_cluster = ask_on_cluster(plan, store, bar, address)
+            on_cluster = asking.cluster.ask_on_cluster(plan, store, bar, address)
         tables = [
             table
             for one in plan.respondents

@@ -13,6 +13,7 @@ import yaml
 from pydantic import ByteSize, TypeAdapter, ValidationError
 from tqdm import tqdm
 
+from .. import modes
 from ..data import NLI_LABELS
 from ..exceptions import ParameterError, RespondentError
 from ..models.sources import check_listed
@@ -241,11 +242,9 @@ def _check_architecture(info: ModelInfo, config: dict, classifier: bool) -> None
 
 
 def _check_labels(info: ModelInfo, names: list[str], wanted: Sequence[str]) -> None:
-    from ..modes.nli import labels_from_names
-
     plain = sorted(label.strip().lower() for label in wanted)
     if plain == sorted(NLI_LABELS) and len(names) == 3:
-        named = labels_from_names(names, info.id) is not None
+        named = modes.nli.labels_from_names(names, info.id) is not None
     else:
         named = not plain or sorted(name.strip().lower() for name in names) == plain
     if not named:

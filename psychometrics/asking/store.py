@@ -47,6 +47,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from .. import __version__
 from ..exceptions import StoreError
 from ..paths import cache_dir, data_dir
 
@@ -262,7 +263,7 @@ def open_answers(
     [0.25]
     """
     given = {"mode": mode, "questionnaire": questionnaire_id, "respondent_id": respondent_id}
-    given = (manifest or {}) | given | {"package_version": _package_version()}
+    given = (manifest or {}) | given | {"package_version": __version__}
     system, root = _open_store(store)
     names = _folder_names(given)
     folder = _Folder(system, "/".join([root, *names]))
@@ -722,9 +723,3 @@ def _explain_errors(what: str) -> Iterator[None]:
 def _reason(error: Exception) -> str:
     number = getattr(error, "errno", None)
     return os.strerror(number) if number else " ".join(str(error).split())
-
-
-def _package_version() -> str:
-    from .. import __version__
-
-    return __version__

@@ -7,20 +7,17 @@ import json
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import tenacity
 
+from ..asking.progress import Progress
 from ..asking.store import StoredAnswers, key_of
 from ..exceptions import RespondentError
 from .client import Client, NoReply, read_completion
 from .endpoint import Endpoint
 from .limits import Budget, count_tokens
-
-if TYPE_CHECKING:
-    from ..asking.progress import Progress
 
 PATIENCE = 600.0
 """Seconds after which a request that has had no reply is not begun again."""

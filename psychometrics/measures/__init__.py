@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "content",
         "correlations",
         "evidence",
+        "groups",
         "intervals",
         "irt",
         "items",

@@ -13,11 +13,8 @@ from scipy import special, stats
 from ..asking.answers import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .scoring import two_way
-
-TEMPERATURES = (0.5, 1.0, 2.0)
-"""Of the two-way normalisation, in the multiverse."""
-
+from .items import adjust
+from .scoring import template_cubes, two_way
 
 _LEAST = 4
 """Respondents below whom a rank correlation tells nothing: three have six orders."""
@@ -77,8 +74,6 @@ def correlations(
     >>> correlations(scores, [("x", "y")], n_resamples=100)["spearman"].round(2).tolist()
     [0.8]
     """
-    from pingouin import multicomp  # slow to load
-
     check_numbers(n_resamples=n_resamples, seed=seed)
     pairs = _checked_pairs(scores, pairs)
     if reliabilities is not None:
@@ -101,10 +96,7 @@ def correlations(
             row["corrected"] = pearson[0] / np.sqrt(product) if product else np.nan
         rows.append(row)
     frame = pd.DataFrame(rows)
-    adjusted = frame["p"].copy()
-    if (there := adjusted.notna()).any():
-        adjusted[there] = multicomp(adjusted[there].to_numpy(), method="holm")[1]
-    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjusted)
+    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjust(frame)["p_holm"])
     return frame
 
 
@@ -182,7 +174,7 @@ def multiverse(
     responses: pd.DataFrame,
     questionnaires: Sequence[Questionnaire],
     pairs: Sequence[tuple[str, str]],
-    temperatures: Sequence[float] = TEMPERATURES,
+    temperatures: Sequence[float] = (0.5, 1.0, 2.0),
 ) -> pd.DataFrame:
     """Correlations between whole scales under every defensible choice.
 
@@ -228,15 +220,7 @@ def multiverse(
     >>> len(worlds), worlds["r"].round(1).unique().tolist()
     (36, [1.0])
     """
-    check_columns(responses, ["respondent_id", "questionnaire"])
-    named = list(dict.fromkeys(name for pair in pairs for name in pair))
-    if not named or not len(temperatures):
-        raise ParameterError("A multiverse needs a pair of questionnaires and a temperature.")
-    if lacking := set(named) - set(responses["questionnaire"]):
-        raise ParameterError(f"There are no answers to '{min(lacking)}'; ask that too.")
-    if lacking := set(named) - {q.id for q in questionnaires}:
-        raise ParameterError(f"The questionnaire '{min(lacking)}' is not given; give it too.")
-    _, worlds = _scales(responses, questionnaires, pairs, temperatures)
+    _, worlds = _worlds(responses, questionnaires, pairs, temperatures)
     return _correlated(worlds, pairs)
 
 
@@ -277,7 +261,7 @@ def multiverses(
     rng = np.random.default_rng(seed)
     answers = responses[responses["questionnaire"].isin([q.id for q in questionnaires])]
     everyone = answers["respondent_id"].unique()
-    people, worlds = _scales(answers, questionnaires, pairs, TEMPERATURES)
+    people, worlds = _worlds(answers, questionnaires, pairs, (0.5, 1.0, 2.0))
     runs = []
     for _ in range(draws):
         places = people.get_indexer(rng.permutation(everyone)[:size])
@@ -441,7 +425,7 @@ def _left(ranks: pd.DataFrame, controls: list[str]) -> bool:
     return True
 
 
-def _scales(
+def _worlds(
     responses: pd.DataFrame,
     questionnaires: Sequence[Questionnaire],
     pairs: Sequence[tuple[str, str]],
@@ -451,24 +435,42 @@ def _scales(
 
     No respondent's score hangs on who else answered.
     """
+    check_columns(responses, ["respondent_id", "questionnaire"])
     named = list(dict.fromkeys(name for pair in pairs for name in pair))
-    asked = responses[responses["questionnaire"].isin(named)]
-    keys = {(q.id, item.id): item.keying for q in questionnaires for item in q.items}
-    grids = _grids(asked, keys)
+    if not named or not len(temperatures):
+        raise ParameterError("A multiverse needs a pair of questionnaires and a temperature.")
+    if lacking := set(named) - set(responses["questionnaire"]):
+        raise ParameterError(f"There are no answers to '{min(lacking)}'; ask that too.")
+    if lacking := set(named) - {q.id for q in questionnaires}:
+        raise ParameterError(f"The questionnaire '{min(lacking)}' is not given; give it too.")
+    asked = responses[responses["questionnaire"].isin(named)].sort_values(
+        ["questionnaire", "item_id", "template"], kind="stable"
+    )
+    people, grids = _grids(asked, {(q.id, i.id): i.keying for q in questionnaires for i in q.items})
+    items, item = np.unique(
+        [f"{grid.item[0]}/{grid.item[1]}" for grid in grids], return_inverse=True
+    )
+    of = np.array([name.partition("/")[0] for name in items])
+    which = {"all": np.ones(len(grids), dtype=bool)}
+    which["first"] = np.r_[True, item[1:] != item[:-1]]
+    which["last"] = np.r_[item[1:] != item[:-1], True]
     worlds = []
-    for score, temperature in itertools.product(("entailment", "contrast"), temperatures):
-        sums, counts = _sums(grids, score, temperature)
-        for (terms, sides), (templates, which) in itertools.product(
-            (("source", [0]), ("inverse", [1]), ("both", [0, 1])),
-            (("all", 0), ("first", 1), ("last", 2)),
+    for (number, score), temperature in itertools.product(
+        enumerate(("entailment", "contrast")), temperatures
+    ):
+        parts = [_sums(grid, number, temperature) for grid in grids]
+        sums, sizes = (np.stack(each) for each in zip(*parts, strict=True))
+        for (terms, sides), (templates, chosen) in itertools.product(
+            {"source": [0], "inverse": [1], "both": [0, 1]}.items(), which.items()
         ):
-            size = counts[:, sides, which].sum(axis=1)
+            total, size = np.zeros((len(items), len(people))), np.zeros(len(items))
+            np.add.at(total, item[chosen], sums[chosen][:, sides].sum(axis=1))
+            np.add.at(size, item[chosen], sizes[chosen][:, sides].sum(axis=1))
             there = size > 0  # an item without inverse terms is no part of that specification
-            means = sums[there][:, sides, which].sum(axis=1) / size[there][:, None]
-            of = grids.of[there]
-            scales = {name: means[of == name].mean(axis=0) for name in named if name in of}
+            means = total[there] / size[there, None]
+            scales = {name: means[of[there] == name].mean(axis=0) for name in {*of[there]}}
             worlds.append(((score, temperature, terms, templates), scales))
-    return grids.respondents, worlds
+    return people, worlds
 
 
 def _correlated(
@@ -492,77 +494,57 @@ def _correlated(
     return pd.DataFrame(rows, columns=[*columns, "r", "n"])
 
 
-class _Grids(NamedTuple):
-    """Answers to prompts as grids, one a template, for all respondents together."""
+class _Grid(NamedTuple):
+    """Answers of all respondents to the prompts of one template."""
 
-    of: np.ndarray  # questionnaire of each item
-    templates: list[tuple]  # item, (all, first, last) it counts in, signed weights, cubes by score
-    respondents: pd.Index
+    item: tuple[str, str]
+    sides: np.ndarray  # polarity of each term
+    weights: np.ndarray  # terms by intensifiers, signed by polarity and key
+    cube: np.ndarray  # respondents, terms, intensifiers, scores
 
 
-def _grids(asked: pd.DataFrame, keys: Mapping[tuple, int]) -> _Grids:
+def _grids(asked: pd.DataFrame, keys: Mapping[tuple, int]) -> tuple[pd.Index, list[_Grid]]:
     words = ["respondent_id", "questionnaire", "item_id", "term", "intensifier"]
     scores = ["probability"] if "probability" in asked else ["entailment", "contradiction"]
     check_columns(asked, words, ["template", "polarity", "weight", *scores])
-    short = asked[[*words, "template", "polarity", "weight", *scores]].reset_index(drop=True)
-    short = short.astype(dict.fromkeys(words, "category"))
-    plain, *against = (short[name].to_numpy(float) for name in scores)
-    raw = {"entailment": plain, "contrast": plain}
+    plain, *against = (asked[name].to_numpy(float) for name in scores)
+    contrast = plain
     for other in against:  # as psychometrics.measures.scoring.pss has it
         total = plain + other
-        raw["contrast"] = np.divide(plain, total, out=np.full_like(plain, 0.5), where=total != 0)
-    who, term, word = (
-        short[name].cat.codes.to_numpy() for name in ("respondent_id", "term", "intensifier")
-    )
-    weight, polarity = (short[name].to_numpy(float) for name in ("weight", "polarity"))
-    parts = short.groupby(["questionnaire", "item_id", "template"], sort=True).indices
-    numbers: dict[tuple, list] = {}
-    for name, item, number in parts:
-        numbers.setdefault((name, item), []).append(number)
-    if stray := set(numbers) - set(keys):
-        name, item = min(stray)
-        raise ParameterError(f"{name} has no item '{item}'; give the questionnaire asked.")
-    order, templates = list(numbers), []
-    people = short["respondent_id"].cat.categories
-    for (name, item, number), rows in parts.items():
-        kinds, terms = np.unique(polarity[rows] * 1e6 + term[rows], return_inverse=True)
-        levels, words_ = np.unique(word[rows], return_inverse=True)
-        shape = (len(people), len(kinds), len(levels))
-        given = np.bincount(np.ravel_multi_index((who[rows], terms, words_), shape))
-        if given.max() > 1:
+        contrast = np.divide(plain, total, out=np.full_like(plain, 0.5), where=total != 0)
+    raw = np.column_stack([plain, contrast])
+    who, people = pd.factorize(asked["respondent_id"])
+    weight, polarity = (asked[name].to_numpy(float) for name in ("weight", "polarity"))
+    grids = []
+    for rows, (_, term, word), small in template_cubes(asked, raw):
+        name, item, number = asked[["questionnaire", "item_id", "template"]].iloc[rows[0]]
+        if (name, item) not in keys:
+            raise ParameterError(f"{name} has no item '{item}'; give the questionnaire asked.")
+        cube = np.full((len(people), *small.shape[1:]), np.nan)
+        cube[who[rows], term, word] = raw[rows]
+        if len(np.unique(np.ravel_multi_index((who[rows], term, word), cube.shape[:3]))) < len(
+            rows
+        ):
             raise ParameterError(
                 f"{name}, item {item}, template {number}: a prompt has two answers of one "
                 "respondent; choose one way of asking first."
             )
-        cubes, weights, sides = {}, np.zeros(shape[1:]), np.zeros(len(kinds))
-        for score, values in raw.items():
-            cubes[score] = np.full(shape, np.nan)
-            cubes[score][who[rows], terms, words_] = values[rows]
-        weights[terms, words_] = weight[rows] * polarity[rows] * keys[name, item]
-        sides[terms] = polarity[rows]
-        own = numbers[name, item]
-        which = [True, number == min(own), number == max(own)]
-        templates.append((order.index((name, item)), which, weights, sides, cubes))
-    return _Grids(np.array([name for name, _ in order]), templates, people)
+        sides, weights = np.zeros(cube.shape[1]), np.zeros(cube.shape[1:3])
+        sides[term] = polarity[rows]
+        weights[term, word] = weight[rows] * polarity[rows] * keys[name, item]
+        grids.append(_Grid((name, item), sides, weights, cube))
+    return people, grids
 
 
-def _sums(grids: _Grids, score: str, temperature: float) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of weighted PSS by item, side (source, inverse), templates (all, first, last) and
-    respondent, and how many terms by words each adds up."""
-    shape = (len(grids.of), 2, 3)
-    sums, counts = np.zeros((*shape, len(grids.respondents))), np.zeros(shape)
-    for item, which, weights, sides, cubes in grids.templates:
-        cube = cubes[score]
-        there = ~np.isnan(cube).any(axis=(1, 2))
-        values = np.full(cube.shape, np.nan)
-        values[there] = two_way(cube[there], temperature) * weights
-        for side, polarity in enumerate((1, -1)):
-            own = sides == polarity
-            total, size = values[:, own].sum(axis=(1, 2)), own.sum() * cube.shape[2]
-            for kind in np.flatnonzero(which):
-                sums[item, side, kind] += total
-                counts[item, side, kind] += size
-    return sums, counts
+def _sums(grid: _Grid, score: int, temperature: float) -> tuple[np.ndarray, list[int]]:
+    """Sums of weighted PSS by side (source, inverse) and respondent, and of how many each is."""
+    cube = grid.cube[..., score]
+    there = ~np.isnan(cube).any(axis=(1, 2))
+    values = np.full(cube.shape, np.nan)
+    values[there] = two_way(cube[there], temperature) * grid.weights
+    sides = [grid.sides == polarity for polarity in (1, -1)]
+    sums = np.stack([values[:, own].sum(axis=(1, 2)) for own in sides])
+    return sums, [own.sum() * cube.shape[2] for own in sides]
 
 
 def _correlation(x: np.ndarray, y: np.ndarray) -> float:

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from ..asking.answers import check_numbers
 from ..exceptions import ParameterError
-from .items import as_numbers
+from .items import adjust, as_numbers
 
 MODELS = ("rasch", "1pl", "2pl", "3pl")
 SLOPE_LIMIT = 8.0
@@ -526,8 +526,6 @@ def item_fit(
     >>> item_fit(x, fit(x), simulations=20)["infit"].idxmax()  # goes against the others
     'c'
     """
-    from scipy.stats import false_discovery_control
-
     check_numbers(simulations=simulations, seed=seed)
     rng = np.random.default_rng(seed)
     answers = _matched(answers, parameters)
@@ -548,10 +546,7 @@ def item_fit(
     above = (1 + (infit >= observed[0] - slack).sum(axis=0)) / (1 + simulations)
     below = (1 + (infit <= observed[0] + slack).sum(axis=0)) / (1 + simulations)
     frame["p"] = np.where(fitted, np.minimum(1, 2 * np.minimum(above, below)), np.nan)
-    known = frame["p"].notna()
-    frame["p_fdr"] = np.nan
-    if known.any():
-        frame.loc[known, "p_fdr"] = false_discovery_control(frame.loc[known, "p"])
+    frame["p_fdr"] = adjust(frame)["p_fdr"]
     return frame
 
 

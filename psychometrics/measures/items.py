@@ -724,9 +724,7 @@ def mantel_test(
     return observed, null_p_value(observed, null), len(a)
 
 
-def mantel_haenszel(
-    reference: pd.DataFrame, focal: pd.DataFrame, strata: int | None = None
-) -> pd.DataFrame:
+def mantel_haenszel(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
     r"""Differential item functioning by the Mantel-Haenszel odds ratio, with the ETS classes.
 
     Respondents are matched on the number of items solved, the studied item included. With a right
@@ -739,9 +737,6 @@ def mantel_haenszel(
     ----------
     reference, focal : DataFrame, shapes (R, I) and (F, I)
         0/1 answers without gaps of the two groups to the same items, matched by label.
-    strata : int, optional
-        Merge the scores into so many bands with about as many respondents in each; by default
-        every score is a stratum of its own.
 
     Returns
     -------
@@ -773,11 +768,6 @@ def mantel_haenszel(
     """
     both, group = _two_groups(reference, focal)
     total = both.sum(axis=1)
-    if strata is not None:
-        check_numbers(strata=strata)
-        ranks = total.rank(method="average")
-        cuts = np.quantile(ranks, np.arange(1, strata) / strata)
-        total = pd.Series(np.searchsorted(cuts, ranks))
     rows = {item: _mantel_haenszel(both[item].to_numpy(), group, total) for item in both}
     frame = adjust(pd.DataFrame(rows, index=["odds_ratio", "delta", "se", "chi2", "p"]).T)
     reach = 1.959964 * frame["se"]

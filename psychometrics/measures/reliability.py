@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_columns
+from ..asking.answers import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .intervals import correlation_interval
@@ -180,18 +180,13 @@ def item_statistics(items: pd.DataFrame) -> pd.DataFrame:
     """
     whole = _complete(items, least_items=3)
     rows = {}
-    for name in whole.columns:
+    for name, values in whole.items():
         rest = whole.drop(columns=name)
-        found = correlation_interval(whole[name].to_numpy(), rest.sum(axis=1), method="pearson")
-        rows[name] = {
-            "mean": whole[name].mean(),
-            "sd": whole[name].std(),
-            "item_total": found["r"],
-            "low": found["low"],
-            "high": found["high"],
-            "alpha_if_dropped": alpha(rest)["alpha"] if len(rest) > 2 else np.nan,
-            "n": len(whole),
-        }
+        related = correlation_interval(values.to_numpy(), rest.sum(axis=1), method="pearson")
+        row = {"mean": values.mean(), "sd": values.std(), "item_total": related["r"]}
+        row |= related[["low", "high"]].to_dict()
+        row["alpha_if_dropped"] = alpha(rest)["alpha"] if len(rest) > 2 else np.nan
+        rows[name] = row | {"n": len(whole)}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("item_id")
 
 
@@ -235,24 +230,20 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
             own = keyed_items(items, questionnaire, scale)
             n = int(own.notna().all(axis=1).sum())
             row = {"scale": scale.id, "title": scale.title, "items": own.shape[1], "n": n}
-            row |= dict.fromkeys(
-                ["alpha", "low", "high", "omega", "omega_low", "omega_high"], np.nan
-            )
             if len(own) > 2 and own.shape[1] > 1:
                 row |= alpha(own)[["alpha", "low", "high"]].to_dict()
             if len(own) > 2 and own.shape[1] > 2:
-                found = omega_interval(own)
-                row |= {"omega": found["omega"]}
-                row |= {"omega_low": found["low"], "omega_high": found["high"]}
+                named = {"low": "omega_low", "high": "omega_high"}
+                row |= omega_interval(own).drop("n").rename(named).to_dict()
             rows.append(row)
-    return pd.DataFrame(rows)
+    columns = ["alpha", "low", "high", "omega", "omega_low", "omega_high"]
+    return pd.DataFrame(rows, columns=["scale", "title", "items", "n", *columns])
 
 
 def generalisability(
     scores: pd.DataFrame,
     facets: Sequence[str],
     target: str = "respondent_id",
-    levels: Mapping[str, int] | None = None,
 ) -> pd.DataFrame:
     r"""How well a mean over the facets places the objects of measurement, for every scale.
 
@@ -267,8 +258,6 @@ def generalisability(
         Columns that are crossed, the object of measurement among them. All are random.
     target : str
         The object of measurement.
-    levels : mapping, optional
-        How many levels of each other facet one would average over; by default those there are.
 
     Returns
     -------
@@ -284,8 +273,7 @@ def generalisability(
     Raises
     ------
     ParameterError
-        A cell is empty, missing or filled twice, a facet has one level, or the target or one of the
-        levels is no facet.
+        A cell is empty, missing or filled twice, a facet has one level, or the target is no facet.
 
     References
     ----------
@@ -301,42 +289,31 @@ def generalisability(
     """
     if target not in facets:
         raise ParameterError(f"The target '{target}' must be one of the facets: {list(facets)}.")
-    for name, number in (levels or {}).items():
-        if name not in facets:
-            raise ParameterError(f"levels names '{name}', which is no facet.")
-        if not isinstance(number, int | np.integer) or number < 1:
-            raise ParameterError(f"levels must be whole numbers from 1, got {number!r}.")
     order = [target, *(f for f in facets if f != target)]
     check_columns(scores, order, ["score"])
     if scores.empty:
         raise ParameterError("There are no scores to generalise from.")
     named = [c for c in ("questionnaire", "scale") if c in scores and c not in facets]
-    rows = []
     parts = scores.groupby(named, sort=False, dropna=False) if named else [((), scores)]
+    rows = []
     for name, part in parts:
-        shares = _components(part, list(facets)).set_index("source")["share"]
         cube = _cube(part, order)
-        sizes = dict(zip(order, cube.shape, strict=True)) | dict(levels or {})
-        estimate = _coefficients(cube, order, sizes)
         n = len(cube)
-        without = [
-            _coefficients(np.delete(cube, r, axis=0), order, sizes | {target: n - 1})
-            for r in range(n if n > 2 else 0)
-        ]
-        low, high = np.transpose(
-            [_jackknife(x, [w[i] for w in without]) for i, x in enumerate(estimate)]
-        )
-        low = np.where(low < 0, 0.0, low)  # no coefficient is below
+        without = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
+        without = np.reshape([_coefficients(one) for one in without], (-1, 2))
+        shares = _variances(_cube(part, list(facets)), list(facets)).set_index("source")["share"]
         row = dict(zip(named, name, strict=True)) | dict(shares)
-        for i, kind in enumerate(("relative", "absolute")):
-            row |= {kind: estimate[i], f"{kind}_low": low[i], f"{kind}_high": high[i]}
-        rows.append(row | {"objects": len(cube)})
+        for kind, value, left in zip(
+            ("relative", "absolute"), _coefficients(cube), without.T, strict=True
+        ):
+            low, high = _jackknife(value, left)
+            low = 0.0 if low < 0 else low  # no coefficient is below
+            row |= {kind: value, f"{kind}_low": low, f"{kind}_high": high}
+        rows.append(row | {"objects": n})
     return pd.DataFrame(rows)
 
 
-def retest(
-    scores: pd.DataFrame, occasion: str = "run", first: object = None, second: object = None
-) -> pd.DataFrame:
+def retest(scores: pd.DataFrame, occasion: str = "run") -> pd.DataFrame:
     r"""Test-retest of every scale over respondents: correlations, change, error of measurement.
 
     With mean squares of respondents, occasions and the rest,
@@ -351,9 +328,7 @@ def retest(
     scores : DataFrame
         As :func:`psychometrics.measures.scoring.scale_scores` gives them.
     occasion : str
-        The column that tells the occasions apart.
-    first, second : optional
-        Two of its values; by default its first two.
+        The column that tells the occasions apart; its first two values are compared.
 
     Returns
     -------
@@ -383,8 +358,7 @@ def retest(
     seen = list(scores[occasion].dropna().unique())
     if len(seen) < 2:
         raise ParameterError(f"'{occasion}' has {len(seen)} values; a retest needs two.")
-    first = seen[0] if first is None else first
-    second = seen[1] if second is None else second
+    first, second = seen[:2]
     rows = []
     scales = scores.groupby(["questionnaire", "scale"], sort=False, dropna=False)
     for (name, scale), part in scales:
@@ -460,7 +434,8 @@ def answer_agreement(
 
     keys = ["respondent_id", "questionnaire", "item_id", "status", by]
     check_columns(answers, keys, ["value"])
-    _check_resamples(n_resamples)
+    if not isinstance(n_resamples, int | np.integer) or n_resamples < 0:
+        raise ParameterError(f"n_resamples must be a whole number from 0, got {n_resamples!r}.")
     given = answers[answers["status"] == "ok"]
     rows = []
     for (who, name), part in given.groupby(["respondent_id", "questionnaire"], sort=False):
@@ -493,6 +468,83 @@ def answer_agreement(
     return pd.DataFrame(rows, columns=columns)
 
 
+def mean_agreement(
+    answers: pd.DataFrame, by: str = "way", n_resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """Average the kappa of every two ways of asking over respondents, with its null.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        ``respondent_id, item_id, value, status`` and ``by``, one run.
+    by : str
+        Column of the ways.
+    n_resamples, seed : int
+        Number of random deals of one way's answers to the items, within each respondent; and
+        their seed.
+
+    Returns
+    -------
+    DataFrame
+        ``first, second, n`` (respondents), ``kappa`` (quadratic weights, mean over respondents)
+        with its 95 % interval by t over respondents ``low, high``, ``null_low, null_high`` (the
+        middle 95 % of the mean kappa of mixed items), ``p``, two-sided, and the share of ``equal``
+        answers. Respondents whose kappa
+        is not defined (one way always answers alike) are left out; the interval is missing with
+        one respondent, all is with none.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, or an item was answered twice in one way.
+
+    References
+    ----------
+    Cohen (1968) for kappa; as in :func:`answer_agreement`.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"respondent_id": "a", "status": "ok", "item_id": [1, 2, 3, 4] * 2,
+    ...     "way": ["one"] * 4 + ["two"] * 4, "value": [1, 2, 4, 5, 1, 3, 4, 5]})
+    >>> mean_agreement(frame)[["kappa", "equal"]].round(2).to_numpy().tolist()
+    [[0.95, 0.75]]
+    """
+    check_columns(answers, ["respondent_id", "item_id", "status", by], ["value"])
+    check_numbers(n_resamples=n_resamples, seed=seed)
+    given = answers[answers["status"] == "ok"]
+    if given.duplicated(["respondent_id", "item_id", by]).any():
+        raise ParameterError(f"An item was answered twice in the same {by}: keep one run.")
+    rng = np.random.default_rng(seed)
+    rows = []
+    for first, second in itertools.combinations(sorted(given[by].unique()), 2):
+        kappas, nulls, equal = [], [], []
+        for _, part in given[given[by].isin([first, second])].groupby("respondent_id"):
+            grid = part.pivot(index="item_id", columns=by, values="value")
+            both = grid.reindex(columns=[first, second]).dropna().to_numpy()
+            expected = ((both[:, :1] - both[:, 1]) ** 2).mean() if len(both) else 0.0
+            if np.ptp(both, axis=0).min(initial=np.inf) == 0 or expected == 0:
+                continue
+            mixed = rng.permuted(np.tile(both[:, 1], (n_resamples, 1)), axis=1)
+            kappas.append(1 - ((both[:, 0] - both[:, 1]) ** 2).mean() / expected)
+            equal.append((both[:, 0] == both[:, 1]).mean())
+            nulls.append(1 - ((both[:, 0] - mixed) ** 2).mean(axis=1) / expected)
+        row = {"first": first, "second": second, "n": len(kappas)}
+        row |= dict.fromkeys(
+            ("kappa", "low", "high", "null_low", "null_high", "p", "equal"), np.nan
+        )
+        if kappas:
+            null = np.mean(nulls, axis=0)
+            row["kappa"], row["equal"] = np.mean(kappas), np.mean(equal)
+            if len(kappas) > 1:
+                half = stats.t.ppf(0.975, len(kappas) - 1) * stats.sem(kappas)
+                row["low"], row["high"] = row["kappa"] - half, row["kappa"] + half
+            row["null_low"], row["null_high"] = np.quantile(null, [0.025, 0.975])
+            beyond = (np.abs(null) >= abs(row["kappa"]) - 1e-12).sum()
+            row["p"] = (1 + beyond) / (1 + n_resamples)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
 def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
     """The respondents without a gap, as numbers."""
     if isinstance(items, pd.DataFrame) and items.columns.has_duplicates:
@@ -520,11 +572,6 @@ def _jackknife(value: float, without: Sequence[float]) -> tuple[float, float]:
     pseudo = n * middle - (n - 1) * np.log(1 - without)
     half = stats.t.ppf(0.975, n - 1) * pseudo.std(ddof=1) / np.sqrt(n)
     return 1 - np.exp(middle + half), 1 - np.exp(middle - half)
-
-
-def _check_resamples(number: int) -> None:
-    if not isinstance(number, int | np.integer) or number < 0:
-        raise ParameterError(f"n_resamples must be a whole number from 0, got {number!r}.")
 
 
 def _varies(values: np.ndarray) -> np.ndarray:
@@ -570,7 +617,7 @@ def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
     return series.to_numpy().reshape(sizes)
 
 
-def _components(scores: pd.DataFrame, facets: list[str]) -> pd.DataFrame:
+def _variances(cube: np.ndarray, names: list[str]) -> pd.DataFrame:
     r"""Variance components of a fully crossed design, one row per source.
 
     With :math:`n_f` levels of each facet and mean squares :math:`MS_T` of each set of facets,
@@ -582,10 +629,6 @@ def _components(scores: pd.DataFrame, facets: list[str]) -> pd.DataFrame:
     estimates as they are, ``share`` as 0. Cronbach, Gleser, Nanda and Rajaratnam (1972); Brennan
     (2001), chapter 3.
     """
-    return _variances(_cube(scores, facets), facets)
-
-
-def _variances(cube: np.ndarray, names: list[str]) -> pd.DataFrame:
     axes = range(cube.ndim)
     sets = [s for k in range(1, cube.ndim + 1) for s in itertools.combinations(axes, k)]
     ms, df = {}, {}
@@ -608,18 +651,18 @@ def _variances(cube: np.ndarray, names: list[str]) -> pd.DataFrame:
     return table
 
 
-def _coefficients(cube: np.ndarray, names: list[str], sizes: dict[str, int]) -> tuple:
-    table = _variances(cube, names)
-    target = names[0]
+def _coefficients(cube: np.ndarray) -> tuple[float, float]:
+    """Relative and absolute coefficient of the first axis, averaged over the others' levels."""
+    table = _variances(cube, [str(axis) for axis in range(cube.ndim)])
     true = relative = absolute = 0.0
     for source, variance in zip(table["source"], table["variance"].clip(lower=0), strict=True):
-        parts = source.split("×")
-        over = np.prod([sizes[f] for f in parts if f != target])
-        if parts == [target]:
+        axes = [int(axis) for axis in source.split("×")]
+        over = np.prod([cube.shape[axis] for axis in axes if axis])
+        if axes == [0]:
             true = variance
         else:
             absolute += variance / over
-            relative += variance / over if target in parts else 0.0
+            relative += variance / over if 0 in axes else 0.0
     if true + absolute == 0:
         return np.nan, np.nan
     return (true / (true + relative) if true + relative else np.nan), true / (true + absolute)

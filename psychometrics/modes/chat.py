@@ -35,11 +35,13 @@ import contextlib
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import pandas as pd
 
+from .. import models  # which are imported on first use
 from ..asking.answers import check_numbers
+from ..asking.progress import Progress
 from ..asking.store import StoredAnswers, key_of, open_answers
 from ..endpoints.batches import Batches
 from ..endpoints.endpoint import Endpoint, is_number
@@ -50,11 +52,6 @@ from ..questionnaires import Questionnaire
 from .conversations import batches, check_conditions, conversation, in_order
 from .messages import messages
 from .mode import Mode
-
-if TYPE_CHECKING:
-    from ..asking.progress import Progress
-    from ..models.local_chat import LocalModel
-    from ..models.sources import Source
 
 
 class Chat(Mode):
@@ -91,14 +88,12 @@ class Chat(Mode):
             )
         how = _checked(self.conditions | conditions)
         if how["endpoint"] is None and (source := _model_here(respondent)):
-            from ..models.local_chat import identity_of
-
             if how["reply"] == "json_schema":
                 raise ParameterError(
                     "Only an endpoint keeps a schema: use reply='json', or constrained=True for "
                     "lines."
                 )
-            return identity_of(source, dtype)
+            return models.local_chat.identity_of(source, dtype)
         if how["constrained"]:
             raise ParameterError(
                 "constrained needs a model on this machine; an endpoint is asked without it."
@@ -119,14 +114,12 @@ class Chat(Mode):
         """Return a model on this machine, loaded at its first question; else the name as it is."""
         if identity["source"] == "endpoint":
             return respondent
-        from ..models.local_chat import LocalModel
-
-        return LocalModel(respondent, identity["dtype"])
+        return models.local_chat.LocalModel(respondent, identity["dtype"])
 
     def answer(
         self,
         questionnaire: Questionnaire,
-        respondent: str | LocalModel,
+        respondent: str | models.local_chat.LocalModel,
         identity: dict,
         store: str | Path | None,
         bar: Progress,
@@ -140,7 +133,7 @@ class Chat(Mode):
     def answer_all(
         self,
         questionnaires: Iterable[Questionnaire],
-        respondent: str | LocalModel,
+        respondent: str | models.local_chat.LocalModel,
         identity: dict,
         store: str | Path | None,
         bar: Progress,
@@ -234,11 +227,9 @@ def _stored(job: _Job, identity: dict, how: dict) -> StoredAnswers:
 
 
 def _ask_here(
-    jobs: list[_Job], model: LocalModel, identity: dict, bar: Progress, how: dict
+    jobs: list[_Job], model: models.local_chat.LocalModel, identity: dict, bar: Progress, how: dict
 ) -> Iterator[pd.DataFrame]:
     """Ask a model on this machine one questionnaire after the other."""
-    from ..models.local_chat import rows_of
-
     name = identity["respondent_id"]
     for job in jobs:
         bar.expect(job.questions)
@@ -247,7 +238,9 @@ def _ask_here(
                 (batch, conversation(job.questionnaire, batch, name, "chat", how))
                 for batch in job.batches
             ]
-            rows = rows_of(talks, job.questionnaire, model, identity, stored, how, bar)
+            rows = models.local_chat.rows_of(
+                talks, job.questionnaire, model, identity, stored, how, bar
+            )
         yield in_order(rows, job.questionnaire, how)
 
 
@@ -321,10 +314,9 @@ def _checked(how: dict) -> dict:
     return how
 
 
-def _model_here(respondent: str | Path) -> Source | None:
+def _model_here(respondent: str | Path) -> models.sources.Source | None:
     """The model on this machine that a name means, None where it is an endpoint's."""
-    from ..models.local_chat import found_here
-
+    found_here = models.local_chat.found_here
     try:
         Endpoint().resolved()
     except RespondentError as no_endpoint:

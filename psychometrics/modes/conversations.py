@@ -15,7 +15,7 @@ import pandas as pd
 from ..asking.answers import check_numbers, tidy
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .messages import ORDERS, REPLIES, caesar, messages, reply_schema
+from .messages import ORDERS, REPLIES, caesar, encipher, messages, reply_schema
 from .replies import parse_reply
 
 
@@ -49,7 +49,7 @@ def conversation(
         one row per item.
     """
     left, results = batch["items"], {}
-    look = {name: how[name] for name in ("role", "wording", "think", "labels", "cipher")}
+    look = {name: how[name] for name in ("role", "wording", "think", "labels")}
     look["reply"] = how.get("reply", "lines")
     for attempt in range(1, how["ask_again"] + 2):
         items, orders = [item for item, _, _ in left], [order for _, order, _ in left]
@@ -58,7 +58,8 @@ def conversation(
             about["response_format"] = reply_schema(
                 questionnaire, items, how["labels"], how["think"]
             )
-        reply = yield messages(questionnaire, items, orders=orders, **look), about
+        prompt = messages(questionnaire, items, orders=orders, **look)
+        reply = yield encipher(prompt, questionnaire, how["cipher"]), about
         if reply is None:
             read = [("unasked" if about.get("unasked") else "no_reply", None)] * len(items)
         else:

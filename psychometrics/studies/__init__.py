@@ -16,6 +16,5 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "psychobench",
         "psychobench_figures",
         "psychobench_nulls",
-        "published",
     ],
 )

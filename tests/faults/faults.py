@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.store import compact, key_of, manifests, open_answers
@@ -368,6 +369,11 @@ def _keys(store: Path | str) -> set[str]:
     return set(_content(store).index)
 
 
+def _saved(store: Path) -> int:
+    """Answers in all parts of a store, also those that were saved twice."""
+    return sum(pq.read_metadata(part).num_rows for part in store.rglob("*.parquet"))
+
+
 def _compared(store: Path | str, undisturbed: Path | str) -> dict[str, int]:
     """What a finished store has lost, doubled and otherwise than an undisturbed one."""
     found, expected = _content(store), _content(undisturbed)
@@ -455,10 +461,10 @@ def _killed(
                 row["interrupted"] += others or not done
                 kept = _apart(_keys, store)
                 row["lost"] += len(before - kept)
-                if done and asked is not None:  # no more than what was missing
-                    surplus = asked - len(kept - before)
-                    # Less where a worker of Ray was killed after it saved, and before it told so.
-                    row["doubled"] += max(0, surplus) if others else surplus
+                if done and engine == "ray":  # a worker may save after its driver is dead
+                    row["doubled"] += _saved(store) - len(kept)
+                elif done and asked is not None:  # no more than what was missing
+                    row["doubled"] += asked - len(kept - before)
             _add(row, _apart(_compared, store, undisturbed))
         row["note"] = f"stores: {stores}"
         row["note"] += _sent_again(_calls(place) - calls, stores * needed)
@@ -489,8 +495,10 @@ def _killed_on_ray(place: Path, times: int, chance: random.Random) -> list[Row]:
             return False
         hits["drivers"] += _runs(run)
         _kill_driver(run)
-        while _workers(machines[0]):  # they end with their driver
-            _wait(0.01)
+        quiet = 0  # workers end with their driver, but one may be starting just now
+        while quiet < 20:
+            quiet = 0 if _workers(machines[0]) else quiet + 1
+            _wait(0.05)
         return False
 
     try:

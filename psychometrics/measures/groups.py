@@ -1,0 +1,313 @@
+"""Two groups that answered the same items: do they share factors, items and profiles?
+
+Each function takes the answers of a reference group, such as people, and of another, such as the
+runs of a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from ..asking.answers import check_columns, check_numbers
+from ..exceptions import ParameterError
+from ..questionnaires import Questionnaire
+
+
+def congruence(
+    reference: pd.DataFrame,
+    other: pd.DataFrame,
+    factors: int = 5,
+    draws: int = 500,
+    seed: int = 0,
+    order: Sequence[str] = (),
+) -> pd.Series:
+    r"""Compare the factors of two tables of answers by Tucker's coefficient, with its chance level.
+
+    The loadings are those of the first principal components of each table's item correlations. The
+    reference's are turned by varimax, the other's by orthogonal Procrustes as near as possible:
+
+    .. math:: \phi_f = \frac{\sum_i a_{if} b_{if}}{\sqrt{\sum_i a_{if}^2 \sum_i b_{if}^2}}
+
+    Turning finds agreement in anything, so the null exchanges the other table's items at random
+    and turns the loadings again.
+
+    Parameters
+    ----------
+    reference, other : DataFrame, shape (R, I)
+        Columns are matched by label. Items that do not vary in one of them are left out, and rows
+        with a gap.
+    factors : int
+        Of both.
+    draws : int
+        Exchanges of the items, and bootstrap samples of the other's rows (at most 200).
+    seed : int
+        Of these.
+    order : sequence of str, optional
+        Items in the order in which they were asked. If given, items are not exchanged but pushed
+        along it by 1, 2, … places, the last to the front: items that were neighbours stay so.
+
+    Returns
+    -------
+    Series
+        ``congruence`` (mean of the factors) with its 95 % interval ``low, high``; ``worst`` (the
+        smallest factor's); ``chance, chance_high`` (median and 95 % point among the exchanges),
+        ``p``; ``n, items``. The bootstrap is parametric (Wishart),
+        over the other's rows; its percentiles are shifted by its bias, as turning finds more
+        agreement in noise added to noise. Missing where the rows are no more than the items.
+
+    Raises
+    ------
+    ParameterError
+        Items are fewer than factors plus two, rows fewer than three, or the order lacks an item.
+
+    References
+    ----------
+    Tucker (1951); Lorenzo-Seva and ten Berge (2006), to whom 0.95 and more is the same factor and
+    0.85 to 0.94 a similar one; McCrae et al. (1996) for the turning and its chance level.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> traits = np.repeat(rng.normal(size=(2, 300, 2)), 4, axis=2)
+    >>> a, b = (pd.DataFrame(t + rng.normal(size=(300, 8))) for t in traits)
+    >>> congruence(a, b, factors=2)[["congruence", "chance"]].round(2).tolist()
+    [0.99, 0.52]
+    """
+    check_numbers(factors=factors, draws=draws, seed=seed)
+    both = [c for c in reference if c in set(other)]
+    one, two = reference[both].dropna(), other[both].dropna()
+    if min(len(one), len(two)) < 3:
+        raise ParameterError("At least three rows without a gap are needed in both tables.")
+    keep = [c for c in both if one[c].std() > 1e-9 and two[c].std() > 1e-9]
+    if len(keep) < factors + 2:
+        raise ParameterError(
+            f"{len(keep)} items vary in both tables, too few for {factors} factors; take fewer."
+        )
+    # An import here for cost; statsmodels and scipy.stats are slow to load.
+    from scipy.stats import wishart
+    from statsmodels.multivariate.factor_rotation import rotate_factors
+
+    first, second = (np.corrcoef(t[keep].to_numpy(dtype=float), rowvar=False) for t in (one, two))
+    target = rotate_factors(_loadings(first[None], factors)[0], "varimax")[0]
+    rng = np.random.default_rng(seed)
+    own = _loadings(second[None], factors)
+    orders = np.array([rng.permutation(len(keep)) for _ in range(draws)])
+    if len(order):
+        asked = [keep.index(item) for item in order if item in keep]
+        if len(asked) != len(keep) or len(set(asked)) != len(keep):
+            raise ParameterError("order must hold every item of both tables once; correct it.")
+        orders = np.tile(np.arange(len(keep)), (len(keep) - 1, 1))
+        for push, row in enumerate(orders, start=1):
+            row[asked] = np.roll(asked, push)
+    phi, chance = _turned(own, target)[0], _turned(own[0][orders], target).mean(axis=1)
+    low = high = np.nan
+    n = len(two)
+    if n > len(keep) and np.linalg.eigvalsh(second)[0] > 1e-10:
+        samples = wishart.rvs(n - 1, second, size=min(draws, 200), random_state=rng)
+        spread = np.sqrt(np.einsum("dii->di", samples))
+        samples = samples / spread[:, :, None] / spread[:, None, :]
+        again = _turned(_loadings(samples, factors), target).mean(axis=1)
+        low, high = np.quantile(again, [0.025, 0.975]) + phi.mean() - np.median(again)
+        high = min(high, 1.0)
+    return pd.Series(
+        {
+            "congruence": phi.mean(),
+            "low": low,
+            "high": high,
+            "worst": phi.min(),
+            "chance": np.median(chance),
+            "chance_high": np.quantile(chance, 0.95),
+            "p": (1 + (chance >= phi.mean()).sum()) / (1 + len(chance)),
+            "n": n,
+            "items": len(keep),
+        }
+    )
+
+
+def by_score(keyed: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Return the answers to each item by the sum of its scale, for :func:`standardised_dif`.
+
+    Parameters
+    ----------
+    keyed : DataFrame, shape (R, I)
+        Keyed answers. Rows with a gap in a scale are left out of it.
+    questionnaire : Questionnaire
+
+    Returns
+    -------
+    DataFrame
+        ``item_id, score`` (the scale's sum), ``n, sum, squares`` of the item's answers.
+
+    Raises
+    ------
+    ParameterError
+        An item is missing.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> q = load_questionnaire("gad7")
+    >>> sheet = pd.DataFrame([[1] * 7, [2] * 7, [2] * 7], columns=[item.id for item in q.items])
+    >>> by_score(sheet, q).query("item_id == 'gad7_1'")[["score", "n", "sum"]].to_numpy().tolist()
+    [[7.0, 1.0, 1.0], [14.0, 2.0, 4.0]]
+    """
+    parts = []
+    for scale in questionnaire.scales:
+        check_columns(keyed, (), scale.items)
+        own = keyed[list(scale.items)].dropna().astype(float)
+        total = own.sum(axis=1)
+        for item in scale.items:
+            given = pd.DataFrame({"score": total, "value": own[item], "square": own[item] ** 2})
+            found = given.groupby("score").agg(
+                n=("value", "size"), sum=("value", "sum"), squares=("square", "sum")
+            )
+            parts.append(found.reset_index().assign(item_id=item))
+    columns = ["item_id", "score", "n", "sum", "squares"]
+    return pd.concat(parts, ignore_index=True)[columns]
+
+
+def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 10) -> pd.DataFrame:
+    r"""Return the differential functioning of items: differences of means at the same scale score.
+
+    With the focal group's numbers :math:`n_s` at each score of the scale as weights,
+
+    .. math:: SMD = \sum_s \frac{n_s}{n} (\bar x_{\text{focal}, s} - \bar x_{\text{reference}, s})
+
+    Parameters
+    ----------
+    reference, focal : DataFrame
+        As :func:`by_score` gives them.
+    least : int
+        Members of the reference group that a score must have; others are left out.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by item: ``smd`` with its 95 % interval ``low, high``, ``effect`` (by the standard
+        deviation of the item in the reference group), ``dif``: ``A`` (negligible: the interval
+        holds 0, or the effect is at most 0.17), ``B``, ``C`` (above 0.25); ``n``, members of the
+        focal group at scores that are compared, and ``matched``, their share. Missing where none
+        is.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing.
+
+    References
+    ----------
+    Dorans and Schmitt (1991); Zwick, Thayer and Mazzeo (1997) for the classes.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> q = load_questionnaire("gad7")
+    >>> rng = np.random.default_rng(1)
+    >>> ids = [item.id for item in q.items]
+    >>> people, models = (pd.DataFrame(rng.integers(0, 4, (400, 7)), columns=ids) for _ in "ab")
+    >>> models["gad7_1"] = 3
+    >>> found = standardised_dif(by_score(people, q), by_score(models, q))
+    >>> found.loc["gad7_1", "dif"], bool(found.loc["gad7_1", "smd"] > 1)
+    ('C', True)
+    """
+    check_numbers(least=least)
+    columns = ["n", "sum", "squares"]
+    for table in (reference, focal):
+        check_columns(table, ["item_id"], ["score", *columns])
+    rows = {}
+    for item in focal["item_id"].unique():
+        of = reference[reference["item_id"] == item].set_index("score")[columns]
+        by = focal[focal["item_id"] == item].set_index("score")[columns]
+        total = of.sum()
+        spread = np.sqrt(max(total["squares"] / total["n"] - (total["sum"] / total["n"]) ** 2, 0))
+        both = by.join(of[of["n"] >= least].add_suffix("_of"), how="inner")
+        n = both["n"].sum()
+        row = dict.fromkeys(["smd", "low", "high", "effect"], np.nan) | {"dif": None}
+        if n and spread > 0:
+            weight = both["n"] / n
+            mean, mean_of = both["sum"] / both["n"], both["sum_of"] / both["n_of"]
+            variance = (both["squares"] / both["n"] - mean**2).clip(lower=0) / both["n"]
+            of_mean = (both["squares_of"] / both["n_of"] - mean_of**2).clip(lower=0) / both["n_of"]
+            smd = (weight * (mean - mean_of)).sum()
+            error = np.sqrt((weight**2 * (variance + of_mean)).sum())
+            low, high = smd - 1.959964 * error, smd + 1.959964 * error
+            effect = smd / spread
+            kind = "C" if abs(effect) > 0.25 else "B" if abs(effect) > 0.17 else "A"
+            kind = "A" if low <= 0 <= high else kind
+            row = {"smd": smd, "low": low, "high": high, "effect": effect, "dif": kind}
+        rows[item] = row | {"n": int(n), "matched": n / by["n"].sum() if len(by) else np.nan}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("item_id")
+
+
+def person_fit(values: pd.DataFrame, mean: pd.Series, covariance: pd.DataFrame) -> pd.DataFrame:
+    r"""Return the profile of each set of answers, and its distance from people.
+
+    Parameters
+    ----------
+    values : DataFrame, shape (R, I)
+        Answers; one row a person, or a run.
+    mean : Series
+        People's mean of each item.
+    covariance : DataFrame, shape (I, I)
+        People's.
+
+    Returns
+    -------
+    DataFrame
+        ``profile``: correlation of the row with the means, over items (a person who answers as
+        people do has a high one; answers in a shuffled order have 0), and ``distance``:
+        :math:`D^2 = (x - \mu)^\top \Sigma^{-1} (x - \mu) / I`, 1 on average in people. The first
+        is missing where a row does not vary, both where it has a gap.
+
+    Raises
+    ------
+    ParameterError
+        An item has no mean or covariance, or the covariances are singular.
+
+    References
+    ----------
+    Meade and Craig (2012) on both as signs of careless answers.
+
+    Examples
+    --------
+    >>> mean = pd.Series({"a": 4.0, "b": 2.0, "c": 3.0})
+    >>> rows = pd.DataFrame([[5, 1, 3], [1, 5, 3]], columns=["a", "b", "c"])
+    >>> person_fit(rows, mean, pd.DataFrame(np.eye(3), mean.index, mean.index))["profile"].tolist()
+    [1.0, -1.0]
+    """
+    items = list(values)
+    if lacking := [i for i in items if i not in mean.index or i not in covariance.index]:
+        raise ParameterError(f"People's moments lack the item '{lacking[0]}'; add it.")
+    sigma = covariance.loc[items, items].to_numpy(dtype=float)
+    if not np.isfinite(sigma).all() or np.linalg.eigvalsh(sigma)[0] < 1e-10:
+        raise ParameterError("People's covariances are singular; give more people than items.")
+    centre = mean.loc[items].to_numpy(dtype=float)
+    table = values.to_numpy(dtype=float)
+    gap = np.isnan(table).any(axis=1)
+    off = np.where(gap[:, None], 0.0, table - centre)
+    distance = np.einsum("ri,ri->r", off, np.linalg.solve(sigma, off.T).T) / len(items)
+    own = table - table.mean(axis=1, keepdims=True)
+    norm = np.sqrt((own**2).sum(axis=1) * ((centre - centre.mean()) ** 2).sum())
+    varies = norm > 1e-9  # a gap is missing here, too, and so does not count as varying
+    profile = np.full(len(table), np.nan)
+    profile[varies] = (own @ (centre - centre.mean()))[varies] / norm[varies]
+    return pd.DataFrame(
+        {"profile": profile, "distance": np.where(gap, np.nan, distance)}, index=values.index
+    )
+
+
+def _loadings(matrices: np.ndarray, factors: int) -> np.ndarray:
+    """Of the first principal components of correlation matrices, shape (D, I, F)."""
+    values, vectors = np.linalg.eigh(matrices)
+    return vectors[:, :, -factors:] * np.sqrt(values[:, None, -factors:].clip(min=0))
+
+
+def _turned(loadings: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Congruence of each factor with the target's after the best orthogonal turn, shape (D, F)."""
+    left, _, right = np.linalg.svd(np.swapaxes(loadings, 1, 2) @ target)
+    turned = loadings @ left @ right
+    norms = np.sqrt((turned**2).sum(axis=1) * (target**2).sum(axis=0))
+    return (turned * target).sum(axis=1) / norms.clip(min=1e-12)
