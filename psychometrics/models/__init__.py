@@ -9,7 +9,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "embedded",
         "fast_bert",
         "loading",
-        "local_chat",
         "packed",
         "sources",
         "untrained",

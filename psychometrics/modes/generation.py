@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from jinja2.exceptions import TemplateError
 
 from ..asking.answers import check_numbers
@@ -18,6 +17,7 @@ from ..exceptions import ParameterError, RespondentError
 from ..models.loading import check_length, out_of_memory
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 HANDLING = "generate-1"
@@ -175,7 +175,6 @@ def _end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> l
     return ends
 
 
-@torch.inference_mode()
 def _generate(
     model: PreTrainedModel,
     texts: list[list[int]],
@@ -185,6 +184,7 @@ def _generate(
     choose: _TokenChoice,
 ) -> list[list[int]]:
     """Return the tokens that follow each text."""
+    import torch
     from transformers import GenerationConfig
 
     padding = ends[0] if padding is None else padding  # it is masked, so any token will do
@@ -198,12 +198,13 @@ def _generate(
     own, model.generation_config = model.generation_config, settings
     choose.start = width
     try:
-        whole = model.generate(
-            input_ids=torch.tensor(ids, device=model.device),
-            attention_mask=torch.tensor(mask, device=model.device),
-            generation_config=settings,
-            logits_processor=[choose],
-        )
+        with torch.inference_mode():
+            whole = model.generate(
+                input_ids=torch.tensor(ids, device=model.device),
+                attention_mask=torch.tensor(mask, device=model.device),
+                generation_config=settings,
+                logits_processor=[choose],
+            )
     finally:
         model.generation_config = own
     return whole[:, width:].tolist()
@@ -218,6 +219,8 @@ class _TokenChoice:
         self.states = [None if form is None else _part_starts(form, 0) for form in forms]
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        import torch
+
         scores = scores.float()
         for row, form in enumerate(self.forms):
             if form is None:
