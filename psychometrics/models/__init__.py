@@ -12,5 +12,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "packed",
         "sources",
         "untrained",
+        "vectors",
     ],
 )
