@@ -7,6 +7,7 @@ from . import (
     endpoints,
     exceptions,
     figures,
+    improving,
     interventions,
     measures,
     models,

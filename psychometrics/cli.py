@@ -538,7 +538,7 @@ def _improve(
     condition: _Conditions = None,
 ) -> None:
     """Choose better prompts on half of the respondents, and show them on the other half."""
-    from .studies import improving
+    from . import improving
 
     loaded = pm.load_questionnaire(questionnaire)
     beside = Path(questionnaire) if Path(questionnaire).is_file() else Path(f"{loaded.id}.yaml")

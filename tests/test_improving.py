@@ -12,9 +12,9 @@ import yaml
 from typer.testing import CliRunner
 
 import psychometrics as pm
+from psychometrics import improving
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError
-from psychometrics.studies import improving
 
 OWN = """
 id: tea
@@ -263,18 +263,17 @@ def test_a_respondent_that_is_not_there_is_named(tea):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after"),
     [
-        ("premises: [", 'template: 2, premises: [', "there is no template 2"),
-        ("source: [love]", "source: [enjoy]", "the term 'enjoy' is there already"),
-        ("When tea is there, I {term} it.", "Tea is there.", "need {term} exactly once"),
-        ("inverse: [hate]", "opposite: [hate]", "opposite: is not a known key"),
+        ("premises: [", "template: 2, premises: ["),
+        ("source: [love]", "source: [enjoy]"),
+        ("When tea is there, I {term} it.", "Tea is there."),
+        ("inverse: [hate]", "opposite: [hate]"),
     ],
-)  # fmt: skip
-def test_a_mistake_in_the_candidates_is_named_with_its_place(tea, before, after, said):
-    with pytest.raises(QuestionnaireError, match=r"item 1 \(tea_1\), candidate 1") as error:
+)
+def test_a_mistake_in_the_candidates_is_named_with_its_place(tea, before, after):
+    with pytest.raises(QuestionnaireError, match=r"item 1 \(tea_1\), candidate 1"):
         tea(OWN.replace(before, after))
-    assert said in str(error.value)
 
 
 def test_held_out_by_hand():

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import psychometrics as pm
-from psychometrics.measures import nulls
 from psychometrics.measures.nulls import (
     null_answers,
     null_distribution,
@@ -16,6 +15,7 @@ from psychometrics.measures.nulls import (
     shuffled_terms,
     shuffled_weights,
 )
+from psychometrics.models import vectors
 from psychometrics.models.sources import base_path
 from psychometrics.training import nli_classifier
 
@@ -48,19 +48,19 @@ def test_a_random_head_answers_as_an_untrained_classifier_of_transformers(layers
 
 
 def test_what_a_base_makes_of_a_questionnaire_is_read_once_and_then_kept(monkeypatch, tmp_path):
-    monkeypatch.setattr(nulls, "cache_dir", lambda: tmp_path)
-    nulls._vectors.cache_clear()
-    read, own = [], nulls.prompt_vectors
-    monkeypatch.setattr(nulls, "prompt_vectors", lambda *a: read.append(a[1]) or own(*a))
+    monkeypatch.setattr(vectors, "cache_dir", lambda: tmp_path)
+    vectors._vectors.cache_clear()
+    read, own = [], vectors.prompt_vectors
+    monkeypatch.setattr(vectors, "prompt_vectors", lambda *a: read.append(a[1]) or own(*a))
     first = null_answers("challenges", respondents=3, layers=[1, 2])
     assert len(read) == 1
     assert len(list((tmp_path / "vectors").iterdir())) == 2, "a file for each layer"
-    nulls._vectors.cache_clear()  # as in another process
+    vectors._vectors.cache_clear()  # as in another process
     both = null_answers(["gad7", "challenges"], respondents=3, layers=[1, 2])
     assert [len(pairs) for pairs in read] == [192, (both["questionnaire"] == "gad7").sum() // 3]
     again = both[both["questionnaire"] == "challenges"].reset_index(drop=True)
     np.testing.assert_allclose(again[PROBABILITIES], first[PROBABILITIES], atol=1e-7)
-    monkeypatch.setattr(nulls, "KEPT_VECTORS", 3)
+    monkeypatch.setattr(vectors, "_KEPT", 3)
     null_answers("challenges", respondents=1, layers=3)
     assert len(list((tmp_path / "vectors").iterdir())) == 3, "the oldest go"
 

@@ -624,7 +624,7 @@ def test_a_model_on_this_machine_replies_as_behind_a_server_and_each_reply_is_ke
 def test_a_run_that_is_stopped_keeps_the_replies_it_had(chat_model, tmp_path, monkeypatch):
     from psychometrics.modes import generation
 
-    whole, calls = generation._generated, []
+    whole, calls = generation._generate, []
 
     def once(*args):
         calls.append(1)
@@ -632,8 +632,7 @@ def test_a_run_that_is_stopped_keeps_the_replies_it_had(chat_model, tmp_path, mo
             raise KeyboardInterrupt
         return whole(*args)
 
-    monkeypatch.setattr(generation, "_generated", once)
-    monkeypatch.setattr(generation, "BATCH", 2)
+    monkeypatch.setattr(generation, "_generate", once)
     monkeypatch.setattr(generation.replies, "__defaults__", (0.0, 256, None, 2, None, None))
     with pytest.raises(KeyboardInterrupt):
         ask_here(FOUR, [chat_model], tmp_path, runs=1)
@@ -727,12 +726,13 @@ def test_no_pad_token_and_a_template_without_system_text_are_no_hindrance(chat_m
 def test_draws_follow_the_distribution_and_a_form_takes_the_longer_text_too():
     import torch
 
-    from psychometrics.modes.generation import _Choosing, _moved_on, _opening
+    from psychometrics.modes.generation import _advance, _part_starts, _TokenChoice
 
     scores = torch.log(torch.tensor([0.7, 0.2, 0.1])).expand(4000, 3)
-    picks = _Choosing(1.0, range(4000), [None] * 4000)(torch.zeros(4000, 1), scores).argmax(dim=1)
+    choose = _TokenChoice(1.0, range(4000), [None] * 4000)
+    picks = choose(torch.zeros(4000, 1), scores).argmax(dim=1)
     shares = torch.bincount(picks, minlength=3) / 4000
     assert torch.allclose(shares, torch.tensor([0.7, 0.2, 0.1]), atol=0.03)
     form = [[[1], [1, 0]], [[9]]]  # "1" or "10", then the end
-    state = _moved_on(form, _opening(form, 0), 1)
+    state = _advance(form, _part_starts(form, 0), 1)
     assert {form[part][text][at] for part, text, at in state} == {0, 9}

@@ -16,19 +16,19 @@ import pandas as pd
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population_table
-from psychometrics.measures.nulls import null_answers
-from psychometrics.measures.scoring import pss
-from psychometrics.measures.validity import term_silhouettes
-from psychometrics.modes import load_respondent
-from psychometrics.paths import data_dir, questionnaires_dir
-from psychometrics.questionnaires import load_questionnaire
-from psychometrics.studies.improving import (
+from psychometrics.improving import (
     SHIPPED,
     held_out,
     improve,
     intensifier_sets,
     write_improved,
 )
+from psychometrics.measures.nulls import null_answers
+from psychometrics.measures.scoring import pss
+from psychometrics.measures.validity import term_silhouettes
+from psychometrics.modes import load_respondent
+from psychometrics.paths import data_dir, questionnaires_dir
+from psychometrics.questionnaires import load_questionnaire
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 DTYPE = "bfloat16"

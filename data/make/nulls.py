@@ -15,7 +15,8 @@ import pandas as pd
 from safetensors.numpy import save_file
 
 from psychometrics.asking.store import key_of
-from psychometrics.measures.nulls import SHIPPED, VECTORS, null_answers, prompt_vectors
+from psychometrics.measures.nulls import SHIPPED, null_answers
+from psychometrics.models import vectors as bases
 from psychometrics.models.packed import SMOLLM2
 from psychometrics.models.sources import base_path
 from psychometrics.modes import load_respondent
@@ -51,10 +52,10 @@ def _main() -> None:
 def _decoder_vectors() -> None:
     """Keep the untouched decoder's last vector of every prompt."""
     pairs = _pairs()
-    vectors = prompt_vectors(SMOLLM2, tuple(dict.fromkeys(pairs)))[-1]
+    vectors = bases.prompt_vectors(SMOLLM2, tuple(dict.fromkeys(pairs)))[-1]
     keys = [list(bytes.fromhex(key_of(*pair))) for pair in dict.fromkeys(pairs)]
     held = {"keys": np.array(keys, dtype="uint8"), "vectors": vectors.astype("float16")}
-    save_file(held, data_dir() / VECTORS)
+    save_file(held, data_dir() / bases.SHIPPED)
 
 
 def _pairs() -> list[tuple[str, str]]:

@@ -6,7 +6,6 @@ for a population of them is what the method finds by itself.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,21 +16,17 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from .. import models  # torch is loaded where a model is
 from ..asking.answers import check_columns
 from ..asking.store import key_of
 from ..exceptions import ParameterError
-from ..models.packed import SMOLLM2
-from ..models.sources import base_path, find
 from ..modes.nli import PROBABILITIES
-from ..paths import cache_dir, data_dir
+from ..paths import data_dir
 from ..questionnaires import Questionnaire, load_questionnaires
 from ..questionnaires.prompts import prompts
 
 KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise")
-SHIPPED, VECTORS = "nulls.parquet", "nulls_smollm2.safetensors"
-BATCH = 128
-KEPT_VECTORS = 64
-"""Files of a base's vectors in the user's cache, a questionnaire and layer each; older ones go."""
+SHIPPED = "nulls.parquet"
 
 
 def null_answers(
@@ -347,7 +342,12 @@ def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: in
     table, pairs = pd.concat(tables, ignore_index=True), sum(parts, ())
     numbers = range(seed, seed + min(draws * n, len(bases) * len(depths)))
     stands = {(bases[k % len(bases)], depths[k % len(depths)]) for k in numbers}
-    vectors = _of_bases(parts, stands) if null == "random-heads" else {}
+    vectors = {}
+    for base in {base for base, _ in stands} if null == "random-heads" else ():
+        layered = models.vectors.layer_vectors(
+            base, {depth for on, depth in stands if on == base}, parts
+        )
+        vectors |= {(base, depth): values for depth, values in layered.items()}
     shipped = _shipped(null, pairs) if bases == ["embedded"] and layers is None else None
     asked = pd.concat([table] * n, ignore_index=True)  # as pm.ask, one respondent after another
     for draw in range(draws):
@@ -407,9 +407,11 @@ def _answers(
         values = rng.random((len(pairs), 3), dtype="float32")
         return values / values.sum(axis=1, keepdims=True)
     if null == "random-bases":
-        hidden = prompt_vectors(base, pairs, number)
-        vectors = {(base, layers): hidden[_depth(base, layers)]}
-    return _random_head(vectors[base, layers], rng, linear=_is_decoder(base))
+        hidden = models.vectors.prompt_vectors(base, pairs, number)
+        if layers is not None and layers >= len(hidden):
+            raise ParameterError(f"{base} has {len(hidden) - 1} layers, not {layers}.")
+        vectors = {(base, layers): hidden[-1 if layers is None else layers]}
+    return _random_head(vectors[base, layers], rng, linear=models.vectors.is_decoder(base))
 
 
 def _random_head(vectors: np.ndarray, rng: np.random.Generator, linear: bool = False) -> np.ndarray:
@@ -420,138 +422,6 @@ def _random_head(vectors: np.ndarray, rng: np.random.Generator, linear: bool = F
     logits = vectors @ rng.normal(0, 0.02, (width, 3)).astype("float32")
     shares = np.exp(logits - logits.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)
-
-
-def _of_bases(parts: tuple, stands: set[tuple]) -> dict[tuple, np.ndarray]:
-    """Vectors (prompts, width) by base and depth, of all questionnaires' prompts in order."""
-    found = {}
-    for base in {base for base, _ in stands}:
-        layers = [layer for on, layer in stands if on == base]
-        if base == SMOLLM2 and None in layers:
-            known = _shipped_vectors(sum(parts, ()))
-            if known is not None:
-                found[base, None] = known
-                layers.remove(None)
-        if layers:
-            deep = tuple(sorted({_depth(base, layer) for layer in layers}))
-            vectors = dict(zip(deep, _vectors(base, deep, parts), strict=True))
-            found |= {(base, layer): vectors[_depth(base, layer)] for layer in layers}
-    return found
-
-
-@functools.lru_cache(maxsize=4)
-def _vectors(base: str, layers: tuple, parts: tuple) -> np.ndarray:
-    return np.concatenate([_kept_vectors(base, layers, pairs) for pairs in parts], axis=1)
-
-
-def _kept_vectors(base: str, layers: tuple, pairs: tuple) -> np.ndarray:
-    """Some layers' vectors of a questionnaire, (layers, prompts, width), from the user's cache.
-
-    Reading the prompts is what random heads cost, and chapters after chapters ask the same
-    questionnaires of them: so what a base makes of a questionnaire is kept from run to run.
-    """
-    import torch
-
-    from ..models.loading import resolve_device
-
-    source = find(base_path() if base == "embedded" else base)
-    by = [source.digest, torch.__version__, resolve_device(None).type, str(BATCH)]
-    prompted = [text for pair in pairs for text in pair]
-    folder = cache_dir() / "vectors"
-    paths = [folder / f"{key_of(*by, str(layer), *prompted)}.npy" for layer in layers]
-    with contextlib.suppress(OSError):  # another run may have tidied up meanwhile
-        return np.stack([np.load(path) for path in paths])
-    hidden = prompt_vectors(base, pairs)[list(layers)]
-    with contextlib.suppress(OSError):  # a cache that cannot be written saves no time, that is all
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, vectors in zip(paths, hidden, strict=True):
-            part = path.with_suffix(f".{os.getpid()}")
-            with part.open("wb") as file:
-                np.save(file, vectors)
-            part.replace(path)
-        for old in sorted(folder.glob("*.npy"), key=os.path.getmtime)[:-KEPT_VECTORS]:
-            old.unlink()
-    return hidden
-
-
-@functools.cache
-def _depth(base: str, layers: int | None) -> int:
-    """A number of layers that the base has; by default all."""
-    from ..models.loading import load_config
-
-    whole = load_config(base_path() if base == "embedded" else find(base)).num_hidden_layers
-    if layers is not None and layers > whole:
-        raise ParameterError(f"{base} has {whole} layers, not {layers}.")
-    return whole if layers is None else layers
-
-
-def prompt_vectors(base: str, pairs: tuple, number: int | None = None) -> np.ndarray:
-    """What an untouched model makes of prompts: the vectors that a random head is put on.
-
-    Parameters
-    ----------
-    base : str
-        ``"embedded"``, ``"smollm2"``, a folder or a hub id.
-    pairs : tuple of (premise, hypothesis)
-    number : int, optional
-        Seed of random weights of the same shape, in the place of the model's own.
-
-    Returns
-    -------
-    ndarray of float32, shape (layers + 1, prompts, width)
-        After every layer, of the first token by an encoder and of the last by a decoder.
-
-    Examples
-    --------
-    >>> prompt_vectors("embedded", (("I feel calm.", "It rarely happens."),)).shape
-    (7, 1, 384)
-    """
-    import torch
-    from transformers import AutoModel
-
-    from ..models.loading import load_config, load_model, load_tokenizer, resolve_device
-
-    source = base_path() if base == "embedded" else find(base)
-    if number is None:
-        exact = "bfloat16" if base == SMOLLM2 else "float32"  # as its adapters were trained
-        model, tokenizer = load_model(source, "encoder", dtype=getattr(torch, exact))
-    else:
-        tokenizer = load_tokenizer(source)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(number)
-            model = AutoModel.from_config(load_config(source)).eval()
-    model = model.to(resolve_device(None))
-    decoder = _is_decoder(base)
-    if decoder:  # its last token alone has seen the whole prompt
-        tokenizer.padding_side = "left"
-        tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
-    layers, width = model.config.num_hidden_layers, model.config.hidden_size
-    found = np.empty((layers + 1, len(pairs), width), dtype="float32")
-    for start in range(0, len(pairs), BATCH):
-        chosen = order[start : start + BATCH]
-        texts = [pairs[i][0] for i in chosen], [pairs[i][1] for i in chosen]
-        if decoder:
-            texts = (
-                [f"{premise} {hypothesis}" for premise, hypothesis in zip(*texts, strict=True)],
-            )
-        inputs = tokenizer(*texts, padding=True, truncation=True, return_tensors="pt")
-        inputs = inputs.to(model.device)
-        with torch.inference_mode():
-            states = model(**inputs, output_hidden_states=True).hidden_states
-        for layer, state in enumerate(states):
-            found[layer, chosen] = state[:, -1 if decoder else 0].float().cpu().numpy()
-    return found
-
-
-@functools.cache
-def _is_decoder(base: str) -> bool:
-    from ..models.loading import load_config
-
-    if base == "embedded":
-        return False
-    kinds = load_config(find(base)).architectures or []
-    return any(str(kind).endswith("ForCausalLM") for kind in kinds)
 
 
 def _shipped(null: str, pairs: tuple) -> np.ndarray | None:
@@ -572,17 +442,3 @@ def _shipped_table(null: str) -> pd.DataFrame:
         return pd.DataFrame()
     table = pd.read_parquet(path).set_index("key")
     return table[[column for column in table if column.startswith(null)]]
-
-
-@functools.lru_cache(maxsize=4)
-def _shipped_vectors(pairs: tuple) -> np.ndarray | None:
-    """The untouched decoder's last vectors of shipped prompts, shape (prompts, width)."""
-    from safetensors.numpy import load_file
-
-    path = data_dir() / VECTORS
-    if not path.is_file():
-        return None
-    held = load_file(path)
-    keys = pd.Index([key_of(*pair) for pair in pairs])
-    rows = pd.Index([row.tobytes().hex() for row in held["keys"]]).get_indexer(keys)
-    return None if (rows < 0).any() else held["vectors"][rows].astype("float32")

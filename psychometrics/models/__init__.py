@@ -9,9 +9,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "embedded",
         "fast_bert",
         "loading",
-        "local_chat",
         "packed",
         "sources",
         "untrained",
+        "vectors",
     ],
 )

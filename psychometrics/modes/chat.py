@@ -39,7 +39,6 @@ from typing import ClassVar, NamedTuple
 
 import pandas as pd
 
-from .. import models  # which are imported on first use
 from ..asking.answers import check_numbers
 from ..asking.progress import Progress
 from ..asking.store import StoredAnswers, key_of, open_answers
@@ -47,9 +46,11 @@ from ..endpoints.batches import Batches
 from ..endpoints.endpoint import Endpoint, is_number
 from ..endpoints.request_queue import RequestQueue, StoredReplies, run
 from ..exceptions import ParameterError, RespondentError
+from ..models.sources import Source
 from ..paths import cache_dir
 from ..questionnaires import Questionnaire
 from .conversations import batches, check_conditions, conversation, in_order
+from .local_chat import LocalModel, found_here, hold_conversations, identity_of
 from .messages import messages
 from .mode import Mode
 
@@ -93,7 +94,7 @@ class Chat(Mode):
                     "Only an endpoint keeps a schema: use reply='json', or constrained=True for "
                     "lines."
                 )
-            return models.local_chat.identity_of(source, dtype)
+            return identity_of(source, dtype)
         if how["constrained"]:
             raise ParameterError(
                 "constrained needs a model on this machine; an endpoint is asked without it."
@@ -114,12 +115,12 @@ class Chat(Mode):
         """Return a model on this machine, loaded at its first question; else the name as it is."""
         if identity["source"] == "endpoint":
             return respondent
-        return models.local_chat.LocalModel(respondent, identity["dtype"])
+        return LocalModel(respondent, identity["dtype"])
 
     def answer(
         self,
         questionnaire: Questionnaire,
-        respondent: str | models.local_chat.LocalModel,
+        respondent: str | LocalModel,
         identity: dict,
         store: str | Path | None,
         bar: Progress,
@@ -133,7 +134,7 @@ class Chat(Mode):
     def answer_all(
         self,
         questionnaires: Iterable[Questionnaire],
-        respondent: str | models.local_chat.LocalModel,
+        respondent: str | LocalModel,
         identity: dict,
         store: str | Path | None,
         bar: Progress,
@@ -227,7 +228,7 @@ def _stored(job: _Job, identity: dict, how: dict) -> StoredAnswers:
 
 
 def _ask_here(
-    jobs: list[_Job], model: models.local_chat.LocalModel, identity: dict, bar: Progress, how: dict
+    jobs: list[_Job], model: LocalModel, identity: dict, bar: Progress, how: dict
 ) -> Iterator[pd.DataFrame]:
     """Ask a model on this machine one questionnaire after the other."""
     name = identity["respondent_id"]
@@ -238,9 +239,7 @@ def _ask_here(
                 (batch, conversation(job.questionnaire, batch, name, "chat", how))
                 for batch in job.batches
             ]
-            rows = models.local_chat.rows_of(
-                talks, job.questionnaire, model, identity, stored, how, bar
-            )
+            rows = hold_conversations(talks, job.questionnaire, model, identity, stored, how, bar)
         yield in_order(rows, job.questionnaire, how)
 
 
@@ -314,9 +313,8 @@ def _checked(how: dict) -> dict:
     return how
 
 
-def _model_here(respondent: str | Path) -> models.sources.Source | None:
+def _model_here(respondent: str | Path) -> Source | None:
     """The model on this machine that a name means, None where it is an endpoint's."""
-    found_here = models.local_chat.found_here
     try:
         Endpoint().resolved()
     except RespondentError as no_endpoint:

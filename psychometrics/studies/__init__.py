@@ -12,7 +12,6 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "behaving",
         "conditions",
         "diagnostic",
-        "improving",
         "psychobench",
         "psychobench_figures",
         "psychobench_nulls",

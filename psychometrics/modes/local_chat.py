@@ -1,4 +1,4 @@
-"""Chat with a model on this machine: what :mod:`.chat` does over HTTP, done here in batches."""
+"""Chat with a model on this machine, in batches."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import pandas as pd
 
 from ..asking.store import StoredAnswers, key_of
 from ..exceptions import RespondentError
-from ..modes import generation
-from ..modes.messages import caesar, option_labels
+from ..models.loading import load_model, resolve_device, resolve_dtype, to_device
+from ..models.sources import Source, digest_text, find
 from ..questionnaires import Questionnaire
-from .loading import load_model, resolve_device, resolve_dtype, to_device
-from .sources import Source, digest_text, find
+from . import generation
+from .messages import caesar, option_labels
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ..asking.progress import Progress
 
-A_STATEMENT, BEFORE, A_THOUGHT = 16, 32, 512
+_TOKENS = {"statement": 16, "before": 32, "thought": 512}
 """Tokens that a reply may have where ``max_tokens`` is None."""
 
 
 def found_here(respondent: str | Path, may_be_on_hub: bool) -> Source | None:
-    """A model on this machine, or None where the name is an endpoint's to know.
+    """Find a model on this machine; return None if the name may be an endpoint's.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def found_here(respondent: str | Path, may_be_on_hub: bool) -> Source | None:
 
 
 def identity_of(source: Source, dtype: str | None) -> dict:
-    """Who answers; the template is part of what determines an answer.
+    """Say who answers; the template is part of what determines an answer.
 
     Raises
     ------
@@ -64,10 +64,10 @@ def identity_of(source: Source, dtype: str | None) -> dict:
             "model's folder, or an endpoint's model with endpoint=."
         )
     dtype = resolve_dtype(dtype, resolve_device(None))
-    template = source.folder / "chat_template.jinja" if source.folder else None
-    written = template.read_text("utf-8") if template and template.is_file() else ""
-    if source.kind == "packed":  # its digest covers the template that is unpacked from it
-        written = ""
+    written = ""
+    if source.folder and source.kind != "packed":  # whose digest covers the template
+        template = source.folder / "chat_template.jinja"
+        written = template.read_text("utf-8") if template.is_file() else ""
     parts = "chat-here-1", generation.HANDLING, source.digest, dtype, written
     return {
         "respondent_id": source.name,
@@ -87,7 +87,7 @@ class LocalModel:
         self.respondent, self.dtype, self.loaded = respondent, dtype, None
 
     def replies(self, *args: object, **options: object) -> list[dict]:
-        """As :func:`psychometrics.modes.generation.replies` without the model."""
+        """Return what :func:`psychometrics.modes.generation.replies` does, without the model."""
         if self.loaded is None:
             source = find(self.respondent)
             what = "a causal language model, which can reply"
@@ -97,43 +97,51 @@ class LocalModel:
         return generation.replies(*self.loaded, *args, **options)
 
 
-def rows_of(
+def hold_conversations(
     talks: list[tuple[dict, Generator]],
     questionnaire: Questionnaire,
     model: LocalModel,
     identity: dict,
-    kept: StoredAnswers,
+    stored: StoredAnswers,
     how: dict,
     bar: Progress,
 ) -> list[dict]:
-    """Hold all conversations to their ends, one reply of each at a time, keeping each at once.
+    """Hold all conversations to their ends, one reply of each at a time, saving each at once.
 
     Parameters
     ----------
     talks : list of (dict, generator)
         Batches and what :func:`psychometrics.modes.conversations.conversation` gives for each.
-    questionnaire, model, identity, kept, how, bar
-        As in :func:`psychometrics.modes.chat.Chat.answer_all`.
+    questionnaire, model, identity, stored, how, bar
+        As in :class:`psychometrics.modes.chat.Chat`.
+
+    Returns
+    -------
+    list of dict
+        One row per item.
     """
-    known = kept.rows[["reply", "finish_reason"]].to_dict("index") if len(kept) else {}
-    temperature = 1.0 if how["temperature"] is None else float(how["temperature"])
+    known = stored.rows[["reply", "finish_reason"]].to_dict("index") if len(stored) else {}
     rows, cut = [], {}
     turns = [(batch, talk, *next(talk), False) for batch, talk in talks]
     while turns:
-        asked = [_request(turn, questionnaire, identity, how, temperature) for turn in turns]
-        new = {key: (about, ask) for key, about, ask in asked if key not in known}
+        keys, requests, new = [], [], {}
+        for _, _, prompt, about, _ in turns:
+            request = _request(questionnaire, prompt, about, identity, how)
+            text, run = json.dumps(request, sort_keys=True), (about["run"], about["attempt"])
+            keys.append(key_of(identity["fingerprint"], text, *map(str, run)))
+            requests.append(request)
+            if keys[-1] not in known:
+                new[keys[-1]] = about, request
         # Those of one length together, as a reply's length is a matter of its own request.
-        for length in sorted({ask["max_tokens"] for _, ask in new.values()}):
-            _generate(
-                {k: v for k, v in new.items() if v[1]["max_tokens"] == length},
-                model, kept, known, temperature, length,
-            )  # fmt: skip
+        for length in sorted({request["max_tokens"] for _, request in new.values()}):
+            some = {k: one for k, one in new.items() if one[1]["max_tokens"] == length}
+            _generate(some, model, stored, known)
         left = []
-        for (batch, talk, _, about, sent), (key, _, ask) in zip(turns, asked, strict=True):
+        for (batch, talk, _, about, sent), key, request in zip(turns, keys, requests, strict=True):
             reply, sent = known[key], sent or key in new
             if reply["finish_reason"] == "length":
                 about["cut"] = True
-                cut[key] = ask["max_tokens"]
+                cut[key] = request["max_tokens"]
             try:
                 left.append((batch, talk, *talk.send(reply["reply"]), sent))
             except StopIteration as end:
@@ -150,28 +158,27 @@ def rows_of(
     return rows
 
 
-def _request(turn, questionnaire, identity, how, temperature) -> tuple[str, dict, dict]:
-    """A turn's key, what it is about, and all that its reply follows from."""
-    _, _, prompt, about, _ = turn
-    count = len(about["items"])
-    thought = A_THOUGHT if how["think"] else 0
+def _request(
+    questionnaire: Questionnaire, prompt: list[dict], about: dict, identity: dict, how: dict
+) -> dict:
+    """Return everything that a reply follows from."""
+    tokens = _TOKENS["statement"] * len(about["items"]) + _TOKENS["before"]
+    tokens += _TOKENS["thought"] if how["think"] else 0
     request = {
         "model": identity["model"],
-        "temperature": temperature,
-        "max_tokens": how["max_tokens"] or A_STATEMENT * count + BEFORE + thought,
+        "temperature": 1.0 if how["temperature"] is None else float(how["temperature"]),
+        "max_tokens": how["max_tokens"] or tokens,
         "messages": prompt,
     }
-    if temperature:
+    if request["temperature"]:
         request["seed"] = how["seed"]
     if how["constrained"]:
         request["form"] = _form(questionnaire, about["items"], how)
-    run = str(about["run"]), str(about["attempt"])
-    key = key_of(identity["fingerprint"], json.dumps(request, sort_keys=True), *run)
-    return key, about, request
+    return request
 
 
 def _form(questionnaire: Questionnaire, items: list[str], how: dict) -> list[list[str]]:
-    """Lines of numbers and labels: the only thing that a constrained reply can be."""
+    """Return lines of numbers and labels, all that a constrained reply can be."""
     form = []
     for number, item in enumerate(items, start=1):
         options = questionnaire.choices(questionnaire.item(item))
@@ -181,26 +188,30 @@ def _form(questionnaire: Questionnaire, items: list[str], how: dict) -> list[lis
     return [[caesar(text, how["cipher"]) for text in part] for part in form]
 
 
-def _generate(
-    new: dict, model: LocalModel, kept: StoredAnswers, known: dict, temperature, length
-) -> None:
-    keys, began = list(new), [time.perf_counter()]
+def _generate(new: dict, model: LocalModel, stored: StoredAnswers, known: dict) -> None:
+    """Have requests replied to; save each reply and add it to those that are known."""
+    keys, requests, began = list(new), [request for _, request in new.values()], time.perf_counter()
 
     def keep(place: int, found: dict) -> None:
+        nonlocal began
         about, request = new[keys[place]]
-        row = {"run": about["run"], "attempt": about["attempt"], "items": " ".join(about["items"])}
-        row |= {"request": json.dumps(request, sort_keys=True), "reply": found["reply"]}
-        row |= {"finish_reason": found["finish_reason"]}
-        row |= {"usage": json.dumps({"completion_tokens": found["tokens"]})}
-        took, began[0] = time.perf_counter() - began[0], time.perf_counter()
-        kept.add(pd.DataFrame([row], index=pd.Index([keys[place]], name="key")), seconds=took)
+        row = {
+            "run": about["run"],
+            "attempt": about["attempt"],
+            "items": " ".join(about["items"]),
+            "request": json.dumps(request, sort_keys=True),
+            "reply": found["reply"],
+            "finish_reason": found["finish_reason"],
+            "usage": json.dumps({"completion_tokens": found["tokens"]}),
+        }
+        took, began = time.perf_counter() - began, time.perf_counter()
+        stored.add(pd.DataFrame([row], index=pd.Index([keys[place]], name="key")), seconds=took)
         known[keys[place]] = {name: row[name] for name in ("reply", "finish_reason")}
 
-    requests = [request for _, request in new.values()]
     model.replies(
         [request["messages"] for request in requests],
-        temperature,
-        length,
+        requests[0]["temperature"],
+        requests[0]["max_tokens"],
         # By what is asked and in which run, so that it does not matter who else is asked.
         seeds=[int(key[:15], 16) for key in keys],
         forms=[request.get("form") for request in requests],

@@ -19,21 +19,21 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from ..asking.answers import check_columns
-from ..asking.ask import ask
-from ..asking.population import population, population_table
-from ..exceptions import ParameterError, RespondentError
-from ..measures.content import content_validity
-from ..measures.intervals import correlation_interval, mean_interval
-from ..measures.nulls import null_answers
-from ..measures.scoring import pss, two_way
-from ..measures.validity import silhouettes, term_silhouettes
-from ..models.loading import load_sentence_encoder
-from ..models.sources import base_path
-from ..modes import identify, load_respondent
-from ..paths import data_dir
-from ..questionnaires import Questionnaire, load_questionnaire
-from ..questionnaires.prompts import prompts
+from .asking.answers import check_columns
+from .asking.ask import ask
+from .asking.population import population, population_table
+from .exceptions import ParameterError, RespondentError
+from .measures.content import content_validity
+from .measures.intervals import correlation_interval, mean_interval
+from .measures.nulls import null_answers
+from .measures.scoring import pss, two_way
+from .measures.validity import silhouettes, term_silhouettes
+from .models.loading import load_sentence_encoder
+from .models.sources import base_path
+from .modes import identify, load_respondent
+from .paths import data_dir
+from .questionnaires import Questionnaire, load_questionnaire
+from .questionnaires.prompts import prompts
 
 TOLERANCE = 0.05
 """How far a candidate may fall behind what it replaces in similarity, acceptability, neutrality and

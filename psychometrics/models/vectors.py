@@ -1,0 +1,170 @@
+"""What untouched models make of prompts: the vectors that a random head is put on."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+
+import numpy as np
+import pandas as pd
+import torch
+from safetensors.numpy import load_file
+from transformers import AutoModel
+
+from ..asking.store import key_of
+from ..exceptions import ParameterError
+from ..paths import cache_dir, data_dir
+from .loading import load_config, load_model, load_tokenizer, resolve_device
+from .packed import SMOLLM2
+from .sources import base_path, find
+
+SHIPPED = "nulls_smollm2.safetensors"
+_BATCH = 128
+_KEPT = 64  # files of vectors in the user's cache; older ones go
+
+
+def layer_vectors(base: str, layers: set[int | None], parts: tuple) -> dict[int | None, np.ndarray]:
+    """Return an untouched model's vectors of several questionnaires' prompts, after some layers.
+
+    Reading the prompts is what random heads cost, and chapters ask the same questionnaires of
+    them: so what a base makes of a questionnaire is stored in the user's cache.
+
+    Parameters
+    ----------
+    base : str
+        ``"embedded"``, ``"smollm2"``, a folder or a hub id.
+    layers : set of int or None
+        After how many layers; None is all of them.
+    parts : tuple of tuple of (premise, hypothesis)
+        The prompts of each questionnaire.
+
+    Returns
+    -------
+    dict of ndarray, shape (prompts, width)
+        By number of layers.
+
+    Examples
+    --------
+    >>> layer_vectors("embedded", {1, None}, ((("I feel calm.", "It is so."),),))[None].shape
+    (1, 384)
+    """
+    if base == SMOLLM2 and layers == {None}:
+        shipped = _shipped_vectors(sum(parts, ()))
+        if shipped is not None:
+            return {None: shipped}
+    depths = {layer: _depth(base, layer) for layer in layers}
+    deep = tuple(sorted(set(depths.values())))
+    vectors = dict(zip(deep, _vectors(base, deep, parts), strict=True))
+    return {layer: vectors[depth] for layer, depth in depths.items()}
+
+
+@functools.lru_cache(maxsize=4)
+def _vectors(base: str, layers: tuple, parts: tuple) -> np.ndarray:
+    return np.concatenate([_kept_vectors(base, layers, pairs) for pairs in parts], axis=1)
+
+
+def _kept_vectors(base: str, layers: tuple, pairs: tuple) -> np.ndarray:
+    """Some layers' vectors of a questionnaire, (layers, prompts, width), from the user's cache."""
+    source = find(base_path() if base == "embedded" else base)
+    by = [source.digest, torch.__version__, resolve_device(None).type, str(_BATCH)]
+    prompted = [text for pair in pairs for text in pair]
+    folder = cache_dir() / "vectors"
+    paths = [folder / f"{key_of(*by, str(layer), *prompted)}.npy" for layer in layers]
+    with contextlib.suppress(OSError):  # another run may have tidied up meanwhile
+        return np.stack([np.load(path) for path in paths])
+    hidden = prompt_vectors(base, pairs)[list(layers)]
+    with contextlib.suppress(OSError):  # a cache that cannot be written saves no time, that is all
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, vectors in zip(paths, hidden, strict=True):
+            part = path.with_suffix(f".{os.getpid()}")
+            with part.open("wb") as file:
+                np.save(file, vectors)
+            part.replace(path)
+        for old in sorted(folder.glob("*.npy"), key=os.path.getmtime)[:-_KEPT]:
+            old.unlink()
+    return hidden
+
+
+@functools.cache
+def _depth(base: str, layers: int | None) -> int:
+    """A number of layers that the base has; by default all."""
+    whole = load_config(base_path() if base == "embedded" else find(base)).num_hidden_layers
+    if layers is not None and layers > whole:
+        raise ParameterError(f"{base} has {whole} layers, not {layers}.")
+    return whole if layers is None else layers
+
+
+def prompt_vectors(base: str, pairs: tuple, number: int | None = None) -> np.ndarray:
+    """What an untouched model makes of prompts: the vectors that a random head is put on.
+
+    Parameters
+    ----------
+    base : str
+        ``"embedded"``, ``"smollm2"``, a folder or a hub id.
+    pairs : tuple of (premise, hypothesis)
+    number : int, optional
+        Seed of random weights of the same shape, in the place of the model's own.
+
+    Returns
+    -------
+    ndarray of float32, shape (layers + 1, prompts, width)
+        After every layer, of the first token by an encoder and of the last by a decoder.
+
+    Examples
+    --------
+    >>> prompt_vectors("embedded", (("I feel calm.", "It rarely happens."),)).shape
+    (7, 1, 384)
+    """
+    source = base_path() if base == "embedded" else find(base)
+    if number is None:
+        exact = "bfloat16" if base == SMOLLM2 else "float32"  # as its adapters were trained
+        model, tokenizer = load_model(source, "encoder", dtype=getattr(torch, exact))
+    else:
+        tokenizer = load_tokenizer(source)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(number)
+            model = AutoModel.from_config(load_config(source)).eval()
+    model = model.to(resolve_device(None))
+    decoder = is_decoder(base)
+    if decoder:  # its last token alone has seen the whole prompt
+        tokenizer.padding_side = "left"
+        tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
+    layers, width = model.config.num_hidden_layers, model.config.hidden_size
+    found = np.empty((layers + 1, len(pairs), width), dtype="float32")
+    for start in range(0, len(pairs), _BATCH):
+        chosen = order[start : start + _BATCH]
+        texts = [pairs[i][0] for i in chosen], [pairs[i][1] for i in chosen]
+        if decoder:
+            texts = (
+                [f"{premise} {hypothesis}" for premise, hypothesis in zip(*texts, strict=True)],
+            )
+        inputs = tokenizer(*texts, padding=True, truncation=True, return_tensors="pt")
+        inputs = inputs.to(model.device)
+        with torch.inference_mode():
+            states = model(**inputs, output_hidden_states=True).hidden_states
+        for layer, state in enumerate(states):
+            found[layer, chosen] = state[:, -1 if decoder else 0].float().cpu().numpy()
+    return found
+
+
+@functools.cache
+def is_decoder(base: str) -> bool:
+    """Return whether a base is a decoder, whose last token alone has seen the whole prompt."""
+    if base == "embedded":
+        return False
+    kinds = load_config(find(base)).architectures or []
+    return any(str(kind).endswith("ForCausalLM") for kind in kinds)
+
+
+@functools.lru_cache(maxsize=4)
+def _shipped_vectors(pairs: tuple) -> np.ndarray | None:
+    """The untouched decoder's last vectors of shipped prompts, shape (prompts, width)."""
+    path = data_dir() / SHIPPED
+    if not path.is_file():
+        return None
+    held = load_file(path)
+    keys = pd.Index([key_of(*pair) for pair in pairs])
+    rows = pd.Index([row.tobytes().hex() for row in held["keys"]]).get_indexer(keys)
+    return None if (rows < 0).any() else held["vectors"][rows].astype("float32")
