@@ -1,4 +1,4 @@
-"""The PsychoBench study: published tables, tests and claims, conclusions, roles."""
+"""The PsychoBench study: published tables, their tests, and the claims computed from them."""
 
 from __future__ import annotations
 
@@ -6,95 +6,16 @@ import itertools
 
 import numpy as np
 import pandas as pd
-import pingouin
 import pytest
 from scipy import stats
 
+import psychometrics as pm
+from psychometrics.claims import published
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.norms import compare_means, norm_table
-from psychometrics.measures.scoring import scale_scores
+from psychometrics.measures.norms import compare_means
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.studies.psychobench import (
-    bsri_conclusions,
-    bsri_own_median,
-    cabin_dimensions,
-    published_claims,
-    published_conclusions,
-    published_tables,
-    published_tests,
-    role_effects,
-    role_sizes,
-    significance_counts,
-)
-
-MINI = load_questionnaire("ipip20")
-
-
-def answers_of(questionnaire, values, respondent="a", run=1, **more):
-    ids = [item.id for item in questionnaire.items]
-    return pd.DataFrame(
-        {
-            "respondent_id": respondent, "questionnaire": questionnaire.id, "mode": "human",
-            "run": run, "item_id": ids, "value": np.asarray(values, dtype=float),
-            "status": "ok", **more,
-        }
-    )  # fmt: skip
-
-
-def test_bsri_conclusions_follow_the_two_cuts():
-    bsri = load_questionnaire("bsri", texts=False)
-    runs = []
-    for run, (m, f) in enumerate([(1, 1), (7, 1), (1, 7), (7, 7)], start=1):
-        values = np.r_[np.full(20, m), np.full(20, f), np.full(20, 4)]
-        runs.append(answers_of(bsri, values, run=run))
-    table = bsri_conclusions(scale_scores(pd.concat(runs), bsri))
-    assert table["conclusion"].tolist() == [
-        "undifferentiated", "masculine", "feminine", "androgynous"
-    ]  # fmt: skip
-
-
-def test_a_missing_bsri_score_has_no_conclusion():
-    bsri = load_questionnaire("bsri", texts=False)
-    answers = answers_of(bsri, np.full(60, 7.0)).iloc[1:]
-    assert bsri_conclusions(scale_scores(answers, bsri))["conclusion"].isna().all()
-
-
-def test_own_medians_call_a_very_masculine_and_unfeminine_respondent_feminine():
-    # as the psychopath of Table 11: masculine 6.3, feminine 1.7, and yet 'feminine' 8 times
-    bsri = load_questionnaire("bsri", texts=False)
-    values = np.r_[np.full(15, 7), np.full(5, 4), np.full(14, 1), np.full(6, 3), np.full(20, 4)]
-    answers = answers_of(bsri, values)
-    scores = scale_scores(answers, bsri).set_index("scale")["score"]
-    assert scores.round(2).to_dict() == {"masculine": 6.25, "feminine": 1.6}
-    assert bsri_own_median(answers)["conclusion"].item() == "feminine"
-    assert bsri_conclusions(scale_scores(answers, bsri))["conclusion"].item() == "masculine"
-
-
-def test_cabin_dimensions_reproduce_the_papers_within_rounding():
-    table = published_tables()
-    models = table[(table["study"] == "models") & (table["questionnaire"] == "cabin")]
-    ours = cabin_dimensions(models[models["table"] == 7])
-    both = ours.merge(models[models["table"] == 2], on=["respondent_id", "scale"])
-    assert len(both) == 48
-    assert (both["mean_x"] - both["mean_y"]).abs().max() < 0.1  # two roundings of 0.05
-    counts = ours.drop_duplicates("scale").groupby("model")["interests"].sum()
-    assert counts.to_dict() == {"riasec": 41, "setpoint": 41}
-
-
-def test_a_lacking_interest_is_named():
-    table = published_tables().query("study == 'models' and table == 7 and scale != 'law'")
-    with pytest.raises(ParameterError, match="'law'"):
-        cabin_dimensions(table)
-
-
-def test_dimension_scores_are_means_of_their_interests():
-    cabin = load_questionnaire("cabin", texts=False)
-    answers = answers_of(cabin, np.random.default_rng(4).integers(1, 6, 164))
-    scores = scale_scores(answers, cabin).set_index("scale")["score"]
-    assert len(scores) == 41 + 8 + 6
-    assert scores["setpoint_nature"] == pytest.approx(
-        scores[["agriculture", "nature_outdoors", "animal_service"]].mean()
-    )
+from psychometrics.studies import psychobench
+from psychometrics.studies.psychobench import published_tables, published_tests
 
 
 def test_published_tables_are_complete():
@@ -109,8 +30,10 @@ def test_published_tables_are_complete():
 
 
 def test_published_means_lie_within_their_scales():
+    names = published_tables()["questionnaire"].unique()
+    known = {name: load_questionnaire(name, texts=False) for name in names}
     for row in published_tables().itertuples():
-        questionnaire = load_questionnaire(row.questionnaire, texts=False)
+        questionnaire = known[row.questionnaire]
         low, high = questionnaire.span(questionnaire.scale(row.scale))
         assert low <= row.mean <= high, row
 
@@ -149,66 +72,69 @@ def test_a_study_is_compared_with_its_own_baseline():
         published_tests("wordings")
 
 
-def test_claims_name_real_cells_and_some_do_not_hold():
-    table = published_claims()
-    assert set(table["expected"]) == {"higher", "lower", "same"}
-    assert not table.duplicated(["claim", "respondent_id", "questionnaire", "scale", "group"]).any()
-    by = table.set_index(["claim", "respondent_id", "scale"])["found"]
-    assert by[("reasoning-openness", "v1+cot", "openness")] == "higher"
-    assert by[("assistant-lower", "without", "conscientiousness")] == "same"
-    assert by[("wordings", "v2", "agreeableness")] == "lower"
-    assert 0 < table["agrees"].mean() < 1
+def test_cabins_dimensions_are_the_means_of_their_interests_within_rounding():
+    cabin = pm.questionnaires.psychobench_keys()["cabin"]
+    table = published_tables().query("study == 'models' and questionnaire == 'cabin'")
+    table = table.pivot(index="scale", columns="respondent_id", values="mean")
+    ids = {scale["title"]: scale["id"] for scale in cabin["scales"]}
+    for model, dimensions in cabin["dimensions"].items():
+        assert sorted(itertools.chain(*dimensions.values())) == sorted(ids)
+        for title, members in dimensions.items():
+            name = f"{model}_{title.lower().replace(' ', '_')}"
+            if model == "setpoint":  # two roundings of 0.05
+                here = table.loc[[ids[member] for member in members]].mean()
+                assert (here - table.loc[name]).abs().max() < 0.1
 
 
-def test_bsri_counts_cover_ten_runs():
-    table = published_conclusions()
-    assert (
-        table[["undifferentiated", "masculine", "feminine", "androgynous"]].sum(axis=1) == 10
-    ).all()
+@pytest.fixture(scope="module")
+def found() -> pd.DataFrame:
+    return psychobench.claim_findings(draws=20)
 
 
-def test_counts_of_significance_are_those_of_the_table():
-    table = published_tests("roles")
-    counts = significance_counts(table)
-    assert counts["comparisons"] == 5 * 76
-    assert counts["significant"] == (table["p"] < 0.01).sum()
-    assert counts["after correction"] <= counts["significant"]
-    assert counts["settled"] <= counts["significant"]
+def test_every_testable_claim_has_a_finding_and_no_other(found):
+    table = published().query("study == 'psychobench'")
+    assert set(found.index) == set(table.index[table["rule"] != "untestable"])
+    assert found["value"].notna().all()
+    assert found[["null", "null low", "null high"]].notna().all(axis=None)
+    assert len(table) >= 45
 
 
-def test_roles_of_the_paper_move_scales_as_its_tables_say():
-    table = published_tables().query("study == 'roles'")
-    table = table.rename(columns={"respondent_id": "role"}).assign(respondent_id="gpt-3.5-turbo")
-    effects = role_effects(table, norms=norm_table(paper=True))
-    both = effects.merge(
-        published_tests("roles", "default"),
-        left_on=["role", "questionnaire", "scale"],
-        right_on=["respondent_id", "questionnaire", "scale"],
-    )  # fmt: skip
-    assert len(both) == 4 * 69
-    pd.testing.assert_series_equal(both["p_x"], both["p_y"], check_names=False)
-    row = effects.set_index(["role", "questionnaire", "scale"]).loc[
-        ("psychopath", "dtdd", "machiavellianism")
-    ]
-    assert row["in_norm_sd"] == pytest.approx((8.4 - 5.4) / 1.63)
-    sizes = role_sizes(effects).set_index("role")["mean_absolute"]
-    assert sizes.idxmax() == "psychopath"
-    assert sizes.idxmin() in {"ordinary", "hero", "liar"}
+def test_a_mean_over_models_is_of_their_distances_from_people(found):
+    tests = psychobench.published_tests("models")
+    five = tests[(tests["scale"] == "openness") & (tests["respondent_id"] != "gpt-4-jb")]["delta"]
+    row = found.loc["psychobench-openness"]
+    low, high = stats.t.interval(0.95, 4, five.mean(), five.sem())
+    assert row[["value", "low", "high"]].tolist() == pytest.approx([five.mean(), low, high])
 
 
-def test_roles_from_raw_answers():
-    runs = []
-    rng = np.random.default_rng(6)
-    for role, run in itertools.product(("default", "hero"), range(1, 6)):
-        values = np.clip(rng.integers(2, 5, 20) + (role == "hero"), 1, 5)
-        runs.append(answers_of(MINI, values, run=run, role=role))
-    scores = scale_scores(pd.concat(runs), MINI, by=["role"])
-    effects = role_effects(scores).set_index("scale")
-    a, b = (scores[(scores["role"] == r) & (scores["scale"] == "agreeableness")]["score"]
-            for r in ("hero", "default"))  # fmt: skip
-    theirs = pingouin.ttest(a, b, correction=effects.loc["agreeableness", "test"] == "welch")
-    assert effects.loc["agreeableness", "p"] == pytest.approx(theirs["p_val"].item())
-    with pytest.raises(ParameterError, match="no role 'default'"):
-        role_effects(scores.assign(role="none"))
-    with pytest.raises(ParameterError, match="asked once"):
-        role_effects(scores[scores["run"] == 1])
+def test_a_difference_of_two_roles_is_in_peoples_standard_deviations(found):
+    # Tables 8 to 20: hero against default on the Lying scale, both groups' deviations averaged.
+    table = psychobench.published_tables().query(
+        "study == 'roles' and questionnaire == 'epq-r' and scale == 'lying'"
+    ).set_index("respondent_id")  # fmt: skip
+    norms = pm.norms.norm_table(["epq-r"], paper=True).query("scale == 'lying'")["norm_sd"]
+    expected = (table["mean"]["hero"] - table["mean"]["default"]) / norms.mean()
+    assert found.loc["psychobench-hero-lying", "value"] == pytest.approx(expected)
+
+
+def test_counts_of_significant_differences_are_those_of_the_tests(found):
+    wordings = psychobench.published_tests("wordings", "v1", correction="none")
+    others = wordings[wordings["respondent_id"] != "v1+cot"]
+    assert found.loc["psychobench-prompts", "value"] == others["significant"].sum()
+    women = pm.norms.compare_norms(
+        psychobench.published_tables().query("study == 'models'").drop(columns="study"),
+        pm.norms.norm_table(["bsri"], paper=True).query("group == 'Workers (Women)'"),
+    ).query("scale == 'feminine' and respondent_id not in ['gpt-4', 'gpt-4-jb']")
+    assert len(women) == 4
+    assert found.loc["psychobench-femininity", "value"] == women["significant"].sum()
+
+
+def test_random_tables_have_the_mean_of_evenly_drawn_options():
+    table = psychobench._random_tables()(np.random.default_rng(0))
+    five = table[table["questionnaire"] == "bfi"]
+    assert five["mean"].mean() == pytest.approx(3, abs=0.02)
+    # Mean of ten items of variance 2: standard deviation of a run is the root of one fifth.
+    openness = five[five["scale"] == "openness"]["sd"]
+    assert openness.mean() == pytest.approx(np.sqrt(0.2), abs=0.05)
+    efficacy = table[table["questionnaire"] == "gse"]["mean"]
+    assert efficacy.mean() == pytest.approx(25, abs=0.8)

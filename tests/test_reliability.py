@@ -22,6 +22,7 @@ from psychometrics.measures.reliability import (
     answer_agreement,
     generalisability,
     item_statistics,
+    mean_agreement,
     omega,
     reliability_table,
     retest,
@@ -337,3 +338,35 @@ def test_fewer_than_three_complete_respondents_leave_alpha_open():
     assert found[["alpha", "low", "high"]].isna().all()
     opposed = pd.DataFrame({"a": [1.0, 2, 3], "b": [3.0, 2, 1]})
     assert np.isnan(alpha(opposed)["alpha"]), "a sum that does not vary has no reliability"
+
+
+def _two_ways(first, second, who="a"):
+    parts = [
+        pd.DataFrame({"item_id": range(len(values)), "value": values}).assign(way=way)
+        for way, values in (("one", first), ("two", second))
+    ]
+    return pd.concat(parts).assign(respondent_id=who, questionnaire="q", status="ok")
+
+
+def test_kappa_of_two_ways_stands_beside_what_mixed_items_give():
+    rng = np.random.default_rng(1)
+    truth = rng.integers(1, 6, 20).astype(float)
+    other = np.clip(truth + rng.integers(-1, 2, 20), 1, 5)
+    answers = pd.concat([_two_ways(truth, other), _two_ways(truth, rng.permutation(truth), "b")])
+    alone = mean_agreement(answers[answers["respondent_id"] == "a"], n_resamples=400)
+    library = answer_agreement(answers, by="way", n_resamples=0)
+    expected = library.set_index("respondent_id")["kappa"]
+    assert alone["kappa"][0] == pytest.approx(expected["a"])
+    assert alone["p"][0] < 0.01
+    assert alone["null_low"][0] < 0 < alone["null_high"][0] < alone["kappa"][0]
+    assert np.isnan(alone["low"][0]), "one respondent has no interval"
+    both = mean_agreement(answers, n_resamples=200)
+    assert both["kappa"][0] == pytest.approx(expected.mean())
+    assert both["low"][0] < both["kappa"][0] < both["high"][0]
+    flat = mean_agreement(_two_ways(truth, np.full(20, 3.0)), n_resamples=20)
+    assert flat["n"][0] == 0
+    assert flat[["kappa", "p"]].isna().all(axis=None)
+    with pytest.raises(ParameterError, match="answered twice"):
+        mean_agreement(pd.concat([answers, answers]))
+    with pytest.raises(ParameterError, match="no column 'way'"):
+        mean_agreement(answers.drop(columns="way"))

@@ -14,6 +14,7 @@ from psychometrics.asking.answers import COLUMNS
 from psychometrics.asking.ask import ask
 from psychometrics.asking.store import open_answers
 from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.models.untrained import null_model
 from psychometrics.modes import options
 from psychometrics.modes.messages import messages
 from psychometrics.modes.options import (
@@ -24,7 +25,6 @@ from psychometrics.modes.options import (
     position_bias,
 )
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.studies.asking import null_model
 
 MINI = load_questionnaire("ipip20")
 TWO = MINI.model_copy(update={"id": "two", "items": MINI.items[:2], "scales": ()})

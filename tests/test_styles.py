@@ -15,6 +15,8 @@ from psychometrics.measures.styles import (
     balanced_pairs,
     decisiveness,
     desirability_contrast,
+    empty_answers,
+    key_difference,
     response_styles,
     source_inverse_correlation,
 )
@@ -112,3 +114,35 @@ def test_two_way_normalisation_makes_noise_agree_and_one_way_shows_agreeing():
     ) == pytest.approx(1, abs=0.01)
     with pytest.raises(ParameterError, match="both, intensifiers or none"):
         source_inverse_correlation(yes, [q], normalised="terms")
+
+
+def test_habits_give_the_internal_consistency_of_the_formula():
+    gse = load_questionnaire("gse", texts=False)  # ten items, four options, none reversed
+    answers = empty_answers(gse, "habit", respondents=2000, runs=1)
+    keyed = pm.scoring.keyed_items(pm.item_scores(answers), gse)
+    assert pm.reliability.alpha(keyed)["alpha"] == pytest.approx(10 / 14, abs=0.03)
+    random = empty_answers(gse, "random", respondents=2000, runs=1)
+    keyed = pm.scoring.keyed_items(pm.item_scores(random), gse)
+    assert abs(pm.reliability.alpha(keyed)["alpha"]) < 0.12
+
+
+def test_empty_answers_are_of_their_kind_and_strange_ones_are_refused():
+    agree = empty_answers("ipip20", "agree", respondents=2, runs=3)
+    assert (agree["value"] == 5).all()
+    assert agree.groupby(["respondent_id", "run"]).size().tolist() == [20] * 6
+    middle = empty_answers("gse", "middle", runs=1)
+    assert (middle["value"] == 2).all()
+    with pytest.raises(ParameterError, match="kind must be"):
+        empty_answers("ipip20", "honest")
+
+
+def test_the_key_difference_has_welchs_interval_or_nothing():
+    given = pd.DataFrame({"reverse": [False] * 3 + [True] * 3, "value": [4.0, 5, 3, 1, 1, 2]})
+    row = key_difference(given).iloc[0]
+    # variances 1 and 1/3; standard error 2/3; t(0.975, 3.2) = 3.0700
+    assert row["difference"] == pytest.approx(8 / 3)
+    assert row["high"] - row["difference"] == pytest.approx(3.07 * 2 / 3, abs=0.01)
+    assert row["p"] == pytest.approx(0.1)  # of 20 ways to deal the keys the two extreme ones
+    assert row["null_low"] == pytest.approx(-row["null_high"])  # each deal has its opposite
+    alone = key_difference(given.iloc[2:]).iloc[0]
+    assert alone[["low", "high", "p"]].isna().all()

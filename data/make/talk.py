@@ -7,14 +7,19 @@ not asked again. The thirteen scales' items come from the mirror or are download
 from __future__ import annotations
 
 from psychometrics.asking.ask import ask
+from psychometrics.asking.grid import ask_crossed, ask_ways
 from psychometrics.asking.store import open_answers
 from psychometrics.models.packed import SMOLLM2
 from psychometrics.modes import identify
 from psychometrics.modes.messages import PERSONAS
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires import Questionnaire, load_questionnaire, psychobench_keys
-from psychometrics.studies.asking import EMPTY, FORMATS, formats, shuffled_words, yes_or_no
-from psychometrics.studies.conditions import CHAT_WAYS, CROSSING, by_way, crossed
+from psychometrics.questionnaires import (
+    Option,
+    Questionnaire,
+    load_questionnaire,
+    psychobench_keys,
+    shuffled_words,
+)
 
 from .answers import ship
 
@@ -22,6 +27,48 @@ DTYPE = "bfloat16"
 """Named, so that the answers are the same ones on a machine that would choose another."""
 KEPT = {"options": ["log_probability"], "chat": ["reply", "finish_reason"]}
 """What is shipped of an answer, by mode; its key is found without the rest."""
+
+FORMATS = {
+    "digits": {"permutations": "given"},
+    "letters": {"permutations": "given", "labels": "alphabetical"},
+    "option texts": {"permutations": "given", "score": "text_mean"},
+    "yes or no": {"permutations": "given"},
+    "own voice": {"wording": "voice"},
+}
+"""Ways of asking a language model for options."""
+EMPTY = "I am a person."
+CHAT_WAYS = {
+    "one at a time": {},
+    "letters": {"labels": "alphabetical"},
+    "JSON": {"reply": "json"},
+    "all at once": {"batch_size": 100},
+    "temperature 1": {"temperature": 1.0},
+    "thinking first": {"think": True, "max_tokens": 96},
+    "cipher": {"cipher": 3},
+    "constrained": {"constrained": True},
+    "constrained, options reversed": {"constrained": True, "order": "reversed"},
+    "constrained, psychopath": {"constrained": True, "role": "psychopath"},
+}
+"""Conditions of the ways of chapter 11, which must be the same there."""
+
+CROSSING = {
+    "wording": ["v1", "v2", "v4"],
+    "permutations": ["given", "reversed"],
+    "role": ["default", "hero", "psychopath"],
+}
+"""Conditions crossed in chapter 10, which must be the same there."""
+
+
+def _yes_or_no(questionnaire: Questionnaire) -> Questionnaire:
+    """A questionnaire with *no* and *yes* for its options, at the ends of its own scale."""
+    values = [option.value for option in questionnaire.choices(questionnaire.items[0])]
+    ends = Option(value=min(values), label="no"), Option(value=max(values), label="yes")
+    instructions = (
+        "Describe yourself as you generally are now. Does each statement describe you? Answer yes "
+        "or no."
+    )
+    changes = {"id": f"{questionnaire.id}_yes_no", "options": ends, "instructions": instructions}
+    return questionnaire.model_copy(update=changes)
 
 
 def _ship(mode: str, questionnaire: Questionnaire) -> None:
@@ -41,20 +88,24 @@ def _ship(mode: str, questionnaire: Questionnaire) -> None:
 def _main() -> None:
     fifty, mini = load_questionnaire("ipip50"), load_questionnaire("ipip20")
     voice = {"mode": "options", "wording": "voice", "dtype": DTYPE, "progress": False}
-    crossed(mini, SMOLLM2, CROSSING, "options", dtype=DTYPE)
+    ask_crossed(mini, SMOLLM2, CROSSING, "options", dtype=DTYPE)
     ask(mini, SMOLLM2, mode="options", labels="alphabetical", dtype=DTYPE, progress=False)
     _ship("options", mini)
-    formats(fifty, SMOLLM2, ways=FORMATS, dtype=DTYPE)
+    mixed = shuffled_words(fifty)
+    for written in (fifty, mixed):
+        for name, way in FORMATS.items():
+            asked = _yes_or_no(written) if name == "yes or no" else written
+            how = {"mode": "options", "dtype": DTYPE, "progress": False, "baseline": EMPTY}
+            ask(asked, SMOLLM2, choose="expected", **how, **way)
     for persona in PERSONAS.values():
         ask(fifty, SMOLLM2, persona=persona, baseline=EMPTY, **voice)
-    mixed = shuffled_words(fifty)
-    for asked in (fifty, mixed, yes_or_no(fifty), yes_or_no(mixed)):
+    for asked in (fifty, mixed, _yes_or_no(fifty), _yes_or_no(mixed)):
         _ship("options", asked)
     for name in psychobench_keys():
         scale = load_questionnaire(name)
         ask(scale, SMOLLM2, baseline=EMPTY, **voice)
         _ship("options", scale)
-    by_way(mini, SMOLLM2, CHAT_WAYS, dtype=DTYPE)
+    ask_ways(mini, SMOLLM2, CHAT_WAYS, "chat", dtype=DTYPE)
     _ship("chat", mini)
 
 

@@ -520,7 +520,7 @@ def mean_agreement(
         kappas, nulls, equal = [], [], []
         for _, part in given[given[by].isin([first, second])].groupby("respondent_id"):
             grid = part.pivot(index="item_id", columns=by, values="value")
-            both = grid.reindex(columns=[first, second]).dropna().to_numpy()
+            both = grid.reindex(columns=[first, second]).dropna().to_numpy(float)
             expected = ((both[:, :1] - both[:, 1]) ** 2).mean() if len(both) else 0.0
             if np.ptp(both, axis=0).min(initial=np.inf) == 0 or expected == 0:
                 continue

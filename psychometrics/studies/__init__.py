@@ -7,13 +7,7 @@ import lazy_loader
 __getattr__, __dir__, _ = lazy_loader.attach(
     __name__,
     submodules=[
-        "asking",
-        "asking_figures",
-        "behaving",
-        "conditions",
         "diagnostic",
         "psychobench",
-        "psychobench_figures",
-        "psychobench_nulls",
     ],
 )

@@ -1,35 +1,19 @@
-"""PsychoBench: its thirteen scales, tables, claims and conclusions beside ours."""
+"""PsychoBench: the paper's tables, their tests, and what they say of the paper's claims."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_columns, check_numbers
+from ..asking.answers import check_numbers
 from ..exceptions import ParameterError
-from ..measures.intervals import mean_interval
-from ..measures.norms import (
-    PAPER_LEVEL,
-    as_one_respondent,
-    compare_means,
-    compare_norms,
-    corrected,
-    norm_table,
-)
-from ..measures.scoring import item_scores, keyed_items, score_summary
+from ..measures.norms import PAPER_LEVEL, compare_means, compare_norms, corrected, norm_table
 from ..paths import data_dir
-from ..questionnaires import (
-    Questionnaire,
-    load_questionnaire,
-    psychobench_keys,
-    questionnaire_names,
-)
-
-_SEX_ROLES = ("undifferentiated", "masculine", "feminine", "androgynous")
+from ..questionnaires import load_questionnaire, psychobench_keys, questionnaire_names
 
 
 @functools.cache
@@ -45,19 +29,6 @@ def published_tables() -> pd.DataFrame:
     ['models', 'roles', 'wordings', 'assistant', 'temperature']
     """
     table = pd.read_csv(data_dir() / "norms" / "psychobench_tables.csv")
-    return table.rename(columns={"respondent": "respondent_id"})
-
-
-@functools.cache
-def published_conclusions() -> pd.DataFrame:
-    """The paper's BSRI conclusions: ``study, respondent_id`` and counts of the four.
-
-    Examples
-    --------
-    >>> int(published_conclusions()["androgynous"].sum())
-    3
-    """
-    table = pd.read_csv(data_dir() / "norms" / "bsri_conclusions.csv")
     return table.rename(columns={"respondent": "respondent_id"})
 
 
@@ -122,417 +93,6 @@ def published_tests(
     rounding = 0.05 if study in ("models", "roles") else 0.005
     table["settled"] = _settled(table, norm, level, rounding, both=not people)
     return table
-
-
-def significance_counts(
-    comparisons: pd.DataFrame, level: float = PAPER_LEVEL, correction: str = "holm"
-) -> pd.Series:
-    """How many comparisons are significant, and under which reading.
-
-    Parameters
-    ----------
-    comparisons : DataFrame
-        As :func:`published_tests` gives them.
-    level, correction
-        As there.
-
-    Returns
-    -------
-    Series
-        Numbers of ``comparisons``; ``significant``; ``after correction``; ``settled`` (significant
-        and not for rounding to decide); ``as one respondent``
-        (:func:`psychometrics.measures.norms.as_one_respondent`, not corrected).
-
-    Examples
-    --------
-    >>> int(significance_counts(published_tests("roles"))["comparisons"])
-    380
-    """
-    single = as_one_respondent(comparisons, level, correction)
-    return pd.Series(
-        {
-            "comparisons": len(comparisons),
-            "significant": int(comparisons["significant"].sum()),
-            "after correction": int(comparisons["significant_corrected"].sum()),
-            "settled": int((comparisons["significant"] & comparisons["settled"]).sum()),
-            "as one respondent": int(single["significant"].sum()),
-        }
-    )
-
-
-def published_claims(level: float = PAPER_LEVEL) -> pd.DataFrame:
-    """What the paper says of its tables, cell by cell, beside the recomputed test.
-
-    The tables print no marks of significance; the text says which scores are higher, lower or
-    not different. ``data/norms/psychobench_claims.csv`` has each statement with the cells it
-    speaks of.
-
-    Parameters
-    ----------
-    level : float
-        Of significance.
-
-    Returns
-    -------
-    DataFrame
-        ``claim, section, text, study, respondent_id, questionnaire, scale, group, expected``
-        (*higher*, *lower*, *same*), ``found`` (likewise), ``agrees, p, delta, settled``.
-
-    Examples
-    --------
-    >>> sorted(published_claims()["found"].unique())
-    ['higher', 'lower', 'same']
-    """
-    claims = pd.read_csv(data_dir() / "norms" / "psychobench_claims.csv", keep_default_na=False)
-    tests = {}
-    for study, against in set(zip(claims["study"], claims["against"], strict=True)):
-        table = published_tests(study, against, level)
-        tests[study, against] = table if against == "norms" else table.assign(group=against)
-    parts = []
-    for claim in claims.itertuples():
-        table = _claimed(claim, tests[claim.study, claim.against])
-        table = table.assign(claim=claim.claim, section=claim.section, text=claim.text,
-                             study=claim.study, expected=claim.expected)  # fmt: skip
-        parts.append(table)
-    table = pd.concat(parts, ignore_index=True)
-    table["found"] = _direction(table)
-    table["agrees"] = table["found"] == table["expected"]
-    columns = [
-        "claim", "section", "text", "study", "respondent_id", "questionnaire", "scale", "group",
-        "expected", "found", "agrees", "p", "delta", "settled",
-    ]  # fmt: skip
-    return table[columns]
-
-
-def role_effects(
-    scores: pd.DataFrame,
-    norms: pd.DataFrame | None = None,
-    level: float = PAPER_LEVEL,
-    correction: str = "holm",
-) -> pd.DataFrame:
-    """How far each role moves each scale from the default role.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        As :func:`psychometrics.measures.scoring.scale_scores` gives them with ``by=(role,)``, or a
-        summary with ``mean, sd, n``.
-    norms : DataFrame, optional
-        As :func:`psychometrics.measures.norms.norm_table` gives it; adds the effect in the people's
-        standard deviations (the mean of a scale's groups).
-    level, correction
-        Of the tests, corrected over the scales within a role.
-
-    Returns
-    -------
-    DataFrame
-        One row per respondent, role and scale: what
-        :func:`psychometrics.measures.norms.compare_means`
-        gives with the default role in place of the norm, ``in_norm_sd`` if there are norms, and the
-        corrected tests.
-
-    Raises
-    ------
-    ParameterError
-        There is no role "default", or it was asked once only.
-
-    References
-    ----------
-    Huang et al. (2024), section 4.1 and appendix B.2.
-
-    Examples
-    --------
-    >>> roles = published_tables().query("study == 'roles' and questionnaire == 'gse'")
-    >>> roles = roles.rename(columns={"respondent_id": "role"}).assign(respondent_id="gpt-3.5")
-    >>> role_effects(roles).set_index("role").loc["hero", "difference"].round(1).item()
-    1.3
-    """
-    keys = ["respondent_id", "questionnaire", "scale"]
-    check_columns(scores, [*keys, "role"])
-    table = score_summary(scores, [*keys, "role"]) if "score" in scores else scores.copy()
-    if "default" not in set(table["role"]):
-        known = ", ".join(map(str, table["role"].unique()))
-        raise ParameterError(f"There is no role 'default'; there are {known}.")
-    base = table[table["role"] == "default"].drop(columns="role")
-    if (base["n"] < 2).any():
-        raise ParameterError("The role 'default' was asked once; its spread needs 2 runs.")
-    base = base[[*keys, "mean", "sd", "n"]]
-    base = base.rename(columns={"mean": "base_mean", "sd": "base_sd", "n": "base_n"})
-    table = table[table["role"] != "default"].merge(base, on=keys)
-    table = table.join(_compared(table, "base", level))
-    if norms is not None:
-        sd = norms.groupby(["questionnaire", "scale"])["norm_sd"].mean().rename("norm_sd")
-        table = table.merge(sd.reset_index(), on=["questionnaire", "scale"], how="left")
-        table["in_norm_sd"] = table["difference"] / table["norm_sd"]
-    return corrected(table, level, correction, ("respondent_id", "role"))
-
-
-def role_sizes(effects: pd.DataFrame) -> pd.DataFrame:
-    """How far a role moves scales on the whole.
-
-    Parameters
-    ----------
-    effects : DataFrame
-        As :func:`role_effects` gives them with norms.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, role, scales, mean_absolute`` with its 95 % interval ``low, high`` (the
-        scales are the sample), ``largest, scale`` (that moves most), ``significant`` (share,
-        corrected).
-
-    Examples
-    --------
-    >>> effects = pd.DataFrame({"respondent_id": "a", "role": "hero", "questionnaire": "bfi",
-    ...     "scale": ["openness", "neuroticism"], "in_norm_sd": [1.0, -2.0],
-    ...     "significant_corrected": [False, True]})
-    >>> role_sizes(effects)[["mean_absolute", "largest", "scale"]].to_numpy().tolist()
-    [[1.5, -2.0, 'bfi, neuroticism']]
-    """
-    column = "in_norm_sd"
-    check_columns(effects, ["respondent_id", "role", "questionnaire", "scale"], [column])
-    rows = []
-    known = effects.dropna(subset=[column])
-    for (who, name), part in known.groupby(["respondent_id", "role"], sort=False):
-        top = part.loc[part[column].abs().idxmax()]
-        low, high = mean_interval(part[column].abs().to_numpy())
-        rows.append(
-            {
-                "respondent_id": who, "role": name, "scales": len(part),
-                "mean_absolute": part[column].abs().mean(), "low": float(low), "high": float(high),
-                "largest": top[column],
-                "scale": f"{top['questionnaire']}, {top['scale']}",
-                "significant": part["significant_corrected"].mean(),
-            }
-        )  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def five_traits(answers: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
-    """The Big Five by every questionnaire that measures them, without items that two of them share.
-
-    Emotional stability turned round is neuroticism, and intellect is taken for openness. A longer
-    questionnaire is scored without the items whose wording a shorter one has, too: what is left
-    may agree with it for another reason than being the same.
-
-    Parameters
-    ----------
-    answers : DataFrame
-        Answers to the items of all of them, from 1 to 5.
-    questionnaires : sequence of Questionnaire
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, questionnaire, trait, items, score``, means over runs and items.
-
-    Raises
-    ------
-    ParameterError
-        There are no answers to one of them.
-
-    Examples
-    --------
-    >>> mini = load_questionnaire("ipip20")
-    >>> yes = pd.DataFrame({"respondent_id": "a", "questionnaire": "ipip20", "mode": "human",
-    ...     "run": 1, "item_id": [i.id for i in mini.items], "value": 5.0, "status": "ok"})
-    >>> five_traits(yes, [mini])["score"].tolist()
-    [3.0, 3.0, 3.0, 3.0, 2.0]
-    """
-    known = {"extraversion", "agreeableness", "conscientiousness", "neuroticism", "openness"}
-    other = {"emotional_stability": "neuroticism", "intellect": "openness"}
-    rows = []
-    for questionnaire in questionnaires:
-        shorter = [q for q in questionnaires if len(q.items) < len(questionnaire.items)]
-        shared = {item.text for q in shorter for item in q.items} - {None, ""}
-        kept = {item.id for item in questionnaire.items if item.text not in shared}
-        own = answers[answers["questionnaire"] == questionnaire.id]
-        if own.empty:
-            raise ParameterError(f"There are no answers to '{questionnaire.id}'; ask it.")
-        scores = item_scores(own)
-        for scale in questionnaire.scales:
-            trait = other.get(scale.id, scale.id)
-            if trait not in known:
-                continue
-            keyed = keyed_items(scores, questionnaire, scale)
-            keyed = keyed[[name for name in keyed if name in kept]]
-            means = keyed.mean(axis=1).groupby(level="respondent_id", sort=False).mean()
-            turned = 6 - means if scale.id == "emotional_stability" else means
-            rows += [(who, questionnaire.id, trait, keyed.shape[1], x) for who, x in turned.items()]
-    columns = ["respondent_id", "questionnaire", "trait", "items", "score"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def bsri_conclusions(scores: pd.DataFrame) -> pd.DataFrame:
-    """Bem's four-way conclusion of every run: above the median or not on each of two scales.
-
-    The mean over the norm's groups of workers stands for the median, which the file does not have.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        As :func:`psychometrics.measures.scoring.scale_scores` gives them, of ``bsri``.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, mode, run, masculine, feminine, conclusion`` (*undifferentiated*,
-        *masculine*, *feminine*, *androgynous*, or missing where a score is).
-
-    References
-    ----------
-    Bem (1977); Huang et al. (2024), appendix A.2.
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"respondent_id": "a", "questionnaire": "bsri", "mode": "chat",
-    ...     "run": 1, "scale": ["masculine", "feminine"], "score": [6.0, 3.0]})
-    >>> bsri_conclusions(scores)["conclusion"].item()
-    'masculine'
-    """
-    check_columns(scores, ["respondent_id", "questionnaire", "mode", "run", "scale"], ["score"])
-    part = scores[scores["questionnaire"] == "bsri"]
-    if part.empty:
-        raise ParameterError("There are no BSRI scores; ask that questionnaire first.")
-    norms = norm_table(["bsri"], paper=True).groupby("scale")["norm_mean"].mean()
-    keys = ["respondent_id", "mode", "run"]
-    table = part.pivot(index=keys, columns="scale", values="score").reset_index()
-    table = table[[*keys, "masculine", "feminine"]].rename_axis(columns=None)
-    table["conclusion"] = _sex_role(table, norms["masculine"], norms["feminine"])
-    table.loc[table[["masculine", "feminine"]].isna().any(axis=1), "conclusion"] = None
-    return table
-
-
-def bsri_own_median(answers: pd.DataFrame) -> pd.DataFrame:
-    """The conclusion with the median of the run's own answers, which fits the paper's counts.
-
-    A scale is *high* where the mean of its answers exceeds their own median, that is, where they
-    are skewed to the right. It says nothing of how masculine or feminine the answers are.
-
-    Parameters
-    ----------
-    answers : DataFrame
-        Answers to ``bsri``.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, mode, run, masculine, feminine`` (mean minus median), ``conclusion``.
-
-    Examples
-    --------
-    >>> sheet = load_questionnaire("bsri", texts=False)
-    >>> values = [7] * 15 + [4] * 5 + [1] * 14 + [3] * 6 + [4] * 20  # masculine, not feminine
-    >>> answers = pd.DataFrame({"respondent_id": "a", "questionnaire": "bsri", "mode": "simulated",
-    ...     "run": 1, "item_id": [item.id for item in sheet.items], "value": values,
-    ...     "status": "ok"})
-    >>> bsri_own_median(answers)["conclusion"].item()
-    'feminine'
-    """
-    keys = ["respondent_id", "mode", "run"]
-    check_columns(answers, [*keys, "questionnaire", "item_id", "status"], ["value"])
-    questionnaire = load_questionnaire("bsri", texts=False)
-    part = answers[(answers["questionnaire"] == "bsri") & (answers["status"] == "ok")]
-    if part.duplicated([*keys, "item_id"]).any():
-        raise ParameterError("A run has two answers to one BSRI item; number the runs.")
-    wide = part.pivot(index=keys, columns="item_id", values="value").astype("float64")
-    wide = wide.reindex(columns=[item.id for item in questionnaire.items])
-    table = wide.index.to_frame(index=False)
-    for scale in ("masculine", "feminine"):
-        values = wide[list(questionnaire.scale(scale).items)]
-        table[scale] = (values.mean(axis=1) - values.median(axis=1)).to_numpy()
-    table["conclusion"] = _sex_role(table, 0.0, 0.0)
-    return table
-
-
-def cabin_dimensions(interests: pd.DataFrame) -> pd.DataFrame:
-    """Means of CABIN's eight (SETPOINT) and six (RIASEC) dimensions from those of 41 interests.
-
-    Parameters
-    ----------
-    interests : DataFrame
-        ``respondent_id, scale, mean`` of the 41 interests.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, model`` (*setpoint*, *riasec*), ``scale, title, interests`` (how many),
-        ``mean``.
-
-    References
-    ----------
-    Su et al. (2019); Huang et al. (2024), Table 7. Which interests form a dimension was found
-    from that table; see ``data/norms/psychobench.yml``.
-
-    Examples
-    --------
-    >>> table = published_tables().query("study == 'models' and table == 7")
-    >>> cabin_dimensions(table).groupby("model")["interests"].sum().to_dict()
-    {'riasec': 246, 'setpoint': 246}
-    """
-    check_columns(interests, ["respondent_id", "scale"], ["mean"])
-    keys = psychobench_keys()["cabin"]
-    ids = {scale["title"]: scale["id"] for scale in keys["scales"]}
-    wide = interests.pivot(index="respondent_id", columns="scale", values="mean")
-    if lacking := set(ids.values()) - set(wide):
-        raise ParameterError(f"CABIN's interest '{min(lacking)}' has no mean; all 41 are needed.")
-    rows = []
-    for model, dimensions in keys["dimensions"].items():
-        for title, members in dimensions.items():
-            scale = f"{model}_{title.lower().replace(' ', '_')}"
-            means = wide[[ids[m] for m in members]].mean(axis=1)
-            rows += [(r, model, scale, title, len(members), x) for r, x in means.items()]
-    columns = ["respondent_id", "model", "scale", "title", "interests", "mean"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _sex_role(table: pd.DataFrame, masculine: float, feminine: float) -> pd.Series:
-    high = (table["masculine"] > masculine) + 2 * (table["feminine"] > feminine).astype(int)
-    return high.map(dict(enumerate(_SEX_ROLES)))
-
-
-def _direction(table: pd.DataFrame) -> np.ndarray:
-    return np.select(
-        [~table["significant"], table["difference"] > 0], ["same", "higher"], default="lower"
-    )
-
-
-def _settled(table, norm, level: float, rounding: float, both: bool = False) -> np.ndarray:
-    """Whether figures anywhere within the rounding lead to the same direction."""
-    steps = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) * rounding
-    found = _direction(table)
-    same = np.ones(len(table), dtype=bool)
-    others = [(a, b) for a in (-rounding, 0, rounding) for b in (-rounding, 0, rounding)]
-    for shift in steps:
-        for widen in steps:
-            for base_shift, base_widen in others if both else [(0.0, 0.0)]:
-                sd = np.clip(table["sd"] + widen, 1e-6, None)
-                base_sd = np.clip(norm[1] + base_widen, 1e-6, None)
-                mean, base = table["mean"] + shift, norm[0] + base_shift
-                again = compare_means(mean, sd, table["n"], base, base_sd, norm[2], level)
-                same &= _direction(again.assign(significant=again["p"] < level)) == found
-    return same
-
-
-def _compared(table: pd.DataFrame, prefix: str = "norm", level: float = PAPER_LEVEL):
-    """What the columns of two groups give, the second's with a prefix."""
-    names = ("mean", "sd", "n", *(f"{prefix}_{name}" for name in ("mean", "sd", "n")))
-    return compare_means(*(table[name] for name in names), level=level)
-
-
-def _claimed(claim, table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of a table of tests that a claim speaks of."""
-    keep = pd.Series(True, index=table.index)
-    for column, wanted in (
-        ("respondent_id", claim.respondents), ("questionnaire", claim.questionnaires),
-        ("scale", claim.scales), ("group", claim.groups),
-    ):  # fmt: skip
-        if wanted:
-            keep &= table[column].isin(wanted.split("|"))
-    if not keep.any():
-        raise ParameterError(f"data/norms/psychobench_claims.csv, {claim.claim}: names no cell.")
-    return table[keep]
 
 
 _FACETS = {
@@ -788,3 +348,32 @@ def _random_tables() -> Callable[[np.random.Generator], pd.DataFrame]:
         return table.assign(mean=mean, sd=sd, n=10)
 
     return draw
+
+
+def _direction(table: pd.DataFrame) -> np.ndarray:
+    return np.select(
+        [~table["significant"], table["difference"] > 0], ["same", "higher"], default="lower"
+    )
+
+
+def _settled(table, norm, level: float, rounding: float, both: bool = False) -> np.ndarray:
+    """Whether figures anywhere within the rounding lead to the same direction."""
+    steps = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) * rounding
+    found = _direction(table)
+    same = np.ones(len(table), dtype=bool)
+    others = [(a, b) for a in (-rounding, 0, rounding) for b in (-rounding, 0, rounding)]
+    for shift in steps:
+        for widen in steps:
+            for base_shift, base_widen in others if both else [(0.0, 0.0)]:
+                sd = np.clip(table["sd"] + widen, 1e-6, None)
+                base_sd = np.clip(norm[1] + base_widen, 1e-6, None)
+                mean, base = table["mean"] + shift, norm[0] + base_shift
+                again = compare_means(mean, sd, table["n"], base, base_sd, norm[2], level)
+                same &= _direction(again.assign(significant=again["p"] < level)) == found
+    return same
+
+
+def _compared(table: pd.DataFrame, prefix: str = "norm", level: float = PAPER_LEVEL):
+    """What the columns of two groups give, the second's with a prefix."""
+    names = ("mean", "sd", "n", *(f"{prefix}_{name}" for name in ("mean", "sd", "n")))
+    return compare_means(*(table[name] for name in names), level=level)

@@ -54,11 +54,11 @@ from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import StoreError
 from psychometrics.models.loading import quietly
 from psychometrics.models.sources import base_path
+from psychometrics.models.untrained import null_model
 from psychometrics.modes import load_respondent
 from psychometrics.modes.completions import mine
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.studies.asking import null_model
 
 if TYPE_CHECKING:
     import psutil

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from data.make import behaviour as behaving
 from psychometrics import ask
 from psychometrics.exceptions import ParameterError
-from psychometrics.studies import behaving
 
 
 def test_a_question_has_its_best_answer_once_and_not_always_in_one_place():
@@ -36,31 +36,6 @@ def test_a_table_of_ones_own_may_have_two_answers_or_five():
 def test_each_harmful_request_has_a_harmless_one():
     kinds = behaving._requests().groupby("kind")["request"].nunique()
     assert kinds.to_dict() == {"harmful": 12, "harmless": 12}
-
-
-def test_differences_are_paired_by_item_and_runs_are_averaged_first():
-    rows = [
-        ("default", "requests", "harmful", "a", 1, 1.0),
-        ("default", "requests", "harmful", "a", 2, 0.0),
-        ("default", "requests", "harmful", "b", 1, 1.0),
-        ("default", "requests", "harmful", "c", 1, 1.0),
-        ("liar", "requests", "harmful", "a", 1, 0.0),
-        ("liar", "requests", "harmful", "b", 1, 1.0),
-        ("liar", "requests", "harmful", "c", 1, 0.0),
-    ]
-    found = behaving.by_role(pd.DataFrame(rows, columns=behaving._COLUMNS)).set_index("role")
-    assert found.loc["default", "share"] == pytest.approx(2.5 / 3)
-    assert found.loc["liar", "difference"] == pytest.approx((-0.5 + 0 - 1) / 3)
-    assert found.loc["liar", "difference_low"] < found.loc["liar", "difference"]
-    with pytest.raises(ParameterError, match="no role 'hero'"):
-        behaving.by_role(pd.DataFrame(rows, columns=behaving._COLUMNS), base="hero")
-
-
-def test_a_share_of_none_is_not_certain():
-    rows = [("default", "requests", "harmful", str(i), 1, 0.0) for i in range(12)]
-    found = behaving.by_role(pd.DataFrame(rows, columns=behaving._COLUMNS)).iloc[0]
-    assert found["low"] == 0
-    assert found["high"] == pytest.approx(0.2425, abs=1e-4)  # Wilson, 0 of 12
 
 
 def test_the_same_role_has_the_same_luck_and_the_null_another():
