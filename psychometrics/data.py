@@ -1,4 +1,4 @@
-"""External data: files that others own, fetched on demand and checked, never shipped."""
+"""External data: files of other owners, fetched on demand and checked, never shipped."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 @functools.cache
 def registry() -> dict[str, dict[str, str]]:
-    """Entries of ``data/registry.yml``: repository, commit, path, sha256 and licence by key."""
+    """Read ``data/registry.yml``: repository, commit, path, sha256 and licence by key."""
     return yaml.safe_load((data_dir() / "registry.yml").read_text(encoding="utf-8"))
 
 
 def fetch(key: str) -> Path:
-    """Local path of an external file, from the mirror if it is there, else downloaded.
+    """Return the local path of an external file, from the mirror if it is there, else downloaded.
 
     Parameters
     ----------
@@ -38,12 +38,12 @@ def fetch(key: str) -> Path:
     Returns
     -------
     Path
-        A file whose SHA-256 is the registry's.
+        A file with the SHA-256 of the registry.
 
     Raises
     ------
     DataError
-        The key is unknown, the file cannot be had, or its checksum differs.
+        The key is unknown, the file cannot be fetched, or its checksum differs.
 
     Examples
     --------
@@ -74,16 +74,16 @@ def fetch(key: str) -> Path:
 
 
 def available(*keys: str) -> bool:
-    """Whether files can be read without a download (in the mirror or already in the cache)."""
+    """Say whether files can be read without a download (in the mirror or already in the cache)."""
     roots = [cache_dir() / "external", *filter(None, [os.environ.get(_MIRROR)])]
     return all(any((Path(root) / _relative(key)).is_file() for root in roots) for key in keys)
 
 
 def mnli_sample() -> pd.DataFrame:
-    """The 18,000 labelled MNLI pairs, with the project's fixed split.
+    """Load the 18,000 labelled MNLI pairs, with the project's fixed split.
 
-    A pair is held out when the SHA-256 of its premise is 0 modulo 10, so that no premise is on
-    both sides and the split depends on nothing but the text.
+    A pair is held out if the SHA-256 of its premise is 0 modulo 10: no premise is on both sides,
+    and the split depends on the text alone.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def mnli_sample() -> pd.DataFrame:
 
 
 def snli_sample() -> pd.DataFrame:
-    """SNLI's dev and test pairs: ``premise, hypothesis, label``, as in :func:`mnli_sample`."""
+    """Load SNLI's dev and test pairs: ``premise, hypothesis, label``, as in :func:`mnli_sample`."""
     import pandas as pd
 
     parts = []
@@ -129,7 +129,7 @@ def snli_sample() -> pd.DataFrame:
 
 
 def cola(part: str) -> pd.DataFrame:
-    """A part of CoLA, sentences marked as acceptable or not by linguists.
+    """Load a part of CoLA: sentences that linguists marked as acceptable or not.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def cola(part: str) -> pd.DataFrame:
     Raises
     ------
     DataError
-        The file cannot be had.
+        The file cannot be fetched.
 
     References
     ----------
@@ -180,7 +180,7 @@ def _download(key: str, relative: str) -> Path:
         return Path(pooch.retrieve(url, known_hash=known, fname=target.name, path=target.parent))
     except PermissionError:
         raise
-    except ValueError:  # pooch's word for another checksum
+    except ValueError:  # how pooch reports another checksum
         raise DataError(
             f"{url} has other content than data/registry.yml says of '{key}'; set "
             f"{_MIRROR} to a folder that holds the right {relative}."

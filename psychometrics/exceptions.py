@@ -1,4 +1,4 @@
-"""What can go wrong, by kind; every message is one sentence that names the thing and the mend."""
+"""Errors of the package; every message names what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ KINDS = {
 
 
 class PsychometricsError(Exception):
-    """Base of all errors that a user can mend; the command line prints it without a traceback."""
+    """Base of all errors that a user can fix; the command line prints them without a traceback."""
 
 
 class QuestionnaireError(PsychometricsError, ValueError):
-    """A questionnaire's file is malformed, or lacks what was asked of it."""
+    """A questionnaire's file is malformed, or lacks something that is needed."""
 
 
 class RespondentError(PsychometricsError, ValueError):
     """A model cannot answer: it is missing, incomplete, unsafe to load, or ambiguous.
 
-    ``kind``, one of :data:`KINDS`, says in a word what is in the way, so that failures of many
-    models can be counted.
+    ``kind``, one of :data:`KINDS`, names the obstacle, so that failures of many models can be
+    counted.
     """
 
     def __init__(self, message: str = "", *, kind: str = "other") -> None:

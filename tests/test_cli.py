@@ -262,7 +262,7 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
             "Mode 'options' has no condition 'shuffle': its conditions are role, wording, labels,",
         ),
         (["ask", "gad7", "-c", "role"], "name=value, got 'role'"),
-        (["ask", "gad7", "--store", __file__], "test_cli.py is a file, and no store: name another"),
+        (["ask", "gad7", "--store", __file__], "test_cli.py is a file, not a store: name another"),
         (["ask", "gad7", "gad7"], "gad7 is given twice: keep one"),
         (["scores", "ipip50", "--respondents", "minilm-mnli-l3-s16"], "no prompts; add templates"),
         (["scores", "ipip20", "--mode", "simulated"], "--respondents are a number, got 'embedded'"),

@@ -269,7 +269,7 @@ def test_what_a_cluster_cannot_do_is_refused_before_anybody_is_asked(
         on_cluster(models, tmp_path, mode="causal", mean="median")
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(StoreError, match="is a file, and no store"):
+    with pytest.raises(StoreError, match="is a file, not a store"):
         on_cluster(models, file)
     # A machine that does not see the driver's folder, and one that has another model.
     identity = pm.modes.identify(models[0], dtype="float32")

@@ -210,7 +210,7 @@ def test_a_store_that_is_a_file_is_named(tmp_path):
     (tmp_path / "file").write_text("mine")
     for store in (tmp_path / "file", f"file://{tmp_path}/file"):
         for use in (lambda s: open_answers(s, *WHO), compact, manifests):
-            with pytest.raises(StoreError, match="is a file, and no store: name another folder"):
+            with pytest.raises(StoreError, match="is a file, not a store: name another folder"):
                 use(store)
     with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE"):
         filled(tmp_path / "file" / "below")

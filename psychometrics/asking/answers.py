@@ -1,4 +1,4 @@
-"""The table of answers to items, whoever gave them: its columns, its statuses, its checks."""
+"""The table of answers to items, in any mode: its columns, its statuses, its checks."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from ..questionnaires import Questionnaire
 
 _STATUSES = ("ok", "refused", "out_of_range", "missing", "ambiguous", "unreadable", "no_reply",
             "cut_off", "unasked")  # fmt: skip
-"""What became of a question; only ``ok`` has a value."""
+"""What became of a question; only ``ok`` comes with a value."""
 COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", "status")
-"""Of every table of answers; what is particular to a way of asking comes after them."""
+"""First columns of every table of answers; a mode's own columns follow."""
 
 
 def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable[str] = ()) -> None:
-    """Stop with a sentence where a table lacks a column, or has something else than a number in it.
+    """Refuse a table that lacks a column, or holds something other than numbers in one.
 
     Parameters
     ----------
     table : DataFrame
     columns : iterable of str
-        Those that must be there.
+        Columns that must be there.
     numbers : iterable of str
-        Those that must be there and be numbers, or missing.
+        Columns that must be there and hold numbers or missing values.
 
     Raises
     ------
     ParameterError
-        It is no DataFrame, lacks a column or has it twice, or holds text or infinity where a
-        number belongs.
+        The table is not a DataFrame, lacks a column or has it twice, or holds text or infinity
+        where a number belongs.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
         else:
             figures = pd.to_numeric(values, errors="coerce")
             wrong = values.notna() & (figures.isna() | (figures.abs() == float("inf")))
-            if values.dtype == object:  # text is no number, even where it looks like one
+            if values.dtype == object:  # text is not a number, even if it looks like one
                 wrong |= values.map(lambda value: isinstance(value, str)).astype(bool)
         if wrong.any():
             raise ParameterError(
@@ -68,7 +68,7 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
 
 
 def check_numbers(**given: object) -> None:
-    """Stop with a sentence where a number of runs, statements, tokens or the like makes no sense.
+    """Refuse impossible numbers of runs, statements, tokens and the like.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def check_numbers(**given: object) -> None:
     Raises
     ------
     ParameterError
-        One of them is no whole number, or is too small.
+        One of them is not a whole number, or is too small.
 
     Examples
     --------
@@ -94,12 +94,12 @@ def check_numbers(**given: object) -> None:
 
 
 def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Put answers into the form that every way of asking returns, and check them.
+    """Bring answers into the form that every mode returns, and check them.
 
     Parameters
     ----------
     rows : list of dict or DataFrame
-        Of each answer the columns of ``COLUMNS`` but ``questionnaire``; further ones are kept.
+        The columns ``COLUMNS`` but ``questionnaire``; further ones stay.
     questionnaire : Questionnaire
 
     Returns
@@ -110,7 +110,7 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
     Raises
     ------
     ParameterError
-        A column is missing, or an item, a status or a value is none of the questionnaire's.
+        A column is missing, or the questionnaire does not have an item, a status or a value.
     """
     if not isinstance(rows, list | pd.DataFrame):
         raise ParameterError(f"Answers must be a list of rows or a DataFrame, got {rows!r:.40}.")

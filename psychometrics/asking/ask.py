@@ -75,8 +75,8 @@ def ask(
     Returns
     -------
     DataFrame
-        Respondents in the order given, each with its questionnaires. In the modes that answer
-        prompts one row per prompt: ``respondent_id, mode``, the prompt table's columns, and
+        Respondents in the order given, each with its questionnaires. Modes that answer prompts
+        have one row per prompt: ``respondent_id, mode``, the prompt table's columns, and
         float32 ``entailment, neutral, contradiction`` or ``probability``. In the others one row
         per item and run: ``respondent_id, questionnaire, mode, run, item_id, value, status``.
         Then the mode's conditions. ``attrs["summary"]`` says how many answers were ``asked``, came
@@ -91,7 +91,7 @@ def ask(
         A mode, a condition, a questionnaire or a file is not usable, or there is no Ray for
         ``"ray"``; nobody is asked.
     RespondentError
-        No respondent can answer. If some can, the others are told by a warning.
+        No respondent can answer. If some can, a warning names the others.
     StoreError
         The store cannot be read or written; what was stored before is still there.
 

@@ -453,5 +453,5 @@ def _check_machine(order: _Order) -> None:
     if found["fingerprint"] != identity["fingerprint"]:
         raise RespondentError(
             f"{identity['respondent_id']} is not the same on {here}, a machine of the cluster: "
-            "copy the model and this package there anew."
+            "copy the model and this package there again."
         )

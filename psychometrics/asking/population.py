@@ -1,4 +1,4 @@
-"""Who answers: names of respondents, those a file lists, and the table of the embedded NLI models.
+"""Populations of respondents: their names, a file's list, the table of the embedded NLI models.
 
 A population's file is YAML: :func:`psychometrics.asking.population_drafts.new_population` writes
 one from a query of the hub, and it can be edited by hand. ``data/population.csv`` holds each
@@ -24,13 +24,13 @@ from ..questionnaires.model import Part, checked, repeated
 from ..questionnaires.readers import read
 
 RECIPE = ["data", "share", "genre", "layers", "tuning", "epochs", "lr", "seed"]
-"""What makes a member, besides its family; a decoder's adapter has a rank and a wording, too."""
+"""Columns that define a member of a family; a decoder's adapter also has a rank and a wording."""
 FAMILIES = {"encoders": "MiniLM", "decoders": "SmolLM2"}
 """Names of populations, and the family that each is of."""
 
 
 def population(name: str | Path = "embedded") -> list[str]:
-    """Names of the respondents of a population.
+    """List the names of a population's respondents.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def population(name: str | Path = "embedded") -> list[str]:
     Returns
     -------
     list of str
-        Of a file's hub ids with the revision that it names: ``owner/model@revision``.
+        A file's hub ids come with the revision that it names: ``owner/model@revision``.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def population(name: str | Path = "embedded") -> list[str]:
 
 
 def readable_names(names: Iterable[str]) -> dict[str, str]:
-    """What respondents are called in figures: family, pairs of what data, what is special.
+    """Name respondents for figures: family, training pairs, and what is special.
 
     Parameters
     ----------
@@ -118,19 +118,18 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def untouched_bases(names: list[str]) -> dict[str, list]:
-    """What a population's null respondents stand on: its members' bases, before any training.
+    """Return the bases of a population's members before any training, for its null respondents.
 
     Parameters
     ----------
     names : list of str
-        Of respondents; those that are no embedded members stand on the whole encoder.
+        Names of respondents; one that is not an embedded member gets the whole encoder.
 
     Returns
     -------
     dict
-        ``base`` and ``layers``, one each a respondent, as
-        :func:`psychometrics.measures.nulls.null_answers`
-        takes them.
+        ``base`` and ``layers``, one entry per respondent, as
+        :func:`psychometrics.measures.nulls.null_answers` takes them.
 
     Examples
     --------
@@ -147,7 +146,7 @@ def untouched_bases(names: list[str]) -> dict[str, list]:
 
 
 def population_table(name: str | Path = "embedded") -> pd.DataFrame:
-    """Recipe, seed and held-out accuracy of each embedded member, one row each.
+    """Return recipe, seed and held-out accuracy of each embedded member, one row each.
 
     Parameters
     ----------
@@ -157,8 +156,8 @@ def population_table(name: str | Path = "embedded") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Of a file ``respondent_id, revision, downloads, parameters, bytes, licence, labels``, and
-        ``kind`` and ``reason`` of those that were left out. Of the embedded ones
+        For a file ``respondent_id, revision, downloads, parameters, bytes, licence, labels``, and
+        ``kind`` and ``reason`` of the models left out. For the embedded members
         ``respondent_id``; ``family``; ``default``, whether ``population("embedded")`` has it; the
         recipe ``data, share`` (of the data), ``genre`` (the encoder was first adapted to),
         ``layers, tuning, epochs, lr, seed``, of decoders ``rank, adapt_from`` (the first layer

@@ -1,4 +1,4 @@
-"""A population's file from a query of the hub, with those that are left out and why."""
+"""Write a population's file from a query of the hub, with the models left out and why."""
 
 from __future__ import annotations
 
@@ -45,28 +45,27 @@ def new_population(
 ) -> pd.DataFrame:
     """Write a population's file from a query of the hub.
 
-    The most downloaded models that the query finds are looked at one by one, as the first paper
-    chose its 88 (Reuben et al. 2024, section 4.1): by their rank, by what fits into memory, and by
-    the names of their outputs. Nothing but their config.json is downloaded. The file names the
-    commit of each, so that it stands for the same weights later, and lists those that were left
-    out with their kind of reason.
+    The query's most downloaded models are examined one by one, as the first paper chose its 88
+    (Reuben et al. 2024, section 4.1): by their rank, their size in memory, and the names of their
+    outputs. Only their config.json is downloaded. The file names each model's commit, so that it
+    means the same weights later, and lists the models left out with the kind of reason.
 
     Parameters
     ----------
     path : str or Path
         A ``.yaml`` file that is not there yet.
     task : str, optional
-        As the hub calls it, such as ``"text-classification"`` or ``"fill-mask"``.
+        The hub's name of a task, such as ``"text-classification"`` or ``"fill-mask"``.
     search : sequence of str
-        Words of which a model's id holds at least one, such as ``["mnli", "nli"]``.
+        A model's id holds at least one of these words, such as ``["mnli", "nli"]``.
     top : int
-        So many models are looked at, the most downloaded (in 30 days) first.
+        How many models to examine, the most downloaded (in 30 days) first.
     min_downloads : int
-        The ranking ends at the first that has fewer.
+        The ranking ends at the first model with fewer.
     licences : sequence of str
-        As the hub calls them, such as ``["mit", "apache-2.0"]``; by default any, or none.
+        The hub's names of licences, such as ``["mit", "apache-2.0"]``; by default any, or none.
     max_memory : str or int, optional
-        What the weights may take in float32, as ``"24GB"`` or a number of bytes.
+        Most memory that the weights may take in float32: ``"24GB"``, or a number of bytes.
     labels : sequence of str
         What the outputs must be named, in any order and case. Where these are entailment, neutral
         and contradiction, *entailed* and the like count, too.
@@ -79,10 +78,9 @@ def new_population(
     Raises
     ------
     ParameterError
-        The file is there already, a value is wrong, or no model passes.
+        The file exists already, a value is wrong, or no model passes.
     RespondentError
-        The hub cannot be reached. What was fetched stays in its cache, so that another try is
-        quick.
+        The hub cannot be reached. What was fetched stays in the cache, so another try is quick.
 
     Examples
     --------
@@ -238,7 +236,7 @@ def _check_architecture(info: ModelInfo, config: dict, classifier: bool) -> None
     has = config.get("architectures") or []
     if not wanted or (has and not wanted & set(has)):
         kind = ", ".join(map(str, has)) or called
-        raise _no(info, "architecture", f"is no sequence classifier but {kind}")
+        raise _no(info, "architecture", f"is not a sequence classifier but {kind}")
 
 
 def _check_labels(info: ModelInfo, names: list[str], wanted: Sequence[str]) -> None:

@@ -1,26 +1,24 @@
-"""The store of answers: parts that are only ever added, under mode, questionnaire and respondent.
+"""The store of answers: files that are only ever added, by mode, questionnaire and respondent.
 
-Each save adds one Parquet file, a part, to ``<store>/<mode>/<questionnaire>/<respondent>/``; no
-part is ever changed. What is kept is the union of the parts, one row per key, and of two rows with
-one key the first written counts, by the clock of who wrote it, which is never earlier than what it
-had read. A key is a hash of what produced an answer (:func:`key_of`), so an
-unchanged question is never asked twice and a changed one never gets an old answer.
+Each save adds one Parquet file, a *part*, to ``<store>/<mode>/<questionnaire>/<respondent>/``; no
+part is ever changed. The stored answers are the union of the parts, one row per key. If two rows
+have the same key, the one written first counts, by the writer's clock, which never goes back behind
+what the writer has read. A key is a hash of everything that produced an answer (:func:`key_of`), so
+an unchanged question is never asked twice and a changed one never gets an old answer.
 
-A part is written beside and renamed, on a local disk after the disk has confirmed it, or put whole
-on an object store: a process that is killed leaves a part or none, and any number of processes and
-machines may write at once. The name of a part carries the SHA-256 of its bytes, so a part that was
-cut or changed is noticed when it is read; it is set aside and its questions are asked again. Who
-answered, how, with which version, and how long it took stand in the part itself, so that they
-cannot come apart from the answers, and a part that was copied from another folder is set aside too;
-:func:`manifests` lists them.
+A part is written under another name and then renamed (on a local disk once the disk has confirmed
+it), or put whole on an object store. So a killed process leaves a part or nothing, and any number
+of processes and machines may write at once. The name of a part carries the SHA-256 of its bytes: a
+part that was cut or changed is noticed when it is read, set aside, and its questions are asked
+again. Each part also says who answered, how, with which version, and how long it took;
+:func:`manifests` lists this. A part that was copied from another folder is set aside too.
 
-Below every store lie the answers that the project ships, in ``data/answers``: they were asked with
-the same keys, by respondents that take minutes, and nothing is written there.
+Below every store lie the answers that the project ships, in ``data/answers``, by respondents that
+take minutes to ask. They have the same keys, and nothing is written there.
 
 A store is a local folder, or a URL that pyarrow or fsspec opens: ``file:///shared/answers``,
-``s3://bucket/answers?endpoint_override=http://host:9000``, ``gs://…``, ``memory://…``. Who may read
-its files is for the umask to say, in all modes; for a private store set ``umask 077`` or close the
-folder.
+``s3://bucket/answers?endpoint_override=http://host:9000``, ``gs://…``, ``memory://…``. The umask
+decides who may read its files; for a private store set ``umask 077`` or close the folder.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ from ..exceptions import StoreError
 from ..paths import cache_dir, data_dir
 
 MANY_PARTS = 64
-"""Parts of one respondent and questionnaire from which on closing merges them."""
+"""Closing merges the parts of a respondent and questionnaire if there are more than this."""
 _MERGED_BYTES = 64 * 2**20  # bytes in memory from which on compaction begins another part
 _BOOKKEEPING = ("key", "written", "seconds", "manifest")  # columns of every part
 _PART = re.compile(r"v1-\d{19}-([0-9a-f]{64})\.parquet")
@@ -63,7 +61,7 @@ _MISSING = fs.FileType.NotFound
 
 
 def key_of(*parts: str) -> str:
-    """Key of an answer: 32 hexadecimal digits, a hash of all that produced it, in order.
+    """Return the key of an answer: 32 hexadecimal digits, a hash of all that produced it, in order.
 
     Examples
     --------
@@ -74,17 +72,17 @@ def key_of(*parts: str) -> str:
     """
     # As json.dumps writes a list of texts, in a third of its time.
     text = f"[{', '.join(map(encode_basestring, parts))}]"
-    # What is no valid text (a lone surrogate) still has a key.
+    # A lone surrogate, which is not valid text, still has a key.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 class StoredAnswers:
-    """What a store keeps of one respondent's answers to one questionnaire in one mode.
+    """The stored answers of one respondent to one questionnaire in one mode.
 
-    Made by :func:`open_answers`. Several threads may use one, and several processes or machines one
-    folder. ``key in kept`` and ``len(kept)`` cost nothing; :attr:`rows` puts a frame together when
-    something was added since, so look at it after a run rather than after each addition. As a
-    context manager it closes itself.
+    Made by :func:`open_answers`. Several threads may share one object, and several processes or
+    machines one folder. ``key in answers`` and ``len(answers)`` cost nothing; :attr:`rows` builds a
+    frame if something was added since, so use it after a run rather than after each addition. As a
+    context manager the object closes itself.
     """
 
     def __init__(
@@ -114,10 +112,10 @@ class StoredAnswers:
 
     @property
     def rows(self) -> pd.DataFrame:
-        """What is kept, by ``key``: the first written row of each, in the order of writing.
+        """The stored rows, by ``key``: the row written first for each, in the order of writing.
 
-        After an addition, what others have added meanwhile is read too: of those who asked the
-        same question at once all see the same answer, now and later.
+        After an addition, rows that others have added meanwhile are read too: if several processes
+        asked the same question at once, all see the same answer, now and later.
         """
         with self._lock:
             if self._frame is None:
@@ -126,9 +124,9 @@ class StoredAnswers:
             return self._frame.copy(deep=False)
 
     def add(self, rows: pd.DataFrame, seconds: float = 0.0) -> None:
-        """Keep rows: one new part, which is safe on the disk when this returns.
+        """Store rows as one new part, which is safe on the disk when this returns.
 
-        Rows whose key is kept already are left out; nothing is written if none is new.
+        Rows whose key is stored already are left out; nothing is written if none is new.
 
         Parameters
         ----------
@@ -136,7 +134,7 @@ class StoredAnswers:
             Index ``key`` (see :func:`key_of`); columns as the mode needs them, of plain values. A
             lone surrogate in a text, which no file can hold, becomes "?".
         seconds : float
-            What the answers took.
+            Seconds that the answers took.
 
         Raises
         ------
@@ -222,24 +220,24 @@ def open_answers(
     manifest: dict | None = None,
     columns: Iterable[str] | None = None,
 ) -> StoredAnswers:
-    """What the store keeps of a respondent's answers to a questionnaire in a mode.
+    """Open the stored answers of a respondent to a questionnaire in a mode.
 
     Parameters
     ----------
     store : str or Path, optional
         Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
     mode, questionnaire_id, respondent_id : str
-        What the answers belong to; any text, made safe for a folder.
+        Whose answers they are; any text, made safe for a folder.
     manifest : dict, optional
-        Who answers, and how: kept with each part, as :func:`manifests` shows it. The mode, both
-        ids and the package's version are put in.
+        Who answers, and how: stored with each part, as :func:`manifests` shows it. The mode, both
+        ids and the package's version are added.
     columns : list of str, optional
         The columns to read; by default all.
 
     Returns
     -------
     StoredAnswers
-        Of no rows if nothing is kept; nothing is written until something is added.
+        Without rows if nothing is stored; nothing is written until something is added.
 
     Raises
     ------
@@ -249,8 +247,8 @@ def open_answers(
     Warns
     -----
     UserWarning
-        A part is damaged, of another folder, or no part of a store: it is set aside, and its
-        questions asked again.
+        A part is damaged, belongs to another folder, or is not a part of a store: it is set aside,
+        and its questions are asked again.
 
     Examples
     --------
@@ -275,9 +273,9 @@ def open_answers(
 def compact(store: str | Path | None = None) -> int:
     """Merge the parts of each respondent and questionnaire, and remove what killed runs left.
 
-    May run at any time, beside others that write, read or compact: what is merged is written
-    first and its parts are deleted then. Killed in between, it leaves rows twice, which reading
-    and the next compaction remove.
+    It may run at any time, also while other processes write, read or compact: the merged part is
+    written first, then its sources are deleted. If it is killed in between, rows are there twice;
+    reading and the next compaction remove the second ones.
 
     Parameters
     ----------
@@ -287,7 +285,7 @@ def compact(store: str | Path | None = None) -> int:
     Returns
     -------
     int
-        The number of parts that there are fewer now.
+        By how many the parts became fewer.
 
     Raises
     ------
@@ -309,7 +307,7 @@ def compact(store: str | Path | None = None) -> int:
 
 
 def manifests(store: str | Path | None = None) -> pd.DataFrame:
-    """Who answered what, how, and with which version, over all that a store keeps.
+    """List who answered what, how, and with which version, over a whole store.
 
     Parameters
     ----------
@@ -319,7 +317,7 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per manifest: ``mode, questionnaire, respondent_id``, what else was given to
+        One row per manifest: ``mode, questionnaire, respondent_id``, whatever else was passed to
         :func:`open_answers`, ``package_version``, the number of ``answers``, the ``seconds`` they
         took, and when the ``first`` and the ``last`` were written (UTC).
 
@@ -364,7 +362,7 @@ class _Folder:
         self.system, self.path = system, path
 
     def files(self) -> list[fs.FileInfo]:
-        """The folder's files, those first that were written first."""
+        """List the folder's files, in the order of writing."""
         return sorted(_list_files(self.system, self.path), key=lambda file: file.base_name)
 
     def read_new(
@@ -452,7 +450,7 @@ class _Folder:
         return name
 
     def _write_file(self, name: str, content: pa.Buffer) -> None:
-        path, beside = f"{self.path}/{name}", f"{self.path}/.{name}.tmp"
+        path, unfinished = f"{self.path}/{name}", f"{self.path}/.{name}.tmp"
         if self.system.type_name in ("s3", "gcs", "abfs"):  # an object is put whole or not at all
             with self.system.open_output_stream(path) as file:
                 file.write(content)
@@ -460,14 +458,14 @@ class _Folder:
         for attempt in range(9):
             self.system.create_dir(self.path, recursive=True)
             try:
-                with self.system.open_output_stream(beside) as file:
+                with self.system.open_output_stream(unfinished) as file:
                     file.write(content)
-                self._sync(beside)
-                self.system.move(beside, path)
+                self._sync(unfinished)
+                self.system.move(unfinished, path)
                 break
             except BaseException as error:
                 with contextlib.suppress(OSError):
-                    self.system.delete_file(beside)
+                    self.system.delete_file(unfinished)
                 # Gone before it was renamed: another took it for what a killed run has left.
                 if not isinstance(error, FileNotFoundError) or attempt == 8:
                     raise
@@ -571,7 +569,7 @@ def _list_files(system: fs.FileSystem, path: str, recursive: bool = False) -> li
 
 
 def store_url(store: str | Path | None) -> str:
-    """A store's URL or absolute path, which names it in any process of this machine.
+    """Return a store's URL or absolute path, which names it in any process of this machine.
 
     Parameters
     ----------
@@ -619,7 +617,7 @@ def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
         ) from None
     if not text or kind == fs.FileType.File:
         raise StoreError(
-            f"{root} is a file, and no store: name another folder in PSYCHOMETRICS_STORE."
+            f"{root} is a file, not a store: name another folder in PSYCHOMETRICS_STORE."
             if text
             else "The store's name is empty: name a folder in PSYCHOMETRICS_STORE."
         )

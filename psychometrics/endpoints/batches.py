@@ -1,9 +1,9 @@
 """Requests sent as files: the batch API of endpoints that have one (``/files``, ``/batches``).
 
-All conversations are held at once. When each of them waits for a reply, what they ask goes to the
-endpoint as one batch, which is waited for; what its replies lead to is the next one. Which batches
-were sent stands in the store, before they are and after, so that a run that is killed finds them
-again; one that was killed in the very moment of sending is looked for in the endpoint's list.
+All conversations go on at once. When each of them waits for a reply, their requests go to the
+endpoint as one batch; what its replies lead to is the next batch. The store notes each batch before
+and after it is sent, so a killed run finds its batches again. A batch whose sending was interrupted
+is looked up in the endpoint's list.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .client import NoReply, read_completion
 from .request_queue import PATIENCE, RequestQueue, Unasked
 
 _MOST_LINES, _MOST_BYTES = 50_000, 100 * 2**20
-"""Of one file; the endpoints allow 50,000 and 200 MB."""
+"""Limits of one file; endpoints allow 50,000 lines and 200 MB."""
 _POLLS = 60.0
 """Most seconds between two looks at a batch."""
 _ENDED = ("completed", "failed", "expired", "cancelled")
@@ -36,9 +36,9 @@ class Batches:
     ----------
     queue : RequestQueue
     log : StoredAnswers
-        Says which batches were sent: rows of ``mark, state, batch, keys, url``.
+        Records which batches were sent: rows of ``mark, state, batch, keys, url``.
     stored : callable
-        Whether the store has the reply of a key.
+        ``stored(key)``: whether the store has a reply.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Batches:
         """The reply to a request, once its batch has ended."""
         future = asyncio.get_running_loop().create_future()
         self.asked[key] = text, future
-        self.look()
+        self.start_if_all_wait()
         return await future
 
-    def look(self) -> None:
-        """Begin a batch if all conversations that go on wait for one."""
+    def start_if_all_wait(self) -> None:
+        """Start a round if all conversations that go on wait for a reply."""
         waiting = self.asked and len(self.asked) >= self.queue.conversations
         if waiting and not self.queue.stopped and (self.round is None or self.round.done()):
             self.round = asyncio.ensure_future(self._round())
@@ -92,7 +92,7 @@ class Batches:
     async def _round(self) -> None:
         try:
             await self.finish()  # those who wait again have kept what they had
-            running = await self._found() + await self._begun()
+            running = await self._resume() + await self._submit_new()
             waits = [asyncio.ensure_future(self._wait(mark)) for mark in running]
             try:
                 for wait in asyncio.as_completed(waits):
@@ -102,29 +102,29 @@ class Batches:
                     wait.cancel()
             if not running:  # nothing is on its way, and nothing more can be paid for
                 for key in list(self.asked):
-                    self._hand(key, Unasked())
+                    self._deliver(key, Unasked())
         except asyncio.CancelledError:
             raise
         except Exception as error:
             for key in list(self.asked):
-                self._hand(key, error)
+                self._deliver(key, error)
         finally:
-            asyncio.get_running_loop().call_soon(self.look)
+            asyncio.get_running_loop().call_soon(self.start_if_all_wait)
 
-    def _hand(self, key: str, found: dict | Exception) -> None:
-        """Give a conversation what it waits for."""
+    def _deliver(self, key: str, found: dict | Exception) -> None:
+        """Give a conversation its reply or its error."""
         _, future = self.asked.pop(key)
         if not future.done():
             (future.set_exception if isinstance(found, Exception) else future.set_result)(found)
 
-    async def _found(self) -> list[str]:
-        """Batches of an earlier run that hold something that is asked now."""
+    async def _resume(self) -> list[str]:
+        """Find batches of an earlier run that hold a request of now."""
         found = []
         for mark, known in list(self.sent.items()):
             if not self.asked.keys() & set(known["keys"]):
                 continue
             if not known["batch"]:
-                known["batch"] = await self._listed(mark) or ""
+                known["batch"] = await self._look_up(mark) or ""
                 if not known["batch"]:  # killed before it was sent
                     await self._note(mark, "over")
                     continue
@@ -141,8 +141,8 @@ class Batches:
             found.append(mark)
         return found
 
-    async def _begun(self) -> list[str]:
-        """Send what is in no batch yet, as far as the budget goes."""
+    async def _submit_new(self) -> list[str]:
+        """Send the requests that are in no batch yet, as far as the budget goes."""
         there = {key for known in self.sent.values() for key in known["keys"]}
         files: list[dict[str, str]] = []
         size = 0
@@ -214,7 +214,7 @@ class Batches:
             )
 
     def _settle(self, key: str, result: dict | None, status: str) -> None:
-        """Give a request its line of the results, or the reason why it has none."""
+        """Deliver a request's line of the results, or the reason why it has none."""
         most, text = self.reserved.pop(key)
         response = result.get("response") if result else None
         code = response.get("status_code") if isinstance(response, dict) else None
@@ -222,14 +222,14 @@ class Batches:
         found = read_completion(content) if code == 200 else None
         self.queue.budget.settle(most, found, text, paid=code == 200)
         if found is not None:
-            self._hand(key, found)
+            self._deliver(key, found)
         elif isinstance(code, int) and 400 <= code < 500 and code not in (408, 409, 429):
-            self._hand(key, RespondentError(self.client.refusal(code, content)))
+            self._deliver(key, RespondentError(self.client.refusal(code, content)))
         else:
             error = (result or {}).get("error") or {}
             why = error.get("code") if isinstance(error, dict) else None
             why = self.client.excerpt(str(why or code or f"no line in a batch that is {status}"))
-            self._hand(key, NoReply(f"in a batch: {why}", after=0.0))
+            self._deliver(key, NoReply(f"in a batch: {why}", after=0.0))
 
     async def _lines(self, file: str, many: int) -> dict[str, dict]:
         """The lines of a file of results by what they answer; what is no such line is left out."""
@@ -257,7 +257,7 @@ class Batches:
                     return said
                 raise NoReply(f"unreadable reply: {self.client.excerpt(body)}")
             except NoReply as error:
-                if mark and (batch := await self._listed(mark)):
+                if mark and (batch := await self._look_up(mark)):
                     return {"id": batch}
                 tries += 1
                 waited = time.monotonic() - began
@@ -275,8 +275,8 @@ class Batches:
                     ) from error
                 raise
 
-    async def _listed(self, mark: str) -> str | None:
-        """The id of the batch with a mark, if the endpoint lists it among its latest."""
+    async def _look_up(self, mark: str) -> str | None:
+        """Return the id of the batch with a mark, if the endpoint lists it among its latest."""
         after = ""
         for _ in range(10):
             try:

@@ -124,7 +124,7 @@ class RequestQueue:
             finally:
                 self.conversations -= 1
                 if self.batches:
-                    self.batches.look()
+                    self.batches.start_if_all_wait()
 
         self.conversations = many
         tasks = [asyncio.ensure_future(worker()) for _ in range(many)]

@@ -1,9 +1,8 @@
 """A chat endpoint on this machine behind which a simulated respondent sits.
 
 It speaks as much of the OpenAI protocol as asking needs, reads the prompt as a model would, and
-answers from known traits, with known bad habits. So the whole way of an answer, from prompt to
-score, can be checked against what was put in. It is a server and no stand-in for the client's
-connection, so that any other client, and another process, can ask it as well.
+answers from known traits, with known bad habits. So everything from prompt to score can be checked
+against known values. It is a real server, so any client and any process can ask it.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ def simulated_endpoint(
     Parameters
     ----------
     questionnaire : Questionnaire
-        The one that will be asked.
+        The questionnaire that will be asked.
     traits : DataFrame, shape (respondents, scales)
-        As from :func:`psychometrics.modes.simulated.draw_traits`; the index names the models.
+        Traits from :func:`psychometrics.modes.simulated.draw_traits`; the index names the models.
     refuses : float
         Share of requests that get a refusal.
     strays : float
-        Share of answers that are a label which is not there.
+        Share of answers with a label that does not exist.
     first_option : float
         Share of answers that are the first option shown, whatever it says.
     seed : int
@@ -61,7 +60,7 @@ def simulated_endpoint(
     Raises
     ------
     ParameterError
-        A share is not one.
+        A share is not between 0 and 1.
 
     Examples
     --------

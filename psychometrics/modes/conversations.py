@@ -38,7 +38,7 @@ def conversation(
     how : dict
         The conditions ``role, wording, think, labels, cipher, reply, ask_again``.
     parse : callable
-        As :func:`psychometrics.modes.replies.parse_reply`.
+        Reads replies, as :func:`psychometrics.modes.replies.parse_reply` does.
 
     Yields
     ------
@@ -92,7 +92,7 @@ def conversation(
 
 
 def batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
-    """Split all runs into batches: of each item its order of options and its place in the run.
+    """Split all runs into batches of items, each with its order of options and its place.
 
     Parameters
     ----------
@@ -121,12 +121,12 @@ def batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
 
 
 def in_order(rows: list[dict], questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
-    """Answers as a tidy table, by run and then as the questionnaire has its items; conditions last.
+    """Return answers as a tidy table, by run and then in the questionnaire's order.
 
     Parameters
     ----------
     rows : list of dict
-        Of :func:`conversation`.
+        What :func:`conversation` returned, of all batches.
     questionnaire : Questionnaire
     how : dict
         The conditions.

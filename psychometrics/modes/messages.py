@@ -32,7 +32,7 @@ ORDERS = ("given", "reversed", "shuffled")
 
 
 def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[str]:
-    """Return what stands before the options, by position.
+    """Return the labels of options, by position.
 
     Parameters
     ----------
@@ -74,13 +74,13 @@ def messages(
     items : sequence of Item
         In the order in which they are numbered.
     role, wording : str
-        Of ``ROLES`` and ``WORDINGS``, or a text of the user's; a wording has ``{statements}``
+        Names in ``ROLES`` and ``WORDINGS``, or texts of the user's; a wording has ``{statements}``
         and may have ``{instructions}``, ``{levels}``, ``{range}`` and ``{things}``.
     think : bool
         Ask for an explanation before the scores.
     labels : {"numeric", "alphabetical"}
     orders : sequence of tuple of int, optional
-        Per item, which option stands at which place; as given if left out.
+        For each item, which option is shown at which place; by default as given.
     reply : {"lines", "json", "json_schema", "choice"}
         Ask for a line for each statement, for one JSON object, or for the choice alone.
 
@@ -241,8 +241,8 @@ def reply_schema(
 def _without_numbers(instructions: str) -> str:
     """Instructions without the sentences that say which number means what.
 
-    The prompt says it itself, for the labels and the order of options that it has; an old
-    sentence beside it would contradict them.
+    The prompt says it itself, for its own labels and order of options, which an old sentence would
+    contradict.
 
     Examples
     --------
