@@ -517,9 +517,9 @@ def _train_nli(
     if (file := next(filter(Path.is_file, (output, *output.parents)), None)) is not None:
         raise ParameterError(f"{file} is a file: name a folder for the model.")
     more = pm.book.parse_parameters(condition or [])
-    if strange := set(more) - {"batch_size", "rank", "layers", "seed"}:
-        raise ParameterError(f"train-nli has no setting '{min(strange)}'.")
-    manifest = pm.training.train_nli(base, data or ["mnli"], output, **(chosen | more))
+    manifest = pm.training.train_nli(
+        base, data or ["mnli"], output, **(pm.training.PAPER_SETTINGS | chosen | more)
+    )
     typer.echo(f"{output}: trained on {manifest['pairs']} pairs in {manifest['seconds']:.0f} s")
 
 

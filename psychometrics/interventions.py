@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import torch
 
 from .asking.answers import check_columns, check_numbers
 from .asking.store import key_of, open_answers
@@ -25,26 +25,25 @@ from .models.embedded import head_table, load_masked_lm
 from .models.loading import resolve_dtype
 from .models.sources import find
 from .modes import identify, load_respondent
+from .modes.nli import PROBABILITIES, NLIRespondent
 from .paths import cache_dir, data_dir
 from .questionnaires import Questionnaire
 from .questionnaires.prompts import prompts
 
-if TYPE_CHECKING:
-    from .modes.nli import NLIRespondent
-
 ARMS = ("depressive", "coherence", "negative", "neutral")
 """Texts written for this project, in ``data/texts``."""
-HATE_SPEECH = 1003
+_HATE_SPEECH = 1003
 """Negative sentences of the paper's control."""
-HELD_OUT_PAIRS = 600
+_HELD_OUT_PAIRS = 600
 """MNLI pairs that show what an intervention costs in inference."""
 SHIPPED = "interventions.csv"
-COLUMNS = ["run", "epoch", "questionnaire", "scale", "score"]
-HANDLING = "interventions-2"
+_COLUMNS = ["run", "epoch", "questionnaire", "scale", "score"]
+_HANDLING = "interventions-2"
 """Version of all that this file does to a measurement; part of its run's digest."""
-PARTS = ("term", "intensifier", "premise", "hypothesis")
+_PARTS = ("term", "intensifier", "premise", "hypothesis")
 """Parts of a prompt: its term, its intensifier, and what else the two sentences have."""
-CHECKPOINT_SECONDS = 60
+_BATCH = 8
+_CHECKPOINT_SECONDS = 60
 """Training that a stopped run may lose."""
 
 
@@ -87,7 +86,7 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     analyser = SentimentIntensityAnalyzer()
     tweets = pd.read_csv(fetch("hate_speech"))["tweet"].sample(frac=1, random_state=seed)
     negative = (text for text in tweets if analyser.polarity_scores(text)["compound"] <= -0.05)
-    return [text for text, _ in zip(negative, range(HATE_SPEECH), strict=False)]
+    return [text for text, _ in zip(negative, range(_HATE_SPEECH), strict=False)]
 
 
 def adapt(
@@ -98,7 +97,6 @@ def adapt(
     masked_lm: str = "embedded",
     epochs: int = 20,
     lr: float = 2e-5,
-    batch_size: int = 8,
     seed: int = 0,
     checkpoint: Path | None = None,
 ) -> None:
@@ -116,8 +114,8 @@ def adapt(
     masked_lm : str
         Where the masked-LM head comes from, ``"embedded"``, a folder or a hub id; of the same
         architecture as the respondent. It is trained along.
-    epochs, lr, batch_size
-        The paper's settings by default; the learning rate stays constant.
+    epochs, lr
+        The paper's settings by default, as is the batch size of 8; the learning rate is constant.
     seed : int
         Of the order of sentences and of the masks.
     checkpoint : Path, optional
@@ -133,62 +131,70 @@ def adapt(
     ----------
     Reuben et al. (2024), sections 3.3.5 and 4 (criterion validity).
     """
-    import torch
     from transformers import DataCollatorForLanguageModeling
 
-    if respondent.identity["dtype"] != "float32":
+    who = respondent.identity
+    if who["dtype"] != "float32":
         raise RespondentError(
-            f"{respondent.identity['respondent_id']} is in {respondent.identity['dtype']}: "
-            f"load it with dtype='float32' to train it."
+            f"{who['respondent_id']} is in {who['dtype']}: load it in float32 to train it."
         )
-    model, tokenizer = load_masked_lm(masked_lm)
-    if model.config.model_type != respondent.model.config.model_type:
-        raise RespondentError(
-            f"The masked-LM head is of {model.config.model_type}, "
-            f"{respondent.identity['respondent_id']} of {respondent.model.config.model_type}: "
-            f"name a masked language model of the same architecture."
-        )
-    encoder = respondent.model.base_model
-    setattr(model, model.base_model_prefix, encoder)
-    model.tie_weights()
-    model.requires_grad_(True)  # merged adapters come frozen
-    encoder.get_input_embeddings().weight.requires_grad_(False)
+    model, tokenizer = _masked_model(respondent, masked_lm)
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     features = [tokenizer(text, truncation=True, max_length=128) for text in sentences]
     collator = DataCollatorForLanguageModeling(tokenizer)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=lr, weight_decay=0.01, fused=True)
-    device = respondent.model.device
-    model.to(device)
-    low = resolve_dtype(None, device) == "bfloat16"
     done = _resume(checkpoint, model, optimizer, generator)
     saved = time.monotonic()
     for epoch in range(done + 1, epochs + 1):
         model.train()
         order = torch.randperm(len(features), generator=generator).tolist()
-        for start in range(0, len(order), batch_size):
-            batch = collator([features[i] for i in order[start : start + batch_size]]).to(device)
-            labels = batch.pop("labels")
-            masked = labels != -100
-            if not masked.any():
-                continue
-            with torch.autocast(device.type, torch.bfloat16, enabled=low):
-                hidden = encoder(**batch).last_hidden_state[masked]
-                logits = _head(model)(hidden)
-            loss = torch.nn.functional.cross_entropy(logits.float(), labels[masked])
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(trained, 1.0)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+        for start in range(0, len(order), _BATCH):
+            loss = _masked_loss(model, collator([features[i] for i in order[start:][:_BATCH]]))
+            if loss is not None:
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(trained, 1.0)
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
         model.eval()
         respondent.model.eval()
         after_epoch(epoch)
-        if checkpoint and time.monotonic() - saved > CHECKPOINT_SECONDS:
+        if checkpoint and time.monotonic() - saved > _CHECKPOINT_SECONDS:
             _keep(checkpoint, model, optimizer, generator, epoch)
             saved = time.monotonic()
     if checkpoint:
         checkpoint.unlink(missing_ok=True)
+
+
+def _masked_model(respondent: NLIRespondent, masked_lm: str):
+    """The masked-LM head on the respondent's own encoder, and its tokenizer."""
+    model, tokenizer = load_masked_lm(masked_lm)
+    kinds = model.config.model_type, respondent.model.config.model_type
+    if kinds[0] != kinds[1]:
+        raise RespondentError(
+            f"The masked-LM head is of {kinds[0]}, {respondent.identity['respondent_id']} of "
+            f"{kinds[1]}: name a masked language model of the same architecture."
+        )
+    encoder = respondent.model.base_model
+    setattr(model, model.base_model_prefix, encoder)
+    model.tie_weights()
+    model.requires_grad_(True)  # merged adapters come frozen
+    encoder.get_input_embeddings().weight.requires_grad_(False)
+    return model.to(respondent.model.device), tokenizer
+
+
+def _masked_loss(model, batch):
+    """Cross entropy at the masked tokens of a batch, None without any."""
+    batch = batch.to(model.device)
+    labels = batch.pop("labels")
+    masked = labels != -100
+    if not masked.any():
+        return None
+    low = resolve_dtype(None, model.device) == "bfloat16"
+    with torch.autocast(model.device.type, torch.bfloat16, enabled=low):
+        logits = _head(model)(model.base_model(**batch).last_hidden_state[masked])
+    return torch.nn.functional.cross_entropy(logits.float(), labels[masked])
 
 
 def trajectories(
@@ -196,15 +202,11 @@ def trajectories(
     questionnaires: Sequence[Questionnaire],
     arms: Sequence[str] = ARMS,
     *,
-    epochs: int = 20,
     measure_at: Iterable[int] | None = None,
-    lr: float = 2e-5,
-    batch_size: int = 8,
-    masked_lm: str = "embedded",
-    seed: int = 0,
     store: str | Path | None = None,
     shipped: bool = True,
     progress: bool = True,
+    **training: object,
 ) -> pd.DataFrame:
     """Adapt each respondent to each arm's text, and measure all scales along the way.
 
@@ -215,8 +217,6 @@ def trajectories(
     questionnaires : sequence of Questionnaire
     arms : sequence of str
         As in :func:`intervention_texts`.
-    epochs, lr, batch_size, masked_lm, seed
-        As in :func:`adapt`.
     measure_at : iterable of int, optional
         Epochs after which to measure, besides 0; by default all.
     store : str or Path, optional
@@ -226,6 +226,8 @@ def trajectories(
         Whether measurements that come with the project count as being in the store.
     progress : bool
         Show a progress bar.
+    **training
+        ``epochs``, ``lr``, ``masked_lm`` and ``seed``, as in :func:`adapt`.
 
     Returns
     -------
@@ -239,14 +241,18 @@ def trajectories(
     ParameterError
         There is nothing to measure.
     """
+    defaults = {"lr": 2e-5, "batch_size": _BATCH, "masked_lm": "embedded", "seed": 0}
+    epochs = training.pop("epochs", 20)
+    if strange := set(training) - set(defaults):
+        raise ParameterError(f"Training has no setting '{min(strange)}'.")
+    training = defaults | training
     wanted = sorted({0, *(measure_at if measure_at is not None else range(1, epochs + 1))})
     if not respondents or not arms or epochs < 1 or wanted[-1] > epochs:
         raise ParameterError(
             "Name at least one respondent, one arm and one epoch, and measure within the epochs."
         )
-    training = {"lr": lr, "batch_size": batch_size, "masked_lm": masked_lm, "seed": seed}
     before, runs = _runs(respondents, questionnaires, arms, training)
-    known = _shipped() if shipped else pd.DataFrame(columns=COLUMNS)
+    known = _shipped() if shipped else pd.DataFrame(columns=_COLUMNS)
     work = [(store, name, questionnaires, None, [0], run) for name, run in before.items()]
     found = [known, *_all(work, known, "before", progress)]
     later = [epoch for epoch in wanted if epoch]
@@ -387,53 +393,6 @@ def relative_to(scores: pd.DataFrame, control: str) -> pd.DataFrame:
     return rest.reset_index()[scores.columns]
 
 
-def attributions(
-    respondent: NLIRespondent, premise: str, hypothesis: str, steps: int = 32
-) -> pd.DataFrame:
-    """How much each token contributes to the log probability of entailment.
-
-    Parameters
-    ----------
-    respondent : NLIRespondent
-        In float32.
-    premise, hypothesis : str
-        The prompt.
-    steps : int
-        Of the integral.
-
-    Returns
-    -------
-    DataFrame
-        ``token, attribution`` in the order of the tokens, special tokens left out. Attributions
-        of all tokens sum to the difference from a prompt of padding (to within the integral's
-        error).
-
-    References
-    ----------
-    Sundararajan, Taly and Yan (2017), integrated gradients; computed by captum.
-    """
-    from captum.attr import LayerIntegratedGradients
-
-    model, tokenizer = respondent.model, respondent.tokenizer
-    inputs = tokenizer(premise, hypothesis, return_tensors="pt").to(model.device)
-    ids = inputs.pop("input_ids")
-    special = np.isin(ids[0].cpu(), [*set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}])
-    baseline = ids.clone()
-    baseline[0, ~special] = tokenizer.pad_token_id
-    entailment = respondent.order[0]
-
-    def target(tokens):
-        repeated = {key: value.expand(len(tokens), -1) for key, value in inputs.items()}
-        return model(input_ids=tokens, **repeated).logits.log_softmax(dim=-1)[:, entailment]
-
-    method = LayerIntegratedGradients(target, model.get_input_embeddings())
-    values = method.attribute(ids, baselines=baseline, n_steps=steps, internal_batch_size=steps)
-    values = values.sum(dim=-1)[0].detach().cpu().numpy()
-    tokens = tokenizer.convert_ids_to_tokens(ids[0].tolist())
-    frame = pd.DataFrame({"token": tokens, "attribution": values})
-    return frame[~special].reset_index(drop=True)
-
-
 def word_attributions(
     respondent: NLIRespondent,
     questionnaire: Questionnaire,
@@ -501,7 +460,7 @@ def word_attributions(
             spoken = table.iloc[i]
             parts = _parts(part, spoken)
             total = np.abs(attribution).sum()
-            for name in PARTS:
+            for name in _PARTS:
                 value = attribution[parts == name].sum()
                 rows.append((i, spoken["item_id"], spoken["term"], spoken["intensifier"], name,
                              value, value / total if total else np.nan))  # fmt: skip
@@ -512,8 +471,6 @@ def word_attributions(
 
 def _with_random_head(model, seed: int):
     """A copy of a classifier whose head, with a pooler, has fresh weights."""
-    import torch
-
     model = copy.deepcopy(model)
     generator = torch.Generator().manual_seed(seed)
     body = {id(p) for name, p in model.base_model.named_parameters() if "pooler" not in name}
@@ -591,7 +548,7 @@ def _runs(respondents, questionnaires, arms, training: dict) -> tuple[dict, dict
     """Digests of each respondent's first measurement and of each run, with the run's settings."""
     common = {
         "prompts": key_of(*(str(x) for q in questionnaires for x in prompts(q).to_numpy().flat)),
-        "handling": HANDLING,
+        "handling": _HANDLING,
     }
     masked_lm = training["masked_lm"]
     head = str(head_table().get("mlm")) if masked_lm == "embedded" else find(masked_lm).digest
@@ -612,7 +569,6 @@ def _all(work: list[tuple], shipped: pd.DataFrame, what: str, progress: bool) ->
 
     Small models leave a second core idle; a GPU is kept busy by one run.
     """
-    import torch
     from tqdm import tqdm
 
     found, todo = [], []
@@ -643,7 +599,7 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
     known = set(_measurements(store, name, run)["epoch"])
     missing = sorted(set(wanted) - known)
     respondent = load_respondent(name, dtype="float32")
-    manifest = respondent.identity | {"mode": "interventions", "handling": HANDLING, "run": run}
+    manifest = respondent.identity | {"mode": "interventions", "handling": _HANDLING, "run": run}
     manifest |= settings or {}
     manifest.pop("sentences", None)
     kept = open_answers(store, "interventions", "scales", name, manifest)
@@ -651,7 +607,7 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
     def measure(epoch: int) -> None:
         if epoch in missing:
             rows = pd.DataFrame(_measured(respondent, table, questionnaires))
-            rows = rows.assign(run=run, epoch=epoch)[COLUMNS]
+            rows = rows.assign(run=run, epoch=epoch)[_COLUMNS]
             rows.index = pd.Index([key_of(run, str(epoch), s) for s in rows["scale"]], name="key")
             kept.add(rows)
 
@@ -667,7 +623,7 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
             measure,
             epochs=missing[-1],
             checkpoint=checkpoint,
-            **{key: settings[key] for key in ("masked_lm", "lr", "batch_size", "seed")},
+            **{key: settings[key] for key in ("masked_lm", "lr", "seed")},
         )
     return _measurements(store, name, run)
 
@@ -676,19 +632,18 @@ def _measurements(store, name: str, run: str) -> pd.DataFrame:
     """What the store has of a run."""
     rows = open_answers(store, "interventions", "scales", name, {}).rows
     if rows.empty:
-        return pd.DataFrame(columns=COLUMNS)
-    return rows.loc[rows["run"] == run, COLUMNS].reset_index(drop=True)
+        return pd.DataFrame(columns=_COLUMNS)
+    return rows.loc[rows["run"] == run, _COLUMNS].reset_index(drop=True)
 
 
 def _shipped() -> pd.DataFrame:
     """Measurements that come with the project."""
     path = data_dir() / SHIPPED
-    return pd.read_csv(path)[COLUMNS] if path.is_file() else pd.DataFrame(columns=COLUMNS)
+    return pd.read_csv(path)[_COLUMNS] if path.is_file() else pd.DataFrame(columns=_COLUMNS)
 
 
 def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
     """Everything that the next epoch depends on, in one file of tensors."""
-    import torch
     from safetensors.torch import save_file
 
     tensors = {f"model.{name}": p.detach() for name, p in model.named_parameters()}
@@ -704,7 +659,6 @@ def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
 
 def _resume(path: Path | None, model, optimizer, generator) -> int:
     """Take up a kept state; gives the number of epochs that it has behind it."""
-    import torch
     from safetensors.torch import load_file
 
     if path is None or not path.is_file():
@@ -735,10 +689,6 @@ def _epoch(path: Path) -> int:
 
 
 def _measured(respondent, table, questionnaires) -> list[dict]:
-    import torch
-
-    from .modes.nli import PROBABILITIES, NLIRespondent
-
     # The scores need no more precision than when the questionnaires are asked otherwise.
     dtype = resolve_dtype(None, respondent.model.device)
     asked = NLIRespondent(
@@ -752,16 +702,11 @@ def _measured(respondent, table, questionnaires) -> list[dict]:
     )
     rows = scale_scores(answers, questionnaires=questionnaires).to_dict("records")
     if available("mnli_entailment", "mnli_neutral", "mnli_contradiction"):
-        pairs = mnli_sample().query("held_out").sample(HELD_OUT_PAIRS, random_state=0)
+        pairs = mnli_sample().query("held_out").sample(_HELD_OUT_PAIRS, random_state=0)
         found = asked.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
-        rows.append(
-            {
-                "respondent_id": respondent.identity["respondent_id"],
-                "questionnaire": "nli_accuracy",
-                "scale": "nli_accuracy",
-                "score": float((found.argmax(axis=1) == pairs["label"].to_numpy()).mean()),
-            }
-        )
+        right = float((found.argmax(axis=1) == pairs["label"].to_numpy()).mean())
+        names = dict.fromkeys(("questionnaire", "scale"), "nli_accuracy")
+        rows.append({"respondent_id": answers["respondent_id"].iloc[0], **names, "score": right})
     return rows
 
 

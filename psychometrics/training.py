@@ -11,9 +11,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -42,9 +42,34 @@ from .exceptions import DataError, ParameterError
 from .models.loading import load_config, load_model
 from .models.sources import BASE_MODEL, Source, base_path, fetched, find
 
-Tuning = Literal["unfrozen", "frozen", "lora"]
 PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
 """Fine-tuning on MNLI as in EMPALC, section 5: base unfrozen, 3 epochs at 5e-5."""
+
+
+@dataclass(frozen=True)
+class _Settings:
+    tuning: str = "unfrozen"
+    epochs: float = 3.0
+    lr: float = 5e-5
+    batch_size: int = 32
+    rank: int = 16
+    layers: int | None = None
+    dropout: float | None = None
+    max_length: int = 128
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.tuning not in ("unfrozen", "frozen", "lora"):
+            raise ParameterError(f"tuning must be unfrozen, frozen or lora, got '{self.tuning}'.")
+
+    @classmethod
+    def of(cls, given: dict[str, object], **defaults: object) -> _Settings:
+        known = [field.name for field in fields(cls)]
+        if strange := [name for name in given if name not in known]:
+            raise ParameterError(
+                f"Training has no setting '{strange[0]}': name one of {', '.join(known)}."
+            )
+        return cls(**(defaults | given))
 
 
 def train_nli(
@@ -52,17 +77,9 @@ def train_nli(
     data: str | Sequence[str] | pd.DataFrame,
     output: str | Path,
     *,
-    tuning: Tuning = "unfrozen",
-    epochs: float = 3.0,
-    lr: float = 5e-5,
-    batch_size: int = 32,
-    rank: int = 16,
-    layers: int | None = None,
-    dropout: float | None = None,
     adapter: str | Path | None = None,
-    max_length: int = 128,
-    seed: int = 0,
     progress: bool = True,
+    **settings: object,
 ) -> dict:
     """Put an NLI head on a base model and train it.
 
@@ -71,33 +88,25 @@ def train_nli(
     base : str or Path
         Encoder or decoder to start from: a hub id, a local folder, or ``"minilm"``, the embedded
         encoder. A decoder is read at a pair's last token; one without a padding token is padded
-        with its end token, and so it is saved.
+        with its end token, and is saved so.
     data : str, sequence of str, or DataFrame
         ``"mnli"`` and ``"snli"`` are the project's samples (MNLI without its held-out pairs); a
         path is a CSV, JSON-lines or Parquet file with columns ``premise, hypothesis, label``;
         anything else is a hub id (``"nyu-mll/multi_nli"``). Several are concatenated.
     output : str or Path
-        Folder for the model, its tokenizer and ``manifest.json``. A run that was stopped goes on
+        Folder for the model, its tokenizer and ``manifest.json``. A run that was stopped resumes
         from its last epoch when called again with the same folder.
-    tuning : {"unfrozen", "frozen", "lora"}
-        Train everything, the head alone, or low-rank adapters on every linear layer and the head.
-        Of the last the folder holds only the adapter, which names its base.
-    epochs, lr, batch_size : float, float, int
-        Passes over the data, peak learning rate (linear decay, 6 % warm-up), pairs per step.
-    rank : int
-        Rank of the LoRA adapters.
-    layers : int, optional
-        Keep only the encoder's first layers.
-    dropout : float, optional
-        Dropout probability while training; by default the base model's own.
     adapter : str or Path, optional
         LoRA adapter of the same base (see :func:`adapt_encoder`) to start from.
-    max_length : int
-        Longest pair in tokens; longer ones are cut.
-    seed : int
-        Seed of the head's initial weights, the order of the data and dropout.
     progress : bool
         Show a progress bar.
+    **settings
+        ``tuning``: train everything (*unfrozen*, the default), the head alone (*frozen*), or
+        low-rank adapters on every linear layer and the head (*lora*), of which the folder holds
+        only the adapter, which names its base. ``epochs`` (3), ``lr`` (5e-5; linear decay, 6 %
+        warm-up), ``batch_size`` (32 pairs), ``rank`` of the adapters (16), ``layers`` (keep only
+        the first ones), ``dropout`` (by default the base's own), ``max_length`` (128 tokens), and
+        ``seed`` (0) of the head's initial weights, the order of the data and dropout.
 
     Returns
     -------
@@ -109,7 +118,7 @@ def train_nli(
     DataError
         The data cannot be read or lack a column or a label.
     ParameterError
-        A setting is impossible for this base.
+        A setting is unknown, or impossible for this base.
 
     References
     ----------
@@ -124,30 +133,25 @@ def train_nli(
     ...     train_nli("minilm", pairs, folder, layers=1, epochs=1, progress=False)["pairs"]
     2
     """
-    settings = {
-        name: value
-        for name, value in locals().items()
-        if name not in ("data", "output", "progress", "base", "adapter")
-    }
-    if tuning not in ("unfrozen", "frozen", "lora"):
-        raise ParameterError(f"tuning must be unfrozen, frozen or lora, got '{tuning}'.")
-    set_seed(seed)
+    chosen = _Settings.of(settings)
+    set_seed(chosen.seed)
     pairs = nli_pairs(data)
-    model, tokenizer = _fresh(base, "classifier", NLI_LABELS, layers, dropout)
-    if tuning == "frozen":
-        _freeze_encoder(model)
-    elif tuning == "lora":
-        model = _classifier_with_adapter(model, base, rank)
+    model, tokenizer = _fresh(base, "classifier", NLI_LABELS, chosen.layers, chosen.dropout)
+    if chosen.tuning == "frozen":
+        # BERT's pooler counts as part of the head
+        for name, parameter in model.base_model.named_parameters():
+            parameter.requires_grad_(name.startswith("pooler."))
+    elif chosen.tuning == "lora":
+        model = _classifier_with_adapter(model, base, chosen.rank)
         if adapter is not None:
             _start_from(model, adapter)
-
     table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
-    dataset = _tokens(tokenizer, table, ("premise", "hypothesis"), max_length=max_length)
+    texts = ("premise", "hypothesis")
+    dataset = _tokens(tokenizer, table, texts, max_length=chosen.max_length)
     manifest = _train(
-        model, dataset, DataCollatorWithPadding(tokenizer), output,
-        epochs=epochs, lr=lr, batch_size=batch_size, seed=seed, progress=progress,
-    )  # fmt: skip
-    manifest |= {"base": str(base), "pairs": len(pairs), **settings}
+        model, dataset, DataCollatorWithPadding(tokenizer), output, chosen, progress=progress
+    )
+    manifest |= {"base": str(base), "pairs": len(pairs), **asdict(chosen)}
     return _save(model, tokenizer, manifest, output)
 
 
@@ -225,10 +229,10 @@ def adapt_encoder(
     table = {"text": list(sentences)}
     dataset = _tokens(tokenizer, table, return_special_tokens_mask=True)
     collator = DataCollatorForLanguageModeling(tokenizer)
+    settings, own = _Settings(epochs=epochs, lr=lr), {"optimizers": (optimizer, None)}
     manifest = _train(
-        model, dataset, collator, output, optimizer=optimizer, trainer=_MaskedTokensTrainer,
-        epochs=epochs, lr=lr, batch_size=32, seed=0, progress=progress,
-    )  # fmt: skip
+        model, dataset, collator, output, settings, _MaskedTokensTrainer, progress, **own
+    )
     manifest |= {"base": str(base), "sentences": len(sentences), "rank": rank}
     save_file(
         {name: parameter.detach().clone() for name, parameter in head.items()},
@@ -242,13 +246,10 @@ def train_acceptability(
     sentences: pd.DataFrame,
     output: str | Path,
     *,
-    epochs: float = 3.0,
-    batch_size: int = 32,
-    rank: int = 16,
-    layers: int | None = None,
     first: int = 0,
     wording: str = "{sentence}",
     progress: bool = True,
+    **settings: object,
 ) -> dict:
     """Train an acceptability classifier by low-rank adapters and a head.
 
@@ -258,13 +259,15 @@ def train_acceptability(
         Encoder or decoder: a hub id or a local folder. A decoder is read at a sentence's last
         token.
     sentences : DataFrame
-        ``sentence`` and ``acceptable`` (0 or 1), as :func:`psychometrics.data.cola` gives them.
-    output, epochs, batch_size, rank, layers, progress
+        ``sentence`` and ``acceptable`` (0 or 1), from :func:`psychometrics.data.cola`.
+    output, progress
         As in :func:`train_nli`.
     first : int
         Layers before this one (from 0) stay as they are in the base.
     wording : str
         What the model reads, with ``{sentence}``.
+    **settings
+        As in :func:`train_nli`, with a learning rate of 5e-4 and no dropout.
 
     Returns
     -------
@@ -283,19 +286,18 @@ def train_acceptability(
     ...     train_acceptability("minilm", judged, folder, epochs=1, progress=False)["sentences"]
     2
     """
-    set_seed(0)
+    chosen = _Settings.of(settings, lr=5e-4, dropout=0.0)
+    set_seed(chosen.seed)
     labels = ("unacceptable", "acceptable")
-    model, tokenizer = _fresh(base, "classifier", labels, layers, dropout=0.0)
-    model = _classifier_with_adapter(model, base, rank, first)
+    model, tokenizer = _fresh(base, "classifier", labels, chosen.layers, chosen.dropout)
+    model = _classifier_with_adapter(model, base, chosen.rank, first)
     texts = [wording.format(sentence=sentence) for sentence in sentences["sentence"]]
-    table = {"text": texts, "label": sentences["acceptable"].tolist()}
-    dataset = _tokens(tokenizer, table)
+    dataset = _tokens(tokenizer, {"text": texts, "label": sentences["acceptable"].tolist()})
     manifest = _train(
-        model, dataset, DataCollatorWithPadding(tokenizer), output,
-        epochs=epochs, lr=5e-4, batch_size=batch_size, seed=0, progress=progress,
-    )  # fmt: skip
-    manifest |= {"base": str(base), "sentences": len(sentences), "rank": rank, "first": first}
-    manifest |= {"layers": model.config.num_hidden_layers, "wording": wording}
+        model, dataset, DataCollatorWithPadding(tokenizer), output, chosen, progress=progress
+    )
+    manifest |= {"base": str(base), "sentences": len(sentences), "rank": chosen.rank}
+    manifest |= {"first": first, "layers": model.config.num_hidden_layers, "wording": wording}
     return _save(model, tokenizer, manifest, output)
 
 
@@ -352,10 +354,8 @@ def adapt_causal(
     dataset = _tokens(tokenizer, {"text": list(sentences)})
     collator = DataCollatorForLanguageModeling(tokenizer, mlm=False)
     with tempfile.TemporaryDirectory() as folder:
-        manifest = _train(
-            trained, dataset, collator, folder,
-            epochs=epochs, lr=lr, batch_size=batch_size, seed=seed, progress=False,
-        )  # fmt: skip
+        settings = _Settings(epochs=epochs, lr=lr, batch_size=batch_size, seed=seed)
+        manifest = _train(trained, dataset, collator, folder, settings, progress=False)
     if rank is not None:
         trained.merge_and_unload()
         model.requires_grad_(True)
@@ -500,12 +500,6 @@ def _shape(config: PreTrainedConfig, layers: int | None, dropout: float | None) 
                 setattr(config, name, dropout)
 
 
-def _freeze_encoder(model: PreTrainedModel) -> None:
-    """Leave only the head trainable; BERT's pooler counts as part of the head."""
-    for name, parameter in model.base_model.named_parameters():
-        parameter.requires_grad_(name.startswith("pooler."))
-
-
 def _classifier_with_adapter(
     model: PreTrainedModel, base: str | Path, rank: int, first: int = 0
 ) -> PeftModel:
@@ -607,19 +601,18 @@ class _MaskedTokensTrainer(Trainer):
 
 
 def _train(
-    model, dataset, collator, output, *, epochs, lr, batch_size, seed, progress,
-    optimizer=None, trainer=Trainer,
-) -> dict:  # fmt: skip
-    output = Path(output)
+    model, dataset, collator, output, settings: _Settings, trainer=None, progress=True, **own
+) -> dict:
+    checkpoints = str(Path(output) / "checkpoints")
     lengths = [len(ids) for ids in dataset["input_ids"]]
-    steps = int(np.ceil(len(dataset) / batch_size) * epochs)
+    steps = int(np.ceil(len(dataset) / settings.batch_size) * settings.epochs)
     arguments = TrainingArguments(
-        output_dir=str(output / "checkpoints"),
-        num_train_epochs=epochs,
-        learning_rate=lr,
+        output_dir=checkpoints,
+        num_train_epochs=settings.epochs,
+        learning_rate=settings.lr,
         warmup_steps=round(0.06 * steps),
         weight_decay=0.01,
-        per_device_train_batch_size=batch_size,
+        per_device_train_batch_size=settings.batch_size,
         train_sampling_strategy="group_by_length",
         length_column_name="length",
         bf16=_bf16(),
@@ -630,19 +623,19 @@ def _train(
         report_to="none",
         disable_tqdm=not progress,
         dataloader_pin_memory=torch.cuda.is_available(),
-        seed=seed,
+        seed=settings.seed,
     )
-    loop = trainer(
+    loop = (trainer or Trainer)(
         model=model,
         args=arguments,
         train_dataset=dataset.add_column("length", lengths),
         data_collator=collator,
-        **({"optimizers": (optimizer, None)} if optimizer else {}),
+        **own,
     )
     if not progress:
         loop.remove_callback(PrinterCallback)  # which the Trainer puts in the progress bar's place
     started = time.perf_counter()
-    last = get_last_checkpoint(str(output / "checkpoints")) if output.exists() else None
+    last = get_last_checkpoint(checkpoints) if Path(output).exists() else None
     result = loop.train(resume_from_checkpoint=last)
     return {
         "steps": result.global_step,

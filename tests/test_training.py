@@ -270,9 +270,7 @@ def test_a_stopped_run_goes_on_from_its_last_epoch(tiny_model, tmp_path):
             super().__init__(*args, callbacks=[StopAfterTwoEpochs()], **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            training._train, "__kwdefaults__", {"optimizer": None, "trainer": StoppingTrainer}
-        )
+        patch.setattr(training, "Trainer", StoppingTrainer)
         with pytest.raises(Stopped):
             train_nli(tiny_model, PAIRS, tmp_path / "twice", epochs=4, lr=1e-3, progress=False)
     assert not (tmp_path / "twice" / "manifest.json").exists()
