@@ -60,9 +60,7 @@ def test_the_likelihood_is_that_of_the_written_sum_and_its_gradient_is_its_slope
     sizes = {"rasch": 4, "1pl": 5, "2pl": 8, "3pl": 12}
     vector = rng.normal(0.5, 0.7, sizes[model])
 
-    def found(at):
-        *parts, counts = *irt._unpack(at, 4, model), np.ones(30)
-        return irt._loss(*parts, filled, observed, counts, theta, weights, model)
+    data = irt._Data(filled, observed, np.ones(30), theta, weights)
 
     def written(at):
         intercept, slope, guess = irt._unpack(at, 4, model)
@@ -71,10 +69,10 @@ def test_the_likelihood_is_that_of_the_written_sum_and_its_gradient_is_its_slope
         each = np.where(x.isna().to_numpy()[:, None], 1.0, each)
         return -np.log(each.prod(axis=2) @ weights).sum()
 
-    assert found(vector)[0] == pytest.approx(written(vector), rel=1e-12)
+    assert irt._loss(vector, data, model)[0] == pytest.approx(written(vector), rel=1e-12)
     moves = 1e-5 * np.eye(len(vector))
     slopes = [(written(vector + move) - written(vector - move)) / 2e-5 for move in moves]
-    assert found(vector)[1] == pytest.approx(slopes, abs=1e-6)
+    assert irt._loss(vector, data, model)[1] == pytest.approx(slopes, abs=1e-6)
 
 
 def test_items_without_variance_are_at_infinity_and_change_nothing_else():

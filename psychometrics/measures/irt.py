@@ -18,8 +18,14 @@ undefined is missing, and so are its p value and its standard error.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize
+from scipy.sparse.csgraph import connected_components
+from scipy.special import expit, log_expit, logit
+from scipy.stats import chi2
 from threadpoolctl import threadpool_limits
 
 from ..asking.answers import check_numbers
@@ -27,8 +33,8 @@ from ..exceptions import ParameterError
 from .items import adjust, as_numbers
 
 MODELS = ("rasch", "1pl", "2pl", "3pl")
-SLOPE_LIMIT = 8.0
-GUESSING_LIMITS = (0.001, 0.6)
+_SLOPE_LIMIT = 8.0
+_GUESSING_LIMITS = (0.001, 0.6)
 
 
 # Threads of many small products wait for each other longer than they take. The limit is that of
@@ -58,7 +64,8 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
         missing where the discrimination is zero. An item
         that everyone solved has difficulty minus infinity, one that no one solved plus infinity,
         and no discrimination beyond what the model fixes: the likelihood grows without end as it
-        moves out. ``at_limit`` marks parameters held at ``SLOPE_LIMIT`` or ``GUESSING_LIMITS``.
+        moves out. ``at_limit`` marks parameters held at a slope of 8 or
+        -8, or a guessing of 0.001 or 0.6.
         ``se`` is the standard error of the difficulty, from the observed information of all
         parameters that are at no limit; missing where the difficulty is not finite or the
         information is not positive definite, and without ``errors``. ``se_discrimination`` is that
@@ -86,8 +93,6 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     >>> fit(x)["difficulty"].round(2).tolist()
     [-1.32, 1.32, -inf]
     """
-    from scipy.optimize import minimize
-
     if model not in MODELS:
         raise ParameterError(f"model='{model}' is unknown; it is one of {', '.join(MODELS)}.")
     answers = _binary(answers)
@@ -98,73 +103,84 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     if len(finite) < 2:
         raise ParameterError(f"{model} needs two items with variance or more, here {len(finite)}.")
     x, observed = _filled(answers[finite])
-    starts = _first_slopes(x) if model in ("2pl", "3pl") else None
+    starts, bounds = _starts(x, share[finite].to_numpy(), model)
     # Respondents with the same answers have the same likelihood.
     patterns, counts = np.unique(np.c_[x, observed], axis=0, return_counts=True)
-    x, observed = np.hsplit(patterns, 2)
-    theta, weights = _grid(len(finite))
-    n = len(finite)
-    start = np.log(share[finite] / (1 - share[finite])).to_numpy() * 1.2
-    blocks, bounds = [start], [(-40.0, 40.0)] * n
-    if model in ("2pl", "3pl"):
-        blocks.append(starts)
-        bounds += [(-SLOPE_LIMIT, SLOPE_LIMIT)] * n
-    if model == "1pl":
-        blocks.append(np.ones(1))
-        bounds += [(0.0, SLOPE_LIMIT)]
-    if model == "3pl":
-        blocks.append(np.full(n, _logit(0.1)))
-        bounds += [tuple(map(_logit, GUESSING_LIMITS))] * n
-
-    def loss(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        intercept, slope, guess = _unpack(vector, n, model)
-        return _loss(intercept, slope, guess, x, observed, counts, theta, weights, model)
-
+    data = _Data(*np.hsplit(patterns, 2), counts, *_grid(len(finite)))
     # Without slopes the likelihood does not change with them at first: a start that overshoots
     # stays there, so that several are tried.
     results = []
     for scale in (1.0,) if model == "rasch" else (1.0, 0.25):
-        started = [blocks[0], *(block * scale for block in blocks[1:2]), *blocks[2:]]
+        started = [starts[0], *(block * scale for block in starts[1:2]), *starts[2:]]
         results.append(minimize(
-            loss, np.concatenate(started), jac=True, method="L-BFGS-B", bounds=bounds,
-            options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
+            _loss, np.concatenate(started), (data, model), jac=True, method="L-BFGS-B",
+            bounds=bounds, options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
         ))  # fmt: skip
-    result = min(results, key=lambda found: found.fun)
-    intercept, slope, guess = _unpack(result.x, n, model)
-    if slope.sum() < 0:  # ability counts what most items measure, not its reverse
-        slope = -slope
-    flat = np.abs(slope) < 1e-9
-    where = np.where(flat, np.nan, -intercept / np.where(flat, 1, slope))
-    frame = pd.DataFrame(
-        {
-            "discrimination": slope,
-            "difficulty": where,
-            "intercept": intercept,
-            "guessing": guess,
-        },
-        index=finite,
-    )
-    low, high = GUESSING_LIMITS
-    frame["at_limit"] = (np.abs(slope) > SLOPE_LIMIT - 1e-6) | (
-        (model == "3pl") & ((guess > high - 1e-4) | (guess < low + 1e-5))
-    )
-    free = np.array([low + 1e-5 < value < high - 1e-5 for value, (low, high) in
-                     zip(result.x, bounds, strict=True)])  # fmt: skip
-    frame["se"] = frame["se_discrimination"] = np.nan
+    vector = min(results, key=lambda found: found.fun).x
+    frame = _estimates(vector, model, finite)
     if errors:
-        found = _standard_errors(lambda v: loss(v)[1], result.x, free, n, model)
-        frame["se"], frame["se_discrimination"] = found
+        ends = np.array(bounds).T + np.array([[1e-5], [-1e-5]])
+        free = (ends[0] < vector) & (vector < ends[1])
+        frame["se"], frame["se_discrimination"] = _standard_errors(vector, free, data, model)
     frame.loc[~np.isfinite(frame["difficulty"]), "se"] = np.nan
     frame = frame.reindex(answers.columns)
     frame["at_limit"] = frame["at_limit"].eq(True)
-    frame.loc[share == 1, "difficulty"], frame.loc[share == 0, "difficulty"] = -np.inf, np.inf
-    frame.loc[share == 1, "intercept"], frame.loc[share == 0, "intercept"] = np.inf, -np.inf
-    fixed = model in ("rasch", "1pl")
-    frame["discrimination"] = frame["discrimination"].fillna(slope[0] if fixed else np.nan)
-    if fixed:
-        frame["se_discrimination"] = frame["se_discrimination"].max()
-    frame["guessing"] = frame["guessing"].fillna(0.0)
-    return frame
+    for end, sign in ((1, -1), (0, 1)):
+        frame.loc[share == end, "difficulty"] = sign * np.inf
+        frame.loc[share == end, "intercept"] = -sign * np.inf
+    if model in ("rasch", "1pl"):
+        slopes = frame[["discrimination", "se_discrimination"]]
+        frame[slopes.columns] = slopes.fillna(slopes.max())
+    return frame.fillna({"guessing": 0.0})
+
+
+class _Data(NamedTuple):
+    """Patterns of answers, which of them were given and how often, and the grid of abilities."""
+
+    x: np.ndarray
+    observed: np.ndarray
+    counts: np.ndarray
+    theta: np.ndarray
+    weights: np.ndarray
+
+
+def _starts(x: np.ndarray, share: np.ndarray, model: str) -> tuple[list, list]:
+    """Starting values and bounds of intercepts, slopes and guessing."""
+    n = x.shape[1]
+    starts, bounds = [np.log(share / (1 - share)) * 1.2], [(-40.0, 40.0)] * n
+    if model == "1pl":
+        starts.append(np.ones(1))
+        bounds += [(0.0, _SLOPE_LIMIT)]
+    elif model != "rasch":
+        starts.append(_first_slopes(x))
+        bounds += [(-_SLOPE_LIMIT, _SLOPE_LIMIT)] * n
+    if model == "3pl":
+        starts.append(np.full(n, logit(0.1)))
+        bounds += [tuple(map(logit, _GUESSING_LIMITS))] * n
+    return starts, bounds
+
+
+def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
+    """Parameters as a table, turned so that ability counts what most items measure."""
+    intercept, slope, guess = _unpack(vector, len(items), model)
+    slope = -slope if slope.sum() < 0 else slope
+    flat = np.abs(slope) < 1e-9
+    low, high = _GUESSING_LIMITS
+    at_limit = np.abs(slope) > _SLOPE_LIMIT - 1e-6
+    if model == "3pl":
+        at_limit |= (guess > high - 1e-4) | (guess < low + 1e-5)
+    return pd.DataFrame(
+        {
+            "discrimination": slope,
+            "difficulty": np.where(flat, np.nan, -intercept / np.where(flat, 1, slope)),
+            "intercept": intercept,
+            "guessing": guess,
+            "at_limit": at_limit,
+            "se": np.nan,
+            "se_discrimination": np.nan,
+        },
+        index=items,
+    )
 
 
 def fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
@@ -207,9 +223,6 @@ def fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
     >>> fit_conditional(x)["difficulty"].round(3).tolist()  # half the log of 3 to 1, either side
     [-0.549, 0.549]
     """
-    from scipy.optimize import minimize
-    from scipy.sparse.csgraph import connected_components
-
     answers = _binary(answers)
     if answers.isna().any(axis=None):
         raise ParameterError("conditional maximum likelihood needs answers without gaps.")
@@ -301,8 +314,6 @@ def conditional_tests(answers: pd.DataFrame, part: pd.Series) -> pd.DataFrame:
     >>> conditional_tests(x, pd.Series(x.columns < 4))["p"].lt(0.001).to_dict()
     {'Andersen': False, 'Martin-Löf': True}
     """
-    from scipy.stats import chi2
-
     answers = _binary(answers)
     fit_conditional(answers)
     if not isinstance(part, pd.Series) or set(part.index) != set(answers.columns):
@@ -352,8 +363,6 @@ def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
     >>> probability(np.array([0.5]), one).round(2)
     array([[0.6]])
     """
-    from scipy.special import expit
-
     slope, intercept, guess = _columns(parameters)
     solved = expit(slope * np.asarray(theta, float)[:, None] + intercept)
     return guess + (1 - guess) * solved
@@ -458,8 +467,6 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataF
     >>> compare(x, ("rasch", "1pl"))["parameters"].tolist()
     [3, 4]
     """
-    from scipy.stats import chi2
-
     if not len(models):
         raise ParameterError(f"name at least one model; they are {', '.join(MODELS)}.")
     answers = _binary(answers)
@@ -717,10 +724,6 @@ def _grid(items: int) -> tuple[np.ndarray, np.ndarray]:
     return theta, weights / weights.sum()
 
 
-def _logit(p: float) -> float:
-    return float(np.log(p / (1 - p)))
-
-
 def _first_slopes(x: np.ndarray) -> np.ndarray:
     """Signs from the first principal component, to start in the right basin."""
     centred = x - x.mean(axis=0)
@@ -730,8 +733,6 @@ def _first_slopes(x: np.ndarray) -> np.ndarray:
 
 
 def _unpack(vector: np.ndarray, n: int, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    from scipy.special import expit
-
     intercept, slope, guess = vector[:n], np.ones(n), np.zeros(n)
     if model == "1pl":
         slope = np.full(n, vector[n])
@@ -742,10 +743,10 @@ def _unpack(vector: np.ndarray, n: int, model: str) -> tuple[np.ndarray, np.ndar
     return intercept, slope, guess
 
 
-def _loss(intercept, slope, guess, x, observed, counts, theta, weights, model):
+def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarray]:
     """Minus the marginal log likelihood and its gradient, exact by Fisher's identity."""
-    from scipy.special import expit, log_expit
-
+    x, observed, counts, theta, weights = data
+    intercept, slope, guess = _unpack(vector, x.shape[1], model)
     steps = theta[:, None] * slope + intercept
     solved = expit(steps)
     wrong = log_expit(-steps) + np.log1p(-guess)
@@ -780,26 +781,26 @@ def _normalised(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return shares, top + np.log(mass)
 
 
-def _standard_errors(gradient, vector, free, n, model) -> tuple[np.ndarray, np.ndarray]:
+def _standard_errors(
+    vector: np.ndarray, free: np.ndarray, data: _Data, model: str
+) -> tuple[np.ndarray, np.ndarray]:
     """Of difficulties (by the delta method) and slopes, from the observed information."""
-    places, step = np.flatnonzero(free), 1e-4
+    places, step, n = np.flatnonzero(free), 1e-4, data.x.shape[1]
     information = np.empty((len(places), len(places)))
     for row, place in enumerate(places):
         move = np.zeros_like(vector)
         move[place] = step
-        slope = (gradient(vector + move) - gradient(vector - move)) / (2 * step)
-        information[row] = slope[places]
+        slopes = [_loss(vector + sign * move, data, model)[1] for sign in (1, -1)]
+        information[row] = ((slopes[0] - slopes[1]) / (2 * step))[places]
     information = (information + information.T) / 2
     if not len(places) or np.linalg.eigvalsh(information)[0] < 1e-8:
         return np.full(n, np.nan), np.full(n, np.nan)
     covariance = np.linalg.inv(information)
     every = np.full(len(vector), np.nan)
     every[places] = np.sqrt(np.diag(covariance))
-    of_slope = {
-        "rasch": np.full(n, np.nan),
-        "1pl": np.full(n, every[n] if model == "1pl" else np.nan),
-    }
-    of_slope = of_slope.get(model, every[n : 2 * n])
+    of_slope = np.full(n, np.nan) if model == "rasch" else every[n : 2 * n]
+    if model == "1pl":
+        of_slope = np.full(n, every[n])
     intercept, slope, _ = _unpack(vector, n, model)
     flat = np.abs(slope) < 1e-9
     safe = np.where(flat, 1.0, slope)
