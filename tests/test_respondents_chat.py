@@ -510,8 +510,6 @@ def chat_model(tmp_path_factory) -> Path:
     for item in FOUR.items:
         prompt = messages(FOUR, [item])
         asked.append((*(m["content"] for m in prompt), f"1: {LEARNT[item.id]}"))
-        by_logits = messages(FOUR, [item], reply="choice")
-        asked.append((*(m["content"] for m in by_logits), str(LEARNT[item.id])))
     words = pre_tokenizers.Split(Regex(r"\w+|\s|[^\w\s]"), "isolated")
     template = (
         "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"

