@@ -6,6 +6,7 @@ from . import (
     data,
     endpoints,
     exceptions,
+    exercises,
     figures,
     improving,
     interventions,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
 import psychometrics as pm
 
@@ -25,25 +26,25 @@ app = typer.Typer(
 )
 _QuestionnaireName = Annotated[
     str,
-    typer.Argument(metavar="QUESTIONNAIRE", help="One that `questionnaires` lists, or a file."),
+    Argument(metavar="QUESTIONNAIRE", help="One that `questionnaires` lists, or a file."),
 ]
 _Questionnaires = Annotated[
     list[str],
-    typer.Argument(metavar="QUESTIONNAIRE...", help="What `questionnaires` lists, or files."),
+    Argument(metavar="QUESTIONNAIRE...", help="What `questionnaires` lists, or files."),
 ]
 _Respondents = Annotated[
     str,
-    typer.Option(
+    Option(
         help='"embedded", its families "encoders" (seconds) and "decoders" (minutes with a '
         "questionnaire of your own), or names, folders, hub ids and populations' files with "
         "commas; for chat the names of models at OPENAI_BASE_URL, for simulated a number."
     ),
 ]
-_Store = Annotated[str | None, typer.Option(help="Folder or URL of the store of answers.")]
-_Mode = Annotated[str, typer.Option(help="How it is asked: nli, mlm, options, chat, ...")]
+_Store = Annotated[str | None, Option(help="Folder or URL of the store of answers.")]
+_Mode = Annotated[str, Option(help="How it is asked: nli, mlm, options, chat, ...")]
 _Conditions = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--condition",
         "-c",
         help="name=value of the mode or of the asking, such as role=hero, dtype=float32, "
@@ -52,41 +53,34 @@ _Conditions = Annotated[
 ]
 _Plot = Annotated[
     Path | None,
-    typer.Option(help="Draw the scores, too: two axes as a compass. A .png, .svg or .pdf file."),
+    Option(help="Draw the scores, too: two axes as a compass. A .png, .svg or .pdf file."),
 ]
 _Profiled = Annotated[
-    str, typer.Option("--questionnaires", "--instruments", help="Names or files, with commas.")
+    str, Option("--questionnaires", "--instruments", help="Names or files, with commas.")
 ]
 _Against = Annotated[
     str,
-    typer.Option(
+    Option(
         help='Respondents to compare with: "default" (embedded in mode nli, else nobody), names '
         'with commas, or "nobody".'
     ),
 ]
-_Page = Annotated[
-    Path | None, typer.Option("--output", "-o", help="The page, a .html or .pdf file.")
-]
-_Pdf = Annotated[bool, typer.Option("--pdf", help="Print the page to a .pdf file, too.")]
+_Output = Annotated[Path | None, Option("--output", "-o", help="The file, see above.")]
+_Pdf = Annotated[bool, Option("--pdf", help="Print the page to a .pdf file, too.")]
 
 
 @app.command("new-questionnaire")
 def _new_questionnaire(
-    table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="A CSV file with a column `item`, see below.")
-    ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A .yaml file; else the table's name.")
-    ] = None,
+    table: Annotated[Path, Argument(metavar="TABLE", help="A CSV file, see above.")],
+    output: _Output = None,
 ) -> None:
     """Draft a questionnaire's file from a table of items, with comments on what is left to write.
 
-    Columns: item, and where wanted scale, reverse (yes), options (0=Not at all; 1=Often), source
-    and inverse terms (with semicolons), premise and hypothesis.
+    The file is by default the table's name in .yaml. Columns: item, and where wanted scale,
+    reverse (yes), options (0=Not at all; 1=Often), source and inverse terms (with semicolons),
+    premise and hypothesis.
     """
-    from .questionnaires.drafts import draft
-
-    path = draft(table, output or table.with_suffix(".yaml"))
+    path = pm.questionnaires.drafts.draft(table, output or table.with_suffix(".yaml"))
     typer.echo(f"{path}: a draft. Fill in what its comments ask for; at each save it is checked by")
     typer.echo(f"  psychometrics check {path} --watch")
     _print_check(path, measured=False)
@@ -95,14 +89,13 @@ def _new_questionnaire(
 @app.command("check")
 def _check(
     questionnaire: _QuestionnaireName,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Let models check opposites and congruence, too.")
-    ] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Check a file again whenever it is saved.")
-    ] = False,
+    measure: Annotated[bool, Option("--measure", help="Let models check, too.")] = False,
+    watch: Annotated[bool, Option("--watch", help="Check at each save.")] = False,
 ) -> None:
-    """Check a questionnaire's file: its mistakes, what it holds, and what its wording breaks."""
+    """Check a questionnaire's file: its mistakes, what it holds, and what its wording breaks.
+
+    --measure lets small models check opposites and congruence.
+    """
     path = Path(questionnaire)
     if not watch:
         _print_check(questionnaire, measure)
@@ -127,8 +120,6 @@ def _check(
 
 def _print_check(questionnaire: str | Path, measured: bool) -> None:
     """What a questionnaire holds, and what the rules of wording find in it."""
-    from .questionnaires.wording import wording
-
     questionnaire = pm.load_questionnaire(questionnaire, texts=False)
     table = pm.questionnaires.counts(questionnaire)
     asked = table[table["prompts"] > 0]
@@ -144,7 +135,7 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
         )
     if questionnaire.language != "en" or questionnaire.wording == "upstream":
         return
-    found = wording(questionnaire, measured)
+    found = pm.questionnaires.wording.wording(questionnaire, measured)
     for row in found.itertuples():
         place = f"{row.item_id}, template {row.template}" if row.template else row.item_id
         typer.echo(f"{place}, {row.rule}: {row.finding}; {row.mend}.")
@@ -157,18 +148,15 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
 @app.command("prompts")
 def _prompts(
     questionnaire: _QuestionnaireName,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file; else printed.")
-    ] = None,
+    output: _Output = None,
 ) -> None:
-    """Write the prompt table of a questionnaire."""
+    """Print the prompt table of a questionnaire, or write a .csv or .parquet file."""
     questionnaire = pm.load_questionnaire(questionnaire)
     if output is None:
         pm.prompts(questionnaire).to_csv(sys.stdout, index=False)
     else:
-        from .questionnaires.prompts import write_prompts
-
-        typer.echo(f"{output}: {len(write_prompts(questionnaire, output))} prompts")
+        table = pm.questionnaires.prompts.write_prompts(questionnaire, output)
+        typer.echo(f"{output}: {len(table)} prompts")
 
 
 @app.command("questionnaires")
@@ -184,19 +172,13 @@ def _ask(
     mode: _Mode = "nli",
     condition: _Conditions = None,
     store: _Store = None,
-    failures: Annotated[
-        Path | None,
-        typer.Option(help="A .csv file of who failed and why; these are not tried in vain again."),
-    ] = None,
-    engine: Annotated[
-        Literal["local", "ray"],
-        typer.Option(help="Where models are asked: here, or on the machines of a Ray cluster."),
-    ] = "local",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Send an endpoint nothing; say how much it would be.")
-    ] = False,
+    failures: Annotated[Path | None, Option(help="A .csv file of who failed and why.")] = None,
+    engine: Annotated[Literal["local", "ray"], Option(help="Here, or a Ray cluster.")] = "local",
+    dry_run: Annotated[bool, Option("--dry-run", help="Send nothing; say how much.")] = False,
 ) -> None:
     """Put questionnaires to respondents and store the answers.
+
+    Models that cannot answer for good are named in --failures and not tried again.
 
     Besides those of the mode, -c takes: dtype (float32, bfloat16), keep_downloads=false (remove
     weights from the hub after use), address (of a Ray cluster), and for an endpoint concurrency,
@@ -219,13 +201,10 @@ def _scores(
     mode: _Mode = "nli",
     condition: _Conditions = None,
     score: Annotated[
-        Literal["entailment", "contrast"] | None,
-        typer.Option(help="Definition of the raw score of prompts."),
+        Literal["entailment", "contrast"] | None, Option(help="Score of prompts.")
     ] = None,
-    temperature: Annotated[
-        float | None, typer.Option(help="Of the two-way normalisation of prompts.")
-    ] = None,
-    items: Annotated[bool, typer.Option("--items", help="Scores of items, not scales.")] = False,
+    temperature: Annotated[float | None, Option(help="Of the normalisation.")] = None,
+    items: Annotated[bool, Option("--items", help="Scores of items, not scales.")] = False,
     plot: _Plot = None,
 ) -> None:
     """Print scores as CSV, asking what is not in the store yet."""
@@ -244,19 +223,16 @@ def _scores(
 
 @app.command("profile")
 def _profile(
-    model: Annotated[str, typer.Argument(help="A member, a folder, a hub id, a chat model.")],
+    model: Annotated[str, Argument(help="A member, a folder, a hub id, a chat model.")],
     questionnaires: _Profiled = "gad7,phq9,soc13",
     against: _Against = "default",
     mode: _Mode = "nli",
     condition: _Conditions = None,
-    base: Annotated[
-        str | None,
-        typer.Option(help="The untouched model it was trained from, whose random heads judge it."),
-    ] = None,
-    output: _Page = None,
+    base: Annotated[str | None, Option(help="What it was trained from.")] = None,
+    output: _Output = None,
     pdf: _Pdf = False,
 ) -> None:
-    """Write a page about one model: scores, nulls, norms, and what may not be read from them."""
+    """Write a page (.html or .pdf) about one model: scores, nulls, norms, what may not be read."""
     name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
     asked = {"model": model, "base": base} | _asked(questionnaires, against, mode, condition)
     tables = _report("profile", asked, output or Path(f"profile-{name}.html"), pdf)
@@ -268,16 +244,16 @@ def _profile(
 @app.command("compare")
 def _compare(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL1 MODEL2...", help="Each as for `profile`.")
+        list[str], Argument(metavar="MODEL1 MODEL2...", help="Each as for `profile`.")
     ],
     questionnaires: _Profiled = "gad7,phq9,soc13",
     against: _Against = "default",
     mode: _Mode = "nli",
     condition: _Conditions = None,
-    output: _Page = None,
+    output: _Output = None,
     pdf: _Pdf = False,
 ) -> None:
-    """Write a page with models side by side, and their differences with paired intervals."""
+    """Write a page (.html or .pdf) with models side by side and their paired differences."""
     asked = {"models": models} | _asked(questionnaires, against, mode, condition)
     tables = _report("compare", asked, output or Path("compare.html"), pdf)
     for row in pm.record.read_table(tables, "tab-compare-differences").itertuples():
@@ -291,7 +267,7 @@ def _compare(
 
 _study_app = typer.Typer(no_args_is_help=True, help="A study as one file: check, run, report.")
 app.add_typer(_study_app, name="study")
-_StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A .yaml file.")]
+_StudyFile = Annotated[Path, Argument(metavar="STUDY", help="A .yaml file.")]
 
 
 @_study_app.command("check")
@@ -326,7 +302,7 @@ def _study_run(study: _StudyFile, store: _Store = None) -> None:
 @_study_app.command("report")
 def _study_report(
     study: _StudyFile,
-    output: _Page = None,
+    output: _Output = None,
     store: _Store = None,
 ) -> None:
     """Write the page of a study that was run; its tables lie in the study's folder."""
@@ -340,9 +316,9 @@ def _study_report(
 @app.command("fill-in")
 def _fill_in(
     questionnaire: _QuestionnaireName,
-    name: Annotated[str, typer.Option(help="What you want to be called.")] = "me",
+    name: Annotated[str, Option(help="What you want to be called.")] = "me",
     store: _Store = None,
-    items: Annotated[bool, typer.Option("--items", help="Answers, not scale scores.")] = False,
+    items: Annotated[bool, Option("--items", help="Answers, not scale scores.")] = False,
     plot: _Plot = None,
 ) -> None:
     """Answer a questionnaire yourself; one may go back, stop and go on later.
@@ -353,9 +329,7 @@ def _fill_in(
     pm.figures.check_picture(plot)
     first, _, category = questionnaire.partition("-")
     if first == "diagnostic":
-        from .studies.diagnostic import questionnaire as diagnostic
-
-        loaded = [diagnostic(category.upper() or None)]
+        loaded = [pm.studies.diagnostic.questionnaire(category.upper() or None)]
     else:
         loaded = [pm.load_questionnaire(questionnaire)]
     answers = pm.ask(loaded, [name], store=store, mode="human", progress=False)
@@ -365,7 +339,7 @@ def _fill_in(
 @app.command("population")
 def _population(
     file: Annotated[
-        str, typer.Argument(metavar="[FILE]", help="A population's .yaml file.", show_default=False)
+        str, Argument(metavar="[FILE]", help="A population's .yaml file.", show_default=False)
     ] = "embedded",
 ) -> None:
     """Print the table of the embedded population, or of a file's."""
@@ -374,29 +348,23 @@ def _population(
 
 @app.command("new-population")
 def _new_population(
-    file: Annotated[Path, typer.Argument(help="A .yaml file that is not there yet.")],
-    task: Annotated[
-        str | None, typer.Option(help="As the hub calls it: text-classification, fill-mask, ...")
-    ] = None,
-    search: Annotated[
-        str, typer.Option(help="Words with commas, of which an id holds at least one.")
-    ] = "",
-    top: Annotated[int, typer.Option(help="Look at so many, the most downloaded first.")] = 100,
-    min_downloads: Annotated[int, typer.Option(help="In the last 30 days.")] = 0,
-    licence: Annotated[str, typer.Option(help="With commas, such as mit,apache-2.0.")] = "",
-    max_memory: Annotated[
-        str | None, typer.Option(help="What the weights may take in float32, such as 24GB.")
-    ] = None,
-    labels: Annotated[
-        str, typer.Option(help="Names of the outputs, such as entailment,neutral,contradiction.")
-    ] = "",
+    file: Annotated[Path, Argument(help="A .yaml file that is not there yet.")],
+    task: Annotated[str | None, Option(help="Such as fill-mask.")] = None,
+    search: Annotated[str, Option(help="Words of ids, with commas.")] = "",
+    top: Annotated[int, Option(help="Look at so many, the most downloaded first.")] = 100,
+    min_downloads: Annotated[int, Option(help="In the last 30 days.")] = 0,
+    licence: Annotated[str, Option(help="With commas, such as mit,apache-2.0.")] = "",
+    max_memory: Annotated[str | None, Option(help="In float32, such as 24GB.")] = None,
+    labels: Annotated[str, Option(help="Outputs, with commas.")] = "",
 ) -> None:
-    """Write a population's file from a query of the hub, with those left out and why."""
-    from .asking.population_drafts import new_population
+    """Write a population's file from a query of the hub, with those left out and why.
 
-    table = new_population(
-        file, task, _names(search), top, min_downloads, _names(licence), max_memory, _names(labels)
-    )
+    An id must hold one of the words of --search. --labels are the names of the models' outputs,
+    such as entailment,neutral,contradiction.
+    """
+    search, licence, labels = map(_names, (search, licence, labels))
+    new = pm.asking.population_drafts.new_population
+    table = new(file, task, search, top, min_downloads, licence, max_memory, labels)
     left = table.loc[table["kind"] != "", "kind"].value_counts()
     said = ", ".join(f"{n} {kind}" for kind, n in left.items())
     typer.echo(f"{file}: {(table['kind'] == '').sum()} respondents"
@@ -406,27 +374,22 @@ def _new_population(
 @app.command("fetch-model")
 def _fetch_model() -> None:
     """Fetch the conversational model that the book asks, smollm2 (98 MB), once."""
-    from .models import packed
-
-    typer.echo(f"smollm2: {packed.fetch()}")
+    typer.echo(f"smollm2: {pm.models.packed.fetch()}")
 
 
 @app.command("run")
 def _run(
-    notebook: Annotated[str, typer.Argument(help="A notebook's name, such as 03-assessment.")],
+    notebook: Annotated[str, Argument(help="A notebook's name, such as 03-assessment.")],
     parameter: Annotated[
-        list[str] | None, typer.Option("--parameter", "-p", help="name=value; may be repeated.")
+        list[str] | None, Option("--parameter", "-p", help="name=value; may be repeated.")
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The executed copy; of a sweep the folder."),
-    ] = None,
+    output: _Output = None,
     sweep: Annotated[
         list[str] | None,
-        typer.Option("--sweep", help="name=value,value: a run for each; may be repeated."),
+        Option("--sweep", help="name=value,value: a run for each; may be repeated."),
     ] = None,
 ) -> None:
-    """Execute a notebook with other parameters, or with many and one page of their results."""
+    """Execute a notebook with other parameters, or with many, into a file (of many a folder)."""
     values = pm.book.parse_parameters(parameter or [])
     if not sweep:
         executed = pm.book.run_notebook(notebook, values, output)
@@ -449,13 +412,11 @@ def _book() -> None:
 
 @app.command("check-answer", context_settings={"ignore_unknown_options": True})
 def _check_answer(
-    exercise: Annotated[str, typer.Argument(help="Its name, such as ex-column-factor.")],
-    value: Annotated[list[str], typer.Argument(help="Your answer: a number or words.")],
+    exercise: Annotated[str, Argument(help="Its name, such as ex-column-factor.")],
+    value: Annotated[list[str], Argument(help="Your answer: a number or words.")],
 ) -> None:
     """Check the answer of an exercise; status 1 where it is not right yet."""
-    from .pages.exercises import is_right
-
-    if not is_right(exercise, " ".join(value)):
+    if not pm.exercises.is_right(exercise, " ".join(value)):
         typer.echo("Not yet.")
         raise typer.Exit(1)
     typer.echo("Right.")
@@ -463,7 +424,7 @@ def _check_answer(
 
 @app.command("pdf")
 def _pdf(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file.")] = Path("book.pdf"),
+    output: Annotated[Path, Option("--output", "-o", help="The file.")] = Path("book.pdf"),
 ) -> None:
     """Print the built book into one PDF, by Chromium or Chrome."""
     typer.echo(f"{pm.book.print_book(output)}")
@@ -471,14 +432,10 @@ def _pdf(
 
 @app.command("slides")
 def _slides(
-    chapter: Annotated[
-        str, typer.Argument(help="Such as 03-assessment, or an executed notebook's path.")
-    ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The HTML file; by default beside you.")
-    ] = None,
+    chapter: Annotated[str, Argument(help="Such as 03-assessment, or a path.")],
+    output: _Output = None,
 ) -> None:
-    """Make slides of an executed chapter: its sections, tables, figures and formulas."""
+    """Make slides (an .html file) of an executed chapter: its sections, tables and figures."""
     path = Path(chapter)
     if path.suffix != ".ipynb":
         path = pm.paths.book_dir() / "chapters" / f"{chapter}.ipynb"
@@ -488,28 +445,23 @@ def _slides(
 
 @app.command("train-nli")
 def _train_nli(
-    base: Annotated[
-        str, typer.Argument(help="Encoder or decoder: a hub id, a folder, or 'minilm'.")
-    ],
-    output: Annotated[Path, typer.Argument(help="Folder for the model and its manifest.")],
-    data: Annotated[
-        list[str] | None,
-        typer.Option(help="mnli, snli, a file, or a hub id; may be repeated. Default: mnli."),
-    ] = None,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="The paper's settings: unfrozen, lr 5e-5, 3 epochs.")
-    ] = False,
+    base: Annotated[str, Argument(help="A hub id, a folder, or minilm.")],
+    output: Annotated[Path, Argument(help="Folder for the model and its manifest.")],
+    data: Annotated[list[str] | None, Option(help="mnli, snli, files, hub ids.")] = None,
+    paper: Annotated[bool, Option("--paper", help="The paper's settings.")] = False,
     tuning: Annotated[
-        Literal["unfrozen", "frozen", "lora"] | None, typer.Option(help="What is trained.")
+        Literal["unfrozen", "frozen", "lora"] | None, Option(help="What is trained.")
     ] = None,
-    epochs: Annotated[float | None, typer.Option(help="Passes over the data.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
+    epochs: Annotated[float | None, Option(help="Passes over the data.")] = None,
+    lr: Annotated[float | None, Option(help="Peak learning rate.")] = None,
     condition: Annotated[
-        list[str] | None,
-        typer.Option("--condition", "-c", help="batch_size, rank, layers or seed, as name=value."),
+        list[str] | None, Option("--condition", "-c", help="batch_size, rank, layers, seed.")
     ] = None,
 ) -> None:
-    """Put an NLI head on a base model and train it."""
+    """Put an NLI head on a base model, an encoder or a decoder, and train it.
+
+    --data may be repeated (default: mnli). --paper: base unfrozen, lr 5e-5, 3 epochs.
+    """
     chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if paper and chosen:
@@ -527,31 +479,27 @@ def _train_nli(
 def _improve(
     questionnaire: _QuestionnaireName,
     respondents: _Respondents = "embedded",
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The new file; by default NAME_improved.yaml beside."),
-    ] = None,
-    rules: Annotated[
-        bool, typer.Option("--rules/--no-rules", help="Whether rules make candidates, too.")
-    ] = True,
-    seed: Annotated[int, typer.Option(help="Of the halves and of what is drawn by chance.")] = 1,
+    output: _Output = None,
+    rules: Annotated[bool, Option("--rules/--no-rules", help="Whether rules make some.")] = True,
+    seed: Annotated[int, Option(help="Of the halves and of what is drawn by chance.")] = 1,
     condition: _Conditions = None,
 ) -> None:
-    """Choose better prompts on half of the respondents, and show them on the other half."""
-    from . import improving
+    """Choose better prompts on half of the respondents, and show them on the other half.
 
+    The file is by default NAME_improved.yaml beside the questionnaire.
+    """
     loaded = pm.load_questionnaire(questionnaire)
     beside = Path(questionnaire) if Path(questionnaire).is_file() else Path(f"{loaded.id}.yaml")
     output = output or beside.with_name(f"{loaded.id}_improved.yaml")
     report = output.with_name(f"{output.stem}_candidates.csv")
-    improving.check_new(output, report)
+    pm.improving.check_new(output, report)
     how = pm.book.parse_parameters(condition or [])
-    found = improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
-    improving.write_improved(found, output, report)
-    items = improving.held_out(found.silhouettes, ["questionnaire", "item_id"])
+    found = pm.improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
+    pm.improving.write_improved(found, output, report)
+    items = pm.improving.held_out(found.silhouettes, ["questionnaire", "item_id"])
     shown = ["item_id", "present", "chance", "improved", "gain", "gain_low", "gain_high"]
     typer.echo(items[shown].to_string(index=False, float_format="{:.2f}".format))
-    whole = improving.held_out(found.silhouettes).drop(columns="questionnaire").T
+    whole = pm.improving.held_out(found.silhouettes).drop(columns="questionnaire").T
     typer.echo(whole.to_string(header=False, float_format="{:.2f}".format))
     typer.echo(f"{output}: the improved prompts; {report}: all candidates")
 

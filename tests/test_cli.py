@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import subprocess
 import sys
 
 import pandas as pd
@@ -103,40 +102,6 @@ def test_train_nli_makes_a_respondent(command, tiny_model, tmp_path):
     assert pm.load_respondent(output).answer([("I feel calm.", "It is.")]).shape == (1, 3)
 
 
-def test_population_prints_the_table(command):
-    assert command("population").startswith("respondent_id,family,default,data,share,genre,layers")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["check", "gda7"], "did you mean 'gad7'?"),
-        (["scores", "gad7", "--respondents", "./nowhere"], "nowhere"),
-        (["scores", "gad7", "--temperature", "0"], "temperature must be a positive number"),
-        (["run", "03-assessment", "-p", "sore=contrast"], "did you mean 'score'?"),
-        (["run", "03-assessment", "-p", "score"], "name=value"),
-        (["train-nli", "minilm", "out", "--paper", "--lr", "1"], "--paper sets lr itself"),
-    ],
-)
-def test_mistakes_end_in_one_sentence_without_a_traceback(arguments, said, tmp_path):
-    code = "from psychometrics.cli import main; main()"
-    run = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True, text=True, check=False, cwd=tmp_path,
-    )  # fmt: skip
-    assert run.returncode == 1
-    last = run.stderr.strip().splitlines()[-1]
-    assert last.startswith("psychometrics: ")
-    assert said in last
-    assert "Traceback" not in run.stderr
-
-
-def test_questionnaires_are_listed(command):
-    lines = command("questionnaires").splitlines()
-    assert lines[0] == "questionnaire,scale,items,reversed,low,high,mode,groups"
-    assert any(line.startswith("bfi,Extraversion,8,3,1.0,5.0,mean,1") for line in lines)
-
-
 def _scored_as_by_the_package(shown: str, items: str, questionnaire: str) -> pd.DataFrame:
     """The printed scores, once they are those of the printed answers."""
     scores, answers = pd.read_csv(io.StringIO(shown)), pd.read_csv(io.StringIO(items))
@@ -183,17 +148,6 @@ def test_conditions_that_are_words_are_what_they_mean(command, monkeypatch):
                 "-c", "role=hero", "-c", "runs=2", "-c", "temperature=0.5")  # fmt: skip
     how = {"shuffle": False, "max_tokens": None, "role": "hero", "runs": 2, "temperature": 0.5}
     assert how.items() <= seen.items()
-
-
-def test_scores_by_the_probability_of_options_are_printed(command, tiny_model):
-    arguments = ["scores", "ipip20", "--mode", "options", "--respondents", tiny_model]
-    answers = _scored_as_by_the_package(
-        command(*arguments, "-c", "choose=expected"),
-        command(*arguments, "-c", "choose=expected", "--items"),
-        "ipip20",
-    )
-    assert set(answers["by"]) == {"entailment"}
-    assert not (answers["value"] % 1 == 0).all(), "expected values lie between the options"
 
 
 def test_scores_of_categories_are_printed_by_category(command):
@@ -255,6 +209,10 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["check", "gda7"], "did you mean 'gad7'?"),
+        (["scores", "gad7", "--temperature", "0"], "temperature must be a positive number"),
+        (["train-nli", "minilm", "out", "--paper", "--lr", "1"], "--paper sets lr itself"),
+        (["train-nli", "minilm", "out", "-c", "rnk=2"], "no setting 'rnk'"),
         (["ask", "gad7", "--mode", "wild"], f"one of {', '.join(MODES)}, got 'wild'"),
         (["ask", "gad7", "-c", "rle=hero"], "Mode 'nli' has no condition 'rle'"),
         (
