@@ -12,25 +12,22 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population_table
-from psychometrics.improving import (
-    SHIPPED,
-    held_out,
-    improve,
-    intensifier_sets,
-    write_improved,
-)
+from psychometrics.improving import held_out, improve, wordings, write_improved
 from psychometrics.measures.nulls import null_answers
 from psychometrics.measures.scoring import pss
+from psychometrics.measures.trends import monotony
 from psychometrics.measures.validity import term_silhouettes
 from psychometrics.modes import load_respondent
 from psychometrics.paths import data_dir, questionnaires_dir
-from psychometrics.questionnaires import load_questionnaire
+from psychometrics.questionnaires import Questionnaire, load_questionnaire
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
+SHIPPED = ("improved", "improved_candidates", "improved_words")
 DTYPE = "bfloat16"
 ABOVE = 0.65
 OTHERS = 5
@@ -63,10 +60,56 @@ def _build_improved(names: list[str]) -> None:
         _ship(SHIPPED[1], found.candidates)
         print(held_out(found.silhouettes).T.to_string(header=False), flush=True)
     for name in names:
-        _ship(SHIPPED[2], intensifier_sets(name, encoders, nulls=NULLS, dtype=DTYPE))
+        _ship(SHIPPED[2], intensifier_sets(name, encoders))
     decoders = [load_respondent(name, dtype=DTYPE) for name in others()]
     for name in names:
         _ship(SHIPPED[0], _of_another_family(name, decoders))
+
+
+def intensifier_sets(name: str, respondents: list) -> pd.DataFrame:
+    """Silhouette and trends of a questionnaire's lists of intensifiers in each respondent.
+
+    The first template of each item is asked. The other lists stand at the end of the hypothesis;
+    so that a place is not taken for a meaning, the present ones are asked there, too.
+    """
+    present = load_questionnaire(name)
+    sets = [(present.intensifiers, "as it is"), (present.intensifiers, "end")]
+    sets += [(levels, "end") for levels in present.candidates]
+    parts = []
+    for levels, place in sets:
+        asked = _first_templates(present, levels, place)
+        tables = {
+            False: ask(asked, respondents, dtype=DTYPE),
+            True: null_answers(asked, respondents=NULLS, base="embedded", seed=1),
+        }
+        for null, answers in tables.items():
+            shares = pss(answers)
+            own = term_silhouettes(shares).groupby("respondent_id")[["silhouette"]].mean()
+            own["trend"] = monotony(shares)["source"]
+            for half, part in (("rare", shares["weight"] < 0), ("frequent", shares["weight"] > 0)):
+                order = monotony(shares[part])["source"]
+                own[f"order_{half}"] = order * np.sign(own["trend"])
+            words = ", ".join(word for level in levels for word in level.terms)
+            own = own.assign(questionnaire=name, intensifiers=words, place=place, null=null)
+            parts.append(own.reset_index())
+    columns = ["questionnaire", "intensifiers", "place", "respondent_id", "null", "silhouette",
+               "trend", "order_rare", "order_frequent"]  # fmt: skip
+    return pd.concat(parts, ignore_index=True)[columns]
+
+
+def _first_templates(questionnaire: Questionnaire, levels: tuple, place: str) -> Questionnaire:
+    """The first template of each item, with these intensifiers at this place."""
+    table = wordings(questionnaire).query("template == 1")
+    at_end = table[table["rule"] == "end"].set_index("item_id")["hypothesis"].to_dict()
+    items = []
+    for item in questionnaire.items:
+        template = item.templates[0]
+        if place == "end" and item.id in at_end:
+            template = template.model_copy(update={"hypothesis": at_end[item.id]})
+        items.append(item.model_copy(update={"templates": (template,), "candidates": ()}))
+    changed = {"id": f"{questionnaire.id}-candidates", "items": tuple(items)}
+    changed |= {"intensifiers": levels, "candidates": ()}
+    return questionnaire.model_copy(update=changed)
 
 
 def _of_another_family(name: str, respondents: list) -> pd.DataFrame:
