@@ -7,13 +7,13 @@ import os
 import numpy as np
 import pytest
 
+from data.make.heads import masked_perplexity
 from psychometrics import data
 from psychometrics.exceptions import RespondentError
 from psychometrics.models.embedded import (
     acceptability,
     head_table,
     load_masked_lm,
-    masked_perplexity,
 )
 from psychometrics.paths import data_dir
 

@@ -131,7 +131,8 @@ def test_an_embedded_respondent_is_adapted_with_the_embedded_head():
 
 
 def test_adaptation_lowers_the_masked_loss_on_its_own_text(tiny_pair):
-    from psychometrics.models.embedded import load_masked_lm, masked_perplexity
+    from data.make.heads import masked_perplexity
+    from psychometrics.models.embedded import load_masked_lm
 
     nli, masked_lm = tiny_pair
     respondent = pm.load_respondent(nli, dtype="float32", device="cpu")

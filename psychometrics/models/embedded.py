@@ -128,7 +128,7 @@ def load_masked_lm(
 
 
 def head_table() -> dict[str, dict]:
-    """How the embedded heads were trained and how well they do, by name.
+    """Return how the embedded heads were trained and how well they do, by name.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def head_table() -> dict[str, dict]:
 
 
 def head_path(name: str) -> Path:
-    """Folder of an embedded head's weights; RespondentError if it is not there."""
+    """Return the folder of an embedded head's weights; RespondentError if it is not there."""
     folder = data_dir() / "heads" / name
     if not (folder / "adapter_model.safetensors").is_file():
         raise RespondentError(f"data/heads has no '{name}': run `make population`.")
@@ -148,7 +148,7 @@ def head_path(name: str) -> Path:
 
 
 def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> np.ndarray:
-    """Probability that each sentence is linguistically acceptable.
+    """Return the probability that each sentence is linguistically acceptable.
 
     Parameters
     ----------
@@ -193,61 +193,6 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> np
     return np.array([known[sentence] for sentence in sentences], dtype=np.float32)
 
 
-def masked_perplexity(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    sentences: Sequence[str],
-) -> float:
-    """Perplexity at masked tokens: exp of the mean negative log probability of the right one.
-
-    Parameters
-    ----------
-    model, tokenizer
-        As :func:`load_masked_lm` gives them.
-    sentences : sequence of str
-        The text; 15 % of its tokens are masked, none replaced at random.
-
-    Returns
-    -------
-    float
-        From 1 (certain and right) upwards.
-
-    References
-    ----------
-    Devlin et al. (2019), section 3.1.
-
-    Examples
-    --------
-    >>> masked_perplexity(*load_masked_lm(), ["I feel calm at home and at work."]) > 1
-    True
-    """
-    import torch
-
-    generator = torch.Generator().manual_seed(0)
-    total, count = 0.0, 0
-    ordered = sorted(sentences, key=len)
-    with torch.inference_mode():
-        for start in range(0, len(ordered), 64):
-            inputs = tokenizer(
-                ordered[start : start + 64], padding=True, truncation=True, max_length=128,
-                return_tensors="pt", return_special_tokens_mask=True,
-            )  # fmt: skip
-            open_to_masking = inputs.pop("special_tokens_mask") == 0
-            chosen = torch.rand(open_to_masking.shape, generator=generator) < 0.15
-            chosen &= open_to_masking
-            if not chosen.any():
-                continue
-            labels = inputs["input_ids"][chosen]
-            inputs["input_ids"] = inputs["input_ids"].masked_fill(chosen, tokenizer.mask_token_id)
-            if hasattr(model, "cls"):  # BERT's head, put on the chosen tokens alone
-                logits = model.cls(model.base_model(**inputs).last_hidden_state[chosen])
-            else:
-                logits = model(**inputs).logits[chosen]
-            loss = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="sum")
-            total, count = total + float(loss), count + len(labels)
-    return float(np.exp(total / count))
-
-
 def _acceptability_classifier(
     name: str | Path,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -274,9 +219,9 @@ def _acceptability_classifier(
 
 
 def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
-    """The model with an adapter of ours: low-rank matrices are added, whole ones replaced.
+    """Return the model with an adapter of ours: low-rank matrices added, whole ones replaced.
 
-    It is what peft's ``merge_and_unload`` gives, to the bit, and sooner: a population is loaded a
+    This is what peft's ``merge_and_unload`` gives, to the bit, and sooner: a population is loaded a
     member at a time, and peft builds each anew as a model with layers of its own.
     """
     import torch
@@ -300,7 +245,7 @@ def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
 
 @functools.lru_cache(maxsize=2)
 def _tokenizer(base: Source | str) -> PreTrainedTokenizerBase:
-    """A base's tokenizer, read once: it takes a third of the time that a member takes to load."""
+    """Load a base's tokenizer once: that takes a third of the time of loading a member."""
     return load_tokenizer(base)
 
 

@@ -1,16 +1,8 @@
-"""The one door through which models come in: safetensors only, and never code of a model's own.
+"""Loading models: safetensors only, and never a model's own code.
 
-- :func:`load_model` ``(source, head)`` gives a model with a head, and its tokenizer; ``head`` is a
-  key of ``HEADS``: "classifier", "masked", "causal", "encoder-decoder", "next-sentence", "encoder".
-- :func:`load_config`, :func:`load_tokenizer` give these alone; :func:`load_sentence_encoder` a
-  model of sentence-transformers.
-- :func:`resolve_device`, :func:`resolve_dtype`, ``DTYPES``: where and how precisely to compute.
-- :func:`quietly` keeps libraries' notes to developers out of a notebook; :func:`out_of_memory`
-  tells a lack of memory from other errors; :func:`told` puts an error into a sentence.
-
-A source is what :func:`psychometrics.models.sources.find` gives, a folder, or a hub id. What
-goes wrong is a :class:`~psychometrics.exceptions.RespondentError` that names the model and the
-mend. Torch and transformers are imported inside the functions, for their cost.
+Whatever goes wrong is a :class:`~psychometrics.exceptions.RespondentError` that names the model and
+what to do. A source is what :func:`psychometrics.models.sources.find` returns, a folder, or a hub
+id. Torch and transformers are imported inside the functions, because that takes seconds.
 """
 
 from __future__ import annotations
@@ -31,7 +23,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-HEADS = {
+_HEADS = {
     "classifier": ("AutoModelForSequenceClassification", "a sequence classifier"),
     "masked": ("AutoModelForMaskedLM", "a masked language model"),
     "causal": ("AutoModelForCausalLM", "a causal language model"),
@@ -40,13 +32,12 @@ HEADS = {
     "encoder": ("AutoModel", "an encoder"),
 }
 """Kinds of heads: the class in transformers that has it, and what a model with it is called."""
-DTYPES = ("float32", "bfloat16")
-_OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
+_OF__HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """Let the garbage collector rest while libraries are imported and a model is built.
+def _no_garbage_collection() -> Iterator[None]:
+    """Pause the garbage collector while libraries are imported and a model is built.
 
     Of hundreds of thousands of new objects it would find next to none to collect, in a tenth of
     the time that the first model of a process takes.
@@ -60,7 +51,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-@_uncollected()
+@_no_garbage_collection()
 def load_model(
     source: Source | str | Path,
     head: str,
@@ -77,8 +68,7 @@ def load_model(
     ----------
     source : Source, str or Path
         A model that was found, a folder, or a hub id.
-    head : str
-        A key of ``HEADS``.
+    head : {"classifier", "masked", "causal", "encoder-decoder", "next-sentence", "encoder"}
     config : PreTrainedConfig, optional
         By default the model's own, as :func:`load_config` gives it.
     tokenizer : PreTrainedTokenizerBase, optional
@@ -86,7 +76,7 @@ def load_model(
     fresh : bool
         Let weights that the checkpoint lacks be random, to be trained; by default it is refused.
     what : str
-        What the model is to be, for errors; by default what ``HEADS`` says.
+        What the model is to be, for errors.
     **options
         Of transformers' ``from_pretrained``, such as ``attn_implementation``.
 
@@ -111,7 +101,7 @@ def load_model(
     import torch
     import transformers
 
-    kind, usual = HEADS[head]
+    kind, usual = _HEADS[head]
     what = what or usual
     name, folder = _folder(source)
     given = load_config(source) if config is None else config
@@ -138,10 +128,11 @@ def load_model(
         adapted = _adapted(model, adapter, what, set(report["missing_keys"]))
         return adapted, tokenizer or load_tokenizer(source)
     if report["mismatched_keys"] and not fresh:
-        key, stored, wanted = min(report["mismatched_keys"])
+        key, *shapes = min(report["mismatched_keys"])
+        stored, wanted = (" × ".join(map(str, shape)) for shape in shapes)
         raise RespondentError(
-            f"{name} cannot be loaded as {what}: its {key} is {_shape(stored)} and its config.json "
-            f"asks for {_shape(wanted)}; copy both files anew from one model.",
+            f"{name} cannot be loaded as {what}: its {key} is {stored} and its config.json asks "
+            f"for {wanted}; copy both files anew from one model.",
             kind="incomplete",
         )
     if report["missing_keys"] and not fresh:
@@ -153,7 +144,7 @@ def load_model(
     return model.eval(), tokenizer or load_tokenizer(source)
 
 
-@_uncollected()
+@_no_garbage_collection()
 def load_config(source: Source | str | Path, **changes: object) -> PreTrainedConfig:
     """Load a model's configuration, with changes; errors as in :func:`load_model`.
 
@@ -172,7 +163,7 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
     if isinstance(source, Source) and source.kind == "adapter":
         beside = source.folder / "config.json"
         written = read_json(name, beside) if beside.is_file() else {}
-        changes = {key: written[key] for key in _OF_HEADS if key in written} | changes
+        changes = {key: written[key] for key in _OF__HEADS if key in written} | changes
         if isinstance(names := changes.get("id2label"), dict):
             changes["id2label"] = {int(number): label for number, label in names.items()}
     with _loading(name, "a model"):
@@ -245,7 +236,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
 
 
 def resolve_device(device: str | torch.device | None) -> torch.device:
-    """The device to compute on: the one asked for, else the GPU if there is one.
+    """Return the device to compute on: the one asked for, else the GPU if there is one.
 
     Raises
     ------
@@ -268,7 +259,7 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
 
 
 def resolve_dtype(dtype: str | torch.dtype | None, device: torch.device) -> str:
-    """Precision to compute in: the one asked for, else bfloat16 where the device has it natively.
+    """Return the precision: the one asked for, else bfloat16 if the device has it natively.
 
     A GPU says so by its compute capability (8.0, Ampere, or later); a processor by its
     instructions: AVX512-BF16 or AMX-BF16 (x86), BF16 (Arm). There it is about twice as fast.
@@ -282,23 +273,22 @@ def resolve_dtype(dtype: str | torch.dtype | None, device: torch.device) -> str:
 
     if dtype is not None:
         name = str(dtype).removeprefix("torch.")
-        if name not in DTYPES:
+        if name not in ("float32", "bfloat16"):
             raise RespondentError(f"dtype must be 'float32' or 'bfloat16', got '{dtype}'.")
         return name
+    native = False
     if device.type == "cuda":
         native = torch.cuda.get_device_capability(device) >= (8, 0)
     elif device.type == "cpu":
         capable = torch.cpu.get_capabilities()
         native = any(capable.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
-    else:
-        native = False
     return "bfloat16" if native else "float32"
 
 
 def to_device(
     model: PreTrainedModel, device: torch.device, dtype: str, name: str = "The model"
 ) -> PreTrainedModel:
-    """A model on its device and in its precision, or one sentence if it does not fit there."""
+    """Move a model to its device and precision; say so if it does not fit there."""
     import torch
 
     with _loading(name, f"a model in {dtype} on {device}"):
@@ -306,7 +296,7 @@ def to_device(
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error means that memory ran out, of a processor or a GPU."""
+    """Return whether an error means that memory ran out, of a processor or a GPU."""
     # torch.OutOfMemoryError, without importing torch for it
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
@@ -362,7 +352,7 @@ def quietly() -> Iterator[None]:
 
 @contextmanager
 def _loading(name: str, what: str) -> Iterator[None]:
-    """Turn whatever a library throws at a damaged or odd model into one sentence."""
+    """Turn whatever a library raises for a damaged or odd model into a RespondentError."""
     try:
         yield
     except RespondentError:
@@ -384,7 +374,7 @@ def _loading(name: str, what: str) -> Iterator[None]:
 
 
 def _adapted(model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]):
-    """A base with an adapter merged into it, which must hold whatever of the base is fresh."""
+    """Merge an adapter into its base; it must hold whatever of the base is fresh."""
     from peft import PeftModel
 
     with quietly(), _loading(adapter.name, what):
@@ -402,7 +392,7 @@ def _adapted(model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]
 
 
 def _folder(source: Source | str | Path, whole: bool = False) -> tuple[str, Path]:
-    """A model's name and its checked folder."""
+    """Return a model's name and its checked folder."""
     if isinstance(source, Source):
         return source.name, fetched(source, whole)
     if isinstance(source, Path) or Path(source).is_absolute():
@@ -410,7 +400,3 @@ def _folder(source: Source | str | Path, whole: bool = False) -> tuple[str, Path
         return str(source), Path(source)
     found = find(source)
     return found.name, fetched(found, whole)
-
-
-def _shape(size: object) -> str:
-    return " × ".join(map(str, size))

@@ -55,7 +55,7 @@ class LanguageMode(PromptMode):
     Attributes
     ----------
     head : str
-        The head that it needs, a key of :data:`psychometrics.models.loading.HEADS`.
+        The head that it needs, as :func:`psychometrics.models.loading.load_model` takes it.
     """
 
     head = ""
