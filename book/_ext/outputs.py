@@ -210,30 +210,47 @@ def _read_captions(app, docname, source):
 def _with_captions(notebook):
     """The notebook with the captions of what it shows where Sphinx and MyST look for them.
 
-    Before each cell of a table comes a cell that holds its caption as Markdown.
+    Before each cell of a table comes a cell that holds its caption as Markdown; a cell that shows
+    several things is followed by cells without code, one for each.
     """
     cells = []
-    for cell in notebook["cells"]:
-        for about in _shown(cell):
-            if about["name"].startswith("tab-"):
-                cell["metadata"]["table"] = about
-            else:
-                cell["metadata"]["mystnb"] = {
-                    "figure": {"name": about["name"], "caption": about["caption"]},
-                    "image": {"alt": about["alt"]},
-                }
-        about = cell["metadata"].get("table")
-        if about:
-            text = f"````{{table-caption}} {about['name']}\n{about['caption']}\n````"
-            cells.append({"cell_type": "markdown", "id": f"caption-{len(cells)}", "metadata": {},
-                          "source": text})  # fmt: skip
-        cells.append(cell)
+    for whole in notebook["cells"]:
+        for cell in _one_by_one(whole):
+            for about in _shown(cell):
+                if about["name"].startswith("tab-"):
+                    cell["metadata"]["table"] = about
+                    text = f"````{{table-caption}} {about['name']}\n{about['caption']}\n````"
+                    cells.append({"cell_type": "markdown", "id": f"caption-{len(cells)}",
+                                  "metadata": {}, "source": text})  # fmt: skip
+                else:
+                    cell["metadata"]["mystnb"] = {
+                        "figure": {"name": about["name"], "caption": about["caption"]},
+                        "image": {"alt": about["alt"]},
+                    }
+            cells.append(cell)
     return notebook | {"cells": cells}
 
 
+def _one_by_one(cell):
+    """The cell up to the first thing that it shows, and a cell for each of the others."""
+    parts = [[]]
+    for output in cell.get("outputs", []):
+        if "record" in output.get("metadata", {}) and any(_records(parts[-1])):
+            parts.append([])
+        parts[-1].append(output)
+    yield cell | {"outputs": parts[0]} if "outputs" in cell else cell
+    for place, outputs in enumerate(parts[1:], 1):
+        metadata = {"tags": ["remove-input"]}
+        yield cell | {"id": f"{cell.get('id', 'cell')}-{place}", "source": "",
+                      "metadata": metadata, "outputs": outputs}  # fmt: skip
+
+
 def _shown(cell):
-    records = (output.get("metadata", {}).get("record") for output in cell.get("outputs", []))
-    return [about for about in records if about]
+    return [about for about in _records(cell.get("outputs", [])) if about]
+
+
+def _records(outputs):
+    return (output.get("metadata", {}).get("record") for output in outputs)
 
 
 def accessible(html):
