@@ -3,11 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from scipy.stats import pearsonr, spearmanr
-from sklearn.metrics import silhouette_score
 from statsmodels.stats.contingency_tables import StratifiedTable
 
 from psychometrics.exceptions import ParameterError
@@ -69,18 +65,6 @@ def test_constant_items_are_far_from_all_or_from_themselves_or_gone():
     )
     with pytest.raises(ParameterError, match="constant='no' is unknown"):
         classical.cluster_items(x, constant="no")
-
-
-@settings(deadline=None, max_examples=25)
-@given(
-    arrays(np.float64, (8, 3), elements=st.integers(0, 1000).map(lambda v: v / 7)),
-    st.lists(st.integers(0, 3), min_size=8, max_size=8),
-)
-def test_silhouette_is_scikit_learns(points, labels):
-    matrix = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
-    if 1 < len(set(labels)) < 8:
-        expected = silhouette_score(matrix, labels, metric="precomputed")
-        assert classical._silhouette(matrix, labels) == pytest.approx(expected)
 
 
 def blocks() -> pd.DataFrame:
@@ -257,26 +241,6 @@ def test_populations_that_prefer_labels_agree_with_people_only_through_the_label
         classical.null_spearman(shares, labels=["x"])
 
 
-def test_intervals_of_item_rest_correlations_hold_the_true_one_in_95_per_cent():
-    rng = np.random.default_rng(0)
-    where = np.linspace(-2, 2, 15)
-
-    def draw(n: int) -> pd.DataFrame:
-        logits = rng.standard_normal((n, 1)) - where
-        return pd.DataFrame((rng.random((n, 15)) < 1 / (1 + np.exp(-logits))).astype(int))
-
-    true = classical.item_rest(draw(100_000))["r"]
-    for n in (20, 57, 183):
-        held = []
-        for _ in range(100):
-            found = classical.item_rest(draw(n)).dropna()
-            held += (
-                (found["low"] <= true[found.index]) & (true[found.index] <= found["high"])
-            ).tolist()
-        # Items of one sample are not independent: three errors of 100, not of 1,500, draws.
-        assert np.mean(held) == pytest.approx(0.95, abs=0.02), n
-
-
 def test_intervals_of_rank_correlations_are_bonett_and_wrights():
     low, high = classical.correlation_interval(0.5, 15, ranks=True)
     reach = 1.959964 * np.sqrt((1 + 0.125) / 12)
@@ -367,16 +331,3 @@ def test_blocks_change_places_as_wholes_and_every_such_order_is_as_probable():
         classical.block_orders([0, 1], 3, labels=["a"])
     with pytest.raises(ParameterError, match="must be known"):
         classical.block_orders([0, None], 3)
-
-
-def test_partitions_that_only_keep_twins_together_agree_beyond_single_items_but_not_beyond_twins():
-    rng, twins = np.random.default_rng(3), np.arange(16) // 2
-    single, whole = [], []
-    for _ in range(150):
-        one, two = (rng.integers(0, 4, 8).repeat(2) for _ in "ab")
-        single.append(classical.partition_agreement(one, two, draws=199)[1])
-        whole.append(classical.partition_agreement(one, two, draws=199, blocks=twins)[1])
-    assert np.mean(np.array(single) < 0.05) > 0.2
-    assert np.mean(np.array(whole) < 0.05) < 0.1
-    with pytest.raises(ParameterError, match="blocks must be as many"):
-        classical.partition_agreement((0, 0, 1), (0, 1, 1), blocks=[0, 1])

@@ -18,7 +18,7 @@ from psychometrics.measures.norms import (
     norm_table,
 )
 from psychometrics.measures.scoring import scale_scores, score_summary
-from psychometrics.questionnaires import load_questionnaire, psychobench_keys
+from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies.psychobench import published_tests
 
 MINI = load_questionnaire("ipip20")
@@ -35,17 +35,6 @@ def answers_of(questionnaire, values, respondent="a", run=1, **more):
     )  # fmt: skip
 
 
-def test_other_factors_are_carried_along():
-    both = pd.concat(
-        [answers_of(MINI, np.full(20, v), role=r) for v, r in ((5.0, "hero"), (1.0, "liar"))]
-    )
-    with pytest.raises(ParameterError, match="in `by`"):
-        scale_scores(both, MINI)
-    table = scale_scores(both, MINI, by=["role"])
-    assert set(table["role"]) == {"hero", "liar"}
-    assert (table["score"].between(1, 5)).all()
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=20, max_size=20))
 def test_turning_every_answer_round_turns_every_score_round(values):
@@ -53,25 +42,6 @@ def test_turning_every_answer_round_turns_every_score_round(values):
     first = scale_scores(answers_of(MINI, values), MINI)["score"]
     second = scale_scores(answers_of(MINI, 6 - values), MINI)["score"]
     np.testing.assert_allclose(first + second, 6)
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.data())
-def test_scores_of_the_thirteen_stay_within_their_span(data):
-    name = data.draw(st.sampled_from(sorted(psychobench_keys())))
-    questionnaire = load_questionnaire(name, texts=False)
-    low, high = questionnaire.options[0].value, questionnaire.options[-1].value
-    values = data.draw(
-        st.lists(
-            st.integers(int(low), int(high)),
-            min_size=len(questionnaire.items),
-            max_size=len(questionnaire.items),
-        )
-    )
-    table = scale_scores(answers_of(questionnaire, values), questionnaire)
-    for row in table.itertuples():
-        least, most = questionnaire.span(questionnaire.scale(row.scale))
-        assert least - 1e-9 <= row.score <= most + 1e-9
 
 
 def test_a_summary_is_that_of_numpy():

@@ -91,22 +91,6 @@ def test_draws_of_a_null_have_no_respondent_in_common_and_layers_take_turns():
     ]
 
 
-def test_a_statistic_that_changes_its_answers_changes_no_other_draw():
-    def spoiling(answers):
-        answers["term"] = answers["premise"] = "spoilt"
-        answers.loc[:, "weight"] = 0.0
-        return 0.0
-
-    def terms(answers):
-        return float(answers["term"].nunique() + answers["weight"].abs().sum())
-
-    plain = null_distribution(terms, "challenges", "noise", 2, draws=3)
-    mixed = null_distribution(
-        lambda answers: terms(answers) + spoiling(answers), "challenges", "noise", 2, draws=3
-    )
-    assert mixed["statistic"].tolist() == plain["statistic"].tolist()
-
-
 def test_a_random_encoder_differs_from_number_to_number_and_from_the_trained_one():
     found = null_answers("challenges", "random-bases", respondents=2, layers=1)
     values = found.groupby("respondent_id")["entailment"].agg(list)

@@ -157,30 +157,6 @@ def test_an_undefined_correlation_has_no_p_and_leaves_the_others_as_they_are(sco
     assert nothing["p_holm"].isna().all()
 
 
-def test_several_controls_are_held_constant_at_once_and_matched_by_label(scores):
-    rng = np.random.default_rng(5)
-    held = pd.DataFrame({"c": scores["c"], "a": rng.normal(size=24)}, index=scores.index)
-    found = correlations.partial_correlations(scores, [("a", "b")], held.iloc[::-1]).iloc[0]
-    ranks = pd.DataFrame({"x": scores["a"], "y": scores["b"], "c": held["c"], "d": held["a"]})
-    inverse = np.linalg.inv(ranks.rank().corr().to_numpy())
-    expected = -inverse[0, 1] / np.sqrt(inverse[0, 0] * inverse[1, 1])
-    assert found["partial"] == pytest.approx(expected)
-    assert found["n"] == 24
-    twice = held.assign(again=held["c"] * 2)
-    again = correlations.partial_correlations(scores, [("a", "b")], twice).iloc[0]
-    pd.testing.assert_series_equal(again, found)
-
-
-def test_silhouettes_of_one_kind_of_terms_are_missing_and_doubled_answers_are_refused():
-    shares = pss(answered("challenges", ["r1"]))
-    found = validity.term_silhouettes(shares[shares["polarity"] == 1])
-    assert found["silhouette"].isna().all()
-    gap = shares.assign(pss=shares["pss"].where(shares.index > 0))
-    assert validity.term_silhouettes(gap)["silhouette"].isna().sum() == 1
-    with pytest.raises(ParameterError, match="two answers of one respondent"):
-        validity.term_silhouettes(pd.concat([shares, shares]))
-
-
 def test_the_multiverse_leaves_out_who_lacks_an_answer_and_says_how_many_are_left():
     names = ("gad7", "challenges")
     who = [f"r{n}" for n in range(6)]
@@ -285,29 +261,6 @@ def test_items_of_one_trait_show_the_same_dealt_at_random_as_in_their_own_scales
     assert (alphas["value"] >= alphas["own"]).mean() < 0.02
     ratios = apart.query("statistic == 'htmt'")
     assert (ratios["value"] <= ratios["own"]).mean() < 0.02
-
-
-def test_the_questionnaires_own_deal_has_the_values_of_the_functions_for_them():
-    items = scored(20, traits(20, 0.9) * np.array([[1.0], [1.0], [-1.0]]))
-    dealt = structure.item_deals(items, THREE, reverse=["soc13"], draws=3)
-    own = dealt.drop_duplicates(["statistic", "first", "second"]).set_index(
-        ["statistic", "first", "second"]
-    )["own"]
-    wide = pd.DataFrame({q.id: pm.scoring.keyed_items(items, q).mean(axis=1) for q in THREE})
-    rho = wide.corr("spearman")
-    ratio = structure.heterotrait_monotrait(items, THREE, 10).set_index(["first", "second"])["htmt"]
-    for pair in itertools.combinations(wide, 2):
-        assert own["spearman", *pair] == pytest.approx(rho.loc[pair])
-        assert own["htmt", *pair] == pytest.approx(ratio[pair])
-    for q in THREE:
-        keyed = pm.scoring.keyed_items(items, q)
-        assert own["alpha", q.id, ""] == pytest.approx(pm.reliability.alpha(keyed)["alpha"])
-        largest = np.linalg.eigvalsh(keyed.corr())[-1] / keyed.shape[1]
-        assert own["first component", q.id, ""] == pytest.approx(largest)
-    # Turned before the deal and back after it: the dealt correlations have the own one's sign.
-    signs = dealt.query("statistic == 'spearman'")
-    assert (np.sign(signs["value"]) == np.sign(signs["own"])).all()
-    assert dealt["n"].unique().tolist() == [20]
 
 
 def test_components_of_unrelated_items_are_not_kept_and_of_two_traits_two_are():
