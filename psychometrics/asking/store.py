@@ -601,14 +601,7 @@ def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
         text = store_url(store)
         system, root = _open_url(text) if "://" in text else (_LOCAL, text)
         kind = system.get_file_info(root).type
-    except (
-        OSError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-        ImportError,
-        NotImplementedError,
-    ) as error:
+    except (OSError, RuntimeError, TypeError, ValueError, ImportError) as error:
         named = os.environ.get("PSYCHOMETRICS_STORE") if store is None else store
         said = f"{named!r} cannot be opened as a store ({_reason(error)})"
         said = re.sub(r"//[^/@\s]*@", "//", said)  # a URL may hold a key and its secret

@@ -75,11 +75,8 @@ def simulated_endpoint(
     >>> json.loads(reply)["choices"][0]["message"]["content"]
     '1: 5'
     """
-    for name, share in {
-        "refuses": refuses,
-        "strays": strays,
-        "first_option": first_option,
-    }.items():
+    shares = {"refuses": refuses, "strays": strays, "first_option": first_option}
+    for name, share in shares.items():
         if not 0 <= share <= 1:
             raise ParameterError(f"{name} must be a share from 0 to 1, got {share!r}.")
     lock = threading.Lock()
