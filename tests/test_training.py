@@ -28,7 +28,6 @@ from psychometrics.models import embedded
 from psychometrics.models.embedded import acceptability, load_masked_lm
 from psychometrics.models.sources import base_path
 from psychometrics.training import (
-    PAPER_SETTINGS,
     adapt_causal,
     adapt_encoder,
     nli_pairs,
@@ -448,7 +447,3 @@ def test_the_embedded_base_is_called_minilm(tmp_path):
     name = "encoder.layer.0.attention.self.query.weight"
     torch.testing.assert_close(after[f"bert.{name}"], before[name])
     assert load_respondent(tmp_path).answer([("I feel calm.", "I do.")]).shape == (1, 3)
-
-
-def test_the_papers_settings_are_those_of_section_5():
-    assert PAPER_SETTINGS == {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
