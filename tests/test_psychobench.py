@@ -130,7 +130,7 @@ def test_counts_of_significant_differences_are_those_of_the_tests(found):
 
 
 def test_random_tables_have_the_mean_of_evenly_drawn_options():
-    table = psychobench._random_tables()(np.random.default_rng(0))
+    table = psychobench._random_table(np.random.default_rng(0))
     five = table[table["questionnaire"] == "bfi"]
     assert five["mean"].mean() == pytest.approx(3, abs=0.02)
     # Mean of ten items of variance 2: standard deviation of a run is the root of one fifth.

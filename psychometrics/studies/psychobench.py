@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,12 @@ from ..asking.answers import check_numbers
 from ..exceptions import ParameterError
 from ..measures.norms import PAPER_LEVEL, compare_means, compare_norms, corrected, norm_table
 from ..paths import data_dir
-from ..questionnaires import load_questionnaire, psychobench_keys, questionnaire_names
+from ..questionnaires import psychobench_keys
 
 
 @functools.cache
 def published_tables() -> pd.DataFrame:
-    """The paper's tables: ``study, table, questionnaire, scale, respondent_id, mean, sd, n``.
+    """Read the paper's tables: ``study, table, questionnaire, scale, respondent_id, mean, sd, n``.
 
     Studies are *models* (Tables 1 to 4 and 7), *roles* (8 to 20), *wordings* (22), *assistant*
     (23) and *temperature* (24).
@@ -38,18 +38,18 @@ def published_tests(
     level: float = PAPER_LEVEL,
     correction: str = "holm",
 ) -> pd.DataFrame:
-    """Every published mean of a study against people or against one of its columns.
+    """Test every published mean of a study against people or against one of its columns.
 
     Parameters
     ----------
     study : str
-        Of :func:`published_tables`; only *models* and *roles* can be set against people.
+        One of :func:`published_tables`; only *models* and *roles* can be compared with people.
     against : str
         ``"norms"``, or the respondent compared with, such as ``default`` or ``v1``, whose figures
         are then ``norm_mean, norm_sd, norm_n`` and whose standard deviation is the unit of
         ``delta``.
     level : float
-        Of significance.
+        Level of significance.
     correction : str
         As in :func:`psychometrics.measures.norms.compare_norms`.
 
@@ -88,10 +88,10 @@ def published_tests(
         base = base.rename(columns={"mean": "norm_mean", "sd": "norm_sd", "n": "norm_n"})
         rest = part[part["respondent_id"] != against]
         table = rest.merge(base, on=["table", "questionnaire", "scale"])
-        table = corrected(table.join(_compared(table, level=level)), level, correction)
-    norm = table[["norm_mean", "norm_sd", "norm_n"]].to_numpy().T
+        figures = table[["mean", "sd", "n", "norm_mean", "norm_sd", "norm_n"]].to_numpy().T
+        table = corrected(table.join(compare_means(*figures, level=level)), level, correction)
     rounding = 0.05 if study in ("models", "roles") else 0.005
-    table["settled"] = _settled(table, norm, level, rounding, both=not people)
+    table["settled"] = _settled(table, level, rounding, both=not people)
     return table
 
 
@@ -104,7 +104,7 @@ _FACETS = {
 
 
 def scale_labels(table: pd.DataFrame) -> list[str]:
-    """A label for each row: the questionnaire's short title, the scale, and the group of people.
+    """Label each row by its questionnaire, scale and group of people.
 
     Parameters
     ----------
@@ -125,20 +125,15 @@ def scale_labels(table: pd.DataFrame) -> list[str]:
     >>> scale_labels(pd.DataFrame({"questionnaire": ["gse"], "scale": ["overall"]}))
     ['GSE, self-efficacy']
     """
-    groups = table["group"] if "group" in table else pd.Series("", index=table.index)
+    keys = psychobench_keys()
+    groups = table["group"] if "group" in table else [""] * len(table)
     labels = []
     for name, scale, group in zip(table["questionnaire"], table["scale"], groups, strict=True):
-        # A user's own is known by its name alone.
-        shipped = name in questionnaire_names()
-        short = load_questionnaire(name, texts=False).short_title if shipped else name
-        if scale == "overall" and name in psychobench_keys():
-            scale = psychobench_keys()[name]["measures"]
-        elif name == "wleis":
-            scale = _FACETS.get(scale, scale)
+        scale = keys[name]["measures"] if scale == "overall" else _FACETS.get(scale, scale)
+        short = "Empathy" if name == "empathy" else name.upper()
         label = short if scale == short.lower() else f"{short}, {scale.replace('_', ' ')}"
-        who = group.removeprefix("Workers ").strip("()").lower()
-        who = "" if who in ("", "whole sample") else f" ({who})"
-        labels.append(label + who)
+        who = group.lower().replace("whole sample", "").removeprefix("workers ").strip("()")
+        labels.append(f"{label} ({who})" if who else label)
     return labels
 
 
@@ -180,11 +175,9 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
         data_dir() / "norms" / "psychobench_statistics.csv", keep_default_na=False
     ).set_index("claim_id")
     own = pd.DataFrame(_statistics(claims, published_tables(), level)).T
-    rng, random = np.random.default_rng(seed), _random_tables()
-    drawn = pd.DataFrame(
-        {name: found[0] for name, found in _statistics(claims, random(rng), level).items()}
-        for _ in range(draws)
-    )
+    rng = np.random.default_rng(seed)
+    drawn = (_statistics(claims, _random_table(rng), level) for _ in range(draws))
+    drawn = pd.DataFrame({name: value for name, (value, *_) in one.items()} for one in drawn)
     low, middle, high = drawn.quantile([0.025, 0.5, 0.975]).to_numpy()
     table = own.set_axis(["value", "low", "high"], axis=1).rename_axis("claim_id")
     return table.assign(**{"null": middle, "null low": low, "null high": high})
@@ -326,54 +319,38 @@ def _norms() -> dict[tuple[str, str], list[tuple]]:
     return found
 
 
-def _random_tables() -> Callable[[np.random.Generator], pd.DataFrame]:
-    """Draws the published tables anew, with means and deviations of runs answered at random."""
-    table = published_tables()
+def _random_table(rng: np.random.Generator) -> pd.DataFrame:
+    """Draw the published tables with means and deviations of runs answered at random."""
     sizes = {
         (name, scale["id"]): (len(scale["items"]), *key["range"], key["mode"])
         for name, key in psychobench_keys().items()
         for scale in key["scales"]
     }
-    table = table[[pair in sizes for pair in zip(table["questionnaire"], table["scale"],
-                                                 strict=True)]]  # fmt: skip
-    shapes = [sizes[pair] for pair in zip(table["questionnaire"], table["scale"], strict=True)]
-    groups = pd.Series(range(len(table))).groupby(pd.Series(shapes, dtype=object)).indices
-
-    def draw(rng: np.random.Generator) -> pd.DataFrame:
-        mean, sd = np.empty(len(table)), np.empty(len(table))
-        for (items, low, high, mode), rows in groups.items():
-            runs = rng.integers(low, high + 1, (len(rows), 10, items)).sum(axis=2)
-            runs = runs / (1 if mode == "sum" else items)
-            mean[rows], sd[rows] = runs.mean(axis=1), runs.std(axis=1, ddof=1)
-        return table.assign(mean=mean, sd=sd, n=10)
-
-    return draw
+    table = published_tables()
+    shapes = pd.Series([*zip(table["questionnaire"], table["scale"], strict=True)]).map(sizes)
+    table, shapes = table[shapes.notna()], shapes.dropna().reset_index(drop=True)
+    mean, sd = np.empty(len(table)), np.empty(len(table))
+    for (items, low, high, mode), rows in shapes.groupby(shapes).indices.items():
+        runs = rng.integers(low, high + 1, (len(rows), 10, items)).sum(axis=2)
+        runs = runs / (1 if mode == "sum" else items)
+        mean[rows], sd[rows] = runs.mean(axis=1), runs.std(axis=1, ddof=1)
+    return table.assign(mean=mean, sd=sd, n=10)
 
 
-def _direction(table: pd.DataFrame) -> np.ndarray:
-    return np.select(
-        [~table["significant"], table["difference"] > 0], ["same", "higher"], default="lower"
-    )
+def _direction(significant: pd.Series, difference: pd.Series) -> np.ndarray:
+    return np.sign(difference.to_numpy()) * significant.to_numpy()
 
 
-def _settled(table, norm, level: float, rounding: float, both: bool = False) -> np.ndarray:
+def _settled(table: pd.DataFrame, level: float, rounding: float, both: bool) -> np.ndarray:
     """Whether figures anywhere within the rounding lead to the same direction."""
     steps = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) * rounding
-    found = _direction(table)
+    ends = (-rounding, 0, rounding) if both else (0.0,)
+    found = _direction(table["significant"], table["difference"])
     same = np.ones(len(table), dtype=bool)
-    others = [(a, b) for a in (-rounding, 0, rounding) for b in (-rounding, 0, rounding)]
-    for shift in steps:
-        for widen in steps:
-            for base_shift, base_widen in others if both else [(0.0, 0.0)]:
-                sd = np.clip(table["sd"] + widen, 1e-6, None)
-                base_sd = np.clip(norm[1] + base_widen, 1e-6, None)
-                mean, base = table["mean"] + shift, norm[0] + base_shift
-                again = compare_means(mean, sd, table["n"], base, base_sd, norm[2], level)
-                same &= _direction(again.assign(significant=again["p"] < level)) == found
+    for shift, widen, base_shift, base_widen in itertools.product(steps, steps, ends, ends):
+        sd = (table["sd"] + widen).clip(1e-6)
+        base_sd = (table["norm_sd"] + base_widen).clip(1e-6)
+        mean, base = table["mean"] + shift, table["norm_mean"] + base_shift
+        again = compare_means(mean, sd, table["n"], base, base_sd, table["norm_n"], level)
+        same &= _direction(again["p"] < level, again["difference"]) == found
     return same
-
-
-def _compared(table: pd.DataFrame, prefix: str = "norm", level: float = PAPER_LEVEL):
-    """What the columns of two groups give, the second's with a prefix."""
-    names = ("mean", "sd", "n", *(f"{prefix}_{name}" for name in ("mean", "sd", "n")))
-    return compare_means(*(table[name] for name in names), level=level)
