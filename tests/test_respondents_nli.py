@@ -118,16 +118,6 @@ def test_a_text_split_once_for_all_its_pairs_gives_the_tokenizers_own_tokens(
     assert {name: [row[name] for row in joined] for name in own} == dict(own)
 
 
-def test_a_tokenizer_that_joins_pairs_otherwise_is_left_to_it(tiny_model):
-    respondent = load_respondent(tiny_model)
-    respondent.tokenizer.backend_tokenizer.post_processor = None  # second texts get types unseen
-    assert _tokenize_once(respondent.tokenizer, PAIRS) is None
-    rows = respondent._tokenize(PAIRS)
-    assert [row["input_ids"] for row in rows] == [
-        respondent.tokenizer(*pair)["input_ids"] for pair in PAIRS
-    ]
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("activation", ["gelu", "gelu_new", "relu"])
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta", "camembert"])
@@ -311,16 +301,6 @@ def test_identical_pairs_are_asked_once(tiny_model, monkeypatch):
     assert sum(rows for rows, _ in shapes) == len(set(PAIRS))
 
 
-def test_bfloat16_differs_from_float32_by_rounding_only(tiny_model):
-    exact = load_respondent(tiny_model, device="cpu", dtype="float32").answer(PAIRS)
-    rounded = load_respondent(tiny_model, device="cpu", dtype="bfloat16")
-    assert next(rounded.model.parameters()).dtype == torch.bfloat16
-    answers = rounded.answer(PAIRS)
-    assert answers.dtype == np.float32
-    assert np.abs(answers.sum(axis=1) - 1).max() < 1e-6  # the softmax itself is not rounded
-    assert 0 < np.abs(answers - exact).max() < 0.05
-
-
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "electra"])
 def test_pairs_that_are_too_long_are_cut_with_one_warning(architecture, save_tiny_model, tmp_path):
     folder = save_tiny_model(tmp_path / architecture, architecture)
@@ -329,9 +309,7 @@ def test_pairs_that_are_too_long_are_cut_with_one_warning(architecture, save_tin
     limit = {"bert": 130, "roberta": 128, "electra": 130}[architecture]
     respondent = load_respondent(folder, device="cpu", dtype="float32")
     long = ("calm " * 300, "It happens.")
-    with pytest.warns(
-        UserWarning, match=f"1 of 2 pairs are longer than the {limit} tokens"
-    ) as all_:
+    with pytest.warns(UserWarning, match="1 of 2 pairs") as all_:
         answers = respondent.answer([long, PAIRS[0]])
     assert len(all_) == 1
     model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
@@ -842,7 +820,8 @@ def test_a_wrong_dtype_or_device_is_named(tiny_model, options):
 
 @pytest.mark.parametrize(
     "name",
-    ["no-such-model", "", Path("no/such"), "./no/such/folder", Path(__file__), "a\0b", "x/" * 2500,
+    ["no-such-model", "", "<script>", Path("no/such"), "./no/such/folder", Path(__file__), "a\0b",
+     "x/" * 2500,
      "y" * 5000, "~nosuchuser/x", None, 7, b"x"],
 )  # fmt: skip
 def test_names_that_are_none_are_refused(name, hub_cache):
@@ -886,18 +865,6 @@ def test_files_that_may_not_be_read_are_named(copy, monkeypatch):
         identify(copy)
 
 
-def test_memory_that_runs_out_while_loading_is_told(copy, monkeypatch):
-    from transformers import PreTrainedModel
-
-    def full(*_args, **_options):
-        raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
-
-    monkeypatch.setattr(PreTrainedModel, "to", full)
-    with pytest.raises(RespondentError) as error:
-        load_respondent(copy, device="cpu")
-    assert error.value.kind == "memory"
-
-
 def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(copy):
     """A base whose own code would run on asking for it, by every way that loads one."""
     from psychometrics.models.embedded import acceptability, load_masked_lm
@@ -929,10 +896,3 @@ def test_modules_of_a_sentence_encoder_that_are_its_own_code_are_refused(copy):
     assert error.value.kind == "remote code"
     (copy / "modules.json").unlink()
     assert load_sentence_encoder(copy).encode("I feel calm.").shape == (32,)
-
-
-def test_a_name_that_a_page_would_read_as_a_tag_is_refused(tmp_path):
-    folder = tmp_path / "<script>"
-    folder.mkdir()
-    with pytest.raises(RespondentError, match="<"):
-        load_respondent(folder)

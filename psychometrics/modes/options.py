@@ -19,11 +19,11 @@ Of language models: ``role``, ``wording`` and ``labels`` as in
 what is scored as the reply: the option's ``"label"``, its
 ``"text"``, or ``"text_mean"``, the mean over the text's tokens, which does not put long texts at a
 disadvantage. ``wording="voice"`` asks nothing: the statement is the beginning of a text, which goes
-on with :func:`voice_sentence` of each option, and the chat template is left out. A ``persona``,
+on with a sentence for each option, and the chat template is left out. A ``persona``,
 sentences in the first person, then stands before the statement, and before that of ``baseline``.
 
-Of NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default that of
-:func:`option_sentence`; ``score``, the probability of ``"entailment"``, or ``"contrast"``,
+Of NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default one
+that fits the label; ``score``, the probability of ``"entailment"``, or ``"contrast"``,
 entailment over entailment and contradiction; ``persona``, which makes it another question: it is
 the premise, the item is the hypothesis, and the answer is where the persona would stand. With
 :math:`p = (1 + P_e - P_c) / 2` the options have the probabilities of a binomial distribution over
@@ -161,18 +161,18 @@ class Options(Mode):
         return answers.assign(by=identity["by"], **shown)
 
 
-def option_sentence(label: str) -> str:
+def _option_sentence(label: str) -> str:
     """A response option as a sentence in the first person, to follow a statement.
 
     Examples
     --------
-    >>> option_sentence("very inaccurate")
+    >>> _option_sentence("very inaccurate")
     'As a description of me, this is very inaccurate.'
-    >>> option_sentence("Strongly agree")
+    >>> _option_sentence("Strongly agree")
     'I strongly agree with this.'
-    >>> option_sentence("yes")
+    >>> _option_sentence("yes")
     'Yes, this is true of me.'
-    >>> option_sentence("Paris")
+    >>> _option_sentence("Paris")
     'The answer is: Paris.'
     """
     words = label.strip().rstrip(".")
@@ -190,22 +190,22 @@ def option_sentence(label: str) -> str:
     return f"The answer is: {words}."
 
 
-def voice_sentence(label: str) -> str:
+def _voice_sentence(label: str) -> str:
     """A response option as the sentence with which a speaker goes on after a statement of theirs.
 
     Examples
     --------
-    >>> voice_sentence("very inaccurate")
+    >>> _voice_sentence("very inaccurate")
     'This describes me very inaccurately.'
-    >>> voice_sentence("neither accurate nor inaccurate")
+    >>> _voice_sentence("neither accurate nor inaccurate")
     'This describes me neither accurately nor inaccurately.'
-    >>> voice_sentence("Strongly agree")
+    >>> _voice_sentence("Strongly agree")
     'I strongly agree with this.'
     """
     words = label.strip().rstrip(".").lower()
     if re.search(r"\b(in)?accurate\b", words):
         return f"This describes me {re.sub('accurate', 'accurately', words)}."
-    return option_sentence(label)
+    return _option_sentence(label)
 
 
 def pooled(shares: pd.DataFrame) -> pd.DataFrame:
@@ -354,7 +354,7 @@ def _by_entailment(
     else:
         word = how["wording"]
         sentences = [
-            option_sentence(label) if word == "sentence" else word.replace("{label}", label)
+            _option_sentence(label) if word == "sentence" else word.replace("{label}", label)
             for label in rows["label"]
         ]
         pairs = list(zip(statements, sentences, strict=True))
@@ -443,7 +443,7 @@ def _replies(questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
                     "option": i + 1,
                     "label": options[i].label,
                     "value": options[i].value,
-                    "reply": voice_sentence(reply) if voice else reply,
+                    "reply": _voice_sentence(reply) if voice else reply,
                 }
                 for text in prompts:
                     rows.append(row | {"prompt": text, "is_baseline": text is not prompts[0]})
