@@ -256,7 +256,7 @@ def test_the_check_says_what_a_table_lacks():
 def test_unknown_names_are_refused_with_the_known_ones():
     with pytest.raises(ParameterError, match="transformers, lstms"):
         diagnostic.answers("gpt")
-    with pytest.raises(ParameterError, match="category: "):
+    with pytest.raises(ParameterError, match="MN, PP"):
         diagnostic.answers("people", "negation")
     with pytest.raises(ParameterError, match="phase, completers"):
         diagnostic.answers("people", "MN", "all")

@@ -204,14 +204,6 @@ def sentences() -> pd.DataFrame:
     return body.loc[item_table().index]
 
 
-FOLLOWS = {
-    "entailment": "it must be true, too",
-    "neutral": "it may be true or not",
-    "contradiction": "it cannot be true",
-}
-"""What a person chooses from, in place of the names of the three classes."""
-
-
 def questionnaire(category: str | None = None) -> Questionnaire:
     """The items that people were asked, as a questionnaire for people, scored right or wrong.
 
@@ -242,6 +234,11 @@ def questionnaire(category: str | None = None) -> Questionnaire:
     """
     if category is not None:
         _one_of("category", category, tuple(CATEGORIES))
+    choices = {  # what a person reads in place of the names of the three classes
+        "entailment": "it must be true, too",
+        "neutral": "it may be true or not",
+        "contradiction": "it cannot be true",
+    }
     chosen = [category] if category else list(CATEGORIES)
     table = item_table()
     table = table[table["asked"].isin(chosen)].join(sentences())
@@ -251,7 +248,7 @@ def questionnaire(category: str | None = None) -> Questionnaire:
             "text": f"{row.premise}\n{row.hypothesis}",
             "weights": [
                 [float(row.asked == name and row.label == label) for name in chosen]
-                for label in FOLLOWS
+                for label in choices
             ],
         }
         for row in table.itertuples()
@@ -270,7 +267,7 @@ def questionnaire(category: str | None = None) -> Questionnaire:
             "instructions": "Suppose that the first of two sentences is true. What of the second?",
             "options": [
                 {"value": value, "label": label}
-                for value, label in enumerate(FOLLOWS.values(), start=1)
+                for value, label in enumerate(choices.values(), start=1)
             ],
             "categories": [CATEGORIES[name] for name in chosen],
             "items": entries,
@@ -313,14 +310,13 @@ def ask_diagnostic(
         respondents = [respondents]
     # All are looked at before the first is asked.
     who = [
-        (given.identity if hasattr(given, "answer") else identify(given, dtype=dtype), given)
-        for given in respondents
+        (one.identity if hasattr(one, "answer") else identify(one, dtype=dtype), one)
+        for one in respondents
     ]
     names = [identity["respondent_id"] for identity, _ in who]
     if not names or len(set(names)) < len(names):
-        raise RespondentError(
-            "Name at least one respondent, and each only once; got " + (", ".join(names) or "none.")
-        )
+        got = ", ".join(names) or "none"
+        raise RespondentError(f"Name at least one respondent, and each only once; got {got}.")
     table = sentences()
     right = item_table()["label"].map(NLI_LABELS.index).to_numpy()
     rows = {}
