@@ -136,6 +136,8 @@ def test_a_snippet_runs_as_it_is_typed(page, language, text, place):
     for pattern, reason in CANNOT.items():
         if re.search(pattern, text):
             pytest.skip(reason)
+    if " slides 0" in text and not (book_dir() / "chapters").is_dir():
+        pytest.skip("needs the chapters that `make book` executes")
     text = re.sub(r"OPENAI_BASE_URL=\S+", f"OPENAI_BASE_URL={environment['OPENAI_BASE_URL']}", text)
     if language == "bash" and COMMAND.match(text):
         try:
