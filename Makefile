@@ -30,6 +30,7 @@ lint: $(VENV)/installed  ## mend what the linter and formatter can
 population: $(VENV)/installed  ## train the embedded respondents and heads that are not there yet
 	$(BIN)/python -m data.make.population
 	$(BIN)/python -m data.make.heads
+	$(BIN)/python -m data.make.datasheets
 
 answers: $(VENV)/installed  ## ask those who take minutes, and ship their answers
 	$(BIN)/python -m data.make.answers
@@ -50,7 +51,7 @@ picture: $(VENV)/installed  ## draw the README's picture anew
 	$(BIN)/python -m data.make.picture
 
 clean:  ## remove all that was made here, the answers too
-	rm -rf $(VENV) .store runs book/_build book/chapters book/execution.md book/respondents.md book/verdicts.md book/_static/profile-example.html
+	rm -rf $(VENV) .store runs book/_build book/chapters book/execution.md book/verdicts.md book/_static/profile-example.html
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 ...")'

@@ -25,7 +25,6 @@ from .claims import counts, expectations, scorecard
 from .exceptions import DataError, ParameterError, PsychometricsError
 from .exercises import answer
 from .exercises import listed as exercises
-from .models.embedded import head_table
 from .parameters import unknown
 from .paths import book_dir, notebooks_dir
 from .record import figure as figure
@@ -149,7 +148,6 @@ def build_book(progress: bool = True) -> Path:
     seconds = _execute(chapters, progress)
     (book / "verdicts.md").write_text(_verdicts(), encoding="utf-8")
     (book / "execution.md").write_text(_execution_page(seconds), encoding="utf-8")
-    (book / "respondents.md").write_text(_respondents_page(), encoding="utf-8")
     start = "from jupyter_book.cli.main import main; main()"
     options = ["--warningiserror", "--keep-going", "--quiet"]
     command = [sys.executable, "-c", start, "build", str(book), *options]
@@ -422,79 +420,3 @@ def _execution_page(seconds: dict[str, float]) -> str:
         f"| chapter | seconds |\n| --- | ---: |\n{rows}\n\n"
         f"| package | version |\n| --- | --- |\n{packages}\n"
     )
-
-
-def _respondents_page() -> str:
-    """Datasheets of all who answer in the book: how they were made, how good, unfit for what."""
-    heads = head_table()
-    blocks = []
-    for row in population_table().to_dict("records"):
-        decoder = row["family"] == "SmolLM2"
-        base = "SmolLM2-135M-Instruct" if decoder else "all-MiniLM-L6-v2"
-        data = " and ".join(row["data"].upper().split("+"))
-        made = f"{row['pairs']:,.0f} pairs of {data}, {row['epochs']:g} time(s), seed {row['seed']}"
-        if decoder:
-            made += f"; LoRA of rank {row['rank']:.0f} on layers {row['adapt_from'] + 1:.0f} to "
-            made += f"{row['layers']}; pairs put by the wording *{row['wording']}*"
-        else:
-            made += f"; {row['layers']} layers; " + (
-                "the base frozen, its head alone trained"
-                if row["tuning"] == "frozen"
-                else "LoRA on all layers"
-            )
-            if isinstance(row["genre"], str):
-                made += f"; the encoder first adapted to MNLI's genre *{row['genre']}*"
-        blocks.append(
-            f"### {row['respondent_id']}\n\n"
-            f"- **Made of** {base}: {made}.\n"
-            f"- **Accuracy** on held-out MNLI pairs: {row['accuracy']:.3f} (95 % interval "
-            f"{row['low']:.3f} to {row['high']:.3f}; guessing 0.333)"
-            + (
-                f"; on SNLI, of which it saw nothing, {row['accuracy_snli']:.3f}.\n"
-                if row["accuracy_snli"] == row["accuracy_snli"]
-                else ".\n"
-            )
-            + f"- **In the default population**: {'yes' if row['default'] else 'no'}.\n"
-            f"- **Unfit for** {_unfit(row)}.\n"
-        )
-    cola, mlm = heads["cola"], heads["mlm"]
-    return (
-        "(respondents)=\n# Who answers in this book\n\n"
-        "A datasheet for each respondent that comes with the book, written from its recipe when "
-        "the book was built. A member's name says what it was made of: family (*minilm*, an "
-        "encoder with a head; *smol*, a decoder that answers by a word), data and thousands of "
-        "pairs or per cent of the data, genre, layers (*l6*, *d26*), rank (*r8*), seed (*s1*).\n\n"
-        "## The models below\n\n"
-        "- **all-MiniLM-L6-v2** {cite}`wang2020,reimers2019`: a sentence encoder of 22 million "
-        "weights, Apache-2.0. English. Asked through the heads below; as it is, it embeds.\n"
-        "- **smollm2**, SmolLM2-135M-Instruct {cite}`allal2025`: a conversational decoder of 135 "
-        "million weights, Apache-2.0, packed in four bits and read in bfloat16. English. It "
-        "converses, completes and gives option logits. **Unfit for** any statement about large "
-        "language models: asked for a digit, it answers alike whatever the item, which the chapter "
-        "on ways of asking measures.\n"
-        f"- **The acceptability head** on {_short(cola['base'])}: Matthews' correlation with the "
-        f"linguists of CoLA {cola['matthews_in_domain']:.2f} in domain, "
-        f"{cola['matthews_out_of_domain']:.2f} out of it. **Unfit for** a verdict on one prompt.\n"
-        f"- **The masked-LM head** on {_short(mlm['base'])}: perplexity {mlm['perplexity']:.0f} at "
-        "the masked words of held-out sentences. **Unfit for** rare words.\n"
-        "- **Null respondents**, which know nothing on purpose, are made by `pm.null_answers`; the "
-        "chapter on validity says how. **Simulated respondents** have traits that somebody put "
-        "in, and serve to check the scoring.\n\n"
-        "## The members of the population\n\n" + "\n".join(blocks)
-    )
-
-
-def _unfit(row: dict) -> str:
-    """What a member's accuracy and data forbid."""
-    said = ["questions in another language than English, and any claim about people"]
-    if row["low"] < 0.5:
-        said.append("single prompts: it is wrong on about as many pairs as it is right on")
-    if row["data"] == "snli":
-        said.append("abstract premises: it was trained on captions of pictures alone")
-    if row["tuning"] == "frozen":
-        said.append("inference at all, but for comparison: its base was never told of it")
-    return "; ".join(said)
-
-
-def _short(base: str) -> str:
-    return base.rpartition("/")[2]
