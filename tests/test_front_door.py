@@ -68,9 +68,7 @@ def test_every_notebook_is_a_chapter_and_every_citation_has_an_entry():
         assert f"chapters/{path.stem}" in contents
     entries = set(re.findall(r"^@\w+{(\w+),", (book_dir() / "references.bib").read_text(), re.M))
     names = pm.questionnaire_names()
-    if not pm.data.available(
-        pm.questionnaires.COMPASS
-    ):  # the one that is nothing but a download
+    if not pm.data.available(pm.questionnaires.COMPASS):  # the one that is nothing but a download
         names.remove(pm.questionnaires.COMPASS)
     for name in names:
         questionnaire = pm.load_questionnaire(name, texts=False)
