@@ -194,12 +194,8 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
     -------
     DataFrame
         ``data/expectations.csv`` (``chapter, sentence, cell, rule, bar``, the bar a number or an
-        address), with ``value`` and ``holds``. Chapters that are not in the folder are left out.
-
-    Raises
-    ------
-    DataError
-        A chapter does not show the cell.
+        address), with ``value`` (None if the chapter does not show the cell) and ``holds``.
+        Chapters that are not in the folder are left out.
 
     Examples
     --------
@@ -209,9 +205,9 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
     runs = _folder(runs)
     table = pd.read_csv(data_dir() / "expectations.csv", dtype=str, keep_default_na=False)
     table = table[table["chapter"].isin([path.stem for path in runs.glob("*.ipynb")])].copy()
-    table["value"] = [cell(row.cell, runs, row.chapter) for row in table.itertuples()]
+    table["value"] = [_shown(row.cell, runs, row.chapter) for row in table.itertuples()]
     bars = [
-        cell(row.bar, runs, row.chapter) if "[" in row.bar else row.bar
+        _shown(row.bar, runs, row.chapter) if "[" in row.bar else row.bar
         for row in table.itertuples()
     ]
     table["holds"] = [
@@ -297,7 +293,16 @@ def _folder(runs: str | Path) -> Path:
     return book_dir() / "chapters" if runs == "book" else Path(runs)
 
 
-def _holds(value: float | str, rule: str, bar: float | str) -> bool:
+def _shown(address: str, runs: Path, chapter: str) -> float | str | None:
+    try:
+        return cell(address, runs, chapter)
+    except DataError:
+        return None
+
+
+def _holds(value: float | str | None, rule: str, bar: float | str | None) -> bool:
+    if value is None or bar is None:
+        return False
     if rule == "equal" and isinstance(value, str):
         return value == bar
     bar = float(bar)
