@@ -241,7 +241,8 @@ def _one_by_one(cell):
     yield cell | {"outputs": parts[0]} if "outputs" in cell else cell
     for place, outputs in enumerate(parts[1:], 1):
         metadata = {"tags": ["remove-input"]}
-        yield cell | {"id": f"{cell.get('id', 'cell')}-{place}", "source": "# shown by the cell above",
+        name = f"{cell.get('id', 'cell')}-{place}"
+        yield cell | {"id": name, "source": "# shown by the cell above",
                       "metadata": metadata, "outputs": outputs}  # fmt: skip
 
 

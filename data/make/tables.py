@@ -1,8 +1,10 @@
 """Keep the tables of the built book, and print what moved: ``make tables``.
 
-``data/tables`` holds one CSV file for each table that a chapter shows with its default parameters.
+``data/tables`` holds one CSV file for each table that a chapter shows with its default parameters,
+and for each figure that an exercise is answered from.
 """
 
+import re
 import shutil
 
 import pandas as pd
@@ -17,7 +19,8 @@ if __name__ == "__main__":
         print(found.to_string(index=False) if len(found) else "nothing moved")
     for folder in kept.glob("*/"):
         shutil.rmtree(folder)
-    for table in runs.glob("*/tab-*.csv"):
+    figures = re.findall(r"fig-[\w-]+", (data_dir() / "exercises.csv").read_text())
+    for table in [path for name in ("tab-*", *figures) for path in runs.glob(f"*/{name}.csv")]:
         copy = kept / table.relative_to(runs)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(table, copy)
