@@ -267,26 +267,27 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by ``claim``: ``place, paper, ours, null, verdict, cell``, all of them words.
+        ``claim, place, paper, ours, null, verdict, cell``, all of them words.
 
     Examples
     --------
     >>> row = {"claim": "It rises.", "place": "table 1", "published": 0.5, "value": 0.4,
     ...     "low": 0.1, "high": 0.7, "null": 0.0, "null_low": -0.2, "null_high": 0.2,
-    ...     "reason": "", "verdict": VERDICTS[0], "cell": "04/tab-a[b, c]"}
+    ...     "reason": "", "verdict": VERDICTS[0], "chapter": "04-own", "cell": "04/tab-a[b, c]"}
     >>> listed(pd.DataFrame([row]))["ours"].tolist()
     ['0.4 (0.1 to 0.7)']
     """
+    reason = table["reason"].map(lambda text: f" ({text})" if text else "")
     shown = {
+        "claim": table["claim"] + reason,
         "place": table["place"],
         "paper": table["published"].map(lambda value: _words(value)),
         "ours": [_words(*row) for row in table[["value", "low", "high"]].to_numpy()],
         "null": [_words(*row) for row in table[["null", "null_low", "null_high"]].to_numpy()],
         "verdict": table["verdict"],
-        "cell": table["cell"],
+        "cell": table["chapter"] + table["cell"].str[2:],
     }
-    reason = table["reason"].map(lambda text: f" ({text})" if text else "")
-    return pd.DataFrame(shown).set_index(pd.Index(table["claim"] + reason, name="claim"))
+    return pd.DataFrame(shown).reset_index(drop=True)
 
 
 def _folder(runs: str | Path) -> Path:
