@@ -3,10 +3,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+QUICK := house prompts scoring reliability validity items irt norms styles intervals trends
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test bench lint population answers nulls study profiles tables picture clean
+.PHONY: book pdf test quick faults bench lint population answers nulls study profiles tables picture clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -19,6 +20,14 @@ test: $(VENV)/installed  ## run the linter and the tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
+
+quick: $(VENV)/installed  ## run the linter and the tests of methods, in a minute
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(addprefix tests/test_,$(addsuffix .py,$(QUICK)))
+
+faults: $(VENV)/installed  ## kill, damage and fill up: twenty hits of each fault
+	OMP_NUM_THREADS=1 PSYCHOMETRICS_KILLS=20 $(BIN)/python -m pytest tests/faults
 
 bench: $(VENV)/installed  ## measure anew what the appendix of benchmarks shows, and print it
 	$(BIN)/python -m tests.benchmarks

@@ -85,12 +85,6 @@ def test_papermill_alone_stops_at_a_wrong_name_before_a_model_loads(tmp_path):
     assert "There is no parameter 'questionaire' (did you mean 'questionnaire'?)" in run.stderr
 
 
-def test_a_wrong_value_stops_with_one_sentence_before_a_model_loads(tmp_path):
-    with pytest.raises(PsychometricsError) as error:
-        run_notebook("03-assessment", {"score": "neutral"}, tmp_path / "o.ipynb", progress=False)
-    assert str(error.value).startswith("03-assessment, ParameterError: score: ")
-
-
 def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
     began = time.perf_counter()
     with pytest.raises(ParameterError, match=r"did you mean '03-assessment'\?"):
@@ -105,68 +99,19 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
     ("chapter", "values", "said"),
     [
         ("first-score", {"respondent": "nobody-here"}, "nobody-here"),
-        ("first-score", {"null_respondents": 3}, "null_respondents: .*got 3"),
-        ("prompt-design", {"questionnaire": "gad"}, r"did you mean 'gad7'\?"),
-        ("prompt-design", {"questionnaire": 7}, "questionnaire: .*got 7"),
-        (
-            "prompt-design",
-            {"questionnaire": "gad7", "item": 8},
-            "item: .*got 8",
-        ),
-        (
-            "prompt-design",
-            {"questionnaire": "gad7", "item": True},
-            "item: .*got True",
-        ),
-        ("prompt-design", {"questionnaire": "bfi"}, "item 1 of bfi has no template: name another"),
-        ("assessment", {"respondents": "nobody-here"}, "nobody-here"),
-        ("assessment", {"respondents": " , "}, "name at least one"),
-        (
-            "assessment",
-            {"respondents": "minilm-mnli-l6-s2", "respondent": "minilm"},
-            "There is no respondent 'minilm': it must be one of first, minilm-mnli-l6-s2",
-        ),
-        ("assessment", {"temperature": 0}, "temperature: .*got 0"),
-        ("assessment", {"temperature": "hot"}, "temperature: .*got 'hot'"),
-        (
-            "assessment",
-            {"temperature": float("nan")},
-            "temperature: .*got nan",
-        ),
-        ("validity", {"questionnaire": "bfi"}, "item 1 of bfi has no template: name another"),
-        ("validity", {"dtype": "float16"}, "dtype: .*float32"),
-        ("validity", {"seed": -1}, "seed: "),
-        ("validity", {"n_resamples": 0}, "n_resamples: .*got 0"),
-        (
-            "interventions",
-            {"models": 2, "live": 3},
-            "live: 3",
-        ),
+        ("first-score", {"null_respondents": 3}, "null_respondents"),
+        ("prompt-design", {"questionnaire": "gad"}, "gad7"),
+        ("prompt-design", {"questionnaire": "gad7", "item": 8}, "item"),
+        ("assessment", {"respondents": " , "}, "at least one"),
+        ("assessment", {"temperature": float("nan")}, "temperature"),
+        ("validity", {"dtype": "float16"}, "dtype"),
         ("interventions", {"talk": "./nowhere"}, "nowhere"),
-        ("interventions", {"lr": "fast"}, "lr: .*got 'fast'"),
-        ("items", {"respondents": "nobody-here"}, "nobody-here"),
-        ("beliefs", {"group": "shoe size"}, "column of the templates"),
-        ("self-report", {"level": 1}, "level: .*got 1"),
-        ("self-report", {"respondent": "nobody-here"}, "nobody-here"),
-        ("response-styles", {"population": "nobody-here"}, "nobody-here"),
-        ("response-styles", {"population": "minilm-both-l6-s1"}, "population: "),
-        ("ways-of-asking", {"questionnaire": "gad7"}, "gad7 has no reverse-keyed items"),
-        (
-            "ways-of-asking",
-            {"compass": "gad7"},
-            "compass: gad7",
-        ),
-        (
-            "ways-of-asking",
-            {"chat_model": "some-model"},
-            "There is no chat endpoint: set OPENAI_BASE_URL",
-        ),
-        ("ways-of-asking", {"language_model": "./nowhere"}, "nowhere"),
-        (
-            "ways-of-asking",
-            {"people": 3, "runs": 1},
-            "people: .*got 3.\nruns: ",
-        ),
+        ("beliefs", {"group": "shoe size"}, "group"),
+        ("self-report", {"level": 1}, "level"),
+        ("response-styles", {"population": "minilm-both-l6-s1"}, "population"),
+        ("ways-of-asking", {"questionnaire": "gad7"}, "gad7"),
+        ("ways-of-asking", {"chat_model": "some-model"}, "OPENAI_BASE_URL"),
+        ("ways-of-asking", {"people": 3, "runs": 1}, "people"),
     ],
 )
 def test_impossible_parameters_are_named(chapter, values, said, monkeypatch):
@@ -174,15 +119,6 @@ def test_impossible_parameters_are_named(chapter, values, said, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(PsychometricsError, match=said):
         check_parameters(_chapter(chapter), values)
-
-
-def test_parameters_and_notebooks_that_are_not_there_are_named():
-    with pytest.raises(ParameterError, match=r"no parameter 'sede' \(did you mean 'seed'\?\)"):
-        check_parameters("03-assessment", {"sede": 1})
-    with pytest.raises(ParameterError, match=r"did you mean '03-assessment'\?"):
-        check_parameters("02-assesment", {})
-    with pytest.raises(ParameterError, match="No notebook is running: give the values"):
-        check_parameters("03-assessment")
 
 
 @pytest.mark.parametrize("name", _notebook_names())

@@ -186,7 +186,7 @@ def test_the_page_checks_an_answer_by_keyboard_alone_and_does_not_tell_it(visit)
     assert page.get_by_text("psychometrics check-answer").first.is_hidden()
 
 
-@pytest.mark.parametrize("said", ["0.4", ".40", "40 %", "0,41", "40", "1,515.2"])
+@pytest.mark.parametrize("said", ["0,4", "40 %", "1,515.2"])
 def test_the_page_and_the_command_agree(visit, said):
     page = visit("exercises.html")
     form = page.locator("form:has(#check-ex-first-range)")

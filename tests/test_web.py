@@ -387,15 +387,6 @@ def test_labels_of_figures_have_nine_points_on_the_page(chapter):
     assert small == []
 
 
-@pytest.mark.parametrize("chapter", book._notebook_names())
-def test_every_captioned_figure_of_a_chapter_has_a_text_in_its_place(chapter):
-    path = book_dir().parent / "notebooks" / f"{chapter}.ipynb"
-    about = [cell["metadata"].get("mystnb", {}) for cell in json.loads(path.read_text())["cells"]]
-    bare = [one["figure"].get("name") for one in about
-            if "figure" in one and not one.get("image", {}).get("alt")]  # fmt: skip
-    assert bare == []
-
-
 # --- the whole book as a PDF -----------------------------------------------------------------
 
 

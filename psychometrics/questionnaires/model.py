@@ -75,6 +75,8 @@ _Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=
 
 
 class Part(BaseModel):
+    """A part of a questionnaire: it cannot be changed, and refuses unknown keys."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
@@ -303,6 +305,7 @@ class Questionnaire(Part):
 
 
 def checked(content: object, place: str, schema: type[Part] = Questionnaire):
+    """Return the content as a part of a questionnaire; a mistake names its place."""
     if not isinstance(content, dict):
         raise QuestionnaireError(f"{place}: holds no questionnaire; give it keys, such as `items`.")
     try:

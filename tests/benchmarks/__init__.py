@@ -1,7 +1,7 @@
 """Benchmarks of this package beside others: ``make bench``, or the notebook ``benchmarks``.
 
-A part is measured by one function: ``asking`` (prompts to probabilities), ``tried`` (the same
-computed otherwise), ``start`` (a cold process), ``gpu``, ``statistics``, ``growth``, ``chat`` (an
+A part is measured by one function: ``asking`` (prompts to probabilities), ``start`` (a cold
+process), ``statistics``, ``growth``, ``chat`` (an
 endpoint that takes a while); what many models cost is computed of these on paper. What was measured
 is kept in ``data/benchmarks.csv``, one row for a repetition.
 """
@@ -17,15 +17,14 @@ import pandas as pd
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir
 
-from .asking import MODELS, asking, gpu, start
+from .asking import MODELS, asking, start
 from .capacity import capacity
 from .chat import chat
 from .growth import growth, slopes
 from .rows import COLUMNS, OURS
 from .statistics import statistics
-from .tried import tried
 
-PARTS = ("asking", "tried", "start", "gpu", "statistics", "growth", "chat")
+PARTS = ("asking", "start", "statistics", "growth", "chat")
 RECORDED = data_dir() / "benchmarks.csv"
 __all__ = [
     "MODELS", "OURS", "PARTS", "RECORDED", "capacity", "measure", "recorded", "slopes", "summary",
@@ -96,9 +95,7 @@ def measure(
         ) from None
     how = {
         "asking": lambda: asking(models, repetitions, qlatent),
-        "tried": lambda: tried(repetitions),
         "start": lambda: start(models[0], repetitions, qlatent),
-        "gpu": lambda: gpu(models, repetitions),
         "statistics": lambda: statistics(repetitions),
         "growth": lambda: growth(largest),
         "chat": lambda: chat(repetitions),
@@ -133,7 +130,7 @@ def recorded(path: str | Path = RECORDED) -> pd.DataFrame:
 
     Examples
     --------
-    >>> set(recorded()["part"]) <= set(PARTS)
+    >>> set(PARTS) <= set(recorded()["part"])
     True
     """
     path = Path(path)

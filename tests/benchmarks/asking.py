@@ -72,7 +72,7 @@ def asking(
         "auto" makes an environment for it in the cache where there is none, "none" leaves it out,
         anything else is the path of a Python that has it.
     part, device : str
-        ``gpu`` and ``cuda`` are the same on a graphics card.
+        Name of the rows' part, and where the models answer.
     """
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -107,44 +107,6 @@ def start(
                             took, repetition=number, note=note, precision="default", **more,
                             **versions))  # fmt: skip
     return rows
-
-
-def gpu(models: Sequence[str] = tuple(MODELS), repetitions: int = 5) -> list[dict]:
-    """The same on a graphics card, and 24 members asked one after another; else a row that says so.
-
-    The members' loading is to hide behind their answering: beside the population stand the seconds
-    of the forward passes alone.
-    """
-    if not torch.cuda.is_available():
-        return [row("gpu", "none", None, OURS, None, note="no graphics card was at hand")]
-    return asking(models, repetitions, "none", "gpu", "cuda") + population_rows(repetitions)
-
-
-def population_rows(repetitions: int = 5, members: int = 24, part: str = "gpu") -> list[dict]:
-    """Members of the population asked one after another, and their forward passes alone."""
-    from psychometrics.asking.ask import ask
-    from psychometrics.asking.population import population
-
-    names = [n for n in population("embedded") if not n.startswith(DECODER)][:members]
-    alone = {name: load_respondent(name) for name in names}
-
-    def asked() -> None:
-        with tempfile.TemporaryDirectory() as store:
-            ask(QUESTIONNAIRES[:2], ",".join(names), store=store, progress=False)
-
-    def passes() -> None:
-        tables = [prompts(name)[["premise", "hypothesis"]] for name in QUESTIONNAIRES[:2]]
-        for respondent in alone.values():
-            for table in tables:
-                respondent.answer(list(table.itertuples(index=False, name=None)))
-
-    passes()
-    tools = {OURS: asked, "forward passes alone": passes}
-    return [
-        row(part, f"{len(names)} models, loading included", len(names), name, took,
-            repetition=number, precision="default", processor=_device_name(None))
-        for name, number, took, _ in alternated(tools, repetitions)
-    ]  # fmt: skip
 
 
 def _one_model(

@@ -10,17 +10,15 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModelForSequenceClassification
 
-from psychometrics.exceptions import ParameterError, PsychometricsError
+from psychometrics.exceptions import PsychometricsError
 from tests import benchmarks
 from tests.benchmarks.asking import (
     _cold,
-    asking,
     chosen_prompts,
     chosen_questions,
-    population_rows,
 )
 from tests.benchmarks.chat import chat
-from tests.benchmarks.flops import forward_flop, matmul_rate
+from tests.benchmarks.flops import forward_flop
 from tests.benchmarks.growth import growth
 from tests.benchmarks.rows import COLUMNS, Worker, alternated, peak_mb
 from tests.benchmarks.statistics import statistics
@@ -59,13 +57,6 @@ def test_operations_of_a_decoder_with_shared_keys_and_gates_are_those_that_torch
     # it counts the angles of the places, too, which are no matrix of the model's
     angles = counter.get_total_flops() - (forward_flop(config, [9]) - 2 * 32 * 3)
     assert 0 <= angles < 100
-
-
-def test_a_rate_is_positive_and_grows_with_neither_rounds_nor_tokens_counted_twice():
-    config = AutoConfig.for_model("bert", hidden_size=128, intermediate_size=512)
-    rates = [matmul_rate(config, 256, torch.float32, seconds=s) for s in (0.02, 0.1)]
-    assert all(rate > 1e8 for rate in rates)
-    assert 1 / 8 < rates[0] / rates[1] < 8
 
 
 def test_all_items_are_asked_by_their_first_template_and_qlatents_questions_are_the_same_prompts():
@@ -157,23 +148,6 @@ def test_peers_give_what_we_give_on_small_tables():
     assert by["Cronbach's alpha with its interval, 300 × 20", "scipy"] < 1e-9
 
 
-def test_other_ways_to_compute_answer_alike_and_eight_bits_less_so(monkeypatch):
-    from tests.benchmarks import _tried
-
-    ways = {way: make for way, make in _tried._WAYS.items() if "compile" not in way[0]}  # slow
-    monkeypatch.setattr(_tried, "_WAYS", ways | {("absent", ""): gone})
-    rows = pd.DataFrame(_tried.tried(1, 1)).set_index("tool")
-    away = rows["agreement"].astype(float)
-    assert (away.drop(["int8 weights", "absent"]).dropna() < 0.05).all()
-    assert away["int8 weights"] > away["psychometrics"]
-    assert rows.loc["absent", "note"] == "no nothing"
-    assert rows["seconds"].drop("absent").dropna().gt(0).all()
-
-
-def gone():
-    raise ModuleNotFoundError(name="nothing")
-
-
 def test_growth_is_measured_in_processes_that_tell_time_memory_and_store(monkeypatch):
     from tests.benchmarks import growth as growing
 
@@ -183,31 +157,6 @@ def test_growth_is_measured_in_processes_that_tell_time_memory_and_store(monkeyp
     assert found["seconds"].gt(0).all()
     assert found["memory_mb"].between(50, 5_000).all()
     assert found.loc["prompts: asked and stored", "store_mb"] > 0.01
-
-
-def test_a_population_is_asked_beside_its_forward_passes_alone():
-    found = population_rows(repetitions=1, members=1, part="asking")
-    assert {row["tool"] for row in found} == {"psychometrics", "forward passes alone"}
-
-
-def test_wrong_parts_models_and_files_are_named_before_anything_is_measured(tmp_path):
-    with pytest.raises(ParameterError, match="no model 'MiniML': it must be one of MiniLM"):
-        benchmarks.measure(tmp_path / "b.csv", models=["MiniML"])
-    with pytest.raises(ParameterError, match=r"cannot be written \(.*\): name a file"):
-        benchmarks.measure(f"{__file__}/b.csv", ["gpu"])
-    with pytest.raises(ParameterError, match="There is no Python at nowhere"):
-        asking(["MiniLM"], 1, "nowhere")
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a graphics card")
-def test_without_a_graphics_card_a_row_says_so_and_other_parts_stay(tmp_path):
-    path = tmp_path / "b.csv"
-    pd.DataFrame([{"part": "start", "task": "t", "tool": "x", "seconds": 1.0}]).reindex(
-        columns=list(COLUMNS)
-    ).to_csv(path, index=False)
-    found = benchmarks.measure(path, ["gpu"]).set_index("part")
-    assert found.loc["gpu", "note"] == "no graphics card was at hand"
-    assert found.loc["start", "seconds"] == 1.0
 
 
 def test_a_tiny_model_is_measured_beside_the_pipeline(tmp_path, tiny_model):

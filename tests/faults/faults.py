@@ -28,7 +28,6 @@ import json
 import os
 import pickle
 import random
-import resource
 import select
 import shutil
 import signal
@@ -724,29 +723,6 @@ def _full_disk(place: Path, times: int, chance: random.Random) -> list[Row]:
     return [row]
 
 
-def _file_limit(place: Path, times: int, chance: random.Random) -> list[Row]:
-    """Limit the size of a run's files at random moments, as a quota may, and go on."""
-    (undisturbed, *_), row = _undisturbed(place), _row("limit on files", "nli")
-    unsaid = 0
-    while row["interrupted"] < times:
-        store = place / f"limit-{row['runs']}"
-        run = _start(_stopped, store, place)
-        _until(run, store, chance.choice((0, 1, 4, 16)), chance.uniform(0, 0.3))
-        if _runs(run):
-            limit = 100 * chance.randrange(30), resource.RLIM_INFINITY
-            resource.prlimit(run[0], resource.RLIMIT_FSIZE, limit)
-        _, said = _ended(run)
-        row["runs"] += 1
-        if said:
-            row["interrupted"] += 1
-            unsaid += "free some space" not in said
-            _apart(_nli, store, place)
-            row["runs"] += 1
-        _add(row, _apart(_compared, store, undisturbed))
-    row["note"] = f"{unsaid} of {row['interrupted']} ends without a sentence"
-    return [row]
-
-
 def _faked() -> bool:
     return os.environ.get("LD_PRELOAD") == _FAKETIME
 
@@ -815,7 +791,6 @@ FAULTS = {
     "damaged": _damage,
     "drivers": _drivers,
     "full_disk": _full_disk,
-    "file_limit": _file_limit,
     "clock": _clock,
 }
 
