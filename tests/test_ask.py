@@ -130,11 +130,12 @@ class _Echo(Mode):
     def identify(self, respondent, dtype=None, **conditions):
         return {"respondent_id": respondent}
 
-    def answer(self, questionnaire, respondent, identity, store, bar, times):
-        bar.expect(times, 1)
-        bar.update(times - 1)
+    def answer(self, questionnaire, asking):
+        times = asking.conditions["times"]
+        asking.bar.expect(times, 1)
+        asking.bar.update(times - 1)
         status = ["refused"] + ["ok"] * (times - 1)
-        return pd.DataFrame({"respondent_id": respondent, "run": 1, "status": status})
+        return pd.DataFrame({"respondent_id": asking.respondent, "run": 1, "status": status})
 
 
 def test_a_subclass_is_a_new_mode_and_its_conditions_reach_it(monkeypatch):

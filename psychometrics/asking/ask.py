@@ -14,7 +14,7 @@ import pandas as pd
 
 from .. import asking  # whose cluster is imported on first use
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
-from ..modes.mode import Mode
+from ..modes.mode import Asking, Mode
 from ..questionnaires import Questionnaire
 from .failures import free_memory, remove_downloads
 from .plan import Plan, resolve
@@ -155,13 +155,12 @@ def _put(
                 respondent, bar = on_cluster[name], Progress(disable=True)
             else:
                 respondent = mode.open(respondent, identity, **plan.conditions)
+            asking = Asking(respondent, identity, store, bar, plan.conditions)
             for questionnaires in rounds:
                 questionnaire = "" if together else questionnaires[0].id
                 if error := plan.failures.known(identity, questionnaire):
                     raise error
-                for answers in mode.answer_all(
-                    questionnaires, respondent, identity, store, bar, **plan.conditions
-                ):
+                for answers in mode.answer_all(questionnaires, asking):
                     tables.append(answers)  # one by one: those before an error count
         plan.failures.remove({name, str(one[1])})
     except Exception as error:

@@ -31,6 +31,7 @@ from ..exceptions import ParameterError, PsychometricsError, RespondentError, St
 from ..models.packed import SMOLLM2
 from ..models.sources import find
 from ..modes import mode_named
+from ..modes.mode import Asking
 from ..modes.prompting import CHUNK, PromptMode
 from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
@@ -206,7 +207,9 @@ def _stored(questionnaires: list[Questionnaire], order: _Order) -> list[_Counts]
     nobody, mode = _StandIn(RespondentError("It would have to be asked.")), mode_named(order.mode)
     try:
         for questionnaire, bar in zip(questionnaires, bars, strict=True):
-            mode.answer(questionnaire, nobody, order.identity, order.store, bar, **order.conditions)
+            mode.answer(
+                questionnaire, Asking(nobody, order.identity, order.store, bar, order.conditions)
+            )
     except RespondentError:
         return None
     return [bar.counts for bar in bars]
@@ -427,11 +430,11 @@ def _put(order: _Order, bars: list[Progress], end: dict) -> None:
             _check_machine(order)
             respondent = mode.open(order.respondent, identity, **order.conditions)
             for (questionnaire, part), bar in zip(order.jobs, bars, strict=True):
-                where = questionnaire, respondent, identity, order.store, bar
+                asking = Asking(respondent, identity, order.store, bar, order.conditions)
                 if isinstance(mode, PromptMode):
-                    mode.answer_part(*where, part)
+                    mode.answer_part(questionnaire, asking, part)
                 else:
-                    mode.answer(*where, **order.conditions)
+                    mode.answer(questionnaire, asking)
         except PsychometricsError as error:
             end["error"] = type(error)(str(error))  # its causes may not travel
             vars(end["error"]).update(vars(error))

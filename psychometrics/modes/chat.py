@@ -50,9 +50,9 @@ from ..models.sources import Source
 from ..paths import cache_dir
 from ..questionnaires import Questionnaire
 from .conversations import batches, check_conditions, conversation, in_order
-from .local_chat import LocalModel, found_here, hold_conversations, identity_of
+from .local_chat import LocalModel, found_here, hold_conversations, precision_and_fingerprint
 from .messages import messages
-from .mode import Mode
+from .mode import Asking, Mode
 
 
 class Chat(Mode):
@@ -94,22 +94,16 @@ class Chat(Mode):
                     "Only an endpoint keeps a schema: use reply='json', or constrained=True for "
                     "lines."
                 )
-            return identity_of(source, dtype)
+            dtype, fingerprint = precision_and_fingerprint(source, dtype)
+            known = source.model, source.revision, dtype
+            return self._who(source.name, source.kind, fingerprint, *known)
         if how["constrained"]:
             raise ParameterError(
                 "constrained needs a model on this machine; an endpoint is asked without it."
             )
         endpoint, model = (how["endpoint"] or Endpoint()).resolved(), str(respondent)
         name = f"{endpoint.name}/{model}" if endpoint.name else model
-        return {
-            "respondent_id": name,
-            "source": "endpoint",
-            "model": model,
-            "revision": None,
-            "mode": "chat",
-            "dtype": None,
-            "fingerprint": key_of("chat-1", name),
-        }
+        return self._who(name, "endpoint", key_of("chat-1", name), model)
 
     def open(self, respondent: str | Path, identity: dict, **_: object) -> object:
         """Return a model on this machine, loaded at its first question; else the name as it is."""
@@ -117,28 +111,13 @@ class Chat(Mode):
             return respondent
         return LocalModel(respondent, identity["dtype"])
 
-    def answer(
-        self,
-        questionnaire: Questionnaire,
-        respondent: str | LocalModel,
-        identity: dict,
-        store: str | Path | None,
-        bar: Progress,
-        **conditions: object,
-    ) -> pd.DataFrame:
+    def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put one questionnaire to a chat model, as :meth:`answer_all` does several."""
-        how = [questionnaire], respondent, identity, store, bar
-        (answers,) = self.answer_all(*how, **conditions)
+        (answers,) = self.answer_all([questionnaire], asking)
         return answers
 
     def answer_all(
-        self,
-        questionnaires: Iterable[Questionnaire],
-        respondent: str | LocalModel,
-        identity: dict,
-        store: str | Path | None,
-        bar: Progress,
-        **conditions: object,
+        self, questionnaires: Iterable[Questionnaire], asking: Asking
     ) -> Iterator[pd.DataFrame]:
         """Put questionnaires to a chat model, here or behind an OpenAI-compatible endpoint.
 
@@ -146,14 +125,8 @@ class Chat(Mode):
         ----------
         questionnaires : iterable of Questionnaire
             An endpoint gets the requests of all together.
-        respondent, identity
-            As :meth:`open` and :meth:`identify` return them.
-        store : str or Path, optional
-            Folder or URL of the store.
-        bar : Progress
-            Moves on by the statements of a batch.
-        **conditions
-            See the module.
+        asking : Asking
+            Its bar moves on by the statements of a batch.
 
         Yields
         ------
@@ -181,15 +154,16 @@ class Chat(Mode):
         ----------
         Huang et al. (2024), section 3.1: prompts, shuffled statements, ten runs, temperature.
         """
-        how = _checked(self.conditions | conditions)
+        how = _checked(self.conditions | asking.conditions)
         endpoint = how.pop("endpoint") or Endpoint()
-        jobs = [_job(questionnaire, identity, store, how) for questionnaire in questionnaires]
-        if identity["source"] != "endpoint":
-            yield from _ask_here(jobs, respondent, identity, bar, how)
+        asking = asking._replace(conditions=how)
+        jobs = [_job(questionnaire, asking) for questionnaire in questionnaires]
+        if asking.identity["source"] != "endpoint":
+            yield from _ask_here(jobs, asking)
             return
         rows = {job.questionnaire.id: [] for job in jobs}
         try:
-            _ask_endpoint(jobs, endpoint.resolved(), identity, rows, bar, how)
+            _ask_endpoint(jobs, endpoint.resolved(), asking, rows)
         except RespondentError:
             for job in jobs:
                 own = rows[job.questionnaire.id]
@@ -201,57 +175,51 @@ class Chat(Mode):
 
 
 class _Job(NamedTuple):
-    """A questionnaire, its batches in all runs, and where its replies are stored."""
+    """A questionnaire and its batches in all runs."""
 
     questionnaire: Questionnaire
     batches: list[dict]
     questions: int
-    store: str | Path | None
     key: str
     """The same for all processes that would send the same requests."""
 
 
-def _job(questionnaire: Questionnaire, identity: dict, store: str | Path | None, how: dict) -> _Job:
+def _job(questionnaire: Questionnaire, asking: Asking) -> _Job:
+    how = asking.conditions
     look = how["role"], how["wording"], how["think"], how["labels"]
     messages(questionnaire, questionnaire.items[:1], *look)  # refuse before asking
     # Calls that differ in nothing but their number of runs would send the same requests.
     same = {key: value for key, value in how.items() if key != "runs"}
     text = questionnaire.model_dump_json()
-    key = key_of(str(store), identity["fingerprint"], text, repr(same))
+    key = key_of(str(asking.store), asking.identity["fingerprint"], text, repr(same))
     plan = batches(questionnaire, how)
-    return _Job(questionnaire, plan, sum(len(batch["items"]) for batch in plan), store, key)
+    return _Job(questionnaire, plan, sum(len(batch["items"]) for batch in plan), key)
 
 
-def _stored(job: _Job, identity: dict, how: dict) -> StoredAnswers:
-    name = identity["respondent_id"]
-    return open_answers(job.store, "chat", job.questionnaire.id, name, {**identity, **how})
+def _stored(job: _Job, asking: Asking) -> StoredAnswers:
+    name, manifest = asking.identity["respondent_id"], asking.identity | asking.conditions
+    return open_answers(asking.store, "chat", job.questionnaire.id, name, manifest)
 
 
-def _ask_here(
-    jobs: list[_Job], model: LocalModel, identity: dict, bar: Progress, how: dict
-) -> Iterator[pd.DataFrame]:
+def _ask_here(jobs: list[_Job], asking: Asking) -> Iterator[pd.DataFrame]:
     """Ask a model on this machine one questionnaire after the other."""
-    name = identity["respondent_id"]
+    name, how = asking.identity["respondent_id"], asking.conditions
     for job in jobs:
-        bar.expect(job.questions)
-        with _alone(job.key, bar), _stored(job, identity, how) as stored:
+        asking.bar.expect(job.questions)
+        with _alone(job.key, asking.bar), _stored(job, asking) as stored:
             talks = [
                 (batch, conversation(job.questionnaire, batch, name, "chat", how))
                 for batch in job.batches
             ]
-            rows = hold_conversations(talks, job.questionnaire, model, identity, stored, how, bar)
+            rows = hold_conversations(talks, job.questionnaire, asking, stored)
         yield in_order(rows, job.questionnaire, how)
 
 
 def _ask_endpoint(
-    jobs: list[_Job],
-    endpoint: Endpoint,
-    identity: dict,
-    rows: dict[str, list[dict]],
-    bar: Progress,
-    how: dict,
+    jobs: list[_Job], endpoint: Endpoint, asking: Asking, rows: dict[str, list[dict]]
 ) -> None:
     """Hold all conversations with an endpoint; the answers go into ``rows``."""
+    _, identity, store, bar, how = asking
     name, settings = identity["respondent_id"], {"model": identity["model"]}
     settings |= {n: how[n] for n in ("temperature", "max_tokens") if how[n] is not None}
 
@@ -277,7 +245,7 @@ def _ask_endpoint(
         talks = [(job.questionnaire, batch) for job in jobs for batch in job.batches]
         if endpoint.batch and not endpoint.dry_run:
             known = replies.values()
-            with open_answers(jobs[0].store, "chat-batches", "sent", name, identity) as log:
+            with open_answers(store, "chat-batches", "sent", name, identity) as log:
                 queue.batches = Batches(queue, log, lambda key: any(key in r.known for r in known))
                 await queue.work(converse, talks)
         else:
@@ -286,9 +254,7 @@ def _ask_endpoint(
     with contextlib.ExitStack() as stack:
         for key in sorted(job.key for job in jobs):  # in one order, or two runs would block
             stack.enter_context(_alone(key, bar))
-        stored = {
-            job.questionnaire.id: stack.enter_context(_stored(job, identity, how)) for job in jobs
-        }
+        stored = {job.questionnaire.id: stack.enter_context(_stored(job, asking)) for job in jobs}
         for job in jobs:
             bar.expect(job.questions)
         run(converse_all(stored))

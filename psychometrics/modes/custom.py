@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 
@@ -22,11 +21,8 @@ from ..exceptions import ParameterError, RespondentError
 from ..questionnaires import Questionnaire
 from .conversations import batches, check_conditions, conversation, in_order
 from .messages import messages
-from .mode import Mode
+from .mode import Asking, Mode
 from .replies import parse_reply
-
-if TYPE_CHECKING:
-    from ..asking.progress import Progress
 
 
 class Custom(Mode):
@@ -68,32 +64,18 @@ class Custom(Mode):
             raise ParameterError(f"parse must be a function, got {conditions['parse']!r}.")
         given = getattr(respondent, "respondent_id", None)
         name = str(given or getattr(respondent, "__name__", type(respondent).__name__))
-        return {
-            "respondent_id": name,
-            "source": "function" if given else "unnamed function",
-            "model": name,
-            "revision": None,
-            "mode": "custom",
-            "dtype": None,
-            "fingerprint": key_of("custom-1", name),
-        }
+        source = "function" if given else "unnamed function"
+        return self._who(name, source, key_of("custom-1", name), name)
 
-    def answer(
-        self,
-        questionnaire: Questionnaire,
-        respondent: Callable,
-        identity: dict,
-        store: str | Path | None,
-        bar: Progress,
-        **conditions: object,
-    ) -> pd.DataFrame:
+    def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put a questionnaire to a function, and read what it returns like a chat model's reply.
 
         References
         ----------
         The question_llm library's description (third document), *AdministerCustom*.
         """
-        how, name = dict(conditions), identity["respondent_id"]
+        respondent, identity, store, bar, how = asking
+        how, name = dict(how), identity["respondent_id"]
         parse = _checked_parser(how.pop("parse") or parse_reply)
         look = how["role"], how["wording"], how["think"], how["labels"]
         messages(questionnaire, questionnaire.items[:1], *look)  # refuse before asking

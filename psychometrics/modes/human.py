@@ -20,12 +20,10 @@ from ..asking.answers import check_numbers, tidy
 from ..asking.store import key_of, open_answers
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
-from .mode import Mode
+from .mode import Asking, Mode
 
 if TYPE_CHECKING:
     import ipywidgets
-
-    from ..asking.progress import Progress
 
 
 class Human(Mode):
@@ -43,36 +41,23 @@ class Human(Mode):
                 raise ParameterError(f"{name} must be a function, got {function!r}.")
         if not isinstance(respondent, str) or not respondent.strip():
             raise ParameterError(f"A person needs a name, got {respondent!r}.")
-        return {
-            "respondent_id": respondent,
-            "source": "person",
-            "model": None,
-            "revision": None,
-            "mode": "human",
-            "dtype": None,
-            "fingerprint": key_of("human-1", respondent),
-        }
+        return self._who(respondent, "person", key_of("human-1", respondent))
 
-    def answer(
-        self,
-        questionnaire: Questionnaire,
-        respondent: str,
-        identity: dict,
-        store: str | Path | None,
-        bar: Progress,
-        **conditions: object,
-    ) -> pd.DataFrame:
+    def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Ask a person in the terminal, who may go back; what is not answered is ``missing``.
 
         A sitting that was left or killed resumes at the first item without an answer. Of several
         answers to an item the last one counts.
         """
-        sitting = _Sitting(questionnaire, identity, conditions["run"], store)
+        how = asking.conditions
+        sitting = _Sitting(questionnaire, asking.identity, how["run"], asking.store)
         before = len(sitting.answers)
-        bar.expect(len(questionnaire.items), before)
-        if conditions["read"] is not None:
-            _ask(sitting, conditions["read"], conditions["write"])
-        bar.update(len(sitting.answers) - before)  # earlier, it would write among the questions
+        asking.bar.expect(len(questionnaire.items), before)
+        if how["read"] is not None:
+            _ask(sitting, how["read"], how["write"])
+        asking.bar.update(
+            len(sitting.answers) - before
+        )  # earlier, it would write among the questions
         return sitting.table()
 
 

@@ -21,7 +21,7 @@ from .messages import caesar, option_labels
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from ..asking.progress import Progress
+    from .mode import Asking
 
 _TOKENS = {"statement": 16, "before": 32, "thought": 512}
 """Tokens that a reply may have where ``max_tokens`` is None."""
@@ -50,8 +50,8 @@ def found_here(respondent: str | Path, may_be_on_hub: bool) -> Source | None:
         raise
 
 
-def identity_of(source: Source, dtype: str | None) -> dict:
-    """Say who answers; the template is part of what determines an answer.
+def precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, str]:
+    """Say what determines a model's answers: its chat template, too.
 
     Raises
     ------
@@ -69,15 +69,7 @@ def identity_of(source: Source, dtype: str | None) -> dict:
         template = source.folder / "chat_template.jinja"
         written = template.read_text("utf-8") if template.is_file() else ""
     parts = "chat-here-1", generation.HANDLING, source.digest, dtype, written
-    return {
-        "respondent_id": source.name,
-        "source": source.kind,
-        "model": source.model,
-        "revision": source.revision,
-        "mode": "chat",
-        "dtype": dtype,
-        "fingerprint": digest_text(*parts),
-    }
+    return dtype, digest_text(*parts)
 
 
 class LocalModel:
@@ -100,11 +92,8 @@ class LocalModel:
 def hold_conversations(
     talks: list[tuple[dict, Generator]],
     questionnaire: Questionnaire,
-    model: LocalModel,
-    identity: dict,
+    asking: Asking,
     stored: StoredAnswers,
-    how: dict,
-    bar: Progress,
 ) -> list[dict]:
     """Hold all conversations to their ends, one reply of each at a time, saving each at once.
 
@@ -112,21 +101,23 @@ def hold_conversations(
     ----------
     talks : list of (dict, generator)
         Batches and what :func:`psychometrics.modes.conversations.conversation` gives for each.
-    questionnaire, model, identity, stored, how, bar
-        As in :class:`psychometrics.modes.chat.Chat`.
+    questionnaire : Questionnaire
+    asking : Asking
+    stored : StoredAnswers
 
     Returns
     -------
     list of dict
         One row per item.
     """
+    identity, bar = asking.identity, asking.bar
     known = stored.rows[["reply", "finish_reason"]].to_dict("index") if len(stored) else {}
     rows, cut = [], {}
     turns = [(batch, talk, *next(talk), False) for batch, talk in talks]
     while turns:
         keys, requests, new = [], [], {}
         for _, _, prompt, about, _ in turns:
-            request = _request(questionnaire, prompt, about, identity, how)
+            request = _request(questionnaire, prompt, about, asking)
             text, run = json.dumps(request, sort_keys=True), (about["run"], about["attempt"])
             keys.append(key_of(identity["fingerprint"], text, *map(str, run)))
             requests.append(request)
@@ -135,7 +126,7 @@ def hold_conversations(
         # Those of one length together, as a reply's length is a matter of its own request.
         for length in sorted({request["max_tokens"] for _, request in new.values()}):
             some = {k: one for k, one in new.items() if one[1]["max_tokens"] == length}
-            _generate(some, model, stored, known)
+            _generate(some, asking.respondent, stored, known)
         left = []
         for (batch, talk, _, about, sent), key, request in zip(turns, keys, requests, strict=True):
             reply, sent = known[key], sent or key in new
@@ -158,14 +149,13 @@ def hold_conversations(
     return rows
 
 
-def _request(
-    questionnaire: Questionnaire, prompt: list[dict], about: dict, identity: dict, how: dict
-) -> dict:
+def _request(questionnaire: Questionnaire, prompt: list, about: dict, asking: Asking) -> dict:
     """Return everything that a reply follows from."""
+    how = asking.conditions
     tokens = _TOKENS["statement"] * len(about["items"]) + _TOKENS["before"]
     tokens += _TOKENS["thought"] if how["think"] else 0
     request = {
-        "model": identity["model"],
+        "model": asking.identity["model"],
         "temperature": 1.0 if how["temperature"] is None else float(how["temperature"]),
         "max_tokens": how["max_tokens"] or tokens,
         "messages": prompt,

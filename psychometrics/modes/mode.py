@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from ..exceptions import ParameterError
 
@@ -15,10 +15,31 @@ if TYPE_CHECKING:
     from ..questionnaires import Questionnaire
 
 
+class Asking(NamedTuple):
+    """Who is asked, and how: what all questions to a respondent share.
+
+    Attributes
+    ----------
+    respondent, identity
+        As :meth:`Mode.open` and :meth:`Mode.identify` return them.
+    store : str or Path, optional
+        Folder or URL of the store.
+    bar : Progress
+    conditions : dict
+        All conditions of the mode.
+    """
+
+    respondent: object
+    identity: dict
+    store: str | Path | None
+    bar: Progress
+    conditions: dict
+
+
 class Mode:
     """A way of answering. Each mode is a subclass, with one object in :func:`mode_named`.
 
-    Every method gets all conditions of the mode. A method raises RespondentError if this
+    A method raises RespondentError if this
     respondent cannot answer (the others are still asked), and ParameterError if a condition has a
     wrong value (nobody is asked).
 
@@ -50,30 +71,29 @@ class Mode:
         """
         return respondent
 
-    def answer(
-        self,
-        questionnaire: Questionnaire,
-        respondent: object,
-        identity: dict,
-        store: str | Path | None,
-        bar: Progress,
-        **conditions: object,
-    ) -> pd.DataFrame:
+    def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put one questionnaire to one respondent; save every answer in the store as it comes."""
         raise NotImplementedError
 
     def answer_all(
-        self,
-        questionnaires: Iterable[Questionnaire],
-        respondent: object,
-        identity: dict,
-        store: str | Path | None,
-        bar: Progress,
-        **conditions: object,
+        self, questionnaires: Iterable[Questionnaire], asking: Asking
     ) -> Iterator[pd.DataFrame]:
         """Put several questionnaires to one respondent; yield the answers of each."""
         for questionnaire in questionnaires:
-            yield self.answer(questionnaire, respondent, identity, store, bar, **conditions)
+            yield self.answer(questionnaire, asking)
+
+    def _who(
+        self,
+        name: str,
+        source: str,
+        fingerprint: str,
+        model: str | None = None,
+        revision: str | None = None,
+        dtype: str | None = None,
+    ) -> dict:
+        """Return what :meth:`identify` does."""
+        about = {"respondent_id": name, "source": source, "model": model, "revision": revision}
+        return about | {"mode": self.name, "dtype": dtype, "fingerprint": fingerprint}
 
     def load(
         self,

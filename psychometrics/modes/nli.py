@@ -11,7 +11,6 @@ import itertools
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,8 +30,8 @@ from .prompting import PromptMode, PromptRespondent, check_prompts
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from ..asking.progress import Progress
     from ..questionnaires import Questionnaire
+    from .mode import Asking
 
 PROBABILITIES = ("entailment", "neutral", "contradiction")
 _HANDLING = "nli-1"
@@ -368,14 +367,7 @@ class NLI(PromptMode):
             return _WordsRespondent(model, tokenizer, identity, recipe)
         return NLIRespondent(model, tokenizer, identity)
 
-    def answer(
-        self,
-        questionnaire: Questionnaire,
-        respondent: object,
-        identity: dict,
-        store: str | Path | None,
-        bar: Progress,
-    ) -> pd.DataFrame:
+    def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Return the prompt table with one respondent's answers, from the store or asked now.
 
         Warns
@@ -384,7 +376,7 @@ class NLI(PromptMode):
             The answers differ by less than their precision resolves, so that what is computed
             from them is rounding error.
         """
-        table = super().answer(questionnaire, respondent, identity, store, bar)
+        table, identity = super().answer(questionnaire, asking), asking.identity
         entailment = table["entailment"].to_numpy(dtype="float64")
         spread, finest = entailment.std(), 2**-8 * entailment.mean()  # the step of bfloat16
         if identity["dtype"] == "bfloat16" and spread < 4 * finest:

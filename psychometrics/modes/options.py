@@ -36,7 +36,7 @@ import inspect
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -50,12 +50,9 @@ from ..models.loading import check_length, load_config, load_model, resolve_devi
 from ..models.sources import digest_text, fetched, find, read_json
 from ..questionnaires import Questionnaire
 from .messages import messages, option_labels
-from .mode import Mode
+from .mode import Asking, Mode
 from .nli import NLI, PROBABILITIES, NLIRespondent
 from .prompting import Buffer
-
-if TYPE_CHECKING:
-    from ..asking.progress import Progress
 
 _HANDLING = "options-1"
 """Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
@@ -117,15 +114,7 @@ class Options(Mode):
             return NLI().open(respondent, identity)
         return _Scorer(respondent, identity["dtype"])
 
-    def answer(
-        self,
-        questionnaire: Questionnaire,
-        respondent: object,
-        identity: dict,
-        store: str | Path | None,
-        bar: Progress,
-        **conditions: object,
-    ) -> pd.DataFrame:
+    def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Ask for the probability of every option of every item.
 
         Returns
@@ -142,15 +131,15 @@ class Options(Mode):
         ----------
         The question_llm library's description (third document), the local HuggingFace module.
         """
-        how = _check_conditions(identity, conditions)
+        identity = asking.identity
+        how = _check_conditions(identity, asking.conditions)
         by_logits = identity["by"] == "logits"
         who = {"respondent_id": identity["respondent_id"], "mode": "options", "run": 1}
         manifest = {**identity, "device": str(resolve_device(None)), **how}
         ask = _by_logits if by_logits else _by_entailment
-        with open_answers(
-            store, "options", questionnaire.id, who["respondent_id"], manifest
-        ) as stored:
-            shares = ask(questionnaire, respondent, identity, stored, bar, how)
+        asked = "options", questionnaire.id, who["respondent_id"], manifest
+        with open_answers(asking.store, *asked) as stored:
+            shares = ask(questionnaire, asking, stored, how)
         shares = shares.assign(**who, status="ok", questionnaire=questionnaire.id)
         if how["choose"] == "none":
             answers = tidy(shares, questionnaire)
@@ -332,12 +321,7 @@ def _check_conditions(identity: dict, conditions: dict) -> dict:
 
 
 def _by_entailment(
-    questionnaire: Questionnaire,
-    respondent: object,
-    identity: dict,
-    stored: StoredAnswers,
-    bar: Progress,
-    how: dict,
+    questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, how: dict
 ) -> pd.DataFrame:
     """Return options with their probabilities by an NLI classifier."""
     rows = pd.DataFrame(
@@ -360,8 +344,8 @@ def _by_entailment(
         pairs = list(zip(statements, sentences, strict=True))
         if baseline is not None:
             pairs += [(baseline, sentence) for sentence in sentences]
-    keys = {pair: key_of(identity["fingerprint"], *pair) for pair in pairs}
-    NLI().ask_missing(respondent, keys, stored, bar, len(keys))
+    keys = {pair: key_of(asking.identity["fingerprint"], *pair) for pair in pairs}
+    NLI().ask_missing(asking, keys, stored, len(keys))
     found = stored.rows.loc[[keys[pair] for pair in pairs], list(PROBABILITIES)].to_numpy()
     e, _, c = found.T
     if persona is not None:
@@ -376,17 +360,12 @@ def _by_entailment(
 
 
 def _by_logits(
-    questionnaire: Questionnaire,
-    model: _Scorer,
-    identity: dict,
-    stored: StoredAnswers,
-    bar: Progress,
-    how: dict,
+    questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, how: dict
 ) -> pd.DataFrame:
     """Return options with their probabilities as a model's next words, per permutation."""
-    rows = _replies(questionnaire, how)
+    model, bar, rows = asking.respondent, asking.bar, _replies(questionnaire, how)
     rows["key"] = [
-        key_of(identity["fingerprint"], how["score"], *prompt, reply)
+        key_of(asking.identity["fingerprint"], how["score"], *prompt, reply)
         for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True)
     ]
     new = rows[[key not in stored for key in rows["key"]]].drop_duplicates("key")

@@ -19,12 +19,11 @@ from ..exceptions import ParameterError, RespondentError
 from ..models.loading import out_of_memory, resolve_device, resolve_dtype
 from ..models.sources import Source, digest_text, find, recipe_of
 from ..questionnaires.prompts import prompts
-from .mode import Mode
+from .mode import Asking, Mode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from ..asking.progress import Progress
     from ..questionnaires import Questionnaire
 
 CHUNK = 512
@@ -92,15 +91,9 @@ class PromptMode(Mode):
                 )
         # By default the precision that a respondent was trained in, else the machine's.
         dtype = resolve_dtype(dtype or recipe_of(source).get("dtype"), device)
-        return {
-            "respondent_id": source.name,
-            "source": source.kind,
-            "model": source.model,
-            "revision": source.revision,
-            "mode": self.name,
-            "dtype": dtype,
-            "fingerprint": self.digest(source, dtype, **conditions),
-        }
+        fingerprint = self.digest(source, dtype, **conditions)
+        known = source.model, source.revision, dtype
+        return self._who(source.name, source.kind, fingerprint, *known)
 
     def open(self, respondent: object, identity: dict, **conditions: object) -> object:
         """Return the respondent; a model is loaded at its first question and then kept."""
@@ -110,66 +103,44 @@ class PromptMode(Mode):
             lambda: self.load(respondent, None, identity["dtype"], **conditions)
         )
 
-    def answer(
-        self,
-        questionnaire: Questionnaire,
-        respondent: object,
-        identity: dict,
-        store: str | Path | None,
-        bar: Progress,
-        **conditions: object,
-    ) -> pd.DataFrame:
+    def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Return the prompt table with one respondent's answers, from the store or asked now."""
-        table, questions, keys, stored = self._open_store(questionnaire, identity, store)
+        table, questions, keys, stored = self._open_store(questionnaire, asking)
         columns = list(self.answer_columns)
         with stored:
             distinct = dict(zip(questions, keys, strict=True))
-            self.ask_missing(respondent, distinct, stored, bar, len(table))
+            self.ask_missing(asking, distinct, stored, len(table))
             values = stored.rows.loc[keys, columns].to_numpy(dtype="float32")
-        table.insert(0, "respondent_id", identity["respondent_id"])
+        table.insert(0, "respondent_id", asking.identity["respondent_id"])
         table.insert(1, "mode", self.name)
         table[columns] = values
-        return table.assign(**conditions)
+        return table.assign(**asking.conditions)
 
-    def answer_part(
-        self,
-        questionnaire: Questionnaire,
-        respondent: object,
-        identity: dict,
-        store: str | Path | None,
-        bar: Progress,
-        part: slice,
-    ) -> None:
+    def answer_part(self, questionnaire: Questionnaire, asking: Asking, part: slice) -> None:
         """Ask one part of the distinct questions, while others may ask the other parts."""
-        table, questions, keys, stored = self._open_store(questionnaire, identity, store)
+        table, questions, keys, stored = self._open_store(questionnaire, asking)
         distinct = dict(zip(questions, keys, strict=True))
         asked = dict(list(distinct.items())[part])
         # Repeated questions count for the first part.
         count = len(asked) + (0 if part.start else len(table) - len(distinct))
         with stored:
-            self.ask_missing(respondent, asked, stored, bar, count)
+            self.ask_missing(asking, asked, stored, count)
 
     def ask_missing(
-        self,
-        respondent: object,
-        keys: dict[tuple, str],
-        stored: StoredAnswers,
-        bar: Progress,
-        count: int,
+        self, asking: Asking, keys: dict[tuple, str], stored: StoredAnswers, count: int
     ) -> None:
         """Ask the questions that are not in the store; save every chunk and every few seconds.
 
         Parameters
         ----------
-        respondent : object
-            As :meth:`open` returns it.
+        asking : Asking
         keys : dict
             Key of the answer to each question.
-        stored, bar
-            The store's answers, and the progress bar.
+        stored : StoredAnswers
         count : int
             How many questions this is to the progress bar, repeated ones included.
         """
+        respondent, bar = asking.respondent, asking.bar
         new = {question: key for question, key in keys.items() if key not in stored}
         bar.expect(count, count - len(new))
         questions, buffer = list(new), Buffer(stored)
@@ -189,10 +160,10 @@ class PromptMode(Mode):
             buffer.save()
 
     def _open_store(
-        self, questionnaire: Questionnaire, identity: dict, store: str | Path | None
+        self, questionnaire: Questionnaire, asking: Asking
     ) -> tuple[pd.DataFrame, list[tuple], list[str], StoredAnswers]:
         """Return the prompt table, each row's question and key, and the stored answers."""
-        table = prompts(questionnaire)
+        table, identity = prompts(questionnaire), asking.identity
         columns = (table[name].tolist() for name in self.question_columns)
         questions = list(zip(*columns, strict=True))
         keys = [key_of(identity["fingerprint"], *question) for question in questions]
@@ -204,7 +175,7 @@ class PromptMode(Mode):
             **identity,
         }
         stored = open_answers(
-            store, self.name, questionnaire.id, who, manifest, self.answer_columns
+            asking.store, self.name, questionnaire.id, who, manifest, self.answer_columns
         )
         return table, questions, keys, stored
 

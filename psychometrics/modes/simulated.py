@@ -12,8 +12,7 @@ often each is asked; traits stay, chance is drawn anew with ``seed``.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,10 +21,7 @@ from ..asking.answers import check_numbers, tidy
 from ..asking.store import key_of
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .mode import Mode
-
-if TYPE_CHECKING:
-    from ..asking.progress import Progress
+from .mode import Asking, Mode
 
 
 class Simulated(Mode):
@@ -65,34 +61,19 @@ class Simulated(Mode):
         else:
             check_numbers(respondents=respondent)
             content = str(respondent)
-        return {
-            "respondent_id": "simulated",
-            "source": "simulated",
-            "model": "graded response",
-            "revision": None,
-            "mode": "simulated",
-            "dtype": None,
-            "fingerprint": key_of(content, repr(sorted(conditions.items()))),
-        }
+        fingerprint = key_of(content, repr(sorted(conditions.items())))
+        return self._who("simulated", "simulated", fingerprint, "graded response")
 
-    def answer(
-        self,
-        questionnaire: Questionnaire,
-        respondent: int | pd.DataFrame,
-        identity: dict,
-        store: str | Path | None,
-        bar: Progress,
-        **conditions: object,
-    ) -> pd.DataFrame:
+    def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Draw the answers of :func:`answers`, with three of the conditions as columns."""
-        traits = respondent
+        traits, how = asking.respondent, asking.conditions
         if not isinstance(traits, pd.DataFrame):
-            traits = draw_traits(questionnaire, respondent, seed=conditions["seed"])
-        table = answers(questionnaire, traits, **conditions)
-        bar.expect(len(table))
-        bar.update(len(table))
+            traits = draw_traits(questionnaire, traits, seed=how["seed"])
+        table = answers(questionnaire, traits, **how)
+        asking.bar.expect(len(table))
+        asking.bar.update(len(table))
         shown = ("discrimination", "difficulty_sd", "acquiescence")
-        return table.assign(**{name: conditions[name] for name in shown})
+        return table.assign(**{name: how[name] for name in shown})
 
 
 def draw_traits(
