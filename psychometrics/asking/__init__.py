@@ -8,7 +8,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "answers",
         "ask",
         "cluster",
-        "failures",
         "grid",
         "plan",
         "population",

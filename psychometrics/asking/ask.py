@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +17,6 @@ from .. import asking  # whose cluster is imported on first use
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
 from ..modes.mode import Asking, Mode
 from ..questionnaires import Questionnaire
-from .failures import free_memory, remove_downloads
 from .plan import Plan, resolve
 from .progress import Progress
 
@@ -150,7 +150,7 @@ def _put(
     together = identity.get("source") == "endpoint"
     rounds = [plan.questionnaires] if together else [[each] for each in plan.questionnaires]
     try:
-        with nullcontext() if keep_downloads else remove_downloads(identity):
+        with nullcontext() if keep_downloads else _remove_downloads(identity):
             if name in on_cluster:  # its answers are in the store by now
                 respondent, bar = on_cluster[name], Progress(disable=True)
             else:
@@ -167,7 +167,7 @@ def _put(
         if isinstance(error, PsychometricsError) and not isinstance(error, RespondentError):
             raise
         plan.failures.add(name, error, identity, questionnaire)
-        free_memory(error)
+        _free_memory(error)
     return tables
 
 
@@ -218,3 +218,38 @@ def _summary_line(summary: dict) -> str:
     if "cost" in summary:
         parts.append(f"for {summary['cost']:.4g}")
     return ", ".join(parts) + f", in {summary['seconds']:.1f} s."
+
+
+def _free_memory(error: BaseException | None) -> None:
+    """Empty the frames that an error refers to, and with them the model that failed."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
+@contextmanager
+def _remove_downloads(identity: dict) -> Iterator[None]:
+    """Remove, at the end, the weights that came into the hub's local cache meanwhile.
+
+    The small files stay: they identify a model without a request to the hub.
+    """
+    if identity.get("source") != "hub":
+        yield
+        return
+    from huggingface_hub import constants
+    from huggingface_hub.file_download import repo_folder_name
+
+    folder = repo_folder_name(repo_id=identity["model"], repo_type="model")
+    snapshots = Path(constants.HF_HUB_CACHE) / folder / "snapshots"
+
+    def weights() -> dict[Path, Path]:
+        return {file: file.resolve() for file in snapshots.glob("*/*.safetensors")}
+
+    before = weights()
+    try:
+        yield
+    finally:
+        for file, blob in weights().items():
+            if blob not in before.values():
+                file.unlink()
+                blob.unlink(missing_ok=True)

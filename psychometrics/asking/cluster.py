@@ -35,8 +35,7 @@ from ..modes.mode import Asking
 from ..modes.prompting import CHUNK, PromptMode
 from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
-from .failures import respondent_error
-from .plan import Plan
+from .plan import Plan, respondent_error
 from .progress import Progress
 from .store import open_answers, store_url
 

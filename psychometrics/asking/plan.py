@@ -1,7 +1,9 @@
-"""Resolve what was passed to ``ask``: questionnaires, respondents, mode and conditions."""
+"""What is to be asked of whom, how, and who has failed so far."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,11 +12,16 @@ from typing import NamedTuple
 import pandas as pd
 
 from ..exceptions import ParameterError, RespondentError
+from ..models.loading import out_of_memory
 from ..modes import conditions_of, mode_named
 from ..modes.mode import Mode
 from ..questionnaires import Questionnaire, load_questionnaires
-from .failures import Failures
 from .population import population
+
+_LASTING = ("no safetensors", "remote code", "architecture", "labels", "memory")
+"""Kinds of failure that the same model would meet again, after a download."""
+_COLUMNS = ["respondent", "kind", "reason", "mode", "dtype", "conditions", "questionnaire",
+            "fingerprint", "at"]  # fmt: skip
 
 
 class Plan(NamedTuple):
@@ -24,7 +31,7 @@ class Plan(NamedTuple):
     respondents: list[tuple[dict, object, Mode]]
     """Each respondent's identity, itself or its name, and its mode."""
     conditions: dict
-    failures: Failures
+    failures: _Failures
 
 
 def resolve(
@@ -49,7 +56,7 @@ def resolve(
         if one or not isinstance(respondents, Iterable):
             respondents = [respondents]
     conditions = conditions_of(mode, conditions)
-    plan = Plan(loaded, [], conditions, Failures(failures, mode, dtype, conditions))
+    plan = Plan(loaded, [], conditions, _Failures(failures, mode, dtype, conditions))
     for respondent in respondents:
         own_mode, own_conditions = mode, conditions
         try:
@@ -74,3 +81,102 @@ def resolve(
 
 def _repeated(names: Iterable[str]) -> str | None:
     return min((name for name, count in Counter(names).items() if count > 1), default=None)
+
+
+def respondent_error(name: str, error: Exception) -> RespondentError:
+    """Say in one sentence why a respondent could not answer."""
+    if isinstance(error, RespondentError):
+        return error
+    reason, kind = f"{type(error).__name__}: {' '.join(str(error).split())}", "other"
+    if out_of_memory(error):
+        reason = f"{name} does not fit into memory: use a smaller model, or dtype='bfloat16'."
+        kind = "memory"
+    found = RespondentError(reason, kind=kind)
+    found.__cause__ = error
+    return found
+
+
+class _Failures:
+    """The respondents that failed, by name, and in a CSV file if one is given.
+
+    The file also holds failures under other modes and conditions; their lines stay. It is read
+    again before each change, because another process may write to the same file.
+    """
+
+    def __init__(
+        self, path: str | Path | None, mode: str, dtype: str | None, conditions: dict
+    ) -> None:
+        self.errors: dict[str, RespondentError] = {}
+        self._path = None if path is None else Path(path).expanduser()
+        listed = ", ".join(f"{name}={value}" for name, value in conditions.items())
+        self._way = {"mode": mode, "dtype": dtype or "", "conditions": listed}
+        rows = self._rows()
+        lasting = rows[rows["kind"].isin(_LASTING) & (rows["fingerprint"] != "")]
+        self._lasting = {row["fingerprint"]: row for row in lasting.to_dict("records")}
+        if self._path is not None:
+            self._write(rows)  # now rather than after the first failure, if it cannot be written
+
+    def known(self, identity: dict, questionnaire: str) -> RespondentError | None:
+        """Return the error of an earlier run that would occur again."""
+        row = self._lasting.get(identity.get("fingerprint"))
+        # What fits into memory depends on how long the questions are.
+        if row is None or (row["kind"] == "memory" and row["questionnaire"] != questionnaire):
+            return None
+        return RespondentError(row["reason"], kind=row["kind"])
+
+    def add(
+        self, name: str, error: Exception, identity: dict | None = None, questionnaire: str = ""
+    ) -> None:
+        """Record a failure in place of an earlier one."""
+        error = self.errors[name] = respondent_error(name, error)
+        if self._path is None:
+            return
+        reason, at = " ".join(str(error).split()), time.strftime("%Y-%m-%dT%H:%M:%S")
+        rows = self._rows()
+        earlier = self._lines_of({name}, rows)
+        same = earlier & (rows["reason"] == reason)
+        row = {
+            **self._way,
+            "respondent": name,
+            "kind": error.kind,
+            "reason": reason,
+            "questionnaire": questionnaire,
+            "fingerprint": (identity or {}).get("fingerprint", ""),
+            "at": rows.loc[same, "at"].iloc[0] if same.any() else at,  # when it was first found
+        }
+        self._write(pd.concat([rows[~earlier], pd.DataFrame([row], columns=_COLUMNS)]))
+
+    def remove(self, names: set[str]) -> None:
+        """Take a respondent that has answered after all out of the file."""
+        if self._path is not None:
+            rows = self._rows()
+            if (gone := self._lines_of(names, rows)).any():
+                self._write(rows[~gone])
+
+    def _lines_of(self, names: set[str], rows: pd.DataFrame) -> pd.Series:
+        same_way = (rows[list(self._way)] == list(self._way.values())).all(axis=1)
+        return rows["respondent"].isin(names) & same_way
+
+    def _rows(self) -> pd.DataFrame:
+        if self._path is None or not self._path.exists():
+            return pd.DataFrame(columns=_COLUMNS, dtype=str)
+        try:
+            rows = pd.read_csv(self._path, dtype=str, keep_default_na=False)
+        except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
+            raise ParameterError(f"{self._path} cannot be read as a table: {error}.") from None
+        if missing := set(_COLUMNS) - set(rows):
+            raise ParameterError(
+                f"{self._path} is not a table of failures: it has no column {min(missing)}; name "
+                "another file."
+            )
+        return rows[_COLUMNS]
+
+    def _write(self, rows: pd.DataFrame) -> None:
+        part = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            rows.to_csv(part, index=False)
+            part.replace(self._path)
+        except OSError as error:
+            raise ParameterError(
+                f"{self._path} cannot be written ({error.strerror or error}): name another file."
+            ) from None

@@ -4,6 +4,6 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["batches", "client", "endpoint", "limits", "request_queue", "server"],
+    submodules=["batches", "client", "endpoint", "request_queue", "server"],
     submod_attrs={"endpoint": ["Endpoint"], "server": ["simulated_endpoint"]},
 )

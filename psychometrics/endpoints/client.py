@@ -20,13 +20,82 @@ import httpx2
 
 from ..exceptions import RespondentError
 from .endpoint import Endpoint
-from .limits import count_tokens, pace_of
 
 _LONGEST_WAIT = 300.0
 """Most seconds for which a ``Retry-After`` is obeyed; after them the request is tried again."""
 _LARGEST_REPLY = 4 * 2**20
 _PER_POOL = 8
 """Connections of one pool: its work for each request grows with their number."""
+
+
+class _Pace:
+    """When the next request may begin, by what an Endpoint, its headers and its refusals say."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        # A little slower than is allowed, as requests do not arrive as evenly as they are sent.
+        self.gap = 61.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
+        self.tokens = endpoint.tokens_per_minute
+        self.next = self.next_tokens = self.held = 0.0
+        self.largest = 0
+        self.rate: float | None = None
+        self.cut_at = self.grown_at = self.since = time.monotonic()
+        self.sent = self.heard = 0
+
+    def left(self) -> float:
+        """Seconds until a request may begin."""
+        return max(self.next, self.next_tokens, self.held) - time.monotonic()
+
+    def begin(self, tokens: int) -> None:
+        """Count a request that begins now."""
+        now = time.monotonic()
+        self.sent += 1
+        self.next = now + max(self.gap, 1 / self.rate if self.rate else 0.0)
+        if self.tokens:
+            self.largest = max(self.largest, min(tokens, int(self.tokens)))
+            self.next_tokens = max(self.next_tokens, now) + self._seconds(tokens)
+
+    def settle(self, estimated: int, actual: int) -> None:
+        """Put right the tokens of a request once they are known."""
+        if self.tokens:
+            self.next_tokens -= self._seconds(estimated) - self._seconds(actual)
+
+    def _seconds(self, tokens: int) -> float:
+        # Those of any minute are at most the limit, the one that begins in its last second too.
+        return 61.0 * tokens / max(self.tokens - self.largest, min(tokens, self.tokens), 1.0)
+
+    def hold(self, seconds: float) -> None:
+        """Begin nothing for so long."""
+        self.held = max(self.held, time.monotonic() + seconds)
+
+    def too_fast(self, begun: float) -> None:
+        """Slow down after a refusal, once for all that were on their way."""
+        if begun < self.cut_at:
+            return
+        now = time.monotonic()
+        seconds = max(now - self.since, 0.05)
+        rate = 0.7 * self.sent / seconds
+        if self.heard:
+            rate = min(rate, self.heard / seconds)
+        self.rate = max(min(rate, 0.7 * self.rate) if self.rate else rate, 1 / 60)
+        self.cut_at = self.since = self.grown_at = now
+        self.sent = self.heard = 0
+        self.next = max(self.next, now + 1 / self.rate)
+
+    def replied(self) -> None:
+        """Take up speed again, by little for each reply and by little in each second."""
+        self.heard += 1
+        if self.rate:
+            now = time.monotonic()
+            self.rate *= 1 + min(0.05, 0.5 * (now - self.grown_at))
+            self.grown_at = now
+            if self.rate > 10_000:
+                self.rate = None
+
+
+@functools.lru_cache(maxsize=64)
+def _pace_of(endpoint: Endpoint) -> _Pace:
+    """The pace of an endpoint, which goes on from one questionnaire, model and call to the next."""
+    return _Pace(endpoint)
 
 
 class NoReply(Exception):
@@ -60,7 +129,7 @@ class Client:
     """
 
     def __init__(self, endpoint: Endpoint, name: str) -> None:
-        self.endpoint, self.pace = endpoint, pace_of(endpoint)
+        self.endpoint, self.pace = endpoint, _pace_of(endpoint)
         self.where = f"{name} at {httpx2.URL(endpoint.base_url).copy_with(userinfo=b'')}"
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=_PER_POOL)
         how = {"follow_redirects": False, "timeout": endpoint.timeout, "limits": limits}
@@ -246,3 +315,12 @@ def _seconds(text: str) -> float | None:
     size = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
     parts = re.findall(r"([\d.]+)(ms|d|h|m|s)", text)
     return sum(float(number) * size[unit] for number, unit in parts)
+
+
+def count_tokens(usage: dict, *names: str) -> int:
+    """Add up numbers of tokens; what is not a number counts 0."""
+    total = 0
+    for value in map(usage.get, names):
+        sound = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e12
+        total += int(value) if sound else 0
+    return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -12,12 +13,11 @@ import numpy as np
 import pandas as pd
 import tenacity
 
-from ..asking.progress import Progress
+from ..asking.progress import Progress, Spending
 from ..asking.store import StoredAnswers, key_of
 from ..exceptions import RespondentError
-from .client import Client, NoReply, read_completion
+from .client import Client, NoReply, count_tokens, read_completion
 from .endpoint import Endpoint
-from .limits import Budget, count_tokens
 
 PATIENCE = 600.0
 """Seconds after which a request that has had no reply is not begun again."""
@@ -25,6 +25,9 @@ _GIVE_UP_AFTER = 3
 """Requests without a reply, one after the other, after which a run stops."""
 _GRACE = 1.0
 """Seconds for which a run that is stopped waits for replies under way, and saves them."""
+
+_OVERHEAD = 32
+"""Tokens of a request beyond those of its text, at most: the marks between messages."""
 
 
 def run(work: Coroutine) -> None:
@@ -87,6 +90,95 @@ class StoredReplies:
             await asyncio.to_thread(self._store.add, frame, seconds=sum(row[2] for row in rows))
 
 
+class _Budget:
+    """What requests may cost: reserved before a request is sent, settled when its reply is there.
+
+    Parameters
+    ----------
+    endpoint : Endpoint
+        Its prices and ``max_cost``.
+    spending : Spending
+        Counts tokens and cost of the call.
+    max_tokens : int, optional
+        Most tokens of a reply.
+    """
+
+    def __init__(self, endpoint: Endpoint, spending: Spending, max_tokens: int | None) -> None:
+        self._prices = endpoint.price_in or 0, endpoint.price_out or 0
+        self._limit, self._max_tokens = endpoint.max_cost, max_tokens
+        self._lock, self._settled = asyncio.Lock(), asyncio.Event()
+        self._tokens_per_byte: float | None = None
+        self.spending = spending
+        spending.priced = endpoint.price_in is not None or endpoint.price_out is not None
+
+    def most_tokens(self, text: str) -> tuple[int, int]:
+        """Return the most tokens that a request and its reply may have.
+
+        A token has at least one byte; how many it has at this endpoint is learnt from its replies.
+        """
+        per_byte = min(1.0, 1.25 * (self._tokens_per_byte or 1.0))
+        prompt = math.ceil(len(text) * per_byte) + _OVERHEAD
+        return prompt, self._max_tokens or len(text) // 8 + _OVERHEAD
+
+    def cost(self, prompt: int, completion: int) -> float:
+        """Return what tokens cost, in the currency of the prices."""
+        return (prompt * self._prices[0] + completion * self._prices[1]) / 1e6
+
+    def plan(self, text: str, statements: int) -> None:
+        """Count a request that would be sent: 4 bytes to a token, 8 tokens to an answer."""
+        prompt, completion = len(text) // 4, self._max_tokens or 8 * statements
+        self.spending.planned += 1
+        cost = self.cost(prompt, completion)
+        self.spending.add({"estimated": True}, prompt, completion, cost)
+
+    def reserve(self, text: str, within: bool = True) -> float | None:
+        """Reserve the most that a request may cost; None if the budget (``within``) forbids it."""
+        spending, most = self.spending, self.cost(*self.most_tokens(text))
+        total = spending.cost + spending.reserved + most
+        if within and self._limit is not None and total > self._limit:
+            return None
+        spending.reserved += most
+        spending.under_way += 1
+        return most
+
+    async def wait(self, text: str) -> float | None:
+        """Reserve as soon as the requests under way leave enough; None if they never will."""
+        async with self._lock:
+            while (most := self.reserve(text)) is None:
+                if not self.spending.under_way:
+                    return None
+                self._settled.clear()
+                await self._settled.wait()
+        return most
+
+    def settle(self, most: float, found: dict | None, text: str, paid: bool = False) -> None:
+        """Count what a request took, in place of its reservation; complete ``found["usage"]``.
+
+        Without a reply that the endpoint may nevertheless have given (``paid``), the most that it
+        may have cost is counted.
+        """
+        spending = self.spending
+        spending.under_way -= 1
+        spending.reserved = spending.reserved - most if spending.under_way else 0.0
+        if found is not None:
+            usage = found["usage"]
+            if usage is None:
+                prompt, completion = (max(1, len(part) // 4) for part in (text, found["reply"]))
+                usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+                usage["estimated"] = True
+            else:
+                seen = count_tokens(usage, "prompt_tokens") / len(text)
+                self._tokens_per_byte = max(self._tokens_per_byte or 0.0, seen)
+            found["usage"] = json.dumps(usage)
+            prompt, completion = (
+                count_tokens(usage, name) for name in ("prompt_tokens", "completion_tokens")
+            )
+            spending.add(usage, prompt, completion, self.cost(prompt, completion))
+        elif paid:
+            spending.add({"estimated": True}, *self.most_tokens(text), most)
+        self._settled.set()
+
+
 class RequestQueue:
     """Sends the requests of many conversations: retries, pace, budget, and the store.
 
@@ -102,7 +194,7 @@ class RequestQueue:
 
     def __init__(self, endpoint: Endpoint, identity: dict, settings: dict, bar: Progress) -> None:
         self.endpoint, self.client = endpoint, Client(endpoint, identity["respondent_id"])
-        self.budget = Budget(endpoint, bar.spending, settings.get("max_tokens"))
+        self.budget = _Budget(endpoint, bar.spending, settings.get("max_tokens"))
         self.batches = None  # of endpoints.batches, where requests are sent by files
         self.stopped = False
         self.conversations = 0  # that go on

@@ -33,7 +33,6 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "generation",
         "human",
         "language_models",
-        "local_chat",
         "messages",
         "nli",
         "options",
