@@ -1,18 +1,10 @@
 """Ask questionnaires of respondents, and store the answers."""
 
+import pkgutil
+
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=[
-        "answers",
-        "ask",
-        "cluster",
-        "grid",
-        "plan",
-        "population",
-        "population_drafts",
-        "progress",
-        "store",
-    ],
+    submodules=[module.name for module in pkgutil.iter_modules(__path__)],
 )

@@ -1,9 +1,11 @@
 """Chat endpoints: where they are, how requests are sent to them, and a simulated one."""
 
+import pkgutil
+
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["batches", "client", "endpoint", "request_queue", "server"],
+    submodules=[module.name for module in pkgutil.iter_modules(__path__)],
     submod_attrs={"endpoint": ["Endpoint"], "server": ["simulated_endpoint"]},
 )

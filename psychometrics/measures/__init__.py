@@ -1,25 +1,10 @@
 """Psychometrics on frames: scores, reliability, validity, items, norms, nulls."""
 
+import pkgutil
+
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=[
-        "beliefs",
-        "content",
-        "correlations",
-        "evidence",
-        "groups",
-        "intervals",
-        "irt",
-        "items",
-        "norms",
-        "nulls",
-        "reliability",
-        "scoring",
-        "structure",
-        "styles",
-        "trends",
-        "validity",
-    ],
+    submodules=[module.name for module in pkgutil.iter_modules(__path__)],
 )

@@ -1,17 +1,10 @@
 """Find, load and speed up models."""
 
+import pkgutil
+
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=[
-        "decoder",
-        "embedded",
-        "fast_bert",
-        "loading",
-        "packed",
-        "sources",
-        "untrained",
-        "vectors",
-    ],
+    submodules=[module.name for module in pkgutil.iter_modules(__path__)],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,21 +26,7 @@ if TYPE_CHECKING:
 
 __getattr__, __dir__, _ = lazy_loader.attach(
     __name__,
-    submodules=[
-        "chat",
-        "completions",
-        "conversations",
-        "custom",
-        "generation",
-        "human",
-        "language_models",
-        "messages",
-        "nli",
-        "options",
-        "prompting",
-        "replies",
-        "simulated",
-    ],
+    submodules=[module.name for module in pkgutil.iter_modules(__path__)],
 )
 
 MODES = {
@@ -144,8 +131,13 @@ def load_respondent(
     >>> respondent.answer([pair]).round(1)
     array([[0.1, 0.1, 0.8]], dtype=float32)
     """
-    known = conditions_of(mode, conditions)
-    return mode_named(mode).load(name_or_path, device, dtype, **known)
+    known, how = conditions_of(mode, conditions), mode_named(mode)
+    if not hasattr(how, "load"):
+        raise ParameterError(
+            f"Mode '{mode}' loads no model: use ask, or a mode that answers prompts (nli, mlm, "
+            "causal, nsp, acceptability)."
+        )
+    return how.load(name_or_path, device, dtype, **known)
 
 
 def identify(

@@ -54,7 +54,7 @@ from ..models.sources import Source, digest_text, find
 from ..paths import cache_dir
 from ..questionnaires import Questionnaire
 from . import generation
-from .conversations import batches, check_conditions, conversation, in_order
+from .conversations import CONDITIONS, batches, check_conditions, conversation, in_order
 from .messages import caesar, messages, option_labels
 from .mode import Asking, Mode
 
@@ -67,20 +67,11 @@ class Chat(Mode):
 
     name = "chat"
     conditions: ClassVar[dict[str, object]] = {
-        "role": "default",
-        "wording": "v1",
-        "think": False,
-        "labels": "numeric",
-        "order": "given",
-        "cipher": 0,
-        "reply": "lines",
+        **CONDITIONS,
         "temperature": 0.0,
         "max_tokens": None,
-        "shuffle": True,
-        "batch_size": 30,
         "runs": 10,
         "ask_again": 2,
-        "seed": 0,
         "constrained": False,
         "endpoint": None,
     }

@@ -18,6 +18,22 @@ from ..questionnaires import Questionnaire
 from .messages import ORDERS, REPLIES, caesar, encipher, messages, reply_schema
 from .replies import parse_reply
 
+CONDITIONS = {
+    "role": "default",
+    "wording": "v1",
+    "think": False,
+    "labels": "numeric",
+    "order": "given",
+    "cipher": 0,
+    "reply": "lines",
+    "shuffle": True,
+    "batch_size": 30,
+    "runs": 1,
+    "ask_again": 0,
+    "seed": 0,
+}
+"""Conditions of all modes that hold conversations, with their defaults."""
+
 
 def conversation(
     questionnaire: Questionnaire,
@@ -49,8 +65,7 @@ def conversation(
         one row per item.
     """
     left, results = batch["items"], {}
-    look = {name: how[name] for name in ("role", "wording", "think", "labels")}
-    look["reply"] = how.get("reply", "lines")
+    look = {name: how[name] for name in ("role", "wording", "think", "labels", "reply")}
     for attempt in range(1, how["ask_again"] + 2):
         items, orders = [item for item, _, _ in left], [order for _, order, _ in left]
         about = {"run": batch["run"], "attempt": attempt, "items": [item.id for item in items]}
@@ -162,7 +177,7 @@ def check_conditions(how: dict) -> None:
     if not isinstance(cipher, int) or isinstance(cipher, bool):
         raise ParameterError(f"cipher must be a whole number of places, got {cipher!r}.")
     _option_order(2, how["order"], np.random.default_rng(0))
-    if (reply := how.get("reply", "lines")) not in REPLIES[:3]:
+    if (reply := how["reply"]) not in REPLIES[:3]:
         raise ParameterError(f"reply must be one of {', '.join(REPLIES[:3])}, got {reply!r}.")
     if reply == "json_schema" and cipher:
         raise ParameterError("A reply in cipher fits no schema: leave cipher or json_schema out.")

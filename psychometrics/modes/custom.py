@@ -19,7 +19,7 @@ import pandas as pd
 from ..asking.store import key_of, open_answers
 from ..exceptions import ParameterError, RespondentError
 from ..questionnaires import Questionnaire
-from .conversations import batches, check_conditions, conversation, in_order
+from .conversations import CONDITIONS, batches, check_conditions, conversation, in_order
 from .messages import messages
 from .mode import Asking, Mode
 from .replies import parse_reply
@@ -29,21 +29,7 @@ class Custom(Mode):
     """Functions that turn messages into text."""
 
     name = "custom"
-    conditions: ClassVar = {
-        "role": "default",
-        "wording": "v1",
-        "think": False,
-        "labels": "numeric",
-        "order": "given",
-        "cipher": 0,
-        "reply": "lines",
-        "shuffle": True,
-        "batch_size": 30,
-        "runs": 1,
-        "ask_again": 0,
-        "seed": 0,
-        "parse": None,
-    }
+    conditions: ClassVar = {**CONDITIONS, "parse": None}
 
     def identify(
         self, respondent: Callable, dtype: str | None = None, **conditions: object

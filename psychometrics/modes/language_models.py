@@ -49,26 +49,19 @@ class LMRespondent(PromptRespondent):
             yield done, values[:, None]
 
 
-class LanguageMode(PromptMode):
+class _LanguageMode(PromptMode):
     """A mode in which language models give each prompt one probability.
 
     Attributes
     ----------
     head : str
         The head that it needs, as :func:`psychometrics.models.loading.load_model` takes it.
+    score : callable
+        From model, tokenizer, n prompts and the conditions to each prompt's probability.
     """
 
     head = ""
-
-    @staticmethod
-    def score(
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        prompts: Sequence[tuple],
-        **conditions: object,
-    ) -> np.ndarray:
-        """Return the probability of each of n prompts, shape (n,)."""
-        raise NotImplementedError
+    score: Callable[..., np.ndarray]
 
     def digest(self, source: Source, dtype: str, **conditions: object) -> str:
         own = source.digest
@@ -102,7 +95,7 @@ class LanguageMode(PromptMode):
         return LMRespondent(model, tokenizer, identity, functools.partial(self.score, **conditions))
 
 
-class MaskedLM(LanguageMode):
+class MaskedLM(_LanguageMode):
     """Masked language models: how probable is the intensifier in its place?"""
 
     name = "mlm"
@@ -139,7 +132,7 @@ class MaskedLM(LanguageMode):
         return total.exp().cpu().numpy()
 
 
-class CausalLM(LanguageMode):
+class CausalLM(_LanguageMode):
     """Causal language models: how probable is the intensifier after the text before it?"""
 
     name = "causal"
@@ -183,7 +176,7 @@ class CausalLM(LanguageMode):
         return torch.stack(values).cpu().numpy()
 
 
-class NextSentence(LanguageMode):
+class NextSentence(_LanguageMode):
     """Next-sentence heads: how probably does the hypothesis follow the premise?"""
 
     name = "nsp"
@@ -204,7 +197,7 @@ class NextSentence(LanguageMode):
         return model(**inputs).logits.float().softmax(dim=-1)[:, 0].cpu().numpy()
 
 
-class Acceptability(LanguageMode):
+class Acceptability(_LanguageMode):
     """Acceptability classifiers: how probably are premise and hypothesis well formed?"""
 
     name = "acceptability"

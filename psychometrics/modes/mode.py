@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from ..exceptions import ParameterError
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -94,16 +92,3 @@ class Mode:
         """Return what :meth:`identify` does."""
         about = {"respondent_id": name, "source": source, "model": model, "revision": revision}
         return about | {"mode": self.name, "dtype": dtype, "fingerprint": fingerprint}
-
-    def load(
-        self,
-        name_or_path: str | Path,
-        device: object = None,
-        dtype: str | None = None,
-        **conditions: object,
-    ) -> object:
-        """Load a model that answers prompts, where the mode has such models."""
-        raise ParameterError(
-            f"Mode '{self.name}' loads no model: use ask, or a mode that answers prompts (nli, "
-            "mlm, causal, nsp, acceptability)."
-        )

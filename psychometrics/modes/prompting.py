@@ -35,6 +35,9 @@ SAVE_EVERY = 20.0
 class PromptMode(Mode):
     """A mode whose respondents answer rows of the prompt table.
 
+    A subclass has ``build(source, identity, device, **conditions)``, which loads a respondent from
+    a model that was found, and ``digest(source, dtype, **conditions)``, its fingerprint.
+
     Attributes
     ----------
     question_columns, answer_columns : tuple of str
@@ -46,16 +49,6 @@ class PromptMode(Mode):
     question_columns: tuple[str, ...] = ("premise", "hypothesis", "intensifier")
     answer_columns: tuple[str, ...] = ("probability",)
     choices: ClassVar[dict[str, tuple[str, ...]]] = {}
-
-    def build(
-        self, source: Source, identity: dict, device: torch.device, **conditions: object
-    ) -> PromptRespondent:
-        """Load a respondent from a model that was found."""
-        raise NotImplementedError
-
-    def digest(self, source: Source, dtype: str, **conditions: object) -> str:
-        """Return the fingerprint of a respondent."""
-        raise NotImplementedError
 
     def identify(self, respondent: object, dtype: str | None = None, **conditions: object) -> dict:
         """Say who answers, in which mode, version and precision; nothing is loaded."""
