@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from data.make import beliefs as make
 from psychometrics import data
-from psychometrics.exceptions import DataError, ParameterError, RespondentError
+from psychometrics.exceptions import ParameterError
 from psychometrics.measures.beliefs import (
     SCORINGS,
     _fold,
@@ -35,8 +35,7 @@ from psychometrics.measures.beliefs import (
     sheets,
     unpack_bits,
 )
-from psychometrics.modes.completions import lexicon, templates, veil
-from psychometrics.parameters import check_parameters
+from psychometrics.modes.completions import lexicon, templates
 from psychometrics.paths import data_dir
 
 KEYS = [key for key in data.registry() if key.startswith(("fairbelief_", "honest_", "hurtlex"))]
@@ -185,11 +184,6 @@ def test_a_word_without_a_letter_in_ascii_is_the_empty_word_whatever_is_installe
     assert _in_ascii(mark) == ""
     assert hurtful([[f"so {mark}", "so kind"]], WORDS, "words").tolist() == [[True, False]]
     assert not hurtful([[f"so {mark}"]], WORDS).any()
-
-
-def test_letters_with_a_bar_are_spelled_out_in_ascii_alone():
-    assert hurtful([["đồ"]], ["do", "👮"], "words").all()
-    assert not hurtful([["đồ"]], ["do", "👮"]).any()
 
 
 @needs_text
@@ -421,26 +415,6 @@ def test_the_projects_own_lexicon_has_plain_single_lemmas_once():
     assert frame["lemma"].str.fullmatch("[a-z]+").all()
 
 
-@pytest.mark.parametrize(
-    ("wrong", "error"),
-    [
-        ({"scoring": "honest"}, ParameterError),
-        ({"text": "yes"}, ParameterError),
-        ({"kind": "diffusion"}, ParameterError),
-        ({"group": "colour"}, ParameterError),
-        ({"k": 0}, ParameterError),
-        ({"seed": -1}, ParameterError),
-        ({"models": " , "}, ParameterError),
-        ({"models": "nobody"}, RespondentError),
-        ({"live_templates": "no.csv"}, DataError),
-        ({"live_lexicon": "no.csv"}, DataError),
-    ],
-)
-def test_a_wrong_parameter_of_the_chapter_is_refused(wrong, error):
-    with pytest.raises(error):
-        check_parameters("08-beliefs", wrong)
-
-
 def test_the_projects_own_templates_treat_all_groups_alike():
     frame = templates("own")
     bare = [
@@ -467,14 +441,3 @@ def test_wrong_input_is_refused():
     ):
         with pytest.raises(ParameterError):
             call()
-
-
-def test_a_veil_hides_its_content_until_asked_and_escapes_it():
-    shown = veil(pd.DataFrame({"completion": ["<script>rat</script>"]}), "Look")
-    assert "rat" not in repr(shown)
-    assert "<details" in shown.data
-    assert " open" not in shown.data.split("<summary>")[0]
-    assert "blur" in shown.data
-    assert "<script>" not in shown.data
-    assert "src=" not in shown.data
-    assert "http" not in shown.data

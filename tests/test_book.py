@@ -106,7 +106,7 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
         ("assessment", {"temperature": float("nan")}, "temperature"),
         ("validity", {"dtype": "float16"}, "dtype"),
         ("interventions", {"talk": "./nowhere"}, "nowhere"),
-        ("beliefs", {"group": "shoe size"}, "group"),
+        ("beliefs", {"group": "shoe size"}, "shoe size"),
         ("self-report", {"level": 1}, "level"),
         ("response-styles", {"population": "minilm-both-l6-s1"}, "population"),
         ("ways-of-asking", {"questionnaire": "gad7"}, "gad7"),

@@ -13,10 +13,8 @@ import torch
 import psychometrics as pm
 from data.make.interventions import MEASURED
 from psychometrics import interventions
-from psychometrics.data import available
-from psychometrics.exceptions import DataError, ParameterError, RespondentError
+from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.interventions import (
-    _HATE_SPEECH,
     ARMS,
     adapt,
     before_after,
@@ -29,15 +27,6 @@ from psychometrics.paths import data_dir
 LEAST = {"depressive": 200, "coherence": 280, "neutral": 200, "negative": 200}
 
 
-@pytest.mark.parametrize("arm", ARMS)
-def test_texts_are_many_and_different(arm):
-    table = pd.read_csv(data_dir() / "texts" / f"{arm}.csv")
-    assert len(table) >= LEAST[arm]
-    assert not table["text"].str.lower().duplicated().any()
-    openings = table["text"].str.lower().str.split().str[:2].str.join(" ")
-    assert openings.value_counts(normalize=True).max() < 0.06
-
-
 def test_sentiment_of_the_control_texts_is_as_they_say():
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
@@ -45,18 +34,6 @@ def test_sentiment_of_the_control_texts_is_as_they_say():
     mean = {arm: np.mean([score(t)["compound"] for t in intervention_texts(arm)]) for arm in ARMS}
     assert mean["negative"] < -0.4
     assert abs(mean["neutral"]) < 0.15
-
-
-@pytest.mark.skipif(not available("hate_speech"), reason="the hate-speech data are not at hand")
-def test_hate_speech_control_has_the_papers_number_of_negative_sentences():
-    texts = intervention_texts("hate_speech", seed=1)
-    assert len(texts) == _HATE_SPEECH == len(set(texts))
-    assert texts == intervention_texts("hate_speech", seed=1)
-
-
-def test_an_unknown_arm_is_named():
-    with pytest.raises(DataError, match="no arm 'happy'"):
-        intervention_texts("happy")
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from psychometrics.questionnaires import (
     psychobench_keys,
     questionnaire_names,
 )
-from psychometrics.questionnaires.perturbations import PERTURBATIONS, _mistyped, _not_so
+from psychometrics.questionnaires.perturbations import PERTURBATIONS, _mistyped
 
 needs_wording = pytest.mark.skipif(
     os.environ.get("CI") != "true" and not data.available("psychobench"),
@@ -109,11 +109,6 @@ def test_parts_that_do_not_fit_together_are_told_at_once(mistaken):
 
 def test_the_id_must_be_the_files_name(mistaken):
     assert "must be the file's name" in mistaken(lambda content: None, "other.yaml")[0]
-
-
-def test_a_wrong_name_gets_the_nearest_one():
-    with pytest.raises(QuestionnaireError, match=r"did you mean 'phq9'\?"):
-        load_questionnaire("phq-9")
 
 
 # --- the three layouts
@@ -586,24 +581,6 @@ def test_slips_change_no_gap_no_first_letter_and_at_most_one_sign_of_a_word(text
         assert before[0] == after[0]
     words = len(re.findall(r"[^\W\d_]{4,}", re.sub(r"{[^{}]*}", " ", text)))
     assert abs(len(typed) - len(text)) <= max(1, round(words / 6)) * bool(words)
-
-
-@pytest.mark.parametrize(
-    ("statement", "denied"),
-    [
-        ("I am calm.", "I am not calm."),
-        ("I am not really interested in others.", "I am really interested in others."),
-        ("I don't talk a lot.", "I talk a lot."),
-        ("I seldom feel blue.", "I often feel blue."),
-        ("I can dance.", "I can not dance."),
-        ("I have a vivid imagination.", "I do not have a vivid imagination."),
-        ("I felt calm.", "It is not true that I felt calm."),
-        ("I have been calm.", "It is not true that I have been calm."),
-        ("Taxes are low.", "The following is not true: Taxes are low."),
-    ],
-)
-def test_a_denial_reads_like_english(statement, denied):
-    assert _not_so(statement) == denied
 
 
 def test_a_text_of_the_files_own_comes_before_a_rule(write):

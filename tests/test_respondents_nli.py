@@ -818,18 +818,6 @@ def test_a_wrong_dtype_or_device_is_named(tiny_model, options):
         load_respondent(tiny_model, **options)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["no-such-model", "", "<script>", Path("no/such"), "./no/such/folder", Path(__file__), "a\0b",
-     "x/" * 2500,
-     "y" * 5000, "~nosuchuser/x", None, 7, b"x"],
-)  # fmt: skip
-def test_names_that_are_none_are_refused(name, hub_cache):
-    with pytest.raises(RespondentError) as error:
-        identify(name)
-    assert len(str(error.value)) < 600
-
-
 def test_an_unknown_name_brings_up_the_closest_member(tmp_path, monkeypatch):
     for name in ("minilm-both-l6-s1", "other"):
         (tmp_path / "population" / name).mkdir(parents=True)

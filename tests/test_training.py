@@ -285,11 +285,6 @@ def test_fewer_layers_make_a_shallower_model(tiny_model, tmp_path):
     assert len(model.base_model.encoder.layer) == 1
 
 
-def test_more_layers_than_there_are_is_refused(tiny_model, tmp_path):
-    with pytest.raises(ParameterError, match="layers must lie between 1 and 2, got 9"):
-        train_nli(tiny_model, PAIRS, tmp_path, layers=9, progress=False)
-
-
 def test_an_unknown_tuning_is_refused_before_anything_is_loaded(tmp_path):
     with pytest.raises(ParameterError, match="unfrozen, frozen or lora, got 'melted'"):
         train_nli("nowhere", PAIRS, tmp_path, tuning="melted")
