@@ -22,7 +22,7 @@ from psychometrics.book import (
     parse_parameters,
     run_notebook,
 )
-from psychometrics.exceptions import ParameterError, PsychometricsError
+from psychometrics.exceptions import ParameterError, PsychometricsError, RespondentError
 from psychometrics.parameters import CHAPTERS
 from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
 from psychometrics.record import mistakes, printed
@@ -129,7 +129,12 @@ def test_every_parameter_of_a_notebook_is_checked_and_its_own_values_pass(name):
             str(notebooks_dir() / f"{name}.ipynb")
         ).items()
     }
-    check_parameters(name, values)
+    try:
+        check_parameters(name, values)
+    except RespondentError as error:
+        if "fetch-model" not in str(error):
+            raise
+        pytest.skip(str(error))
     assert set(values) == set(CHAPTERS[name].model_fields)
 
 
