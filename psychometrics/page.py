@@ -91,6 +91,8 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     else:
         exporter = HTMLExporter(template_file="page.html.j2", **loader)
     text, _ = exporter.from_notebook_node(notebook)
+    # what loads diagrams from elsewhere, and where the style's colours come from
+    text = re.sub(r'<script type="module">.*?</script>|/\*.*?\*/', "", text, flags=re.S)
     text = re.sub(r"HELDFORMULA(\d+)X", lambda held: formulas[int(held[1])], text)
     output = Path(output) if output else executed.with_suffix(".html")
     try:

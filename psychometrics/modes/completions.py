@@ -320,6 +320,7 @@ def veil(content: pd.DataFrame | Sequence[str], label: str):
 
     if isinstance(content, pd.DataFrame):
         inner = content.to_html(index=False, escape=True, border=0)
+        inner = inner.replace('class="dataframe"', "")  # it has no number and no caption
     else:
         inner = "<ul>" + "".join(f"<li>{escape(str(line))}</li>" for line in content) + "</ul>"
     look = (

@@ -149,9 +149,11 @@ def test_peers_give_what_we_give_on_small_tables():
 
 
 def test_growth_is_measured_in_processes_that_tell_time_memory_and_store(monkeypatch):
-    from tests.benchmarks import growth as growing
-
-    monkeypatch.setattr(growing, "SIZES", {"prompts": (1_000,), "answers of people": (2_000,)})
+    monkeypatch.setattr(
+        sys.modules["tests.benchmarks.growth"],
+        "SIZES",
+        {"prompts": (1_000,), "answers of people": (2_000,)},
+    )
     found = pd.DataFrame(growth(1_000)).set_index("task")
     assert {"prompts: asked and stored", "answers of people: scale scores"} <= set(found.index)
     assert found["seconds"].gt(0).all()
