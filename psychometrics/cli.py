@@ -575,3 +575,7 @@ def main() -> None:
     except PsychometricsError as error:
         typer.echo(f"psychometrics: {error}", err=True)
         raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -184,7 +184,9 @@ def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, obje
     found = {"value": row[column]}
     for name in ("low", "high", "null", "null_low", "null_high"):
         words = name.replace("_", " ")
-        labels = [label for label in (f"{column} {words}", words, name) if label in row]
+        stem = column.rpartition(" ")[0]  # of "less neutral mean" the ends are "less neutral low"
+        near = (f"{column} {words}", f"{stem} {words}", words, name)
+        labels = [label for label in near if label in row]
         found[name] = row[labels[0]] if labels else math.nan
     return found
 
@@ -333,20 +335,27 @@ def _flat(column: object) -> str:
 
 
 def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
-    flat = frame.set_axis([_flat(column) for column in frame], axis=1)
+    flat = frame.set_axis([_flat(column) for column in frame], axis=1).infer_objects()
+    for name in [one for one in flat if pd.api.types.is_object_dtype(flat[one])]:  # with gaps
+        numbers = pd.to_numeric(flat[name], errors="coerce")
+        if flat[name].isna().equals(numbers.isna()):
+            flat[name] = numbers
     if strange := [name for name in formats if name and name not in flat]:
         raise ParameterError(f"The table has no column '{strange[0]}' to format.")
-    words = pd.DataFrame(index=flat.index)
+    words, last = pd.DataFrame(index=flat.index), ""
     for name in flat:
         before, _, end = name.rpartition("low")
         high = f"{before}high"
-        form = formats.get(name, formats.get(before.strip(), formats.get("")))
+        own = formats.get(before.strip(), formats.get(last, formats.get("")))
+        form = formats.get(name, own)
         if not end and _ and high in flat:
             ends = zip(_printed(flat[name], form), _printed(flat[high], form), strict=True)
             title = f"{before}95 % interval" if f"{before}95 % interval" not in words else name
             words[title] = ["" if low in ("", "–") else f"{low} to {up}" for low, up in ends]
         elif not (name.endswith("high") and f"{name.removesuffix('high')}low" in flat):
-            words[name] = _printed(flat[name], formats.get(name, formats.get("")))
+            words[name], last = _printed(flat[name], formats.get(name, formats.get(""))), name
+    words.columns = [column.replace("_", " ") for column in words]
+    words.index.names = [name and str(name).replace("_", " ") for name in words.index.names]
     # where a column is words, it reads from the left
     left = {name for name in flat if not pd.api.types.is_numeric_dtype(flat[name])}
     html = words.map(_linked).to_html(

@@ -35,7 +35,7 @@ _TOKENIZERS = {
     "deberta-v2": "DebertaV2",
     "xlnet": "XLNet",
 }
-LONGEST = {"test_headlines", "test_snippets", "test_web", "test_book", "test_profile"}
+LONGEST = {"test_snippets", "test_web", "test_book", "test_profile"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.path.stem not in LONGEST)
     for item in items:
         given = item.callspec.params if hasattr(item, "callspec") else {}
-        own = {"test_book": "name", "test_headlines": "chapter", "test_snippets": "page",
+        own = {"test_book": "name", "test_snippets": "page",
                "test_web": "page"}  # fmt: skip
         group = f"{item.path.stem} {given.get(own.get(item.path.stem), '')}"
         item.add_marker(pytest.mark.xdist_group(group))

@@ -194,7 +194,8 @@ def test_built_pages_load_nothing_from_elsewhere():
     assert len(pages) >= len(_notebook_names()) + 5
     for page in pages:
         addresses = _Addresses()
-        addresses.feed(page.read_text(encoding="utf-8"))
+        text = page.read_text(encoding="utf-8")
+        addresses.feed(re.sub(r"data:image/[a-z+]+;base64,[\w+/=]+", "", text))
         assert not addresses.loaded, (page.name, addresses.loaded)
     for sheet in HTML.rglob("*.css"):
         found = re.findall(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//[^)'\"]+", sheet.read_text())

@@ -1,4 +1,4 @@
-/* Compares a typed answer with that of the exercise, by the rules of psychometrics.pages.exercises. */
+/* Compares a typed answer with that of the exercise, by the rules of psychometrics.exercises. */
 (function () {
   "use strict";
 
