@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Asking(NamedTuple):
     """Who is asked, and how: what all questions to a respondent share.
 
-    Attributes
+    Parameters
     ----------
     respondent, identity
         As :meth:`Mode.open` and :meth:`Mode.identify` return them.
