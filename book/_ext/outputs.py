@@ -264,7 +264,7 @@ def accessible(html):
             style.decompose()
     for table in soup.find_all("table"):
         del table["border"]
-        table["class"] = ["dataframe"]
+        table["class"] = ["veiled" if table.find_parent("details") else "dataframe"]
         for cell in table.find_all("th"):
             if not cell.get_text(strip=True):
                 cell.name = "td"
