@@ -26,7 +26,9 @@ PAGES = [ROOT / "README.md", questionnaires_dir() / "README.md", data_dir() / "R
 WRITTEN = {"execution.md", "respondents.md", "verdicts.md"}
 """Pages that the build writes."""
 CANNOT = {
-    r"^make (book|test|quick|faults|bench|pdf|population|answers)\b": "is what runs this test, or takes hours",
+    r"^make (book|test|quick|faults|bench|pdf|population|answers)\b": (
+        "is what runs this test, or takes hours"
+    ),
     r"^source \.venv/bin/activate": "the environment of the test is active",
     r"train-nli bert-base-uncased": "needs a model and data from the hub",
     r"new-population|--respondents nli\.yaml": "needs a listing and models from the hub; tests of "
