@@ -9,6 +9,8 @@ import torch
 
 import psychometrics as pm
 from psychometrics.measures.nulls import (
+    kernel,
+    kernel_statistics,
     null_answers,
     null_distribution,
     power,
@@ -184,3 +186,86 @@ def test_each_respondent_in_turn_stands_on_its_own_base_with_its_own_layers():
     decoder = null_answers("challenges", respondents=1, base="smollm2", seed=1)
     same = mixed[mixed["respondent_id"] == names[1]]
     np.testing.assert_allclose(same[columns], decoder[columns])
+
+
+def test_the_kernel_is_the_gram_matrix_of_how_scores_follow_each_dimension_of_the_vectors():
+    """Each dimension of h answers as a respondent: 1/3 + a small share of it, scored as usual."""
+    questionnaire = pm.load_questionnaire("challenges")
+    table = pm.prompts(questionnaire)
+    h = vectors.prompt_vectors(
+        "embedded", tuple(zip(table["premise"], table["hypothesis"], strict=True))
+    )[4]
+    small = 1e-5
+    answers = pd.concat([table] * h.shape[1]).assign(
+        respondent_id=np.repeat(np.arange(h.shape[1]), len(table)),
+        probability=1 / 3 + small * h.T.ravel().astype(float),
+    )
+    scores = pm.scoring.keyed_items(pm.item_scores(answers), questionnaire) / small
+    expected = scores.T @ scores
+    found = kernel("challenges", layers=4)
+    assert found.index.get_level_values("item_id").tolist() == list(expected.index)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max().max())
+
+
+@pytest.mark.parametrize(
+    ("base", "layers"), [("embedded", 4), ("embedded", None), ("smollm2", None)]
+)
+def test_covariances_and_alphas_of_many_untrained_heads_are_those_of_the_kernel(base, layers):
+    names = ["gad7", "phq9"]
+    answers = null_answers(names, respondents=300, base=base, layers=layers)
+    items = pm.item_scores(answers)
+    wide = {n: pm.scoring.keyed_items(items, pm.load_questionnaire(n)) for n in names}
+    K = kernel(names, base, layers)
+    pairs = np.triu_indices(len(K))
+    simulated = np.cov(pd.concat(wide.values(), axis=1).T)
+    assert np.corrcoef(simulated[pairs], K.to_numpy()[pairs])[0, 1] > 0.98
+    expected = kernel_statistics(K, 300).set_index(["statistic", "scale"])
+    for name in names:
+        row = expected.loc[("alpha", name)]
+        assert row["low"] - 0.01 < pm.reliability.alpha(wide[name])["alpha"] < row["high"] + 0.01
+
+
+def _two_scales(r_within: float, r_between: float, sizes=(4, 6)) -> pd.DataFrame:
+    names = [(q, q, f"{q}{i}") for q, n in zip("ab", sizes, strict=True) for i in range(n)]
+    index = pd.MultiIndex.from_tuples(names, names=["questionnaire", "scale", "item_id"])
+    one = np.array([name[0] == "a" for name in names])
+    matrix = np.where(one[:, None] == one, r_within, r_between)
+    np.fill_diagonal(matrix, 1)
+    return pd.DataFrame(matrix, index, index)
+
+
+def test_statistics_of_parallel_items_are_those_of_spearman_and_brown():
+    found = kernel_statistics(_two_scales(0.5, 0.25)).set_index(["statistic", "scale"])["value"]
+    assert found["alpha", "a"] == pytest.approx(4 * 0.5 / (1 + 3 * 0.5))
+    assert found["omega", "b"] == pytest.approx(6 * 0.5 / (1 + 5 * 0.5), abs=1e-6)
+    assert found["first component", "a"] == pytest.approx((1 + 3 * 0.5) / 4)
+    sums = np.sqrt((4 + 12 * 0.5) * (6 + 30 * 0.5))
+    assert found["correlation", "a"] == pytest.approx(24 * 0.25 / sums)
+    assert found["htmt", "a"] == pytest.approx(0.25 / 0.5)
+
+
+def test_intervals_of_the_kernel_hold_what_pingouin_finds_in_samples_drawn_apart():
+    import pingouin
+
+    covariance = _two_scales(0.4, 0.1)
+    row = kernel_statistics(covariance, 24).set_index(["statistic", "scale"]).loc[("alpha", "a")]
+    rng = np.random.default_rng(99)
+    drawn = rng.multivariate_normal(np.zeros(10), covariance, (400, 24))[:, :, :4]
+    found = np.array([pingouin.cronbach_alpha(pd.DataFrame(each))[0] for each in drawn])
+    inside = ((found > row["low"]) & (found < row["high"])).mean()
+    assert 0.92 < inside < 0.98
+
+
+def test_what_a_kernel_cannot_tell_is_named():
+    one = _two_scales(0.5, 0.2, sizes=(1, 3))
+    flat = _two_scales(0.5, 0.2)
+    flat.iloc[0] = flat.iloc[:, 0] = 0.0
+    for covariance, respondents in ((one, None), (flat, None), (_two_scales(0.5, 0.2), 2)):
+        with pytest.raises(pm.exceptions.ParameterError):
+            kernel_statistics(covariance, respondents)
+    with pytest.raises(pm.exceptions.ParameterError):
+        kernel("gad7", layers=99)
+    with pytest.raises(pm.exceptions.RespondentError):
+        kernel("gad7", "no/such-base")
+    alone = kernel_statistics(_two_scales(0.5, 0.2).iloc[:4, :4])
+    assert set(alone["statistic"]) == {"alpha", "omega", "first component"}, "no pair of scales"

@@ -7,6 +7,7 @@ for a population of them is what the method finds by itself.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from ..modes.nli import PROBABILITIES
 from ..paths import data_dir
 from ..questionnaires import Questionnaire, load_questionnaires
 from ..questionnaires.prompts import prompts
+from .scoring import template_cubes
 
 KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise")
 SHIPPED = "nulls.parquet"
@@ -139,6 +141,219 @@ def null_distribution(
         value = statistic(answers)
         rows.append({"statistic": value} if np.isscalar(value) else dict(value))
     return pd.DataFrame(rows)
+
+
+def kernel(
+    questionnaires: str | Path | Questionnaire | Iterable,
+    base: str = "embedded",
+    layers: int | None = None,
+) -> pd.DataFrame:
+    r"""Covariance of item scores over all untrained heads on a base: the semantic kernel.
+
+    A linear head of small random weights gives a prompt with vector *h* the entailment
+    :math:`1/3 + w^\top h` to first order, where *w* has the same variance in every direction.
+    With probabilities near 1/3 the two-way normalisation is linear, too:
+
+    .. math::
+
+        \mathrm{PSS}(l_j | s_i) \approx \frac{1}{L}\bigl(1 + 3\, w^\top \ddot h_{ij}\bigr),
+        \qquad
+        \ddot h_{ij} = h_{ij} - \bar h_{i\cdot} - \bar h_{\cdot j} + \bar h_{\cdot\cdot},
+
+    so that an item's score is :math:`w^\top \phi` with the item's contrast
+    :math:`\phi = \frac{3}{|S^+| L^2} \sum_{s_i \in S^+} \sum_j w_j \ddot h_{ij}` (*w_j* the
+    weight of intensifier *j*; averaged over templates, its sign turned by the item's key). The
+    covariance of two items is :math:`K_{ab} = \phi_a^\top \phi_b`, up to the size of the head.
+
+    The tanh of an encoder's head and the normalisation are taken to first order. Both hold while
+    answers stay near 1/3, as they do at the starting values of :func:`null_answers`; a head that
+    is made as decided as a trained model leaves them (chapter 4 measures by how much).
+
+    Parameters
+    ----------
+    questionnaires : str, Path or Questionnaire, or several
+        With prompts.
+    base, layers
+        The untouched model and how many of its layers are used, as in :func:`null_answers`.
+
+    Returns
+    -------
+    DataFrame, shape (I, I)
+        Rows and columns by ``questionnaire, scale, item_id``, each item by its key; subscales of
+        another scale are left out, and ``scale`` is empty where there are none. Its size is
+        arbitrary.
+
+    Raises
+    ------
+    ParameterError
+        The base has fewer layers.
+    QuestionnaireError
+        A questionnaire has no prompts.
+    RespondentError
+        The base cannot be read.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.2, for the score; Neal (1996), chapter 2, for networks with
+    random weights as Gaussian processes.
+
+    Examples
+    --------
+    >>> K = kernel("challenges")
+    >>> K.shape, bool(np.allclose(K, K.T))
+    ((4, 4), True)
+    """
+    loaded = load_questionnaires(questionnaires)
+    tables = [prompts(questionnaire) for questionnaire in loaded]
+    parts = tuple(
+        tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
+        for table in tables
+    )
+    vectors = models.vectors.layer_vectors(base, {layers}, parts)[layers]
+    table = pd.concat(tables, ignore_index=True).assign(respondent_id=base)
+    contrasts: dict[tuple[str, str], list[np.ndarray]] = {}
+    for rows, (_, terms, intensifiers), cube in template_cubes(table, vectors):
+        h = cube[0]
+        h = h - h.mean(axis=0) - h.mean(axis=1, keepdims=True) + h.mean(axis=(0, 1))
+        weights, source = np.zeros(h.shape[1]), np.zeros(h.shape[0], dtype=bool)
+        weights[intensifiers] = table["weight"].to_numpy()[rows]
+        source[terms] = table["polarity"].to_numpy()[rows] == 1
+        name = tuple(table.loc[rows[0], ["questionnaire", "item_id"]])
+        contrast = 3 / len(weights) ** 2 * weights @ h[source].mean(axis=0)
+        contrasts.setdefault(name, []).append(contrast)
+    keyed = {
+        (one.id, scale.id if scale else "", item): key * np.mean(contrasts[one.id, item], axis=0)
+        for one in loaded
+        for scale in [scale for scale in one.scales if scale.parent is None] or [None]
+        for item, key in one.keys(scale).items()
+    }
+    names = pd.MultiIndex.from_tuples(keyed, names=["questionnaire", "scale", "item_id"])
+    phi = np.stack(list(keyed.values()))
+    return pd.DataFrame(phi @ phi.T, names, names)
+
+
+def kernel_statistics(
+    covariance: pd.DataFrame,
+    respondents: int | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Reliability and validity statistics that a covariance of items implies.
+
+    .. math::
+
+        \alpha = \frac{I}{I-1}\Bigl(1 - \frac{\mathrm{tr} K}{\mathbf 1^\top K \mathbf 1}\Bigr),
+        \qquad
+        r_{ab} = \frac{\mathbf 1^\top K_{ab} \mathbf 1}
+              {\sqrt{\mathbf 1^\top K_{aa} \mathbf 1 \cdot \mathbf 1^\top K_{bb} \mathbf 1}},
+
+    omega and the heterotrait-monotrait ratio (HTMT) of the correlations, and the share of the
+    first principal component. The sample covariance of *n* respondents whose scores are normal
+    with covariance *K* has the Wishart distribution with *n* − 1 degrees of freedom; its draws
+    give the interval in which a statistic of *n* untrained heads falls.
+
+    Parameters
+    ----------
+    covariance : DataFrame, shape (I, I)
+        As :func:`kernel` gives it: scales are told apart by ``questionnaire`` and ``scale``.
+    respondents : int, optional
+        How many respondents a sample has; without it there is no interval.
+    draws : int
+        Samples for the interval.
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        ``statistic`` (alpha, omega, first component; for every two scales correlation, htmt),
+        ``scale``, ``other`` (empty for one scale), ``value`` of *K* itself, and ``low, high``,
+        the central 95 % of samples. A scale of two items has no omega.
+
+    Raises
+    ------
+    ParameterError
+        A scale has a single item, there are fewer than three respondents, or an item has no
+        variance.
+
+    References
+    ----------
+    Cronbach (1951); McDonald (1999), equation 6.20b; Henseler, Ringle and Sarstedt (2015);
+    Wishart (1928).
+
+    Examples
+    --------
+    >>> found = kernel_statistics(kernel("challenges"), respondents=24)
+    >>> found["statistic"].tolist()
+    ['alpha', 'omega', 'first component']
+    """
+    labels = [" ".join(dict.fromkeys(filter(None, name[:2]))) for name in covariance.index]
+    sizes = pd.Series(labels).value_counts(sort=False)
+    matrix = covariance.to_numpy(dtype=float)
+    if (sizes < 2).any():
+        raise ParameterError(
+            f"{sizes.idxmin()} has one item; alpha and correlations of items need two or more."
+        )
+    if not (np.diag(matrix) > 0).all():
+        name = covariance.index[np.argmin(np.diag(matrix))][-1]
+        raise ParameterError(f"Item {name} has the same score for every head: leave it out.")
+    found = _implied(matrix[None], sizes)
+    table = pd.DataFrame(
+        [(*key, values[0]) for key, values in found.items()],
+        columns=["statistic", "scale", "other", "value"],
+    )
+    if respondents is None:
+        return table
+    if respondents < 3 or draws < 1:
+        raise ParameterError("Samples need three or more respondents, and draws one or more.")
+    root = np.linalg.svd(matrix, hermitian=True)
+    root = root[0] * np.sqrt(root[1])
+    rng = np.random.default_rng(seed)
+    samples = np.stack(
+        [np.cov((rng.normal(size=(respondents, len(matrix))) @ root.T).T) for _ in range(draws)]
+    )
+    drawn = np.stack(list(_implied(samples, sizes).values()))
+    low, high = np.nanquantile(drawn, [0.025, 0.975], axis=1)
+    return table.assign(low=low, high=high)
+
+
+def _implied(covariances: np.ndarray, sizes: pd.Series) -> dict[tuple, np.ndarray]:
+    """Statistics of the scales of covariances, shape (draws, I, I); sizes counts scales' items."""
+    member = np.repeat(np.eye(len(sizes)), sizes, axis=0)
+    deviations = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+    correlations = covariances / deviations[:, :, None] / deviations[:, None, :]
+    sums, blocks = member.T @ covariances @ member, member.T @ correlations @ member
+    traces, n = (deviations**2) @ member, sizes.to_numpy(dtype=float)
+    within = (np.diagonal(blocks, axis1=1, axis2=2) - n) / (n * (n - 1))
+    found, ends = {}, np.cumsum(sizes.to_numpy())
+    for k, (name, size) in enumerate(sizes.items()):
+        own = correlations[:, ends[k] - size : ends[k], ends[k] - size : ends[k]]
+        found["alpha", name, ""] = size / (size - 1) * (1 - traces[:, k] / sums[:, k, k])
+        if size > 2:
+            found["omega", name, ""] = _one_factor_omega(own)
+        found["first component", name, ""] = np.linalg.eigvalsh(own)[:, -1] / size
+    for i, j in itertools.combinations(range(len(sizes)), 2):
+        pair = (sizes.index[i], sizes.index[j])
+        found["correlation", *pair] = sums[:, i, j] / np.sqrt(sums[:, i, i] * sums[:, j, j])
+        positive = np.where(
+            (within[:, i] > 0) & (within[:, j] > 0), within[:, i] * within[:, j], np.nan
+        )
+        found["htmt", *pair] = blocks[:, i, j] / (n[i] * n[j]) / np.sqrt(positive)
+    return found
+
+
+def _one_factor_omega(correlations: np.ndarray) -> np.ndarray:
+    """Omega of one factor by iterated principal axes, of correlations (draws, I, I)."""
+    reduced, shared = (
+        correlations.copy(),
+        1 - 1 / np.diagonal(np.linalg.pinv(correlations), axis1=1, axis2=2),
+    )
+    for _ in range(50):
+        np.einsum("kii->ki", reduced)[:] = shared
+        values, axes = np.linalg.eigh(reduced)
+        loadings = axes[:, :, -1] * np.sqrt(values[:, -1:].clip(min=0))
+        shared = np.minimum(loadings**2, 1)
+    common = loadings.sum(axis=1) ** 2
+    return common / (common + (1 - shared).sum(axis=1))
 
 
 def null_table(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
