@@ -30,6 +30,7 @@ from .paths import book_dir, notebooks_dir
 from .record import figure as figure
 from .record import mistakes
 from .record import p_text as p_text
+from .record import plan as plan
 from .record import read as read
 from .record import table as table
 

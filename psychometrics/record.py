@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
+import yaml
 
 from .exceptions import DataError, ParameterError
-from .paths import book_dir
+from .paths import book_dir, data_dir
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,6 +97,53 @@ def figure(fig: Figure, frame: pd.DataFrame, name: str, caption: str, alt: str) 
     about = {"name": name, "caption": caption, "alt": alt, "smallest_label": smallest_label(fig)}
     display(fig, metadata={"record": about})
     plt.close(fig)
+
+
+def plan(name: str) -> None:
+    """Show a study's plan, folded, with the commit that added it.
+
+    Parameters
+    ----------
+    name : str
+        A file of ``data/plans``, without its ending. Its fields are sentences, lists or mappings;
+        ``committed`` is the commit, ``deviations`` lists what was decided after the results.
+
+    Raises
+    ------
+    DataError
+        There is no such plan.
+
+    Examples
+    --------
+    >>> plan("no-such-plan")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.DataError: data/plans has no no-such-plan.yml.
+    """
+    from IPython.display import HTML, display
+
+    path = data_dir() / "plans" / f"{name}.yml"
+    if not path.is_file():
+        raise DataError(f"data/plans has no {path.name}.")
+    fields = yaml.safe_load(path.read_text(encoding="utf-8"))
+    commit, later = fields.pop("committed", "a commit not yet named"), fields.get("deviations")
+    rows = "".join(f"<tr><th>{escape(k.replace('_', ' '))}</th><td>{_html_of(v)}</td></tr>"
+                   for k, v in fields.items())  # fmt: skip
+    about = f"The plan, committed before its results ({commit}); deviations: {len(later or [])}"
+    display(
+        HTML(f'<details class="plan"><summary>{about}</summary><table>{rows}</table></details>')
+    )
+
+
+def _html_of(value: object) -> str:
+    """Return a field of a plan as HTML; mappings and lists become lists."""
+    if isinstance(value, dict):
+        value = [f"<i>{escape(str(k))}</i>: {_html_of(v)}" for k, v in value.items()]
+    elif isinstance(value, list):
+        value = [_html_of(v) for v in value]
+    else:
+        return escape(str(value))
+    return "<ul>" + "".join(f"<li>{one}</li>" for one in value) + "</ul>" if value else "none"
 
 
 def read(name: str, runs: str | Path = "book") -> pd.DataFrame:

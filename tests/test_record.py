@@ -149,3 +149,18 @@ def test_a_chapter_hides_only_set_up_and_plots_and_its_cells_are_short(name):
             assert length <= (25 if folded else 15), source
     assert set_up == 1
     assert lines["open"] >= 0.6 * sum(lines.values())
+
+
+def test_a_plan_is_shown_with_its_commit_and_deviations_and_its_markup_is_text(
+    tmp_path, monkeypatch
+):
+    text = "committed: 0a1b2c3\nbar: p < .05\nnulls:\n  length: [stem, key]\ndeviations: [one]\n"
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "plans" / "own.yml").write_text(text)
+    monkeypatch.setattr(record, "data_dir", lambda: tmp_path)
+    monkeypatch.setattr("IPython.display.display", lambda html: shown.append(html.data))
+    shown = []
+    record.plan("own")
+    for part in ("0a1b2c3", "deviations: 1", "p &lt; .05", "<li>stem</li><li>key</li>"):
+        assert part in shown[0]
+    assert "committed" not in re.sub("committed before", "", shown[0])
