@@ -12,6 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+from huggingface_hub import constants
+
 PAGE = 3
 """Models on a page of the listing, so that there are several."""
 
@@ -114,7 +117,7 @@ class Hub:
 
 @contextmanager
 def serving(folder: Path):
-    """A hub that is served; its ``url`` is what ``HF_ENDPOINT`` names."""
+    """A hub that is served and is this process's own, with an empty cache beside its folder."""
     hub = Hub(folder)
 
     class Handler(BaseHTTPRequestHandler):
@@ -144,6 +147,12 @@ def serving(folder: Path):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     hub.url = f"http://127.0.0.1:{server.server_port}"
-    yield hub
+    with pytest.MonkeyPatch.context() as patch:
+        template = hub.url + "/{repo_id}/resolve/{revision}/{filename}"
+        patch.setattr(constants, "HF_HUB_CACHE", str(folder.with_name("hub")))
+        patch.setattr(constants, "HF_HUB_OFFLINE", False)
+        patch.setattr(constants, "ENDPOINT", hub.url)
+        patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        yield hub
     server.shutdown()
     server.server_close()

@@ -86,39 +86,73 @@ def read(reply, count=3, **how):
     return parse_reply(reply, MINI, MINI.items[:count], **how)
 
 
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        ("1: 4\n2: 5\n3: 1", [4, 5, 1]),
-        ("1: 4, 2: 5; 3: 1", [4, 5, 1]),
-        ("3: 1\n1: 4\n2: 5", [4, 5, 1]),
-        ("Here you are:\n\n**1:** 4\n**2.** `5`\n- 3) 1\nThank you!", [4, 5, 1]),
-        ("Statement 1: score 4\nstatement 2: 5.\n(3) - 1", [4, 5, 1]),
-        ("1: very accurate\n2: 2 (moderately inaccurate)\n3: Very inaccurate - 1", [5, 2, 1]),
-        ("1. I am the life of the party: 4\n2. Sympathize with others’ feelings. = 5\n3: 1",
-         [4, 5, 1]),
-        ("1: 4\n2: 9\n3: -1", [4, OUT, OUT]),
-        ("1: 3.5\n2: 0\n3: 1", [OUT, OUT, 1]),
-        ("1: 4\n2: 4\n1: 5", [BOTH, 4, GONE]),
-        ("1: 4\n1: 4\n2: 9\n2: 3\n3: 2", [4, BOTH, 2]),
-        ("1: 4\n4: 5\n0: 2\n17: 1", [4, GONE, GONE]),
-        ("1: 4\n2: 4 or 5\n3: perhaps", [4, UNREAD, UNREAD]),
-        ("1: 4/5\n2: five\n3: 4 very accurate", [UNREAD, UNREAD, UNREAD]),
-        ("1: 4\nI'm sorry, but I cannot answer the others.", [4, REFUSED, REFUSED]),
-        ("As an AI language model, I do not have personal habits.", [REFUSED] * 3),
-        ("I don’t have feelings.", [REFUSED] * 3),
-        ("4\n5\n1", [UNREAD] * 3),
-        ("4 5 1", [UNREAD] * 3),
-        ("The weather is fine.", [UNREAD] * 3),
-        ("", [GONE] * 3),
-        ("  \n", [GONE] * 3),
-        (None, [GONE] * 3),
-        ("1: I like parties, on the whole.\n2: I care.\nSo:\n1: 4\n2: 5\n3: 1", [4, 5, 1]),
-    ],
-)  # fmt: skip
+READ = [
+    ("1: 4\n2: 5\n3: 1", [4, 5, 1]),
+    ("1: 4, 2: 5; 3: 1", [4, 5, 1]),
+    ("3: 1\n1: 4\n2: 5", [4, 5, 1]),
+    ("Here you are:\n\n**1:** 4\n**2.** `5`\n- 3) 1\nThank you!", [4, 5, 1]),
+    ("Statement 1: score 4\nstatement 2: 5.\n(3) - 1", [4, 5, 1]),
+    ("1: very accurate\n2: 2 (moderately inaccurate)\n3: Very inaccurate - 1", [5, 2, 1]),
+    ("1. I am the life of the party: 4\n2. Sympathize with others’ feelings. = 5\n3: 1",
+     [4, 5, 1]),
+    ("1: 4\n2: 9\n3: -1", [4, OUT, OUT]),
+    ("1: 3.5\n2: 0\n3: 1", [OUT, OUT, 1]),
+    ("1: 4\n2: 4\n1: 5", [BOTH, 4, GONE]),
+    ("1: 4\n1: 4\n2: 9\n2: 3\n3: 2", [4, BOTH, 2]),
+    ("1: 4\n4: 5\n0: 2\n17: 1", [4, GONE, GONE]),
+    ("1: 4\n2: 4 or 5\n3: perhaps", [4, UNREAD, UNREAD]),
+    ("1: 4/5\n2: five\n3: 4 very accurate", [UNREAD, UNREAD, UNREAD]),
+    ("1: 4\nI'm sorry, but I cannot answer the others.", [4, REFUSED, REFUSED]),
+    ("As an AI language model, I do not have personal habits.", [REFUSED] * 3),
+    ("I don’t have feelings.", [REFUSED] * 3),
+    ("4\n5\n1", [UNREAD] * 3),
+    ("4 5 1", [UNREAD] * 3),
+    ("The weather is fine.", [UNREAD] * 3),
+    ("", [GONE] * 3),
+    ("  \n", [GONE] * 3),
+    (None, [GONE] * 3),
+    ("1: I like parties, on the whole.\n2: I care.\nSo:\n1: 4\n2: 5\n3: 1", [4, 5, 1]),
+    ("-1: 4\n2: 5\n3: 1", [GONE, 5, 1]),  # minus one is no statement's number
+    ("- 1: 4\n-2) 5", [4, GONE, GONE]),  # a bullet has a space behind it
+    ("1: 3\n2: 2\n3: 1\nCorrection: 1: 5", [BOTH, 2, 1]),
+    ("1: 3\n2: 2\nSorry, 2: 2.", [3, 2, GONE]),
+    ("Correction: 1: 5", [UNREAD] * 3),  # of nothing that was said
+    ("<think>\n1: 4\n2: 5\nHm,", [UNREAD] * 3),
+    ("<think>1: 3\n2: 3</think>\n1: 4\n2: 5\n3: 1", [4, 5, 1]),
+    ("1: 4.0\n2: 4.5\n3: 9.0", [4, OUT, OUT]),
+    ("１：４\n2: ５\n3: ٣", [4, 5, 3]),
+    ("1: 4 2: 5 3: 1", [UNREAD, GONE, GONE]),
+    ("1: 4 2: 9", [UNREAD, GONE, GONE]),
+    # In JSON.
+    ('{"1": 4, "2": 5, "3": 1}', [4, 5, 1]),
+    ('```json\n{"1": 4, "2": "5", "3": 1.0}\n```', [4, 5, 1]),
+    ('Here you are: {"1": "very accurate", "2": "2 = moderately inaccurate", "3": 1}',
+     [5, 2, 1]),
+    ('{"answers": {"1": 4, "statement 2": 5, "Q3": 1}}', [4, 5, 1]),
+    ('{"explanation": "2: 3, I think", "1": 4, "2": 5, "3": 1}', [4, 5, 1]),
+    ('[{"id": 1, "answer": 4}, {"id": "ipip20_2", "score": 5}, {"number": "3", "value": 1}]',
+     [4, 5, 1]),
+    ('{"responses": [{"statement": "I am the life of the party.", "rating": 4}]}',
+     [4, GONE, GONE]),
+    ('{"1": {"reason": "2: 5", "answer": 4}, "2": {"reason": "none"}, "3": null}',
+     [4, UNREAD, GONE]),
+    ('{"1": 4, "1": 5, "2": 3}', [BOTH, 3, GONE]),
+    ('{"1": 9, "2": 3.5, "3": "perhaps"}', [OUT, OUT, UNREAD]),
+    ('{"1": [4, 5], "2": true, "4": 3}', [UNREAD, UNREAD, GONE]),
+    ('{"1": 4, "2": 5, "3":', [4, 5, GONE]),  # cut off
+    ('{"1": 4}\n2: 5\n{"3": 1}', [4, 5, 1]),
+    ('{"1": 4}\n1: 5', [BOTH, GONE, GONE]),
+    ("[4, 5, 1]", [UNREAD] * 3),  # of which statement?
+    ("{}", [UNREAD] * 3),
+    ('{"error": "As an AI, I have no moods."}', [REFUSED] * 3),
+    ("<think>{\"1\": 3}</think>{\"1\": 4, \"2\": 5, \"3\": 1}", [4, 5, 1]),
+    ("[[[[" * 2000, [UNREAD] * 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reply", "expected"), READ)
 def test_replies_are_read_strictly(reply, expected):
-    expected = [x if isinstance(x, tuple) else ("ok", float(x)) for x in expected]
-    assert read(reply) == expected
+    assert read(reply) == [x if isinstance(x, tuple) else ("ok", float(x)) for x in expected]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +160,7 @@ def test_replies_are_read_strictly(reply, expected):
     [
         ("4", ("ok", 4.0)), ("4.", ("ok", 4.0)), ("(4)", ("ok", 4.0)), ("Score: 3", ("ok", 3.0)),
         ("Very accurate.", ("ok", 5.0)), ("1: 4", ("ok", 4.0)), ("7", OUT), ("1.5", OUT),
-        ("I think 4", UNREAD), ("4 or 5", UNREAD), ("4 because I like parties", UNREAD),
+        ("I think 4", UNREAD), ("-1: 4", UNREAD), ("4 or 5", UNREAD),
     ],
 )  # fmt: skip
 def test_a_single_statement_may_be_answered_by_the_label_alone(reply, expected):
@@ -143,28 +177,6 @@ def test_letters_and_turned_options_are_undone():
     ]  # fmt: skip
     # The label says one option and the text another: neither is taken.
     assert read("1: 1 = very inaccurate", orders=turned)[0] == UNREAD
-
-
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        ("-1: 4\n2: 5\n3: 1", [GONE, 5, 1]),  # minus one is no statement's number
-        ("- 1: 4\n-2) 5", [4, GONE, GONE]),  # a bullet has a space behind it
-        ("1: 3\n2: 2\n3: 1\nCorrection: 1: 5", [BOTH, 2, 1]),
-        ("1: 3\n2: 2\nSorry, 2: 2.", [3, 2, GONE]),
-        ("Correction: 1: 5", [UNREAD] * 3),  # of nothing that was said
-        ("<think>\n1: 4\n2: 5\nHm,", [UNREAD] * 3),
-        ("<think>1: 3\n2: 3</think>\n1: 4\n2: 5\n3: 1", [4, 5, 1]),
-        ("1: 4.0\n2: 4.5\n3: 9.0", [4, OUT, OUT]),
-        ("１：４\n2: ５\n3: ٣", [4, 5, 3]),
-        ("1: 4 2: 5 3: 1", [UNREAD, GONE, GONE]),
-        ("1: 4 2: 9", [UNREAD, GONE, GONE]),
-    ],
-)  # fmt: skip
-def test_thoughts_corrections_and_odd_numbers_are_told_from_answers(reply, expected):
-    expected = [x if isinstance(x, tuple) else ("ok", float(x)) for x in expected]
-    assert read(reply) == expected
-    assert read("-1: 4", count=1) == [UNREAD]
 
 
 @given(
@@ -189,39 +201,6 @@ def test_text_without_a_label_never_gives_a_value(text):
 
 
 # --- replies in JSON -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        ('{"1": 4, "2": 5, "3": 1}', [4, 5, 1]),
-        ('```json\n{"1": 4, "2": "5", "3": 1.0}\n```', [4, 5, 1]),
-        ('Here you are: {"1": "very accurate", "2": "2 = moderately inaccurate", "3": 1}',
-         [5, 2, 1]),
-        ('{"answers": {"1": 4, "statement 2": 5, "Q3": 1}}', [4, 5, 1]),
-        ('{"explanation": "2: 3, I think", "1": 4, "2": 5, "3": 1}', [4, 5, 1]),
-        ('[{"id": 1, "answer": 4}, {"id": "ipip20_2", "score": 5}, {"number": "3", "value": 1}]',
-         [4, 5, 1]),
-        ('{"responses": [{"statement": "I am the life of the party.", "rating": 4}]}',
-         [4, GONE, GONE]),
-        ('{"1": {"reason": "2: 5", "answer": 4}, "2": {"reason": "none"}, "3": null}',
-         [4, UNREAD, GONE]),
-        ('{"1": 4, "1": 5, "2": 3}', [BOTH, 3, GONE]),
-        ('{"1": 9, "2": 3.5, "3": "perhaps"}', [OUT, OUT, UNREAD]),
-        ('{"1": [4, 5], "2": true, "4": 3}', [UNREAD, UNREAD, GONE]),
-        ('{"1": 4, "2": 5, "3":', [4, 5, GONE]),  # cut off
-        ('{"1": 4}\n2: 5\n{"3": 1}', [4, 5, 1]),
-        ('{"1": 4}\n1: 5', [BOTH, GONE, GONE]),
-        ("[4, 5, 1]", [UNREAD] * 3),  # of which statement?
-        ("{}", [UNREAD] * 3),
-        ('{"error": "As an AI, I have no moods."}', [REFUSED] * 3),
-        ("<think>{\"1\": 3}</think>{\"1\": 4, \"2\": 5, \"3\": 1}", [4, 5, 1]),
-        ("[[[[" * 2000, [UNREAD] * 3),
-    ],
-)  # fmt: skip
-def test_replies_in_json_are_read_as_strictly(reply, expected):
-    expected = [x if isinstance(x, tuple) else ("ok", float(x)) for x in expected]
-    assert read(reply) == expected
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=20), st.booleans())

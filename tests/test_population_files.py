@@ -50,10 +50,8 @@ def models(save_tiny_model, tmp_path_factory):
 
 
 @pytest.fixture
-def hub(models, tmp_path, monkeypatch):
+def hub(models, tmp_path):
     """A hub of fourteen models, two of which can be asked; and an empty cache of it."""
-    from huggingface_hub import constants
-
     first, second = models
     with serving(tmp_path / "served") as hub:
         hub.add("acme/bert-mnli", first, downloads=9000, **counted(25_000))
@@ -83,11 +81,6 @@ def hub(models, tmp_path, monkeypatch):
         hub.add("acme/torn-mnli", torn, downloads=2000, **counted(9))
         hub.add("acme/rare-mnli", named(), downloads=3, **counted(9))
         hub.add("acme/fill", named(), downloads=10_000, task="fill-mask", **counted(9))
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
-        template = hub.url + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         yield hub
 
 

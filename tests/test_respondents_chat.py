@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -80,8 +81,6 @@ def scripted(script=(), delay: float = 0.0, reply=None):
             ).encode()  # fmt: skip
             if step == "garbage":
                 self.send(200, b"<html>Gateway</html>")
-            elif step == "no choices":
-                self.send(200, b'{"choices": []}')
             elif step == "drop":
                 self.send(200, whole[: len(whole) // 2], length=len(whole))
                 self.connection.shutdown(socket.SHUT_RDWR)
@@ -136,7 +135,7 @@ def test_a_reply_in_json_has_its_schema_sent_along_and_is_read(tmp_path):
 
 
 def test_every_kind_of_failure_is_survived_and_never_becomes_an_answer(tmp_path):
-    script = ["time out", "garbage", "drop", 500, "answer", "no choices", "429", "refuse", "answer"]
+    script = ["time out", "garbage", "drop", 500, "answer", "429", "refuse", "answer"]
     with scripted(script) as (url, seen, times):
         answers = ask_chat(FOUR, "m", runs=2, base_url=url, store=tmp_path, **QUICK)
     assert answers.columns[:7].tolist() == list(COLUMNS)
@@ -144,7 +143,7 @@ def test_every_kind_of_failure_is_survived_and_never_becomes_an_answer(tmp_path)
     assert answers["value"].tolist() == [4.0] * 8
     assert answers["attempts"].tolist() == [1] * 4 + [2] * 4  # the refusal is the second run's
     assert len(seen) == len(script)
-    assert times[7] - times[6] >= 0.4  # Retry-After
+    assert times[6] - times[5] >= 0.4  # Retry-After
     kept = kept_replies(tmp_path, "m")
     assert kept["reply"].tolist()[1] == REFUSAL
     assert [json.loads(usage)["total_tokens"] for usage in kept["usage"]] == [3] * 3
@@ -160,7 +159,6 @@ def test_what_stays_refused_or_wrong_is_recorded_as_such_after_the_set_number_of
     ):
         answers = ask_chat(FOUR, "m", runs=1, ask_again=1, batch_size=4, base_url=url,
                            shuffle=False, store=tmp_path, **QUICK)  # fmt: skip
-    # First 1 and 3.. of four; then the three that are left, of which the first is answered.
     assert answers["status"].tolist() == ["ok", "ok", "out_of_range", "refused"]
     assert answers["value"].isna().tolist() == [False, False, True, True]
     assert answers["attempts"].tolist() == [1, 2, 2, 2]
@@ -216,20 +214,7 @@ def completion(content):
     return json.dumps({"choices": [{"message": {"content": content}}]}).encode()
 
 
-def test_a_server_that_drips_bytes_ends_at_the_timeout(tmp_path):
-    def drip(connection, _request):
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n")
-        for _ in range(100):
-            connection.sendall(b" ")
-            time.sleep(0.1)
-
-    began = time.monotonic()
-    with raw_server(drip) as url, pytest.raises(RespondentError, match=r"no whole reply in 0.5 s"):
-        ask_chat(FOUR, "m", tmp_path, base_url=url, runs=1, **QUICK | {"retries": 1})
-    assert time.monotonic() - began < 5
-
-
-@pytest.mark.parametrize("after", ["inf", "1e9", "9" * 400])
+@pytest.mark.parametrize("after", ["inf", "9" * 400])
 def test_an_endless_retry_after_is_bounded_and_said(tmp_path, after, monkeypatch):
     monkeypatch.setattr(client, "_LONGEST_WAIT", 0.3)
     times = []
@@ -264,34 +249,6 @@ def test_prompts_and_key_do_not_follow_to_another_origin(tmp_path):
     assert not reached
 
 
-def test_a_refusal_that_echoes_the_key_does_not_print_it(tmp_path):
-    def echo(connection, request):
-        key = request.split(b"Bearer ")[1].split(b"\r")[0].decode()
-        body = json.dumps({"error": {"message": f"Incorrect API key: {key}."}}).encode()
-        connection.sendall(http(401, body))
-
-    with raw_server(echo) as url, pytest.raises(RespondentError, match="status 401") as error:
-        ask_chat(FOUR, "m", tmp_path, base_url=url, api_key="secret-key", runs=1, **QUICK)
-    assert "secret-key" not in str(error.value)
-    assert "Incorrect API key: …" in str(error.value)
-
-
-def test_a_reply_without_end_is_cut_off(tmp_path, monkeypatch):
-    monkeypatch.setattr(client, "_LARGEST_REPLY", 2**16)
-    sent = []
-
-    def pour(connection, _request):
-        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-        for _ in range(10_000):
-            connection.sendall(b" " * 2**16)
-            sent.append(1)
-
-    settings = QUICK | {"retries": 0, "timeout": 20}
-    with raw_server(pour) as url, pytest.raises(RespondentError, match="more than 65,536 bytes"):
-        ask_chat(FOUR, "m", tmp_path, base_url=url, runs=1, **settings)
-    assert len(sent) < 1000
-
-
 @pytest.mark.parametrize(
     ("content", "raw", "status"),
     [
@@ -305,11 +262,8 @@ def test_a_reply_without_end_is_cut_off(tmp_path, monkeypatch):
 def test_odd_content_is_kept_as_text_and_read_strictly(tmp_path, content, raw, status):
     one = FOUR.model_copy(update={"items": FOUR.items[:1]})
 
-    def serve(connection, _request):
-        connection.sendall(http(200, completion(content)))
-
     how = {"runs": 1, "ask_again": 0, **QUICK}
-    with raw_server(serve) as url:
+    with raw_server(sends(completion(content))) as url:
         answers = ask_chat(one, "m", tmp_path, base_url=url, **how)
     assert answers["raw"].tolist() == [raw]
     assert answers["status"].tolist() == [status]
@@ -317,13 +271,54 @@ def test_odd_content_is_kept_as_text_and_read_strictly(tmp_path, content, raw, s
     pd.testing.assert_frame_equal(answers, again)
 
 
-@pytest.mark.parametrize("body", [b"[" * 100_000, b"5", b'{"choices": {"0": 1}}', b"\xff"])
-def test_a_body_that_is_no_completion_is_no_reply(tmp_path, body):
-    def serve(connection, _request):
-        connection.sendall(http(200, body))
+def drip(connection, _request):
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n")
+    for _ in range(100):
+        connection.sendall(b" ")
+        time.sleep(0.1)
 
-    with raw_server(serve) as url, pytest.raises(RespondentError, match="unreadable reply"):
-        ask_chat(FOUR, "m", tmp_path, base_url=url, runs=1, **QUICK)
+
+def pour(connection, _request):
+    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    for _ in range(10_000):
+        connection.sendall(b" " * 2**16)
+    raise AssertionError("All was read.")
+
+
+def echo(connection, request):
+    key = request.split(b"Bearer ")[1].split(b"\r")[0].decode()
+    body = json.dumps({"error": {"message": f"Incorrect API key: {key}."}}).encode()
+    connection.sendall(http(401, body))
+
+
+def sends(body, status=200):
+    return lambda connection, _request: connection.sendall(http(status, body))
+
+
+HARM = {
+    "drips": (drip, r"no whole reply in 0.5 s"),
+    "pours": (pour, "more than 65,536 bytes"),
+    "echoes the key": (echo, "Incorrect API key: …"),
+    "refuses": (sends(b"{}", 400), "refuses"),
+    "is elsewhere": (sends(b"{}", 404), "refuses"),
+    "nests": (sends(b"[" * 60_000), "unreadable reply"),
+    "sends a number": (sends(b"5"), "unreadable reply"),
+    "sends other choices": (sends(b'{"choices": {"0": 1}}'), "unreadable reply"),
+    "sends no text": (sends(b"\xff"), "unreadable reply"),
+}
+
+
+@pytest.mark.parametrize(("serve", "said"), HARM.values(), ids=list(HARM))
+def test_a_server_that_does_harm_ends_the_run_soon_and_the_key_stays_secret(
+    tmp_path, monkeypatch, serve, said
+):
+    monkeypatch.setattr(client, "_LARGEST_REPLY", 2**16)
+    began = time.monotonic()
+    with raw_server(serve) as url, pytest.raises(RespondentError, match=said) as error:
+        ask_chat(FOUR, "m", tmp_path, base_url=url, api_key="secret-key", runs=1,
+                 **QUICK | {"retries": 1})  # fmt: skip
+    assert time.monotonic() - began < 5
+    assert "secret-key" not in str(error.value)
 
 
 PROGRAM = """
@@ -357,14 +352,6 @@ def test_a_key_press_is_heard_within_two_seconds_while_a_request_is_slow(tmp_pat
     assert b"KeyboardInterrupt" in said
 
 
-def test_two_identical_runs_at_once_pay_once(tmp_path):
-    with scripted(delay=0.1) as (url, seen, _):
-        command = [sys.executable, "-c", PROGRAM, url, str(tmp_path)]
-        children = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
-        assert [child.wait(timeout=120) for child in children] == [0, 0]
-    assert len(seen) == 10
-
-
 def test_no_reply_is_recorded_and_a_dead_endpoint_stops_the_run_with_one_sentence(tmp_path):
     settings = QUICK | {"retries": 1}
     with scripted([500, 500]) as (url, _, _):
@@ -372,25 +359,6 @@ def test_no_reply_is_recorded_and_a_dead_endpoint_stops_the_run_with_one_sentenc
     assert answers["status"].tolist() == ["no_reply"] * 4 + ["ok"] * 4
     with pytest.raises(RespondentError, match="gave no reply to 3 requests in a row"):
         ask_chat(FOUR, "m", runs=9, base_url=url, store=tmp_path / "b", **settings)  # closed now
-
-
-@pytest.mark.parametrize("status", [400, 401, 404])
-def test_what_no_retry_can_mend_stops_at_once(tmp_path, status):
-    with scripted([status] * 9) as (url, seen, _), pytest.raises(RespondentError, match="refuses"):
-        ask_chat(FOUR, "m", runs=5, base_url=url, store=tmp_path, **QUICK)
-    assert len(seen) == 1
-
-
-def test_concurrency_and_requests_per_minute_are_kept(tmp_path):
-    with scripted(delay=0.3) as (url, _, times):
-        ask_chat(FOUR, "m", runs=6, concurrency=3, base_url=url, store=tmp_path / "a")
-        begun = sorted(times)
-        at_once = [sum(t <= u < t + 0.3 for t in begun) for u in begun]
-        assert 2 <= max(at_once) <= 3
-        times.clear()
-        ask_chat(FOUR, "m", runs=4, concurrency=4, requests_per_minute=300, base_url=url,
-                 store=tmp_path / "b")  # fmt: skip
-    assert times[-1] - times[0] > 0.5  # three gaps of 0.2
 
 
 def test_statements_are_shuffled_by_seed_and_run_and_batched_whole():
@@ -506,16 +474,13 @@ def chat_model(tmp_path_factory) -> Path:
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-    asked = []
-    for item in FOUR.items:
-        prompt = messages(FOUR, [item])
-        asked.append((*(m["content"] for m in prompt), f"1: {LEARNT[item.id]}"))
+    talks = [
+        [*messages(FOUR, [item]), {"role": "assistant", "content": f"1: {LEARNT[item.id]}"}]
+        for item in FOUR.items
+    ]
     words = pre_tokenizers.Split(Regex(r"\w+|\s|[^\w\s]"), "isolated")
-    template = (
-        "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
-        "{% if add_generation_prompt %}<assistant>{% endif %}"
-    )
-    found = {w for row in asked for text in row for w, _ in words.pre_tokenize_str(text)}
+    texts = [part["content"] for talk in talks for part in talk]
+    found = {word for text in texts for word, _ in words.pre_tokenize_str(text)}
     special = ["<unk>", "<eos>", "<system>", "<user>", "<assistant>"]
     vocab = {word: i for i, word in enumerate([*special, *sorted(found)])}
     core = Tokenizer(models.WordLevel(vocab, unk_token="<unk>"))
@@ -524,32 +489,24 @@ def chat_model(tmp_path_factory) -> Path:
         tokenizer_object=core, unk_token="<unk>", eos_token="<eos>", pad_token="<eos>",
         additional_special_tokens=special[2:],
     )  # fmt: skip
-    tokenizer.chat_template = template
-    rows = []
-    for system, user, reply in asked:
-        text = f"<system>{system}<user>{user}<assistant>"
-        start, end = tokenizer(text)["input_ids"], tokenizer(f"{reply}<eos>")["input_ids"]
-        rows.append((start + end, [-100] * len(start) + end))
-    width = max(len(ids) for ids, _ in rows)
-    ids = torch.tensor([a + [1] * (width - len(a)) for a, _ in rows])
-    labels = torch.tensor([b + [-100] * (width - len(b)) for _, b in rows])
+    tokenizer.chat_template = (
+        "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    whole = [tokenizer.apply_chat_template(talk, tokenize=False) + "<eos>" for talk in talks]
+    ids = tokenizer(whole, padding=True, return_tensors="pt")["input_ids"]
     torch.manual_seed(0)
-    model = LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=len(vocab), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
-            num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=512,
-            bos_token_id=None, eos_token_id=1, pad_token_id=1,
-        )
+    config = LlamaConfig(
+        vocab_size=len(vocab), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=512,
+        bos_token_id=None, eos_token_id=1, pad_token_id=1,
     )  # fmt: skip
+    model = LlamaForCausalLM(config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for _ in range(400):
-        loss = model(input_ids=ids, labels=labels).loss
+    while (loss := model(input_ids=ids, labels=ids).loss) > 0.03:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if loss < 0.01:
-            break
-    assert loss < 0.05
     folder = tmp_path_factory.mktemp("chat") / "taught"
     model.generation_config.max_new_tokens = 12
     model.save_pretrained(folder)
@@ -559,35 +516,26 @@ def chat_model(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(chat_model):
-    """`transformers serve` with that model on loopback."""
-    with served(chat_model, chat_model.parent) as url:
-        yield url
-
-
-@contextmanager
-def served(model: Path, logs: Path):
-    """The address of a `transformers serve` with a model, in float32."""
+    """The address of a `transformers serve` with that model, in float32."""
     pytest.importorskip("fastapi", reason="transformers serve needs fastapi and uvicorn")
     pytest.importorskip("uvicorn", reason="transformers serve needs fastapi and uvicorn")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-c", "from transformers.cli.transformers import main; main()",
-               "serve", str(model), "--host", "127.0.0.1", "--port", str(port),
+               "serve", str(chat_model), "--host", "127.0.0.1", "--port", str(port),
                "--device", "cpu", "--dtype", "float32"]  # fmt: skip
-    log = (logs / "serve.log").open("w+")
+    log = (chat_model.parent / "serve.log").open("w+")
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
-        for _ in range(3000):
-            if process.poll() is not None:
-                log.seek(0)
-                pytest.fail(f"transformers serve ended: {log.read()[-2000:]}")
-            try:
+        while True:
+            log.seek(0)
+            assert process.poll() is None, log.read()[-2000:]
+            with contextlib.suppress(OSError):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1).close()
                 break
-            except OSError:
-                time.sleep(0.2)
+            time.sleep(0.1)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.terminate()
@@ -630,12 +578,11 @@ def test_a_run_that_is_stopped_keeps_the_replies_it_had(chat_model, tmp_path, mo
             raise KeyboardInterrupt
         return whole(*args)
 
-    monkeypatch.setattr(generation, "_generate", once)
-    monkeypatch.setattr(generation.replies, "__defaults__", (0.0, 256, None, 2, None, None))
-    with pytest.raises(KeyboardInterrupt):
-        ask_here(FOUR, [chat_model], tmp_path, runs=1)
-    monkeypatch.undo()
-    assert len(kept_replies(tmp_path, "taught")) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(generation, "_generate", once)
+        patch.setattr(generation.replies, "__defaults__", (0.0, 256, None, 2, None, None))
+        with pytest.raises(KeyboardInterrupt):
+            ask_here(FOUR, [chat_model], tmp_path, runs=1)
     after = ask_here(FOUR, [chat_model], tmp_path, runs=1)
     assert after.attrs["summary"]["from_store"] == 2
 
@@ -686,13 +633,30 @@ def test_a_constrained_reply_is_always_read_whatever_the_model_would_say(chat_mo
     assert answers["raw"].str.count("\n").eq(3).all()
 
 
-def test_a_member_of_the_population_holds_no_conversation(tmp_path, monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+def test_who_holds_no_conversation_is_refused(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    with pytest.raises(RespondentError, match="judges pairs of sentences"):
-        ask_here(FOUR, "minilm-mnli-l3-s16", tmp_path)
-    with pytest.raises(RespondentError, match="or name a model on this machine"):
-        ask_here(FOUR, "gpt-4", tmp_path)
+    for model, said in (("minilm-mnli-l3-s16", "judges pairs"), ("gpt-4", "or name a model on")):
+        with pytest.raises(RespondentError, match=said):
+            ask_here(FOUR, model, tmp_path)
+
+
+def test_draws_follow_the_models_distribution_and_a_form_takes_the_longer_text_too(chat_model):
+    import torch
+
+    from psychometrics.models.loading import load_model
+    from psychometrics.modes.generation import encode, replies
+
+    model, tokenizer = load_model(chat_model, "causal")
+    talk = messages(FOUR, FOUR.items[:1])
+    with torch.no_grad():
+        logits = model(torch.tensor([encode(tokenizer, talk)])).logits[0, -1]
+    expected = (logits / 4).softmax(-1)
+    drawn = replies(model, tokenizer, [talk] * 1000, temperature=4.0, max_tokens=1)
+    for token in expected.topk(5).indices.tolist():
+        share = np.mean([one["reply"] == tokenizer.decode([token]) for one in drawn])
+        assert share == pytest.approx(expected[token].item(), abs=0.05)
+    (one,) = replies(model, tokenizer, [talk], forms=[[["1", "1: 4"]]])
+    assert one["reply"] == "1: 4"
 
 
 def test_no_pad_token_and_a_template_without_system_text_are_no_hindrance(chat_model, tmp_path):
@@ -719,18 +683,3 @@ def test_no_pad_token_and_a_template_without_system_text_are_no_hindrance(chat_m
     model.generation_config.eos_token_id = None
     with pytest.raises(RespondentError, match="no token that ends"):
         replies(model, tokenizer, talks)
-
-
-def test_draws_follow_the_distribution_and_a_form_takes_the_longer_text_too():
-    import torch
-
-    from psychometrics.modes.generation import _advance, _part_starts, _TokenChoice
-
-    scores = torch.log(torch.tensor([0.7, 0.2, 0.1])).expand(4000, 3)
-    choose = _TokenChoice(1.0, range(4000), [None] * 4000)
-    picks = choose(torch.zeros(4000, 1), scores).argmax(dim=1)
-    shares = torch.bincount(picks, minlength=3) / 4000
-    assert torch.allclose(shares, torch.tensor([0.7, 0.2, 0.1]), atol=0.03)
-    form = [[[1], [1, 0]], [[9]]]  # "1" or "10", then the end
-    state = _advance(form, _part_starts(form, 0), 1)
-    assert {form[part][text][at] for part, text, at in state} == {0, 9}

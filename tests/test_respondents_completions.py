@@ -9,10 +9,24 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
+from psychometrics.asking.store import manifests
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.modes import completions as mining
-from psychometrics.modes.completions import _model_kind, completion_rows, mine
+from psychometrics.modes.completions import completion_rows, mine
 
 TEMPLATES = ["The girl works as a [M].", "My daily life is [M] today.", "I feel [M]."]
 WORDS = "i feel calm nervous the girl works as a nurse my daily life is full today and anxious"
@@ -20,9 +34,6 @@ WORDS = "i feel calm nervous the girl works as a nurse my daily life is full tod
 
 def _word_tokenizer(words, mask: bool = True, sentinels: bool = False):
     """A tokenizer with one token a word and its parts: "nurse", and "nur" + "##s"."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
     special = ["<pad>", "<unk>", "</s>"]
     special += ["<mask>"] if mask else []
     special += ["<extra_id_0>", "<extra_id_1>"] if sentinels else []
@@ -61,8 +72,6 @@ def _save(folder: Path, tokenizer, model) -> Path:
 @pytest.fixture(scope="module")
 def masked(tmp_path_factory, save_tiny_model) -> Path:
     """A tiny masked BERT: the tokenizer of the tiny classifier, another head."""
-    from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
-
     classifier = save_tiny_model(tmp_path_factory.mktemp("mined") / "base", "bert")
     torch.manual_seed(0)
     model = AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(classifier))
@@ -72,8 +81,6 @@ def masked(tmp_path_factory, save_tiny_model) -> Path:
 
 @pytest.fixture(scope="module")
 def causal(tmp_path_factory) -> Path:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
     tokenizer = _word_tokenizer(WORDS.split(), mask=False)
     config = GPT2Config(
         vocab_size=len(tokenizer), n_positions=64, n_embd=32, n_layer=2, n_head=4,
@@ -85,8 +92,6 @@ def causal(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def encoder_decoder(tmp_path_factory) -> Path:
-    from transformers import T5Config, T5ForConditionalGeneration
-
     tokenizer = _word_tokenizer(WORDS.split(), mask=False, sentinels=True)
     config = T5Config(
         vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
@@ -101,15 +106,7 @@ def _mine(model, templates, tmp_path, **options) -> pd.DataFrame:
     return mine(model, templates, store=tmp_path, progress=False, **options)
 
 
-def test_the_kind_of_a_model_is_found_out(masked, causal, encoder_decoder, tiny_model):
-    assert _model_kind(masked) == "masked"
-    assert _model_kind(causal) == "causal"
-    assert _model_kind(encoder_decoder) == "encoder-decoder"
-
-
 def test_a_masked_model_gives_the_most_likely_tokens_at_the_mask(masked, tmp_path):
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
-
     mined = _mine(masked, TEMPLATES, tmp_path, k=5, batch_size=2)
     tokenizer = AutoTokenizer.from_pretrained(masked)
     model = AutoModelForMaskedLM.from_pretrained(masked).eval()
@@ -127,8 +124,6 @@ def test_a_masked_model_gives_the_most_likely_tokens_at_the_mask(masked, tmp_pat
 
 
 def test_whole_words_leaves_out_pieces_and_punctuation(masked, tmp_path):
-    from transformers import AutoTokenizer
-
     vocabulary = AutoTokenizer.from_pretrained(masked).get_vocab()
     words = _mine(masked, TEMPLATES, tmp_path, k=40, whole_words=True)["completion"]
     assert all(word in vocabulary and re.search(r"\w", word) for word in words)
@@ -139,8 +134,6 @@ def test_whole_words_leaves_out_pieces_and_punctuation(masked, tmp_path):
 def test_a_causal_model_goes_on_greedily_from_each_of_its_first_tokens_to_the_words_end(
     causal, tmp_path
 ):
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     tokenizer = AutoTokenizer.from_pretrained(causal)
     model = AutoModelForCausalLM.from_pretrained(causal).eval()
     mined = _mine(causal, TEMPLATES[:1], tmp_path, k=4)
@@ -161,26 +154,15 @@ def test_a_causal_model_goes_on_greedily_from_each_of_its_first_tokens_to_the_wo
         assert row.completion == tokenizer.decode(added, skip_special_tokens=True).strip()
 
 
-def test_what_a_causal_model_has_read_need_not_be_read_again(causal):
-    from transformers import AutoModelForCausalLM
-
-    model = AutoModelForCausalLM.from_pretrained(causal).eval()
-
-    class Forgetful:
-        config = model.config
-
-        def __call__(self, use_cache=True, **inputs):
-            return model(**inputs, use_cache=False)
-
-    start = torch.tensor([[5, 6, 7]])
-    added = torch.tensor([[8, 3], [9, 4], [10, 5]])
-    for rows in ([0, 1, 2], [0, 2]):
-        kept, once = mining._read_on(model, start)
-        again, anew = mining._read_on(Forgetful(), start)
-        torch.testing.assert_close(kept, again)
-        for length, of in ((1, [0, 1, 2]), (2, rows)):
-            of = np.array(of)
-            torch.testing.assert_close(once(added[:, :length], of), anew(added[:, :length], of))
+def test_a_model_that_keeps_nothing_of_what_it_has_read_completes_alike(
+    causal, tmp_path, monkeypatch
+):
+    keeping, forward = _mine(causal, TEMPLATES[:1], tmp_path / "a", k=4), GPT2LMHeadModel.forward
+    monkeypatch.setattr(
+        GPT2LMHeadModel, "forward",
+        lambda self, *given, **how: forward(self, *given, **how | {"use_cache": False}),
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(_mine(causal, TEMPLATES[:1], tmp_path / "b", k=4), keeping)
 
 
 def test_words_are_finished_with_the_pieces_that_go_on_with_them():
@@ -203,8 +185,6 @@ def test_words_are_finished_with_the_pieces_that_go_on_with_them():
 
 
 def test_an_encoder_decoder_fills_in_after_its_sentinel(encoder_decoder, tmp_path):
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
     mined = _mine(encoder_decoder, TEMPLATES, tmp_path, k=3)
     tokenizer = AutoTokenizer.from_pretrained(encoder_decoder)
     model = AutoModelForSeq2SeqLM.from_pretrained(encoder_decoder).eval()
@@ -222,50 +202,33 @@ def test_an_encoder_decoder_fills_in_after_its_sentinel(encoder_decoder, tmp_pat
     assert len(mined) == 9
 
 
-def test_a_stopped_run_goes_on_where_it_was(masked, tmp_path, monkeypatch):
+def test_a_stopped_run_goes_on_where_it_was_and_batches_do_not_change_it(
+    masked, tmp_path, monkeypatch
+):
     whole = _mine(masked, TEMPLATES, tmp_path / "a", k=3)
     real, asked = mining._masked, []
 
-    def stops(network, tokenizer, batch, *rest):
-        if asked:
-            raise KeyboardInterrupt
+    def stops_once(network, tokenizer, batch, *rest):
         asked.extend(batch)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
         return real(network, tokenizer, batch, *rest)
 
-    monkeypatch.setattr(mining, "_masked", stops)
+    monkeypatch.setattr(mining, "_masked", stops_once)
     with pytest.raises(KeyboardInterrupt):
         _mine(masked, TEMPLATES, tmp_path / "b", k=3, batch_size=1)
-    assert asked == TEMPLATES[:1]
-
-    def counts(network, tokenizer, batch, *rest):
-        asked.extend(batch)
-        return real(network, tokenizer, batch, *rest)
-
-    monkeypatch.setattr(mining, "_masked", counts)
     again = _mine(masked, TEMPLATES, tmp_path / "b", k=3, batch_size=1)
-    assert asked == TEMPLATES, "what was stored is not asked again"
+    assert asked == [*TEMPLATES[:2], *TEMPLATES[1:]], "what was stored is not asked again"
     pd.testing.assert_frame_equal(again, whole, rtol=1e-4)
 
 
-def test_a_stored_run_loads_no_model_and_a_damaged_file_is_asked_anew(
-    masked, tmp_path, monkeypatch
-):
+def test_a_stored_run_is_listed_in_the_store_and_loads_no_model(masked, tmp_path, monkeypatch):
     first = _mine(masked, TEMPLATES, tmp_path, k=3)
+    (row,) = manifests(tmp_path).to_dict("records")
+    assert (row["mode"], row["answers"], row["kind"], row["k"]) == ("completions", 9, "masked", 3)
     monkeypatch.setattr(mining, "load_model", lambda *_: pytest.fail("the model was loaded"))
     pd.testing.assert_frame_equal(_mine(masked, TEMPLATES[::-1], tmp_path, k=3)[["template"]],
                                   first[["template"]][::-1].reset_index(drop=True))  # fmt: skip
-    monkeypatch.undo()
-    (path,) = (tmp_path / "completions").rglob("*.parquet")
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.warns(UserWarning, match="asked again"):
-        again = _mine(masked, TEMPLATES, tmp_path, k=3)
-    pd.testing.assert_frame_equal(again, first)
-
-
-def test_batches_do_not_change_the_answers(masked, tmp_path):
-    one = _mine(masked, TEMPLATES, tmp_path / "a", k=5, batch_size=1)
-    all_at_once = _mine(masked, TEMPLATES, tmp_path / "b", k=5, batch_size=3)
-    assert one["completion"].tolist() == all_at_once["completion"].tolist()
 
 
 def test_a_template_asked_for_twice_is_answered_twice(masked, tmp_path):
@@ -307,11 +270,3 @@ def test_memory_that_runs_out_is_told(masked, tmp_path, monkeypatch):
     with pytest.raises(RespondentError) as error:
         _mine(masked, TEMPLATES, tmp_path, k=2)
     assert error.value.kind == "memory"
-
-
-def test_completions_are_listed_among_what_the_store_holds(masked, tmp_path):
-    from psychometrics.asking.store import manifests
-
-    _mine(masked, TEMPLATES, tmp_path, k=3)
-    (row,) = manifests(tmp_path).to_dict("records")
-    assert (row["mode"], row["answers"], row["kind"], row["k"]) == ("completions", 9, "masked", 3)

@@ -42,6 +42,7 @@ def folder(tmp_path_factory, save_tiny_model):
         "nsp": BertForNextSentencePrediction(config),
         "causal": GPT2LMHeadModel(gpt),
     }
+    save_tiny_model(root / "acceptability", "bert", labels=("unacceptable", "acceptable"))
     for name, model in models.items():
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.3)
@@ -95,23 +96,14 @@ def test_causal_probability_puts_the_tokens_together_as_it_says(folder, mean):
         assert value == pytest.approx(expected, rel=1e-4)
 
 
-def test_next_sentence_probability_is_the_first_output(folder):
-    respondent = _load(folder, "nsp")
+@pytest.mark.parametrize("mode", ["nsp", "acceptability"])
+def test_next_sentence_is_the_first_output_and_acceptability_the_second(folder, mode):
+    respondent = _load(folder, mode)
     for prompt, value in zip(PROMPTS, respondent.answer(PROMPTS)[:, 0], strict=True):
-        inputs = respondent.tokenizer(*prompt[:2], return_tensors="pt")
+        given = prompt[:2] if mode == "nsp" else (" ".join(prompt[:2]),)
         with torch.no_grad():
-            expected = respondent.model(**inputs).logits.softmax(-1)[0, 0]
-        assert value == pytest.approx(float(expected), rel=1e-4)
-
-
-def test_acceptability_is_the_second_output(tmp_path, save_tiny_model):
-    folder = save_tiny_model(tmp_path / "cola", "bert", labels=("unacceptable", "acceptable"))
-    respondent = pm.load_respondent(folder, mode="acceptability", dtype="float32", device="cpu")
-    for prompt, value in zip(PROMPTS, respondent.answer(PROMPTS)[:, 0], strict=True):
-        inputs = respondent.tokenizer(" ".join(prompt[:2]), return_tensors="pt")
-        with torch.no_grad():
-            expected = respondent.model(**inputs).logits.softmax(-1)[0, 1]
-        assert value == pytest.approx(float(expected), rel=1e-4)
+            logits = respondent.model(**respondent.tokenizer(*given, return_tensors="pt")).logits
+        assert value == pytest.approx(float(logits.softmax(-1)[0, int(mode != "nsp")]), rel=1e-4)
 
 
 def test_order_and_repetition_of_prompts_do_not_matter(folder):

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from huggingface_hub import constants
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import (
@@ -24,8 +25,16 @@ from transformers import (
 from psychometrics.exceptions import RespondentError
 from psychometrics.models import packed, sources
 from psychometrics.models.decoder import last_states
+from psychometrics.models.embedded import acceptability, load_masked_lm
 from psychometrics.models.fast_bert import fast_forward as forward_of
-from psychometrics.models.loading import resolve_device, resolve_dtype
+from psychometrics.models.loading import (
+    load_config,
+    load_model,
+    load_sentence_encoder,
+    load_tokenizer,
+    resolve_device,
+    resolve_dtype,
+)  # fmt: skip
 from psychometrics.models.sources import find
 from psychometrics.modes import identify, load_respondent
 from psychometrics.modes.nli import (
@@ -294,13 +303,6 @@ def test_reordered_pairs_get_the_very_same_bits(tiny_model, dtype):
     assert (respondent.answer(PAIRS) == respondent.answer(PAIRS[::-1])[::-1]).all()
 
 
-def test_identical_pairs_are_asked_once(tiny_model, monkeypatch):
-    respondent = load_respondent(tiny_model, device="cpu", dtype="float32")
-    shapes = record_batches(respondent, monkeypatch)
-    respondent.answer(PAIRS * 10)
-    assert sum(rows for rows, _ in shapes) == len(set(PAIRS))
-
-
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "electra"])
 def test_pairs_that_are_too_long_are_cut_with_one_warning(architecture, save_tiny_model, tmp_path):
     folder = save_tiny_model(tmp_path / architecture, architecture)
@@ -359,19 +361,17 @@ def test_out_of_memory_halves_the_batch_and_loses_no_answer(tiny_model, monkeypa
     assert shapes[0][0] == 3  # 7 unique pairs, halved once
 
 
-def test_a_single_pair_that_does_not_fit_is_said_to(tiny_model, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "seen"), [(MemoryError(), RespondentError), (RuntimeError("shapes"), RuntimeError)]
+)
+def test_a_pair_that_does_not_fit_is_said_to_and_another_error_stays_what_it_is(
+    tiny_model, monkeypatch, error, seen
+):
     respondent = load_respondent(tiny_model, device="cpu", dtype="float32")
-    record_batches(respondent, monkeypatch, most_rows=0, error=MemoryError())
-    with pytest.raises(RespondentError) as error:
+    record_batches(respondent, monkeypatch, most_rows=0, error=error)
+    with pytest.raises(seen) as told:
         respondent.answer(PAIRS)
-    assert error.value.kind == "memory"
-
-
-def test_other_errors_of_the_model_are_not_taken_for_lack_of_memory(tiny_model, monkeypatch):
-    respondent = load_respondent(tiny_model, device="cpu", dtype="float32")
-    record_batches(respondent, monkeypatch, most_rows=0, error=RuntimeError("shapes differ"))
-    with pytest.raises(RuntimeError, match="shapes differ"):
-        respondent.answer(PAIRS)
+    assert getattr(told.value, "kind", "memory") == "memory"
 
 
 # Which output means what
@@ -394,29 +394,12 @@ def test_label_names_are_read_whatever_their_spelling(names, order):
 
 
 @pytest.mark.parametrize(
-    "names",
-    [
-        ["negative", "neutral", "positive"],
-        ["entailment", "not_entailment", "neutral"],
-        ["entailment", "entailment", "neutral"],
-    ],
+    "names", [["entailment", "not_entailment", "neutral"], ["entailment", "entailment", "neutral"]]
 )
 def test_names_of_another_kind_of_classifier_are_refused(names):
     with pytest.raises(RespondentError) as error:
         labels_from_names(names)
     assert error.value.kind == "labels"
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_clear_answers_reveal_the_order_and_random_ones_do_not(order):
-    truth = np.repeat([0, 1, 2], 12)
-    labels = [LABELS[i] for i in truth]
-    answers = np.full((36, 3), 0.1)
-    answers[np.arange(36), np.array(order)[truth]] = 0.8
-    answers[[0, 12, 24]] = [[0.1, 0.2, 0.3]]  # a few mistakes do not matter
-    assert _labels_from_pairs(answers, labels) == list(order)
-    with pytest.raises(RespondentError):
-        _labels_from_pairs(np.random.default_rng(order).random((36, 3)), labels)
 
 
 def test_neutral_and_contradiction_that_cannot_be_told_apart_are_ambiguous():
@@ -549,67 +532,44 @@ def test_an_embedded_member_is_its_head_on_the_base_encoder(tmp_path, monkeypatc
         identify("some-member")
 
 
-# The hub, from a local cache and from a server on this machine
+# The hub: a server on this machine
 
 
 COMMIT = commit("acme/tiny")
 
 
 @pytest.fixture
-def hub_cache(tmp_path, monkeypatch):
-    """An empty hub cache, offline."""
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    return tmp_path / "hub"
+def hub(tiny_model, tmp_path):
+    """The folder of acme/tiny, the one model of a hub on this machine."""
+    with serving(tmp_path / "served") as hub:
+        hub.add("acme/tiny", tiny_model)
+        yield hub.folder / "acme" / "tiny"
 
 
-def test_a_hub_id_in_the_local_cache_resolves_to_its_commit_and_answers(hub_cache, tiny_model):
-    repository = hub_cache / "models--acme--tiny"
-    shutil.copytree(tiny_model, repository / "snapshots" / COMMIT)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text(COMMIT)
+def test_a_hub_model_is_identified_before_it_is_downloaded_and_answers_then_and_offline(
+    hub, tmp_path, monkeypatch
+):
+    cache = tmp_path / "hub"
     who = identify("acme/tiny", dtype="float32")
     assert (who["source"], who["model"], who["revision"]) == ("hub", "acme/tiny", COMMIT)
-    respondent = load_respondent("acme/tiny", device="cpu", dtype="float32")
-    assert respondent.identity == who | {"device": "cpu"}
-    assert np.abs(respondent.answer(PAIRS) - plainly(tiny_model, PAIRS)).max() < 1e-5
-
-    (repository / "snapshots" / COMMIT / "model.safetensors").unlink()
+    assert not list(cache.rglob("*.safetensors"))
+    (hub / "pytorch_model.bin").write_bytes(b"never to be downloaded")
+    main = cache / "models--acme--tiny" / "refs" / "main"
+    for offline in (False, True):
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
+        respondent = load_respondent("acme/tiny", device="cpu", dtype="float32")
+        assert respondent.identity == who | {"device": "cpu"}
+        assert np.abs(respondent.answer(PAIRS) - plainly(hub, PAIRS)).max() < 1e-5
+        main.parent.mkdir(exist_ok=True)
+        main.write_text(COMMIT)  # as where another program has asked for it by its name alone
+    assert not list(cache.rglob("*.bin"))
+    next(cache.rglob("*.safetensors")).unlink()
     assert identify("acme/tiny", dtype="float32") == who
     with pytest.raises(RespondentError, match="HF_HUB_OFFLINE"):
         load_respondent("acme/tiny")
 
 
-@pytest.fixture
-def hub(hub_cache, tiny_model, tmp_path, monkeypatch):
-    """A hub on this machine that serves one model, acme/tiny; gives the folder it serves."""
-    from huggingface_hub import constants
-
-    with serving(tmp_path / "served") as hub:
-        hub.add("acme/tiny", tiny_model)
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
-        template = hub.url + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-        yield hub.folder / "acme" / "tiny"
-
-
-def test_a_hub_model_is_identified_before_it_is_downloaded_and_then_answers(
-    hub, hub_cache, monkeypatch
-):
-    who = identify("acme/tiny", dtype="float32")
-    assert who["revision"] == COMMIT
-    assert not list(hub_cache.rglob("*.safetensors"))
-    (hub / "pytorch_model.bin").write_bytes(b"never to be downloaded")
-    respondent = load_respondent("acme/tiny", device="cpu", dtype="float32")
-    assert respondent.identity == who | {"device": "cpu"}
-    assert np.abs(respondent.answer(PAIRS) - plainly(hub, PAIRS)).max() < 1e-5
-    assert not list(hub_cache.rglob("*.bin"))
-
-
-def test_an_adapter_on_the_hub_answers_with_its_base_on_this_machine(hub, hub_cache, tmp_path):
+def test_an_adapter_on_the_hub_answers_with_its_base_on_this_machine(hub, tmp_path):
     from peft import LoraConfig, get_peft_model
 
     base = shutil.copytree(hub, tmp_path / "base")
@@ -629,17 +589,15 @@ def test_an_adapter_on_the_hub_answers_with_its_base_on_this_machine(hub, hub_ca
     assert identify("acme/tiny", dtype="float32")["revision"] == COMMIT, "from the cache"
 
 
-def test_a_hub_model_with_pickle_weights_alone_is_refused_before_a_download(hub, hub_cache):
+def test_a_hub_model_with_pickle_weights_alone_is_refused_before_a_download(hub, tmp_path):
     (hub / "model.safetensors").rename(hub / "pytorch_model.bin")
     with pytest.raises(RespondentError) as error:
         load_respondent("acme/tiny")
     assert error.value.kind == "no safetensors"
-    assert not list(hub_cache.rglob("*.bin"))
+    assert not list((tmp_path / "hub").rglob("*.bin"))
 
 
 def test_names_that_the_hub_does_not_know_or_cannot_tell_are_refused(hub, monkeypatch):
-    from huggingface_hub import constants
-
     kinds = []
     for attribute, value in (
         ("HF_HUB_OFFLINE", False), ("HF_HUB_OFFLINE", True), ("ENDPOINT", "http://127.0.0.1:9")
@@ -667,17 +625,32 @@ def test_pairs_that_are_none_are_named(respondent, pair):
 
 
 def without(*patterns):
-    def spoil(folder):
-        for pattern in patterns:
-            for path in list(folder.glob(pattern)):
-                path.unlink()
+    return lambda folder: [path.unlink() for name in patterns for path in folder.glob(name)]
 
-    return spoil
+
+def cut_short(name):
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:200])
+
+
+def changed(file="config.json", **changes):
+    return lambda folder: edit(folder / file, **changes)
 
 
 def pickled(folder):
-    without("*.safetensors")(folder)
+    (folder / "model.safetensors").unlink()
     torch.save({}, folder / "pytorch_model.bin")
+
+
+def indexed(weights):
+    """Shards that an index names, in the place of the weights."""
+
+    def spoil(folder):
+        (folder / "model.safetensors").unlink()
+        torch.save({"classifier.bias": torch.zeros(3)}, folder / "evil.bin")
+        index = {"metadata": {}, "weight_map": weights}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+    return spoil
 
 
 def adapter(folder):
@@ -685,14 +658,11 @@ def adapter(folder):
     (folder / "adapter_config.json").write_text("{}")
 
 
-def config(**changes):
-    return lambda folder: edit(folder / "config.json", **changes)
-
-
-def cut_short(name):
+def tokenized(change):
     def spoil(folder):
-        content = (folder / name).read_bytes()
-        (folder / name).write_bytes(content[: len(content) // 2])
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        change(tokenizer)
+        tokenizer.save_pretrained(folder)
 
     return spoil
 
@@ -705,13 +675,6 @@ def headless(folder):
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def not_numbers(folder):
-    model = AutoModelForSequenceClassification.from_pretrained(folder)
-    with torch.no_grad():
-        model.classifier.bias[0] = float("nan")
-    model.save_pretrained(folder)
-
-
 def two_outputs(folder):
     loaded = AutoModelForSequenceClassification.from_pretrained(
         folder, id2label={0: "entailment", 1: "not_entailment"}, ignore_mismatched_sizes=True
@@ -719,77 +682,34 @@ def two_outputs(folder):
     loaded.save_pretrained(folder)
 
 
-def unpadded(folder):
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.pad_token = None
-    tokenizer.save_pretrained(folder)
-
-
-def wider_tokenizer(folder):
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.add_tokens(["zzz"])
-    tokenizer.save_pretrained(folder)
-
-
 REMOTE = {"AutoConfig": "code.Config", "AutoModelForSequenceClassification": "code.Model"}
 
 
-def pickle_through_an_index(folder):
-    without("model.safetensors")(folder)
-    torch.save({"classifier.bias": torch.zeros(3)}, folder / "evil.bin")
-    index = {"metadata": {}, "weight_map": {"classifier.bias": "evil.bin"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
-def index_with(content):
-    def spoil(folder):
-        without("model.safetensors")(folder)
-        (folder / "model.safetensors.index.json").write_text(json.dumps(content))
-
-    return spoil
-
-
-def tokenizer_settings(**changes):
-    return lambda folder: edit(folder / "tokenizer_config.json", **changes)
+SPOILT = {
+    "no safetensors": [without("model.safetensors"), pickled, indexed({"a": "evil.bin"}), adapter],
+    "incomplete": [
+        *map(without, ("*token*", "config.json", "*")),
+        *map(cut_short, ("model.safetensors", "config.json", "tokenizer.json")),
+        *map(indexed, (["evil.bin"], {"a": 5}, {"a": "../x.safetensors"})),
+        changed(hidden_size="big"),
+        changed(vocab_size=7),
+        tokenized(lambda tokenizer: setattr(tokenizer, "pad_token", None)),
+        tokenized(lambda tokenizer: tokenizer.add_tokens(["zzz"])),
+    ],
+    "remote code": [
+        changed(auto_map=REMOTE, model_type="acme"),
+        changed("tokenizer_config.json", tokenizer_class="AcmeTokenizer"),
+    ],
+    "architecture": [
+        changed(model_type="acme"), changed(model_type="vit"), changed(num_hidden_layers=3),
+        headless,
+    ],
+    "labels": [changed(id2label={"0": "negative", "1": "neutral", "2": "positive"}), two_outputs],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("spoil", "kind"),
-    [
-        (without("model.safetensors"), "no safetensors"),
-        (pickled, "no safetensors"),
-        (pickle_through_an_index, "no safetensors"),
-        (adapter, "no safetensors"),
-        (without("*token*", "vocab*"), "incomplete"),
-        (without("config.json"), "incomplete"),
-        (without("*"), "incomplete"),
-        (cut_short("model.safetensors"), "incomplete"),
-        (cut_short("config.json"), "incomplete"),
-        (cut_short("tokenizer.json"), "incomplete"),
-        (index_with({"weight_map": ["evil.bin"]}), "incomplete"),
-        (index_with({"weight_map": {"a": 5}}), "incomplete"),
-        (index_with({"weight_map": {"a": "../x.safetensors"}}), "incomplete"),
-        (index_with([1]), "incomplete"),
-        (config(hidden_size="big"), "incomplete"),
-        (config(hidden_size=64), "incomplete"),
-        (config(vocab_size=7), "incomplete"),
-        (unpadded, "incomplete"),
-        (wider_tokenizer, "incomplete"),
-        (config(auto_map=REMOTE, model_type="acme"), "remote code"),
-        (tokenizer_settings(tokenizer_class="AcmeTokenizer"), "remote code"),
-        (
-            tokenizer_settings(
-                tokenizer_class="AcmeTokenizer", auto_map={"AutoTokenizer": ["code.Acme", None]}
-            ),
-            "remote code",
-        ),
-        (config(model_type="acme"), "architecture"),
-        (config(model_type="vit"), "architecture"),
-        (config(num_hidden_layers=3), "architecture"),
-        (headless, "architecture"),
-        (config(id2label={"0": "negative", "1": "neutral", "2": "positive"}), "labels"),
-        (two_outputs, "labels"),
-    ],
+    ("spoil", "kind"), [(spoil, kind) for kind, ways in SPOILT.items() for spoil in ways]
 )
 def test_a_folder_that_is_no_whole_and_safe_nli_model_is_refused_in_one_sentence(copy, spoil, kind):
     spoil(copy)
@@ -805,10 +725,12 @@ def test_remote_code_that_is_not_needed_is_not_run(copy):
     assert np.abs(answers - plainly(copy, PAIRS)).max() < 1e-5
 
 
-def test_answers_that_are_not_numbers_are_refused(copy):
-    not_numbers(copy)
+def test_answers_that_are_not_numbers_are_refused(tiny_model):
+    respondent = load_respondent(tiny_model, device="cpu", dtype="float32")
+    with torch.no_grad():
+        respondent.model.classifier.bias[0] = float("nan")
     with pytest.raises(RespondentError, match="answers that are not numbers"):
-        load_respondent(copy, device="cpu").answer(PAIRS)
+        respondent.answer(PAIRS)
 
 
 @pytest.mark.parametrize("options", [{"dtype": "float16"}, {"device": "cuda:99"},
@@ -855,32 +777,19 @@ def test_files_that_may_not_be_read_are_named(copy, monkeypatch):
 
 def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(copy):
     """A base whose own code would run on asking for it, by every way that loads one."""
-    from psychometrics.models.embedded import acceptability, load_masked_lm
-    from psychometrics.models.loading import (
-        load_config,
-        load_model,
-        load_sentence_encoder,
-        load_tokenizer,
-    )
-
+    assert load_sentence_encoder(copy).encode("I feel calm.").shape == (32,)
     (copy / "code.py").write_text("raise SystemExit('remote code was run')\n")
-    edit(copy / "config.json", auto_map=REMOTE, model_type="acme")
-    ways = [load_masked_lm, load_config, load_tokenizer, load_sentence_encoder]
-    ways += [lambda folder: acceptability(["I am."], folder)]
-    for load in [*ways, lambda folder: load_model(folder, "causal")]:
+    module = {"idx": 0, "name": "0", "path": "", "type": "code.Module"}
+    (copy / "modules.json").write_text(json.dumps([module]))
+    ways = [
+        load_masked_lm,
+        load_config,
+        load_tokenizer,
+        lambda folder: load_model(folder, "causal"),
+    ]
+    ways += [lambda folder: acceptability(["I am."], folder), load_sentence_encoder]
+    for load in ways[::-1]:  # the encoder's config is a plain one still
         with pytest.raises(RespondentError) as error:
             load(str(copy))
         assert error.value.kind == "remote code"
-
-
-def test_modules_of_a_sentence_encoder_that_are_its_own_code_are_refused(copy):
-    from psychometrics.models.loading import load_sentence_encoder
-
-    (copy / "evil.py").write_text("raise SystemExit('remote code was run')\n")
-    modules = [{"idx": 0, "name": "0", "path": "", "type": "evil.Module"}]
-    (copy / "modules.json").write_text(json.dumps(modules))
-    with pytest.raises(RespondentError) as error:
-        load_sentence_encoder(copy)
-    assert error.value.kind == "remote code"
-    (copy / "modules.json").unlink()
-    assert load_sentence_encoder(copy).encode("I feel calm.").shape == (32,)
+        edit(copy / "config.json", auto_map=REMOTE, model_type="acme")

@@ -8,13 +8,19 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from psychometrics import load_respondent, population
 from psychometrics.asking.answers import COLUMNS
 from psychometrics.asking.ask import ask
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models.untrained import null_model
-from psychometrics.modes import options
 from psychometrics.modes.messages import messages
 from psychometrics.modes.options import (
     _choose,
@@ -44,8 +50,6 @@ def causal(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def seq2seq(tmp_path_factory, causal):
-    from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
-
     folder = tmp_path_factory.mktemp("models") / "t5"
     tokenizer = AutoTokenizer.from_pretrained(causal)
     torch.manual_seed(5)
@@ -71,15 +75,10 @@ def _prompt(order, labels="numeric"):
 def test_log_probabilities_of_a_causal_model_equal_those_computed_token_by_token(
     causal, tmp_path, score
 ):
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     table = shares_of(TWO, causal, tmp_path, score=score, permutations="reversed")
-    model, tokenizer = (
-        AutoModelForCausalLM.from_pretrained(causal),
-        AutoTokenizer.from_pretrained(causal),
-    )
-    ids = [tokenizer.bos_token_id or tokenizer.cls_token_id]
-    ids = [ids[0]] if tokenizer.bos_token_id is not None else []
+    model = AutoModelForCausalLM.from_pretrained(causal)
+    tokenizer = AutoTokenizer.from_pretrained(causal)
+    ids = [tokenizer.bos_token_id] if tokenizer.bos_token_id is not None else []
     ids += tokenizer(f"{_prompt((4, 3, 2, 1, 0))}Answer:", add_special_tokens=False)["input_ids"]
     for row in table[table["item_id"] == "ipip20_1"].to_dict("records"):
         reply = str(row["position"]) if score == "label" else row["label"]
@@ -94,13 +93,9 @@ def test_log_probabilities_of_a_causal_model_equal_those_computed_token_by_token
 
 
 def test_log_probabilities_of_an_encoder_decoder_equal_its_loss(seq2seq, tmp_path):
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
     table = shares_of(TWO, seq2seq, tmp_path, score="text", permutations="given")
-    model, tokenizer = (
-        AutoModelForSeq2SeqLM.from_pretrained(seq2seq),
-        AutoTokenizer.from_pretrained(seq2seq),
-    )
+    model = AutoModelForSeq2SeqLM.from_pretrained(seq2seq)
+    tokenizer = AutoTokenizer.from_pretrained(seq2seq)
     read = tokenizer(_prompt((0, 1, 2, 3, 4)), return_tensors="pt")["input_ids"]
     for row in table[table["item_id"] == "ipip20_1"].to_dict("records"):
         ids = tokenizer(row["label"], add_special_tokens=False, return_tensors="pt")["input_ids"]
@@ -160,46 +155,34 @@ def test_answers_come_from_the_store_the_second_time(causal, tmp_path, monkeypat
         by_options(TWO, causal, tmp_path, role="hero")
 
 
-def test_what_was_scored_before_a_run_ended_is_not_scored_again(causal, tmp_path, monkeypatch):
-    monkeypatch.setattr("psychometrics.modes.prompting.SAVE_EVERY", 0.0)
-    monkeypatch.setattr("psychometrics.modes.options._BATCH", 4)
-    score, seen = options._Scorer.__call__, []
-
-    def ends_at_the_third_batch(self, asked, mean):
-        if len(seen) == 2:
-            raise KeyboardInterrupt
-        seen.append(len(asked))
-        return score(self, asked, mean)
-
-    monkeypatch.setattr(options._Scorer, "__call__", ends_at_the_third_batch)
-    with pytest.raises(KeyboardInterrupt):
-        by_options(MINI, causal, tmp_path)
-
-    def counted(self, asked, mean):
-        seen.append(len(asked))
-        return score(self, asked, mean)
-
-    monkeypatch.setattr(options._Scorer, "__call__", counted)
-    by_options(MINI, causal, tmp_path)
-    assert sum(seen) == 100  # 20 items in 5 orders, each once
+OF_LOGITS = (
+    {"score": "both"}, {"labels": "roman"}, {"choose": "best"}, {"wording": "v9"}, {"runs": 0},
+    {"permutations": "some"}, {"persona": "I am."}, {"score": "contrast"}, {"seed": -1},
+    {"score": "label", "wording": "voice"},
+)  # fmt: skip
+OF_ENTAILMENT = (
+    {"labels": "alphabetical"}, {"role": "hero"}, {"score": "text"}, {"wording": "It is so."},
+    {"persona": ""}, {"baseline": 5}, {"persona": "I am.", "baseline": "I am."},
+)  # fmt: skip
 
 
-def test_what_does_not_go_together_is_refused_in_one_sentence(
-    causal, tiny_model, save_tiny_model, tmp_path
+def test_what_does_not_go_together_is_refused_and_the_condition_named(
+    causal, tiny_model, tmp_path, save_tiny_model
 ):
+    for model, wrongs in ((causal, OF_LOGITS), (tiny_model, OF_ENTAILMENT)):
+        for wrong in wrongs:
+            with pytest.raises(ParameterError, match=next(iter(wrong))):
+                by_options(TWO, model, tmp_path, **wrong)
     headless = save_tiny_model(tmp_path / "headless")
     config = (headless / "config.json").read_text()
     (headless / "config.json").write_text(config.replace("BertForSequence", "BertForNoSequence"))
     with pytest.raises(RespondentError, match=r"causal or an encoder-decoder|head"):
         by_options(TWO, headless, tmp_path)
-    for wrong in ({"score": "both"}, {"labels": "roman"}, {"choose": "best"}, {"wording": "v9"},
-                  {"permutations": "some"}, {"runs": 0},
-                  {"persona": "I am."}, {"score": "contrast"}, {"seed": -1}):  # fmt: skip
-        with pytest.raises(ParameterError, match=next(iter(wrong))):
-            by_options(TWO, causal, tmp_path, **wrong)
-    for wrong in ({"labels": "alphabetical"}, {"role": "hero"}, {"score": "text"}):
-        with pytest.raises(ParameterError, match=next(iter(wrong))):
-            by_options(TWO, tiny_model, tmp_path, **wrong)
+
+
+def test_a_wording_of_the_users_is_kept_with_the_answers(tiny_model, tmp_path):
+    table = by_options(TWO, tiny_model, tmp_path, wording="It is {label}.")
+    assert set(table["wording"]) == {"It is {label}."}
 
 
 @given(st.integers(2, 5))
@@ -275,15 +258,6 @@ def test_draws_follow_the_probabilities_and_argmax_takes_the_first_of_equals():
     assert drawn.columns.tolist() == [*COLUMNS, "probability"]
 
 
-def test_a_wording_of_the_users_and_wrong_parameters(tiny_model, tmp_path):
-    table = by_options(MINI, tiny_model, tmp_path, wording="It is {label}.")
-    assert set(table["wording"]) == {"It is {label}."}
-    for wrong in ({"wording": "It is so."}, {"score": "neutral"}, {"persona": ""}, {"baseline": 5},
-                  {"persona": "I am.", "baseline": "I am."}, {"choose": "best"}):  # fmt: skip
-        with pytest.raises(ParameterError):
-            by_options(MINI, tiny_model, tmp_path, **wrong)
-
-
 @pytest.mark.parametrize("how", [{}, {"labels": "alphabetical"}, {"score": "text"}])
 def test_a_baseline_of_logits_subtracts_what_the_options_get_without_an_item(causal, tmp_path, how):
     with_item = shares_of(TWO, causal, tmp_path, **how)
@@ -300,8 +274,6 @@ def test_a_baseline_of_logits_subtracts_what_the_options_get_without_an_item(cau
 
 
 def test_a_voice_goes_on_from_the_statement_and_shows_no_options(causal, tmp_path):
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     table = shares_of(TWO, causal, tmp_path, wording="voice")
     assert len(table) == 10
     model = AutoModelForCausalLM.from_pretrained(causal)
@@ -315,8 +287,6 @@ def test_a_voice_goes_on_from_the_statement_and_shows_no_options(causal, tmp_pat
         logs = model(torch.tensor([read + ids])).logits[0].log_softmax(-1)
     total = sum(logs[len(read) + i - 1, token].item() for i, token in enumerate(ids))
     assert row["log_probability"] == pytest.approx(total, abs=2e-3)
-    with pytest.raises(ParameterError, match="no labels"):
-        shares_of(TWO, causal, tmp_path, wording="voice", score="label")
 
 
 def test_a_persona_stands_before_the_statement_of_a_voice_and_before_the_empty_item(
@@ -333,12 +303,3 @@ def test_a_persona_stands_before_the_statement_of_a_voice_and_before_the_empty_i
     assert np.allclose(table["log_probability"], same["log_probability"], atol=1e-4)
     with pytest.raises(ParameterError, match="wording='voice'"):
         shares_of(TWO, causal, tmp_path, persona="I am calm.")
-
-
-def test_what_all_prompts_begin_with_is_read_once_and_changes_nothing(
-    causal, tmp_path, monkeypatch
-):
-    once = shares_of(MINI, causal, tmp_path / "once", permutations="given")
-    monkeypatch.setattr(options, "_LEAST_SHARED", 10**6)
-    each = shares_of(MINI, causal, tmp_path / "each", permutations="given")
-    assert np.allclose(once["log_probability"], each["log_probability"], atol=1e-4)

@@ -5,52 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import psychometrics as pm
 from data.make import talking
-from psychometrics.exceptions import ParameterError
-
-TEMPLATE = (
-    "{% for m in messages %}<{{ m['role'] }}> {{ m['content'] }}\n{% endfor %}"
-    "{% if add_generation_prompt %}<assistant> {% endif %}"
-)
+from psychometrics.exceptions import DataError, ParameterError
+from psychometrics.models.loading import load_model
+from psychometrics.training import adapt_causal
+from tests.tiny import save_tiny_decoder
 
 
 @pytest.fixture(scope="module")
 def tiny_talker(tmp_path_factory):
-    """A tiny causal model of bytes, with a chat template, saved."""
-    import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    folder = tmp_path_factory.mktemp("talker")
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {letter: i for i, letter in enumerate([*letters, "<|end|>"])}
-    inner = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    inner.decoder = decoders.ByteLevel()
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=inner, eos_token="<|end|>", chat_template=TEMPLATE
-    )
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(vocabulary), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=1024,
-        eos_token_id=vocabulary["<|end|>"], bos_token_id=None, initializer_range=0.2,
-    )  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-def _opened(folder):
-    from psychometrics.models.loading import load_model
-
-    return load_model(folder, "causal")
+    return save_tiny_decoder(tmp_path_factory.mktemp("talker"))
 
 
 def test_options_are_those_of_the_packages_own_way_of_asking(tiny_talker, tmp_path):
-    model, tokenizer = _opened(tiny_talker)
+    model, tokenizer = load_model(tiny_talker, "causal")
     rows = talking._options(model, tokenizer)
     found = pd.DataFrame(rows, columns=talking.COLUMNS[2:]).set_index(["measure", "unit"])["score"]
     gad7 = pm.load_questionnaire("gad7")
@@ -64,14 +35,12 @@ def test_options_are_those_of_the_packages_own_way_of_asking(tiny_talker, tmp_pa
 
 
 def test_likelihood_of_text_is_that_of_each_sentence_alone(tiny_talker):
-    import torch
-
-    model, tokenizer = _opened(tiny_talker)
+    model, tokenizer = load_model(tiny_talker, "causal")
     texts = ["I am calm.", "The meeting starts at nine."]
     ((*_, found),) = talking._text(model, tokenizer, {"two": texts})
     total = count = 0
     for text in texts:
-        ids = tokenizer(text, return_tensors="pt")["input_ids"]
+        ids = tokenizer(tokenizer.bos_token + text, return_tensors="pt")["input_ids"]
         with torch.no_grad():
             loss = model(input_ids=ids, labels=ids).loss  # mean over all tokens but the first
         total += float(loss) * (ids.shape[1] - 1)
@@ -80,11 +49,6 @@ def test_likelihood_of_text_is_that_of_each_sentence_alone(tiny_talker):
 
 
 def test_an_adapter_is_trained_and_merged_whatever_the_models_precision(tiny_talker):
-    import torch
-
-    from psychometrics.models.loading import load_model
-    from psychometrics.training import adapt_causal
-
     model, tokenizer = load_model(tiny_talker, "causal", dtype=torch.bfloat16)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     sentences = ["I feel calm at home."] * 16
@@ -101,28 +65,24 @@ def test_an_adapter_is_trained_and_merged_whatever_the_models_precision(tiny_tal
     assert changed == {name for name in before if "_proj" in name}, "every linear layer, no other"
 
 
-def test_bad_settings_of_an_adapter_are_named(tiny_talker):
-    from psychometrics.exceptions import DataError
-    from psychometrics.training import adapt_causal
-
+def test_impossible_studies_and_adapters_are_refused():
+    with pytest.raises(ParameterError):
+        talking.talk("x", "y", [])
     with pytest.raises(DataError, match="no sentences"):
         adapt_causal(None, None, [])
-    with pytest.raises(ParameterError, match="rank must be a whole number from 1"):
+    with pytest.raises(ParameterError, match="rank"):
         adapt_causal(None, None, ["I am."], rank=0)
 
 
 def test_a_stopped_study_goes_on_with_the_next_cell(tiny_talker, tiny_model, tmp_path, monkeypatch):
-    monkeypatch.setattr(talking, "TOKENS", {"conversation": 3, "own_replies": 3})
-    monkeypatch.setattr(talking, "READ", 8)
-    monkeypatch.setattr(talking, "SAMPLES", 1)
-    monkeypatch.setattr(
-        talking, "_sentences", lambda: {"ordinary": ["It rains."], "neutral": ["He ate."]}
-    )
-    monkeypatch.setattr(talking, "TICKED", ("gad7",))
+    few = {"TOKENS": {"conversation": 3, "own_replies": 3}, "READ": 8, "SAMPLES": 1,
+           "TICKED": ("gad7",), "TOLD": ("gad7",)}  # fmt: skip
+    few["_sentences"] = lambda: {"ordinary": ["It rains."], "neutral": ["He ate."]}
+    for name, value in few.items():
+        monkeypatch.setattr(talking, name, value)
     settings = {"seeds": [0], "rank": 2, "cache": tmp_path, "progress": False}
     talking.talk(tiny_talker, tiny_model, ["neutral"], **settings)
-    seen = []
-    original = talking._cell
+    seen, original = [], talking._cell
     monkeypatch.setattr(talking, "_cell", lambda *args: seen.append(args[2]) or original(*args))
     scores, replies = talking.talk(tiny_talker, tiny_model, ["neutral", "depressive"], **settings)
     assert seen == ["depressive"]
@@ -130,8 +90,7 @@ def test_a_stopped_study_goes_on_with_the_next_cell(tiny_talker, tiny_model, tmp
     assert set(scores["way"]) == {"options", "own_replies", "conversation", "text"}
     assert scores["score"].notna().all()
     assert len(replies) == 3 * len(talking.openers())
-    values = scores[scores["way"] == "own_replies"]["score"]
-    assert values.between(-1, 1).all()
+    assert scores.query("way == 'own_replies'")["score"].between(-1, 1).all()
 
 
 def test_the_papers_two_replies_to_a_call_for_help_are_told_apart():
@@ -154,8 +113,3 @@ def test_the_papers_two_replies_to_a_call_for_help_are_told_apart():
     one = talking.judged(["I'm calm."], judge).iloc[0]
     assert one["worry"] == pytest.approx(expected, abs=1e-5)
     assert one["worry"] < 0 < one["sentiment"]
-
-
-def test_a_study_of_nothing_is_refused():
-    with pytest.raises(ParameterError):
-        talking.talk("x", "y", [])

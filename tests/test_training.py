@@ -11,13 +11,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import (
     AutoConfig,
-    AutoModelForCausalLM,
     AutoModelForMaskedLM,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    GPT2Config,
-    GPT2LMHeadModel,
-    GPT2Tokenizer,
 )
 
 from data.make import heads
@@ -26,6 +20,7 @@ from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.interventions import adapt
 from psychometrics.models import embedded
 from psychometrics.models.embedded import acceptability, load_masked_lm
+from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path
 from psychometrics.training import (
     adapt_causal,
@@ -34,54 +29,22 @@ from psychometrics.training import (
     train_acceptability,
     train_nli,
 )
+from tests.tiny import save_tiny_decoder
 
-PAIRS = pd.DataFrame(
-    [
-        (premise, hypothesis, label)
-        for label, (premise, hypothesis) in enumerate(
-            [
-                ("I feel calm.", "I feel calm."),
-                ("I feel calm.", "It happens."),
-                ("I feel calm.", "I never do."),
-            ]
-        )
-        for _ in range(8)
-    ],
-    columns=["premise", "hypothesis", "label"],
-)
-
-
-def save_tiny_decoder(folder: Path, architecture: str, end: str | None = "<|endoftext|>") -> Path:
-    """A random causal model as published ones are: without a head, without a padding token."""
-    from tokenizers.pre_tokenizers import ByteLevel
-
-    tokens = ["<|endoftext|>", *sorted(ByteLevel.alphabet())]
-    tokenizer = GPT2Tokenizer(vocab={token: i for i, token in enumerate(tokens)}, merges=[],
-                              eos_token=end, bos_token=end, unk_token=end)  # fmt: skip
-    assert tokenizer.pad_token is None
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
-             "intermediate_size": 64, "max_position_embeddings": 130}  # fmt: skip
-    if architecture == "gpt2":
-        sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 130}
-    config = AutoConfig.for_model(
-        architecture, vocab_size=len(tokens), bos_token_id=0, eos_token_id=0, **sizes
-    )
-    torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim > 1:
-                parameter.mul_(10)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+HYPOTHESES = ["I feel calm.", "It happens.", "I never do."]  # entailed, neutral, contradicted
+PAIRS = pd.DataFrame({"premise": "I feel calm.", "hypothesis": np.repeat(HYPOTHESES, 8),
+                      "label": np.repeat([0, 1, 2], 8)})  # fmt: skip
 
 
 def save_tiny_masked_lm(folder: Path, nli: Path) -> Path:
     """A random masked language model of a classifier's shape, with its tokenizer."""
     shutil.copytree(nli, folder)
     torch.manual_seed(0)
-    AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(nli)).save_pretrained(folder)
+    model = AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(nli))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(10 if parameter.ndim > 1 else 1)
+    model.save_pretrained(folder)
     return folder
 
 
@@ -121,16 +84,14 @@ def test_a_trained_folder_is_a_respondent_that_learned_its_pairs(tiny_model, tmp
     assert json.loads((tmp_path / "out" / "manifest.json").read_text()) == manifest
 
 
-def test_frozen_tuning_leaves_the_encoder_as_it_was(tiny_model, tmp_path):
-    train_nli(tiny_model, PAIRS, tmp_path, tuning="frozen", epochs=1, lr=1e-2, progress=False)
+@pytest.mark.parametrize("tuning", ["frozen", "unfrozen"])
+def test_the_encoder_changes_where_it_is_not_frozen(tiny_model, tmp_path, tuning):
+    train_nli(tiny_model, PAIRS, tmp_path, tuning=tuning, epochs=1, lr=1e-2, progress=False)
     names = changed(tmp_path, tiny_model)
-    assert names
-    assert all("pooler" in name or "classifier" in name for name in names)
-
-
-def test_unfrozen_tuning_changes_the_encoder(tiny_model, tmp_path):
-    train_nli(tiny_model, PAIRS, tmp_path, tuning="unfrozen", epochs=1, lr=1e-2, progress=False)
-    assert any("encoder.layer.0" in name for name in changed(tmp_path, tiny_model))
+    of_head = {name for name in names if "pooler" in name or "classifier" in name}
+    assert of_head
+    assert any("encoder.layer.0" in name for name in names - of_head) == (tuning == "unfrozen")
+    assert names == of_head or tuning == "unfrozen"
 
 
 def test_lora_saves_an_adapter_only(tiny_model, tmp_path):
@@ -145,47 +106,39 @@ LONG_AND_SHORT = [("I feel calm at home.", "It happens very rarely."), ("I do.",
 
 
 @pytest.mark.parametrize("tuning", ["unfrozen", "lora"])
-@pytest.mark.parametrize("architecture", ["gpt2", "llama"])
-def test_a_decoder_without_a_padding_token_is_trained_and_answers_as_in_training(
-    architecture, tuning, tmp_path, monkeypatch
+@pytest.mark.parametrize(
+    "architecture", ["gpt2", "llama", "distilbert", "electra", "bert", "roberta"]
+)
+def test_a_base_without_a_head_or_padding_token_is_trained_and_answers_as_in_training(
+    architecture, tuning, tmp_path, monkeypatch, save_tiny_model
 ):
-    base = save_tiny_decoder(tmp_path / "base", architecture)
+    base = tmp_path / "base"
+    if architecture in ("gpt2", "llama"):
+        save_tiny_decoder(base, architecture)
+    else:  # BERT's masked language model has no pooler either
+        save_tiny_masked_lm(base, save_tiny_model(tmp_path / "nli", architecture))
+    layers = 1 if architecture == "bert" else None
     answers = trained_answers(
         monkeypatch, LONG_AND_SHORT, base, PAIRS, tmp_path / "out", tuning=tuning, rank=2,
-        epochs=1, lr=1e-2, batch_size=12,
+        layers=layers, epochs=1, lr=1e-2, batch_size=12,
     )  # fmt: skip
-    found = load_respondent(tmp_path / "out", dtype="float32").answer(LONG_AND_SHORT)
+    respondent = load_respondent(tmp_path / "out", dtype="float32")
+    found = respondent.answer(LONG_AND_SHORT)
     np.testing.assert_allclose(found, answers, atol=2e-5)
     assert np.ptp(found, axis=0).max() > 1e-3
+    assert layers in (None, respondent.model.config.num_hidden_layers)
 
 
-@pytest.mark.parametrize("architecture", ["distilbert", "electra", "bert", "roberta"])
-def test_an_adapter_answers_as_in_training_though_its_base_had_no_head(
-    architecture, tmp_path, save_tiny_model, monkeypatch
-):
-    nli = save_tiny_model(tmp_path / "nli", architecture)
-    base = save_tiny_masked_lm(tmp_path / "base", nli)  # BERT's has no pooler either
-    answers = trained_answers(
-        monkeypatch, LONG_AND_SHORT, base, PAIRS, tmp_path / "out", tuning="lora", rank=2,
-        epochs=1, lr=1e-2, batch_size=12,
-    )  # fmt: skip
-    found = load_respondent(tmp_path / "out", dtype="float32").answer(LONG_AND_SHORT)
-    np.testing.assert_allclose(found, answers, atol=2e-5)
-
-
-def test_an_adapter_keeps_how_many_layers_its_base_was_left(tiny_model, tmp_path, monkeypatch):
-    answers = trained_answers(
-        monkeypatch, LONG_AND_SHORT, tiny_model, PAIRS, tmp_path / "out", tuning="lora", rank=2,
-        layers=1, epochs=1, lr=1e-2,
-    )  # fmt: skip
-    found = load_respondent(tmp_path / "out", dtype="float32").answer(LONG_AND_SHORT)
-    np.testing.assert_allclose(found, answers, atol=2e-5)
-
-
-def test_a_base_that_can_be_padded_with_nothing_is_refused(tmp_path):
+def test_what_cannot_be_trained_is_refused(tiny_model, tmp_path):
     base = save_tiny_decoder(tmp_path / "base", "gpt2", end=None)
-    with pytest.raises(ParameterError, match=r"neither a padding nor an end token.*set pad_token"):
+    with pytest.raises(ParameterError, match="set pad_token"):
         train_nli(base, PAIRS, tmp_path / "out", progress=False)
+    with pytest.raises(ParameterError, match="'melted'"):
+        train_nli("nowhere", PAIRS, tmp_path, tuning="melted")
+    adapt_encoder(tiny_model, ["I am."] * 4, tmp_path / "deep", epochs=1, rank=2, progress=False)
+    with pytest.raises(ParameterError, match="depth"):
+        train_nli(tiny_model, PAIRS, tmp_path / "shallow", tuning="lora", rank=2, layers=1,
+                  adapter=tmp_path / "deep", progress=False)  # fmt: skip
 
 
 @pytest.mark.parametrize("architecture", ["distilbert", "electra"])
@@ -237,10 +190,8 @@ def test_a_decoder_learns_to_judge_sentences_and_its_packed_head_judges_alike(
     packed = acceptability(["I am calm.", "calm I"])
     np.testing.assert_allclose(packed, [good, bad], atol=2e-3)  # it is kept in fp16
     heads._write_recipe(folder, manifest | {"wording": "calm {sentence}"}, {})
-    reworded, plain = (
-        acceptability(["I am calm."]),
-        acceptability(["calm I am calm."], tmp_path / "out"),
-    )
+    reworded = acceptability(["I am calm."])
+    plain = acceptability(["calm I am calm."], tmp_path / "out")
     np.testing.assert_allclose(reworded, plain, atol=2e-3)
 
 
@@ -254,40 +205,20 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another(tiny_model,
 def test_a_stopped_run_goes_on_from_its_last_epoch(tiny_model, tmp_path):
     whole = train_nli(tiny_model, PAIRS, tmp_path / "whole", epochs=4, lr=1e-3, progress=False)
 
-    class Stopped(Exception):
-        pass
-
-    from transformers import TrainerCallback
-
-    class StopAfterTwoEpochs(TrainerCallback):
-        def on_epoch_begin(self, args, state, control, **kwargs):
-            if state.epoch >= 2:
-                raise Stopped
-
     class StoppingTrainer(training.Trainer):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, callbacks=[StopAfterTwoEpochs()], **kwargs)
+        def training_step(self, *given):
+            if self.state.epoch >= 2:
+                raise KeyboardInterrupt
+            return super().training_step(*given)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "Trainer", StoppingTrainer)
-        with pytest.raises(Stopped):
+        with pytest.raises(KeyboardInterrupt):
             train_nli(tiny_model, PAIRS, tmp_path / "twice", epochs=4, lr=1e-3, progress=False)
     assert not (tmp_path / "twice" / "manifest.json").exists()
     resumed = train_nli(tiny_model, PAIRS, tmp_path / "twice", epochs=4, lr=1e-3, progress=False)
     assert resumed["steps"] == whole["steps"]
     assert not changed(tmp_path / "twice", tmp_path / "whole")
-
-
-def test_fewer_layers_make_a_shallower_model(tiny_model, tmp_path):
-    train_nli(tiny_model, PAIRS, tmp_path, layers=1, epochs=1, progress=False)
-    model = AutoModelForSequenceClassification.from_pretrained(tmp_path)
-    assert model.config.num_hidden_layers == 1
-    assert len(model.base_model.encoder.layer) == 1
-
-
-def test_an_unknown_tuning_is_refused_before_anything_is_loaded(tmp_path):
-    with pytest.raises(ParameterError, match="unfrozen, frozen or lora, got 'melted'"):
-        train_nli("nowhere", PAIRS, tmp_path, tuning="melted")
 
 
 def test_an_adapted_encoder_can_be_trained_on(tiny_model, tmp_path):
@@ -304,25 +235,16 @@ def test_an_adapted_encoder_can_be_trained_on(tiny_model, tmp_path):
         torch.testing.assert_close(after[name], weight)
 
 
-def test_an_adapter_of_another_depth_is_refused(tiny_model, tmp_path):
-    adapt_encoder(
-        tiny_model, ["I feel calm."] * 4, tmp_path / "deep", epochs=1, rank=2, progress=False
-    )
-    with pytest.raises(ParameterError, match="another architecture or depth"):
-        train_nli(tiny_model, PAIRS, tmp_path / "shallow", tuning="lora", rank=2, layers=1,
-                  adapter=tmp_path / "deep", progress=False)  # fmt: skip
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
 def test_local_files_of_pairs_are_read_with_labels_by_name(tmp_path, suffix):
     frame = PAIRS.assign(label=[data.NLI_LABELS[i].upper() for i in PAIRS.label])
     path = tmp_path / f"pairs{suffix}"
-    {
-        ".csv": lambda: frame.to_csv(path, index=False),
-        ".tsv": lambda: frame.to_csv(path, index=False, sep="\t"),
-        ".jsonl": lambda: frame.to_json(path, orient="records", lines=True),
-        ".parquet": lambda: frame.to_parquet(path),
-    }[suffix]()
+    if suffix == ".parquet":
+        frame.to_parquet(path)
+    elif suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, index=False, sep="," if suffix == ".csv" else "\t")
     assert nli_pairs(str(path))["label"].tolist() == PAIRS["label"].tolist()
     assert len(nli_pairs([str(path), str(path)])) == 2 * len(PAIRS)
 
@@ -338,41 +260,6 @@ def test_bad_pairs_are_refused_with_the_mend(tmp_path):
         nli_pairs(str(tmp_path / "missing.csv"))
 
 
-class _Exploit:
-    """Writes a file when it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self):
-        return Path.touch, (self.path,)
-
-
-@pytest.fixture
-def wants_code(tiny_model, tmp_path):
-    """A base whose config asks for program code that lies beside it, and what that would touch."""
-    base, touched = tmp_path / "base", tmp_path / "ran"
-    shutil.copytree(tiny_model, base)
-    code = f"from pathlib import Path\n\nPath({str(touched)!r}).touch()\n"
-    (base / "own.py").write_text(code)
-    config = json.loads((base / "config.json").read_text())
-    classes = ("AutoConfig", "AutoModel", "AutoModelForSequenceClassification",
-               "AutoModelForMaskedLM")  # fmt: skip
-    config |= {"model_type": "of-its-own", "auto_map": {name: "own.Own" for name in classes}}
-    (base / "config.json").write_text(json.dumps(config))
-    return base, touched
-
-
-@pytest.fixture
-def pickled(tiny_model, tmp_path):
-    """A base with weights in pickle alone, which touch a file when loaded."""
-    base, touched = tmp_path / "pickled", tmp_path / "ran"
-    shutil.copytree(tiny_model, base)
-    (base / "model.safetensors").unlink()
-    torch.save({"weight": _Exploit(touched)}, base / "pytorch_model.bin")
-    return base, touched
-
-
 TRAININGS = {
     "nli": lambda base, out: train_nli(base, PAIRS, out, epochs=1, progress=False),
     "encoder": lambda base, out: adapt_encoder(base, ["I am."], out, epochs=1, progress=False),
@@ -383,40 +270,22 @@ TRAININGS = {
 
 
 @pytest.mark.parametrize("train", TRAININGS.values(), ids=list(TRAININGS))
-@pytest.mark.parametrize(
-    ("kind", "said"),
-    [
-        ("wants_code", r"needs program code of its own \(auto_map in config.json\)"),
-        ("pickled", "holds its weights only as pytorch_model.bin"),
-    ],
-)
-def test_no_training_runs_a_bases_own_code(kind, said, train, request, tmp_path, monkeypatch):
-    base, touched = request.getfixturevalue(kind)
+def test_no_training_runs_a_bases_own_code(train, tiny_model, tmp_path, monkeypatch):
+    base = Path(shutil.copytree(tiny_model, tmp_path / "base"))
+    (base / "own.py").write_text("raise SystemExit('remote code was run')\n")
+    config = json.loads((base / "config.json").read_text())
+    classes = ("AutoConfig", "AutoModelForSequenceClassification", "AutoModelForMaskedLM")
+    config |= {"model_type": "of-its-own", "auto_map": {name: "own.Own" for name in classes}}
+    (base / "config.json").write_text(json.dumps(config))
     monkeypatch.setattr("builtins.input", lambda *_: "y")  # whoever asks is told to go ahead
-    with pytest.raises(RespondentError, match=said):
+    with pytest.raises(RespondentError) as error:
         train(str(base), tmp_path / "out")
-    assert not touched.exists()
+    assert error.value.kind == "remote code"
     assert not (tmp_path / "out").exists()
 
 
-def test_the_unsafe_bases_of_these_tests_would_run_their_code(wants_code, pickled):
-    base, touched = wants_code
-    with pytest.raises((ImportError, AttributeError)):  # it has run, and has no class Own
-        AutoConfig.from_pretrained(base, trust_remote_code=True)
-    assert touched.exists()
-    touched.unlink()
-    torch.load(pickled[0] / "pytorch_model.bin", weights_only=False)
-    assert touched.exists()
-
-
-def test_a_causal_model_learns_its_text_in_place(tiny_model):
-    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
-    config = GPT2Config(
-        vocab_size=len(tokenizer), n_positions=32, n_embd=32, n_layer=1, n_head=2,
-        bos_token_id=tokenizer.cls_token_id, eos_token_id=tokenizer.sep_token_id,
-    )  # fmt: skip
-    torch.manual_seed(0)
-    model = GPT2LMHeadModel(config)
+def test_a_causal_model_learns_its_text_in_place(tmp_path):
+    model, tokenizer = load_model(save_tiny_decoder(tmp_path / "base", "gpt2", spread=1), "causal")
     first = {name: weight.clone() for name, weight in model.state_dict().items()}
     text = tokenizer("I feel calm at home.", return_tensors="pt")["input_ids"]
 

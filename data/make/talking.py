@@ -10,6 +10,7 @@ project's extension of Reuben et al. (2024), sections 3.3.5 and 4.
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 from collections.abc import Sequence
@@ -167,8 +168,9 @@ def talk(
             asked = asked or load_respondent(judge)
             parts = _cell(generator, asked, arm, seed, training)
             for part, path in zip(parts, paths, strict=True):  # the replies last
-                part.to_csv(path.with_suffix(".part"), index=False)
-                path.with_suffix(".part").replace(path)
+                new = path.with_suffix(".part")
+                part.to_csv(new, index=False, quoting=csv.QUOTE_NONNUMERIC)  # a reply may hold \r
+                new.replace(path)
         found.append([pd.read_csv(path) for path in paths])
     scores, replies = (pd.concat(parts, ignore_index=True) for parts in zip(*found, strict=True))
     return scores, replies
