@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 
 import numpy as np
@@ -49,6 +50,10 @@ def _content(pool):
     return table.assign(similarity=similar, acceptability=0.8)
 
 
+GOOD = "When tea is there"
+"""A premise whose terms a respondent may tell apart."""
+
+
 class Fake:
     """Answers by chance, but tells the terms of chosen premises apart."""
 
@@ -72,42 +77,49 @@ class Fake:
         return np.array(rows, dtype="float32")
 
 
-@pytest.fixture
-def tea(tmp_path, monkeypatch):
-    """Function that writes the text to a file and loads it; later steps load no encoder."""
-    monkeypatch.setattr(improving, "content_validity", _content)
-    monkeypatch.setattr(improving._Run, "neutrality", lambda run, entries: np.ones(len(entries)))
-    monkeypatch.setattr(
-        improving, "null_answers",
-        lambda asked, respondents, base, seed: pm.null_answers(
-            asked, "noise", respondents, seed=seed
-        ),
-    )  # fmt: skip
+@pytest.fixture(scope="module", autouse=True)
+def measures():
+    """Choosing without an encoder: content, neutrality and null answers are computed here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(improving, "content_validity", _content)
+        patch.setattr(improving._Run, "neutrality", lambda run, entries: np.ones(len(entries)))
+        patch.setattr(
+            improving, "null_answers",
+            lambda asked, respondents, base, seed: pm.null_answers(
+                asked, "noise", respondents, seed=seed
+            ),
+        )  # fmt: skip
+        yield
+
+
+@pytest.fixture(scope="module")
+def tea(tmp_path_factory):
+    """Function that writes the text to a file and loads it."""
 
     def load(text: str = OWN):
-        path = tmp_path / "tea.yaml"
+        path = tmp_path_factory.mktemp("tea") / "tea.yaml"
         path.write_text(text)
         return pm.load_questionnaire(path)
 
     return load
 
 
-@pytest.fixture
-def improved(tea, tmp_path):
-    def run(good=None, held_out=None, text=OWN, **more):
+@pytest.fixture(scope="module")
+def improved(tea, tmp_path_factory):
+    """Function that chooses once for all tests; by default no screen keeps a candidate out."""
+    store = tmp_path_factory.mktemp("store")
+
+    @functools.cache
+    def run(good=None, held_out=GOOD, text=OWN, tolerance=9.0):
         names = ["f-1", "f-2", "f-3", "f-4", "f-5", "f-6"]
         half = improving.halves(names)["half"]
         given = [Fake(n, good if h == "chosen on" else held_out)
                  for n, h in zip(names, half, strict=True)]  # fmt: skip
-        more = {"nulls": 3, "store": tmp_path / "store", "progress": False} | more
-        return improving.improve(tea(text), given, **more)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(improving, "_TOLERANCE", tolerance)
+            return improving.improve(tea(text), given, nulls=3, store=store, progress=False)
 
     return run
-
-
-@pytest.fixture
-def no_screens(monkeypatch):
-    monkeypatch.setattr(improving, "_TOLERANCE", 9.0)
 
 
 def test_halves_are_drawn_within_families_whatever_the_order_of_the_names():
@@ -141,10 +153,8 @@ def test_listed_wordings_and_those_by_rules_come_after_the_present_one(tea):
     assert improving.wordings(tea(), rules=False)["rule"].tolist() == ["present", "listed"]
 
 
-def test_the_candidate_that_separates_is_chosen_and_gains_on_the_held_out_half(
-    improved, no_screens
-):
-    found = improved("When tea is there", "When tea is there")
+def test_the_candidate_that_separates_is_chosen_and_gains_on_the_held_out_half(improved):
+    found = improved(GOOD)
     (template,) = found.questionnaire.items[0].templates
     assert template.premise == "When tea is there, I {term} it."
     row = improving.held_out(found.silhouettes).iloc[0]
@@ -156,14 +166,13 @@ def test_the_candidate_that_separates_is_chosen_and_gains_on_the_held_out_half(
     assert set(own["respondent_id"]) == set(out)
 
 
-def test_what_is_chosen_does_not_depend_on_the_held_out_answers(improved, no_screens):
-    first = improved(None, "When tea is there")
-    second = improved(None, "When there is tea")
+def test_what_is_chosen_does_not_depend_on_the_held_out_answers(improved):
+    first, second = improved(), improved(None, "When there is tea")
     assert first.questionnaire == second.questionnaire
     pd.testing.assert_frame_equal(first.candidates, second.candidates)
 
 
-def test_of_those_allowed_the_one_farthest_above_the_null_is_chosen(improved, no_screens):
+def test_of_those_allowed_the_one_farthest_above_the_null_is_chosen(improved):
     table = improved().candidates
     for _, part in table[table["allowed"]].groupby(["stage", "item_id", "template"]):
         assert part.loc[part["chosen"], "separation"].item() == part["separation"].max()
@@ -173,7 +182,7 @@ def test_of_those_allowed_the_one_farthest_above_the_null_is_chosen(improved, no
 
 def test_a_candidate_that_strays_from_the_item_is_not_chosen_however_well_it_separates(improved):
     strange = OWN.replace("When tea is there, I {term} it.", "Moons of Mars whom I {term} vote.")
-    found = improved("Moons of Mars", "Moons of Mars", strange)
+    found = improved("Moons of Mars", "Moons of Mars", strange, improving._TOLERANCE)
     rows = found.candidates.query("stage == 'wording'").set_index("rule")
     assert rows["separation"].idxmax() == "listed"
     assert not rows.loc["listed", "allowed"]
@@ -181,7 +190,7 @@ def test_a_candidate_that_strays_from_the_item_is_not_chosen_however_well_it_sep
     assert found.candidates.groupby("stage")["chosen"].sum().eq(1).all()
 
 
-def test_other_intensifiers_are_tried_at_the_end_of_the_hypothesis(improved, no_screens):
+def test_other_intensifiers_are_tried_at_the_end_of_the_hypothesis(improved):
     words = OWN.replace("items:\n", "candidates:\n  - - {weight: -1, terms: [once a year, twice]}\n"
                         "    - {weight: 1, terms: [every hour, daily]}\nitems:\n", 1)  # fmt: skip
     found = improved(text=words)
@@ -195,7 +204,7 @@ def test_other_intensifiers_are_tried_at_the_end_of_the_hypothesis(improved, no_
         assert template.hypothesis.endswith("{intensifier}.")
 
 
-def test_as_many_terms_are_chosen_as_there_were_from_those_listed(improved, no_screens):
+def test_as_many_terms_are_chosen_as_there_were_from_those_listed(improved):
     found = improved()
     (template,) = found.questionnaire.items[0].templates
     assert len(template.terms.source) == len(template.terms.inverse) == 2
@@ -204,9 +213,9 @@ def test_as_many_terms_are_chosen_as_there_were_from_those_listed(improved, no_s
 
 
 def test_the_improved_file_loads_says_where_it_comes_from_and_is_never_overwritten(
-    improved, no_screens, tmp_path
+    improved, tmp_path
 ):
-    found = improved("When tea is there")
+    found = improved(GOOD)
     path, report = tmp_path / "tea_better.yaml", tmp_path / "report.csv"
     improving.write_improved(found, path, report, date="2026-01-01")
     again = pm.load_questionnaire(path)
@@ -219,46 +228,35 @@ def test_the_improved_file_loads_says_where_it_comes_from_and_is_never_overwritt
     chose = found.split.loc[found.split["half"] == "chosen on", "respondent_id"]
     assert f"Chosen on the answers of {', '.join(chose)}" in head
     assert len(pd.read_csv(report)) == len(found.candidates)
-    for first, second in ((path, None), (tmp_path / "new.yaml", report)):
-        with pytest.raises(ParameterError, match="is there already and is not overwritten"):
-            improving.write_improved(found, first, second)
-    with pytest.raises(ParameterError, match="name the file in small letters"):
-        improving.write_improved(found, tmp_path / "Tea.yml")
-    with pytest.raises(ParameterError, match="cannot be written"):
-        improving.write_improved(found, tmp_path / "nowhere" / "tea.yaml")
+    for *where, said in (
+        (path, None, "not overwritten"), (tmp_path / "new.yaml", report, "not overwritten"),
+        (tmp_path / "Tea.yml", "small letters"), (tmp_path / "no" / "tea.yaml", "written"),
+    ):  # fmt: skip
+        with pytest.raises(ParameterError, match=said):
+            improving.write_improved(found, *where)
 
 
-def test_too_few_respondents_are_refused_before_any_is_asked(tea):
-    with pytest.raises(ParameterError, match=r"3 respondent\(s\) cannot be halved"):
-        improving.improve(tea(), "a,b,c")
+BARE = OWN.replace(OWN[OWN.index("    candidates:") : OWN.index("scales:")], "")
+SINGLE = OWN.replace("[enjoy, like]", "[enjoy]").replace("[avoid, dislike]", "[avoid]")
 
 
-def test_without_candidates_and_rules_there_is_nothing_to_choose(tea):
-    bare = OWN.replace(OWN[OWN.index("    candidates:") : OWN.index("scales:")], "")
-    with pytest.raises(ParameterError, match="tea has no candidates: list some"):
-        improving.improve(tea(bare), "a,b,c,d", rules=False)
-
-
-def test_one_term_of_each_kind_has_no_silhouette(tea):
-    single = OWN.replace("[enjoy, like]", "[enjoy]").replace("[avoid, dislike]", "[avoid]")
-    with pytest.raises(ParameterError, match="item tea_1, template 1: has one source and one"):
-        improving.improve(tea(single), "a,b,c,d")
-
-
-def test_a_questionnaire_without_templates_says_so():
-    with pytest.raises(QuestionnaireError, match="has no prompts"):
-        improving.improve("ipip50", "a,b,c,d")
-
-
-@pytest.mark.parametrize("wrong", [{"draws": 0}, {"nulls": 1}])
-def test_impossible_numbers_are_refused(tea, wrong):
-    with pytest.raises(ParameterError, match="draws must be 1 or more and nulls 2 or more"):
-        improving.improve(tea(), "a,b,c,d", **wrong)
-
-
-def test_a_respondent_that_is_not_there_is_named(tea):
-    with pytest.raises(RespondentError, match="nobody-1"):
-        improving.improve(tea(), "nobody-1,nobody-2,nobody-3,nobody-4")
+@pytest.mark.parametrize(
+    ("text", "respondents", "how", "error", "said"),
+    [
+        (OWN, "a,b,c", {}, ParameterError, "3 respondent"),
+        (BARE, "a,b,c,d", {"rules": False}, ParameterError, "no candidates"),
+        (SINGLE, "a,b,c,d", {}, ParameterError, "item tea_1, template 1"),
+        ("ipip50", "a,b,c,d", {}, QuestionnaireError, "no prompts"),
+        (OWN, "a,b,c,d", {"draws": 0}, ParameterError, "draws"),
+        (OWN, "a,b,c,d", {"nulls": 1}, ParameterError, "nulls"),
+        (OWN, "nobody-1,nobody-2,nobody-3,nobody-4", {}, RespondentError, "nobody-1"),
+    ],
+)
+def test_what_cannot_be_improved_is_refused_before_anybody_is_asked(
+    tea, text, respondents, how, error, said
+):
+    with pytest.raises(error, match=said):
+        improving.improve(text if text == "ipip50" else tea(text), respondents, **how)
 
 
 @pytest.mark.parametrize(
@@ -297,22 +295,21 @@ def test_held_out_by_hand():
         improving.held_out(frame[frame["prompts"] != "chance"])
 
 
-def test_the_command_improves_a_file_of_ones_own(tmp_path, monkeypatch, improved, no_screens):
-    made = improved("When tea is there")
+def test_the_command_improves_a_file_of_ones_own(tmp_path, monkeypatch, improved):
+    made = improved(GOOD)
     monkeypatch.setattr(improving, "improve", lambda *given, **how: made)
     path = tmp_path / "tea.yaml"
+    path.write_text(OWN)
     result = CliRunner().invoke(app, ["improve", str(path)], catch_exceptions=False)
     assert "chosen_on" in result.stdout
     assert (tmp_path / "tea_improved_candidates.csv").is_file()
     assert pm.load_questionnaire(tmp_path / "tea_improved.yaml").id == "tea_improved"
     assert path.read_text() == OWN
-    with pytest.raises(ParameterError, match="is not overwritten"):
-        CliRunner().invoke(app, ["improve", str(path)], catch_exceptions=False)
 
 
-def test_present_silhouettes_are_those_of_the_answers(improved, no_screens, tea, tmp_path):
-    found = improved("When tea is there")
-    given = [Fake(n, "When tea is there") for n in found.split.query("half == 'chosen on'")[
+def test_present_silhouettes_are_those_of_the_answers(improved, tea, tmp_path):
+    found = improved(GOOD)
+    given = [Fake(n, GOOD) for n in found.split.query("half == 'chosen on'")[
         "respondent_id"]]  # fmt: skip
     answers = pm.ask(tea(), given, store=tmp_path / "store", progress=False)
     expected = pm.validity.term_silhouettes(pm.pss(answers)).set_index("respondent_id")
@@ -322,7 +319,7 @@ def test_present_silhouettes_are_those_of_the_answers(improved, no_screens, tea,
 
 
 def test_candidates_can_be_measured_on_one_respondent(tea, tmp_path):
-    one = [Fake("f-1", "When tea is there")]
+    one = [Fake("f-1", GOOD)]
     table = improving.measured(tea(), one, nulls=2, store=tmp_path / "s", progress=False)
     assert table["rule"].tolist() == ["present", "listed", "hypothesis", "end"]
     assert table["silhouette"].idxmax() == 1

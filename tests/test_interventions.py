@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import warnings
 
 import numpy as np
@@ -9,11 +11,15 @@ import pandas as pd
 import pingouin
 import pytest
 import torch
+from transformers import AutoConfig, BertForMaskedLM
+from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 import psychometrics as pm
+from data.make.heads import masked_perplexity
 from data.make.interventions import MEASURED
 from psychometrics import interventions
-from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.data import available
+from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.interventions import (
     ARMS,
     adapt,
@@ -22,67 +28,61 @@ from psychometrics.interventions import (
     trajectories,
     word_attributions,
 )
+from psychometrics.models.embedded import load_masked_lm
 from psychometrics.paths import data_dir
-
-LEAST = {"depressive": 200, "coherence": 280, "neutral": 200, "negative": 200}
 
 
 def test_sentiment_of_the_control_texts_is_as_they_say():
-    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
-
     score = SentimentIntensityAnalyzer().polarity_scores
     mean = {arm: np.mean([score(t)["compound"] for t in intervention_texts(arm)]) for arm in ARMS}
     assert mean["negative"] < -0.4
     assert abs(mean["neutral"]) < 0.15
+    with pytest.raises(DataError, match="happy"):
+        intervention_texts("happy")
+
+
+@pytest.mark.skipif(
+    not available("hate_speech") and os.environ.get("CI") != "true",
+    reason="the hate-speech data are neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
+)
+def test_hate_speech_control_has_the_papers_number_of_negative_sentences():
+    texts = intervention_texts("hate_speech", seed=1)
+    assert len(texts) == len(set(texts)) == 1003
+    score = SentimentIntensityAnalyzer().polarity_scores
+    assert max(score(text)["compound"] for text in texts) <= -0.05
+    assert texts == intervention_texts("hate_speech", seed=1)
+    assert texts != intervention_texts("hate_speech", seed=2)
 
 
 @pytest.fixture(scope="module")
 def tiny_pair(tmp_path_factory, save_tiny_model):
     """A tiny NLI model and a tiny masked LM of the same shape, saved."""
-    from transformers import AutoConfig, BertForMaskedLM
-
     folder = tmp_path_factory.mktemp("pair")
     nli = save_tiny_model(folder / "nli", "bert")
+    shutil.copytree(nli, folder / "mlm")
     torch.manual_seed(0)
     BertForMaskedLM(AutoConfig.from_pretrained(nli)).save_pretrained(folder / "mlm")
-    for file in nli.glob("*token*"):
-        (folder / "mlm" / file.name).write_bytes(file.read_bytes())
-    for file in nli.glob("vocab*"):
-        (folder / "mlm" / file.name).write_bytes(file.read_bytes())
     return nli, folder / "mlm"
 
 
 SENTENCES = ["I feel nervous and anxious at home.", "It very rarely happens to me at work."] * 4
 
 
-def test_adaptation_changes_the_encoder_and_leaves_the_nli_head_alone(tiny_pair):
-    nli, masked_lm = tiny_pair
+@pytest.mark.parametrize("embedded", [False, True])
+def test_adaptation_changes_the_encoder_and_leaves_the_nli_head_alone(tiny_pair, embedded):
+    nli, masked_lm = (pm.population("encoders")[0], "embedded") if embedded else tiny_pair
     respondent = pm.load_respondent(nli, dtype="float32", device="cpu")
     before = {name: value.clone() for name, value in respondent.model.state_dict().items()}
     seen = []
-    adapt(respondent, SENTENCES, seen.append, masked_lm=str(masked_lm), epochs=3, lr=1e-3)
+    adapt(respondent, SENTENCES, seen.append, masked_lm=str(masked_lm), epochs=2, lr=1e-3)
     after = respondent.model.state_dict()
-    assert seen == [1, 2, 3]
-    changed = {name for name in before if not torch.equal(before[name], after[name])}
-    assert any("attention" in name for name in changed)
-    assert not {name for name in changed if name.startswith("classifier")}
-
-
-def test_an_embedded_respondent_is_adapted_with_the_embedded_head():
-    name = pm.population("encoders")[0]
-    respondent = pm.load_respondent(name, dtype="float32", device="cpu")
-    before = {name: value.clone() for name, value in respondent.model.state_dict().items()}
-    adapt(respondent, SENTENCES, lambda epoch: None, epochs=1, lr=1e-3)
-    after = respondent.model.state_dict()
+    assert seen == [1, 2]
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert any("attention" in name for name in changed)
     assert not {name for name in changed if name.startswith("classifier")}
 
 
 def test_adaptation_lowers_the_masked_loss_on_its_own_text(tiny_pair):
-    from data.make.heads import masked_perplexity
-    from psychometrics.models.embedded import load_masked_lm
-
     nli, masked_lm = tiny_pair
     respondent = pm.load_respondent(nli, dtype="float32", device="cpu")
     model, tokenizer = load_masked_lm(str(masked_lm))
@@ -137,6 +137,7 @@ def study(tiny_pair, tmp_path, monkeypatch):
     """A small study: a function of its store, and the respondent; checkpoints lie in the test's."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(interventions, "available", lambda *keys: False)
+    monkeypatch.setattr(interventions, "intervention_texts", lambda *arm: SENTENCES)
     nli, masked_lm = tiny_pair
     settings = {
         "questionnaires": [pm.load_questionnaire("challenges")], "arms": ["neutral"], "epochs": 3,
@@ -209,9 +210,7 @@ def test_other_settings_are_another_run(study):
 
 def test_a_checkpoint_past_an_epoch_to_be_measured_is_not_taken_up(study, tmp_path, monkeypatch):
     monkeypatch.setattr(interventions, "_CHECKPOINT_SECONDS", -1)
-    whole = study("whole")
-    original = interventions._measured
-    measured = []
+    whole, original, measured = study("whole"), interventions._measured, []
 
     def stopping(*arguments):
         measured.append(1)
@@ -295,7 +294,8 @@ def test_before_after_is_the_paired_t_test_of_last_against_first():
         before_after(frame[frame["respondent_id"] == "r0"])
 
 
-def _measured(before, after):
+def _twice(before, after):
+    """Scores of as many respondents before any training and after it."""
     names = [f"r{i}" for i in range(len(before))]
     parts = [
         pd.DataFrame({"respondent_id": names, "epoch": epoch, "score": score})
@@ -306,38 +306,38 @@ def _measured(before, after):
 
 def test_a_change_stands_beside_what_flipping_its_signs_gives():
     change = np.array([1.0, 2.0, 4.0])
-    row = before_after(_measured(np.zeros(3), change)).iloc[0]
+    row = before_after(_twice(np.zeros(3), change)).iloc[0]
     # Sums of the eight flips: 7, 5, 3, 1 and their negatives; two are as far as 7.
     assert row["p_flip"] == 2 / 8
     expected = np.quantile(np.array([7, 5, 3, 1, -1, -3, -5, -7]) / 3, [0.025, 0.975])
     assert (row["null_low"], row["null_high"]) == pytest.approx(tuple(expected))
     many = np.random.default_rng(1).normal(0.3, 1, 40)
-    row = before_after(_measured(np.zeros(40), many)).iloc[0]
+    row = before_after(_twice(np.zeros(40), many)).iloc[0]
     assert row["p_flip"] == pytest.approx(row["p"], abs=0.02), "as the t test where n is large"
     assert row["null_high"] == pytest.approx(1.96 * np.sqrt((many**2).mean() / 40), rel=0.05)
 
 
 def test_respondents_without_both_measurements_are_left_out_and_no_spread_has_no_p():
-    scores = _measured([0.0, 1.0, 2.0, np.nan], [1.0, 3.0, np.nan, 5.0])
+    scores = _twice([0.0, 1.0, 2.0, np.nan], [1.0, 3.0, np.nan, 5.0])
     row = before_after(scores).iloc[0]
     assert row[["n", "change"]].tolist() == [2, 1.5]
-    both = pd.concat([scores, _measured([0.0, 1.0], [1.0, 2.0]).assign(scale="flat")])
+    both = pd.concat([scores, _twice([0.0, 1.0], [1.0, 2.0]).assign(scale="flat")])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         table = before_after(both).set_index("scale")
     assert table.loc["flat", ["t", "p", "p_holm", "low", "high", "dz"]].isna().all()
     assert table.loc["flat", "change"] == 1
     assert table.loc["s", "p_holm"] == table.loc["s", "p"], "one test alone"
-    with pytest.raises(ParameterError, match="r0 was measured twice on s after epoch 0"):
-        before_after(pd.concat([scores, scores]))
-    with pytest.raises(ParameterError, match="measured once"):
-        before_after(scores[scores["epoch"] == 0])
-    with pytest.raises(ParameterError, match="no scores"):
-        before_after(scores[:0])
-    with pytest.raises(ParameterError, match="no column 'arm'"):
-        interventions.relative_to(scores.drop(columns="arm"), "sad")
-    with pytest.raises(ParameterError, match="measured twice"):
-        interventions.relative_to(pd.concat([scores, scores]), "sad")
+    twice = pd.concat([scores, scores])
+    for said, use, *given in (
+        ("measured twice on s after epoch 0", before_after, twice),
+        ("measured once", before_after, scores[scores["epoch"] == 0]),
+        ("no scores", before_after, scores[:0]),
+        ("no column 'arm'", interventions.relative_to, scores.drop(columns="arm"), "sad"),
+        ("measured twice", interventions.relative_to, twice, "sad"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            use(*given)
 
 
 def test_attributions_of_the_parts_sum_to_the_difference_from_padding(tiny_model):
@@ -376,18 +376,13 @@ def test_parts_are_found_by_their_place_in_the_text():
 
 
 def test_a_random_head_leaves_the_encoder_and_differs_by_seed(tiny_model):
-    respondent = pm.load_respondent(tiny_model, dtype="float32", device="cpu")
-    heads = [interventions._with_random_head(respondent.model, seed) for seed in (0, 1)]
-    weights = [head.state_dict() for head in (respondent.model, *heads)]
-    same = {
-        name for name in weights[0]
-        if torch.equal(weights[0][name], weights[1][name]) and weights[0][name].ndim > 1
-    }  # fmt: skip
-    changed = {name for name in weights[0] if weights[0][name].ndim > 1} - same
-    assert changed == {
-        name for name in weights[0]
-        if weights[0][name].ndim > 1 and ("classifier" in name or "pooler" in name)
-    }  # fmt: skip
-    assert all(not torch.equal(weights[1][name], weights[2][name]) for name in changed)
-    with pytest.raises(ParameterError, match="steps must be"):
-        word_attributions(respondent, pm.load_questionnaire("gad7"), steps=0)
+    model = pm.load_respondent(tiny_model, dtype="float32", device="cpu").model
+    own, one, other = (
+        m.state_dict()
+        for m in (model, *(interventions._with_random_head(model, s) for s in (0, 1)))
+    )
+    of_head = {name for name in own if "classifier" in name or "pooler" in name}
+    assert {name for name in own if not torch.equal(own[name], one[name])} <= of_head
+    weights = {name for name in of_head if own[name].ndim > 1}
+    for a, b in ((own, one), (one, other)):
+        assert not any(torch.equal(a[name], b[name]) for name in weights)

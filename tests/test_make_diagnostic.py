@@ -58,11 +58,13 @@ def test_an_lstms_answer_does_not_hang_on_the_company_it_is_asked_in(lstm):
     assert lstm.answer(pairs[::-1])[::-1] == pytest.approx(together, abs=1e-5)
 
 
-def test_the_same_seed_trains_the_same_lstm_and_another_another(lstm):
-    again = live._train_lstm(RECIPE, epochs=6, batch_size=16, pairs=toy())
-    assert again.identity == lstm.identity
-    other = live._train_lstm(RECIPE | {"seed": 4}, epochs=1, batch_size=16, pairs=toy())
-    assert other.identity["fingerprint"] != lstm.identity["fingerprint"]
+def test_the_same_seed_trains_the_same_lstm_and_another_another():
+    first, again, other = (
+        live._train_lstm(RECIPE | {"seed": seed}, epochs=1, batch_size=16, pairs=toy())
+        for seed in (3, 3, 4)
+    )
+    assert again.identity == first.identity
+    assert other.identity["fingerprint"] != first.identity["fingerprint"]
 
 
 def test_pretrained_words_are_the_base_encoders_and_stay_as_they_are():
@@ -110,14 +112,6 @@ def test_committed_answers_are_those_of_the_embedded_population_as_it_is():
     )
     now = {name: identify(name, dtype="float32")["fingerprint"] for name in members.index}
     assert members["fingerprint"].to_dict() == now, "run data.make.diagnostic.build_live()"
-
-
-@needs_text
-def test_sentences_belong_to_the_items():
-    table = diagnostic.sentences()
-    assert table.index.equals(diagnostic.item_table().index)
-    assert (table["premise"].str.len() > 0).all()
-    assert (table["hypothesis"].str.len() > 0).all()
 
 
 @needs_text
