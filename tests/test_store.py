@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -12,6 +11,7 @@ import shutil
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ import pytest
 
 import psychometrics as pm
 from psychometrics.asking import store as store_module
-from psychometrics.asking.store import MANY_PARTS, compact, key_of, manifests, open_answers
+from psychometrics.asking.store import compact, key_of, manifests, open_answers
 from psychometrics.exceptions import StoreError
 
 from .killing import killed_at_random, run_elsewhere, start_elsewhere
@@ -57,18 +57,14 @@ def read(store, who=WHO, columns=None) -> pd.DataFrame:
 # What is kept
 
 
-def test_what_was_added_is_read_back_in_the_order_of_writing(tmp_path):
+def test_what_was_added_is_read_back_in_the_order_of_writing_by_column(tmp_path):
     there = filled(tmp_path)
     pd.testing.assert_frame_equal(there, rows_of(range(12)))
     pd.testing.assert_frame_equal(read(tmp_path), there)
     assert [path.suffix for path in files_of(tmp_path)] == [".parquet"] * 3
-
-
-def test_only_the_columns_that_are_wanted_are_read(tmp_path):
-    filled(tmp_path)
-    assert list(read(tmp_path, columns=["probability"]).columns) == ["probability"]
-    absent = read(tmp_path, columns=["probability", "later"])
-    assert absent["later"].isna().all()
+    some = read(tmp_path, columns=["probability", "later"])
+    assert list(some.columns) == ["probability", "later"]
+    assert some["later"].isna().all()
 
 
 def test_a_key_depends_on_each_part_and_their_order_and_never_changes():
@@ -94,9 +90,7 @@ def test_kinds_of_values_come_back_as_they_were(tmp_path):
 
 def test_a_text_that_no_file_can_hold_does_not_lose_the_reply(tmp_path):
     kept = open_answers(tmp_path, *WHO)
-    kept.add(
-        pd.DataFrame({"reply": pd.Series(["4 \ud800", None], dtype=object)}).set_axis(list("ab"))
-    )
+    kept.add(pd.DataFrame({"reply": ["4 \ud800", None]}, index=list("ab"), dtype=object))
     assert read(tmp_path)["reply"]["a"] == "4 ?"
     assert read(tmp_path)["reply"].isna()["b"]
 
@@ -176,7 +170,6 @@ def test_the_store_is_where_the_variable_says(tmp_path, monkeypatch):
 def test_a_store_may_be_a_url(tmp_path, kind):
     url = kind.format(tmp_path / "store")
     there = filled(url)
-    pd.testing.assert_frame_equal(read(url), there)
     assert manifests(url)["answers"].tolist() == [12]
     assert compact(url) == 2
     pd.testing.assert_frame_equal(read(url), there)
@@ -192,17 +185,11 @@ def test_an_object_store_is_opened_with_the_endpoint_of_its_url():
 
 
 @pytest.mark.parametrize(
-    "store", [5, b"x", "", "~nosuchuser/x", "a\x00b", "nosuch://x", "\ud800", ["a"], "s3://"]
+    "store", [5, b"x", "", "~nosuchuser/x", "a\x00b", "nosuch://me:secret@x", "\ud800", "s3://"]
 )
-def test_what_is_no_store_is_said_in_one_sentence(store):
+def test_what_is_no_store_is_said_without_the_secret_of_a_url(store):
     with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE") as error:
         open_answers(store, *WHO).add(rows_of([1]))
-    assert "\n" not in str(error.value)
-
-
-def test_the_secret_in_a_url_is_not_said():
-    with pytest.raises(StoreError, match="cannot be opened as a store") as error:
-        open_answers("nosuch://name:secret@bucket/x", *WHO)
     assert "secret" not in str(error.value)
 
 
@@ -234,22 +221,13 @@ def test_who_may_read_is_for_the_umask_to_say(tmp_path):
 # Damage
 
 
-def damage_part(store, number: int, content: bytes) -> Path:
-    path = files_of(store)[number]
-    path.write_bytes(content)
-    return path
-
-
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
 def test_a_part_cut_short_is_set_aside_and_nothing_else_is_lost(tmp_path, share):
     filled(tmp_path)
-    whole = files_of(tmp_path)[1].read_bytes()
-    path = damage_part(tmp_path, 1, whole[: int(len(whole) * share)])
-    with pytest.warns(UserWarning, match="damaged or cut short") as warned:
+    path = files_of(tmp_path)[1]
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
+    with pytest.warns(UserWarning, match="its questions are asked again"):
         rows = read(tmp_path)
-    assert f"set aside as {path.name}.damaged-1, and its questions are asked again" in str(
-        warned[0].message
-    )
     pd.testing.assert_frame_equal(rows, rows_of([0, 1, 2, 3, 8, 9, 10, 11]))
     assert not path.exists()
     assert path.with_name(f"{path.name}.damaged-1").exists()
@@ -275,66 +253,53 @@ def test_each_of_thirty_flipped_bytes_is_noticed(tmp_path):
     assert len(read(tmp_path)) == 40
 
 
-def foreign(folder: Path, kind: str) -> Path:
+def foreign(folder: Path, kind: str) -> None:
     path = folder / "notes.parquet"
     if kind == "text":
         path.write_text("not parquet at all")
-        return path
-    pd.DataFrame({"a": [1]}).to_parquet(path)
-    if kind == "parquet":
-        return path
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return path.rename(folder / f"v1-{7:019d}-{digest}.parquet")
+    else:
+        pd.DataFrame({"a": [1]}).to_parquet(path)
+    if kind == "named as a part":
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        path.rename(folder / f"v1-{7:019d}-{digest}.parquet")
 
 
-@pytest.mark.parametrize("kind", ["text", "parquet", "parquet under the name of a part"])
+@pytest.mark.parametrize("kind", ["text", "parquet", "named as a part"])
 def test_a_foreign_part_is_set_aside_and_nothing_else_is_lost(tmp_path, kind):
     there = filled(tmp_path)
-    path = foreign(files_of(tmp_path)[0].parent, kind)
-    with pytest.warns(UserWarning, match=f"{path.name} is not a part of a store: it was set aside"):
+    foreign(files_of(tmp_path)[0].parent, kind)
+    with pytest.warns(UserWarning, match="is not a part of a store: it was set aside"):
         pd.testing.assert_frame_equal(read(tmp_path), there)
     pd.testing.assert_frame_equal(read(tmp_path), there)
 
 
+@pytest.mark.parametrize("use", [read, compact])
 @pytest.mark.parametrize(
     "who", [("chat", *WHO[1:]), (WHO[0], "phq9", WHO[2]), (*WHO[:2], "owner/another")]
 )
-def test_a_part_of_another_folder_is_set_aside_though_it_is_older_than_all(tmp_path, who):
+def test_a_part_of_another_folder_is_set_aside_though_it_is_older_than_all(tmp_path, who, use):
     open_answers(tmp_path / "other", *who).add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
     there = filled(tmp_path / "store")
-    folder = files_of(tmp_path / "store")[0].parent
-    shutil.copy(files_of(tmp_path / "other")[0], folder)
+    shutil.copy(files_of(tmp_path / "other")[0], files_of(tmp_path / "store")[0].parent)
     with pytest.warns(UserWarning, match="belong to another folder: it was set aside") as warned:
-        pd.testing.assert_frame_equal(read(tmp_path / "store"), there)
+        use(tmp_path / "store")
     assert len(warned) == 1, "and none of those that belong here"
-    shutil.copy(files_of(tmp_path / "other")[0], folder)
-    with pytest.warns(UserWarning, match="belong to another folder"):
-        compact(tmp_path / "store")
     pd.testing.assert_frame_equal(read(tmp_path / "store"), there)
     assert manifests(tmp_path / "store")["answers"].tolist() == [12]
 
 
-def test_other_files_are_left_alone(tmp_path):
-    there = filled(tmp_path)
+def test_other_files_are_left_alone_and_a_part_of_a_newer_version_is_said(tmp_path):
+    filled(tmp_path)
     folder = files_of(tmp_path)[0].parent
     (folder / "README.txt").write_text("mine")
     (tmp_path / "mlm" / "old.parquet").write_text("of an earlier version")
-    (folder / ".v1-1.parquet.tmp").write_text("half")
-    pd.testing.assert_frame_equal(read(tmp_path), there)
-    assert compact(tmp_path) == 2
-    assert len(manifests(tmp_path)) == 1
-    assert len(files_of(tmp_path)) == 4
-
-
-def test_a_part_of_a_newer_version_is_said_and_left_alone(tmp_path):
-    filled(tmp_path)
-    newer = files_of(tmp_path)[0].with_name("v2-of-another-kind.parquet")
+    newer = folder / "v2-of-another-kind.parquet"
     newer.write_text("what this version does not know")
     for use in (read, manifests):
         with pytest.raises(StoreError, match="newer version of this package: update the package"):
             use(tmp_path)
-    compact(tmp_path)
-    assert newer.read_text() == "what this version does not know"
+    assert compact(tmp_path) == 2
+    assert len(files_of(tmp_path)) == 4
     newer.unlink()
     assert len(read(tmp_path)) == 12
 
@@ -357,7 +322,7 @@ def test_a_store_that_may_only_be_read_is_read_and_damage_is_said(tmp_path, monk
     with pytest.raises(StoreError):
         kept.add(rows_of([50]))
     path = files_of(tmp_path)[2]
-    damage_part(tmp_path, 2, path.read_bytes()[:-1])
+    path.write_bytes(path.read_bytes()[:-1])
     for _ in range(2):
         with pytest.warns(UserWarning, match="cannot be set aside"):
             assert len(read(tmp_path)) == 8
@@ -405,14 +370,14 @@ def test_killed_at_any_moment_at_most_the_chunk_in_the_air_is_asked_again(tmp_pa
         return tmp_path / f"store-{number}", tmp_path / f"log-{number}"
 
     finished = 0
-    for store, log in killed_at_random(put_questions, arguments, moments=8):
+    for store, log in killed_at_random(put_questions, arguments, moments=4):
         asked = [n for line in log.read_text().splitlines() for n in json.loads(line)]
         assert set(asked) == set(range(240))
         assert len(asked) - 240 <= CHUNK
         finished += len(asked) == 240
         pd.testing.assert_frame_equal(read(store), read(tmp_path / "store-0"))
         assert manifests(store)["answers"].tolist() == [240]
-    assert finished < 8, "some were killed in the middle of a chunk"
+    assert finished < 4, "some were killed in the middle of a chunk"
 
 
 def put_own(store, writer: int, barrier: str, questions: int) -> None:
@@ -442,22 +407,6 @@ def test_four_writers_at_once_lose_no_row_and_agree_on_the_first(tmp_path):
     assert read(tmp_path / "s")["by"].to_dict() == rows["by"].to_dict()
     assert len(files_of(tmp_path / "s")) == 1
     assert compactions > 0, "some parts were merged beside the writers"
-
-
-def test_a_folder_that_another_process_makes_while_it_is_listed_is_listed_again(tmp_path):
-    filled(tmp_path, parts=2, each=3)
-    listings = []
-
-    class JustMade:
-        def get_file_info(self, selector):
-            listings.append(selector.base_dir)
-            if len(listings) < 3:
-                raise FileNotFoundError(errno.ENOENT, "Cannot list directory")
-            return pyarrow.fs.LocalFileSystem().get_file_info(selector)
-
-    files = store_module._list_files(JustMade(), str(tmp_path), recursive=True)
-    assert len([file for file in files if file.extension == "parquet"]) == 2
-    assert len(listings) == 3
 
 
 def compact_for_ever(store) -> None:
@@ -499,14 +448,8 @@ def test_after_a_part_could_not_be_read_none_is_missing(tmp_path, monkeypatch):
 
 def test_threads_share_one(tmp_path):
     kept = open_answers(tmp_path, *WHO)
-    work = [
-        threading.Thread(target=lambda a=a: [kept.add(rows_of([n, 500])) for n in range(a, a + 10)])
-        for a in range(0, 80, 10)
-    ]
-    for thread in work:
-        thread.start()
-    for thread in work:
-        thread.join()
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: kept.add(rows_of([number, 500])), range(80)))
     assert len(kept) == len(kept.rows) == len(read(tmp_path)) == 81
 
 
@@ -548,14 +491,14 @@ def test_killed_between_the_two_steps_of_compaction_nothing_is_lost_or_twice(tmp
 def test_compaction_killed_at_any_moment_loses_nothing(tmp_path):
     rows = filled(tmp_path / "template", parts=40)
     said = manifests(tmp_path / "template")
-    for number in range(1, 6):
+    for number in range(1, 4):
         store = tmp_path / f"store-{number}"
         shutil.copytree(tmp_path / "template", store)
-        run_elsewhere(compact, store, kill_after=0.02 * number)
-        pd.testing.assert_frame_equal(read(store), rows)
-        pd.testing.assert_frame_equal(manifests(store), said)
-        compact(store)
-        pd.testing.assert_frame_equal(read(store), rows)
+        run_elsewhere(compact, store, kill_after=0.03 * number)
+        for _ in range(2):
+            pd.testing.assert_frame_equal(read(store), rows)
+            pd.testing.assert_frame_equal(manifests(store), said)
+            compact(store)
 
 
 def test_a_merged_part_is_bounded(tmp_path, monkeypatch):
@@ -600,18 +543,14 @@ def test_a_part_that_another_takes_for_a_leftover_while_it_is_written_is_written
     pd.testing.assert_frame_equal(read(tmp_path), rows_of(range(50)))
 
 
-def test_closing_merges_many_small_parts_and_no_few(tmp_path):
-    with open_answers(tmp_path, *WHO) as kept:
-        for number in range(MANY_PARTS):
-            kept.add(rows_of([number]))
-    assert len(files_of(tmp_path)) == MANY_PARTS
-    with open_answers(tmp_path, *WHO) as kept:
-        assert len(kept) == MANY_PARTS
-    assert len(files_of(tmp_path)) == MANY_PARTS, "who only reads changes nothing"
-    with open_answers(tmp_path, *WHO) as kept:
-        kept.add(rows_of([MANY_PARTS]))
-    assert len(files_of(tmp_path)) == 1
-    pd.testing.assert_frame_equal(read(tmp_path), rows_of(range(MANY_PARTS + 1)))
+def test_closing_merges_many_small_parts_and_no_few(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "MANY_PARTS", 8)
+    for number, parts in ((8, 8), (0, 8), (1, 1)):  # who only reads changes nothing
+        with open_answers(tmp_path, *WHO) as kept:
+            for more in range(len(kept), len(kept) + number):
+                kept.add(rows_of([more]))
+        assert len(files_of(tmp_path)) == parts
+    pd.testing.assert_frame_equal(read(tmp_path), rows_of(range(9)))
 
 
 # Manifests
@@ -649,21 +588,18 @@ def test_a_part_is_plain_parquet_for_other_tools(tmp_path):
 
 
 def grown(store, answers: int, monkeypatch) -> tuple[int, int, int]:
-    """Bytes written, files written and bytes read to add that many answers 512 at a time."""
-    written = []
-    put, opened = store_module._Folder._write_file, store_module._Folder.read
+    """Bytes written, files written and files read to add that many answers 512 at a time."""
+    folder, written, reads = store_module._Folder, [], []
+    put, opened = folder._write_file, folder.read
 
     def counted(self, name, content):
         written.append(content.size)
         put(self, name, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(store_module._Folder, "_write_file", counted)
-        patch.setattr(store_module._Folder, "_sync", lambda *_: None)
-        reads = []
-        patch.setattr(
-            store_module._Folder, "read", lambda s, *a, **k: reads.append(a) or opened(s, *a, **k)
-        )
+        patch.setattr(folder, "_write_file", counted)
+        patch.setattr(folder, "_sync", lambda *_: None)
+        patch.setattr(folder, "read", lambda s, *a, **k: reads.append(a) or opened(s, *a, **k))
         kept = open_answers(store, *WHO)
         for start in range(0, answers, 512):
             kept.add(rows_of(range(start, min(start + 512, answers))))
@@ -672,28 +608,19 @@ def grown(store, answers: int, monkeypatch) -> tuple[int, int, int]:
 
 
 def test_ten_times_the_answers_cost_ten_times_as_much(tmp_path, monkeypatch):
-    small = grown(tmp_path / "small", 2_560, monkeypatch)
-    large = grown(tmp_path / "large", 25_600, monkeypatch)
-    assert small[1:] == (5, 0)
-    assert large[1:] == (50, 0), "each chunk is one file, and none is read or written again"
+    small = grown(tmp_path / "small", 1_024, monkeypatch)
+    large = grown(tmp_path / "large", 10_240, monkeypatch)
+    assert small[1:] == (2, 0)
+    assert large[1:] == (20, 0), "each chunk is one file, and none is read or written again"
     assert 9 < large[0] / small[0] < 11
-    rows = rows_of(range(25_600))
-    pd.testing.assert_frame_equal(read(tmp_path / "large"), rows)
-    compact(tmp_path / "large")
-    pd.testing.assert_frame_equal(read(tmp_path / "large"), rows)
 
 
 def test_many_short_runs_rewrite_a_row_few_times(tmp_path, monkeypatch):
+    folder, merged = store_module._Folder, []
+    write = folder.write
     monkeypatch.setattr(store_module, "MANY_PARTS", 4)
-    monkeypatch.setattr(store_module._Folder, "_sync", lambda *_: None)
-    merged = []
-    write = store_module._Folder.write
-
-    def counted(self, table):
-        merged.append(len(table))
-        return write(self, table)
-
-    monkeypatch.setattr(store_module._Folder, "write", counted)
+    monkeypatch.setattr(folder, "_sync", lambda *_: None)
+    monkeypatch.setattr(folder, "write", lambda s, t: merged.append(len(t)) or write(s, t))
     for run in range(30):
         with open_answers(tmp_path, *WHO) as kept:
             for start in range(run * 200, run * 200 + 200, 50):
@@ -706,18 +633,13 @@ def test_many_short_runs_rewrite_a_row_few_times(tmp_path, monkeypatch):
 def test_shipped_answers_lie_below_every_store_and_nothing_is_written_among_them(
     tmp_path, monkeypatch
 ):
-    index = pd.Index(["a", "b"], name="key")
     monkeypatch.setattr(store_module, "data_dir", lambda: tmp_path / "data")
-    with open_answers(tmp_path / "data" / "answers", "nli", "gad7", "m") as kept:
-        kept.add(pd.DataFrame({"entailment": [0.25, 0.5]}, index=index))
-    before = sorted(path.name for path in (tmp_path / "data").rglob("*"))
-    with open_answers(tmp_path / "mine", "nli", "gad7", "m", columns=["entailment"]) as kept:
-        assert "a" in kept
+    filled(tmp_path / "data" / "answers", parts=1, each=2)
+    before = files_of(tmp_path / "data")
+    with open_answers(tmp_path / "mine", *WHO) as kept:
         assert len(kept) == 2
-        more = pd.DataFrame({"entailment": [0.75, 1.0]}, index=pd.Index(["b", "c"], name="key"))
-        kept.add(more)
-        assert kept.rows["entailment"].to_dict() == {"a": 0.25, "b": 0.5, "c": 1.0}
-    assert sorted(path.name for path in (tmp_path / "data").rglob("*")) == before
-    mine = open_answers(tmp_path / "mine", "nli", "gad7", "m").rows
-    assert mine["entailment"].to_dict() == {"a": 0.25, "b": 0.5, "c": 1.0}
-    assert len(open_answers(tmp_path / "mine", "nli", "phq9", "m")) == 0
+        kept.add(rows_of([1, 2], "mine"))
+        pd.testing.assert_frame_equal(kept.rows, pd.concat([rows_of([0, 1]), rows_of([2], "mine")]))
+    assert files_of(tmp_path / "data") == before
+    assert read(tmp_path / "mine")["by"].tolist() == ["x", "x", "mine"]
+    assert read(tmp_path / "mine", ("mlm", "phq9", "m")).empty
