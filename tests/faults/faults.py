@@ -24,6 +24,7 @@ import contextlib
 import functools
 import hashlib
 import importlib.util
+import itertools
 import json
 import os
 import pickle
@@ -45,7 +46,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.store import compact, key_of, manifests, open_answers
@@ -368,11 +368,6 @@ def _keys(store: Path | str) -> set[str]:
     return set(_content(store).index)
 
 
-def _saved(store: Path) -> int:
-    """Answers in all parts of a store, also those that were saved twice."""
-    return sum(pq.read_metadata(part).num_rows for part in store.rglob("*.parquet"))
-
-
 def _compared(store: Path | str, undisturbed: Path | str) -> dict[str, int]:
     """What a finished store has lost, doubled and otherwise than an undisturbed one."""
     found, expected = _content(store), _content(undisturbed)
@@ -422,6 +417,13 @@ def _add(row: Row, counts: dict[str, int]) -> None:
         row[name] += count
 
 
+def _add_both(row: Row, store: Path, undisturbed: Path, clock: float | None = 0) -> None:
+    """Compare a store, compact it while the clock is so many seconds off, and compare again."""
+    _add(row, _apart(_compared, store, undisturbed))
+    _apart(_at, clock, compact, store)
+    _add(row, _apart(_compared, store, undisturbed))
+
+
 # Faults
 
 
@@ -460,10 +462,9 @@ def _killed(
                 row["interrupted"] += others or not done
                 kept = _apart(_keys, store)
                 row["lost"] += len(before - kept)
-                if done and engine == "ray":  # a worker may save after its driver is dead
-                    row["doubled"] += _saved(store) - len(kept)
-                elif done and asked is not None:  # no more than what was missing
-                    row["doubled"] += asked - len(kept - before)
+                if done and asked is not None:  # no more than what was missing; less where
+                    # workers of a driver that was killed have saved what they had in hand
+                    row["doubled"] += max(0, asked - len(kept - before))
             _add(row, _apart(_compared, store, undisturbed))
         row["note"] = f"stores: {stores}"
         row["note"] += _sent_again(_calls(place) - calls, stores * needed)
@@ -493,12 +494,7 @@ def _killed_on_ray(place: Path, times: int, chance: random.Random) -> list[Row]:
                 return True
             return False
         hits["drivers"] += _runs(run)
-        _kill_driver(run)
-        quiet = 0  # workers end with their driver, but one may be starting just now
-        while quiet < 20:
-            quiet = 0 if _workers(machines[0]) else quiet + 1
-            _wait(0.05)
-        return False
+        return _kill_driver(run)
 
     try:
         rows = _killed(place, times, chance, {"nli": _on_ray}, "ray", hit)
@@ -521,51 +517,38 @@ def _flipped(folder: Path, chance: random.Random, **_: object) -> None:
     part.write_bytes(content)
 
 
-def _foreign(folder: Path, chance: random.Random, **_: object) -> None:
-    pd.DataFrame({"a": [chance.random()]}).to_parquet(folder / "notes.parquet")
-
-
-def _text(folder: Path, **_: object) -> None:
-    (folder / "notes.parquet").write_text("no Parquet at all")
-
-
-def _empty(folder: Path, **_: object) -> None:
-    (folder / f"v1-{7:019d}-{'0' * 64}.parquet").touch()
-
-
-def _folder(folder: Path, **_: object) -> None:
-    (folder / f"v1-{7:019d}-{'0' * 64}.parquet").mkdir()
-
-
 def _copy(folder: Path, chance: random.Random, **_: object) -> None:
     part = chance.choice(sorted(folder.glob("v1-*.parquet")))
     shutil.copy(part, folder / f"copy of {part.name}")
 
 
-def _newer(folder: Path, **_: object) -> None:
-    (folder / "v2-of-another-kind.parquet").write_text("what this version does not know")
+def _another(folder: Path, chance: random.Random, others: Path, mode: str) -> None:
+    shutil.copy(chance.choice(sorted(others.rglob(f"{mode}/*/*/v1-*.parquet"))), folder)
 
 
-def _another(folder: Path, chance: random.Random, others: Path, **_: object) -> None:
-    shutil.copy(chance.choice(sorted(others.rglob("nli/*/*/v1-*.parquet"))), folder)
+def _named(what: str) -> Callable:
+    """Function that makes a file, or a folder, which is named as parts are."""
+    return lambda folder, **_: getattr(folder / f"v1-{7:019d}-{'0' * 64}.parquet", what)()
 
 
-def _another_mode(folder: Path, chance: random.Random, others: Path, **_: object) -> None:
-    shutil.copy(chance.choice(sorted(others.rglob("chat/*/*/v1-*.parquet"))), folder)
+def _written(name: str, content: bytes) -> Callable:
+    return lambda folder, **_: (folder / name).write_bytes(content)
 
 
 DAMAGE = {
     "part cut": (_cut, 1),
     "byte flipped": (_flipped, 1),
-    "other Parquet file": (_foreign, 1),
-    "text file": (_text, 1),
-    "empty file": (_empty, 1),
-    "folder named as a part": (_folder, 0),
+    "other Parquet file": (
+        lambda folder, **_: pd.DataFrame({"a": [1]}).to_parquet(folder / "notes.parquet"), 1
+    ),
+    "text file": (_written("notes.parquet", b"no Parquet at all"), 1),
+    "empty file": (_named("touch"), 1),
+    "folder named as a part": (_named("mkdir"), 0),
     "part under another name": (_copy, 1),
-    "part of a newer version": (_newer, 0),
-    "part of another respondent": (_another, 1),
-    "part of another mode": (_another_mode, 1),
-}
+    "part of a newer version": (_written("v2-of-another-kind.parquet", b"unknown here"), 0),
+    "part of another respondent": (functools.partial(_another, mode="nli"), 1),
+    "part of another mode": (functools.partial(_another, mode="chat"), 1),
+}  # fmt: skip
 """What is done to a folder of parts, and how many warnings there are to be."""
 OFTEN = ("part cut", "byte flipped")
 """What depends on a place in a file, and is done five times as often."""
@@ -643,7 +626,8 @@ def _compact_for_ever(store: Path) -> None:
 def _drivers(place: Path, times: int, chance: random.Random) -> list[Row]:
     """Let two and four drivers write to one store while one compacts and one is killed."""
     rows = []
-    for mode, count in (("nli", 2), ("nli", 4), ("chat", 2), ("chat", 4)):
+    counts = (2, 4) if times > 1 else (2,)
+    for mode, count in itertools.product(("nli", "chat"), counts):
         undisturbed, _, needed = _undisturbed(place, mode)
         row, stores = _row(f"{count} drivers at once", mode), max(1, times // 4)
         calls = _calls(place)
@@ -666,9 +650,7 @@ def _drivers(place: Path, times: int, chance: random.Random) -> list[Row]:
             for run in running:
                 _ended(run)
             _ended(compacting, kill=True)
-            _add(row, _apart(_compared, store, undisturbed))
-            _apart(compact, store)
-            _add(row, _apart(_compared, store, undisturbed))
+            _add_both(row, store, undisturbed)
         row["note"] = f"stores: {stores}, with another process that compacts"
         row["note"] += _sent_again(_calls(place) - calls, stores * needed)
         rows.append(row)
@@ -690,10 +672,7 @@ def _full_disk(place: Path, times: int, chance: random.Random) -> list[Row]:
     disk = place / "disk"
     disk.mkdir()
     mounted = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
-    try:
-        if subprocess.run(mounted, capture_output=True).returncode:
-            return []
-    except FileNotFoundError:
+    if not shutil.which("mount") or subprocess.run(mounted, capture_output=True).returncode:
         return []
     unsaid = 0
     try:
@@ -701,12 +680,9 @@ def _full_disk(place: Path, times: int, chance: random.Random) -> list[Row]:
             store, filler = disk / f"store-{row['interrupted']}", disk / "filler"
             run = _start(_stopped, store, place)
             _until(run, store, chance.choice((0, 1, 4, 16)), chance.uniform(0, 0.3))
-            with filler.open("wb", buffering=0) as file:
-                try:
-                    while True:
-                        file.write(bytes(4096 * chance.choice((1, 1, 1, 16))))
-                except OSError:
-                    pass
+            with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(4096 * chance.choice((1, 1, 1, 16))))
             _, said = _ended(run)
             row["runs"] += 1
             filler.unlink()
@@ -767,9 +743,7 @@ def _clock(place: Path, times: int, chance: random.Random) -> list[Row]:
                 row["interrupted"] += not _ended(run, kill=True)[0]
                 row["runs"] += 1
             _apart(_at, clocks[2], _nli, store, place)
-            _add(row, _apart(_compared, store, undisturbed))
-            _apart(_at, 0, compact, store)
-            _add(row, _apart(_compared, store, undisturbed))
+            _add_both(row, store, undisturbed, 0)
             shutil.rmtree(store)
             # Two drivers with two clocks, and one who compacts with either.
             compacting = _start(_at, clocks[0], _compact_for_ever, store)
@@ -778,9 +752,7 @@ def _clock(place: Path, times: int, chance: random.Random) -> list[Row]:
                 _ended(run)
             _ended(compacting, kill=True)
             row["runs"] += 3
-            _add(row, _apart(_compared, store, undisturbed))
-            _apart(_at, clocks[1], compact, store)
-            _add(row, _apart(_compared, store, undisturbed))
+            _add_both(row, store, undisturbed, clocks[1])
         rows.append(row)
     return rows
 

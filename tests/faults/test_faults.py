@@ -20,7 +20,9 @@ from psychometrics.paths import data_dir
 from tests.faults import faults
 
 pytestmark = pytest.mark.timeout(1800)  # with large numbers, or where others work too
+MANY = "PSYCHOMETRICS_KILLS" in os.environ
 TIMES = int(os.environ.get("PSYCHOMETRICS_KILLS", "1"))
+in_the_full_round = pytest.mark.skipif(not MANY, reason="minutes: make faults")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,8 @@ def happened(tmp_path_factory, request):
     """
     if sys.platform != "linux":
         pytest.skip("processes are watched, and disks mounted, as on Linux")
-    names = [item.name for item in request.session.items if item.path.stem == "test_faults"]
+    named = [item for item in request.session.items if item.path.stem == "test_faults"]
+    names = [item.name for item in named if not item.get_closest_marker("skipif") or MANY]
     wanted = [fault for fault in faults.FAULTS if any(f"[{fault}]" in name for name in names)]
     output, told = tmp_path_factory.mktemp("faults") / "faults.csv", []
     command = [sys.executable, "-m", "tests.faults", *wanted]
@@ -77,7 +80,7 @@ def test_killed_at_random_moments_each_mode_ends_with_what_an_undisturbed_run_ke
     assert again(rows.loc["custom", "note"]) <= rows.loc["custom", "interrupted"]
 
 
-@pytest.mark.skipif("PSYCHOMETRICS_KILLS" not in os.environ, reason="minutes: make faults")
+@in_the_full_round
 @pytest.mark.parametrize("fault", ["killed_on_ray"])
 def test_drivers_and_workers_of_a_cluster_that_are_killed_lose_nothing(happened, fault):
     pytest.importorskip("ray", reason="the engine for clusters is an extra")
@@ -86,6 +89,7 @@ def test_drivers_and_workers_of_a_cluster_that_are_killed_lose_nothing(happened,
     assert re.search(rf"killed: {(TIMES + 1) // 2} drivers, {TIMES // 2} workers", row["note"])
 
 
+@in_the_full_round  # tests of the store damage parts in these ways, too
 @pytest.mark.parametrize("fault", ["damaged"])
 def test_what_is_damaged_or_foreign_is_set_aside_with_one_warning_and_asked_again(happened, fault):
     rows = happened(fault).reset_index("mode").loc[list(faults.DAMAGE)]
@@ -97,7 +101,7 @@ def test_what_is_damaged_or_foreign_is_set_aside_with_one_warning_and_asked_agai
 @pytest.mark.parametrize("fault", ["drivers"])
 def test_of_drivers_at_once_each_question_is_kept_once_while_another_compacts(happened, fault):
     rows = happened(fault)
-    for count in (2, 4):
+    for count in (2, 4) if MANY else (2,):
         asked = rows.loc[f"{count} drivers at once"]
         assert set(asked.index) == {"nli", "chat"}
         assert (asked["runs"] >= count).all()
@@ -105,7 +109,7 @@ def test_of_drivers_at_once_each_question_is_kept_once_while_another_compacts(ha
         assert again(asked.loc["chat", "note"]) <= 4 * asked.loc["chat", "interrupted"]
 
 
-@pytest.mark.skipif("PSYCHOMETRICS_KILLS" not in os.environ, reason="minutes: make faults")
+@in_the_full_round
 @pytest.mark.parametrize("fault", ["full_disk"])
 def test_a_disk_that_fills_ends_a_run_in_a_sentence_and_it_goes_on_when_there_is_space(
     happened, fault
@@ -118,7 +122,7 @@ def test_a_disk_that_fills_ends_a_run_in_a_sentence_and_it_goes_on_when_there_is
     assert full["note"].startswith("0 of")
 
 
-@pytest.mark.skipif("PSYCHOMETRICS_KILLS" not in os.environ, reason="minutes: make faults")
+@in_the_full_round
 @pytest.mark.parametrize("fault", ["clock"])
 def test_whatever_the_clock_says_or_how_it_jumps_the_finished_store_is_the_same(happened, fault):
     rows = happened(fault)
