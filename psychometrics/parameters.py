@@ -280,6 +280,7 @@ class _WaysOfAsking(_Chapter):
 
 class _Published(_Chapter):
     draws: Annotated[int, Field(ge=20)] = 200
+    permutations: Annotated[int, Field(ge=99)] = 5000
 
 
 class _Executed(_Page):
