@@ -1,0 +1,125 @@
+"""The builder of heads trained on growing numbers of pairs: its pieces, on small real vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import psychometrics as pm
+from data.make import dose
+from psychometrics.measures import evidence, nulls
+from psychometrics.models.vectors import layer_vectors
+
+NAMES = ("gad7", "soc13")
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """Prompts, the places of their templates, and the encoder's vectors after two layers."""
+    table, places = dose.templates(NAMES)
+    texts = tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
+    return table, places, layer_vectors("embedded", {2}, (texts,))[2]
+
+
+def test_heads_at_their_start_and_their_scores_are_those_of_null_respondents(asked):
+    _, places, vectors = asked
+    answers = nulls.null_answers(NAMES, respondents=3, layers=2, seed=5)
+    head = dose.untrained(range(5, 8), vectors.shape[1], linear=False)
+    logs = dose.centred_logs(dose.answer(head, torch.from_numpy(vectors.copy())))
+    assert np.abs(logs.mean(axis=1)).max() < 1e-6
+    own = answers["entailment"].to_numpy().reshape(3, -1)
+    found = dose.score(own, places)
+    profile = evidence.profiles(answers, [pm.load_questionnaire(name) for name in NAMES])
+    for kind, values in found.items():
+        assert values == pytest.approx(profile[kind].to_numpy(), abs=1e-9), kind
+    again = dose.score(dose.shares(logs, "entailment"), places)["source"]
+    r = np.corrcoef(again.ravel(), found["source"].ravel())[0, 1]
+    assert r > 0.999, "two-way normalisation removes what centring removes"
+
+
+def test_contrasts_have_the_semantic_kernel_as_their_products(asked):
+    _, places, vectors = asked
+    phi = dose.contrasts(vectors, places)
+    known = nulls.kernel(NAMES, layers=2).droplevel([0, 1]).T.droplevel([0, 1])
+    items = list(dict.fromkeys(place.item for place in places))
+    found, known = phi @ phi.T, known.loc[items, items].to_numpy()
+    assert found / np.trace(found) == pytest.approx(known / np.trace(known), abs=1e-6)
+
+
+def test_who_reads_the_hypothesis_alone_scores_zero_on_every_item():
+    table, places = dose.templates()
+    codes, _ = pd.factorize(table["hypothesis"])
+    entailment = np.random.default_rng(0).uniform(0.05, 0.95, (4, codes.max() + 1))[:, codes]
+    found = dose.score(entailment, places)
+    assert np.abs(found["source"]).max() < 1e-12
+    assert np.abs(found["inverse"]).max() < 1e-12
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_training_learns_labels_that_vectors_tell_and_none_that_are_shuffled(linear):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=1200)
+    vectors = rng.normal(size=(1200, 12)) + 3 * np.eye(12)[labels]
+    vectors, truth = torch.from_numpy(vectors).float(), torch.from_numpy(labels)
+    rows = rng.integers(1000, size=(2, 400))
+    told = labels[rows]
+    told[1] = rng.permutation(told[1])
+    drawn = torch.from_numpy(np.stack([rows, told], axis=1))
+    stop = vectors[1000:], truth[1000:]
+    start = dose.untrained(range(2), 12, linear)
+    head, loss, step = dose.train(start, vectors, drawn, stop, 0.01, 200)
+    right = (dose.answer(head, stop[0]).argmax(axis=2) == stop[1].numpy()).mean(axis=1)
+    assert right[0] > 0.9
+    assert right[1] < 0.6
+    logits = torch.from_numpy(dose.answer(head, stop[0]))
+    at_best = [float(torch.nn.functional.cross_entropy(one, stop[1])) for one in logits]
+    assert loss == pytest.approx(at_best, rel=0.02), "bfloat16 in training"
+    assert step[0] > 0
+    assert loss[1] <= np.log(3) + 0.01, "the step with the lowest loss, the start included"
+
+
+def test_statistics_of_scores_that_have_the_kernel_itself():
+    rng = np.random.default_rng(0)
+    scale = np.repeat(np.arange(7), [7, 9, 13, 7, 7, 7, 7])
+    phi = rng.normal(size=(57, 60)) + 1
+    scores = rng.normal(size=(400, 60)) @ phi.T
+    kernel = {"kernel": np.cov(scores.T), "sampling kernel": np.eye(57) + 0.1 * phi @ phi.T}
+    scores = {"source": scores, "inverse": -scores, "silhouette": np.full(scores.shape, 0.25)}
+    found = dose.statistics(scores, scale, kernel)
+    for name in ("kernel", "kernel, within scales", "kernel, between scales", "covariance"):
+        assert found[name] == pytest.approx(1), name
+    assert found["silhouette"] == 0.25
+    assert found["source and inverse"] == pytest.approx(-1)
+    expected = [
+        pm.reliability.alpha(pd.DataFrame(scores["source"][:, scale == k]))["alpha"]
+        for k in range(3)
+    ]
+    assert found["alpha"] == pytest.approx(np.mean(expected))
+    means = pd.DataFrame({k: scores["source"][:, scale == k].mean(axis=1) for k in range(7)})
+    r = means.corr("spearman").to_numpy()
+    three = np.array([r[0, 1], -r[0, 2], -r[1, 2]])
+    assert found["correlations"] == pytest.approx(three.min())
+    assert found["discriminant"] == pytest.approx(three.mean() - np.abs(r[:3, 3:]).mean())
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error():
+    values = np.random.default_rng(0).normal(size=30)
+    without = pd.DataFrame({"mean": [np.delete(values, k).mean() for k in range(30)]})
+    found = dose.interval(pd.Series({"mean": values.mean()}), without).loc["mean"]
+    half = 1.959964 * values.std(ddof=1) / np.sqrt(30)
+    assert found.tolist() == pytest.approx(
+        [values.mean(), values.mean() - half, values.mean() + half]
+    )
+
+
+@pytest.mark.skipif(
+    not pm.data.available("mnli_entailment", "mnli_neutral", "mnli_contradiction", "snli_s1_dev"),
+    reason="needs the samples of MNLI and SNLI",
+)
+def test_no_premise_of_the_pool_stops_training_or_gives_the_accuracy():
+    pairs = dose.pool()
+    premises = pairs.groupby("part")["premise"].agg(set)
+    assert pairs["part"].value_counts().to_dict() == {"train": 16000, "stop": 800, "test": 800}
+    assert not premises["train"] & (premises["stop"] | premises["test"])
