@@ -36,7 +36,7 @@ BASES = {  # name in the tables: base, its depth, steps of training at most
     "decoder": (SMOLLM2, None, 2000),
 }
 DOSES = {"16,000 shuffled": 16000, "250": 250, "1,000": 1000, "4,000": 4000, "16,000": 16000}
-ALONE = "16,000 hypotheses"
+LONG, ALONE = "16,000 shuffled, as long", "16,000 hypotheses"
 SEEDS, POPULATIONS, BATCH, EVERY, PATIENCE = 40, 50, 256, 25, 150
 RATES = (0.0003, 0.001, 0.003)
 POOL, LONGEST, HELD_OUT = 8000, 157, 800
@@ -167,6 +167,7 @@ def train(
     stop: tuple[torch.Tensor, torch.Tensor],
     rate: float,
     steps: int,
+    keep: np.ndarray | None = None,
 ) -> tuple[list[torch.Tensor], np.ndarray, np.ndarray]:
     """Train heads side by side, each on its own pairs.
 
@@ -180,6 +181,8 @@ def train(
         Vectors and labels of the pairs that stop the training.
     rate, steps
         Learning rate of Adam; steps at most.
+    keep : ndarray, optional
+        The step at which each head is kept, in the place of its best one.
 
     Returns
     -------
@@ -198,7 +201,8 @@ def train(
             with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
                 z = logits(head, unseen).float().mT
             losses = F.cross_entropy(z, stop[1].expand(heads, -1), reduction="none").mean(1).numpy()
-            if (better := losses < lowest).any():
+            better = losses < lowest if keep is None else keep >= step
+            if better.any():
                 at = step
                 lowest[better], where[better] = losses[better], step
                 for kept, layer in zip(best, head, strict=True):
@@ -330,13 +334,13 @@ class Study:
             drawn.append([rows, rng.permutation(labels) if shuffled else labels])
         return torch.from_numpy(np.array(drawn))
 
-    def trained(self, condition: str, rate: float, seeds: int = SEEDS) -> tuple:
+    def trained(self, condition: str, rate: float, seeds: int = SEEDS, keep=None) -> tuple:
         """Train a condition's heads; see :func:`train`."""
         vectors = self.read("hypotheses" if condition == ALONE else "pairs")
         drawn = self.draws(DOSES.get(condition, 16000), "shuffled" in condition, seeds)
         stop = vectors[self.rows("stop")], self.labels[self.rows("stop")]
         head = [layer[:seeds] for layer in self.head]
-        return train(head, vectors, drawn, stop, rate, self.steps)
+        return train(head, vectors, drawn, stop, rate, self.steps, keep)
 
     def rates(self) -> dict[float, float]:
         """Return the stopping loss of 8 seeds on 4,000 pairs at each learning rate."""
@@ -366,11 +370,14 @@ def run(name: str) -> dict[str, pd.DataFrame]:
     rate = min(rates, key=rates.get)
     print(name, rates, flush=True)
     training, logs = [], {}
-    for condition in ["0", *DOSES, ALONE]:
+    keep = None
+    for condition in ["0", *DOSES, LONG, ALONE]:
         if condition == "0":
             head, loss, step = study.head, np.full(SEEDS, np.nan), np.zeros(SEEDS, int)
         else:
-            head, loss, step = study.trained(condition, rate)
+            as_long = {"keep": keep} if condition == LONG else {}
+            head, loss, step = study.trained(condition, rate, **as_long)
+            keep = step if condition == "16,000" else keep
         logs[condition] = centred_logs(answer(head, study.prompts))
         told = {"seed": range(SEEDS), "rate": rate, "step": step, "loss": loss}
         told |= {"accuracy": study.accuracy(head, "pairs")}
@@ -432,8 +439,9 @@ def tested(study: Study, found: dict, nulls: np.ndarray, sizes: pd.Series, how: 
                 row[[f"{title} low", title, f"{title} high"]] = np.stack([low, middle, high], 1)
         row.loc["ceiling", "value"] = ceiling(found[condition], study.scale)
         rows.append(row.assign(condition=condition))
-    shuffled = next(iter(DOSES))
-    pairs = [(dose, shuffled) for dose in (*list(DOSES)[1:], ALONE)] + [("16,000", ALONE)]
+    shuffled, *doses = DOSES
+    pairs = [(dose, other) for dose in (*doses, ALONE) for other in (shuffled, LONG)]
+    pairs.append(("16,000", ALONE))
     for one, other in pairs:
         row = interval(values[one] - values[other], again[one] - again[other])
         rows.append(row.assign(condition=one, less=other))
