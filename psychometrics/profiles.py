@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +16,7 @@ from .asking.population import population, population_table, untouched_bases
 from .exceptions import ParameterError, RespondentError
 from .measures.intervals import mean_interval, scale_intervals
 from .measures.norms import compare_norms, norm_table
-from .measures.nulls import null_answers
+from .measures.nulls import kernel, kernel_statistics, null_answers
 from .measures.scoring import keyed_items
 from .models.packed import SMOLLM2
 from .models.sources import find, read_json
@@ -26,6 +27,7 @@ from .questionnaires.prompts import prompts
 from .rules import flags, item_means, verdict
 
 _HEADS = 99
+_RESPONDENTS = 24  # for which the interval of a statistic without learning is shown
 _STRANGE = "not judged, as the random heads are built on another base: "
 _TO_PROMPTS = ("nli", "mlm", "causal", "nsp", "acceptability")
 
@@ -68,8 +70,9 @@ def assess(
         ``place`` (share of the others that score lower), ``mark`` and ``verdict``; ``flags``, from
         :func:`psychometrics.rules.flags`, with ``questionnaire``; ``others`` and ``nulls``:
         ``questionnaire, scale, who, score``; ``norms``, of answers to items; ``items`` and
-        ``null_items``, item scores of the model and the null respondents; ``asked``: ``how`` by
-        ``what``.
+        ``null_items``, item scores of the model and the null respondents; ``kernel``, of answers to
+        prompts :func:`psychometrics.measures.nulls.kernel_statistics` on the model's base;
+        ``asked``: ``how`` by ``what``.
 
     Raises
     ------
@@ -111,6 +114,11 @@ def assess(
             parts.setdefault(name, []).append(part)
     found = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
     found["norms"] = _norms(found["scores"], loaded, who) if null is None else pd.DataFrame()
+    found["kernel"] = pd.DataFrame()
+    if stand:
+        with contextlib.suppress(ParameterError):  # a scale of one item has no alpha
+            K = kernel(loaded, stand["base"], stand["layers"])
+            found["kernel"] = kernel_statistics(K, _RESPONDENTS)
     found["asked"] = _asked(who, loaded, answers, conditions, stand)
     if len(others):
         said = f"{others['respondent_id'].nunique()} respondents of '{chosen}'"

@@ -425,3 +425,9 @@ def test_a_grid_is_read_as_parameters_are():
     for wrong in (["t=1", "t=2"], ["t=1,1"], ["t=1,"], ["=1"]):
         with pytest.raises(ParameterError):
             runs.parse_grid(wrong)
+
+
+def test_a_profile_says_what_untrained_heads_on_the_models_base_give(store, challenges):
+    found = assess(SMALL, challenges, against=None, store=store)["kernel"]
+    expected = pm.nulls.kernel_statistics(pm.nulls.kernel("challenges", layers=3), 24)
+    pd.testing.assert_frame_equal(found, expected)
