@@ -203,15 +203,12 @@ class _Interventions(_Scored):
 
 
 class _Items(_Chapter):
-    category: _Category = "MN"
-    respondents: Literal["committed"] | _Respondents = "committed"
-    draws: Annotated[int, Field(ge=100)] = 10_000
-    restarts: Count = 100
-    subset_draws: Count = 40
+    draws: Annotated[int, Field(ge=100)] = 1000
 
 
 class _Rasch(_Chapter):
     category: _Category = "MN"
+    restarts: Count = 100
     simulations: Annotated[int, Field(ge=20)] = 400
 
 

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from data.make import items as make
+from psychometrics import data
+from psychometrics.paths import data_dir
+
+KEYS = [key for key in data.registry() if key.startswith("naep_")]
+OPTIONS = [f"option {k}" for k in range(1, 5)]
+needs_files = pytest.mark.skipif(
+    not data.available(*KEYS) and os.environ.get("CI") != "true",
+    reason="the published files are neither in the mirror nor in the cache",
+)
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    folder = data_dir() / "items"
+    return pd.read_csv(folder / "items.csv"), pd.read_parquet(folder / "models.parquet")
+
+
+def test_the_shipped_tables_are_whole_and_hold_no_text(shipped):
+    items, models = shipped
+    assert items["item_id"].nunique() == 549
+    assert items.groupby("subject")["item_id"].nunique().to_dict() == {
+        "economics": 93,
+        "history": 204,
+        "reading": 252,
+    }
+    assert items[OPTIONS].sum(axis=1).between(0.9, 1.02).all()
+    assert items["key"].isin([1, 2, 3, 4]).all()
+    words = items.select_dtypes(exclude="number").columns
+    assert set(words) == {"item_id", "subject", "block"}
+    assert len(models) == 18 * 549 * 4
+    assert np.exp(models[OPTIONS].to_numpy(float)).sum(axis=1) == pytest.approx(1, abs=2e-3)
+
+
+def test_people_find_items_with_a_greater_b_harder(shipped):
+    items = shipped[0].dropna(subset="b")
+    share = items[OPTIONS].to_numpy()[np.arange(len(items)), items["key"] - 1]
+    for _, part in items.assign(share=share).groupby(["subject", "grade"]):
+        assert part["share"].corr(part["b"], method="spearman") < -0.6
+
+
+@needs_files
+def test_the_shipped_tables_come_out_of_the_published_files_again(shipped):
+    items = make.item_table()
+    assert items.reset_index().astype(shipped[0].dtypes).equals(shipped[0])
+    models = make.model_table(items.index.levels[0])
+    assert models.equals(shipped[1].astype(models.dtypes))
+
+
+def test_weights_of_one_give_the_plain_correlation_and_blocks_widen_the_error():
+    rng = np.random.default_rng(0)
+    blocks = np.repeat(np.arange(20), 5)
+    common = rng.standard_normal(20)[blocks]
+    a, b = common + 0.3 * rng.standard_normal(100), common + 0.3 * rng.standard_normal(100)
+    one = make._weighted_correlations(a, b[:, None], np.ones((1, 100)))
+    assert one.item() == pytest.approx(np.corrcoef(a, b)[0, 1])
+
+    def mean(weights):
+        return weights @ a / weights.sum(axis=1)
+
+    error = make._standard_error(mean, blocks, 400, rng)
+    assert error == pytest.approx(common[::5].std() / np.sqrt(20), rel=0.2)
+    alone = make._standard_error(mean, np.arange(100), 400, rng)
+    assert alone < error / 1.8
