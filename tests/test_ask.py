@@ -48,26 +48,19 @@ def test_answers_are_the_respondents_own_in_the_order_of_the_prompts(tmp_path, t
     assert (answers["respondent_id"] == tiny_model.name).all()
 
 
-def test_nothing_is_asked_twice(tmp_path, counting):
-    first = pm.ask("gad7", counting, tmp_path, progress=False)
-    asked = len(counting.asked)
-    assert asked == len(first) == 672
-    second = pm.ask("gad7", [counting], tmp_path, progress=False)
-    assert len(counting.asked) == asked
-    pd.testing.assert_frame_equal(first, second)
-
-
-def test_only_a_changed_question_is_asked_anew(tmp_path, counting):
+def test_nothing_is_asked_twice_and_of_a_changed_questionnaire_what_changed(tmp_path, counting):
     instrument = pm.load_questionnaire("challenges")
-    pm.ask(instrument, counting, tmp_path, progress=False)
-    counting.asked.clear()
+    first = pm.ask(instrument, counting, tmp_path, progress=False)
+    assert len(counting.asked) == len(first) == 4 * 48
+    again = pm.ask("challenges", [counting], tmp_path, progress=False)
+    assert len(counting.asked) == 4 * 48
+    pd.testing.assert_frame_equal(first, again)
     content = instrument.model_dump()
     content["items"][0]["templates"][0]["premise"] = "People I relied on {term} me."
-    changed = type(instrument).model_validate(content)
-    answers = pm.ask(changed, counting, tmp_path, progress=False)
+    counting.asked.clear()
+    pm.ask(type(instrument).model_validate(content), counting, tmp_path, progress=False)
     assert len(counting.asked) == 48
     assert {premise[:18] for premise, _ in counting.asked} == {"People I relied on"}
-    assert len(answers) == 4 * 48
 
 
 def test_another_precision_is_another_respondent_to_the_store(tmp_path, tiny_model):
@@ -76,16 +69,6 @@ def test_another_precision_is_another_respondent_to_the_store(tmp_path, tiny_mod
     assert not np.array_equal(first[PROBABILITIES], second[PROBABILITIES])
     again = pm.ask("challenges", tiny_model, tmp_path, dtype="float32", progress=False)
     pd.testing.assert_frame_equal(first, again)
-
-
-def test_a_model_is_not_loaded_when_its_answers_are_there(tmp_path, tiny_model, monkeypatch):
-    pm.ask("challenges", tiny_model, tmp_path, progress=False)
-
-    def refuse(*args, **kwargs):
-        raise AssertionError("loaded")
-
-    monkeypatch.setattr(prompting.PromptMode, "load", refuse)
-    pm.ask("challenges", tiny_model, tmp_path, progress=False)
 
 
 def test_the_manifest_tells_who_was_asked_what(tmp_path, tiny_model):
@@ -102,25 +85,21 @@ def test_the_manifest_tells_who_was_asked_what(tmp_path, tiny_model):
 # Modes
 
 
-def test_modes_are_listed_without_loading_torch():
-    code = (
-        "import sys; from psychometrics.modes import MODES; print(*MODES);"
-        "assert not {'torch', 'transformers'} & set(sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {"nli", "mlm", "causal", "nsp", "acceptability"} <= set(done.stdout.split())
-    assert "completions" not in done.stdout.split()
-
-
-def test_answers_that_are_stored_are_read_without_transformers(tmp_path, tiny_model):
+def test_modes_are_listed_without_torch_and_stored_answers_read_without_transformers(
+    tmp_path, tiny_model
+):
     pm.ask("gad7", tiny_model, tmp_path, progress=False)
     code = (
         "import sys, psychometrics as pm; from pathlib import Path;"
+        "print(*pm.modes.MODES); print({'torch', 'transformers'} & set(sys.modules));"
         f"said = pm.ask('gad7', Path({str(tiny_model)!r}), {str(tmp_path)!r}, progress=False);"
         "print(said.attrs['summary']['asked'], 'transformers' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["0", "False"]
+    modes, *loaded = done.stdout.splitlines()
+    assert {"nli", "mlm", "causal", "nsp", "acceptability"} <= set(modes.split())
+    assert "completions" not in modes.split()
+    assert loaded == ["set()", "0 False"]
 
 
 class _Echo(Mode):
@@ -147,19 +126,33 @@ def test_a_subclass_is_a_new_mode_and_its_conditions_reach_it(monkeypatch):
     assert (summary["asked"], summary["from_store"], summary["unanswered"]) == (4, 2, 2)
 
 
-def test_unknown_modes_and_conditions_stop_at_once(tmp_path, tiny_model):
-    with pytest.raises(ParameterError, match=r"mode must be one of .*nli.*got 'telepathy'"):
-        pm.ask("gad7", tiny_model, tmp_path, mode="telepathy")
-    with pytest.raises(ParameterError, match=r"mode must be one of .*got None"):
-        pm.load_respondent(tiny_model, mode=None)
-    with pytest.raises(ParameterError, match="no condition 'temprature': it has no conditions"):
-        pm.ask("gad7", tiny_model, tmp_path, temprature=1)
-    with pytest.raises(ParameterError, match="no condition 'men': its conditions are mean"):
-        pm.ask("gad7", tiny_model, tmp_path, mode="causal", men="x")
-    with pytest.raises(ParameterError, match="mean must be one of product, geometric, harmonic"):
-        pm.ask("gad7", tiny_model, tmp_path, mode="causal", mean="median")
-    assert conditions_of("causal", {}) == {"mean": "product"}
+@pytest.mark.parametrize(
+    ("given", "how", "error", "said"),
+    [
+        (("gad7", "m"), {"mode": "telepathy"}, ParameterError, "mode must be one of .*'telepathy'"),
+        (("gad7", "m"), {"temprature": 1}, ParameterError, "'temprature': it has no conditions"),
+        (("gad7", "m"), {"mode": "causal", "men": "x"}, ParameterError, "conditions are mean"),
+        (("gad7", "m"), {"mode": "causal", "mean": "median"}, ParameterError, "mean must be one"),
+        (([], "m"), {}, ParameterError, "no questionnaire to ask"),
+        ((["gad7", "gad7"], "m"), {}, ParameterError, "gad7 is given twice"),
+        (("gda7", "m"), {}, QuestionnaireError, "No questionnaire 'gda7'"),
+        (("gad7", []), {}, RespondentError, "no respondent to ask"),
+        (("gad7", ["m", "m"]), {}, RespondentError, "Two respondents are called"),
+        (("gad7", "nobody, noone"), {}, RespondentError, "no respondent 'nobody'"),
+        (("gad7", None), {}, RespondentError, "a folder or a hub id, got None"),
+        (("gad7", b"x"), {}, RespondentError, "a hub id, got b'x'"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_any_question(
+    tmp_path, tiny_model, given, how, error, said
+):
+    questionnaires, who = given
+    if who is not None and "m" in list(who if isinstance(who, list) else [who]):
+        who = [tiny_model] * len(who)
+    with pytest.raises(error, match=said):
+        pm.ask(questionnaires, who, tmp_path, progress=False, **how)
     assert not list(tmp_path.iterdir())
+    assert conditions_of("causal", {}) == {"mean": "product"}
 
 
 # One who fails
@@ -180,30 +173,6 @@ def test_one_bad_member_does_not_end_the_run(tmp_path, tiny_model):
     assert (summary["asked"], summary["from_store"], summary["unanswered"]) == (384, 0, 0)
     assert summary["seconds"] > 0
     assert len(told) == 1
-
-
-def test_a_model_that_runs_out_of_memory_is_told_and_the_others_are_asked(
-    tmp_path, tiny_model, save_tiny_model, monkeypatch
-):
-    other = save_tiny_model(tmp_path / "other", seed=1)
-    big = pm.load_respondent(save_tiny_model(tmp_path / "big", seed=2), dtype="float32")
-    big.batches = lambda pairs: (_ for _ in ()).throw(MemoryError())
-    with pytest.warns(UserWarning, match="big was not asked to the end: big does not fit into"):
-        answers = pm.ask("challenges", [big, tiny_model, other], tmp_path / "s", progress=False)
-    assert answers["respondent_id"].nunique() == 2
-    assert list(answers.attrs["summary"]["failed"]) == ["big"]
-
-
-def test_if_nobody_can_be_asked_the_first_reason_is_the_error(tmp_path):
-    with pytest.raises(RespondentError, match="no respondent 'nobody'"):
-        pm.ask("gad7", "nobody, noone", tmp_path, progress=False)
-    with pytest.raises(RespondentError, match=r"name of a member, a folder or a hub id, got None"):
-        pm.ask("gad7", None, tmp_path, progress=False)
-    with pytest.raises(RespondentError, match=r"a hub id, got b'x'"):
-        pm.ask("gad7", b"x", tmp_path, progress=False)
-
-
-# Stopped
 
 
 def test_what_was_answered_is_kept_every_few_seconds_and_when_stopped(
@@ -232,17 +201,3 @@ def test_what_was_answered_is_kept_every_few_seconds_and_when_stopped(
     assert answers.attrs["summary"]["asked"] == 672 - sum(calls[:5])
     at_once = pm.ask("gad7", respondent, tmp_path / "other", progress=False)
     pd.testing.assert_frame_equal(answers, at_once, atol=1e-6)
-
-
-def test_bad_requests_end_before_any_question(tmp_path, tiny_model):
-    with pytest.raises(ParameterError, match="no questionnaire to ask"):
-        pm.ask([], tiny_model, tmp_path)
-    with pytest.raises(RespondentError, match="no respondent to ask"):
-        pm.ask("gad7", [], tmp_path)
-    with pytest.raises(ParameterError, match="gad7 is given twice"):
-        pm.ask(["gad7", "gad7"], tiny_model, tmp_path)
-    with pytest.raises(RespondentError, match="Two respondents are called"):
-        pm.ask("gad7", [tiny_model, tiny_model], tmp_path)
-    with pytest.raises(QuestionnaireError, match="No questionnaire 'gda7'"):
-        pm.ask("gda7", tiny_model, tmp_path)
-    assert not list(tmp_path.iterdir())

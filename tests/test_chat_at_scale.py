@@ -18,6 +18,7 @@ from psychometrics.questionnaires import load_questionnaire
 from .endpoint import served
 
 MINI = load_questionnaire("ipip20")
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 PRICES = {"price_in": 100.0, "price_out": 400.0}
 
 
@@ -170,13 +171,8 @@ def _killed_once(url, store, batch, when):
     assert child.exitcode == -9
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-@pytest.mark.parametrize(
-    ("moment", "failing"), [("uploaded", 0), ("begun", 0), ("ended", 0), ("ended", 4)]
-)
+@pytest.mark.parametrize(("moment", "failing"), [("uploaded", 0), ("begun", 0), ("ended", 4)])
 def test_a_killed_run_finds_its_batch_again_and_pays_once(tmp_path, moment, failing):
-    from .killing import run_elsewhere
-
     with served(batch_seconds=0.5 if moment == "ended" else 2.0, failing=failing) as server:
         run = {
             "uploaded": lambda: server.files,
@@ -184,7 +180,7 @@ def test_a_killed_run_finds_its_batch_again_and_pays_once(tmp_path, moment, fail
             "ended": lambda: list(tmp_path.rglob("ipip20/*/*.parquet")),
         }
         _killed_once(server.url, tmp_path, True, run[moment])
-        run_elsewhere(_batched, server.url, tmp_path, True)
+        _batched(server.url, tmp_path, True)
         assert len(server.batches) == (2 if failing else 1)
         assert sum(server.replied.values()) == 100
         answers = put(server, tmp_path)
@@ -192,7 +188,6 @@ def test_a_killed_run_finds_its_batch_again_and_pays_once(tmp_path, moment, fail
         assert sum(server.replied.values()) == 100
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_batch_that_the_endpoint_has_forgotten_is_sent_again(tmp_path):
     with served(batch_seconds=2.0) as server:
         _killed_once(server.url, tmp_path, True, lambda: server.batches)
@@ -203,7 +198,6 @@ def test_a_batch_that_the_endpoint_has_forgotten_is_sent_again(tmp_path):
         assert len(server.batches) == 1
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_killed_run_loses_at_most_those_in_flight(tmp_path):
     with served(delay=0.1) as server:
         _killed_once(server.url, tmp_path, False, lambda: list(tmp_path.rglob("*.parquet")))

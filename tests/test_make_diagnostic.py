@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from transformers import AutoModel
 
 from data.make import diagnostic as live
 from psychometrics import data, load_respondent
 from psychometrics.asking.population import population
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.models.sources import base_path
 from psychometrics.modes import identify
 from psychometrics.studies import diagnostic
 
@@ -76,32 +76,20 @@ def test_pretrained_words_are_the_base_encoders_and_stay_as_they_are():
         live._train_lstm(RECIPE | {"words": "glove"}, pairs=toy(8))
 
 
-def test_untrained_respondents_answer_differently_by_seed_and_know_nothing(tmp_path):
+def test_untrained_respondents_answer_differently_by_seed_and_fresh_heads_leave_the_encoder(
+    tmp_path,
+):
     pairs = [("A man sleeps.", "A man is asleep."), ("A man sleeps.", "Nobody sleeps.")]
     answers = []
-    for seed in (1, 2, 1):
-        base = live._random_encoder(tmp_path / f"base{len(answers)}", seed, layers=2)
-        folder = live._fresh_head(base, tmp_path / f"model{len(answers)}", seed)
+    for seed in (1, 2):
+        base = live._random_encoder(tmp_path / f"base{seed}", seed, layers=1)
+        folder = live._fresh_head(base, tmp_path / f"model{seed}", seed)
         respondent = load_respondent(folder, dtype="float32")
-        assert len(respondent.model.base_model.encoder.layer) == 2
+        own = respondent.model.base_model.encoder.state_dict()
+        weights = AutoModel.from_pretrained(base).encoder.state_dict()
+        assert all(torch.equal(own[name], weight) for name, weight in weights.items())
         answers.append(respondent.answer(pairs))
     assert np.abs(answers[0] - answers[1]).max() > 1e-3
-    assert answers[0] == pytest.approx(answers[2], abs=1e-6)
-
-
-def test_a_fresh_head_leaves_the_pretrained_encoder_alone(tmp_path):
-    from transformers import AutoModel
-
-    folder = live._fresh_head(base_path(), tmp_path / "model", seed=1)
-    ours = load_respondent(folder, dtype="float32").model.base_model.encoder.state_dict()
-    base = AutoModel.from_pretrained(base_path()).encoder.state_dict()
-    assert all(torch.equal(ours[name], weight) for name, weight in base.items())
-
-
-def test_every_recipe_has_its_answers_committed():
-    names = diagnostic.models(live=True).index
-    assert set(names) >= {live._lstm_name(recipe) for recipe in live.LSTMS}
-    assert set(names) >= set(live._transformer_names())
 
 
 def test_committed_answers_are_those_of_the_embedded_population_as_it_is():

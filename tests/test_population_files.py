@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from huggingface_hub import constants
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedModel
@@ -52,35 +53,30 @@ def models(save_tiny_model, tmp_path_factory):
 @pytest.fixture
 def hub(models, tmp_path):
     """A hub of fourteen models, two of which can be asked; and an empty cache of it."""
-    first, second = models
+    pickles = {"config.json": named()["config.json"], "pytorch_model.bin": b"", "vocab.txt": b""}
+    own = {"auto_map": {"AutoModelForSequenceClassification": "code.Model"}, "model_type": "own"}
+    masked = named(architectures=["BertForMaskedLM"])
+    unnamed = named(id2label={str(i): f"LABEL_{i}" for i in range(3)})
+    mood, few = named(id2label={"0": "NEGATIVE", "1": "POSITIVE"}), counted(9)
+    listed = [
+        ("acme/bert-mnli", models[0], 9000, counted(25_000)),
+        ("acme/gated-mnli", named(), 8000, {"gated": "manual"} | few),
+        ("acme/pickled-mnli", pickles, 7000, {}),
+        ("acme/mood-mnli", mood, 6500, few),
+        ("acme/own-mnli", named(**own), 6000, few),
+        ("acme/large-mnli", named(), 5500, counted(7_000_000_000)),
+        ("acme/roberta-nli", models[1], 5000, {"licence": "apache-2.0"}),
+        ("acme/masked-mnli", masked, 4000, few),
+        ("acme/unnamed-mnli", unnamed, 3500, few),
+        ("acme/closed-mnli", named(), 3000, {"licence": "cc-by-nc-4.0"} | few),
+        ("acme/odd-mnli", named(model_type="odd"), 2500, few),
+        ("acme/torn-mnli", named() | {"config.json": b"{"}, 2000, few),
+        ("acme/rare-mnli", named(), 3, few),
+        ("acme/fill", named(), 10_000, {"task": "fill-mask"} | few),
+    ]
     with serving(tmp_path / "served") as hub:
-        hub.add("acme/bert-mnli", first, downloads=9000, **counted(25_000))
-        hub.add("acme/gated-mnli", named(), downloads=8000, gated="manual", **counted(9))
-        weights = {
-            "config.json": named()["config.json"],
-            "pytorch_model.bin": b"",
-            "vocab.txt": b"",
-        }
-        hub.add("acme/pickled-mnli", weights, downloads=7000)
-        two = {"0": "NEGATIVE", "1": "POSITIVE"}
-        hub.add("acme/mood-mnli", named(id2label=two), downloads=6500, **counted(9))
-        own = {
-            "auto_map": {"AutoModelForSequenceClassification": "code.Model"},
-            "model_type": "own",
-        }
-        hub.add("acme/own-mnli", named(**own), downloads=6000, **counted(9))
-        hub.add("acme/large-mnli", named(), downloads=5500, **counted(7_000_000_000))
-        hub.add("acme/roberta-nli", second, downloads=5000, licence="apache-2.0")
-        masked = named(architectures=["BertForMaskedLM"])
-        hub.add("acme/masked-mnli", masked, downloads=4000, **counted(9))
-        unnamed = {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}
-        hub.add("acme/unnamed-mnli", named(id2label=unnamed), downloads=3500, **counted(9))
-        hub.add("acme/closed-mnli", named(), downloads=3000, licence="cc-by-nc-4.0", **counted(9))
-        hub.add("acme/odd-mnli", named(model_type="odd"), downloads=2500, **counted(9))
-        torn = named() | {"config.json": b"{"}
-        hub.add("acme/torn-mnli", torn, downloads=2000, **counted(9))
-        hub.add("acme/rare-mnli", named(), downloads=3, **counted(9))
-        hub.add("acme/fill", named(), downloads=10_000, task="fill-mask", **counted(9))
+        for model, files, downloads, more in listed:
+            hub.add(model, files, downloads=downloads, **more)
         yield hub
 
 
@@ -150,8 +146,6 @@ def test_a_query_that_cannot_be_is_refused_and_nothing_is_written(
 def test_a_hub_that_refuses_or_is_not_there_is_said_to_and_a_file_is_never_replaced(
     hub, tmp_path, monkeypatch
 ):
-    from huggingface_hub import constants
-
     with pytest.raises(
         RespondentError, match=r"does not list its models \(BadRequestError"
     ) as told:
@@ -290,8 +284,6 @@ def test_memory_is_tried_again_with_other_questions_as_it_depends_on_their_lengt
 def test_downloads_can_be_discarded_and_the_answers_stay_without_a_question_to_the_hub(
     hub, models, tmp_path, monkeypatch
 ):
-    from huggingface_hub import constants
-
     hub.add("acme/copy", models[1], downloads=1)
     file = written(tmp_path / "p.yaml", *({"model": m, "revision": commit(m)}
                    for m in ("acme/bert-mnli", "acme/copy")))  # fmt: skip
@@ -334,9 +326,6 @@ def test_one_model_is_in_memory_at_a_time_even_after_failures(save_tiny_model, t
     with pytest.warns(UserWarning, match="was not asked"):
         ask("challenges", [*map(str, bad), spy], tmp_path / "store", progress=False)
     assert spy.seen == before
-
-
-# The commands and a study
 
 
 # By hand

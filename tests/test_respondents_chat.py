@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,7 +14,6 @@ import threading
 import time
 import urllib.request
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -55,67 +55,27 @@ def scripted(script=(), delay: float = 0.0, reply=None):
     """A server that does what the script says, request by request, and answers after its end."""
     seen, times, lock = [], [], threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def serve(connection, request):
+        with lock:
+            step = script[len(seen)] if len(seen) < len(script) else "answer"
+            seen.append(json.loads(request.split(b"\r\n\r\n", 1)[1]))
+            times.append(time.monotonic())
+        time.sleep(1.0 if step == "time out" else delay)
+        user = seen[-1]["messages"][-1]["content"]
+        count = sum(line[:1].isdigit() for line in user.splitlines())
+        text = reply(count) if reply else "\n".join(f"{i}: 4" for i in range(1, count + 1))
+        whole = http(200, completion(REFUSAL if step == "refuse" else text))
+        if isinstance(step, int):
+            whole = http(step, b'{"error": {"message": "no"}}')
+        others = {
+            "garbage": http(200, b"<html>Gateway</html>"),
+            "drop": whole[:-20],
+            "429": http(429, b"{}", "Retry-After: 0.4"),
+        }
+        connection.sendall(others.get(step, whole))
 
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            with lock:
-                step = script[len(seen)] if len(seen) < len(script) else "answer"
-                seen.append(json.loads(body))
-                times.append(time.monotonic())
-            time.sleep(delay)
-            user = seen[-1]["messages"][-1]["content"]
-            count = sum(line[:1].isdigit() for line in user.splitlines())
-            text = "\n".join(f"{i}: 4" for i in range(1, count + 1))
-            if reply is not None:
-                text = reply(count)
-            if step == "refuse":
-                text = REFUSAL
-            elif step == "time out":
-                time.sleep(1.0)
-            whole = json.dumps(
-                {"choices": [{"message": {"role": "assistant", "content": text}, "index": 0,
-                              "finish_reason": "stop"}],
-                 "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}}
-            ).encode()  # fmt: skip
-            if step == "garbage":
-                self.send(200, b"<html>Gateway</html>")
-            elif step == "drop":
-                self.send(200, whole[: len(whole) // 2], length=len(whole))
-                self.connection.shutdown(socket.SHUT_RDWR)
-                self.close_connection = True
-            elif step == "429":
-                self.send(429, b'{"error": {"message": "slow down"}}', after="0.4")
-            elif isinstance(step, int):
-                self.send(step, b'{"error": {"message": "no"}}')
-            else:
-                self.send(200, whole)
-
-        def send(self, status, body, length=None, after=None):
-            try:
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(length or len(body)))
-                if after:
-                    self.send_header("Retry-After", after)
-                self.end_headers()
-                self.wfile.write(body)
-            except OSError:  # the client has hung up, as it should after its time-out
-                self.close_connection = True
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1", seen, times
-    finally:
-        server.shutdown()
-        server.server_close()
+    with raw_server(serve) as url:
+        yield url, seen, times
 
 
 def test_a_reply_in_json_has_its_schema_sent_along_and_is_read(tmp_path):
@@ -182,7 +142,7 @@ def test_a_second_call_sends_nothing_and_a_changed_question_is_sent(tmp_path):
 
 @contextmanager
 def raw_server(serve):
-    """A server that does what a function does with each connection."""
+    """A server that does what a function does with each connection and its request."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def accept():
@@ -193,9 +153,11 @@ def raw_server(serve):
 
     def one(connection):
         with connection, contextlib.suppress(OSError):
-            request = b""
-            while b"\r\n\r\n" not in request:
+            request, length = b"", 1
+            while len(request.partition(b"\r\n\r\n")[2]) < length:
                 request += connection.recv(65536)
+                if found := re.search(rb"(?i)content-length: (\d+)\r\n", request):
+                    length = int(found[1])
             serve(connection, request)
 
     threading.Thread(target=accept, daemon=True).start()
@@ -211,7 +173,10 @@ def http(status, body, *headers):
 
 
 def completion(content):
-    return json.dumps({"choices": [{"message": {"content": content}}]}).encode()
+    message = {"role": "assistant", "content": content}
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    choices = [{"message": message, "index": 0, "finish_reason": "stop"}]
+    return json.dumps({"choices": choices, "usage": usage}).encode()
 
 
 @pytest.mark.parametrize("after", ["inf", "9" * 400])
@@ -409,21 +374,6 @@ def test_refusals_and_strays_cost_requests_but_no_answers_are_made_up(tmp_path):
     with simulated_endpoint(MINI, traits, refuses=1.0) as url:
         answers = ask_chat(MINI, "simulated-1", runs=1, base_url=url, store=tmp_path / "b")
     assert set(answers["status"]) == {"refused"}
-
-
-def test_a_liking_for_the_first_option_turns_with_the_order_and_an_unknown_model_is_refused(
-    tmp_path,
-):
-    traits = draw_traits(MINI, 1) * 0
-    with simulated_endpoint(MINI, traits, first_option=1.0) as url:
-        given = ask_chat(MINI, "simulated-1", runs=1, base_url=url, store=tmp_path)
-        turned = ask_chat(
-            MINI, "simulated-1", runs=1, order="reversed", base_url=url, store=tmp_path
-        )
-        with pytest.raises(RespondentError, match="There is no model 'nobody'"):
-            ask_chat(MINI, "nobody", runs=1, base_url=url, store=tmp_path)
-    assert set(given["value"]) == {1.0}
-    assert set(turned["value"]) == {5.0}
 
 
 def test_wrong_parameters_and_a_missing_endpoint_are_refused_before_anything_is_sent(

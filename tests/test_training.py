@@ -84,22 +84,20 @@ def test_a_trained_folder_is_a_respondent_that_learned_its_pairs(tiny_model, tmp
     assert json.loads((tmp_path / "out" / "manifest.json").read_text()) == manifest
 
 
-@pytest.mark.parametrize("tuning", ["frozen", "unfrozen"])
-def test_the_encoder_changes_where_it_is_not_frozen(tiny_model, tmp_path, tuning):
+@pytest.mark.parametrize("tuning", ["frozen", "unfrozen", "lora"])
+def test_the_encoder_changes_where_it_is_not_frozen_and_lora_saves_an_adapter_only(
+    tiny_model, tmp_path, tuning
+):
     train_nli(tiny_model, PAIRS, tmp_path, tuning=tuning, epochs=1, lr=1e-2, progress=False)
-    names = changed(tmp_path, tiny_model)
+    if tuning == "lora":
+        names = set(load_file(tmp_path / "adapter_model.safetensors"))
+        assert not (tmp_path / "model.safetensors").exists()
+    else:
+        names = changed(tmp_path, tiny_model)
     of_head = {name for name in names if "pooler" in name or "classifier" in name}
     assert of_head
-    assert any("encoder.layer.0" in name for name in names - of_head) == (tuning == "unfrozen")
-    assert names == of_head or tuning == "unfrozen"
-
-
-def test_lora_saves_an_adapter_only(tiny_model, tmp_path):
-    train_nli(tiny_model, PAIRS, tmp_path, tuning="lora", rank=2, epochs=1, progress=False)
-    weights = load_file(tmp_path / "adapter_model.safetensors")
-    assert not (tmp_path / "model.safetensors").exists()
-    assert {name.split(".")[-2] for name in weights if "lora" in name} == {"lora_A", "lora_B"}
-    assert any("classifier" in name for name in weights)
+    assert any("encoder.layer.0" in name for name in names - of_head) == (tuning != "frozen")
+    assert all("lora_" in name for name in names - of_head) == (tuning != "unfrozen")
 
 
 LONG_AND_SHORT = [("I feel calm at home.", "It happens very rarely."), ("I do.", "No.")]

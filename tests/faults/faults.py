@@ -52,12 +52,12 @@ from psychometrics.asking.store import compact, key_of, manifests, open_answers
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import StoreError
 from psychometrics.models.loading import quietly
-from psychometrics.models.sources import base_path
 from psychometrics.models.untrained import null_model
 from psychometrics.modes import load_respondent
 from psychometrics.modes.completions import mine
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
+from tests.conftest import _save_tiny_model
 
 if TYPE_CHECKING:
     import psutil
@@ -162,30 +162,13 @@ def _until(process: tuple[int, int], store: Path, saves: int, seconds: float) ->
 
 def _models(place: Path) -> None:
     """Save three classifiers, a masked and a causal model, small and with random weights."""
-    import torch
-    from transformers import (
-        AutoTokenizer,
-        BertConfig,
-        BertForMaskedLM,
-        BertForSequenceClassification,
-    )
+    from transformers import AutoConfig, AutoModelForMaskedLM
 
     with quietly():
-        tokenizer = AutoTokenizer.from_pretrained(base_path())
-        labels = dict(enumerate(("entailment", "neutral", "contradiction")))
-        config = BertConfig(
-            vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-            intermediate_size=64, id2label=labels, label2id={v: k for k, v in labels.items()},
-        )  # fmt: skip
-        kinds = dict.fromkeys(MODELS, BertForSequenceClassification) | {"masked": BertForMaskedLM}
-        for seed, (name, kind) in enumerate(kinds.items()):
-            torch.manual_seed(seed)
-            model = kind(config)
-            with torch.no_grad():
-                for parameter in model.parameters():
-                    parameter.mul_(10.0 if parameter.ndim > 1 else 1.0)
-            model.save_pretrained(place / name)
-            tokenizer.save_pretrained(place / name)
+        for seed, name in enumerate((*MODELS, "masked")):
+            _save_tiny_model(place / name, seed=seed)
+        model = AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(place / "masked"))
+        model.save_pretrained(place / "masked")
     null_model(place, 3)
 
 
