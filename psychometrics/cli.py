@@ -274,7 +274,7 @@ _StudyFile = Annotated[Path, Argument(metavar="STUDY", help="A .yaml file.")]
 def _study_check(study: _StudyFile) -> None:
     """Check a study's file and print what would be asked; nobody is asked."""
     loaded = pm.study.load_study(study)
-    ways = len(pm.study.combinations(loaded)) * len(loaded.seeds)
+    ways = len(loaded.combinations) * len(loaded.seeds)
     typer.echo(f"{loaded.title}: {loaded.question}")
     typer.echo(
         f"{len(loaded.questionnaires)} questionnaire(s), {len(loaded.respondents)} respondent(s) "
@@ -306,10 +306,10 @@ def _study_report(
     store: _Store = None,
 ) -> None:
     """Write the page of a study that was run; its tables lie in the study's folder."""
-    pm.study.check_was_run(study)
+    pm.study.load_study(study, was_run=True)
     folder = study.with_suffix("")
     page, asked = output or folder / "report.html", {"study": str(study), "store": store}
-    pm.runs.write_report("study", asked, page, folder / "report.ipynb")
+    pm.runs.write_report("study", asked, [page], folder / "report.ipynb")
     typer.echo(f"open {page}")
 
 
@@ -374,7 +374,7 @@ def _new_population(
 @app.command("fetch-model")
 def _fetch_model() -> None:
     """Fetch the conversational model that the book asks, smollm2 (98 MB), once."""
-    typer.echo(f"smollm2: {pm.models.packed.fetch()}")
+    typer.echo(f"smollm2: {pm.models.sources.fetch_smollm2()}")
 
 
 @app.command("run")
@@ -395,7 +395,7 @@ def _run(
         executed = pm.book.run_notebook(notebook, values, output)
         typer.echo(f"{executed}, as a page {pm.page.write_page(executed)}")
         return
-    runs = pm.runs.sweep(notebook, pm.runs.parse_grid(sweep), output, values)
+    runs = pm.runs.sweep(notebook, sweep, output, values)
     for row in runs[runs["status"] == "failed"].itertuples():
         typer.echo(f"psychometrics: {row.run} failed: {row.reason}", err=True)
     counts = runs["status"].value_counts()
@@ -520,11 +520,7 @@ def _asked(questionnaires: str, against: str, mode: str, condition: list[str] | 
 def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> Path:
     """Write a report and, where wanted, its print; the folder of its tables."""
     pages = [page, page.with_suffix(".pdf")] if pdf and page.suffix != ".pdf" else [page]
-    for path in pages:
-        pm.page.check_page_path(path)
-    tables = pm.runs.write_report(notebook, asked, page)
-    for path in pages[1:]:
-        pm.page.print_page(page, path)
+    tables = pm.runs.write_report(notebook, asked, pages)
     typer.echo(", ".join(map(str, pages)))
     return tables
 

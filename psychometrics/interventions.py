@@ -17,11 +17,11 @@ import pandas as pd
 import torch
 
 from .asking.answers import check_columns, check_numbers
-from .asking.store import key_of, open_answers
+from .asking.store import StoredAnswers, key_of
 from .data import available, fetch, mnli_sample
 from .exceptions import DataError, ParameterError, RespondentError
 from .measures.scoring import scale_scores
-from .models.embedded import head_table, load_masked_lm
+from .models.embedded import embedded_head, load_masked_lm
 from .models.loading import resolve_dtype
 from .models.sources import find
 from .modes import identify, load_respondent
@@ -551,7 +551,7 @@ def _runs(respondents, questionnaires, arms, training: dict) -> tuple[dict, dict
         "handling": _HANDLING,
     }
     masked_lm = training["masked_lm"]
-    head = str(head_table().get("mlm")) if masked_lm == "embedded" else find(masked_lm).digest
+    head = str(embedded_head("mlm")[1]) if masked_lm == "embedded" else find(masked_lm).digest
     before, runs = {}, {}
     for name in respondents:
         fingerprint = identify(name, dtype="float32")["fingerprint"]
@@ -602,7 +602,7 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
     manifest = respondent.identity | {"mode": "interventions", "handling": _HANDLING, "run": run}
     manifest |= settings or {}
     manifest.pop("sentences", None)
-    kept = open_answers(store, "interventions", "scales", name, manifest)
+    kept = StoredAnswers(store, "interventions", "scales", name, manifest)
 
     def measure(epoch: int) -> None:
         if epoch in missing:
@@ -630,7 +630,7 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
 
 def _measurements(store, name: str, run: str) -> pd.DataFrame:
     """What the store has of a run."""
-    rows = open_answers(store, "interventions", "scales", name, {}).rows
+    rows = StoredAnswers(store, "interventions", "scales", name, {}).rows
     if rows.empty:
         return pd.DataFrame(columns=_COLUMNS)
     return rows.loc[rows["run"] == run, _COLUMNS].reset_index(drop=True)

@@ -53,7 +53,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     executed : str or Path
         The copy that papermill wrote; the tables of its run lie in the folder of its name.
     output : str or Path, optional
-        The HTML file; by default beside the copy.
+        The HTML file, by default beside the copy; or a PDF file, which Chromium or Chrome prints.
     kind : {"page", "report", "slides"}
         A page with its code in open cells, a report with all code folded, or slides with a slide
         for each section, figure and exercise.
@@ -67,6 +67,8 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     ------
     ParameterError
         There is no such copy, or the page cannot be written.
+    PsychometricsError
+        The browser did not print the page.
 
     Examples
     --------
@@ -96,7 +98,10 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     text = re.sub(r"HELDFORMULA(\d+)X", lambda held: formulas[int(held[1])], text)
     output = Path(output) if output else executed.with_suffix(".html")
     try:
-        output.write_text(text, encoding="utf-8")
+        if output.suffix == ".pdf":
+            _print(text, output)
+        else:
+            output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ParameterError(f"{output} cannot be written ({error.strerror}).") from None
     return output
@@ -130,51 +135,21 @@ def check_page_path(path: str | Path) -> Path:
     return path.with_suffix(path.suffix.lower())
 
 
-def print_page(page: str | Path, output: str | Path) -> Path:
-    """Print a page to a PDF file by Chromium or Chrome.
-
-    Parameters
-    ----------
-    page : str or Path
-        An .html file, or its address.
-    output : str or Path
-        The .pdf file.
-
-    Raises
-    ------
-    ParameterError
-        Neither browser is found.
-    PsychometricsError
-        The browser did not print the page.
-
-    Examples
-    --------
-    >>> print_page("no-such-page.html", "report.pdf")
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.ParameterError: no-such-page.html: there is no such page to print.
-    """
-    address = str(page)
-    if not address.startswith("file:"):
-        if not Path(page).is_file():
-            raise ParameterError(f"{page}: there is no such page to print.")
-        address = Path(page).absolute().as_uri()
-    browser, output = _browser(), Path(output)
+def _print(text: str, output: Path) -> None:
+    """Print a page to a PDF file by Chromium or Chrome."""
+    browser = _browser()
     with tempfile.TemporaryDirectory() as profile:
-        printed = Path(profile) / "page.pdf"
+        page, printed = Path(profile) / "page.html", Path(profile) / "page.pdf"
+        page.write_text(text, encoding="utf-8")
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
                    "--no-first-run", "--disable-background-networking", "--disable-sync",
                    "--disable-component-update", "--no-pdf-header-footer",
                    "--virtual-time-budget=20000", f"--user-data-dir={profile}/browser",
-                   f"--print-to-pdf={printed}"]  # fmt: skip
-        subprocess.run([browser, *options, address], check=False, capture_output=True, timeout=300)
+                   f"--print-to-pdf={printed}", page.as_uri()]  # fmt: skip
+        subprocess.run([browser, *options], check=False, capture_output=True, timeout=300)
         if not printed.is_file():
-            raise PsychometricsError(f"{browser} did not print {address}.")
-        try:
-            shutil.copy(printed, output)
-        except OSError as error:
-            raise ParameterError(f"{output} cannot be written ({error.strerror}).") from None
-    return output
+            raise PsychometricsError(f"{browser} did not print {output}.")
+        shutil.copy(printed, output)
 
 
 def _browser() -> str:

@@ -16,7 +16,7 @@ from pydantic import PositiveInt as Count
 from .asking.population import population
 from .exceptions import ParameterError, PsychometricsError
 from .modes import identify
-from .modes.completions import lexicon, model_names, require, templates
+from .modes.completions import lexicon, model_names, templates
 from .questionnaires import load_questionnaire
 
 
@@ -107,18 +107,13 @@ def _identify_all(names: str) -> None:
         identify(name)
 
 
-def _require_all(names: str) -> None:
-    for name in model_names(names):
-        require(name)
-
-
 _Text = Annotated[str, Field(pattern=r"\S")]
 _Respondent = Annotated[_Text, _passes(identify)]
 _Respondents = Annotated[_Text, _passes(_identify_all)]
 _Ticking = Annotated[_Text, _passes(partial(identify, mode="options"))]
 _Talking = Annotated[_Text, _passes(partial(identify, mode="chat"))]
-_LanguageModel = Annotated[_Text, _passes(require)]
-_LanguageModels = Annotated[_Text, _passes(_require_all)]
+_LanguageModel = Annotated[_Text, _passes(model_names)]
+_LanguageModels = Annotated[_Text, _passes(model_names)]
 _Questionnaire = Annotated[_Text, _passes(partial(load_questionnaire, texts=False))]
 _Category = Literal["MN", "PP", "LE", "Q", "PS", "RLS", "WK"]
 _Precision = Literal["auto", "float32", "bfloat16"]

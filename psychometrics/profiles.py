@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,13 +12,13 @@ import pandas as pd
 from . import __version__
 from .asking.ask import ask
 from .asking.population import population, population_table, untouched_bases
+from .asking.store import key_of
 from .exceptions import ParameterError, RespondentError
 from .measures.intervals import mean_interval, scale_intervals
 from .measures.norms import compare_norms, norm_table
 from .measures.nulls import kernel, kernel_statistics, null_answers
 from .measures.scoring import keyed_items
-from .models.packed import SMOLLM2
-from .models.sources import find, read_json
+from .models.sources import SMOLLM2, find, read_json
 from .modes import identify
 from .paths import data_dir
 from .questionnaires import Questionnaire, Scale, load_questionnaire
@@ -176,26 +175,12 @@ def _differing(first: np.ndarray, second: np.ndarray) -> float:
     return float(((low > 0) | (high < 0)).mean())
 
 
-def prompts_digest(questionnaire: Questionnaire) -> str:
-    """Return a digest of the prompts and weights, by which shipped scores are recognised.
-
-    Examples
-    --------
-    >>> len(prompts_digest(load_questionnaire("challenges")))
-    16
-    """
-    table = prompts(questionnaire)
-    return hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()[:16]
-
-
-def shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the embedded population's shipped item scores, empty where the prompts are others."""
+def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
+    """The embedded population's shipped item scores, empty where the prompts are others."""
     path = data_dir() / "profile.parquet"
-    table = pd.read_parquet(path) if path.is_file() else pd.DataFrame({"questionnaire": []})
-    own = table[table["questionnaire"] == questionnaire.id]
-    if own.empty or own["prompts"].iloc[0] != prompts_digest(questionnaire):
-        return pd.DataFrame()
-    return own.drop(columns="prompts")
+    table = pd.read_parquet(path) if path.is_file() else pd.DataFrame({"prompts": []})
+    digest = key_of(prompts(questionnaire).to_csv(index=False))
+    return table[table["prompts"] == digest].drop(columns="prompts")
 
 
 def _load(questionnaires, mode: str | None = None) -> list[Questionnaire]:
@@ -377,7 +362,7 @@ def _others(against: str | None, own: str, loaded: list[Questionnaire], how: dic
     names = [] if against is None else [n for n in population(against) if Path(n).name != own]
     parts = []
     for questionnaire in loaded if names else []:
-        known = shipped_scores(questionnaire) if how["mode"] == "nli" else pd.DataFrame()
+        known = _shipped_scores(questionnaire) if how["mode"] == "nli" else pd.DataFrame()
         if set(names) <= set(known.get("respondent_id", ())):
             parts.append(known[known["respondent_id"].isin(names)])
         else:

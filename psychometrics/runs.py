@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import math
@@ -15,16 +14,17 @@ import pandas as pd
 
 from .asking.store import key_of
 from .book import RUNS, parse_parameters, run_notebook
-from .claims import published
-from .exceptions import DataError, ParameterError, PsychometricsError
-from .page import check_page_path, print_page, write_page
+from .exceptions import ParameterError, PsychometricsError
+from .page import check_page_path, write_page
 from .parameters import CHAPTERS, check_parameters, unknown
 from .paths import notebooks_dir
-from .record import number, with_interval
 
 
 def write_report(
-    notebook: str, parameters: Mapping[str, object], page: str | Path, executed: Path | None = None
+    notebook: str,
+    parameters: Mapping[str, object],
+    pages: Sequence[str | Path],
+    executed: Path | None = None,
 ) -> Path:
     """Run a notebook such as ``profile`` and write its page, with the code folded.
 
@@ -34,8 +34,8 @@ def write_report(
         Its name.
     parameters : mapping
         Values for names of its parameters cell.
-    page : str or Path
-        Ends in .html, or in .pdf, which Chromium prints.
+    pages : sequence of str or Path
+        Each ends in .html, or in .pdf, which Chromium prints.
     executed : Path, optional
         The executed copy, by default in ``runs/``; its tables lie in the folder of its name.
 
@@ -53,24 +53,23 @@ def write_report(
 
     Examples
     --------
-    >>> write_report("profile", {"model": "minilm-both-l6-s1"}, "profile.txt")
+    >>> write_report("profile", {"model": "minilm-both-l6-s1"}, ["profile.txt"])
     Traceback (most recent call last):
         ...
     psychometrics.exceptions.ParameterError: profile.txt: end the page's name in .html or .pdf.
     """
-    page = check_page_path(page)
+    pages = [check_page_path(page) for page in pages]
     check_parameters(notebook, dict(parameters))
-    executed = run_notebook(notebook, dict(parameters), executed or RUNS / f"{page.stem}.ipynb")
-    if page.suffix == ".html":
+    executed = executed or RUNS / f"{pages[0].stem}.ipynb"
+    executed = run_notebook(notebook, dict(parameters), executed)
+    for page in pages:
         write_page(executed, page, "report")
-    else:
-        print_page(write_page(executed, kind="report"), page)
     return executed.with_suffix("")
 
 
 def sweep(
     notebook: str,
-    grid: Mapping[str, Sequence[object]],
+    grid: Mapping[str, Sequence[object]] | Sequence[str],
     folder: str | Path | None = None,
     parameters: Mapping[str, object] | None = None,
     progress: bool = True,
@@ -84,8 +83,8 @@ def sweep(
     ----------
     notebook : str
         As for :func:`psychometrics.book.run_notebook`.
-    grid : mapping of str to sequence
-        Values by parameter; all combinations are run.
+    grid : mapping of str to sequence, or sequence of str
+        Values by parameter, also as ``"temperature=0.5,1"``; all combinations are run.
     folder : str or Path, optional
         For the executed copies and the page, ``index.html``; by default
         ``runs/<notebook>-sweep``.
@@ -104,8 +103,8 @@ def sweep(
     Raises
     ------
     ParameterError
-        There is no such notebook or parameter, no combination is possible, or the folder cannot
-        be written; nothing was executed.
+        There is no such notebook or parameter, a parameter or a value is given twice, no
+        combination is possible, or the folder cannot be written; nothing was executed.
 
     Examples
     --------
@@ -115,6 +114,7 @@ def sweep(
     psychometrics.exceptions.ParameterError: 03-assessment: There is no parameter 'temprature' ...
     """
     parameters = dict(parameters or {})
+    grid = grid if isinstance(grid, Mapping) else _parse_grid(grid)
     combinations = _combinations(notebook, grid, parameters)
     folder = Path(folder) if folder is not None else RUNS / f"{notebook}-sweep"
     try:
@@ -141,19 +141,8 @@ def sweep(
     return runs
 
 
-def parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:
-    """Return ``["temperature=0.5,1", "score=contrast"]`` as values by name.
-
-    Raises
-    ------
-    ParameterError
-        One of them has no ``=`` or an empty value, or a name or a value is given twice.
-
-    Examples
-    --------
-    >>> parse_grid(["temperature=0.5,1", "score=contrast"])
-    {'temperature': [0.5, 1], 'score': ['contrast']}
-    """
+def _parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:
+    """Return ``["temperature=0.5,1", "score=contrast"]`` as values by name."""
     grid: dict[str, list[object]] = {}
     for pair in pairs:
         name, equals, values = pair.partition("=")
@@ -166,44 +155,6 @@ def parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:
         if len({str(value) for value in grid[name]}) < len(given):
             raise ParameterError(f"The sweep of {name} has a value twice: keep one.")
     return grid
-
-
-def cells_of(runs: Sequence[str], folder: str | Path) -> pd.DataFrame:
-    """Return every cell of the tables that several runs show, a column for each run.
-
-    Examples
-    --------
-    >>> cells_of([], "runs").empty
-    True
-    """
-    found = {run: {} for run in runs}
-    for run in runs:
-        for path in sorted(Path(folder, run).glob("tab-*.csv")):
-            with path.open(newline="", encoding="utf-8") as file:
-                head, *rows = csv.reader(file)
-            for place, row in enumerate(rows, start=1):
-                label = row[0] if sum(other[0] == row[0] for other in rows) == 1 else f"#{place}"
-                for name, value in zip(head, row, strict=True):
-                    if value != label:
-                        found[run][f"{path.stem}[{label}, {name}]"] = value
-    return pd.DataFrame(found).rename_axis("cell")
-
-
-def claims_of(notebook: str, runs: Sequence[str], folder: str | Path) -> pd.DataFrame:
-    """Return what each run found of the claims that point at cells of a notebook."""
-    table = published()
-    found = {run: {} for run in runs}
-    for claim in table[table["chapter"] == notebook].itertuples():
-        for run in runs:
-            try:
-                cell = with_interval(str(claim.cell).rpartition("/")[2], Path(folder), run)
-            except DataError:
-                continue
-            text = number(cell["value"])
-            if isinstance(cell["low"], float) and not math.isnan(cell["low"]):
-                text += f" ({number(cell['low'])} to {number(cell['high'])})"
-            found[run][claim.Index] = text
-    return pd.DataFrame(found).rename_axis("claim")
 
 
 def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tuple[dict, str]]:

@@ -12,45 +12,42 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from . import __version__
 from .asking.ask import ask
 from .asking.population import population, readable_names
 from .asking.store import key_of
-from .exceptions import ParameterError, PsychometricsError
+from .exceptions import ParameterError, PsychometricsError, QuestionnaireError
 from .measures.intervals import mean_interval, scale_intervals
 from .measures.reliability import alpha
 from .measures.scoring import item_scores, keyed_items
-from .modes import conditions_of, identify
+from .modes import identify, mode_named
 from .profiles import assess
 from .questionnaires import Questionnaire, load_questionnaire
+from .questionnaires.model import Part, checked
+from .questionnaires.readers import read
 
-Value = str | float | int | bool | None
+_Value = str | float | int | bool | None
 _ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _Expectation(_Part):
+class _Expectation(Part):
     says: str
     questionnaire: str
     scale: str | None = None
-    of: dict[str, Value]
-    than: dict[str, Value]
+    of: dict[str, _Value]
+    than: dict[str, _Value]
     expect: Literal["higher", "lower", "different"]
 
 
-class _Planned(_Part):
+class _Planned(Part):
     date: str
     expectations: tuple[_Expectation, ...] = ()
 
 
-class Study(_Part):
-    """What a study's file holds; :func:`load_study` reads one."""
+class _Study(Part):
+    """What a study's file holds."""
 
     title: str
     question: str
@@ -58,12 +55,18 @@ class Study(_Part):
     questionnaires: Annotated[tuple[str, ...], Field(min_length=1)]
     respondents: Annotated[tuple[str, ...], Field(min_length=1)]
     mode: str = "nli"
-    conditions: dict[str, Annotated[list[Value], Field(min_length=1)]] = {}
+    conditions: dict[str, Annotated[list[_Value], Field(min_length=1)]] = Field({})
     seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (0,)
     analyses: Annotated[tuple[Literal[_ANALYSES], ...], Field(min_length=1)] = _ANALYSES
 
+    @property
+    def combinations(self) -> list[dict[str, _Value]]:
+        """All combinations of the conditions, seeds aside, in order."""
+        values = itertools.product(*self.conditions.values())
+        return [dict(zip(self.conditions, chosen, strict=True)) for chosen in values]
 
-def load_study(path: str | Path) -> Study:
+
+def load_study(path: str | Path, was_run: bool = False) -> _Study:
     """Read and check a study's file; nobody is asked.
 
     Parameters
@@ -75,10 +78,13 @@ def load_study(path: str | Path) -> Study:
         others; ``questionnaires`` and ``respondents``, as the commands take them; ``mode``;
         ``conditions``, a list of values for each, of which all combinations are asked; ``seeds``;
         ``analyses``, some of scores, expectations, effects, reliability and evidence.
+    was_run : bool
+        Refuse a study that was not run.
 
     Returns
     -------
     Study
+        An object with these as attributes, and ``combinations`` of the conditions.
 
     Raises
     ------
@@ -94,20 +100,16 @@ def load_study(path: str | Path) -> Study:
     """
     path = Path(path)
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ParameterError(f"{path} cannot be read: {error.strerror}.") from None
-    except yaml.YAMLError as error:
-        raise ParameterError(f"{path} is no YAML: {' '.join(str(error).split())}") from None
-    if isinstance(content, dict) and isinstance(content.get("planned"), dict):
-        content["planned"]["date"] = str(content["planned"].get("date", ""))
-    try:
-        study = Study.model_validate(content)
-    except ValidationError as error:
-        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        raise ParameterError("\n".join(f"{path}, {line}." for line in lines)) from None
+        content = read(path, str(path))
+        if isinstance(content, dict) and isinstance(content.get("planned"), dict):
+            content["planned"]["date"] = str(content["planned"].get("date", ""))
+        study = checked(content, str(path), _Study)
+    except QuestionnaireError as error:
+        raise ParameterError(str(error)) from None
     if mistakes := _mistakes(study, path.parent):
         raise ParameterError("\n".join(f"{path}, {line}" for line in mistakes))
+    if was_run and not _record_path(path).is_file():
+        raise ParameterError(f"{path} was not run: psychometrics study run {path}")
     return study
 
 
@@ -154,21 +156,6 @@ def run_study(path: str | Path, store: str | Path | None = None, progress: bool 
     return summary
 
 
-def check_was_run(path: str | Path) -> None:
-    """Refuse a study that cannot be read or was not run.
-
-    Examples
-    --------
-    >>> check_was_run("nowhere.yaml")
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.ParameterError: nowhere.yaml cannot be read: No such file or directory.
-    """
-    load_study(path)
-    if not _record_path(path).is_file():
-        raise ParameterError(f"{path} was not run: psychometrics study run {path}")
-
-
 def study_tables(
     path: str | Path, store: str | Path | None = None
 ) -> dict[str, pd.DataFrame | str]:
@@ -206,8 +193,7 @@ def study_tables(
         ...
     psychometrics.exceptions.ParameterError: nowhere.yaml cannot be read: No such file or directory.
     """
-    check_was_run(path)
-    study, folder = load_study(path), Path(path).parent
+    study, folder = load_study(path, was_run=True), Path(path).parent
     record = json.loads(_record_path(path).read_text(encoding="utf-8"))
     failed: dict[str, str] = {}
     answers = list(_answers(study, Path(path), store, False, failed))
@@ -231,21 +217,7 @@ def study_tables(
     return tables
 
 
-def combinations(study: Study) -> list[dict[str, Value]]:
-    """All combinations of a study's conditions, seeds aside, in order.
-
-    Examples
-    --------
-    >>> combinations(Study(title="t", question="q", planned={"date": "2026"},
-    ...                    questionnaires=["gad7"], respondents=["x"],
-    ...                    conditions={"role": ["a", "b"], "wording": ["v1"]}))
-    [{'role': 'a', 'wording': 'v1'}, {'role': 'b', 'wording': 'v1'}]
-    """
-    names, values = list(study.conditions), list(study.conditions.values())
-    return [dict(zip(names, chosen, strict=True)) for chosen in itertools.product(*values)]
-
-
-def _load(study: Study, folder: Path) -> list[Questionnaire]:
+def _load(study: _Study, folder: Path) -> list[Questionnaire]:
     """Files are looked for beside the study."""
     beside = [folder / name for name in study.questionnaires]
     return [
@@ -254,7 +226,7 @@ def _load(study: Study, folder: Path) -> list[Questionnaire]:
     ]
 
 
-def _respondents(study: Study, folder: Path, listed: bool = True) -> list[str]:
+def _respondents(study: _Study, folder: Path, listed: bool = True) -> list[str]:
     """All by name, with those of populations' files, which are looked for beside the study."""
     names = []
     for name in study.respondents:
@@ -266,7 +238,7 @@ def _respondents(study: Study, folder: Path, listed: bool = True) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _mistakes(study: Study, folder: Path) -> list[str]:
+def _mistakes(study: _Study, folder: Path) -> list[str]:
     found = []
 
     def tried(place: str, call) -> object:
@@ -277,8 +249,8 @@ def _mistakes(study: Study, folder: Path) -> list[str]:
 
     loaded = tried("questionnaires", lambda: _load(study, folder)) or []
     known = {questionnaire.id: questionnaire for questionnaire in loaded}
-    first = combinations(study)[0]
-    conditions = tried("conditions", lambda: conditions_of(study.mode, first))
+    first = study.combinations[0]
+    conditions = tried("conditions", lambda: mode_named(study.mode).complete(first))
     if conditions is not None:
         # Of those that a file lists some may fail: the run finds out, and records it.
         for name in tried("respondents", lambda: _respondents(study, folder, listed=False)) or []:
@@ -302,12 +274,12 @@ def _mistakes(study: Study, folder: Path) -> list[str]:
 
 
 def _answers(
-    study: Study, path: Path, store, progress: bool, failed: dict
+    study: _Study, path: Path, store, progress: bool, failed: dict
 ) -> Iterator[pd.DataFrame]:
     """Answers of each combination and seed, with their conditions; failures into ``failed``."""
     loaded, who = _load(study, path.parent), _respondents(study, path.parent)
     failures = _record_path(path).with_name("failures.csv")
-    for chosen, seed in itertools.product(combinations(study), study.seeds):
+    for chosen, seed in itertools.product(study.combinations, study.seeds):
         how = dict(chosen) | ({"seed": seed} if study.seeds != (0,) else {})
         said = _words(how) if how else "as it is"
         names = ",".join(who) if study.mode == "nli" else who
@@ -372,7 +344,7 @@ def _words(chosen: dict) -> str:
     return ", ".join(f"{name}={value}" for name, value in chosen.items()) or "all"
 
 
-def _plan(study: Study, record: dict) -> pd.DataFrame:
+def _plan(study: _Study, record: dict) -> pd.DataFrame:
     rows = {"planned on": study.planned.date, "first run": record["first"]}
     kept = record["plan"] == _plan_key(study)
     rows["plan"] = (
@@ -386,9 +358,9 @@ def _plan(study: Study, record: dict) -> pd.DataFrame:
     return pd.DataFrame({"value": rows}).rename_axis("what")
 
 
-def _scores(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
+def _scores(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     rows = []
-    for questionnaire, chosen in itertools.product(loaded, combinations(study)):
+    for questionnaire, chosen in itertools.product(loaded, study.combinations):
         items = _own(scored, questionnaire, chosen)
         for scale in questionnaire.scales if len(items) else ():
             found = scale_intervals(items, questionnaire, scale.id)
@@ -401,7 +373,7 @@ def _scores(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _expectations(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
+def _expectations(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     known = {questionnaire.id: questionnaire for questionnaire in loaded}
     rows = []
     for wanted in study.planned.expectations:
@@ -422,7 +394,7 @@ def _expectations(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFr
     return pd.DataFrame(rows)
 
 
-def _effects(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
+def _effects(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for name, values in study.conditions.items():
         for value, questionnaire in itertools.product(values[1:], loaded):
@@ -452,9 +424,9 @@ def _reliability(loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _evidence(study: Study, folder: Path, loaded: list, store) -> pd.DataFrame:
+def _evidence(study: _Study, folder: Path, loaded: list, store) -> pd.DataFrame:
     """Each respondent against null respondents, by the rules of a profile."""
-    first = combinations(study)[0]
+    first = study.combinations[0]
     if study.seeds != (0,):
         first = first | {"seed": study.seeds[0]}
     rows = []
@@ -470,13 +442,13 @@ def _evidence(study: Study, folder: Path, loaded: list, store) -> pd.DataFrame:
     return pd.DataFrame(rows)[["respondent", "scale", "mark", "verdict"]]
 
 
-def _asked(study: Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
+def _asked(study: _Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
     runs = record["runs"]
     rows = {
         "questionnaires": ", ".join(study.questionnaires),
         "respondents": ", ".join(study.respondents),
         "mode": study.mode,
-        "conditions": "; ".join(_words(chosen) for chosen in combinations(study)),
+        "conditions": "; ".join(_words(chosen) for chosen in study.combinations),
         "seeds": ", ".join(map(str, study.seeds)),
         "runs": f"{len(runs)}, the last on {runs[-1]['at'] if runs else '–'}",
         "asked in all": str(sum(run["asked"] for run in runs)),
@@ -488,7 +460,7 @@ def _asked(study: Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame({"how": rows}).rename_axis("what")
 
 
-def _plan_key(study: Study) -> str:
+def _plan_key(study: _Study) -> str:
     return key_of(study.planned.model_dump_json())
 
 
@@ -496,7 +468,7 @@ def _record_path(path: str | Path) -> Path:
     return Path(path).with_suffix("") / "record.json"
 
 
-def _record(path: str | Path, study: Study) -> dict:
+def _record(path: str | Path, study: _Study) -> dict:
     """The record of runs; the first run fixes the plan."""
     file = _record_path(path)
     if file.is_file():

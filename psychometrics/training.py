@@ -40,7 +40,7 @@ from .asking.answers import check_numbers
 from .data import NLI_LABELS, mnli_sample, snli_sample
 from .exceptions import DataError, ParameterError
 from .models.loading import load_config, load_model
-from .models.sources import BASE_MODEL, Source, base_path, fetched, find
+from .models.sources import BASE_MODEL, Source, base_path, find
 
 PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
 """Fine-tuning on MNLI as in EMPALC, section 5: base unfrozen, 3 epochs at 5e-5."""
@@ -454,8 +454,8 @@ def _tokens(
     )
 
 
-def _source_of(base: str | Path) -> Source | str:
-    return base_path() if base == "minilm" else find(base)
+def _source_of(base: str | Path) -> Source:
+    return find(base_path() if base == "minilm" else base)
 
 
 def _source(name: str) -> pd.DataFrame:
@@ -564,10 +564,8 @@ def _name_base(model: PeftModel, base: str | Path) -> None:
 
 def _stored_names(base: str | Path) -> set[str]:
     """Names of the weights that a base's checkpoint has."""
-    source = _source_of(base)
-    folder = fetched(source) if isinstance(source, Source) else fetched(find(source))
     names = set()
-    for path in folder.glob("*.safetensors"):
+    for path in _source_of(base).fetch().glob("*.safetensors"):
         with safe_open(path, "pt") as weights:
             names |= set(weights.keys())
     return names

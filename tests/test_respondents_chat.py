@@ -22,14 +22,14 @@ import pytest
 
 from psychometrics.asking.answers import COLUMNS
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import open_answers
+from psychometrics.asking.store import StoredAnswers
 from psychometrics.endpoints import client
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.endpoints.server import simulated_endpoint
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.modes.chat import Chat
-from psychometrics.modes.conversations import batches
 from psychometrics.modes.messages import messages
+from psychometrics.modes.mode import Asking
 from psychometrics.modes.simulated import draw_traits
 from psychometrics.questionnaires import load_questionnaire
 
@@ -46,8 +46,13 @@ def ask_chat(questionnaire, model, store, **how):
     return ask(questionnaire, [model], store, "chat", progress=False, endpoint=endpoint, **how)
 
 
+def talks_of(questionnaire, how):
+    asking = Asking(None, {"respondent_id": "m"}, None, None, how)
+    return Chat("chat").talks(questionnaire, asking)
+
+
 def kept_replies(store, model, questionnaire_id="four"):
-    return open_answers(store, "chat", questionnaire_id, model).rows
+    return StoredAnswers(store, "chat", questionnaire_id, model).rows
 
 
 @contextmanager
@@ -328,15 +333,17 @@ def test_no_reply_is_recorded_and_a_dead_endpoint_stops_the_run_with_one_sentenc
 
 def test_statements_are_shuffled_by_seed_and_run_and_batched_whole():
     how = Chat.conditions | {"runs": 3, "batch_size": 8, "seed": 5}
-    plan = batches(MINI, how)
+    plan = [batch for batch, _ in talks_of(MINI, how)]
     assert [len(batch["items"]) for batch in plan] == [8, 8, 4] * 3
     runs = [
         [item.id for b in plan if b["run"] == run for item, _, _ in b["items"]] for run in (1, 2, 3)
     ]
     assert all(sorted(ids) == sorted(i.id for i in MINI.items) for ids in runs)
     assert len({tuple(ids) for ids in runs}) == 3
-    assert batches(MINI, how | {"runs": 5})[:9] == plan  # more runs change none before
-    assert batches(MINI, how | {"seed": 6}) != plan
+    assert [batch for batch, _ in talks_of(MINI, how | {"runs": 5})][
+        :9
+    ] == plan  # more runs change none before
+    assert [batch for batch, _ in talks_of(MINI, how | {"seed": 6})] != plan
 
 
 @pytest.mark.parametrize(
@@ -549,7 +556,7 @@ def test_a_drawn_reply_does_not_depend_on_who_else_is_asked(chat_model, tmp_path
 
 
 def test_a_reply_cut_off_by_the_limit_is_said_to_be(chat_model, tmp_path):
-    with pytest.warns(UserWarning, match=r"taught: 4 replies about four .* max_tokens \(2\)"):
+    with pytest.warns(UserWarning, match="taught: 4 replies about four .* max_tokens"):
         answers = ask_here(FOUR, [chat_model], tmp_path, runs=1, max_tokens=2)
     assert answers["status"].tolist() == ["cut_off"] * 4
     assert set(answers["raw"]) == {"1:"}  # which is no label
@@ -558,12 +565,10 @@ def test_a_reply_cut_off_by_the_limit_is_said_to_be(chat_model, tmp_path):
 
 
 def test_of_a_reply_cut_off_whole_lines_count_and_a_refusal_stays_one(tmp_path):
-    from psychometrics.modes.conversations import conversation
-
     how = {**Chat.conditions, "ask_again": 0, "shuffle": False, "runs": 1}
 
     def status(reply):
-        talk = conversation(FOUR, batches(FOUR, how)[0], "m", "chat", how)
+        _, talk = talks_of(FOUR, how)[0]
         _, about = next(talk)
         about["cut"] = True
         with pytest.raises(StopIteration) as end:

@@ -16,7 +16,6 @@ from transformers import (
 
 import psychometrics as pm
 from psychometrics.exceptions import RespondentError
-from psychometrics.modes.language_models import CausalLM
 
 PROMPTS = [
     ("I feel nervous.", "It never happens to me.", "never"),
@@ -147,5 +146,4 @@ def test_bad_prompts_are_named(folder):
 def test_an_intensifier_that_opens_the_text_has_a_probability_too(folder):
     respondent = _load(folder, "causal")
     prompt = ("Never.", "", "never")
-    value = CausalLM.score(respondent.model, respondent.tokenizer, [prompt])
-    assert 0 < value[0] < 1
+    assert 0 < respondent.answer([prompt])[0, 0] < 1

@@ -23,10 +23,10 @@ from transformers import (
 )
 
 from psychometrics.exceptions import RespondentError
-from psychometrics.models import packed, sources
-from psychometrics.models.decoder import last_states
+from psychometrics.models import sources
 from psychometrics.models.embedded import acceptability, load_masked_lm
-from psychometrics.models.fast_bert import fast_forward as forward_of
+from psychometrics.models.fast import fast_forward as forward_of
+from psychometrics.models.fast import last_states
 from psychometrics.models.loading import (
     load_config,
     load_model,
@@ -751,7 +751,7 @@ def test_files_that_may_not_be_read_are_named(copy, monkeypatch):
     def closed(path, *args, **kwargs):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(packed, "open", closed, raising=False)
+    monkeypatch.setattr(sources, "open", closed, raising=False)
     with pytest.raises(RespondentError, match="Permission denied"):
         identify(copy)
 

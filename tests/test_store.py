@@ -22,7 +22,7 @@ import pytest
 
 import psychometrics as pm
 from psychometrics.asking import store as store_module
-from psychometrics.asking.store import compact, key_of, manifests, open_answers
+from psychometrics.asking.store import StoredAnswers, compact, key_of, manifests
 from psychometrics.exceptions import StoreError
 
 from .killing import killed_at_random, run_elsewhere, start_elsewhere
@@ -40,7 +40,7 @@ def rows_of(numbers, by: str = "") -> pd.DataFrame:
 
 
 def filled(store, parts: int = 3, each: int = 4, who=WHO) -> pd.DataFrame:
-    kept = open_answers(store, *who, {"dtype": "float32"})
+    kept = StoredAnswers(store, *who, {"dtype": "float32"})
     for part in range(parts):
         kept.add(rows_of(range(part * each, (part + 1) * each)), seconds=1.5)
     return kept.rows
@@ -51,7 +51,7 @@ def files_of(store) -> list[Path]:
 
 
 def read(store, who=WHO, columns=None) -> pd.DataFrame:
-    return open_answers(store, *who, columns=columns).rows
+    return StoredAnswers(store, *who, columns=columns).rows
 
 
 # What is kept
@@ -75,7 +75,7 @@ def test_a_key_depends_on_each_part_and_their_order_and_never_changes():
 
 
 def test_kinds_of_values_come_back_as_they_were(tmp_path):
-    kept = open_answers(tmp_path, *WHO)
+    kept = StoredAnswers(tmp_path, *WHO)
     one = pd.DataFrame({"value": [3], "status": ["ok"], "note": [None], "raw": ["a\x00ü"]})
     two = pd.DataFrame({"value": [np.nan], "status": ["no reply"], "note": ["why"], "n": [1.5]})
     kept.add(one.set_axis(["k1"]))
@@ -89,7 +89,7 @@ def test_kinds_of_values_come_back_as_they_were(tmp_path):
 
 
 def test_a_text_that_no_file_can_hold_does_not_lose_the_reply(tmp_path):
-    kept = open_answers(tmp_path, *WHO)
+    kept = StoredAnswers(tmp_path, *WHO)
     kept.add(pd.DataFrame({"reply": ["4 \ud800", None]}, index=list("ab"), dtype=object))
     assert read(tmp_path)["reply"]["a"] == "4 ?"
     assert read(tmp_path)["reply"].isna()["b"]
@@ -97,7 +97,7 @@ def test_a_text_that_no_file_can_hold_does_not_lose_the_reply(tmp_path):
 
 def test_a_column_of_another_kind_of_value_is_refused_and_nothing_is_lost(tmp_path):
     there = filled(tmp_path)
-    kept = open_answers(tmp_path, *WHO)
+    kept = StoredAnswers(tmp_path, *WHO)
     with pytest.raises(StoreError, match="other kinds of values"):
         kept.add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
     pd.testing.assert_frame_equal(read(tmp_path), there)
@@ -107,7 +107,7 @@ def test_a_column_of_another_kind_of_value_is_refused_and_nothing_is_lost(tmp_pa
 
 
 def test_the_first_written_answer_counts_whoever_reads(tmp_path):
-    early, late = open_answers(tmp_path, *WHO), open_answers(tmp_path, *WHO)
+    early, late = StoredAnswers(tmp_path, *WHO), StoredAnswers(tmp_path, *WHO)
     early.add(rows_of([2, 3], "early"))
     late.add(rows_of([1, 2], "late"))
     expected = {key_of("1"): "late", key_of("2"): "early", key_of("3"): "early"}
@@ -119,8 +119,8 @@ def test_the_first_written_answer_counts_whoever_reads(tmp_path):
 
 
 def test_a_clock_that_goes_back_does_not_change_who_was_first(tmp_path, monkeypatch):
-    open_answers(tmp_path, *WHO).add(rows_of([1], "first"))
-    second = open_answers(tmp_path, *WHO)
+    StoredAnswers(tmp_path, *WHO).add(rows_of([1], "first"))
+    second = StoredAnswers(tmp_path, *WHO)
     monkeypatch.setattr(store_module.time, "time_ns", lambda: 5)
     second.add(rows_of([2], "second"))
     monkeypatch.undo()
@@ -130,7 +130,7 @@ def test_a_clock_that_goes_back_does_not_change_who_was_first(tmp_path, monkeypa
 
 
 def test_a_key_is_kept_once_and_written_once(tmp_path):
-    kept = open_answers(tmp_path, *WHO)
+    kept = StoredAnswers(tmp_path, *WHO)
     kept.add(pd.concat([rows_of([1, 2], "a"), rows_of([2, 3], "b")]))
     kept.add(rows_of([3, 1], "c"))
     assert kept.rows["by"].tolist() == ["a", "a", "b"]
@@ -149,7 +149,7 @@ def test_a_key_is_kept_once_and_written_once(tmp_path):
 def test_no_name_leaves_the_store(tmp_path, name):
     store = tmp_path / "deep" / "store"
     for who in ((name, "q", "r"), ("m", name, "r"), ("m", "q", name)):
-        open_answers(store, *who).add(rows_of([1]))
+        StoredAnswers(store, *who).add(rows_of([1]))
         assert len(read(store, who)) == 1
     assert all(path.is_relative_to(store) for path in files_of(tmp_path))
     assert {len(path.relative_to(store).parts) for path in files_of(tmp_path)} == {4}
@@ -157,12 +157,12 @@ def test_no_name_leaves_the_store(tmp_path, name):
 
 def test_the_store_is_where_the_variable_says(tmp_path, monkeypatch):
     monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "here"))
-    open_answers(None, *WHO).add(rows_of([1]))
+    StoredAnswers(None, *WHO).add(rows_of([1]))
     assert len(read(None)) == 1
     assert (tmp_path / "here" / "mlm" / "gad7").is_dir()
     monkeypatch.setenv("PSYCHOMETRICS_STORE", "memory://variable/store")
     assert read(None).empty
-    open_answers(None, *WHO).add(rows_of([1, 2]))
+    StoredAnswers(None, *WHO).add(rows_of([1, 2]))
     assert len(read("memory://variable/store")) == 2
 
 
@@ -189,14 +189,14 @@ def test_an_object_store_is_opened_with_the_endpoint_of_its_url():
 )
 def test_what_is_no_store_is_said_without_the_secret_of_a_url(store):
     with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE") as error:
-        open_answers(store, *WHO).add(rows_of([1]))
+        StoredAnswers(store, *WHO).add(rows_of([1]))
     assert "secret" not in str(error.value)
 
 
 def test_a_store_that_is_a_file_is_named(tmp_path):
     (tmp_path / "file").write_text("mine")
     for store in (tmp_path / "file", f"file://{tmp_path}/file"):
-        for use in (lambda s: open_answers(s, *WHO), compact, manifests):
+        for use in (lambda s: StoredAnswers(s, *WHO), compact, manifests):
             with pytest.raises(StoreError, match="is a file, not a store: name another folder"):
                 use(store)
     with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE"):
@@ -231,7 +231,7 @@ def test_a_part_cut_short_is_set_aside_and_nothing_else_is_lost(tmp_path, share)
     pd.testing.assert_frame_equal(rows, rows_of([0, 1, 2, 3, 8, 9, 10, 11]))
     assert not path.exists()
     assert path.with_name(f"{path.name}.damaged-1").exists()
-    kept = open_answers(tmp_path, *WHO)  # without a warning now
+    kept = StoredAnswers(tmp_path, *WHO)  # without a warning now
     kept.add(rows_of(range(4, 8)))
     assert len(read(tmp_path)) == 12
 
@@ -278,7 +278,8 @@ def test_a_foreign_part_is_set_aside_and_nothing_else_is_lost(tmp_path, kind):
     "who", [("chat", *WHO[1:]), (WHO[0], "phq9", WHO[2]), (*WHO[:2], "owner/another")]
 )
 def test_a_part_of_another_folder_is_set_aside_though_it_is_older_than_all(tmp_path, who, use):
-    open_answers(tmp_path / "other", *who).add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
+    words = pd.DataFrame({"probability": ["text"]}, index=["k"])
+    StoredAnswers(tmp_path / "other", *who).add(words)
     there = filled(tmp_path / "store")
     shutil.copy(files_of(tmp_path / "other")[0], files_of(tmp_path / "store")[0].parent)
     with pytest.warns(UserWarning, match="belong to another folder: it was set aside") as warned:
@@ -317,7 +318,7 @@ def test_a_store_that_may_only_be_read_is_read_and_damage_is_said(tmp_path, monk
             raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(store_module, "_LOCAL", Refusing())
-    kept = open_answers(tmp_path, *WHO)
+    kept = StoredAnswers(tmp_path, *WHO)
     pd.testing.assert_frame_equal(kept.rows, there)
     with pytest.raises(StoreError):
         kept.add(rows_of([50]))
@@ -337,7 +338,7 @@ def test_a_store_that_may_only_be_read_is_read_and_damage_is_said(tmp_path, monk
 
 def test_a_limit_on_files_is_said_as_a_full_disk_is(tmp_path):
     there = filled(tmp_path)
-    kept = open_answers(tmp_path, *WHO)
+    kept = StoredAnswers(tmp_path, *WHO)
     limit, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
@@ -356,7 +357,7 @@ def test_a_limit_on_files_is_said_as_a_full_disk_is(tmp_path):
 
 def put_questions(store, log, questions: int = 240) -> None:
     """Ask as a mode does: what is not kept, a chunk at a time; each chunk is noted in the log."""
-    with open_answers(store, *WHO, {"dtype": "float32"}) as kept:
+    with StoredAnswers(store, *WHO, {"dtype": "float32"}) as kept:
         missing = [number for number in range(questions) if key_of(str(number)) not in kept]
         for start in range(0, len(missing), CHUNK):
             chunk = missing[start : start + CHUNK]
@@ -382,7 +383,7 @@ def test_killed_at_any_moment_at_most_the_chunk_in_the_air_is_asked_again(tmp_pa
 
 def put_own(store, writer: int, barrier: str, questions: int) -> None:
     """One writer of several: own questions, and some that all ask."""
-    kept = open_answers(store, *WHO)
+    kept = StoredAnswers(store, *WHO)
     while not Path(barrier).exists():
         time.sleep(0.001)
     for start in range(0, questions, 10):
@@ -417,7 +418,7 @@ def compact_for_ever(store) -> None:
 def test_readers_see_all_rows_while_others_compact_and_add(tmp_path):
     filled(tmp_path, parts=30, each=10)
     _, process = start_elsewhere(compact_for_ever, tmp_path)
-    writer = open_answers(tmp_path, *WHO)
+    writer = StoredAnswers(tmp_path, *WHO)
     try:
         for number in range(40):
             writer.add(rows_of([1000 + number]))
@@ -429,7 +430,7 @@ def test_readers_see_all_rows_while_others_compact_and_add(tmp_path):
 
 
 def test_after_a_part_could_not_be_read_none_is_missing(tmp_path, monkeypatch):
-    kept = open_answers(tmp_path, *WHO)
+    kept = StoredAnswers(tmp_path, *WHO)
     there = filled(tmp_path)
     kept.add(rows_of([50]))
     opened = store_module._Folder.read
@@ -447,7 +448,7 @@ def test_after_a_part_could_not_be_read_none_is_missing(tmp_path, monkeypatch):
 
 
 def test_threads_share_one(tmp_path):
-    kept = open_answers(tmp_path, *WHO)
+    kept = StoredAnswers(tmp_path, *WHO)
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda number: kept.add(rows_of([number, 500])), range(80)))
     assert len(kept) == len(kept.rows) == len(read(tmp_path)) == 81
@@ -532,7 +533,7 @@ def test_a_part_that_another_takes_for_a_leftover_while_it_is_written_is_written
 
     another = threading.Thread(target=take_each_once)
     another.start()
-    kept = open_answers(tmp_path, *WHO)
+    kept = StoredAnswers(tmp_path, *WHO)
     try:
         for number in range(50):
             kept.add(rows_of([number]))
@@ -546,7 +547,7 @@ def test_a_part_that_another_takes_for_a_leftover_while_it_is_written_is_written
 def test_closing_merges_many_small_parts_and_no_few(tmp_path, monkeypatch):
     monkeypatch.setattr(store_module, "MANY_PARTS", 8)
     for number, parts in ((8, 8), (0, 8), (1, 1)):  # who only reads changes nothing
-        with open_answers(tmp_path, *WHO) as kept:
+        with StoredAnswers(tmp_path, *WHO) as kept:
             for more in range(len(kept), len(kept) + number):
                 kept.add(rows_of([more]))
         assert len(files_of(tmp_path)) == parts
@@ -560,11 +561,11 @@ def test_manifests_say_who_answered_how_with_which_version(tmp_path):
     assert manifests(tmp_path / "nowhere").empty
     assert "answers" in manifests(tmp_path / "nowhere")
     for number, dtype in enumerate(("float32", "bfloat16", "float32")):
-        kept = open_answers(
+        kept = StoredAnswers(
             tmp_path, *WHO, {"revision": "abc", "dtype": dtype, "n": {"a": number % 2}}
         )
         kept.add(rows_of(range(number * 10, number * 10 + 5)), seconds=2.0)
-    open_answers(tmp_path, "chat", "phq9", "r\ud800", {"endpoint": "e"}).add(rows_of([1]))
+    StoredAnswers(tmp_path, "chat", "phq9", "r\ud800", {"endpoint": "e"}).add(rows_of([1]))
     said = manifests(tmp_path).sort_values("answers", ignore_index=True)
     assert said["answers"].tolist() == [1, 5, 10]
     assert said["seconds"].round(6).tolist() == [0, 2, 4]
@@ -600,7 +601,7 @@ def grown(store, answers: int, monkeypatch) -> tuple[int, int, int]:
         patch.setattr(folder, "_write_file", counted)
         patch.setattr(folder, "_sync", lambda *_: None)
         patch.setattr(folder, "read", lambda s, *a, **k: reads.append(a) or opened(s, *a, **k))
-        kept = open_answers(store, *WHO)
+        kept = StoredAnswers(store, *WHO)
         for start in range(0, answers, 512):
             kept.add(rows_of(range(start, min(start + 512, answers))))
         assert len(kept.rows) == answers
@@ -622,7 +623,7 @@ def test_many_short_runs_rewrite_a_row_few_times(tmp_path, monkeypatch):
     monkeypatch.setattr(folder, "_sync", lambda *_: None)
     monkeypatch.setattr(folder, "write", lambda s, t: merged.append(len(t)) or write(s, t))
     for run in range(30):
-        with open_answers(tmp_path, *WHO) as kept:
+        with StoredAnswers(tmp_path, *WHO) as kept:
             for start in range(run * 200, run * 200 + 200, 50):
                 kept.add(rows_of(range(start, start + 50)))
     assert len(read(tmp_path)) == 6_000
@@ -636,7 +637,7 @@ def test_shipped_answers_lie_below_every_store_and_nothing_is_written_among_them
     monkeypatch.setattr(store_module, "data_dir", lambda: tmp_path / "data")
     filled(tmp_path / "data" / "answers", parts=1, each=2)
     before = files_of(tmp_path / "data")
-    with open_answers(tmp_path / "mine", *WHO) as kept:
+    with StoredAnswers(tmp_path / "mine", *WHO) as kept:
         assert len(kept) == 2
         kept.add(rows_of([1, 2], "mine"))
         pd.testing.assert_frame_equal(kept.rows, pd.concat([rows_of([0, 1]), rows_of([2], "mine")]))

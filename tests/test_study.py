@@ -14,7 +14,6 @@ from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.study import (
     _difference,
-    combinations,
     load_study,
     run_study,
     study_tables,
@@ -102,9 +101,9 @@ def test_an_analysis_that_has_nothing_to_show_says_why(study):
         ("scale: neuroticism", "scale: anxiety", "expectation 1: .*no scale 'anxiety'"),
         ("than: {choose: argmax}", "than: {choose: expected}", "of and than are the same"),
         ("mode: options", "mode: optoins", "optoins"),
-        ("title:", "titel:", "titel: Extra inputs"),
-        ("analyses: [scores,", "analyses: [score,", "analyses.0"),
-        ("question:", "question: [", "is no YAML"),
+        ("title:", "titel:", "title: is missing"),
+        ("analyses: [scores,", "analyses: [score,", "analyse 1"),
+        ("question:", "question: [", "line [0-9]+"),
     ],
 )
 def test_mistakes_are_named_before_anybody_is_asked(study, old, new, said):
@@ -120,7 +119,7 @@ def test_a_report_needs_a_run(study):
 
 
 def test_all_combinations_are_asked_in_order(study):
-    assert combinations(load_study(study)) == [{"choose": "argmax"}, {"choose": "expected"}]
+    assert load_study(study).combinations == [{"choose": "argmax"}, {"choose": "expected"}]
 
 
 def test_a_difference_is_keyed_and_its_p_value_counts_the_signs_that_give_as_much():

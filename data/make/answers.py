@@ -14,7 +14,7 @@ import pandas as pd
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population
-from psychometrics.asking.store import open_answers
+from psychometrics.asking.store import StoredAnswers
 from psychometrics.modes import identify
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir
@@ -47,7 +47,7 @@ def _build_answers(members: list[str] | None = None) -> None:
                 if mode == "causal" and questionnaire.id not in SECOND:
                     continue
                 ask(questionnaire, member, mode=mode, progress=False)
-                with open_answers(None, mode, questionnaire.id, member) as kept:
+                with StoredAnswers(None, mode, questionnaire.id, member) as kept:
                     rows = kept.rows[columns]
                 ship(rows, mode, questionnaire.id, member, identify(member, mode=mode))
         print(member, flush=True)
@@ -58,8 +58,8 @@ def ship(
 ) -> None:
     """Put answers, as a store keeps them, below every store in the place of those there."""
     where = data_dir() / "answers", mode, questionnaire_id, respondent_id
-    shutil.rmtree(open_answers(*where).path, ignore_errors=True)
-    with open_answers(*where, manifest) as kept:
+    shutil.rmtree(StoredAnswers(*where).path, ignore_errors=True)
+    with StoredAnswers(*where, manifest) as kept:
         kept.add(rows)
 
 

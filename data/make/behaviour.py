@@ -17,7 +17,7 @@ import pandas as pd
 from psychometrics.asking.answers import check_columns, check_numbers
 from psychometrics.asking.ask import ask
 from psychometrics.exceptions import ParameterError
-from psychometrics.models.packed import SMOLLM2
+from psychometrics.models.sources import SMOLLM2
 from psychometrics.modes.messages import ROLES
 from psychometrics.modes.replies import refuses
 from psychometrics.paths import data_dir

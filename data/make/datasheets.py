@@ -6,13 +6,13 @@ Run ``python -m data.make.datasheets``.
 from __future__ import annotations
 
 from psychometrics.asking.population import population_table
-from psychometrics.models.embedded import head_table
+from psychometrics.models.embedded import embedded_head
 from psychometrics.paths import book_dir
 
 
 def datasheets() -> str:
     """Datasheets of all who answer in the book: how they were made, how good, unfit for what."""
-    heads = head_table()
+    heads = {name: embedded_head(name)[1] for name in ("cola", "mlm")}
     blocks = []
     for row in population_table().to_dict("records"):
         decoder = row["family"] == "SmolLM2"

@@ -22,8 +22,7 @@ from safetensors.torch import load_file, save_file
 
 from psychometrics.exceptions import DataError
 from psychometrics.models.loading import load_config, load_tokenizer
-from psychometrics.models.packed import HUB_IDS, SMOLLM2
-from psychometrics.models.sources import fetched, find
+from psychometrics.models.sources import HUB_IDS, SMOLLM2, find
 from psychometrics.training import nli_pairs
 
 ANSWERS = (" yes", " maybe", " no")
@@ -104,7 +103,7 @@ class _Decoder(torch.nn.Module):
         super().__init__()
         source = find(SMOLLM2)
         self.recipe, self.config = recipe, load_config(source)
-        weights = load_file(fetched(source) / "model.safetensors")
+        weights = load_file(source.fetch() / "model.safetensors")
         self.embed, self.norm = weights["model.embed_tokens.weight"], weights["model.norm.weight"]
         ids = [load_tokenizer(source)(word)["input_ids"] for word in ANSWERS]
         self.answers = self.embed[[of_word[-1] for of_word in ids]].float()

@@ -20,10 +20,9 @@ from psychometrics.data import mnli_sample, snli_sample
 from psychometrics.measures.scoring import two_way
 from psychometrics.measures.validity import silhouettes
 from psychometrics.models import vectors as bases
-from psychometrics.models.decoder import last_states
+from psychometrics.models.fast import last_states
 from psychometrics.models.loading import load_model
-from psychometrics.models.packed import SMOLLM2
-from psychometrics.models.sources import find
+from psychometrics.models.sources import SMOLLM2, find
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.prompts import prompts

@@ -17,11 +17,10 @@ import torch
 from psychometrics.data import cola, mnli_sample
 from psychometrics.models.embedded import (
     acceptability,
-    head_table,
+    embedded_head,
     load_masked_lm,
 )
-from psychometrics.models.packed import SMOLLM2
-from psychometrics.models.sources import BASE_MODEL, base_path
+from psychometrics.models.sources import BASE_MODEL, SMOLLM2, base_path
 from psychometrics.paths import cache_dir, data_dir
 
 ACCEPTABILITY = {
@@ -141,4 +140,4 @@ if __name__ == "__main__":
     for name, build in (("cola", _build_acceptability), ("mlm", _build_masked_lm)):
         if not (data_dir() / "heads" / name / "recipe.json").is_file():
             build(cache_dir() / "training" / name)
-    print(head_table())
+    print({name: embedded_head(name)[1] for name in ("cola", "mlm")})

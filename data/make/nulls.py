@@ -17,8 +17,7 @@ from safetensors.numpy import save_file
 from psychometrics.asking.store import key_of
 from psychometrics.measures.nulls import SHIPPED, null_answers
 from psychometrics.models import vectors as bases
-from psychometrics.models.packed import SMOLLM2
-from psychometrics.models.sources import base_path
+from psychometrics.models.sources import SMOLLM2, base_path
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import cache_dir, data_dir

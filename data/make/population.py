@@ -15,7 +15,7 @@ from statsmodels.stats.proportion import proportion_confint
 from psychometrics.asking.population import FAMILIES, RECIPE, population_table
 from psychometrics.data import mnli_sample, snli_sample
 from psychometrics.exceptions import DataError, ParameterError
-from psychometrics.models.sources import BASE_MODEL, base_path, embedded_path
+from psychometrics.models.sources import BASE_MODEL, base_path
 from psychometrics.modes import load_respondent
 from psychometrics.paths import cache_dir, data_dir
 
@@ -45,10 +45,11 @@ def _build_population(
         raise ParameterError(
             f"data/population.csv has no row {', '.join(sorted(unknown))}: add it."
         )
+    there = data_dir() / "population"
     todo = [
         row
         for row in table.to_dict("records")
-        if (row["respondent_id"] in only if only else not embedded_path(row["respondent_id"]))
+        if (row["respondent_id"] in only if only else not (there / row["respondent_id"]).is_dir())
     ]
     threads = 1 if workers > 1 else None
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:

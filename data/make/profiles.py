@@ -10,10 +10,11 @@ import pandas as pd
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population
+from psychometrics.asking.store import key_of
 from psychometrics.measures.scoring import item_scores
 from psychometrics.paths import data_dir
-from psychometrics.profiles import prompts_digest
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.questionnaires.prompts import prompts
 
 ASKED = ("gad7", "phq9", "soc13", "challenges", "placebo_defects", "placebo_pleasures",
          "placebo_habits", "placebo_weather")  # fmt: skip
@@ -26,7 +27,8 @@ def _build_profiles() -> None:
     for name in ASKED:
         questionnaire = load_questionnaire(name, texts=False)
         scores = item_scores(ask(questionnaire, population(), progress=False))
-        parts.append(scores.assign(prompts=prompts_digest(questionnaire)))
+        digest = key_of(prompts(questionnaire).to_csv(index=False))
+        parts.append(scores.assign(prompts=digest))
         print(name, flush=True)
     table = pd.concat(parts, ignore_index=True)
     table["score"] = table["score"].round(6)

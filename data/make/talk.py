@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.grid import ask_crossed, ask_ways
-from psychometrics.asking.store import open_answers
-from psychometrics.models.packed import SMOLLM2
+from psychometrics.asking.store import StoredAnswers
+from psychometrics.models.sources import SMOLLM2
 from psychometrics.modes import identify
 from psychometrics.modes.messages import PERSONAS
 from psychometrics.paths import data_dir
@@ -75,8 +75,8 @@ def _ship(mode: str, questionnaire: Questionnaire) -> None:
     identity = identify(SMOLLM2, mode, DTYPE)
     where = mode, questionnaire.id, identity["respondent_id"]
     with (
-        open_answers(None, *where) as kept,
-        open_answers(data_dir() / "answers", *where) as shipped,
+        StoredAnswers(None, *where) as kept,
+        StoredAnswers(data_dir() / "answers", *where) as shipped,
     ):
         rows = kept.rows[KEPT[mode]]
         new = sum(key not in shipped for key in rows.index)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import re
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
+from pydantic import TypeAdapter, ValidationError
 
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
@@ -88,6 +91,42 @@ def check_numbers(**given: object) -> None:
         least = 0 if name in ("seed", "retries", "ask_again") else 1
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
+
+
+def check_kinds(given: Mapping[str, object], kinds: Mapping[str, object]) -> None:
+    """Refuse values that are not of their kind, such as conditions and settings.
+
+    Parameters
+    ----------
+    given : mapping
+        Values by name.
+    kinds : mapping
+        Types, as pydantic takes them, of some of these names.
+
+    Raises
+    ------
+    ParameterError
+        A value is not of its kind.
+
+    Examples
+    --------
+    >>> from typing import Literal
+    >>> check_kinds({"mean": "median"}, {"mean": Literal["product", "harmonic"]})
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: mean should be 'product' or 'harmonic', got 'median'.
+    """
+    for name, kind in kinds.items():
+        try:
+            _validator(kind).validate_python(given[name], strict=True)
+        except ValidationError as error:
+            said = re.sub(r"^\w+", name, error.errors()[0]["msg"])
+            raise ParameterError(f"{said}, got {given[name]!r}.") from None
+
+
+@functools.cache
+def _validator(kind: object) -> TypeAdapter:
+    return TypeAdapter(kind)
 
 
 def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:

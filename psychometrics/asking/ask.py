@@ -17,7 +17,7 @@ from .. import asking  # whose cluster is imported on first use
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
 from ..modes.mode import Asking, Mode
 from ..questionnaires import Questionnaire
-from .plan import Plan, resolve
+from .plan import Plan
 from .progress import Progress
 
 
@@ -109,7 +109,7 @@ def ask(
     began = time.perf_counter()
     dtype = None if dtype == "auto" else dtype
     _check_engine(engine, address, keep_downloads)
-    plan = resolve(questionnaires, respondents, mode, dtype, conditions, failures)
+    plan = Plan(questionnaires, respondents, mode, dtype, conditions, failures)
     pairs = len(plan.respondents) * len(plan.questionnaires)
     with Progress(desc="asking", unit="answer", disable=not progress, pairs=pairs, total=0) as bar:
         on_cluster = {}

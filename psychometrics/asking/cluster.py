@@ -28,16 +28,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..exceptions import ParameterError, PsychometricsError, RespondentError, StoreError
-from ..models.packed import SMOLLM2
-from ..models.sources import find
+from ..models.sources import SMOLLM2, find
 from ..modes import mode_named
 from ..modes.mode import Asking
-from ..modes.prompting import CHUNK, PromptMode
+from ..modes.prompting import PromptMode
 from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
 from .plan import Plan, respondent_error
 from .progress import Progress
-from .store import open_answers, store_url
+from .store import CHUNK, StoredAnswers
 
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # read when Ray is imported
 try:
@@ -91,8 +90,7 @@ def ask_on_cluster(
     StoreError
         The store cannot be written to, or is not the same for all machines.
     """
-    open_answers(store, "nli", "", "")  # refuses what cannot be opened
-    url = store_url(store)
+    url = StoredAnswers(store, "nli", "", "").url  # refuses what cannot be opened
     if url.startswith("memory:"):
         raise StoreError(
             f"{url} is one process's own memory, and a cluster has many: name a folder that all "

@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 
 from ..exceptions import ParameterError
-from ..modes import conditions_of
 from ..questionnaires import Questionnaire
 from .ask import ask
 
@@ -61,15 +60,13 @@ def ask_crossed(
     for name, values in conditions.items():
         if isinstance(values, str) or not len(values):
             raise ParameterError(f"'{name}' needs a list of values, got {values!r}.")
-    options = {name: how.pop(name) for name in ("dtype", "progress") if name in how}
-    options = {"progress": False} | options
-    conditions_of(mode, dict.fromkeys([*conditions, *how]))
+    how = {"progress": False} | how
     if not isinstance(respondents, str) and hasattr(respondents, "__next__"):
         respondents = list(respondents)
     parts, summary = [], {"asked": 0, "from_store": 0, "unanswered": 0, "seconds": 0.0}
     for values in itertools.product(*conditions.values()):
         varied = dict(zip(conditions, values, strict=True))
-        answers = ask(questionnaires, respondents, store, mode, **options, **how, **varied)
+        answers = ask(questionnaires, respondents, store, mode, **how, **varied)
         summary = {name: summary[name] + answers.attrs["summary"][name] for name in summary}
         parts.append(answers.assign(**varied))
     table = pd.concat(parts, ignore_index=True)

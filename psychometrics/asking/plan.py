@@ -7,15 +7,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import out_of_memory
-from ..modes import conditions_of, mode_named
+from ..modes import mode_named
 from ..modes.mode import Mode
-from ..questionnaires import Questionnaire, load_questionnaires
+from ..questionnaires import load_questionnaires
 from .population import population
 
 _LASTING = ("no safetensors", "remote code", "architecture", "labels", "memory")
@@ -24,59 +23,63 @@ _COLUMNS = ["respondent", "kind", "reason", "mode", "dtype", "conditions", "ques
             "fingerprint", "at"]  # fmt: skip
 
 
-class Plan(NamedTuple):
-    """What is to be asked of whom, and who has failed so far."""
+class Plan:
+    """What is to be asked of whom, and who has failed so far; made before anything is asked.
 
-    questionnaires: list[Questionnaire]
-    respondents: list[tuple[dict, object, Mode]]
-    """Each respondent's identity, itself or its name, and its mode."""
-    conditions: dict
-    failures: _Failures
+    Attributes
+    ----------
+    questionnaires : list of Questionnaire
+    respondents : list of (dict, object, Mode)
+        Each respondent's identity, itself or its name, and its mode.
+    conditions : dict
+    failures : object
+        The respondents that failed, also in earlier runs.
+    """
 
-
-def resolve(
-    questionnaires: object,
-    respondents: object,
-    mode: str,
-    dtype: str | None,
-    conditions: dict,
-    failures: str | Path | None,
-) -> Plan:
-    """Load the questionnaires and identify the respondents, before anything is asked."""
-    loaded = load_questionnaires(questionnaires)
-    if not loaded:
-        raise ParameterError("There is no questionnaire to ask: name at least one.")
-    if repeated := _repeated(questionnaire.id for questionnaire in loaded):
-        raise ParameterError(f"The questionnaire {repeated} is given twice: keep one.")
-    listed = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
-    if isinstance(respondents, str) or listed:
-        respondents = population(respondents)
-    else:
-        one = isinstance(respondents, pd.DataFrame | Path | bytes) or hasattr(respondents, "answer")
-        if one or not isinstance(respondents, Iterable):
-            respondents = [respondents]
-    conditions = conditions_of(mode, conditions)
-    plan = Plan(loaded, [], conditions, _Failures(failures, mode, dtype, conditions))
-    for respondent in respondents:
-        own_mode, own_conditions = mode, conditions
-        try:
-            if mode == "nli" and hasattr(respondent, "answer"):
-                own_mode = respondent.identity["mode"]
-            if own_mode != mode:
-                own_conditions = conditions_of(own_mode, {})
-            how = mode_named(own_mode)
-            identity = how.identify(respondent, dtype, **own_conditions)
-            plan.respondents.append((identity, respondent, how))
-        except RespondentError as error:
-            plan.failures.add(str(respondent), error)
-    if not plan.respondents:
-        missing = RespondentError("There is no respondent to ask: name at least one.")
-        raise next(iter(plan.failures.errors.values()), missing)
-    if repeated := _repeated(identity["respondent_id"] for identity, *_ in plan.respondents):
-        raise RespondentError(
-            f"Two respondents are called '{repeated}': keep one, or rename a folder."
-        )
-    return plan
+    def __init__(
+        self,
+        questionnaires: object,
+        respondents: object,
+        mode: str,
+        dtype: str | None,
+        conditions: dict,
+        failures: str | Path | None,
+    ) -> None:
+        loaded = load_questionnaires(questionnaires)
+        if not loaded:
+            raise ParameterError("There is no questionnaire to ask: name at least one.")
+        if repeated := _repeated(questionnaire.id for questionnaire in loaded):
+            raise ParameterError(f"The questionnaire {repeated} is given twice: keep one.")
+        listed = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
+        if isinstance(respondents, str) or listed:
+            respondents = population(respondents)
+        else:
+            one = isinstance(respondents, pd.DataFrame | Path | bytes) or hasattr(
+                respondents, "answer"
+            )
+            if one or not isinstance(respondents, Iterable):
+                respondents = [respondents]
+        conditions = mode_named(mode).complete(conditions)
+        self.questionnaires, self.conditions = loaded, conditions
+        self.failures = _Failures(failures, mode, dtype, conditions)
+        self.respondents: list[tuple[dict, object, Mode]] = []
+        for respondent in respondents:
+            how, own_conditions = mode_named(mode), conditions
+            try:
+                if mode == "nli" and hasattr(respondent, "answer"):
+                    how = mode_named(respondent.identity["mode"])
+                    own_conditions = how.complete({}) if how.name != mode else conditions
+                identity = how.identify(respondent, dtype, **own_conditions)
+                self.respondents.append((identity, respondent, how))
+            except RespondentError as error:
+                self.failures.add(str(respondent), error)
+        if not self.respondents:
+            missing = RespondentError("There is no respondent to ask: name at least one.")
+            raise next(iter(self.failures.errors.values()), missing)
+        if repeated := _repeated(identity["respondent_id"] for identity, *_ in self.respondents):
+            raise RespondentError(
+                f"Two respondents are called '{repeated}': keep one, or rename a folder."
+            )
 
 
 def _repeated(names: Iterable[str]) -> str | None:

@@ -18,7 +18,6 @@ import pandas as pd
 from pydantic import AfterValidator, Field, model_validator
 
 from ..exceptions import KINDS, ParameterError, QuestionnaireError, RespondentError
-from ..models.sources import embedded_path
 from ..paths import data_dir
 from ..questionnaires.model import Part, checked, repeated
 from ..questionnaires.readers import read
@@ -63,7 +62,8 @@ def population(name: str | Path = "embedded") -> list[str]:
     if name == "embedded" or name in FAMILIES:
         table = population_table()
         chosen = table["default"] if name == "embedded" else table["family"] == FAMILIES[name]
-        names = [member for member in table.loc[chosen, "respondent_id"] if embedded_path(member)]
+        there = data_dir() / "population"
+        names = [name for name in table.loc[chosen, "respondent_id"] if (there / name).is_dir()]
         if not names:
             raise RespondentError("data/population holds no adapters: run `make population`.")
         return names

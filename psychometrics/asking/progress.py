@@ -15,13 +15,13 @@ class Progress(tqdm):
     ----------
     stored, asked, unasked : int
         Answers that were in the store, that were asked now, and that a budget left out.
-    spending : Spending
+    spending : object
         Tokens and cost of the replies of endpoints.
     """
 
     def __init__(self, *args: object, pairs: int = 1, **options: object) -> None:
         self.pairs, self.begun, self.stored, self.asked, self._expected = pairs, 0, 0, 0, 0
-        self.unasked, self.spending = 0, Spending()
+        self.unasked, self.spending = 0, _Spending()
         super().__init__(*args, **options)
 
     def expect(self, questions: int, stored: int = 0) -> None:
@@ -65,7 +65,7 @@ class Progress(tqdm):
         self.total = self._expected * max(self.pairs, self.begun) // self.begun
 
 
-class Spending:
+class _Spending:
     """Tokens and cost of one call, and what the requests under way may cost at most."""
 
     def __init__(self) -> None:

@@ -49,6 +49,10 @@ from .. import __version__
 from ..exceptions import StoreError
 from ..paths import cache_dir, data_dir
 
+CHUNK = 512
+"""Questions that are handed over at once, and at most between two saves."""
+SAVE_EVERY = 20.0
+"""Seconds between two saves within a chunk: what a killed run has to ask again at most."""
 MANY_PARTS = 64
 """Closing merges the parts of a respondent and questionnaire if there are more than this."""
 _MERGED_BYTES = 64 * 2**20  # bytes in memory from which on compaction begins another part
@@ -79,22 +83,71 @@ def key_of(*parts: str) -> str:
 class StoredAnswers:
     """The stored answers of one respondent to one questionnaire in one mode.
 
-    Made by :func:`open_answers`. Several threads may share one object, and several processes or
-    machines one folder. ``key in answers`` and ``len(answers)`` cost nothing; :attr:`rows` builds a
-    frame if something was added since, so use it after a run rather than after each addition. As a
-    context manager the object closes itself.
+    Several threads may share one object, and several processes or machines one folder. ``key in
+    answers`` and ``len(answers)`` cost nothing; :attr:`rows` builds a frame if something was added
+    since, so use it after a run rather than after each addition. As a context manager the object
+    closes itself.
+
+    Parameters
+    ----------
+    store : str or Path, optional
+        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
+    mode, questionnaire_id, respondent_id : str
+        Whose answers they are; any text, made safe for a folder.
+    manifest : dict, optional
+        Who answers, and how: stored with each part, as :func:`manifests` shows it. The mode, both
+        ids and the package's version are added.
+    columns : list of str, optional
+        The columns to read; by default all.
+
+    Attributes
+    ----------
+    url : str
+        The store's URL or absolute path, which names it in any process of this machine.
+    path : str
+        The folder of these answers in the store.
+
+    Raises
+    ------
+    StoreError
+        The store is a file, cannot be read, or holds parts of a newer version of the package.
+
+    Warns
+    -----
+    UserWarning
+        A part is damaged, belongs to another folder, or is not a part of a store: it is set aside,
+        and its questions are asked again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> store = tempfile.mkdtemp()
+    >>> rows = pd.DataFrame({"probability": [0.25]}, index=pd.Index([key_of("a")], name="key"))
+    >>> with StoredAnswers(store, "mlm", "gad7", "owner/model", {"dtype": "float32"}) as kept:
+    ...     kept.add(rows, seconds=0.5)
+    >>> StoredAnswers(store, "mlm", "gad7", "owner/model").rows["probability"].tolist()
+    [0.25]
     """
 
     def __init__(
         self,
-        folder: _Folder,
-        manifest: dict,
-        columns: list[str] | None,
-        shipped: _Folder | None = None,
-    ):
-        self.path = folder.path
-        self._folder, self._shipped, self._columns = folder, shipped, columns
-        self._manifest = _encodable(json.dumps(manifest, ensure_ascii=False, default=str))
+        store: str | Path | None,
+        mode: str,
+        questionnaire_id: str,
+        respondent_id: str,
+        manifest: dict | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> None:
+        given = {"mode": mode, "questionnaire": questionnaire_id, "respondent_id": respondent_id}
+        given = (manifest or {}) | given | {"package_version": __version__}
+        system, root = _open_store(store)
+        names = _folder_names(given)
+        below = data_dir().joinpath("answers", *names)
+        self._folder = _Folder(system, "/".join([root, *names]))
+        self._shipped = _Folder(_LOCAL, below.as_posix()) if below.is_dir() else None
+        self.url, self.path = _store_url(store), self._folder.path
+        self._columns = None if columns is None else list(columns)
+        self._manifest = _encodable(json.dumps(given, ensure_ascii=False, default=str))
         self._lock = threading.RLock()
         self._read_parts: set[str] = set()
         self._tables: list[pa.Table] = []
@@ -102,6 +155,7 @@ class StoredAnswers:
         self._keys: set[str] = set()
         self._last_written, self._added = 0, False
         self._frame: pd.DataFrame | None = None
+        self._waiting, self._questions, self._began = [], 0, time.perf_counter()
         self._read()
 
     def __contains__(self, key: str) -> bool:
@@ -118,6 +172,7 @@ class StoredAnswers:
         asked the same question at once, all see the same answer, now and later.
         """
         with self._lock:
+            self._save()
             if self._frame is None:
                 self._read()
                 self._frame = self._as_frame()
@@ -168,12 +223,31 @@ class StoredAnswers:
             self._schema, self._last_written, self._frame = schema, written, None
             self._added = True
 
-    def close(self) -> None:
-        """Merge the small parts if this one has added some and they are more than ``MANY_PARTS``.
+    def collect(self, rows: pd.DataFrame, keys: list[str], questions: int) -> None:
+        """Store rows that answer a number of questions, together with those that follow soon.
 
-        The work grows with what was added. Nothing happens where the store does not allow it now.
+        They are added every ``CHUNK`` questions or ``SAVE_EVERY`` seconds, and when the rows are
+        read or the object is closed.
         """
         with self._lock:
+            self._waiting.append(rows.set_index(pd.Index(keys, name="key")))
+            self._questions += questions
+            if self._questions >= CHUNK or time.perf_counter() - self._began >= SAVE_EVERY:
+                self._save()
+
+    def _save(self) -> None:
+        waiting, self._waiting, self._questions = self._waiting, [], 0
+        if waiting:
+            self.add(pd.concat(waiting), seconds=time.perf_counter() - self._began)
+            self._began = time.perf_counter()
+
+    def close(self) -> None:
+        """Add what was collected; merge small parts if they are more than ``MANY_PARTS``.
+
+        The work grows with what was added. Nothing is merged where the store does not allow it.
+        """
+        with self._lock:
+            self._save()
             if self._added and len(self._read_parts) > MANY_PARTS:
                 with contextlib.suppress(StoreError):
                     self._folder.compact(only_small=True)
@@ -212,64 +286,6 @@ class StoredAnswers:
         return frame if self._columns is None else frame.reindex(columns=self._columns)
 
 
-def open_answers(
-    store: str | Path | None,
-    mode: str,
-    questionnaire_id: str,
-    respondent_id: str,
-    manifest: dict | None = None,
-    columns: Iterable[str] | None = None,
-) -> StoredAnswers:
-    """Open the stored answers of a respondent to a questionnaire in a mode.
-
-    Parameters
-    ----------
-    store : str or Path, optional
-        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
-    mode, questionnaire_id, respondent_id : str
-        Whose answers they are; any text, made safe for a folder.
-    manifest : dict, optional
-        Who answers, and how: stored with each part, as :func:`manifests` shows it. The mode, both
-        ids and the package's version are added.
-    columns : list of str, optional
-        The columns to read; by default all.
-
-    Returns
-    -------
-    StoredAnswers
-        Without rows if nothing is stored; nothing is written until something is added.
-
-    Raises
-    ------
-    StoreError
-        The store is a file, cannot be read, or holds parts of a newer version of the package.
-
-    Warns
-    -----
-    UserWarning
-        A part is damaged, belongs to another folder, or is not a part of a store: it is set aside,
-        and its questions are asked again.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> store = tempfile.mkdtemp()
-    >>> rows = pd.DataFrame({"probability": [0.25]}, index=pd.Index([key_of("a")], name="key"))
-    >>> with open_answers(store, "mlm", "gad7", "owner/model", {"dtype": "float32"}) as kept:
-    ...     kept.add(rows, seconds=0.5)
-    >>> open_answers(store, "mlm", "gad7", "owner/model").rows["probability"].tolist()
-    [0.25]
-    """
-    given = {"mode": mode, "questionnaire": questionnaire_id, "respondent_id": respondent_id}
-    given = (manifest or {}) | given | {"package_version": __version__}
-    system, root = _open_store(store)
-    names = _folder_names(given)
-    folder = _Folder(system, "/".join([root, *names]))
-    below = data_dir().joinpath("answers", *names)
-    shipped = _Folder(_LOCAL, below.as_posix()) if below.is_dir() else None
-    return StoredAnswers(folder, given, None if columns is None else list(columns), shipped)
-
-
 def compact(store: str | Path | None = None) -> int:
     """Merge the parts of each respondent and questionnaire, and remove what killed runs left.
 
@@ -296,7 +312,7 @@ def compact(store: str | Path | None = None) -> int:
     --------
     >>> import tempfile
     >>> store = tempfile.mkdtemp()
-    >>> kept = open_answers(store, "mlm", "gad7", "owner/model")
+    >>> kept = StoredAnswers(store, "mlm", "gad7", "owner/model")
     >>> for name in ("a", "b", "c"):
     ...     index = pd.Index([key_of(name)], name="key")
     ...     kept.add(pd.DataFrame({"probability": [0.25]}, index=index))
@@ -318,7 +334,7 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     -------
     DataFrame
         One row per manifest: ``mode, questionnaire, respondent_id``, whatever else was passed to
-        :func:`open_answers`, ``package_version``, the number of ``answers``, the ``seconds`` they
+        :class:`StoredAnswers`, ``package_version``, the number of ``answers``, the ``seconds`` they
         took, and when the ``first`` and the ``last`` were written (UTC).
 
     Raises
@@ -331,7 +347,7 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     >>> import tempfile
     >>> store = tempfile.mkdtemp()
     >>> rows = pd.DataFrame({"probability": [0.25]}, index=pd.Index([key_of("a")], name="key"))
-    >>> answers = open_answers(store, "mlm", "gad7", "owner/model", {"dtype": "float32"})
+    >>> answers = StoredAnswers(store, "mlm", "gad7", "owner/model", {"dtype": "float32"})
     >>> answers.add(rows, seconds=0.5)
     >>> manifests(store)[["respondent_id", "dtype", "answers", "seconds"]]
       respondent_id    dtype  answers  seconds
@@ -568,25 +584,7 @@ def _list_files(system: fs.FileSystem, path: str, recursive: bool = False) -> li
         return [file for file in system.get_file_info(selector) if file.is_file]
 
 
-def store_url(store: str | Path | None) -> str:
-    """Return a store's URL or absolute path, which names it in any process of this machine.
-
-    Parameters
-    ----------
-    store : str or Path, optional
-        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> store_url("s3://bucket/answers")
-    's3://bucket/answers'
-    >>> store_url("/shared/answers")
-    '/shared/answers'
-    """
+def _store_url(store: str | Path | None) -> str:
     if store is None:
         store = os.environ.get("PSYCHOMETRICS_STORE") or cache_dir() / "responses"
     text = os.fspath(store)
@@ -598,7 +596,7 @@ def store_url(store: str | Path | None) -> str:
 def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
     """The file system and the path in it of a store, which is a folder or nothing yet."""
     try:
-        text = store_url(store)
+        text = _store_url(store)
         system, root = _open_url(text) if "://" in text else (_LOCAL, text)
         kind = system.get_file_info(root).type
     except (OSError, RuntimeError, TypeError, ValueError, ImportError) as error:

@@ -13,7 +13,6 @@ import contextlib
 import json
 import time
 import uuid
-from collections.abc import Callable
 
 import pandas as pd
 
@@ -37,14 +36,10 @@ class Batches:
     queue : RequestQueue
     log : StoredAnswers
         Records which batches were sent: rows of ``mark, state, batch, keys, url``.
-    stored : callable
-        ``stored(key)``: whether the store has a reply.
     """
 
-    def __init__(
-        self, queue: RequestQueue, log: StoredAnswers, stored: Callable[[str], bool]
-    ) -> None:
-        self.queue, self.client, self.log, self.stored = queue, queue.client, log, stored
+    def __init__(self, queue: RequestQueue, log: StoredAnswers) -> None:
+        self.queue, self.client, self.log = queue, queue.client, log
         self.asked: dict[str, tuple[str, asyncio.Future]] = {}
         self.reserved: dict[str, tuple[float, str]] = {}
         self.round: asyncio.Task | None = None
@@ -202,8 +197,9 @@ class Batches:
         for name in ("output_file_id", "error_file_id"):
             if said.get(name):
                 results |= await self._lines(said[name], len(self.sent[mark]["keys"]))
-        rest = self.asked.keys() & set(self.sent[mark]["keys"])
-        left = [key for key in self.sent[mark]["keys"] if key not in rest and not self.stored(key)]
+        keys = self.sent[mark]["keys"]
+        rest = self.asked.keys() & set(keys)
+        left = [key for key in keys if key not in rest and not self.queue.has(key)]
         for key in sorted(rest):
             self._settle(key, results.get(key), said["status"])
         self.done[mark] = left

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import httpx2
+from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveInt
 
-from ..asking.answers import check_numbers
+from ..asking.answers import check_kinds
 from ..exceptions import ParameterError, RespondentError
+
+_POSITIVE, _FROM_ZERO = Annotated[FiniteFloat, Field(gt=0)], Annotated[FiniteFloat, Field(ge=0)]
+_KINDS = {
+    "concurrency": PositiveInt,
+    "retries": NonNegativeInt,
+    "timeout": _POSITIVE,
+    "pause": _FROM_ZERO,
+    **dict.fromkeys(("requests_per_minute", "tokens_per_minute"), _POSITIVE | None),
+    **dict.fromkeys(("price_in", "price_out", "max_cost"), _FROM_ZERO | None),
+    **dict.fromkeys(("batch", "dry_run"), bool),
+}
 
 
 @dataclass(frozen=True)
@@ -81,18 +93,7 @@ class Endpoint:
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        check_numbers(concurrency=self.concurrency, retries=self.retries)
-        for name in ("timeout", "requests_per_minute", "tokens_per_minute"):
-            value = getattr(self, name)
-            if value is not None and not (is_number(value) and value > 0):
-                raise ParameterError(f"{name} must be a positive number, got {value!r}.")
-        for name in ("pause", "price_in", "price_out", "max_cost"):
-            value = getattr(self, name)
-            if value is not None and not (is_number(value) and 0 <= value < math.inf):
-                raise ParameterError(f"{name} must be a number from 0, got {value!r}.")
-        for name in ("batch", "dry_run"):
-            if not isinstance(getattr(self, name), bool):
-                raise ParameterError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        check_kinds(vars(self), _KINDS)
         if self.max_cost is not None and None in (self.price_in, self.price_out):
             raise ParameterError(
                 "max_cost needs price_in and price_out, the prices of a million tokens."
@@ -126,11 +127,6 @@ class Endpoint:
             )
         url = (url or "https://api.openai.com/v1").rstrip("/")
         return dataclasses.replace(self, base_url=url, api_key=key)
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a number, neither a truth value nor missing."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
 
 
 def _is_address(text: object) -> bool:

@@ -7,13 +7,13 @@ import json
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine
 
 import numpy as np
 import pandas as pd
 import tenacity
 
-from ..asking.progress import Progress, Spending
+from ..asking.progress import Progress
 from ..asking.store import StoredAnswers, key_of
 from ..exceptions import RespondentError
 from .client import Client, NoReply, count_tokens, read_completion
@@ -30,37 +30,11 @@ _OVERHEAD = 32
 """Tokens of a request beyond those of its text, at most: the marks between messages."""
 
 
-def run(work: Coroutine) -> None:
-    """Run a coroutine in a thread: a notebook has a loop already, and Ctrl-C is heard at once."""
-    loop, ended = asyncio.new_event_loop(), threading.Event()
-
-    async def whole() -> None:
-        try:
-            await work
-        finally:
-            ended.set()
-
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    future = asyncio.run_coroutine_threadsafe(whole(), loop)
-    try:
-        future.result()
-    except BaseException:
-        future.cancel()
-        ended.wait(2 * _GRACE)
-        raise
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(_GRACE)
-        if not thread.is_alive():
-            loop.close()
-
-
 class Unasked(Exception):
     """A request was not sent: the budget does not allow it, or nothing is to be sent."""
 
 
-class StoredReplies:
+class _StoredReplies:
     """The replies about one questionnaire: those in the store, and new ones, saved in groups."""
 
     def __init__(self, stored: StoredAnswers) -> None:
@@ -97,13 +71,13 @@ class _Budget:
     ----------
     endpoint : Endpoint
         Its prices and ``max_cost``.
-    spending : Spending
-        Counts tokens and cost of the call.
+    spending : object
+        Of the call's :class:`psychometrics.asking.progress.Progress`.
     max_tokens : int, optional
         Most tokens of a reply.
     """
 
-    def __init__(self, endpoint: Endpoint, spending: Spending, max_tokens: int | None) -> None:
+    def __init__(self, endpoint: Endpoint, spending: object, max_tokens: int | None) -> None:
         self._prices = endpoint.price_in or 0, endpoint.price_out or 0
         self._limit, self._max_tokens = endpoint.max_cost, max_tokens
         self._lock, self._settled = asyncio.Lock(), asyncio.Event()
@@ -190,9 +164,19 @@ class RequestQueue:
     settings : dict
         What each request says besides its messages.
     bar : Progress
+    stored : dict of StoredAnswers
+        The replies about each questionnaire, by its id.
     """
 
-    def __init__(self, endpoint: Endpoint, identity: dict, settings: dict, bar: Progress) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        identity: dict,
+        settings: dict,
+        bar: Progress,
+        stored: dict[str, StoredAnswers],
+    ) -> None:
+        self._replies = {own: _StoredReplies(answers) for own, answers in stored.items()}
         self.endpoint, self.client = endpoint, Client(endpoint, identity["respondent_id"])
         self.budget = _Budget(endpoint, bar.spending, settings.get("max_tokens"))
         self.batches = None  # of endpoints.batches, where requests are sent by files
@@ -200,12 +184,18 @@ class RequestQueue:
         self.conversations = 0  # that go on
         self._fingerprint, self._settings = identity["fingerprint"], settings
         self._start_lock = asyncio.Lock()
-        self._replies = self._failures = 0
+        self._replied = self._failures = 0
         self._last_reply, self._last_error = time.monotonic(), ""
 
-    async def work(self, converse: Callable[..., Awaitable[None]], jobs: Iterable[tuple]) -> None:
+    def work(self, converse: Callable[..., Awaitable[None]], jobs: list[tuple]) -> None:
         """Hold all conversations; an error ends the run, after the replies under way are saved."""
-        jobs = list(jobs)
+        _run_in_thread(self._work(converse, jobs))
+
+    def has(self, key: str) -> bool:
+        """Return whether the store has the reply of a key."""
+        return any(key in replies.known for replies in self._replies.values())
+
+    async def _work(self, converse: Callable[..., Awaitable[None]], jobs: list[tuple]) -> None:
         coming = iter(jobs)
         many = len(jobs) if self.batches else min(self.endpoint.concurrency, len(jobs))
 
@@ -223,7 +213,7 @@ class RequestQueue:
         try:
             for done in asyncio.as_completed(tasks):
                 await done
-            if self._failures and not self._replies:
+            if self._failures and not self._replied:
                 raise self._dead()
         finally:
             self.stopped = True
@@ -241,8 +231,12 @@ class RequestQueue:
                 await self.batches.finish()
             await self.client.close()
 
-    async def ask(self, replies: StoredReplies, prompt: list[dict], about: dict) -> str | None:
-        """Return the reply, from the store if it is there; None if all retries brought none."""
+    async def ask(self, own: str, prompt: list[dict], about: dict) -> str | None:
+        """Return the reply about a questionnaire, from the store if it is there, else asked now.
+
+        None if all retries brought none.
+        """
+        replies = self._replies[own]
         request = {**self._settings, "messages": prompt}
         if "response_format" in about:
             request["response_format"] = about["response_format"]
@@ -275,7 +269,7 @@ class RequestQueue:
         row |= {"items": " ".join(about["items"]), "request": text, **found}
         await replies.save(key, row, time.monotonic() - began)
         about["sent"], about["cut"] = True, found["finish_reason"] == "length"
-        self._failures, self._replies = 0, self._replies + 1
+        self._failures, self._replied = 0, self._replied + 1
         return found["reply"]
 
     async def _patiently(self, key: str, text: str) -> dict:
@@ -346,3 +340,29 @@ class RequestQueue:
             f"{self.endpoint.retries + 1} times each (the last: {self._last_error}): see that it "
             "runs and that OPENAI_BASE_URL is its address, and run again to go on from there."
         )
+
+
+def _run_in_thread(work: Coroutine) -> None:
+    """Run a coroutine in a thread: a notebook has a loop already, and Ctrl-C is heard at once."""
+    loop, ended = asyncio.new_event_loop(), threading.Event()
+
+    async def whole() -> None:
+        try:
+            await work
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    future = asyncio.run_coroutine_threadsafe(whole(), loop)
+    try:
+        future.result()
+    except BaseException:
+        future.cancel()
+        ended.wait(2 * _GRACE)
+        raise
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(_GRACE)
+        if not thread.is_alive():
+            loop.close()

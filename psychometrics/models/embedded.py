@@ -18,8 +18,7 @@ from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..paths import data_dir
 from .loading import load_config, load_model, load_tokenizer, resolve_dtype, to_device
-from .packed import SMOLLM2
-from .sources import base_path, embedded_path, find
+from .sources import SMOLLM2, base_path, find
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -53,14 +52,14 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     >>> model.config.id2label[0]
     'entailment'
     """
-    folder = embedded_path(name)
     import torch
 
-    if folder is None:
+    source = find(name)
+    if source.kind != "embedded":
         raise RespondentError(
             f"The embedded population has no '{name}': see `psychometrics population`."
         )
-    recipe = json.loads((folder / "recipe.json").read_text(encoding="utf-8"))
+    folder, recipe = source.folder, source.recipe
     if recipe.get("base") == SMOLLM2:
         base = find(SMOLLM2)
         config = load_config(base, num_hidden_layers=recipe["layers"])
@@ -115,7 +114,7 @@ def load_masked_lm(
     '[MASK]'
     """
     if name == "embedded":
-        folder, base = head_path("mlm"), base_path()
+        folder, base = embedded_head("mlm")[0], base_path()
     else:
         source = find(name)
         folder, base = source.folder, source.base
@@ -127,24 +126,23 @@ def load_masked_lm(
     return model.float().eval(), tokenizer
 
 
-def head_table() -> dict[str, dict]:
-    """Return how the embedded heads were trained and how well they do, by name.
+def embedded_head(name: str) -> tuple[Path, dict]:
+    """Return the folder of an embedded head, and how it was trained and how well it does.
+
+    Raises
+    ------
+    RespondentError
+        Its weights are not there.
 
     Examples
     --------
-    >>> sorted(head_table())
-    ['cola', 'mlm']
+    >>> embedded_head("cola")[0].name
+    'cola'
     """
-    recipes = sorted((data_dir() / "heads").glob("*/recipe.json"))
-    return {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in recipes}
-
-
-def head_path(name: str) -> Path:
-    """Return the folder of an embedded head's weights; RespondentError if it is not there."""
     folder = data_dir() / "heads" / name
     if not (folder / "adapter_model.safetensors").is_file():
         raise RespondentError(f"data/heads has no '{name}': run `make population`.")
-    return folder
+    return folder, json.loads((folder / "recipe.json").read_text(encoding="utf-8"))
 
 
 def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> np.ndarray:
@@ -155,9 +153,8 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> np
     sentences : sequence of str
         n sentences; identical ones are judged once, 128 at a time.
     name : str or Path
-        ``"embedded"`` is the model that ``head_table()["cola"]`` names as its base, with an adapter
-        and a head trained on CoLA; else a local folder or a hub id, whose second of two outputs
-        means acceptable.
+        ``"embedded"`` is the base of ``embedded_head("cola")`` with an adapter and a head trained
+        on CoLA; else a local folder or a hub id, whose second of two outputs means acceptable.
 
     Returns
     -------
@@ -177,7 +174,7 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> np
 
     model, tokenizer = _acceptability_classifier(name)
     # Some decoders read a sentence after a token of their own.
-    wording = head_table()["cola"].get("wording", "{sentence}") if name == "embedded" else None
+    wording = embedded_head("cola")[1].get("wording") if name == "embedded" else None
     unique = sorted(set(sentences), key=len)
     values = []
     with torch.inference_mode():
@@ -203,7 +200,7 @@ def _acceptability_classifier(
                 f"{name} has {model.config.num_labels} outputs, not two: name a CoLA classifier."
             )
         return model, tokenizer
-    folder, recipe = head_path("cola"), head_table()["cola"]
+    folder, recipe = embedded_head("cola")
     base = SMOLLM2 if recipe["base"] == SMOLLM2 else base_path()
     config = load_config(base, num_labels=2)
     config.num_hidden_layers = recipe.get("layers") or config.num_hidden_layers

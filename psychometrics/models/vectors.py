@@ -16,8 +16,7 @@ from ..asking.store import key_of
 from ..exceptions import ParameterError
 from ..paths import cache_dir, data_dir
 from .loading import load_config, load_model, load_tokenizer, resolve_device
-from .packed import SMOLLM2
-from .sources import base_path, find
+from .sources import SMOLLM2, base_path, find
 
 SHIPPED = "nulls_smollm2.safetensors"
 _BATCH = 128

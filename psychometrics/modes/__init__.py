@@ -20,8 +20,7 @@ from .mode import Mode
 if TYPE_CHECKING:
     import torch
 
-    from .language_models import LMRespondent
-    from .nli import NLIRespondent
+    from .prompting import PromptRespondent
 
 
 __getattr__, __dir__, _ = lazy_loader.attach(
@@ -30,14 +29,14 @@ __getattr__, __dir__, _ = lazy_loader.attach(
 )
 
 MODES = {
-    "acceptability": "language_models.Acceptability",
-    "causal": "language_models.CausalLM",
+    "acceptability": "language_models.LanguageMode",
+    "causal": "language_models.LanguageMode",
     "chat": "chat.Chat",
     "custom": "custom.Custom",
     "human": "human.Human",
-    "mlm": "language_models.MaskedLM",
+    "mlm": "language_models.LanguageMode",
     "nli": "nli.NLI",
-    "nsp": "language_models.NextSentence",
+    "nsp": "language_models.LanguageMode",
     "options": "options.Options",
     "simulated": "simulated.Simulated",
 }
@@ -61,27 +60,7 @@ def mode_named(name: str) -> Mode:
     if name not in MODES:
         raise ParameterError(f"mode must be one of {', '.join(MODES)}, got {name!r}.")
     file, _, own = MODES[name].partition(".")
-    return getattr(importlib.import_module(f"{__name__}.{file}"), own)()
-
-
-def conditions_of(mode: str, given: dict) -> dict:
-    """Complete the conditions given with a mode's defaults.
-
-    Raises
-    ------
-    ParameterError
-        The mode has no condition of that name.
-
-    Examples
-    --------
-    >>> conditions_of("causal", {"mean": "geometric"})
-    {'mean': 'geometric'}
-    """
-    known = mode_named(mode).conditions
-    if unknown := sorted(set(given) - set(known)):
-        has = f"its conditions are {', '.join(known)}" if known else "it has no conditions"
-        raise ParameterError(f"Mode '{mode}' has no condition '{unknown[0]}': {has}.")
-    return known | given
+    return getattr(importlib.import_module(f"{__name__}.{file}"), own)(name)
 
 
 def load_respondent(
@@ -90,7 +69,7 @@ def load_respondent(
     device: str | torch.device | None = None,
     dtype: str | None = None,
     **conditions: object,
-) -> NLIRespondent | LMRespondent:
+) -> PromptRespondent:
     """Load a model that answers prompts.
 
     Parameters
@@ -111,7 +90,7 @@ def load_respondent(
 
     Returns
     -------
-    NLIRespondent or LMRespondent
+    PromptRespondent
         Has ``.identity`` and ``.answer(prompts, progress=False)``. In mode ``nli`` prompts are
         pairs of premise and hypothesis, and answers have three columns; in the others prompts
         are triples of premise, hypothesis and intensifier, and answers have one.
@@ -131,7 +110,8 @@ def load_respondent(
     >>> respondent.answer([pair]).round(1)
     array([[0.1, 0.1, 0.8]], dtype=float32)
     """
-    known, how = conditions_of(mode, conditions), mode_named(mode)
+    how = mode_named(mode)
+    known = how.complete(conditions)
     if not hasattr(how, "load"):
         raise ParameterError(
             f"Mode '{mode}' loads no model: use ask, or a mode that answers prompts (nli, mlm, "
@@ -167,4 +147,5 @@ def identify(
     >>> identify("minilm-mnli-l3-s16", dtype="float32")["source"]
     'embedded'
     """
-    return mode_named(mode).identify(name_or_path, dtype, **conditions_of(mode, conditions))
+    how = mode_named(mode)
+    return how.identify(name_or_path, dtype, **how.complete(conditions))

@@ -12,8 +12,8 @@ Conditions
 ----------
 ``role``, ``wording``, ``think``, ``labels``, ``cipher`` and ``reply`` as in
 :func:`psychometrics.modes.messages.messages`; replies in cipher are deciphered before they are
-read. ``reply="json_schema"`` also sends :func:`psychometrics.modes.messages.reply_schema` as
-``response_format``, so that the endpoint lets nothing else pass; not all endpoints know it.
+read. ``reply="json_schema"`` also sends the replies' JSON schema as ``response_format``, so that
+the endpoint lets nothing else pass; not all endpoints know it.
 ``order`` of the options: ``"given"``, ``"reversed"``, or ``"shuffled"``, drawn for each run.
 ``temperature`` and ``max_tokens`` go to the endpoint; None leaves them to it. The paper has 0, or
 0.01 where 0 is not taken. ``shuffle``: whether each run has the statements in an order of its own,
@@ -33,41 +33,39 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import time
 import warnings
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import pandas as pd
+from pydantic import Field, FiniteFloat, InstanceOf, PositiveInt
 
-from ..asking.answers import check_numbers
 from ..asking.progress import Progress
-from ..asking.store import StoredAnswers, key_of, open_answers
+from ..asking.store import StoredAnswers, key_of
 from ..endpoints.batches import Batches
-from ..endpoints.endpoint import Endpoint, is_number
-from ..endpoints.request_queue import RequestQueue, StoredReplies, run
+from ..endpoints.endpoint import Endpoint
+from ..endpoints.request_queue import RequestQueue
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import load_model, resolve_device, resolve_dtype, to_device
 from ..models.sources import Source, digest_text, find
 from ..paths import cache_dir
 from ..questionnaires import Questionnaire
 from . import generation
-from .conversations import CONDITIONS, batches, check_conditions, conversation, in_order
-from .messages import caesar, messages, option_labels
-from .mode import Asking, Mode
+from .conversations import ConversationMode
+from .messages import caesar, option_labels
+from .mode import Asking
 
 _TOKENS = {"statement": 16, "before": 32, "thought": 512}
 """Tokens that a reply may have where ``max_tokens`` is None."""
 
 
-class Chat(Mode):
+class Chat(ConversationMode):
     """Chat models, on this machine or behind an endpoint."""
 
-    name = "chat"
-    conditions: ClassVar[dict[str, object]] = {
-        **CONDITIONS,
+    conditions: ClassVar = {
+        **ConversationMode.conditions,
         "temperature": 0.0,
         "max_tokens": None,
         "runs": 10,
@@ -75,17 +73,32 @@ class Chat(Mode):
         "constrained": False,
         "endpoint": None,
     }
+    kinds: ClassVar = {
+        **ConversationMode.kinds,
+        "temperature": Annotated[FiniteFloat, Field(ge=0)] | None,
+        "max_tokens": PositiveInt | None,
+        "constrained": bool,
+        "endpoint": InstanceOf[Endpoint] | None,
+    }
 
-    def identify(
-        self, respondent: str | Path, dtype: str | None = None, **conditions: object
-    ) -> dict:
-        """Say which model is asked, and refuse impossible conditions before anything is sent."""
+    def complete(self, given: dict) -> dict:
+        """Return all conditions; refuse those that do not fit together."""
+        how = super().complete(given)
+        if how["constrained"] and (how["think"] or how["reply"] != "lines"):
+            raise ParameterError("Constrained replies are lines alone: leave think and reply out.")
+        if how["endpoint"] and how["endpoint"].max_cost is not None and how["max_tokens"] is None:
+            raise ParameterError(
+                "max_cost needs max_tokens, the most that a reply may have: else it has no bound."
+            )
+        return how
+
+    def identify(self, respondent: str | Path, dtype: str | None = None, **how: object) -> dict:
+        """Say which model is asked, before anything is sent."""
         if not isinstance(respondent, str | Path) or not str(respondent).strip():
             raise ParameterError(
                 "model must be one on this machine or the endpoint's name for it, got "
                 f"{respondent!r}."
             )
-        how = _checked(self.conditions | conditions)
         if how["endpoint"] is None and (source := _model_here(respondent)):
             if how["reply"] == "json_schema":
                 raise ParameterError(
@@ -152,12 +165,14 @@ class Chat(Mode):
         ----------
         Huang et al. (2024), section 3.1: prompts, shuffled statements, ten runs, temperature.
         """
-        how = _checked(self.conditions | asking.conditions)
+        how = dict(asking.conditions)
         endpoint = how.pop("endpoint") or Endpoint()
         asking = asking._replace(conditions=how)
-        jobs = [_job(questionnaire, asking) for questionnaire in questionnaires]
+        jobs = [self._job(questionnaire, asking) for questionnaire in questionnaires]
         if asking.identity["source"] != "endpoint":
-            yield from _ask_here(jobs, asking)
+            for job in jobs:
+                rows = self._ask_here(job, asking)
+                yield self.table(rows, job.questionnaire, how)
             return
         rows = {job.questionnaire.id: [] for job in jobs}
         try:
@@ -166,51 +181,69 @@ class Chat(Mode):
             for job in jobs:
                 own = rows[job.questionnaire.id]
                 if len(own) == job.questions and any(row["raw"] is not None for row in own):
-                    yield in_order(own, job.questionnaire, how)
+                    yield self.table(own, job.questionnaire, how)
             raise
         for job in jobs:
-            yield in_order(rows[job.questionnaire.id], job.questionnaire, how)
+            yield self.table(rows[job.questionnaire.id], job.questionnaire, how)
+
+    def _job(self, questionnaire: Questionnaire, asking: Asking) -> _Job:
+        talks = self.talks(questionnaire, asking)
+        # Calls that differ in nothing but their number of runs would send the same requests.
+        same = {key: value for key, value in asking.conditions.items() if key != "runs"}
+        text = questionnaire.model_dump_json()
+        key = key_of(str(asking.store), asking.identity["fingerprint"], text, repr(same))
+        return _Job(questionnaire, talks, sum(len(batch["items"]) for batch, _ in talks), key)
+
+    def _ask_here(self, job: _Job, asking: Asking) -> list[dict]:
+        """Ask a model on this machine one questionnaire; each reply is saved at once."""
+        name, fingerprint = asking.identity["respondent_id"], asking.identity["fingerprint"]
+        cut: set[str] = set()
+        asking.bar.expect(job.questions)
+        with _alone(job.key, asking.bar), _stored(job, asking) as stored:
+            known = stored.rows[["reply", "finish_reason"]].to_dict("index") if len(stored) else {}
+
+            def reply_to_all(turns: list[tuple[list, dict]]) -> list[tuple[str, bool]]:
+                keys, new = [], {}
+                for prompt, about in turns:
+                    request = _local_request(job.questionnaire, prompt, about, asking)
+                    run = str(about["run"]), str(about["attempt"])
+                    keys.append(key_of(fingerprint, json.dumps(request, sort_keys=True), *run))
+                    if keys[-1] not in known:
+                        new[keys[-1]] = about, request
+                # Those of one length together, as a reply's length is a matter of its own request.
+                for length in sorted({request["max_tokens"] for _, request in new.values()}):
+                    some = {k: one for k, one in new.items() if one[1]["max_tokens"] == length}
+                    _generate(some, asking.respondent, stored, known)
+                for key, (_, about) in zip(keys, turns, strict=True):
+                    if known[key]["finish_reason"] == "length":
+                        about["cut"] = True
+                        cut.add(key)
+                return [(known[key]["reply"], key in new) for key in keys]
+
+            rows = self.hold(job.talks, asking, reply_to_all)
+        if cut:
+            warnings.warn(
+                f"{name}: {len(cut)} replies about {job.questionnaire.id} were cut off; what was "
+                "not answered by then is 'cut_off': give more max_tokens, or fewer statements at a "
+                "time (batch_size).",
+                stacklevel=2,
+            )
+        return rows
 
 
 class _Job(NamedTuple):
-    """A questionnaire and its batches in all runs."""
+    """A questionnaire and its conversations in all runs."""
 
     questionnaire: Questionnaire
-    batches: list[dict]
+    talks: list
     questions: int
     key: str
     """The same for all processes that would send the same requests."""
 
 
-def _job(questionnaire: Questionnaire, asking: Asking) -> _Job:
-    how = asking.conditions
-    look = how["role"], how["wording"], how["think"], how["labels"]
-    messages(questionnaire, questionnaire.items[:1], *look)  # refuse before asking
-    # Calls that differ in nothing but their number of runs would send the same requests.
-    same = {key: value for key, value in how.items() if key != "runs"}
-    text = questionnaire.model_dump_json()
-    key = key_of(str(asking.store), asking.identity["fingerprint"], text, repr(same))
-    plan = batches(questionnaire, how)
-    return _Job(questionnaire, plan, sum(len(batch["items"]) for batch in plan), key)
-
-
 def _stored(job: _Job, asking: Asking) -> StoredAnswers:
     name, manifest = asking.identity["respondent_id"], asking.identity | asking.conditions
-    return open_answers(asking.store, "chat", job.questionnaire.id, name, manifest)
-
-
-def _ask_here(jobs: list[_Job], asking: Asking) -> Iterator[pd.DataFrame]:
-    """Ask a model on this machine one questionnaire after the other."""
-    name, how = asking.identity["respondent_id"], asking.conditions
-    for job in jobs:
-        asking.bar.expect(job.questions)
-        with _alone(job.key, asking.bar), _stored(job, asking) as stored:
-            talks = [
-                (batch, conversation(job.questionnaire, batch, name, "chat", how))
-                for batch in job.batches
-            ]
-            rows = _hold_conversations(talks, job.questionnaire, asking, stored)
-        yield in_order(rows, job.questionnaire, how)
+    return StoredAnswers(asking.store, "chat", job.questionnaire.id, name, manifest)
 
 
 def _ask_endpoint(
@@ -221,33 +254,19 @@ def _ask_endpoint(
     name, settings = identity["respondent_id"], {"model": identity["model"]}
     settings |= {n: how[n] for n in ("temperature", "max_tokens") if how[n] is not None}
 
-    async def converse_all(stored: dict[str, StoredAnswers]) -> None:
-        queue = RequestQueue(endpoint, identity, settings, bar)
-        replies = {own: StoredReplies(answers) for own, answers in stored.items()}
-
-        async def converse(questionnaire: Questionnaire, batch: dict) -> None:
-            talk = conversation(questionnaire, batch, name, "chat", how)
-            asked, sent = next(talk), False
-            while True:
-                reply = await queue.ask(replies[questionnaire.id], *asked)
-                sent |= asked[1].get("sent", False)
-                try:
-                    asked = talk.send(reply)
-                except StopIteration as end:
-                    unasked = sum(row["status"] == "unasked" for row in end.value)
-                    bar.count_unasked(unasked)
-                    (bar.update if sent else bar.count_stored)(len(end.value) - unasked)
-                    rows[questionnaire.id] += end.value
-                    return
-
-        talks = [(job.questionnaire, batch) for job in jobs for batch in job.batches]
-        if endpoint.batch and not endpoint.dry_run:
-            known = replies.values()
-            with open_answers(store, "chat-batches", "sent", name, identity) as log:
-                queue.batches = Batches(queue, log, lambda key: any(key in r.known for r in known))
-                await queue.work(converse, talks)
-        else:
-            await queue.work(converse, talks)
+    async def converse(own: str, talk: Generator) -> None:
+        asked, sent = next(talk), False
+        while True:
+            reply = await queue.ask(own, *asked)
+            sent |= asked[1].get("sent", False)
+            try:
+                asked = talk.send(reply)
+            except StopIteration as end:
+                unasked = sum(row["status"] == "unasked" for row in end.value)
+                bar.count_unasked(unasked)
+                (bar.update if sent else bar.count_stored)(len(end.value) - unasked)
+                rows[own] += end.value
+                return
 
     with contextlib.ExitStack() as stack:
         for key in sorted(job.key for job in jobs):  # in one order, or two runs would block
@@ -255,26 +274,12 @@ def _ask_endpoint(
         stored = {job.questionnaire.id: stack.enter_context(_stored(job, asking)) for job in jobs}
         for job in jobs:
             bar.expect(job.questions)
-        run(converse_all(stored))
-
-
-def _checked(how: dict) -> dict:
-    check_conditions(how)
-    if (t := how["temperature"]) is not None and not (is_number(t) and 0 <= t < math.inf):
-        raise ParameterError(f"temperature must be a number from 0, or None, got {t!r}.")
-    if how["max_tokens"] is not None:
-        check_numbers(max_tokens=how["max_tokens"])
-    if not isinstance(how["constrained"], bool):
-        raise ParameterError(f"constrained must be True or False, got {how['constrained']!r}.")
-    if how["constrained"] and (how["think"] or how["reply"] != "lines"):
-        raise ParameterError("Constrained replies are lines alone: leave think and reply out.")
-    if how["endpoint"] is not None and not isinstance(how["endpoint"], Endpoint):
-        raise ParameterError(f"endpoint must be an Endpoint, got {how['endpoint']!r}.")
-    if how["endpoint"] and how["endpoint"].max_cost is not None and how["max_tokens"] is None:
-        raise ParameterError(
-            "max_cost needs max_tokens, the most that a reply may have: else a reply has no bound."
-        )
-    return how
+        queue = RequestQueue(endpoint, identity, settings, bar, stored)
+        if endpoint.batch and not endpoint.dry_run:
+            log = StoredAnswers(store, "chat-batches", "sent", name, identity)
+            queue.batches = Batches(queue, stack.enter_context(log))
+        talks = [(job.questionnaire.id, talk) for job in jobs for _, talk in job.talks]
+        queue.work(converse, talks)
 
 
 def _model_here(respondent: str | Path) -> Source | None:
@@ -373,66 +378,6 @@ class _LocalModel:
             tokenizer.name_or_path = source.name
             self.loaded = to_device(model, resolve_device(None), self.dtype, source.name), tokenizer
         return generation.replies(*self.loaded, *args, **options)
-
-
-def _hold_conversations(
-    talks: list[tuple[dict, Generator]],
-    questionnaire: Questionnaire,
-    asking: Asking,
-    stored: StoredAnswers,
-) -> list[dict]:
-    """Hold all conversations to their ends, one reply of each at a time, saving each at once.
-
-    Parameters
-    ----------
-    talks : list of (dict, generator)
-        Batches and what :func:`psychometrics.modes.conversations.conversation` gives for each.
-    questionnaire : Questionnaire
-    asking : Asking
-    stored : StoredAnswers
-
-    Returns
-    -------
-    list of dict
-        One row per item.
-    """
-    identity, bar = asking.identity, asking.bar
-    known = stored.rows[["reply", "finish_reason"]].to_dict("index") if len(stored) else {}
-    rows, cut = [], {}
-    turns = [(batch, talk, *next(talk), False) for batch, talk in talks]
-    while turns:
-        keys, requests, new = [], [], {}
-        for _, _, prompt, about, _ in turns:
-            request = _local_request(questionnaire, prompt, about, asking)
-            text, run = json.dumps(request, sort_keys=True), (about["run"], about["attempt"])
-            keys.append(key_of(identity["fingerprint"], text, *map(str, run)))
-            requests.append(request)
-            if keys[-1] not in known:
-                new[keys[-1]] = about, request
-        # Those of one length together, as a reply's length is a matter of its own request.
-        for length in sorted({request["max_tokens"] for _, request in new.values()}):
-            some = {k: one for k, one in new.items() if one[1]["max_tokens"] == length}
-            _generate(some, asking.respondent, stored, known)
-        left = []
-        for (batch, talk, _, about, sent), key, request in zip(turns, keys, requests, strict=True):
-            reply, sent = known[key], sent or key in new
-            if reply["finish_reason"] == "length":
-                about["cut"] = True
-                cut[key] = request["max_tokens"]
-            try:
-                left.append((batch, talk, *talk.send(reply["reply"]), sent))
-            except StopIteration as end:
-                (bar.update if sent else bar.count_stored)(len(batch["items"]))
-                rows += end.value
-        turns = left
-    if cut:
-        warnings.warn(
-            f"{identity['respondent_id']}: {len(cut)} replies about {questionnaire.id} were cut "
-            f"off at max_tokens ({min(cut.values())}); what was not answered by then is "
-            "'cut_off': give more max_tokens, or fewer statements at a time (batch_size).",
-            stacklevel=2,
-        )
-    return rows
 
 
 def _local_request(questionnaire: Questionnaire, prompt: list, about: dict, asking: Asking) -> dict:

@@ -20,10 +20,10 @@ import torch
 from tqdm import tqdm
 
 from ..asking.answers import check_numbers
-from ..asking.store import StoredAnswers, key_of, open_answers
+from ..asking.store import StoredAnswers, key_of
 from ..data import fetch
 from ..exceptions import DataError, ParameterError, RespondentError
-from ..models.embedded import head_path, load_masked_lm
+from ..models.embedded import embedded_head, load_masked_lm
 from ..models.loading import (
     check_length,
     load_config,
@@ -35,7 +35,6 @@ from ..models.loading import (
 )
 from ..models.sources import find
 from ..paths import data_dir
-from .prompting import Buffer
 
 MASK = "[M]"
 """Stands in a template where the completion belongs."""
@@ -113,7 +112,7 @@ def mine(
     """
     templates = _check_request(templates, k, batch_size, kind)
     if model == "embedded":
-        files = sorted(head_path("mlm").iterdir())
+        files = sorted(embedded_head("mlm")[0].iterdir())
         name, digest = "embedded", hashlib.sha256(b"".join(f.read_bytes() for f in files))
         digest = digest.hexdigest()
     else:
@@ -129,7 +128,7 @@ def mine(
     keys = {text: [key_of(*asked, text, str(rank + 1)) for rank in range(k)] for text in templates}
     device = resolve_device(None)
     manifest = {"model": name, "revision": digest, "device": str(device), **options}
-    with open_answers(store, "completions", "templates", name, manifest, _COLUMNS) as stored:
+    with StoredAnswers(store, "completions", "templates", name, manifest, _COLUMNS) as stored:
         missing = [text for text in keys if keys[text][0] not in stored]
         if missing:
             loaded = load_masked_lm() if model == "embedded" else load_model(source, kind)
@@ -148,30 +147,26 @@ def mine(
 def _complete(
     batches: list[list[str]], complete: Callable, keys: dict, stored: StoredAnswers, bar: tqdm
 ) -> None:
-    """Complete batch by batch, saving what there is also when it ends early."""
-    buffer = Buffer(stored)
-    try:
-        for batch in batches:
-            try:
-                answers = complete(batch)
-            except Exception as error:
-                if isinstance(error, RespondentError) or not out_of_memory(error):
-                    raise
-                raise RespondentError(
-                    f"The model does not fit into memory with {len(batch)} templates at once: "
-                    "use a smaller batch_size, k or model.",
-                    kind="memory",
-                ) from error
-            rows = [
-                (text, rank, words, logprob)
-                for text, answer in zip(batch, answers, strict=True)
-                for rank, (words, logprob) in enumerate(answer, 1)
-            ]
-            rows = pd.DataFrame(rows, columns=_COLUMNS)
-            buffer.add(rows, [key for text in batch for key in keys[text]], len(batch))
-            bar.update(len(batch))
-    finally:
-        buffer.save()
+    """Complete batch by batch; the store collects the completions."""
+    for batch in batches:
+        try:
+            answers = complete(batch)
+        except Exception as error:
+            if isinstance(error, RespondentError) or not out_of_memory(error):
+                raise
+            raise RespondentError(
+                f"The model does not fit into memory with {len(batch)} templates at once: "
+                "use a smaller batch_size, k or model.",
+                kind="memory",
+            ) from error
+        rows = [
+            (text, rank, words, logprob)
+            for text, answer in zip(batch, answers, strict=True)
+            for rank, (words, logprob) in enumerate(answer, 1)
+        ]
+        rows = pd.DataFrame(rows, columns=_COLUMNS)
+        stored.collect(rows, [key for text in batch for key in keys[text]], len(batch))
+        bar.update(len(batch))
 
 
 def completion_rows(mined: pd.DataFrame) -> list[list[str]]:
@@ -336,22 +331,19 @@ def veil(content: pd.DataFrame | Sequence[str], label: str):
 
 
 def model_names(models: str) -> list[str]:
-    """Split names of models at the commas; each once.
+    """Split names of models at the commas, each once, and refuse one that is not there.
 
     Examples
     --------
-    >>> model_names("embedded, ./my-model")
-    ['embedded', './my-model']
+    >>> model_names("embedded, embedded")
+    ['embedded']
     """
     names = list(dict.fromkeys(name.strip() for name in str(models).split(",") if name.strip()))
     if not names:
         raise ParameterError("Name at least one model: 'embedded', a folder or a hub id.")
+    for name in names:
+        embedded_head("mlm") if name == "embedded" else find(name)
     return names
-
-
-def require(model: str | Path) -> None:
-    """Raise RespondentError if a model is not there; nothing of it is loaded."""
-    head_path("mlm") if model == "embedded" else find(model)
 
 
 def _model_kind(model: str | Path) -> str:

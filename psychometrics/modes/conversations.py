@@ -7,70 +7,146 @@ many conversations go on at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import re
+from collections.abc import Callable, Generator, Sequence
+from typing import ClassVar, Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import NonNegativeInt, PositiveInt
 
-from ..asking.answers import check_numbers, tidy
+from ..asking.answers import tidy
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire
-from .messages import ORDERS, REPLIES, caesar, encipher, messages, reply_schema
+from ..questionnaires import Item, Questionnaire
+from .messages import caesar, encipher, messages, option_labels
+from .mode import Asking, Mode
 from .replies import parse_reply
 
-CONDITIONS = {
-    "role": "default",
-    "wording": "v1",
-    "think": False,
-    "labels": "numeric",
-    "order": "given",
-    "cipher": 0,
-    "reply": "lines",
-    "shuffle": True,
-    "batch_size": 30,
-    "runs": 1,
-    "ask_again": 0,
-    "seed": 0,
-}
-"""Conditions of all modes that hold conversations, with their defaults."""
+_Conversation = Generator[tuple[list[dict], dict], str | None, list[dict]]
 
 
-def conversation(
-    questionnaire: Questionnaire,
-    batch: dict,
-    name: str,
-    mode: str,
-    how: dict,
-    parse: Callable = parse_reply,
-) -> Generator[tuple[list[dict], dict], str | None, list[dict]]:
-    """Ask a batch of :func:`batches`, then what is left of it, at most ``ask_again`` more times.
+class ConversationMode(Mode):
+    """A mode whose respondents are put messages and reply with text."""
 
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-    batch : dict
-    name, mode : str
-        The respondent's.
-    how : dict
-        The conditions ``role, wording, think, labels, cipher, reply, ask_again``.
-    parse : callable
-        Reads replies, as :func:`psychometrics.modes.replies.parse_reply` does.
+    conditions: ClassVar = {
+        "role": "default",
+        "wording": "v1",
+        "think": False,
+        "labels": "numeric",
+        "order": "given",
+        "cipher": 0,
+        "reply": "lines",
+        "shuffle": True,
+        "batch_size": 30,
+        "runs": 1,
+        "ask_again": 0,
+        "seed": 0,
+    }
+    kinds: ClassVar = {
+        "labels": Literal["numeric", "alphabetical"],
+        "order": Literal["given", "reversed", "shuffled"],
+        "cipher": int,
+        "reply": Literal["lines", "json", "json_schema"],
+        "batch_size": PositiveInt,
+        "runs": PositiveInt,
+        "ask_again": NonNegativeInt,
+        "seed": NonNegativeInt,
+    }
 
-    Yields
-    ------
-    messages, about : list of dict, dict
-        What to send, and what it is about (``run, attempt, items``, and ``response_format`` if the
-        reply has a schema). Send in the reply, or None if there is none; set ``about["cut"]`` if
-        the reply was cut off, ``about["unasked"]`` if it was not asked for. The generator returns
-        one row per item.
-    """
+    def complete(self, given: dict) -> dict:
+        """Return all conditions; refuse those that do not fit together."""
+        how = super().complete(given)
+        if how["reply"] == "json_schema" and how["cipher"]:
+            raise ParameterError(
+                "A reply in cipher fits no schema: leave cipher or json_schema out."
+            )
+        return how
+
+    def talks(
+        self, questionnaire: Questionnaire, asking: Asking, parse: Callable = parse_reply
+    ) -> list[tuple[dict, _Conversation]]:
+        """Split all runs into batches of items, and begin a conversation about each.
+
+        Parameters
+        ----------
+        questionnaire : Questionnaire
+        asking : Asking
+        parse : callable
+            Reads replies, as :func:`psychometrics.modes.replies.parse_reply` does.
+
+        Returns
+        -------
+        list of (dict, generator)
+            A batch is its ``run`` and ``items``, a list of (item, order of options, place from 1).
+            A conversation asks a batch, then what is left of it, at most ``ask_again`` more times.
+            It yields what to send, and what that is about (``run, attempt, items``, and
+            ``response_format`` if the reply has a schema). Send in the reply, or None if there is
+            none; set ``about["cut"]`` if the reply was cut off, ``about["unasked"]`` if it was not
+            asked for. It returns one row per item.
+
+        Raises
+        ------
+        ParameterError
+            The role, the wording or the labels are unknown.
+        """
+        how, who = asking.conditions, asking.identity["respondent_id"]
+        look = {name: how[name] for name in ("role", "wording", "think", "labels", "reply")}
+        messages(questionnaire, questionnaire.items[:1], **look)  # refuse before asking
+        return [
+            (batch, _conversation(questionnaire, batch, (who, self.name), how, parse))
+            for batch in _batches(questionnaire, how)
+        ]
+
+    def hold(
+        self,
+        talks: list[tuple[dict, _Conversation]],
+        asking: Asking,
+        ask: Callable[[list[tuple[list[dict], dict]]], list[tuple[str | None, bool]]],
+    ) -> list[dict]:
+        """Hold conversations to their ends, one reply of each at a time; return a row per item.
+
+        Parameters
+        ----------
+        talks : list of (dict, generator)
+            As :meth:`talks` returns them.
+        asking : Asking
+            Its bar moves on at the end of a conversation.
+        ask : callable
+            From what the conversations yield to each reply, and whether it was asked for now.
+        """
+        rows, turns = [], [(batch, talk, next(talk), False) for batch, talk in talks]
+        while turns:
+            replies, left = ask([asked for _, _, asked, _ in turns]), []
+            for (batch, talk, _, sent), (reply, now) in zip(turns, replies, strict=True):
+                try:
+                    left.append((batch, talk, talk.send(reply), sent or now))
+                except StopIteration as end:
+                    move_on = asking.bar.update if sent or now else asking.bar.count_stored
+                    move_on(len(batch["items"]))
+                    rows += end.value
+            turns = left
+        return rows
+
+    def table(self, rows: list[dict], questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
+        """Return the rows of all conversations tidily, by run and in the questionnaire's order."""
+        place = {item.id: i for i, item in enumerate(questionnaire.items)}
+        table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
+        shown = ("role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
+                 "constrained")  # fmt: skip
+        return table.assign(**{name: how[name] for name in shown if name in how})
+
+
+def _conversation(
+    questionnaire: Questionnaire, batch: dict, who: tuple[str, str], how: dict, parse: Callable
+) -> _Conversation:
+    """Hold the conversation that :meth:`ConversationMode.talks` describes."""
     left, results = batch["items"], {}
     look = {name: how[name] for name in ("role", "wording", "think", "labels", "reply")}
     for attempt in range(1, how["ask_again"] + 2):
         items, orders = [item for item, _, _ in left], [order for _, order, _ in left]
         about = {"run": batch["run"], "attempt": attempt, "items": [item.id for item in items]}
         if look["reply"] == "json_schema":
-            about["response_format"] = reply_schema(
+            about["response_format"] = _reply_schema(
                 questionnaire, items, how["labels"], how["think"]
             )
         prompt = messages(questionnaire, items, orders=orders, **look)
@@ -89,8 +165,8 @@ def conversation(
                 ]
         for (item, order, position), (status, value) in zip(left, read, strict=True):
             results[item.id] = {
-                "respondent_id": name,
-                "mode": mode,
+                "respondent_id": who[0],
+                "mode": who[1],
                 "run": batch["run"],
                 "item_id": item.id,
                 "value": value,
@@ -106,20 +182,8 @@ def conversation(
     return list(results.values())
 
 
-def batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
-    """Split all runs into batches of items, each with its order of options and its place.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-    how : dict
-        The conditions ``runs, shuffle, batch_size, order, seed``.
-
-    Returns
-    -------
-    list of dict
-        ``run`` and ``items``, a list of (item, order of options, place from 1).
-    """
+def _batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
+    """Split all runs into batches of items, each with its order of options and its place."""
     plan, count = [], len(questionnaire.items)
     for run in range(1, how["runs"] + 1):
         rng = np.random.default_rng([how["seed"], run])  # whatever the number of runs
@@ -135,28 +199,8 @@ def batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
     return plan
 
 
-def in_order(rows: list[dict], questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
-    """Return answers as a tidy table, by run and then in the questionnaire's order.
-
-    Parameters
-    ----------
-    rows : list of dict
-        What :func:`conversation` returned, of all batches.
-    questionnaire : Questionnaire
-    how : dict
-        The conditions.
-    """
-    place = {item.id: i for i, item in enumerate(questionnaire.items)}
-    table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
-    shown = ("role", "wording", "think", "labels", "order", "cipher", "reply", "temperature")
-    shown = *shown, "constrained"
-    return table.assign(**{name: how[name] for name in shown if name in how})
-
-
 def _option_order(count: int, order: str, rng: np.random.Generator) -> tuple[int, ...]:
-    """Which option stands at which place, for one of ``ORDERS``."""
-    if order not in ORDERS:
-        raise ParameterError(f"order must be one of {', '.join(ORDERS)}, got {order!r}.")
+    """Which option stands at which place."""
     places = np.arange(count)
     if order == "reversed":
         places = places[::-1]
@@ -165,19 +209,29 @@ def _option_order(count: int, order: str, rng: np.random.Generator) -> tuple[int
     return tuple(int(i) for i in places)
 
 
-def check_conditions(how: dict) -> None:
-    """Refuse conditions from which no message can be made.
+def _reply_schema(
+    questionnaire: Questionnaire, items: Sequence[Item], labels: str, think: bool
+) -> dict:
+    """Return the ``response_format`` of a request to an OpenAI-compatible endpoint.
 
-    Raises
-    ------
-    ParameterError
+    It is an object with a key for each statement's number, whose value is one of its labels.
     """
-    check_numbers(**{n: how[n] for n in ("batch_size", "runs", "ask_again", "seed")})
-    cipher = how["cipher"]
-    if not isinstance(cipher, int) or isinstance(cipher, bool):
-        raise ParameterError(f"cipher must be a whole number of places, got {cipher!r}.")
-    _option_order(2, how["order"], np.random.default_rng(0))
-    if (reply := how["reply"]) not in REPLIES[:3]:
-        raise ParameterError(f"reply must be one of {', '.join(REPLIES[:3])}, got {reply!r}.")
-    if reply == "json_schema" and cipher:
-        raise ParameterError("A reply in cipher fits no schema: leave cipher or json_schema out.")
+    properties = {"explanation": {"type": "string"}} if think else {}
+    for number, item in enumerate(items, start=1):
+        names = option_labels(questionnaire.choices(item), labels)
+        kind = "string"
+        if labels == "numeric":
+            whole = all(re.fullmatch(r"-?\d+", name) for name in names)
+            kind = "integer" if whole else "number"
+            names = [int(name) if whole else float(name) for name in names]
+        properties[f"{number}"] = {"type": kind, "enum": names}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "answers", "strict": True, "schema": schema},
+    }

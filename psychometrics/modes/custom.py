@@ -16,25 +16,24 @@ from typing import ClassVar
 
 import pandas as pd
 
-from ..asking.store import key_of, open_answers
+from ..asking.store import StoredAnswers, key_of
 from ..exceptions import ParameterError, RespondentError
 from ..questionnaires import Questionnaire
-from .conversations import CONDITIONS, batches, check_conditions, conversation, in_order
-from .messages import messages
-from .mode import Asking, Mode
+from .conversations import ConversationMode
+from .mode import Asking
 from .replies import parse_reply
 
 
-class Custom(Mode):
+class Custom(ConversationMode):
     """Functions that turn messages into text."""
 
-    name = "custom"
-    conditions: ClassVar = {**CONDITIONS, "parse": None}
+    conditions: ClassVar = {**ConversationMode.conditions, "parse": None}
+    kinds: ClassVar = {**ConversationMode.kinds, "parse": Callable | None}
 
     def identify(
         self, respondent: Callable, dtype: str | None = None, **conditions: object
     ) -> dict:
-        """Say which function answers, and refuse impossible conditions.
+        """Say which function answers.
 
         A function takes a list of messages (``role`` and ``content``) and returns the reply, or
         None for no reply. It is called by its attribute ``respondent_id``, else by its own name.
@@ -45,9 +44,6 @@ class Custom(Mode):
             raise RespondentError(
                 f"{respondent!r} is no function: give one that takes messages and returns text."
             )
-        check_conditions(conditions)
-        if conditions["parse"] is not None and not callable(conditions["parse"]):
-            raise ParameterError(f"parse must be a function, got {conditions['parse']!r}.")
         given = getattr(respondent, "respondent_id", None)
         name = str(given or getattr(respondent, "__name__", type(respondent).__name__))
         source = "function" if given else "unnamed function"
@@ -62,12 +58,10 @@ class Custom(Mode):
         """
         respondent, identity, store, bar, how = asking
         how, name = dict(how), identity["respondent_id"]
-        parse = _checked_parser(how.pop("parse") or parse_reply)
-        look = how["role"], how["wording"], how["think"], how["labels"]
-        messages(questionnaire, questionnaire.items[:1], *look)  # refuse before asking
+        talks = self.talks(questionnaire, asking, _checked_parser(how.pop("parse") or parse_reply))
         stored = None
         if identity["source"] == "function":
-            stored = open_answers(store, "custom", questionnaire.id, name, {**identity, **how})
+            stored = StoredAnswers(store, "custom", questionnaire.id, name, {**identity, **how})
         known = dict(stored.rows["reply"]) if stored is not None and len(stored) else {}
 
         def reply_to(prompt: list[dict], about: dict) -> tuple[str | None, bool]:
@@ -90,23 +84,13 @@ class Custom(Mode):
                 stored.add(rows, seconds=time.perf_counter() - began)
             return reply, True
 
-        plan = batches(questionnaire, how)
-        bar.expect(sum(len(batch["items"]) for batch in plan))
+        bar.expect(sum(len(batch["items"]) for batch, _ in talks))
         rows = []
-        for batch in plan:
-            talk = conversation(questionnaire, batch, name, "custom", how, parse)
-            asked, called = next(talk), False
-            try:
-                while True:
-                    reply, now = reply_to(*asked)
-                    called |= now
-                    asked = talk.send(reply)
-            except StopIteration as end:
-                rows += end.value
-            (bar.update if called else bar.count_stored)(len(batch["items"]))
+        for talk in talks:  # one after the other, as the bar moves on at the end of each
+            rows += self.hold([talk], asking, lambda turns: [reply_to(*turn) for turn in turns])
         if stored is not None:
             stored.close()
-        return in_order(rows, questionnaire, how)
+        return self.table(rows, questionnaire, how)
 
 
 def _checked_parser(parse: Callable) -> Callable:

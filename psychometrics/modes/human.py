@@ -1,4 +1,4 @@
-"""People: in the terminal, or by a form in a notebook; each answer is saved at once.
+"""People, in the terminal; each answer is saved at once.
 
 Conditions
 ----------
@@ -8,37 +8,29 @@ Conditions
 
 from __future__ import annotations
 
-import html
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pandas as pd
+from pydantic import PositiveInt
 
-from ..asking.answers import check_numbers, tidy
-from ..asking.store import key_of, open_answers
+from ..asking.answers import tidy
+from ..asking.store import StoredAnswers, key_of
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
 from .mode import Asking, Mode
 
-if TYPE_CHECKING:
-    import ipywidgets
-
 
 class Human(Mode):
-    """People, who answer in the terminal or by a form."""
+    """People, who answer in the terminal."""
 
-    name = "human"
     conditions: ClassVar = {"run": 1, "read": input, "write": print}
+    kinds: ClassVar = {"run": PositiveInt, "read": Callable | None, "write": Callable}
 
     def identify(self, respondent: str, dtype: str | None = None, **conditions: object) -> dict:
         """Say who sits down to answer; a respondent is a person's name."""
-        check_numbers(run=conditions["run"])
-        for name in ("read", "write"):
-            function = conditions[name]
-            if not callable(function) and not (name == "read" and function is None):
-                raise ParameterError(f"{name} must be a function, got {function!r}.")
         if not isinstance(respondent, str) or not respondent.strip():
             raise ParameterError(f"A person needs a name, got {respondent!r}.")
         return self._who(respondent, "person", key_of("human-1", respondent))
@@ -61,82 +53,6 @@ class Human(Mode):
         return sitting.table()
 
 
-def form(
-    questionnaire: Questionnaire,
-    respondent: str = "me",
-    run: int = 1,
-    store: str | Path | None = None,
-) -> ipywidgets.VBox:
-    """Make a form for a notebook: one item at a time, back and next, saved at each choice.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-    respondent : str
-        What the person is called.
-    run : int
-        Number of the sitting; form and terminal share it.
-    store : str or Path, optional
-        As in :func:`psychometrics.asking.ask`, which returns the answers in mode ``human`` with
-        ``read=None``.
-
-    Returns
-    -------
-    ipywidgets.VBox
-        Show it by ending a cell with it.
-
-    Raises
-    ------
-    ParameterError
-        ipywidgets is not installed; it comes with the ``book`` extra.
-    StoreError
-        Answers cannot be read or written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from psychometrics.questionnaires import load_questionnaire
-    >>> box = form(load_questionnaire("ipip20"), "ann", store=tempfile.mkdtemp())
-    >>> len(box.children)
-    3
-    """
-    try:
-        import ipywidgets as widgets
-    except ImportError:
-        raise ParameterError(
-            "The form needs ipywidgets: install the extra 'book', or ask in a terminal."
-        ) from None
-    identity = Human().identify(respondent, **(Human.conditions | {"run": run}))
-    sitting = _Sitting(questionnaire, identity, run, store)
-    items, place = questionnaire.items, sitting.first_open() % len(questionnaire.items)
-    text, choice = widgets.HTML(), widgets.RadioButtons(layout={"width": "max-content"})
-    back, forward = widgets.Button(description="Back"), widgets.Button(description="Next")
-
-    def keep(change: dict) -> None:
-        if change["new"] is not None:
-            sitting.keep(items[place], change["new"])
-
-    def show(step: int) -> None:
-        nonlocal place
-        place = min(max(place + step, 0), len(items) - 1)
-        choice.unobserve(keep, names="value")  # filling the choices in is not an answer
-        item, count = items[place], sum(v is not None for v in sitting.answers.values())
-        text.value = (
-            f"<p>{html.escape(questionnaire.instructions)}</p><p><b>{place + 1} of {len(items)}:"
-            f"</b> {html.escape(questionnaire.statement(item))}</p><p>{count} answered and kept</p>"
-        )
-        choice.options = [(option.label, option.value) for option in questionnaire.choices(item)]
-        choice.value = sitting.answers.get(item.id)
-        back.disabled, forward.disabled = place == 0, place == len(items) - 1
-        choice.observe(keep, names="value")
-
-    back.on_click(lambda _: show(-1))
-    forward.on_click(lambda _: show(1))
-    choice.observe(keep, names="value")
-    show(0)
-    return widgets.VBox([text, choice, widgets.HBox([back, forward])])
-
-
 class _Sitting:
     """What a person has answered so far, saved answer by answer."""
 
@@ -145,7 +61,7 @@ class _Sitting:
     ) -> None:
         self.questionnaire, self.identity, self.run = questionnaire, identity, run
         name = identity["respondent_id"]
-        self.stored = open_answers(store, "human", questionnaire.id, name, identity)
+        self.stored = StoredAnswers(store, "human", questionnaire.id, name, identity)
         self.answers: dict[str, float | None] = {}
         self.number = 0
         if not len(self.stored):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
 
 from ..exceptions import RespondentError
-from ..models.embedded import head_table, load_embedded, load_masked_lm
+from ..models.embedded import embedded_head, load_embedded, load_masked_lm
 from ..models.loading import check_length, load_model, to_device
-from ..models.sources import Source, digest_text, recipe_of
-from .prompting import PromptMode, PromptRespondent, check_prompts
+from ..models.sources import Source, digest_text
+from .prompting import PromptMode, PromptRespondent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -23,7 +23,7 @@ _HANDLING = "lm-2"
 """Version of all that these modes do to an answer; part of the fingerprint."""
 
 
-class LMRespondent(PromptRespondent):
+class _LMRespondent(PromptRespondent):
     """A language model that answers each prompt with one probability."""
 
     def __init__(
@@ -37,8 +37,8 @@ class LMRespondent(PromptRespondent):
         self.score, self.batch_size = score, 256
 
     def batches(self, prompts: Sequence[tuple]) -> Iterator[tuple[list[tuple], np.ndarray]]:
-        """Yield prompts with their answers, shape (n, 1), batch by batch."""
-        left = sorted(set(check_prompts(prompts, self.parts)), key=_without_intensifier)
+        """Yield distinct prompts with their answers, shape (n, 1), batch by batch."""
+        left = sorted(set(prompts), key=_without_intensifier)
         while left:
             done, values = self.compute_first(
                 left[: self.batch_size], lambda rows: self.score(self.model, self.tokenizer, rows)
@@ -49,19 +49,15 @@ class LMRespondent(PromptRespondent):
             yield done, values[:, None]
 
 
-class _LanguageMode(PromptMode):
-    """A mode in which language models give each prompt one probability.
+class LanguageMode(PromptMode):
+    """A mode in which language models give each prompt one probability."""
 
-    Attributes
-    ----------
-    head : str
-        The head that it needs, as :func:`psychometrics.models.loading.load_model` takes it.
-    score : callable
-        From model, tokenizer, n prompts and the conditions to each prompt's probability.
-    """
-
-    head = ""
-    score: Callable[..., np.ndarray]
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.head, self.score = _SCORES[name]
+        if name == "causal":
+            self.conditions = {"mean": "product"}
+            self.kinds = {"mean": Literal["product", "geometric", "harmonic"]}
 
     def digest(self, source: Source, dtype: str, **conditions: object) -> str:
         own = source.digest
@@ -72,12 +68,12 @@ class _LanguageMode(PromptMode):
                     f"and {answered_in}; name a folder or a hub id."
                 )
             if self.name == "mlm":
-                own = digest_text(own, str(head_table().get("mlm")))
+                own = digest_text(own, str(embedded_head("mlm")[1]))
         return digest_text(own, self.name, dtype, _HANDLING, *map(str, conditions.values()))
 
     def build(
         self, source: Source, identity: dict, device: torch.device, **conditions: object
-    ) -> LMRespondent:
+    ) -> _LMRespondent:
         if source.kind == "embedded" and _is_decoder(source):
             model, tokenizer = load_embedded(source.name)
         elif source.kind == "embedded":
@@ -92,130 +88,111 @@ class _LanguageMode(PromptMode):
                 f"{source.name} has not two outputs: name a CoLA classifier.", kind="labels"
             )
         model = to_device(model, device, identity["dtype"], source.name)
-        return LMRespondent(model, tokenizer, identity, functools.partial(self.score, **conditions))
+        return _LMRespondent(
+            model, tokenizer, identity, functools.partial(self.score, **conditions)
+        )
 
 
-class MaskedLM(_LanguageMode):
-    """Masked language models: how probable is the intensifier in its place?"""
+@torch.inference_mode()
+def _masked(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[tuple]
+) -> np.ndarray:
+    """Return the probability of the intensifier, shape (n,).
 
-    name = "mlm"
-    head = "masked"
-
-    @staticmethod
-    @torch.inference_mode()
-    def score(
-        model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[tuple]
-    ) -> np.ndarray:
-        """Return the probability of the intensifier, shape (n,).
-
-        It is the product over the intensifier's tokens, from left to right, of each token's
-        probability while the tokens after it are still masked.
-        """
-        encoded, spans = _encode_and_locate(model, tokenizer, prompts)
-        inputs = tokenizer.pad({"input_ids": encoded}, return_tensors="pt").to(model.device)
-        ids = inputs["input_ids"].clone()
-        for row, span in enumerate(spans):
-            inputs["input_ids"][row, span] = tokenizer.mask_token_id
-        total = torch.zeros(len(prompts), device=model.device)
-        for step in range(max(map(len, spans))):
-            rows = [row for row, span in enumerate(spans) if len(span) > step]
-            places = torch.tensor([spans[row][step] for row in rows], device=model.device)
-            truth = ids[rows, places]
-            # Prompts that differ in a masked intensifier alone are one input.
-            asked = torch.cat([inputs["input_ids"][rows], places[:, None]], dim=1)
-            asked, where = asked.unique(dim=0, return_inverse=True)
-            mask = torch.zeros(len(asked), ids.shape[1], dtype=torch.long, device=model.device)
-            mask[where] = inputs["attention_mask"][rows]
-            logs = _logits_at(model, asked[:, :-1], mask, asked[:, -1]).float().log_softmax(dim=-1)
-            total[rows] += logs[where, truth]
-            inputs["input_ids"][rows, places] = truth
-        return total.exp().cpu().numpy()
+    It is the product over the intensifier's tokens, from left to right, of each token's
+    probability while the tokens after it are still masked.
+    """
+    encoded, spans = _encode_and_locate(model, tokenizer, prompts)
+    inputs = tokenizer.pad({"input_ids": encoded}, return_tensors="pt").to(model.device)
+    ids = inputs["input_ids"].clone()
+    for row, span in enumerate(spans):
+        inputs["input_ids"][row, span] = tokenizer.mask_token_id
+    total = torch.zeros(len(prompts), device=model.device)
+    for step in range(max(map(len, spans))):
+        rows = [row for row, span in enumerate(spans) if len(span) > step]
+        places = torch.tensor([spans[row][step] for row in rows], device=model.device)
+        truth = ids[rows, places]
+        # Prompts that differ in a masked intensifier alone are one input.
+        asked = torch.cat([inputs["input_ids"][rows], places[:, None]], dim=1)
+        asked, where = asked.unique(dim=0, return_inverse=True)
+        mask = torch.zeros(len(asked), ids.shape[1], dtype=torch.long, device=model.device)
+        mask[where] = inputs["attention_mask"][rows]
+        logs = _logits_at(model, asked[:, :-1], mask, asked[:, -1]).float().log_softmax(dim=-1)
+        total[rows] += logs[where, truth]
+        inputs["input_ids"][rows, places] = truth
+    return total.exp().cpu().numpy()
 
 
-class CausalLM(_LanguageMode):
-    """Causal language models: how probable is the intensifier after the text before it?"""
+@torch.inference_mode()
+def _causal(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    prompts: Sequence[tuple],
+    mean: str = "product",
+) -> np.ndarray:
+    """Return the probability that the text goes on with the intensifier, shape (n,).
 
-    name = "causal"
-    head = "causal"
-    conditions: ClassVar = {"mean": "product"}
-    choices: ClassVar = {"mean": ("product", "geometric", "harmonic")}
-
-    @staticmethod
-    @torch.inference_mode()
-    def score(
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        prompts: Sequence[tuple],
-        mean: str = "product",
-    ) -> np.ndarray:
-        """Return the probability that the text goes on with the intensifier, shape (n,).
-
-        ``mean`` combines the probabilities of the intensifier's tokens. The geometric and the
-        harmonic mean, unlike the product, do not penalise words of several tokens.
-        """
-        encoded, spans = _encode_and_locate(model, tokenizer, prompts)
-        for row, ids in enumerate(encoded):
-            if ids[0] not in tokenizer.all_special_ids:  # the first word needs something before it
-                encoded[row] = [model.config.bos_token_id or 0, *ids]
-                spans[row] = [place + 1 for place in spans[row]]
-        encoded = [ids[: span[-1] + 1] for ids, span in zip(encoded, spans, strict=True)]
-        width = max(map(len, encoded))
-        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in encoded])
-        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in encoded])
-        ids, mask = ids.to(model.device), mask.to(model.device)
-        logs = model(input_ids=ids, attention_mask=mask).logits.float().log_softmax(dim=-1)
-        values = []
-        for row, span in enumerate(spans):
-            tokens = torch.stack([logs[row, place - 1, ids[row, place]] for place in span])
-            if mean == "product":
-                values.append(tokens.sum().exp())
-            elif mean == "geometric":
-                values.append(tokens.mean().exp())
-            else:
-                values.append(len(span) / (-tokens).exp().sum())
-        return torch.stack(values).cpu().numpy()
+    ``mean`` combines the probabilities of the intensifier's tokens. The geometric and the
+    harmonic mean, unlike the product, do not penalise words of several tokens.
+    """
+    encoded, spans = _encode_and_locate(model, tokenizer, prompts)
+    for row, ids in enumerate(encoded):
+        if ids[0] not in tokenizer.all_special_ids:  # the first word needs something before it
+            encoded[row] = [model.config.bos_token_id or 0, *ids]
+            spans[row] = [place + 1 for place in spans[row]]
+    encoded = [ids[: span[-1] + 1] for ids, span in zip(encoded, spans, strict=True)]
+    width = max(map(len, encoded))
+    ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in encoded])
+    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in encoded])
+    ids, mask = ids.to(model.device), mask.to(model.device)
+    logs = model(input_ids=ids, attention_mask=mask).logits.float().log_softmax(dim=-1)
+    values = []
+    for row, span in enumerate(spans):
+        tokens = torch.stack([logs[row, place - 1, ids[row, place]] for place in span])
+        if mean == "product":
+            values.append(tokens.sum().exp())
+        elif mean == "geometric":
+            values.append(tokens.mean().exp())
+        else:
+            values.append(len(span) / (-tokens).exp().sum())
+    return torch.stack(values).cpu().numpy()
 
 
-class NextSentence(_LanguageMode):
-    """Next-sentence heads: how probably does the hypothesis follow the premise?"""
+@torch.inference_mode()
+def _next_sentence(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[tuple]
+) -> np.ndarray:
+    """Return the probability that the hypothesis follows the premise, shape (n,).
 
-    name = "nsp"
-    head = "next-sentence"
-
-    @staticmethod
-    @torch.inference_mode()
-    def score(
-        model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[tuple]
-    ) -> np.ndarray:
-        """Return the probability that the hypothesis follows the premise, shape (n,).
-
-        The first of the head's outputs means that it follows (Devlin et al., 2019).
-        """
-        premises, hypotheses, _ = map(list, zip(*prompts, strict=True))
-        inputs = tokenizer(premises, hypotheses, padding=True, return_tensors="pt").to(model.device)
-        check_length(inputs["input_ids"].tolist(), model, tokenizer)
-        return model(**inputs).logits.float().softmax(dim=-1)[:, 0].cpu().numpy()
+    The first of the head's outputs means that it follows (Devlin et al., 2019).
+    """
+    premises, hypotheses, _ = map(list, zip(*prompts, strict=True))
+    inputs = tokenizer(premises, hypotheses, padding=True, return_tensors="pt").to(model.device)
+    check_length(inputs["input_ids"].tolist(), model, tokenizer)
+    return model(**inputs).logits.float().softmax(dim=-1)[:, 0].cpu().numpy()
 
 
-class Acceptability(_LanguageMode):
-    """Acceptability classifiers: how probably are premise and hypothesis well formed?"""
+@torch.inference_mode()
+def _acceptable(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[tuple]
+) -> np.ndarray:
+    """Return the probability that premise and hypothesis are well formed, shape (n,).
 
-    name = "acceptability"
-    head = "classifier"
+    It is the second of the two outputs of a classifier trained on CoLA.
+    """
+    texts = [f"{premise} {hypothesis}" for premise, hypothesis, _ in prompts]
+    inputs = tokenizer(texts, padding=True, return_tensors="pt").to(model.device)
+    check_length(inputs["input_ids"].tolist(), model, tokenizer)
+    return model(**inputs).logits.float().softmax(dim=-1)[:, 1].cpu().numpy()
 
-    @staticmethod
-    @torch.inference_mode()
-    def score(
-        model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[tuple]
-    ) -> np.ndarray:
-        """Return the probability that premise and hypothesis are well formed, shape (n,).
 
-        It is the second of the two outputs of a classifier trained on CoLA.
-        """
-        texts = [f"{premise} {hypothesis}" for premise, hypothesis, _ in prompts]
-        inputs = tokenizer(texts, padding=True, return_tensors="pt").to(model.device)
-        check_length(inputs["input_ids"].tolist(), model, tokenizer)
-        return model(**inputs).logits.float().softmax(dim=-1)[:, 1].cpu().numpy()
+_SCORES = {
+    "acceptability": ("classifier", _acceptable),
+    "causal": ("causal", _causal),
+    "mlm": ("masked", _masked),
+    "nsp": ("next-sentence", _next_sentence),
+}
+"""The head that each mode needs, and from model, tokenizer and n prompts to n probabilities."""
 
 
 def _logits_at(model, ids, mask, places):
@@ -252,7 +229,7 @@ def _encode_and_locate(
 
 def _is_decoder(source: Source) -> bool:
     """Return whether an embedded member is a decoder."""
-    return "answers" in recipe_of(source)
+    return "answers" in source.recipe
 
 
 def _without_intensifier(prompt: tuple[str, str, str]) -> tuple[int, str]:

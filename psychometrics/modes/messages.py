@@ -28,7 +28,6 @@ REPLIES = ("lines", "json", "json_schema", "choice")
 """How replies are to be written; ``json_schema`` also gives an endpoint their form, and ``choice``
 is for a single statement, answered by the choice alone."""
 LABELS = ("numeric", "alphabetical")
-ORDERS = ("given", "reversed", "shuffled")
 
 
 def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[str]:
@@ -184,58 +183,6 @@ def _system_text(language: dict, role: str, reply: str, think: bool, label: str)
         else:
             form = f"{phrases['explained json' if think else 'alone']} {form}"
     return f"{role_text} {form}" if role_text else form
-
-
-def reply_schema(
-    questionnaire: Questionnaire,
-    items: Sequence[Item],
-    labels: str = "numeric",
-    think: bool = False,
-) -> dict:
-    """Write the JSON schema of a reply, which an OpenAI-compatible endpoint takes.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-    items : sequence of Item
-        In the order in which they are numbered.
-    labels : {"numeric", "alphabetical"}
-    think : bool
-        With an explanation before the answers.
-
-    Returns
-    -------
-    dict
-        The request's ``response_format``: an object with a key for each statement's number, whose
-        value is one of its labels.
-
-    Examples
-    --------
-    >>> from psychometrics.questionnaires import load_questionnaire
-    >>> mini = load_questionnaire("ipip20")
-    >>> form = reply_schema(mini, mini.items[:2])["json_schema"]["schema"]
-    >>> form["required"], form["properties"]["2"]
-    (['1', '2'], {'type': 'integer', 'enum': [1, 2, 3, 4, 5]})
-    """
-    properties = {"explanation": {"type": "string"}} if think else {}
-    for number, item in enumerate(items, start=1):
-        names = option_labels(questionnaire.choices(item), labels)
-        kind = "string"
-        if labels == "numeric":
-            whole = all(re.fullmatch(r"-?\d+", name) for name in names)
-            kind = "integer" if whole else "number"
-            names = [int(name) if whole else float(name) for name in names]
-        properties[f"{number}"] = {"type": kind, "enum": names}
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return {
-        "type": "json_schema",
-        "json_schema": {"name": "answers", "strict": True, "schema": schema},
-    }
 
 
 def _without_numbers(instructions: str) -> str:

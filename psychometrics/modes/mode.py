@@ -6,6 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from ..asking.answers import check_kinds
+from ..exceptions import ParameterError
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -37,19 +40,44 @@ class Asking(NamedTuple):
 class Mode:
     """A way of answering. Each mode is a subclass, with one object in :func:`mode_named`.
 
-    A method raises RespondentError if this
-    respondent cannot answer (the others are still asked), and ParameterError if a condition has a
-    wrong value (nobody is asked).
+    A method raises RespondentError if this respondent cannot answer (the others are still asked),
+    and ParameterError if a condition does not fit (nobody is asked). Its conditions are complete.
 
     Attributes
     ----------
     name : str
     conditions : dict
         What may be varied, with the defaults.
+    kinds : dict
+        Types of the conditions, as :func:`psychometrics.asking.answers.check_kinds` takes them.
     """
 
-    name = ""
     conditions: ClassVar[dict[str, object]] = {}
+    kinds: ClassVar[dict[str, object]] = {}
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def complete(self, given: dict) -> dict:
+        """Return the conditions that were given with the defaults of all others.
+
+        Raises
+        ------
+        ParameterError
+            The mode has no condition of that name, or a value is impossible.
+
+        Examples
+        --------
+        >>> from psychometrics.modes import mode_named
+        >>> mode_named("causal").complete({})
+        {'mean': 'product'}
+        """
+        if unknown := sorted(set(given) - set(self.conditions)):
+            has = ", ".join(self.conditions)
+            has = f"its conditions are {has}" if has else "it has no conditions"
+            raise ParameterError(f"Mode '{self.name}' has no condition '{unknown[0]}': {has}.")
+        check_kinds(self.conditions | given, self.kinds)
+        return self.conditions | given
 
     def identify(self, respondent: object, dtype: str | None = None, **conditions: object) -> dict:
         """Say who answers, cheaply and before any question.

@@ -19,13 +19,12 @@ import torch
 
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
-from ..models.decoder import last_states
 from ..models.embedded import load_embedded
-from ..models.fast_bert import fast_forward, is_changed
+from ..models.fast import fast_forward, last_states
 from ..models.loading import load_config, load_model, to_device, token_limit
-from ..models.sources import Source, digest_text, fetched, read_json, recipe_of
+from ..models.sources import Source, digest_text
 from ..paths import data_dir
-from .prompting import PromptMode, PromptRespondent, check_prompts
+from .prompting import PromptMode, PromptRespondent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -64,7 +63,7 @@ class NLIRespondent(PromptRespondent):
 
     def batches(self, pairs: Sequence[_Pair]) -> Iterator[tuple[list[_Pair], np.ndarray]]:
         """Yield pairs with their answers, shape (n, 3), batch by batch."""
-        unique = sorted(set(check_prompts(pairs, self.parts)))
+        unique = sorted(set(pairs))
         encoded = self._encode(unique)
         order = self._order(unique, encoded)
         while order:
@@ -116,8 +115,8 @@ class NLIRespondent(PromptRespondent):
     @torch.inference_mode()
     def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
         """Return the logits of one batch, (n, 3) in the model's own order, float32."""
-        if self._fast_forward is not None and not is_changed(self.model):
-            return self._fast_forward(features)
+        if self._fast_forward and (logits := self._fast_forward(features)) is not None:
+            return logits
         from transformers import DataCollatorWithPadding
 
         inputs = DataCollatorWithPadding(self.tokenizer)(features)
@@ -191,8 +190,8 @@ class _WordsRespondent(NLIRespondent):
         """Return the logits of the three words after each text, (n, 3), float32."""
         texts = [one["input_ids"] for one in features]
         words = self.model.get_output_embeddings().weight[self.words].float()
-        if self._last_states is not None and not is_changed(self.model):
-            return self._last_states(texts).float() @ words.T
+        if self._last_states and (states := self._last_states(texts)) is not None:
+            return states.float() @ words.T
         inputs = self.tokenizer.pad(
             [{"input_ids": text} for text in texts], padding_side="left", return_tensors="pt"
         ).to(self.model.device)
@@ -320,8 +319,7 @@ def _labels_from_pairs(
 
 
 def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    written = read_json(source.name, fetched(source) / "config.json")
-    config = load_config(source)
+    written, config = source.config, load_config(source)
     if not written.get("id2label") and isinstance(written.get("label2id"), dict):
         # transformers ignores label2id alone, and would expect two outputs.
         config.id2label = {int(i): name for name, i in written["label2id"].items()}
@@ -346,7 +344,6 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
 class NLI(PromptMode):
     """Respondents that answer by entailment; see :class:`NLIRespondent`."""
 
-    name = "nli"
     answer_columns = PROBABILITIES
     question_columns = ("premise", "hypothesis")
 
@@ -354,7 +351,7 @@ class NLI(PromptMode):
         return digest_text(source.digest, dtype, _HANDLING)
 
     def build(self, source: Source, identity: dict, device: torch.device) -> NLIRespondent:
-        recipe = recipe_of(source)
+        recipe = source.recipe
         by_words = "answers" in recipe
         if source.kind == "embedded":
             model, tokenizer = load_embedded(source.name)

@@ -36,27 +36,28 @@ import inspect
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 import torch
+from pydantic import Field, NonNegativeInt, PositiveInt
 from scipy.stats import binom
 
-from ..asking.answers import check_numbers, tidy
-from ..asking.store import StoredAnswers, key_of, open_answers
+from ..asking.answers import check_kinds, tidy
+from ..asking.store import StoredAnswers, key_of
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import check_length, load_config, load_model, resolve_device, to_device
-from ..models.sources import digest_text, fetched, find, read_json
+from ..models.sources import digest_text, find
 from ..questionnaires import Questionnaire
 from .messages import messages, option_labels
 from .mode import Asking, Mode
 from .nli import NLI, PROBABILITIES, NLIRespondent
-from .prompting import Buffer
 
 _HANDLING = "options-1"
 """Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
 _SCORES = {"logits": ("label", "text", "text_mean"), "entailment": ("entailment", "contrast")}
+_SENTENCE = Annotated[str, Field(pattern=r"\S")] | None
 _ONLY_OF_LOGITS = ("role", "labels", "permutations")
 _BATCH = 16
 _LEAST_SHARED = 32
@@ -66,7 +67,6 @@ _LEAST_SHARED = 32
 class Options(Mode):
     """Models that give every option of an item a probability."""
 
-    name = "options"
     conditions: ClassVar = {
         "role": "default",
         "wording": None,
@@ -78,6 +78,15 @@ class Options(Mode):
         "choose": "argmax",
         "runs": 1,
         "seed": 0,
+    }
+    kinds: ClassVar = {
+        "labels": Literal["numeric", "alphabetical"],
+        "permutations": Literal["given", "reversed", "cyclic"],
+        "persona": _SENTENCE,
+        "baseline": _SENTENCE,
+        "choose": Literal["argmax", "draw", "expected", "none"],
+        "runs": PositiveInt,
+        "seed": NonNegativeInt,
     }
 
     def identify(
@@ -100,18 +109,17 @@ class Options(Mode):
         if not hasattr(respondent, "answer"):
             source = find(respondent)
             if source.kind != "embedded":
-                config = read_json(source.name, fetched(source) / "config.json")
-                kinds = map(str, config.get("architectures") or [])
+                kinds = map(str, source.config.get("architectures") or [])
                 if not any(kind.endswith("ForSequenceClassification") for kind in kinds):
                     by, dtype = "logits", dtype or "float32"
-        who = NLI().identify(respondent, dtype) | {"by": by, "mode": "options"}
+        who = NLI("nli").identify(respondent, dtype) | {"by": by, "mode": "options"}
         _check_conditions(who, conditions)
         return who | {"fingerprint": digest_text(who["fingerprint"], _HANDLING, by)}
 
     def open(self, respondent: object, identity: dict, **_: object) -> object:
         """Return the respondent, which is loaded at its first question and then kept."""
         if identity["by"] == "entailment":
-            return NLI().open(respondent, identity)
+            return NLI("nli").open(respondent, identity)
         return _Scorer(respondent, identity["dtype"])
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
@@ -138,7 +146,7 @@ class Options(Mode):
         manifest = {**identity, "device": str(resolve_device(None)), **how}
         ask = _by_logits if by_logits else _by_entailment
         asked = "options", questionnaire.id, who["respondent_id"], manifest
-        with open_answers(asking.store, *asked) as stored:
+        with StoredAnswers(asking.store, *asked) as stored:
             shares = ask(questionnaire, asking, stored, how)
         shares = shares.assign(**who, status="ok", questionnaire=questionnaire.id)
         if how["choose"] == "none":
@@ -226,24 +234,6 @@ def pooled(shares: pd.DataFrame) -> pd.DataFrame:
     return out.drop(columns=["log", "order"])
 
 
-def position_bias(shares: pd.DataFrame) -> pd.DataFrame:
-    """How much probability each place gets over all items and permutations, whatever stands there.
-
-    Parameters
-    ----------
-    shares : DataFrame
-        Of ``ask(..., mode="options", choose="none")`` with permutations in which each option stands
-        at each place equally often; items with the same number of options.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, position, probability`` (mean), ``even`` (what no bias gives).
-    """
-    out = shares.groupby(["respondent_id", "position"], as_index=False)["probability"].mean()
-    return out.assign(even=1 / out["position"].nunique())
-
-
 def _orders_of(count: int, permutations: str) -> list[tuple[int, ...]]:
     """Return orders of options: which option stands at which place.
 
@@ -253,16 +243,9 @@ def _orders_of(count: int, permutations: str) -> list[tuple[int, ...]]:
     [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
     """
     given = tuple(range(count))
-    orders = {
-        "given": [given],
-        "reversed": [given[::-1]],
-        "cyclic": [given[i:] + given[:i] for i in range(count)],
-    }
-    if permutations not in orders:
-        raise ParameterError(
-            f"permutations must be one of {', '.join(orders)}, got {permutations!r}."
-        )
-    return orders[permutations]
+    if permutations == "cyclic":
+        return [given[i:] + given[:i] for i in range(count)]
+    return [given if permutations == "given" else given[::-1]]
 
 
 def _choose(
@@ -299,16 +282,8 @@ def _check_conditions(identity: dict, conditions: dict) -> dict:
     voice = by == "logits" and how["wording"] == "voice"
     how["score"] = how["score"] or ("text" if voice else _SCORES[by][0])
     how["wording"] = how["wording"] or ("v1" if by == "logits" else "sentence")
-    choices = {"choose": ("argmax", "draw", "expected", "none"), "score": _SCORES[by]}
-    for name, known in choices.items():
-        if how[name] not in known:
-            raise ParameterError(f"{name} must be one of {', '.join(known)}, got {how[name]!r}.")
-    check_numbers(runs=how["runs"], seed=how["seed"])
-    for name in ("persona", "baseline"):
-        if how[name] is not None and (not isinstance(how[name], str) or not how[name].strip()):
-            raise ParameterError(f"{name} must be a sentence, got {how[name]!r}.")
+    check_kinds(how, {"score": Literal[_SCORES[by]]})
     if by == "logits":
-        _orders_of(2, how["permutations"])
         if voice and how["score"] == "label":
             raise ParameterError("A voice shows no labels: use score='text' or 'text_mean'.")
         if how["persona"] is not None and not voice:
@@ -345,7 +320,7 @@ def _by_entailment(
         if baseline is not None:
             pairs += [(baseline, sentence) for sentence in sentences]
     keys = {pair: key_of(asking.identity["fingerprint"], *pair) for pair in pairs}
-    NLI().ask_missing(asking, keys, stored, len(keys))
+    NLI("nli").ask_missing(asking, keys, stored, len(keys))
     found = stored.rows.loc[[keys[pair] for pair in pairs], list(PROBABILITIES)].to_numpy()
     e, _, c = found.T
     if persona is not None:
@@ -371,19 +346,15 @@ def _by_logits(
     new = rows[[key not in stored for key in rows["key"]]].drop_duplicates("key")
     bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
     groups = [group for _, group in new.groupby("prompt")]  # alike ones together
-    buffer = Buffer(stored)
-    try:
-        for start in range(0, len(groups), _BATCH):
-            chunk = groups[start : start + _BATCH]
-            asked = [(part["prompt"].iloc[0], list(part["reply"])) for part in chunk]
-            found = pd.concat(chunk)
-            done = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in found["prompt"]]})
-            done["reply"] = found["reply"].to_list()
-            done["log_probability"] = model(asked, how["score"] == "text_mean")
-            buffer.add(done, list(found["key"]), len(done))
-            bar.update(len(done))
-    finally:  # also if it is stopped
-        buffer.save()
+    for start in range(0, len(groups), _BATCH):
+        chunk = groups[start : start + _BATCH]
+        asked = [(part["prompt"].iloc[0], list(part["reply"])) for part in chunk]
+        found = pd.concat(chunk)
+        done = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in found["prompt"]]})
+        done["reply"] = found["reply"].to_list()
+        done["log_probability"] = model(asked, how["score"] == "text_mean")
+        stored.collect(done, list(found["key"]), len(done))
+        bar.update(len(done))
     # Kept as logarithms: probabilities of long texts would be 0.
     logs = stored.rows.loc[rows["key"], "log_probability"]
     rows["log_probability"] = logs.to_numpy(dtype=float)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import functools
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import torch
 from tqdm import tqdm
 
-from ..asking.store import StoredAnswers, key_of, open_answers
-from ..exceptions import ParameterError, RespondentError
+from ..asking.store import CHUNK, StoredAnswers, key_of
+from ..exceptions import RespondentError
 from ..models.loading import out_of_memory, resolve_device, resolve_dtype
-from ..models.sources import Source, digest_text, find, recipe_of
+from ..models.sources import Source, digest_text, find
 from ..questionnaires.prompts import prompts
 from .mode import Asking, Mode
 
@@ -25,11 +24,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from ..questionnaires import Questionnaire
-
-CHUNK = 512
-"""Prompts that are handed over at once, and at most between two saves."""
-SAVE_EVERY = 20.0
-"""Seconds between two saves within a chunk: what a killed run has to ask again at most."""
 
 
 class PromptMode(Mode):
@@ -42,13 +36,10 @@ class PromptMode(Mode):
     ----------
     question_columns, answer_columns : tuple of str
         Columns of the prompt table that make a question, and those of an answer.
-    choices : dict
-        The values that each condition may have.
     """
 
     question_columns: tuple[str, ...] = ("premise", "hypothesis", "intensifier")
     answer_columns: tuple[str, ...] = ("probability",)
-    choices: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     def identify(self, respondent: object, dtype: str | None = None, **conditions: object) -> dict:
         """Say who answers, in which mode, version and precision; nothing is loaded."""
@@ -77,13 +68,8 @@ class PromptMode(Mode):
     def _identity(
         self, source: Source, dtype: str | None, device: torch.device, conditions: dict
     ) -> dict:
-        for name, values in self.choices.items():
-            if conditions[name] not in values:
-                raise ParameterError(
-                    f"{name} must be one of {', '.join(values)}, got {conditions[name]!r}."
-                )
         # By default the precision that a respondent was trained in, else the machine's.
-        dtype = resolve_dtype(dtype or recipe_of(source).get("dtype"), device)
+        dtype = resolve_dtype(dtype or source.recipe.get("dtype"), device)
         fingerprint = self.digest(source, dtype, **conditions)
         known = source.model, source.revision, dtype
         return self._who(source.name, source.kind, fingerprint, *known)
@@ -122,7 +108,7 @@ class PromptMode(Mode):
     def ask_missing(
         self, asking: Asking, keys: dict[tuple, str], stored: StoredAnswers, count: int
     ) -> None:
-        """Ask the questions that are not in the store; save every chunk and every few seconds.
+        """Ask the questions that are not in the store, which collects the answers.
 
         Parameters
         ----------
@@ -136,21 +122,18 @@ class PromptMode(Mode):
         respondent, bar = asking.respondent, asking.bar
         new = {question: key for question, key in keys.items() if key not in stored}
         bar.expect(count, count - len(new))
-        questions, buffer = list(new), Buffer(stored)
-        try:
-            for start in range(0, len(questions), CHUNK):
-                chunk = questions[start : start + CHUNK]
-                if hasattr(respondent, "batches"):
-                    batches = respondent.batches(chunk)
-                else:
-                    batches = [(chunk, respondent.answer(chunk))]
-                for done, values in batches:
-                    rows = pd.DataFrame(done, columns=list(self.question_columns))
-                    rows[list(self.answer_columns)] = values
-                    buffer.add(rows, [new[question] for question in done], len(done))
-                    bar.update(len(done))
-        finally:  # also if it is stopped
-            buffer.save()
+        questions = list(new)
+        for start in range(0, len(questions), CHUNK):
+            chunk = questions[start : start + CHUNK]
+            if hasattr(respondent, "batches"):
+                batches = respondent.batches(chunk)
+            else:
+                batches = [(chunk, respondent.answer(chunk))]
+            for done, values in batches:
+                rows = pd.DataFrame(done, columns=list(self.question_columns))
+                rows[list(self.answer_columns)] = values
+                stored.collect(rows, [new[question] for question in done], len(done))
+                bar.update(len(done))
 
     def _open_store(
         self, questionnaire: Questionnaire, asking: Asking
@@ -167,7 +150,7 @@ class PromptMode(Mode):
             "device": str(resolve_device(None)),
             **identity,
         }
-        stored = open_answers(
+        stored = StoredAnswers(
             asking.store, self.name, questionnaire.id, who, manifest, self.answer_columns
         )
         return table, questions, keys, stored
@@ -181,27 +164,6 @@ class _LoadedWhenAsked:
 
     def batches(self, asked: list[tuple]) -> Iterator[tuple[list[tuple], np.ndarray]]:
         return self._respondent().batches(asked)
-
-
-class Buffer:
-    """Answers to be saved: every ``CHUNK`` questions or ``SAVE_EVERY`` seconds."""
-
-    def __init__(self, stored: StoredAnswers) -> None:
-        self._stored = stored
-        self._parts, self._questions, self._began = [], 0, time.perf_counter()
-
-    def add(self, rows: pd.DataFrame, keys: list[str], questions: int) -> None:
-        """Take the rows that answer a number of questions, and save if it is time."""
-        self._parts.append(rows.set_index(pd.Index(keys, name="key")))
-        self._questions += questions
-        if self._questions >= CHUNK or time.perf_counter() - self._began >= SAVE_EVERY:
-            self.save()
-
-    def save(self) -> None:
-        """Put the rows into the store."""
-        if self._parts:
-            self._stored.add(pd.concat(self._parts), seconds=time.perf_counter() - self._began)
-        self._parts, self._questions, self._began = [], 0, time.perf_counter()
 
 
 class PromptRespondent:
@@ -249,7 +211,7 @@ class PromptRespondent:
             There are no prompts, one is not made of non-empty strings or is too long, or a single
             prompt does not fit into memory.
         """
-        prompts = check_prompts(prompts, self.parts)
+        prompts = _checked_prompts(prompts, self.parts)
         total, label = len(set(prompts)), self.identity["respondent_id"]
         known = {}
         with tqdm(total=total, desc=label, unit="prompt", disable=not progress) as bar:
@@ -283,7 +245,7 @@ class PromptRespondent:
                 torch.cuda.empty_cache()
 
 
-def check_prompts(prompts: Iterable, parts: tuple[str, ...]) -> list[tuple]:
+def _checked_prompts(prompts: Iterable, parts: tuple[str, ...]) -> list[tuple]:
     """Return prompts as tuples of strings; name the first that is not one.
 
     A hypothesis may be empty where the intensifier is a part of its own.

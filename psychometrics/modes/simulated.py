@@ -12,10 +12,11 @@ often each is asked; traits stay, chance is drawn anew with ``seed``.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import pandas as pd
+from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveInt
 
 from ..asking.answers import check_numbers, tidy
 from ..asking.store import key_of
@@ -31,7 +32,6 @@ class Simulated(Mode):
     standard units, as :func:`draw_traits` returns it.
     """
 
-    name = "simulated"
     conditions: ClassVar = {
         "discrimination": 1.5,
         "difficulty_sd": 0.5,
@@ -40,21 +40,19 @@ class Simulated(Mode):
         "runs": 1,
         "seed": 0,
     }
+    kinds: ClassVar = {
+        "discrimination": FiniteFloat,
+        "difficulty_sd": FiniteFloat,
+        "acquiescence": FiniteFloat,
+        "missing": Annotated[float, Field(ge=0, lt=1)],
+        "runs": PositiveInt,
+        "seed": NonNegativeInt,
+    }
 
     def identify(
         self, respondent: int | pd.DataFrame, dtype: str | None = None, **conditions: object
     ) -> dict:
-        """Say which simulated respondents answer, and refuse impossible numbers."""
-        for name in ("discrimination", "difficulty_sd", "acquiescence", "missing"):
-            value = conditions[name]
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not np.isfinite(value):
-                raise ParameterError(f"{name} must be a number, got {value!r}.")
-        if not 0 <= conditions["missing"] < 1:
-            raise ParameterError(
-                f"missing must be a share from 0 to below 1, got {conditions['missing']!r}."
-            )
-        check_numbers(runs=conditions["runs"], seed=conditions["seed"])
+        """Say which simulated respondents answer, and refuse impossible traits."""
         if isinstance(respondent, pd.DataFrame):
             _check_traits(respondent)
             content = respondent.to_csv()
@@ -122,41 +120,6 @@ def draw_traits(
     return pd.DataFrame(levels, columns=names, index=pd.Index(index, name="respondent_id"))
 
 
-def graded_probabilities(
-    trait: np.ndarray, discrimination: float, thresholds: np.ndarray
-) -> np.ndarray:
-    """Probability of each option under the graded-response model.
-
-    Parameters
-    ----------
-    trait : ndarray, shape (R,)
-    discrimination : float
-        Slope; negative where agreement lowers the trait.
-    thresholds : ndarray, shape (K - 1,)
-        Rising: the trait level at which an option or a higher one is as probable as not.
-
-    Returns
-    -------
-    ndarray, shape (R, K)
-        Each row sums to one.
-
-    References
-    ----------
-    Samejima (1969).
-
-    Examples
-    --------
-    >>> graded_probabilities(np.array([0.0]), 1.0, np.array([0.0]))
-    array([[0.5, 0.5]])
-    """
-    sign = np.sign(discrimination) or 1.0
-    steps = abs(discrimination) * (sign * np.asarray(trait)[:, None] - np.asarray(thresholds))
-    above = 1 / (1 + np.exp(-steps))
-    edges = np.ones((len(above), 1)), np.zeros((len(above), 1))
-    above = np.hstack([edges[0], above, edges[1]])
-    return above[:, :-1] - above[:, 1:]
-
-
 def answers(
     questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: object
 ) -> pd.DataFrame:
@@ -221,7 +184,7 @@ def answers(
                 values = np.sort(values)
                 # Evenly spread between -1.5 and 1.5 trait units.
                 thresholds = np.linspace(-1.5, 1.5, len(values) + 1)[1:-1] + shifts[number]
-                shares = graded_probabilities(sign * level + style, slope, thresholds)
+                shares = _graded(sign * level + style, slope, thresholds)
             picked = (rng.random((len(shares), 1)) > shares.cumsum(axis=1)[:, :-1]).sum(axis=1)
             missing[run, number] = rng.random(len(shares)) < how["missing"]
             drawn[run, number] = values[picked]
@@ -267,3 +230,12 @@ def _check_traits(traits: pd.DataFrame) -> None:
     numbers = traits.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
     if not len(traits) or not np.isfinite(numbers).all():
         raise ParameterError("traits must have at least one row, and a number in each place.")
+
+
+def _graded(trait: np.ndarray, discrimination: float, thresholds: np.ndarray) -> np.ndarray:
+    """Return the probability of each option under the graded-response model, shape (R, K)."""
+    sign = np.sign(discrimination) or 1.0
+    steps = abs(discrimination) * (sign * trait[:, None] - thresholds)
+    above = 1 / (1 + np.exp(-steps))
+    above = np.pad(above, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0)))
+    return above[:, :-1] - above[:, 1:]

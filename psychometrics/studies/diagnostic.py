@@ -16,7 +16,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from ..asking.population import population
-from ..asking.store import key_of, open_answers
+from ..asking.store import StoredAnswers, key_of
 from ..data import NLI_LABELS, fetch
 from ..exceptions import ParameterError, RespondentError
 from ..modes import identify, load_respondent
@@ -425,7 +425,7 @@ def _asked_now(
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
     keys = [key_of(identity["fingerprint"], *pair) for pair in pairs]
     name = identity["respondent_id"]
-    with open_answers(store, "nli", "glue-diagnostic", name, identity, NLI_LABELS) as kept:
+    with StoredAnswers(store, "nli", "glue-diagnostic", name, identity, NLI_LABELS) as kept:
         new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in kept}
         bar.update(len(keys) - len(new))
         missing = list(new)

@@ -22,7 +22,7 @@ from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.measures.scoring import item_scores
 from psychometrics.models.embedded import load_embedded
 from psychometrics.models.loading import load_tokenizer
-from psychometrics.models.sources import base_path, embedded_path
+from psychometrics.models.sources import base_path, find
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import cache_dir
@@ -315,7 +315,7 @@ def _saved(model: str, scratch: Path) -> tuple[Path, str]:
         name = _decoders()[0]
         loaded, tokenizer = load_embedded(name)
         _save(loaded, tokenizer, folder)
-        (folder / "recipe.json").write_bytes((embedded_path(name) / "recipe.json").read_bytes())
+        (folder / "recipe.json").write_bytes((find(name).folder / "recipe.json").read_bytes())
         return folder, f"the embedded member {name}"
     named = {"id2label": dict(enumerate(PROBABILITIES)),
              "label2id": {name: i for i, name in enumerate(PROBABILITIES)}}  # fmt: skip

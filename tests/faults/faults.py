@@ -48,7 +48,7 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import compact, key_of, manifests, open_answers
+from psychometrics.asking.store import StoredAnswers, compact, key_of, manifests
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import StoreError
 from psychometrics.models.loading import quietly
@@ -175,7 +175,7 @@ def _models(place: Path) -> None:
 def _often() -> None:
     """Save at every batch, in small batches, and merge few parts: more that a kill can hit."""
     importlib.import_module("psychometrics.asking.store").MANY_PARTS = 16
-    importlib.import_module("psychometrics.modes.prompting").SAVE_EVERY = 0.0
+    importlib.import_module("psychometrics.asking.store").SAVE_EVERY = 0.0
     importlib.import_module("psychometrics.modes.options")._BATCH = 4
 
 
@@ -337,7 +337,7 @@ def _content(store: Path | str) -> pd.DataFrame:
     said, parts = manifests(store), []
     who = said[["mode", "questionnaire", "respondent_id"]].drop_duplicates()
     for mode, questionnaire, name in who.itertuples(index=False, name=None):
-        rows = open_answers(store, mode, questionnaire, name).rows.reset_index()
+        rows = StoredAnswers(store, mode, questionnaire, name).rows.reset_index()
         if mode == "human":
             rows["key"] = rows["item_id"] + " " + rows["number"].astype(str)
         place = f"{mode}/{questionnaire}/{name}/"
@@ -577,7 +577,7 @@ def _others(store: Path) -> None:
         for number in range(3):
             rows = pd.DataFrame({"entailment": [0.5 if mode == "nli" else "text"]})
             rows.index = pd.Index([key_of(name, str(number))], name="key")
-            open_answers(store, mode, questionnaire, name).add(rows)
+            StoredAnswers(store, mode, questionnaire, name).add(rows)
 
 
 def _damage(place: Path, times: int, chance: random.Random) -> list[Row]:

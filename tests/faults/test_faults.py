@@ -15,7 +15,7 @@ import sys
 import pandas as pd
 import pytest
 
-from psychometrics.asking.store import open_answers
+from psychometrics.asking.store import StoredAnswers
 from psychometrics.paths import data_dir
 from tests.faults import faults
 
@@ -133,7 +133,7 @@ def test_whatever_the_clock_says_or_how_it_jumps_the_finished_store_is_the_same(
 def test_the_comparison_sees_what_is_lost_different_and_too_much(tmp_path):
     def keep(store, **probabilities):
         values = pd.DataFrame({"probability": probabilities.values()}, index=list(probabilities))
-        open_answers(store, "mlm", "gad7", "model").add(values)
+        StoredAnswers(store, "mlm", "gad7", "model").add(values)
 
     keep(tmp_path / "undisturbed", a=0.1, b=0.2, c=0.3)
     keep(tmp_path / "equal", c=0.3, a=0.1)
