@@ -168,16 +168,10 @@ class _Assessment(_PromptDesign):
 
 
 class _Validity(_Scored):
-    questionnaire: _Questionnaire = "gad7"
     encoder: _Text = "embedded"
     acceptability_model: _Text = "embedded"
     n_resamples: Count = 2000
-    null_respondents: Annotated[int, Field(ge=24)] = 36
-    sets: Annotated[int, Field(ge=2)] = 40
-
-    def check(self) -> None:
-        items = load_questionnaire(self.questionnaire, texts=False).items
-        _check_items(self.questionnaire, *range(1, len(items) + 1))
+    populations: Annotated[int, Field(ge=2)] = 20
 
 
 class _Interventions(_Scored):

@@ -96,7 +96,8 @@ def flags(
     :func:`rules` lists the rules. *Larger than in 95 % of random heads* is a count: with *k* of
     *n* heads as large or larger, (k + 1) / (n + 1) is at most .05. The statistic of *trend* is
     half the difference between the Spearman correlations of source and of inverse terms with the
-    weights. Of all evidence the silhouette alone separated trained respondents from random heads,
+    weights. On both bases of the book the silhouette alone separated trained respondents from heads
+    that nobody trained,
     so it alone forbids to read a score. Even without a flag, nothing proves that a score measures
     what its name says.
 

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from data.make.explorers import _null_and_multiverse
+from data.make.explorers import multiverse_table
 from psychometrics import exercises
 from psychometrics.cli import main
 from psychometrics.exceptions import ParameterError
@@ -268,29 +268,30 @@ def test_the_normalisation_in_the_page_is_the_packages(
 
 def test_the_share_of_null_populations_is_the_packages_and_moves_by_keyboard(visit):
     page = visit("null.html")
-    table = explorers._shipped("null").set_index("kind")
-    ours = table.loc["our population"]
-    kinds = table.index.unique().drop("our population")
-    for statistic, title in explorers.STATISTICS.items():
-        as_far = [
-            pm.nulls.null_table(ours[[statistic]], table.loc[[kind]])["as_far"].item()
-            for kind in kinds
-        ]
-        page.get_by_role("combobox", name="Statistic").select_option(label=title)
-        np.testing.assert_allclose(_cells(page)[:, 3], as_far, atol=1e-6)
-        null = table.loc["noise", statistic].quantile([0.025, 0.5, 0.975])
-        np.testing.assert_allclose(_cells(page)[-1, :3], null, atol=1e-6)
-    page.get_by_role("combobox", name="Statistic").select_option(
-        label=explorers.STATISTICS["silhouette"]
-    )
+    table = explorers._null_table()
+    for base in ("encoders", "decoders"):
+        for statistic, title in explorers.STATISTICS.items():
+            ours = table.loc[[(base, "trained")], statistic].iloc[0]
+            drawn = [table.loc[(base, size), [statistic]] for size in explorers.SIZES]
+            as_far = [
+                pm.nulls.null_table(pd.Series({statistic: ours}), part)["as_far"].item()
+                for part in drawn
+            ]
+            label = f"{title}, {base}"
+            page.get_by_role("combobox", name="Statistic").select_option(label=label)
+            np.testing.assert_allclose(_cells(page)[:, 3], as_far, atol=1e-6)
+            null = drawn[-1][statistic].quantile([0.025, 0.5, 0.975])
+            np.testing.assert_allclose(_cells(page)[-1, :3], null, atol=1e-6)
+    label = f"{explorers.STATISTICS['silhouette']}, encoders"
+    page.get_by_role("combobox", name="Statistic").select_option(label=label)
     page.get_by_role("slider", name="Value").focus()
     page.keyboard.press("Home")
     assert (_cells(page)[:, 3] > 0.5).all() or _values(page)["observed"] < 0
     page.keyboard.press("End")
     assert (_cells(page)[:, 3] == 0).all()
     page.get_by_text("Back to our population").click()
-    observed = table.loc["our population", "silhouette"]
-    assert _values(page)["observed"] == pytest.approx(observed, abs=1e-9)
+    observed = table.loc[[("encoders", "trained")], "silhouette"].iloc[0]
+    assert _values(page)["observed"] == pytest.approx(observed, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -369,7 +370,7 @@ def test_the_multiverse_in_the_page_is_filtered_as_by_pandas(visit):
     assert found["median"] == pytest.approx(kept["r"].median(), abs=1e-9)
     assert found["least"] == pytest.approx(kept["r"].min(), abs=1e-9)
     assert found["share"] == pytest.approx(100 * (kept["r"] < 0).mean())
-    null = kept["random heads, our bases"]
+    null = kept["heads, start"]
     assert found["null"] == pytest.approx(null.median(), abs=1e-9)
     for value in ("source", "inverse", "both"):
         page.get_by_label(value, exact=True).uncheck()
@@ -415,10 +416,7 @@ def test_an_explorer_that_is_not_there_is_named_with_what_comes_nearest():
     os.environ.get("CI") != "true", reason="a minute and a half of null respondents: CI=true"
 )
 @pytest.mark.timeout(900)
-def test_the_shipped_tables_of_the_explorers_are_what_is_computed():
-    null, worlds = _null_and_multiverse(draws=10)
-    shipped = explorers._shipped("null").groupby("kind", sort=False).head(10)
-    numbers = list(explorers.STATISTICS)
-    np.testing.assert_allclose(null[numbers].astype(float), shipped[numbers], atol=2e-3)
-    assert null["kind"].tolist() == shipped["kind"].tolist()
-    np.testing.assert_allclose(worlds["r"], explorers._shipped("multiverse")["r"], atol=2e-3)
+def test_the_shipped_table_of_the_multiverse_is_what_is_computed():
+    worlds, shipped = multiverse_table(draws=1), explorers._shipped("multiverse")
+    np.testing.assert_allclose(worlds["r"], shipped["r"], atol=2e-3)
+    assert worlds.columns.tolist() == shipped.columns.tolist()

@@ -45,9 +45,9 @@ TITLES = {
 HINTS = {
     "two-way": "Choose an item and a respondent, and follow one row through the two steps. What "
     "happens to the score when the temperature goes to 0.1, and to 5?",
-    "null": "Random heads are heads that were never trained, on bases that were; noise is random "
-    "numbers. Choose a statistic, then move its value: how high must it be to lie beyond nearly "
-    "all populations that know nothing?",
+    "null": "Untrained heads read the same sentences on the same bases. Choose a statistic and a "
+    "base, then move the value: how high must it be to lie beyond nearly all populations that "
+    "know nothing, and does the size of their weights matter?",
     "item-curve": "Move the difficulty, the discrimination and the guessing of an item, and the "
     "ability of a respondent. Where does an item tell most, and what does guessing cost?",
     "honest": "The bars are HONEST of the published models; with another scoring a tick marks the "
@@ -72,6 +72,13 @@ STATISTICS = {
     "correlations": "least of the three correlations",
     "source and inverse": "correlation of source and inverse terms",
 }
+SIZES = {
+    "start": "heads at their start",
+    "quarter": "heads a quarter as decided",
+    "matched": "heads as decided as ours",
+    "fourfold": "heads four times as decided",
+}
+"""What the page calls the sizes of untrained heads."""
 CHOICES = {
     "score": "definition of the score",
     "temperature": "temperature",
@@ -154,8 +161,8 @@ def explorer_picture(name: str) -> bytes:
 ALTERNATIVES = {
     "two-way": "Three tables of shades for one item and one respondent: raw scores, scores "
     "normalised over the terms, and the normalised distribution over the intensifiers.",
-    "null": "Five panels of boxes, one a statistic: populations of untrained heads and of noise "
-    "as boxes, our population as a line across.",
+    "null": "Ten panels of boxes, one a statistic and base: populations of untrained heads of "
+    "four sizes as boxes, our population as a line across.",
     "item-curve": "Above, three S-shaped curves of the probability to solve an item against "
     "ability; below, their information, highest where a curve is steepest.",
     "honest": "Twenty-one models in rows, with a point for each scoring: as published most "
@@ -270,37 +277,43 @@ def _two_way_figure() -> Figure:
 # --- null against real
 
 
+def _null_table() -> pd.DataFrame:
+    table = pd.read_parquet(data_dir() / "null_populations.parquet")
+    table = table[table["base"] != "both"]
+    table["base"] = table["base"].map({"MiniLM": "encoders", "SmolLM2": "decoders"})
+    return table.set_index(["base", "size"])
+
+
 def _null_data() -> dict:
-    table = _shipped("null")
-    real = table[table["kind"] == "our population"]
-    null = table[table["kind"] != "our population"]
+    table = _null_table()
     return {
         "statistics": [
             {
-                "name": title,
-                "observed": float(real[statistic].iloc[0]),
-                "draws": [part[statistic].tolist() for _, part in null.groupby("kind", sort=False)],
+                "name": f"{title}, {base}",
+                "observed": float(table.loc[[(base, "trained")], statistic].iloc[0]),
+                "size": len(table.loc[[(base, "trained")], "single"].iloc[0]),
+                "draws": [table.loc[(base, size), statistic].tolist() for size in SIZES],
             }
+            for base in table.index.unique("base")
             for statistic, title in STATISTICS.items()
         ],
-        "kinds": null["kind"].unique().tolist(),
-        "size": int(real["size"].iloc[0]),
+        "kinds": list(SIZES.values()),
     }
 
 
 def _null_figure() -> Figure:
     import matplotlib.pyplot as plt
-    import seaborn as sns
 
-    table = _shipped("null")
-    real = table[table["kind"] == "our population"].iloc[0]
-    null = table[table["kind"] != "our population"]
-    figure, axes = plt.subplots(len(STATISTICS), figsize=(8, 10))
-    for ax, (statistic, title) in zip(axes, STATISTICS.items(), strict=True):
-        sns.boxplot(null, x=statistic, y="kind", ax=ax, color="0.8", whis=(2.5, 97.5), fliersize=0)
-        ax.axvline(real[statistic], color="C1", label="our population")
-        ax.set(title=title, xlabel="", ylabel="")
-    axes[0].legend(loc="best")
+    data = _null_data()
+    figure, axes = plt.subplots(5, 2, figsize=(8, 12))
+    for ax, one in zip(axes.T.flat, data["statistics"], strict=True):
+        draws = [[value for value in part if value == value] for part in one["draws"]]
+        ax.boxplot(draws, orientation="horizontal", whis=(2.5, 97.5), showfliers=False,
+                   tick_labels=list(SIZES))  # fmt: skip
+        ax.axvline(one["observed"], color="C0", label="our population")
+        ax.set_title(one["name"], fontsize=10)
+    axes[0, 0].legend(loc="best")
+    figure.tight_layout()
     return figure
 
 
@@ -403,7 +416,7 @@ def _honest_figure() -> Figure:
 
 def _multiverse_data() -> dict:
     table = _shipped("multiverse")
-    heads = [column for column in table if column.startswith("random heads")]
+    heads = [column for column in table if column.startswith("heads")]
     titles = {name: load_questionnaire(name).short_title for name in SCALES}
     paper = published()["published"]
     return {

@@ -1,4 +1,4 @@
-"""Draws the picture of the README anew: ``python -m data.make.picture``."""
+"""Draws the picture of the README again: ``python -m data.make.picture``."""
 
 from __future__ import annotations
 
@@ -12,26 +12,31 @@ from psychometrics.paths import book_dir, data_dir
 SHOWN = {
     "alpha": ("items agree", "Cronbach's alpha"),
     "correlations": ("scales correlate as in people", "least of three correlations"),
-    "silhouette": ("opposite words are told apart", "silhouette"),
+    "silhouette": ("opposite words differ", "silhouette"),
 }
-"""Kinds of evidence, in words and as statistics; columns of ``data/explorers/null.csv``."""
+"""Kinds of evidence, in words and as statistics; columns of ``data/null_populations.parquet``."""
+BASES = {"SmolLM2": "8 decoders", "MiniLM": "24 encoders"}
 
 
 def _main() -> None:
-    table = pd.read_csv(data_dir() / "explorers" / "null.csv").set_index("kind")
-    trained, untrained = table.loc["our population"], table.loc["random heads, our bases"]
+    table = pd.read_parquet(data_dir() / "null_populations.parquet").set_index(["size", "base"])
     figures.style()
-    figure, axes = plt.subplots(1, 3, figsize=(9, 2.5), sharey=True)
-    height = np.random.default_rng(0).uniform(-1, 1, len(untrained))
+    figure, axes = plt.subplots(1, 3, figsize=(9, 2.9), sharey=True)
+    rng = np.random.default_rng(0)
     for ax, (name, (title, label)) in zip(axes, SHOWN.items(), strict=True):
-        ax.scatter(untrained[name], height, s=12, color=figures.GREY, alpha=0.6, linewidths=0,
-                   label=f"{len(untrained)} populations of untrained heads")  # fmt: skip
-        ax.axvline(trained[name], color=figures.SOURCE, linewidth=2.5,
-                   label="the trained models of this book")  # fmt: skip
-        ax.set(xlabel=label, yticks=[], ylim=(-1.3, 1.3))
+        for place, base in enumerate(BASES):
+            untrained = table.loc[("matched", base), name]
+            height = place + rng.uniform(-0.3, 0.3, len(untrained))
+            ax.scatter(untrained, height, s=10, color=figures.NULL, alpha=0.6, linewidths=0,
+                       label="populations of untrained heads" if place else None)  # fmt: skip
+            trained = table.loc[[("trained", base)], name].iloc[0]
+            ax.plot([trained, trained], [place - 0.4, place + 0.4], color=figures.TRAINED,
+                    linewidth=3, label="the trained models" if place else None)  # fmt: skip
+        ax.set(xlabel=label, yticks=range(2), yticklabels=BASES.values(), ylim=(-0.6, 1.6))
         ax.set_title(title, fontsize=11)
         ax.spines["left"].set_visible(False)
-        ax.tick_params(labelsize=10)
+        ax.tick_params(labelsize=10, length=0, axis="y")
+        ax.tick_params(labelsize=10, axis="x")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2,
                   frameon=False, fontsize=10.5)  # fmt: skip
     figure.savefig(book_dir() / "_static" / "result.png", dpi=160)

@@ -34,11 +34,11 @@ def population(name: str | Path = "embedded") -> list[str]:
     Parameters
     ----------
     name : str or Path
-        ``"embedded"``, the population that comes with the project; ``"encoders"`` or
-        ``"decoders"``, all embedded members of one family; or a comma-separated list of respondents
-        (embedded members, local folders, hub ids) and of populations' files, which end in
-        ``.yaml``. The default one has all decoders and, of the encoders, the most accurate of each
-        kind of data, depth and genre and the frozen ones.
+        ``"embedded"``, the default: all decoders and, of the encoders, the most accurate of each
+        kind of data, depth and genre and the frozen ones; ``"all"`` embedded members;
+        ``"encoders"`` or ``"decoders"``, those of one family; or a comma-separated list of
+        respondents (embedded members, local folders, hub ids) and of populations' files, which end
+        in ``.yaml``.
 
     Returns
     -------
@@ -59,9 +59,12 @@ def population(name: str | Path = "embedded") -> list[str]:
     >>> len(population("encoders"))
     24
     """
-    if name == "embedded" or name in FAMILIES:
+    if name in ("embedded", "all") or name in FAMILIES:
         table = population_table()
-        chosen = table["default"] if name == "embedded" else table["family"] == FAMILIES[name]
+        of_family = table["family"].isin(
+            [FAMILIES[name]] if name in FAMILIES else FAMILIES.values()
+        )
+        chosen = table["default"] if name == "embedded" else of_family
         there = data_dir() / "population"
         names = [name for name in table.loc[chosen, "respondent_id"] if (there / name).is_dir()]
         if not names:

@@ -224,51 +224,6 @@ def multiverse(
     return _correlated(worlds, pairs)
 
 
-def multiverses(
-    responses: pd.DataFrame,
-    questionnaires: Sequence[Questionnaire],
-    pairs: Sequence[tuple[str, str]],
-    size: int,
-    draws: int = 20,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """The multiverse of many populations drawn from those that answered.
-
-    Parameters
-    ----------
-    responses : DataFrame
-        As :func:`psychometrics.asking.ask` gives them, of more respondents than a population has.
-    questionnaires, pairs
-        As in :func:`multiverse`.
-    size, draws, seed
-        Respondents in a population, drawn without repetition; how many; seed.
-
-    Returns
-    -------
-    DataFrame
-        A row for each row of :func:`multiverse`, a column for each draw:
-        Pearson's r.
-
-    Examples
-    --------
-    >>> from psychometrics import load_questionnaire
-    >>> from psychometrics.measures.nulls import null_answers
-    >>> both = [load_questionnaire(name) for name in ("challenges", "gad7")]
-    >>> answers = null_answers(both, "noise", respondents=5)
-    >>> multiverses(answers, both, [("challenges", "gad7")], 4, draws=2).shape
-    (108, 2)
-    """
-    rng = np.random.default_rng(seed)
-    answers = responses[responses["questionnaire"].isin([q.id for q in questionnaires])]
-    everyone = answers["respondent_id"].unique()
-    people, worlds = _worlds(answers, questionnaires, pairs, (0.5, 1.0, 2.0))
-    runs = []
-    for _ in range(draws):
-        places = people.get_indexer(rng.permutation(everyone)[:size])
-        runs.append(_correlated(worlds, pairs, places[places >= 0])["r"])
-    return pd.concat(runs, axis=1, keys=range(draws))
-
-
 def multitrait_multimethod(
     scores: Mapping[str, pd.DataFrame],
     reliabilities: pd.DataFrame | None = None,

@@ -1,9 +1,9 @@
-"""Kinds of evidence of validity, computed for sets of respondents."""
+"""Kinds of evidence of validity, computed within one base at a time and compared with nulls."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,12 @@ from scipy import stats
 
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .reliability import alpha, omega
-from .scoring import pss
-from .validity import term_silhouettes
+from .nulls import kernel_statistics
+from .scoring import raw_scores, template_cubes, two_way
+from .validity import silhouettes
+
+_CLASSES = ["entailment", "neutral", "contradiction"]
+_PROMPT = ["item_id", "template", "polarity", "term", "intensifier"]
 
 
 def profiles(
@@ -27,7 +30,7 @@ def profiles(
     Parameters
     ----------
     answers : DataFrame
-        To prompts, as :func:`psychometrics.asking.ask` gives them.
+        Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
     questionnaires : sequence of Questionnaire
     score, temperature
         As in :func:`psychometrics.measures.scoring.item_scores`.
@@ -41,7 +44,7 @@ def profiles(
     Raises
     ------
     ParameterError
-        There are no answers to a questionnaire.
+        There are no answers to a questionnaire, or respondents answered different prompts.
 
     References
     ----------
@@ -56,24 +59,36 @@ def profiles(
     (3, 12)
     """
     keys = {item.id: item.keying for q in questionnaires for item in q.items}
-    if lacking := {q.id for q in questionnaires} - set(answers["questionnaire"]):
+    if lacking := {q.id for q in questionnaires} - set(answers["questionnaire"].unique()):
         raise ParameterError(f"There are no answers to '{min(lacking)}'; ask that too.")
-    shares = pss(answers, score, temperature)
-    shares = shares[shares["item_id"].isin(keys)]
-    weighted = shares["pss"] * shares["weight"] * shares["polarity"] * shares["item_id"].map(keys)
-    by = ["respondent_id", "polarity", "item_id", "template"]
-    means = weighted.groupby([shares[name] for name in by], sort=False).mean()
-    table = means.groupby(level=by[:3], sort=False).mean().unstack(["polarity", "item_id"])
-    table.columns = pd.MultiIndex.from_tuples(
-        [("source" if polarity == 1 else "inverse", item) for polarity, item in table]
-    )
-    silhouettes = term_silhouettes(shares).pivot(
-        index="respondent_id", columns="item_id", values="silhouette"
-    )
-    silhouettes.columns = pd.MultiIndex.from_product([["silhouette"], silhouettes.columns])
-    wide = table.join(silhouettes).reindex(shares["respondent_id"].unique())
-    order = list(itertools.product(("source", "inverse", "silhouette"), keys))
-    return wide[[column for column in order if column in wide]]
+    answers = answers[answers["item_id"].isin(keys)]
+    who, respondents = answers["respondent_id"].factorize()
+    order = np.argsort(who, kind="stable")  # one respondent after another
+    prompts = answers.groupby(_PROMPT, sort=False, observed=True).ngroup().to_numpy()[order]
+    number = prompts.max() + 1
+    if (prompts != np.resize(np.arange(number), len(prompts))).any() or len(prompts) != len(
+        respondents
+    ) * number:
+        raise ParameterError("Respondents answered different prompts; ask all of them the same.")
+    raw = raw_scores(answers, score)[order].reshape(len(respondents), -1)
+    asked = answers.iloc[order[: raw.shape[1]]]
+    item, kind, weight = (asked[name].to_numpy() for name in ("item_id", "polarity", "weight"))
+    found = {}
+    for rows, (_, term, word), _ in template_cubes(asked, np.zeros(len(asked))):
+        place = np.empty((term.max() + 1, word.max() + 1), dtype=int)
+        place[term, word] = rows
+        shares, own = two_way(raw[:, place], temperature), kind[place[:, 0]]
+        means = (shares * weight[place[0]]).mean(axis=2) * own * keys[item[rows[0]]]
+        values = {
+            "source": means[:, own == 1].mean(axis=1),
+            "inverse": means[:, own == -1].mean(axis=1),
+            "silhouette": silhouettes(shares, own),
+        }
+        for name, value in values.items():
+            found.setdefault((name, item[rows[0]]), []).append(value)
+    columns = itertools.product(("source", "inverse", "silhouette"), keys)
+    means = {column: np.mean(found[column], axis=0) for column in columns}
+    return pd.DataFrame(means, pd.Index(respondents, name="respondent_id"))
 
 
 def evidence(
@@ -87,21 +102,25 @@ def evidence(
     Parameters
     ----------
     table : DataFrame
-        As :func:`profiles` gives it, or some of its rows.
+        As :func:`profiles` returns it, or some of its rows.
     questionnaires : sequence of Questionnaire
     expected : mapping
-        The sign, 1 or -1, that the correlation of every two of them has in people.
+        The sign, 1 or -1, that the correlation of two questionnaires has in people. Means are over
+        the questionnaires that it names; others are placebos.
     other : DataFrame, optional
-        Scores of the same respondents (same order) by another method, a column a questionnaire.
+        Scores of the same respondents by another method, a column a questionnaire.
 
     Returns
     -------
     Series
-        ``silhouette, alpha, omega, correlations, source and inverse, two methods``: the mean
-        silhouette; Cronbach's alpha and McDonald's omega, means over the questionnaires; the
+        ``silhouette, alpha, omega`` are means over the questionnaires; ``correlations`` is the
         *least* of the expected correlations (Spearman), with the sign turned so that positive is
-        as expected; the means over questionnaires of the correlations of source with inverse
-        terms, and of the two methods (missing without `other`).
+        as expected; ``source and inverse`` and ``two methods`` (missing without `other`) are mean
+        correlations of scores from source with those from inverse terms, and of two methods. The
+        same by name: ``silhouette gad7``, ``lowest gad7`` (the least mean silhouette of an item)
+        and ``omega gad7`` of each questionnaire, ``alpha gad7`` of each questionnaire and
+        subscale, ``htmt gad7 phq9`` and, of placebos and subscales too, ``ρ gad7 phq9``. Then
+        ``items at 0.6``, how many items have a mean silhouette of that much.
 
     Examples
     --------
@@ -113,57 +132,78 @@ def evidence(
     >>> bool(found["source and inverse"] > 0.5)  # the normalisation's doing
     True
     """
-    members = {q.id: [item.id for item in q.items] for q in questionnaires}
-    items = {name: table["source"][own] for name, own in members.items()}
-    scores = pd.DataFrame({name: part.mean(axis=1) for name, part in items.items()})
-    inverse = pd.DataFrame({n: table["inverse"][own].mean(axis=1) for n, own in members.items()})
+    source, inverse, width = (table[name] for name in ("source", "inverse", "silhouette"))
+    whole = {q.id: [item.id for item in q.items] for q in questionnaires}
+    real = [name for name in whole if any(name in pair for pair in expected)]
+    parts = {
+        scale.id: list(q.keys(scale)) for q in questionnaires if q.id in real for scale in q.scales
+    }
+    items = {name: whole[name] for name in real} | parts
+    scale = [(name, "", item) for name in real for item in whole[name]]
+    order = pd.MultiIndex.from_tuples(scale, names=["questionnaire", "scale", "item_id"])
+    covariance = np.cov(source[[item for *_, item in scale]].to_numpy().T)
+    implied = kernel_statistics(pd.DataFrame(covariance, order, order))
+    implied = implied.set_index(["statistic", "scale", "other"])["value"]
+    average = width[[item for *_, item in scale]].mean()
+    scores = pd.DataFrame({name: source[own].mean(axis=1) for name, own in (whole | parts).items()})
+    turned = pd.DataFrame({name: inverse[whole[name]].mean(axis=1) for name in real})
     rank = scores.corr("spearman")
+    single = {f"silhouette {name}": average[whole[name]].mean() for name in real}
+    single |= {f"alpha {name}": _alpha(source[own].to_numpy()) for name, own in items.items()}
+    single |= {f"omega {name}": implied["omega", name, ""] for name in real}
+    single |= {f"htmt {a} {b}": implied["htmt", a, b] for a, b in itertools.combinations(real, 2)}
+    single |= {f"lowest {name}": average[whole[name]].min() for name in real}
+    single["items at 0.6"] = (average >= 0.6).sum()
+    pairs = itertools.combinations(scores, 2)
+    single |= {f"ρ {a} {b}": rank.loc[a, b] for a, b in pairs}
     found = {
-        "silhouette": table["silhouette"].mean(axis=None),
-        "alpha": np.mean([alpha(part)["alpha"] for part in items.values()]),
-        "omega": np.mean([omega(part) for part in items.values()]),
+        "silhouette": average.mean(),
+        "alpha": np.mean([single[f"alpha {name}"] for name in real]),
+        "omega": np.mean([single[f"omega {name}"] for name in real]),
         "correlations": min(sign * rank.loc[a, b] for (a, b), sign in expected.items()),
-        "source and inverse": scores.corrwith(inverse, method="spearman").mean(),
+        "source and inverse": scores[real].corrwith(turned, method="spearman").mean(),
         "two methods": np.nan,
     }
     if other is not None:
-        same = other[list(members)].set_axis(scores.index)
-        found["two methods"] = scores.corrwith(same, method="spearman").mean()
-    return pd.Series(found)
+        same = other.reindex(scores.index)[real]
+        found["two methods"] = scores[real].corrwith(same, method="spearman").mean()
+    return pd.Series(found | single)
 
 
-def sets_of(
+def _alpha(items: np.ndarray) -> float:
+    """Return Cronbach's alpha of complete answers, shape (R, I)."""
+    number, of_sum = items.shape[1], items.sum(axis=1).var(ddof=1)
+    return number / (number - 1) * (1 - items.var(axis=0, ddof=1).sum() / of_sum)
+
+
+def by_base(
     table: pd.DataFrame,
+    bases: pd.Series,
     questionnaires: Sequence[Questionnaire],
     expected: Mapping[tuple[str, str], int],
     other: pd.DataFrame | None = None,
-    paired: bool = True,
-    size: int = 12,
-    sets: int = 100,
-    seed: int = 0,
 ) -> pd.DataFrame:
-    """Return the evidence of many sets of respondents drawn from a pool.
+    """Return each kind of evidence within every base, and its mean over the bases.
+
+    Scores of respondents on different bases differ in size, so that a correlation or an alpha of
+    all of them together describes the base with the larger scores.
 
     Parameters
     ----------
     table, questionnaires, expected, other
-        As in :func:`evidence`; `other` has the respondents as index.
-    paired : bool
-        Whether `other` holds scores of the same respondents. If not, as for null respondents that
-        have no second method, each is paired with somebody else's.
-    size, sets : int
-        Respondents in a set, without repetition, and how many sets.
-    seed : int
+        As in :func:`evidence`.
+    bases : Series
+        The base of each respondent, in the order of the table's rows.
 
     Returns
     -------
-    DataFrame, shape (sets, criteria)
-        Sets share respondents, so that their spread is less than that of new ones.
+    DataFrame, shape (bases + 1, kinds)
+        Indexed by base; ``both`` is the mean weighted by numbers of respondents.
 
     Raises
     ------
     ParameterError
-        There are fewer respondents than a set needs.
+        A base has fewer than three respondents.
 
     Examples
     --------
@@ -171,41 +211,176 @@ def sets_of(
     >>> from psychometrics import null_answers
     >>> both = [load_questionnaire(name) for name in ("challenges", "gad7")]
     >>> table = profiles(null_answers(both, "noise", respondents=8), both)
-    >>> sets_of(table, both, {("challenges", "gad7"): 1}, size=6, sets=3).shape
-    (3, 6)
+    >>> bases = pd.Series(["one", "two"] * 4)
+    >>> by_base(table, bases, both, {("challenges", "gad7"): 1}).index.tolist()
+    ['one', 'two', 'both']
     """
-    if len(table) < size:
-        raise ParameterError(f"Sets of {size} need as many respondents, here {len(table)}.")
-    rng = np.random.default_rng(seed)
-    rows = []
-    for _ in range(sets):
-        part = table.iloc[rng.permutation(len(table))[:size]]
-        second = None
-        if other is not None:
-            second = (
-                other.reindex(part.index) if paired
-                else other.iloc[rng.permutation(len(other))[:size]]
-            )  # fmt: skip
-        rows.append(evidence(part, questionnaires, expected, second))
-    return pd.DataFrame(rows)
+    bases = np.asarray(bases)
+    counts = pd.Series(bases).value_counts(sort=False)
+    if counts.min() < 3:
+        raise ParameterError(f"{counts.idxmin()} has {counts.min()} respondents; ask 3 or more.")
+    found = pd.DataFrame(
+        {
+            base: evidence(table[bases == base], questionnaires, expected, other)
+            for base in counts.index
+        }
+    ).T
+    weights = counts / counts.sum()
+    found.loc["both"] = found.mul(weights, axis=0).sum(skipna=False)
+    return found
 
 
-def significant(respondents: int, level: float = 0.05) -> float:
-    """Return the smallest correlation that differs from zero at a level, two-sided, by the t test.
+def jackknife(
+    statistic: Callable[[pd.DataFrame], pd.Series], table: pd.DataFrame, bases: pd.Series
+) -> pd.DataFrame:
+    r"""Return half widths of 95 % intervals, by leaving out each respondent in turn.
+
+    .. math:: s^2 = \frac{n-1}{n} \sum_i (\theta_{-i} - \bar\theta)^2
+
+    within a base of *n* respondents; the half width is *s* times Student's quantile.
 
     Parameters
     ----------
-    respondents : int
-    level : float
+    statistic : callable
+        From rows of the table to statistics by name.
+    table : DataFrame
+        One row a respondent.
+    bases : Series
+        As in :func:`by_base`.
 
     Returns
     -------
-    float
+    DataFrame
+        Indexed by base, and ``both``, for the mean weighted by numbers of respondents.
+
+    References
+    ----------
+    Efron and Tibshirani (1993), equation 11.5.
 
     Examples
     --------
-    >>> round(significant(24), 3)
-    0.404
+    >>> table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]})
+    >>> found = jackknife(pd.DataFrame.mean, table, pd.Series(["a"] * 4))
+    >>> float(found.loc["a", "x"].round(3))
+    2.054
     """
-    t = stats.t.ppf(1 - level / 2, respondents - 2)
-    return float(t / np.sqrt(respondents - 2 + t**2))
+    bases, found = np.asarray(bases), {}
+    for base in dict.fromkeys(bases):
+        part = table[bases == base]
+        number = len(part)
+        others = pd.DataFrame([statistic(part.drop(index=row)) for row in part.index])
+        error = np.sqrt((number - 1) ** 2 / number * others.var())
+        found[base] = error * stats.t.ppf(0.975, number - 1)
+    found = pd.DataFrame(found).T
+    weights = pd.Series(bases).value_counts()[found.index] / len(bases)
+    found.loc["both"] = np.sqrt((found**2).mul(weights**2, axis=0).sum(skipna=False))
+    return found
+
+
+def logits(answers: pd.DataFrame) -> np.ndarray:
+    """Return each respondent's log probabilities, less their means over classes and over prompts.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        Answers by inference, one respondent after another, to the same prompts in the same order.
+
+    Returns
+    -------
+    ndarray, shape (R, prompts, 3)
+        What is left when a respondent's preference for a class is taken out. The root mean square
+        of a respondent is its *size*.
+
+    Examples
+    --------
+    >>> from psychometrics import null_answers
+    >>> logits(null_answers("challenges", "noise", respondents=2)).shape
+    (2, 192, 3)
+    """
+    number = answers["respondent_id"].nunique()
+    logs = np.log(np.maximum(answers[_CLASSES].to_numpy(dtype=float), 1e-12))
+    logs = logs.reshape(number, -1, 3)
+    logs -= logs.mean(axis=2, keepdims=True)
+    return logs - logs.mean(axis=1, keepdims=True)
+
+
+def resized(answers: pd.DataFrame, sizes: Sequence[float]) -> pd.DataFrame:
+    """Return answers of heads that have other sizes of weights and no preference for a class.
+
+    The weights of an untrained head have an arbitrary size, and with it how far its answers lie
+    from an even spread.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        As in :func:`logits`.
+    sizes : sequence of float
+        The root mean square that each respondent's :func:`logits` shall have.
+
+    Returns
+    -------
+    DataFrame
+        With other probabilities.
+
+    Examples
+    --------
+    >>> from psychometrics import null_answers
+    >>> larger = resized(null_answers("challenges", "noise", respondents=2), [1, 3])
+    >>> np.sqrt((logits(larger) ** 2).mean(axis=(1, 2))).round(2)
+    array([1., 3.])
+    """
+    values = logits(answers)
+    size = np.sqrt((values**2).mean(axis=(1, 2), keepdims=True))
+    values = np.exp(values / size * np.reshape(sizes, (-1, 1, 1)))
+    values /= values.sum(axis=2, keepdims=True)
+    return answers.assign(**dict(zip(_CLASSES, values.reshape(-1, 3).T, strict=True)))
+
+
+def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
+    r"""Compare observed statistics with independent draws of a null, in both directions.
+
+    .. math:: p = \min\left(1, 2\,\frac{1 + \min(b_\ge, b_\le)}{1 + m}\right)
+
+    for *m* draws of which :math:`b_\ge` are at least, and :math:`b_\le` at most, as large.
+
+    Parameters
+    ----------
+    observed : Series
+        Statistics by name.
+    draws : DataFrame, shape (m, statistics)
+        With columns of these names; a statistic that is missing in a draw is left out of it.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by statistic: ``observed``; ``null`` (median), ``null low, null high`` (central
+        95 %); ``reach``, the share of draws that are at least as large, with its exact 95 %
+        interval ``reach low, reach high``; ``p``; ``draws``.
+
+    References
+    ----------
+    Clopper and Pearson (1934); Phipson and Smyth (2010), equation 2.
+
+    Examples
+    --------
+    >>> found = reached(pd.Series({"r": 0.8}), pd.DataFrame({"r": [0.0, 0.9, -0.9, 0.5]}))
+    >>> found.loc["r", ["null", "reach", "p"]].tolist()
+    [0.25, 0.25, 0.8]
+    """
+    from statsmodels.stats.proportion import proportion_confint
+
+    rows = {}
+    for name, value in observed.items():
+        drawn = draws[name].dropna().to_numpy(dtype=float)
+        row = {"observed": value, "draws": len(drawn)}
+        if len(drawn) and np.isfinite(value):
+            low, middle, high = np.quantile(drawn, [0.025, 0.5, 0.975])
+            above, below = (drawn >= value).sum(), (drawn <= value).sum()
+            ends = proportion_confint(above, len(drawn), method="beta")
+            row |= {"null": middle, "null low": low, "null high": high}
+            row |= {"reach": above / len(drawn), "reach low": ends[0], "reach high": ends[1]}
+            row["p"] = min(1.0, 2 * (1 + min(above, below)) / (1 + len(drawn)))
+        rows[name] = row
+    columns = ["observed", "null", "null low", "null high", "reach", "reach low", "reach high",
+               "p", "draws"]  # fmt: skip
+    return pd.DataFrame.from_dict(rows, orient="index").reindex(columns=columns)

@@ -491,8 +491,9 @@ def power(real: pd.Series, null: pd.Series, bar: float | None = None) -> dict[st
 
     .. math:: \mathrm{AUC} = P(x > y) + \tfrac12 P(x = y)
 
-    for *x* of the real and *y* of the null: 1 tells all apart, 0.5 none, and below 0.5 the null
-    passes more easily. A missing value, such as that of a fit that failed, is no small one: it is
+    for *x* of the real and *y* of the null: 1 separates all of them, 0.5 none. Below 0.5 the
+    criterion separates them in the other direction: at 0.1 as well as at 0.9, with more of it in
+    the null. A missing value, such as that of a fit that failed, is no small one: it is
     left out of the area. It reaches no bar.
 
     Parameters

@@ -119,7 +119,7 @@ def pss(
     _check(answers, needed, ["polarity", "weight"])
     if lacking := [c for c in ("polarity", "weight") if answers[c].isna().any()]:
         raise ParameterError(f"{lacking[0]} is missing in some answers; fill it in.")
-    frame = answers.assign(raw=_raw(answers, score)).reset_index(drop=True)
+    frame = answers.assign(raw=raw_scores(answers, score)).reset_index(drop=True)
     shares, raw = np.full(len(frame), np.nan), frame["raw"].to_numpy()
     for rows, places, cube in template_cubes(frame, raw):
         if len(rows) != cube.size or np.isnan(cube).any():
@@ -626,7 +626,7 @@ def _given(questionnaires, names: Iterable[str]) -> dict[str, Questionnaire]:
     return known
 
 
-def _raw(answers: pd.DataFrame, score: str) -> np.ndarray:
+def raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
     """The score of each answer to a prompt before normalisation, from 0 to 1."""
     if score not in ("entailment", "contrast"):
         raise ParameterError(f"score must be entailment or contrast, got '{score}'.")

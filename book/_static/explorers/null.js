@@ -43,7 +43,7 @@ window.explorerScripts.null = function (body, data, tools) {
     const x = observed();
     const ours = exact !== null;
     said.tell([
-      ours ? `Our population of ${data.size} respondents has ` : `A population with `,
+      ours ? `Our population of ${one().size} respondents has ` : `A population with `,
       value("observed", x, 3),
       ours ? "." : ` (ours has ${shown(one().observed, 3)}).`,
       " The table says what share of populations of as many respondents that know nothing has as much.",

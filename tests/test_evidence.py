@@ -1,0 +1,170 @@
+"""Kinds of evidence within one base at a time, and their comparison with untrained heads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from psychometrics import (
+    ask,
+    item_scores,
+    load_questionnaire,
+    null_answers,
+    population,
+    pss,
+    untouched_bases,
+)
+from psychometrics.exceptions import ParameterError
+from psychometrics.measures.evidence import (
+    by_base,
+    evidence,
+    jackknife,
+    logits,
+    profiles,
+    reached,
+    resized,
+)
+from psychometrics.measures.reliability import alpha, omega
+from psychometrics.measures.structure import heterotrait_monotrait
+from psychometrics.measures.validity import term_silhouettes
+from psychometrics.paths import data_dir
+
+TWO = ("challenges", "gad7")
+EXPECTED = {TWO: 1}
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return [load_questionnaire(name) for name in TWO]
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return null_answers(TWO, "random-heads", respondents=10, seed=3)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_profile_holds_the_item_scores_and_silhouettes_of_the_package(answers, loaded, shuffled):
+    given = answers.sort_values("questionnaire", kind="stable") if shuffled else answers
+    table = profiles(given, loaded)
+    scores = item_scores(answers).pivot(index="respondent_id", columns="item_id", values="score")
+    keys = {item.id: item.keying for q in loaded for item in q.items}
+    for item, key in keys.items():
+        np.testing.assert_allclose(table["source"][item], key * scores[item][table.index])
+    widths = term_silhouettes(pss(answers))
+    widths = widths.pivot(index="respondent_id", columns="item_id", values="silhouette")
+    np.testing.assert_allclose(table["silhouette"], widths.loc[table.index, list(keys)], atol=1e-7)
+
+
+def test_respondents_that_answered_different_prompts_are_refused(answers, loaded):
+    with pytest.raises(ParameterError, match="different prompts"):
+        profiles(answers.iloc[:-1], loaded)
+    with pytest.raises(ParameterError, match="'gad7'"):
+        profiles(answers[answers["questionnaire"] != "gad7"], loaded)
+
+
+def test_evidence_of_one_set_is_what_the_functions_for_each_kind_give(answers, loaded):
+    table = profiles(answers, loaded)
+    found = evidence(table, loaded, EXPECTED)
+    items = [item.id for item in loaded[1].items]
+    assert found["alpha gad7"] == pytest.approx(alpha(table["source"][items])["alpha"])
+    assert found["omega gad7"] == pytest.approx(omega(table["source"][items]), abs=1e-3)
+    scores = [table["source"][[i.id for i in q.items]].mean(axis=1) for q in loaded]
+    rank = scores[0].corr(scores[1], "spearman")
+    assert found["correlations"] == found["ρ challenges gad7"] == pytest.approx(rank)
+    ratio = heterotrait_monotrait(item_scores(answers), loaded, n_resamples=2)["htmt"].iloc[0]
+    assert found["htmt challenges gad7"] == pytest.approx(ratio)
+    assert found["items at 0.6"] == (table["silhouette"].mean() >= 0.6).sum()
+
+
+def test_a_base_with_larger_scores_does_not_decide_for_the_other(loaded):
+    # Items unrelated within each base: pooled, the difference of the bases makes them one thing.
+    rng = np.random.default_rng(1)
+    noise = null_answers(TWO, "noise", respondents=12)
+    table = profiles(noise, loaded)
+    bases = pd.Series(["one"] * 6 + ["two"] * 6)
+    source = [column for column in table if column[0] == "source"]
+    table[source] = rng.normal(size=(12, len(source)))
+    moved = table.copy()
+    moved.loc[(bases == "two").to_numpy(), source] += 50.0
+    pooled, within = evidence(moved, loaded, EXPECTED), by_base(moved, bases, loaded, EXPECTED)
+    assert pooled["alpha"] > 0.99
+    pd.testing.assert_frame_equal(
+        within[["alpha", "correlations"]],
+        by_base(table, bases, loaded, EXPECTED)[["alpha", "correlations"]],
+    )
+    own = [evidence(moved[(bases == b).to_numpy()], loaded, EXPECTED) for b in ("one", "two")]
+    assert within.loc["both", "alpha"] == pytest.approx((own[0] + own[1])["alpha"] / 2)
+    with pytest.raises(ParameterError, match="two"):
+        by_base(table, ["one"] * 10 + ["two"] * 2, loaded, EXPECTED)
+
+
+def test_resized_heads_have_the_size_asked_for_and_no_preference_for_a_class(answers):
+    sizes = np.linspace(0.1, 3, 10)
+    values = logits(resized(answers, sizes))
+    np.testing.assert_allclose(np.sqrt((values**2).mean(axis=(1, 2))), sizes)
+    before = logits(answers)
+    ratio = (values / before).reshape(10, -1)
+    np.testing.assert_allclose(ratio, np.broadcast_to(ratio[:, :1], ratio.shape), rtol=1e-4)
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=30), st.integers(-3, 3))
+def test_the_comparison_counts_in_both_directions(draws, value):
+    frame = pd.DataFrame({"x": [float(x) for x in draws]})
+    found = reached(pd.Series({"x": float(value)}), frame).loc["x"]
+    turned = reached(pd.Series({"x": -float(value)}), -frame).loc["x"]
+    assert found["p"] == turned["p"]
+    assert 0 < found["p"] <= 1
+    assert found["reach low"] <= found["reach"] <= found["reach high"]
+    assert found["reach"] == np.mean([x >= value for x in draws])
+
+
+def test_no_draw_of_200_gives_the_least_p_and_the_exact_interval():
+    found = reached(pd.Series({"x": 2.0}), pd.DataFrame({"x": np.linspace(0, 1, 200)})).loc["x"]
+    assert found["p"] == pytest.approx(2 / 201)
+    assert found["reach high"] == pytest.approx(1 - 0.025 ** (1 / 200))  # Clopper and Pearson
+
+
+def test_the_jackknife_of_means_is_students_interval_within_each_base():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=9), "y": rng.normal(size=9)})
+    bases = pd.Series(["a"] * 4 + ["b"] * 5)
+    found = jackknife(pd.DataFrame.mean, table, bases)
+    of_base = table[bases == "b"]
+    half = of_base.sem() * 2.7764451  # Student's quantile, 4 degrees of freedom
+    np.testing.assert_allclose(found.loc["b"], half)
+    both = np.sqrt((4 / 9 * found.loc["a"]) ** 2 + (5 / 9 * found.loc["b"]) ** 2)
+    np.testing.assert_allclose(found.loc["both"], both)
+
+
+@pytest.mark.timeout(300)
+def test_the_shipped_populations_are_those_that_are_computed():
+    names = ["gad7", "phq9", "soc13"]
+    names += [f"placebo_{kind}" for kind in ("defects", "pleasures", "habits", "weather")]
+    expected = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
+    loaded, members = [load_questionnaire(name) for name in names], population("all")
+    heads = null_answers(loaded, "random-heads", len(members), **untouched_bases(members))
+    kinds = ["MiniLM"] * 24 + ["SmolLM2"] * 8
+    found = by_base(profiles(heads, loaded), kinds, loaded, expected)
+    shipped = pd.read_parquet(data_dir() / "null_populations.parquet")
+    first = shipped.query("size == 'start' and population == 0").set_index("base")
+    numbers = found.columns.drop(["two methods"])
+    np.testing.assert_allclose(first.loc[found.index, numbers], found[numbers], atol=2e-2)
+    counts = shipped.groupby(["size", "base"]).size()
+    assert (counts.drop("trained") == 200).all()
+    assert (counts["trained"] == 1).all()
+
+
+def test_the_shipped_table_has_the_members_as_they_answer():
+    members = population("decoders")
+    names = ["gad7", "phq9", "soc13"]
+    loaded = [load_questionnaire(name) for name in names]
+    expected = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
+    found = evidence(profiles(ask(names, members, progress=False), loaded), loaded, expected)
+    shipped = pd.read_parquet(data_dir() / "null_populations.parquet")
+    shipped = shipped.query("size == 'trained' and base == 'SmolLM2'").iloc[0]
+    for kind in ("alpha", "correlations", "silhouette", "source and inverse"):
+        assert shipped[kind] == pytest.approx(found[kind], abs=1e-3)
