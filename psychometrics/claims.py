@@ -8,10 +8,12 @@ the addresses of :mod:`psychometrics.record`.
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from .exceptions import DataError
 from .paths import book_dir, data_dir
@@ -26,17 +28,20 @@ STUDIES = {
 }
 VERDICTS = (
     "reproduced",
-    "reproduced but also found in the null",
-    "not reproduced",
+    "reproduced and also in the null",
+    "inconclusive",
+    "contradicted",
     "cannot be tested here",
 )
 BASES = {
     "published data": "recomputed from published data",
     "our respondents": "tested on our respondents",
     "our scoring": "published data, our scoring",
+    "feature parity": "features of this package",
 }
+_LEVELS = {"psychobench": 0.01}  # the level of significance that a paper states; else .05
 _RULES = ("equal", "above", "below", "untestable")
-_FOUND = ["value", "low", "high", "null", "null_low", "null_high"]
+_FOUND = ["value", "low", "high", "null", "null_low", "null_high", "p"]
 
 
 def published() -> pd.DataFrame:
@@ -47,8 +52,11 @@ def published() -> pd.DataFrame:
     DataFrame
         Indexed by ``claim_id``: ``study, claim, source`` (citation key), ``place`` in it,
         ``published`` (the number, if it has one), ``rule`` with its ``bar`` and ``tolerance``,
-        ``chapter``, ``reason`` (why it cannot be tested), ``basis`` (of :data:`BASES`; published
-        data if a file names none) and ``cell``, the address of what the chapter found.
+        ``bar_of`` (``paper`` or ``ours``), ``made`` (whether the rule was committed ``before`` or
+        ``after`` its result), ``cluster`` (the sentence or table that claims share), ``chapter``,
+        ``reason`` (why it cannot be tested), ``basis`` (of :data:`BASES`), ``support``
+        (``arithmetic`` on published numbers or a ``feature`` needs no interval), ``cell``, the
+        address of what the chapter found, and ``level`` of significance.
 
     Raises
     ------
@@ -60,31 +68,36 @@ def published() -> pd.DataFrame:
     >>> "study" in published().columns
     True
     """
-    words = ["claim_id", "claim", "source", "place", "rule", "chapter", "reason", "basis", "cell"]
+    words = [
+        "claim_id", "claim", "source", "place", "rule", "bar_of", "made", "cluster", "chapter",
+        "reason", "basis", "support", "cell",
+    ]  # fmt: skip
     folder = data_dir() / "claims"
     tables = {
         study: pd.read_csv(folder / f"{study}.csv", dtype=dict.fromkeys(words, str))
         for study in STUDIES
     }
     table = pd.concat(tables, names=["study"]).reset_index("study")
-    table["basis"] = table.get("basis", "")
     table[words] = table[words].fillna("")
-    table["basis"] = table["basis"].replace("", "published data")
+    table["level"] = table["study"].map(_LEVELS).fillna(0.05)
     table = table.astype({"published": float, "bar": float, "tolerance": float})
     untestable = table["rule"] == "untestable"
     wrong = {
         "is listed twice": table["claim_id"].duplicated(),
         f"has no rule of {', '.join(_RULES)}": ~table["rule"].isin(_RULES),
         f"has no basis of {', '.join(BASES)}": ~table["basis"].isin(BASES),
-        "lacks its text, its source or its place": (table[["claim", "source", "place"]] == "").any(
-            axis=1
-        ),
+        "lacks its text, source, place or cluster": (
+            table[["claim", "source", "place", "cluster"]] == ""
+        ).any(axis=1),
+        "has a rule made neither before nor after its result": ~untestable
+        & ~table["made"].isin(["before", "after"]),
         "has no chapter": ~untestable & (table["chapter"] == ""),
         "has no cell": ~untestable & (table["cell"] == ""),
         "has no reason": untestable & (table["reason"] == ""),
         "has no number to equal": (table["rule"] == "equal")
         & table[["published", "tolerance"]].isna().any(axis=1),
-        "has no bar": table["rule"].isin(["above", "below"]) & table["bar"].isna(),
+        "has no bar, or does not say whose it is": table["rule"].isin(["above", "below"])
+        & (table["bar"].isna() | ~table["bar_of"].isin(["paper", "ours"])),
     }
     for what, rows in wrong.items():
         if rows.any():
@@ -98,15 +111,18 @@ def published() -> pd.DataFrame:
 def verdicts(claims: pd.DataFrame) -> pd.Series:
     r"""Return the verdict on each claim.
 
-    A claim with the rule ``equal`` is reproduced if the value lies within ``tolerance`` of the
-    published one; with ``above`` (``below``) if the whole interval, or the value itself if it has
-    none (a count, or a whole population), lies above (below) the ``bar``. Such a claim is *also
-    found in the null* if the null's central 95 % reaches the value.
+    A claim ``above`` (``below``) a bar is *reproduced* if the whole 95 % interval lies on this
+    side and the test reaches the ``level``, *contradicted* if the interval lies on the other side,
+    and *inconclusive* otherwise. With a ``support`` the value alone decides. A claim
+    ``equal`` to a number is reproduced within the ``tolerance``, inconclusive if an interval holds
+    the number nevertheless, and otherwise contradicted. What is reproduced is *also in the null*
+    if the null's central 95 % reaches the value; for ``equal``, if it holds the value.
 
     Parameters
     ----------
     claims : DataFrame
-        ``published, rule, bar, tolerance, value, low, high, null, null_low, null_high``.
+        ``published, rule, bar, tolerance, support, level, value, low, high, null, null_low,
+        null_high, p``.
 
     Returns
     -------
@@ -116,29 +132,30 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
     Examples
     --------
     >>> claims = pd.DataFrame({"published": [0.8, 0.1], "rule": ["above", "equal"], "bar": 0.0,
-    ...     "tolerance": 0.01, "value": [0.7, None], "low": [0.5, None], "high": [0.9, None],
-    ...     "null": [0.9, None], "null_low": [0.8, None], "null_high": [0.95, None]})
+    ...     "tolerance": 0.01, "support": "", "level": 0.05, "value": [0.7, None],
+    ...     "low": [0.5, None], "high": [0.9, None], "null": [0.9, None],
+    ...     "null_low": [0.8, None], "null_high": [0.95, None], "p": None})
     >>> verdicts(claims).tolist()
-    ['reproduced but also found in the null', 'cannot be tested here']
+    ['reproduced and also in the null', 'cannot be tested here']
     """
     claims = claims.astype(dict.fromkeys(["published", "bar", "tolerance", *_FOUND], float))
-    value = claims["value"]
-    low, high = claims["low"].fillna(value), claims["high"].fillna(value)
-    holds = {
-        "equal": (value - claims["published"]).abs() <= claims["tolerance"] + 1e-12,
-        "above": low > claims["bar"],
-        "below": high < claims["bar"],
-    }
-    # A null of few orders often holds the value itself: a tie is a tie whatever its last bit.
-    reached = {
-        "above": claims["null_high"] >= value - 1e-9,
-        "below": claims["null_low"] <= value + 1e-9,
-    }
-    rule = claims["rule"]
-    held = np.select([rule == name for name in holds], list(holds.values()), False)
-    empty = np.select([rule == name for name in reached], list(reached.values()), False)
+    value, low, high, rule = (claims[name] for name in ("value", "low", "high", "rule"))
+    exact, equal = claims["support"] != "", rule == "equal"
+    above = np.where(rule == "above", value - claims["bar"], claims["bar"] - value)
+    far = (low > claims["bar"]) | (high < claims["bar"])
+    enough = ~(claims["p"] >= claims["level"]) & far
+    met = (value - claims["published"]).abs() <= claims["tolerance"] + 1e-12
+    near = claims["tolerance"].fillna(0)
+    within = (low - near <= claims["published"]) & (claims["published"] <= high + near)
+    held = np.where(equal, met & (exact | low.notna()), (above > 0) & (exact | enough))
+    against = np.where(equal, ~met & ~within, (above <= 0) & (exact | enough))
+    # A null of few orders often holds the value itself: a tie whatever its last bit.
+    reached_up = claims["null_high"] >= value - 1e-9
+    reached_down = claims["null_low"] <= value + 1e-9
+    reached = reached_up & reached_down
+    empty = np.where(equal, reached, np.where(rule == "above", reached_up, reached_down))
     untested = (rule == "untestable") | value.isna()
-    chosen = np.select([untested, held & empty, held], [3, 1, 0], 2)
+    chosen = np.select([untested, held & empty, held, against], [4, 1, 0, 3], 2)
     return pd.Series([VERDICTS[i] for i in chosen], index=claims.index, name="verdict")
 
 
@@ -149,12 +166,14 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     ----------
     runs : str or Path
         The folder of executed chapters; ``"book"`` is where ``psychometrics book`` puts them. A
-        claim of a chapter that is not in the folder cannot be tested there.
+        claim of a chapter that is not in the folder, and is not being executed, is not tested.
 
     Returns
     -------
     DataFrame
-        As :func:`published`, with ``value, low, high, null, null_low, null_high, verdict``.
+        As :func:`published`, with ``value, low, high, null, null_low, null_high, verdict`` and
+        ``p``, two-sided against the bar (the chapter's ``p of the claim``, or from the interval,
+        taken as normal) and 1 on the side that is not claimed.
 
     Raises
     ------
@@ -175,11 +194,15 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
             f"No chapter was executed in {runs}: run the chapters first, with `psychometrics book`."
         )
     claims = published()
+    now = Path(os.environ.get("PSYCHOMETRICS_RUN", ""))  # a chapter's own claims
+    executed.add(now.name)
     testable = claims[(claims["rule"] != "untestable") & claims["chapter"].isin(executed)]
-    rows = {name: with_interval(address, runs) for name, address in testable["cell"].items()}
-    found = pd.DataFrame.from_dict(rows, orient="index", columns=_FOUND).reindex(claims.index)
+    folders = testable["chapter"].map(lambda name: now.parent if name == now.name else runs)
+    rows = {name: with_interval(testable["cell"][name], folders[name]) for name in testable.index}
+    found = pd.DataFrame.from_dict(rows, orient="index").rename(columns={"p_of_the_claim": "p"})
+    found = found.reindex(index=claims.index, columns=_FOUND)
     table = claims.join(found.apply(pd.to_numeric, errors="coerce"))
-    return table.assign(verdict=verdicts(table))
+    return table.assign(verdict=verdicts(table), p=_p_values(table))
 
 
 def expectations(runs: str | Path = "book") -> pd.DataFrame:
@@ -217,7 +240,7 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
 
 
 def counts(table: pd.DataFrame) -> pd.DataFrame:
-    """Count claims by study and verdict, apart for what they were tested on.
+    """Count claims, or clusters, by study and verdict, apart for what they were tested on.
 
     A number that is computed again from the authors' data and a finding that is looked for in
     other models are different tests, so that there is no sum over them.
@@ -225,7 +248,7 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     table : DataFrame
-        As :func:`scorecard` returns it.
+        As :func:`scorecard` returns it, or one row a cluster.
 
     Returns
     -------
@@ -238,7 +261,7 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
     >>> table = pd.DataFrame({"study": "empalc", "basis": "our respondents",
     ...     "verdict": VERDICTS[:2]})
     >>> counts(table).loc[("tested on our respondents", "EMPALC")].tolist()
-    [1, 1, 0, 0, 2]
+    [1, 1, 0, 0, 0, 2]
     """
     parts = {}
     for basis, title in BASES.items():
@@ -267,13 +290,14 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``claim, place, paper, ours, null, verdict, cell``, all of them words.
+        ``claim, place, paper, ours, null, verdict, rule made, bar, cell``, all of them words.
 
     Examples
     --------
     >>> row = {"claim": "It rises.", "place": "table 1", "published": 0.5, "value": 0.4,
     ...     "low": 0.1, "high": 0.7, "null": 0.0, "null_low": -0.2, "null_high": 0.2,
-    ...     "reason": "", "verdict": VERDICTS[0], "chapter": "04-own", "cell": "04/tab-a[b, c]"}
+    ...     "reason": "", "verdict": VERDICTS[0], "chapter": "04-own", "cell": "04/tab-a[b, c]",
+    ...     "made": "after", "bar": 0.0, "bar_of": "ours"}
     >>> listed(pd.DataFrame([row]))["ours"].tolist()
     ['0.4 (0.1 to 0.7)']
     """
@@ -285,6 +309,11 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
         "ours": [_words(*row) for row in table[["value", "low", "high"]].to_numpy()],
         "null": [_words(*row) for row in table[["null", "null_low", "null_high"]].to_numpy()],
         "verdict": table["verdict"],
+        "rule made": table["made"],
+        "bar": [
+            f"{_words(bar)} ({whose})" if whose else ""
+            for bar, whose in zip(table["bar"], table["bar_of"], strict=True)
+        ],
         "cell": table["chapter"] + table["cell"].str[2:],
     }
     return pd.DataFrame(shown).reset_index(drop=True)
@@ -292,6 +321,17 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
 
 def _folder(runs: str | Path) -> Path:
     return book_dir() / "chapters" if runs == "book" else Path(runs)
+
+
+def _p_values(claims: pd.DataFrame) -> pd.Series:
+    """Two-sided p against the bar, 1 on the side not claimed; from the interval if not given."""
+    value, bar = claims["value"], claims["bar"]
+    end = claims["low"].where(value > bar, claims["high"])
+    half = (value - end).abs().replace(0, np.nan)
+    derived = 2 * stats.norm.sf(1.959964 * (value - bar).abs() / half)
+    claimed = (value - bar) * claims["rule"].map({"above": 1, "below": -1}) > 0
+    p = claims["p"].fillna(pd.Series(derived, claims.index))
+    return p.where(claimed | p.isna(), 1.0).where(claims["rule"].isin(["above", "below"]))
 
 
 def _shown(address: str, runs: Path, chapter: str) -> float | str | None:

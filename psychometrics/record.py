@@ -225,12 +225,14 @@ def read_table(folder: Path, name: str) -> pd.DataFrame:
 def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, object]:
     """Return a cell as ``value``, with ``low, high, null, null_low, null_high`` of its row.
 
+    ``p_of_the_claim`` is the p value of a test against the bar of a claim, if the row has one.
+
     They stand in columns of these names (``null low`` for ``null_low``), or have the name of the
     cell's column before them, such as ``auc low``. What is not there is missing.
     """
     row, column = _found(address, runs, chapter)
     found = {"value": row[column]}
-    for name in ("low", "high", "null", "null_low", "null_high"):
+    for name in ("low", "high", "null", "null_low", "null_high", "p_of_the_claim"):
         words = name.replace("_", " ")
         stem = column.rpartition(" ")[0]  # of "less neutral mean" the ends are "less neutral low"
         near = (f"{column} {words}", f"{stem} {words}", words, name)

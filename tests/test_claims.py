@@ -12,9 +12,12 @@ from psychometrics.claims import VERDICTS, published, verdicts
 from psychometrics.exceptions import DataError
 from psychometrics.paths import notebooks_dir
 
-BOTH, EMPTY, NOT, UNTESTED = VERDICTS
-FOUND = ["value", "low", "high", "null", "null_low", "null_high"]
-HEAD = "claim_id,claim,source,place,published,rule,bar,tolerance,chapter,reason,basis,cell\n"
+HELD, EMPTY, OPEN, AGAINST, UNTESTED = VERDICTS
+FOUND = ["value", "low", "high", "null", "null_low", "null_high", "p"]
+HEAD = (
+    "claim_id,claim,source,place,published,rule,bar,bar_of,tolerance,cluster,made,chapter,reason,"
+    "basis,support,cell\n"
+)
 
 
 def test_every_claim_names_a_chapter_of_the_book():
@@ -23,30 +26,49 @@ def test_every_claim_names_a_chapter_of_the_book():
     assert set(table.loc[table["rule"] != "untestable", "chapter"]) <= chapters
 
 
+def test_a_paper_that_names_its_level_is_judged_at_it():
+    levels = published().groupby("study")["level"].unique().map(list).to_dict()
+    assert levels.pop("psychobench") == [0.01]  # Huang et al., section 3.1
+    assert set(map(tuple, levels.values())) == {(0.05,)}
+
+
 @pytest.mark.parametrize(
-    ("rule", "value", "low", "high", "null", "verdict"),
+    ("rule", "value", "low", "high", "null", "p", "support", "verdict"),
     [
-        ("above", 0.7, 0.5, 0.9, (-0.3, 0.3), BOTH),
-        ("above", 0.7, 0.5, 0.9, (0.5, 0.8), EMPTY),
-        ("above", 0.7, -0.1, 0.9, (-0.3, 0.3), NOT),
-        ("above", 0.7, None, None, (None, None), BOTH),
-        ("above", -0.7, -0.9, -0.5, (-0.3, 0.3), NOT),
-        ("below", -0.7, -0.9, -0.5, (-0.3, 0.3), BOTH),
-        ("below", -0.7, -0.9, -0.5, (-0.8, 0.3), EMPTY),
-        ("below", -0.7, -0.9, 0.1, (-0.3, 0.3), NOT),
-        ("equal", 0.804, None, None, (None, None), BOTH),
-        ("equal", 0.806, None, None, (None, None), NOT),
-        ("above", None, None, None, (None, None), UNTESTED),
-        ("untestable", None, None, None, (None, None), UNTESTED),
+        ("above", 0.7, 0.5, 0.9, (-0.3, 0.3), None, "", HELD),
+        ("above", 0.7, 0.5, 0.9, (0.5, 0.8), None, "", EMPTY),
+        ("above", 0.7, -0.1, 0.9, (-0.3, 0.3), None, "", OPEN),
+        ("above", 0.7, 0.5, 0.9, (-0.3, 0.3), 0.02, "", OPEN),
+        ("above", 0.7, 0.5, 0.9, (-0.3, 0.3), 0.009, "", HELD),
+        ("above", 0.7, None, None, (None, None), None, "", OPEN),
+        ("above", 0.7, None, None, (None, None), None, "arithmetic", HELD),
+        ("above", -0.7, None, None, (None, None), None, "arithmetic", AGAINST),
+        ("above", 0.0, None, None, (None, None), None, "arithmetic", AGAINST),
+        ("above", -0.7, -0.9, -0.5, (-0.3, 0.3), None, "", AGAINST),
+        ("above", -0.7, -0.9, -0.5, (-0.3, 0.3), 0.02, "", OPEN),
+        ("below", -0.7, -0.9, -0.5, (-0.3, 0.3), None, "", HELD),
+        ("below", -0.7, -0.9, -0.5, (-0.8, 0.3), None, "", EMPTY),
+        ("below", -0.7, -0.9, 0.1, (-0.3, 0.3), None, "", OPEN),
+        ("below", 0.7, 0.5, 0.9, (-0.3, 0.3), None, "", AGAINST),
+        ("equal", 0.804, None, None, (None, None), None, "arithmetic", HELD),
+        ("equal", 0.804, None, None, (None, None), None, "", OPEN),
+        ("equal", 0.804, None, None, (0.7, 0.9), None, "arithmetic", EMPTY),
+        ("equal", 0.804, None, None, (0.1, 0.3), None, "arithmetic", HELD),
+        ("equal", 0.9, None, None, (0.7, 0.95), None, "arithmetic", AGAINST),
+        ("equal", 0.9, 0.7, 1.0, (None, None), None, "arithmetic", OPEN),
+        ("above", None, None, None, (None, None), None, "", UNTESTED),
+        ("untestable", None, None, None, (None, None), None, "", UNTESTED),
     ],
 )
-def test_a_verdict_follows_from_the_rule_the_interval_and_the_null(
-    rule, value, low, high, null, verdict
+def test_a_verdict_follows_from_the_rule_the_interval_the_level_and_the_null(
+    rule, value, low, high, null, p, support, verdict
 ):
     row = {"published": 0.8, "rule": rule, "bar": 0.0, "tolerance": 0.005}
-    row |= dict(zip(FOUND, (value, low, high, None, *null), strict=True))
+    row |= {"support": support, "level": 0.01}
+    row |= dict(zip(FOUND, (value, low, high, None, *null, p), strict=True))
     table = pd.DataFrame([row]).astype(dict.fromkeys(FOUND, float))
-    assert verdicts(table).tolist() == [verdict]
+    found = verdicts(table).tolist()
+    assert found == [verdict]
 
 
 @pytest.fixture
@@ -58,8 +80,9 @@ def data(monkeypatch, tmp_path):
         (folder / f"{study}.csv").write_text(HEAD)
     (folder / "empalc.csv").write_text(
         HEAD
-        + 'a,It rises,reuben2024,table 1,0.5,above,0,,09-own,,,"09/tab-own[rise, r]"\n'
-        + "b,It is dear,reuben2024,table 2,,untestable,,,,It is.,,\n"
+        + "a,It rises,reuben2024,table 1,0.5,above,0,paper,,one,after,09-own,,our respondents,,"
+        '"09/tab-own[rise, r]"\n'
+        + "b,It is dear,reuben2024,table 2,,untestable,,,,two,,,It is.,our respondents,,\n"
     )
     (tmp_path / "data" / "expectations.csv").write_text(
         "chapter,sentence,cell,rule,bar\n"
@@ -81,48 +104,69 @@ def runs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "row",
+    "change",
     [
-        "a,It rises,x,y,0.5,above,0,,1,,,c\n",
-        "d,It rises,x,y,0.5,upwards,0,,1,,,c\n",
-        "d,It rises,x,y,,above,,,1,,,c\n",
-        "d,It rises,x,y,,equal,,0.1,1,,,c\n",
-        "d,It rises,x,y,1,equal,,,1,,,c\n",
-        "d,It rises,x,y,1,untestable,,,1,,,\n",
-        "d,It rises,x,,1,above,0,,1,,,c\n",
-        "d,It rises,x,y,1,above,0,,1,,,\n",
+        {"claim_id": "a"},
+        {"rule": "upwards"},
+        {"bar": ""},
+        {"bar_of": "theirs"},
+        {"rule": "equal", "tolerance": "0.1"},
+        {"rule": "equal", "published": "1"},
+        {"rule": "untestable"},
+        {"place": ""},
+        {"cluster": ""},
+        {"made": ""},
+        {"cell": ""},
+        {"chapter": ""},
+        {"basis": "hearsay"},
     ],
 )
-def test_a_claim_that_is_not_whole_is_refused_by_name(data, row):
+def test_a_claim_that_is_not_whole_is_refused_by_name(data, change):
+    row = {
+        "claim_id": "d", "claim": "It rises", "source": "x", "place": "y", "rule": "above",
+        "bar": "0", "bar_of": "ours", "cluster": "z", "made": "after", "chapter": "1",
+        "basis": "our scoring", "cell": "c",
+    } | change  # fmt: skip
     path = data / "empalc.csv"
-    path.write_text(path.read_text() + row)
-    with pytest.raises(DataError, match=f"'{row[0]}'"):
+    line = ",".join(row.get(name, "") for name in HEAD.strip().split(","))
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(DataError, match=f"'{row['claim_id']}'"):
         published()
 
 
 def test_what_is_tested_on_data_on_models_and_by_another_scoring_is_counted_apart():
     table = pd.DataFrame(
         [
-            ("diagnostic", "published data", BOTH),
-            ("fairbelief", "published data", NOT),
-            ("fairbelief", "our scoring", BOTH),
+            ("diagnostic", "published data", HELD),
+            ("fairbelief", "published data", AGAINST),
+            ("fairbelief", "our scoring", HELD),
             ("empalc", "our respondents", EMPTY),
         ],
         columns=["study", "basis", "verdict"],
     )
     found = claims.counts(table)
-    data, models, scoring = claims.BASES.values()
-    assert found.loc[(data, "all")].tolist() == [1, 0, 1, 0, 2]
-    assert found.loc[(models, "EMPALC")].tolist() == [0, 1, 0, 0, 1]
-    assert found.loc[(scoring, "FairBelief")].tolist() == [1, 0, 0, 0, 1]
+    data, models, scoring, _ = claims.BASES.values()
+    assert found.loc[(data, "all")].tolist() == [1, 0, 0, 1, 0, 2]
+    assert found.loc[(models, "EMPALC")].tolist() == [0, 1, 0, 0, 0, 1]
+    assert found.loc[(scoring, "FairBelief")].tolist() == [1, 0, 0, 0, 0, 1]
     assert found["claims"].drop("all", level="study").sum() == len(table)
 
 
 def test_the_scorecard_reads_the_cells_that_chapters_show(data, runs):
     table = claims.scorecard(runs)
-    assert table["verdict"].to_dict() == {"a": BOTH, "b": UNTESTED}
+    assert table["verdict"].to_dict() == {"a": HELD, "b": UNTESTED}
     assert table.loc["a", ["value", "low", "high"]].tolist() == [0.4, 0.1, 0.7]
     assert math.isnan(table.loc["b", "value"])
+    # The interval is .3 below and above .4: normal, so that p is that of 1.96 x .4 / .3.
+    assert table.loc["a", "p"] == pytest.approx(0.00896, abs=1e-4)
+
+
+def test_a_p_value_of_the_chapter_takes_the_place_of_the_intervals(data, runs):
+    shown = "what,r,r low,r high,p of the claim\nrise,0.4,0.1,0.7,0.2\n"
+    (runs / "09-own" / "tab-own.csv").write_text(shown)
+    assert claims.scorecard(runs).loc["a", ["verdict", "p"]].tolist() == [OPEN, 0.2]
+    (runs / "09-own" / "tab-own.csv").write_text(shown.replace("rise,0.4", "rise,-0.4"))
+    assert claims.scorecard(runs).loc["a", "p"] == 1  # the side that is not claimed
 
 
 def test_a_cell_that_its_chapter_does_not_show_stops_the_scorecard(data, runs):

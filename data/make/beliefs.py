@@ -60,9 +60,14 @@ THEMES = {
     "collectives": "team teams couple couples family families group groups pair band crew unit",
     "peoples": "religion religions tribe tribes race races nation nations country ethnicity clan "
     "language deity",
+    "motherhood": "mother mothers mom moms mum mums motherhood parent parents child children baby "
+    "babies wife wives",
+    "looks": "beautiful pretty attractive sexy sexiest gorgeous handsome cute lovely stunning "
+    "glamorous beauty desirable hot",
+    "model or nurse": "model models nurse nurses",
 }
 """Themes of the paper's section 4.2 as words: those that it prints, and others like them, chosen
-before they were counted."""
+before they were counted. The last three are named in ``data/plans/scorecard.yml``."""
 _GENDERS = {
     "female": r"woman|women|she|mothers?|daughters?|girls?|females?|sisters?|aunts?|wife|wives|"
     r"lady|ladies|brides?|girlfriends?",

@@ -156,13 +156,15 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
     -------
     DataFrame
         Indexed by ``claim_id`` of ``data/claims/psychobench.csv``: ``value`` with its 95 %
-        interval ``low, high``, and ``null, null low, null high``, median and central 95 % over the
-        random tables. Differences are in standard deviations of people. A mean over models or
-        scales takes these as a sample; a difference of two respondents, their runs.
+        interval ``low, high``; ``p of the claim``, two-sided, of a test against the bar of the
+        claim (0, or for shares of scales ``level`` or a half); and ``null, null low, null high``,
+        median and central 95 % over the random tables, missing where the paper's counts are used.
+        Differences are in standard deviations of people. A mean over models or scales takes these
+        as a sample; a difference of two respondents, their runs.
 
     References
     ----------
-    Huang et al. (2024), sections 3.2 and 4.1 and appendix B.3.
+    Huang et al. (2024), sections 3.2 and 4.1 and appendix B.3; Welch (1951); Armitage (1955).
 
     Examples
     --------
@@ -174,13 +176,17 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
     claims = pd.read_csv(
         data_dir() / "norms" / "psychobench_statistics.csv", keep_default_na=False
     ).set_index("claim_id")
-    own = pd.DataFrame(_statistics(claims, published_tables(), level)).T
+    own = _statistics(claims, published_tables(), level)
+    counted = {name: _counted(claim) for name, claim in claims.iterrows() if _is_count(claim)}
+    own = pd.DataFrame({name: (own | counted)[name] for name in claims.index}).T
     rng = np.random.default_rng(seed)
     drawn = (_statistics(claims, _random_table(rng), level) for _ in range(draws))
     drawn = pd.DataFrame({name: value for name, (value, *_) in one.items()} for one in drawn)
     low, middle, high = drawn.quantile([0.025, 0.5, 0.975]).to_numpy()
-    table = own.set_axis(["value", "low", "high"], axis=1).rename_axis("claim_id")
-    return table.assign(**{"null": middle, "null low": low, "null high": high})
+    names = ["value", "low", "high", "p of the claim"]
+    table = own.set_axis(names, axis=1).rename_axis("claim_id")
+    null = pd.DataFrame({"null": middle, "null low": low, "null high": high}, drawn.columns)
+    return table.join(null)
 
 
 def _statistics(claims: pd.DataFrame, tables: pd.DataFrame, level: float) -> dict[str, tuple]:
@@ -192,9 +198,7 @@ def _statistics(claims: pd.DataFrame, tables: pd.DataFrame, level: float) -> dic
     for name, claim in claims.iterrows():
         if claim["statistic"] == "interests":
             found[name] = interests[name.removeprefix("psychobench-")]
-        elif claim["statistic"].endswith("runs"):
-            found[name] = _bem(cells, claim["statistic"], claim["who"].split("|"))
-        else:
+        elif not _is_count(claim):
             found[name] = _statistic(cells, claim, level)
     return found
 
@@ -219,18 +223,25 @@ def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tupl
     if what in ("models", "scales"):
         return _mean(deltas(who).mean(axis=1) if what == "models" else deltas(who)[0])
     if what == "largest":
-        return deltas(who).max(), np.nan, np.nan
+        first = who[int(deltas(who)[:, 0].argmax())]
+        ((_, *norm),) = [norm for norm in norms[scales[0]] if claim["group"] in ("", norm[0])]
+        row = compare_means(*cells[study, first, *scales[0]], *norm, level=level).iloc[0]
+        return row["delta"], row["delta_low"], row["delta_high"], row["p"]
     if what == "nearer people":
         return _mean(-np.diff(np.abs(deltas(who)), axis=0)[0])
     if what == "families":
         first, second = deltas(who).mean(axis=1), deltas(other).mean(axis=1)
-        return first.mean() - second.mean(), *stats.ttest_ind(first, second).confidence_interval()
+        test = stats.ttest_ind(first, second)
+        return first.mean() - second.mean(), *test.confidence_interval(), test.pvalue
     if what in ("highest", "lowest"):
         sign = 1 if what == "highest" else -1
         rivals = [name for name in other if name not in who]
         other = [max(rivals, key=lambda name: sign * cells[study, name, *scales[0]][0])]
     if what in ("apart", "highest", "lowest"):
         return _apart(cells, study, who[0], other[0], scales)
+    if what == "omnibus":
+        hits = np.array([_roles_differ(cells, study, who, scale) < level for scale in scales])
+        return _share(hits, level)
     if what.endswith("differ"):
         pairs = [cells[study, a, *c] + cells[study, b, *c] for a in who for b in other
                  for c in scales]  # fmt: skip
@@ -240,43 +251,84 @@ def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tupl
     hits = (compare_means(*np.array(pairs).T, level=level)["p"] < level).to_numpy()
     hits = ~hits if "like people" in what and "unlike" not in what else hits
     if what.startswith("number"):
-        return float(hits.sum()), np.nan, np.nan
-    return hits.mean(), *stats.binomtest(int(hits.sum()), len(hits)).proportion_ci(0.95)
+        return float(hits.sum()), np.nan, np.nan, np.nan
+    return _share(hits, 0.5 if "like people" in what else level)
 
 
-def _mean(values: np.ndarray) -> tuple[float, float, float]:
-    half = stats.t.isf(0.025, len(values) - 1) * stats.sem(values)
-    return values.mean(), values.mean() - half, values.mean() + half
+def _share(hits: np.ndarray, bar: float) -> tuple[float, float, float, float]:
+    test = stats.binomtest(int(hits.sum()), len(hits), bar)
+    return hits.mean(), *test.proportion_ci(0.95), test.pvalue
 
 
-def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float, float]:
-    """Difference of two respondents, the mean over scales; their runs are the sample."""
-    difference = variance = 0.0
+def _mean(values: np.ndarray) -> tuple[float, float, float, float]:
+    test = stats.ttest_1samp(values, 0)
+    return values.mean(), *test.confidence_interval(), test.pvalue
+
+
+def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float, float, float]:
+    """Difference of two respondents, the mean over scales, by Welch's test over their runs."""
+    difference, variances = 0.0, []
     for q, s in scales:
         (m1, s1, n1), (m2, s2, n2) = cells[study, one, q, s], cells[study, two, q, s]
         unit = np.mean([sd for _, _, sd, _ in _norms()[q, s]]) * len(scales)
         difference += (m1 - m2) / unit
-        variance += (s1**2 / n1 + s2**2 / n2) / unit**2
-    half = stats.t.isf(0.025, n1 + n2 - 2) * np.sqrt(variance)
-    return difference, difference - half, difference + half
+        variances += [(s1**2 / n1 / unit**2, n1 - 1), (s2**2 / n2 / unit**2, n2 - 1)]
+    v, df = np.array(variances).T
+    error, df = np.sqrt(v.sum()), v.sum() ** 2 / (v**2 / df).sum()
+    half = stats.t.isf(0.025, df) * error
+    return (
+        difference, difference - half, difference + half,
+        2 * stats.t.sf(abs(difference) / error, df),
+    )  # fmt: skip
 
 
-def _bem(cells, what: str, who: list[str]) -> tuple[float, float, float]:
-    """Expected shares of runs by Bem's rule, as if a run's two scores were independent normals."""
-    high = np.empty((len(who), 2))
-    for column, scale in enumerate(("masculine", "feminine")):
-        cut = np.mean([m for _, m, _, _ in _norms()["bsri", scale]])
-        for row, name in enumerate(who):
-            mean, sd, _ = cells["models", name, "bsri", scale]
-            high[row, column] = stats.norm.sf(cut, mean, max(sd, 1e-9))
-    m, f = high.T
-    if what.startswith("undifferentiated"):
-        return _mean((1 - m) * (1 - f))
-    only = (1 - m) * f if what.startswith("feminine") else m * (1 - f) - (1 - m) * f
-    return only.mean(), np.nan, np.nan
+def _is_count(claim: pd.Series) -> bool:
+    return claim["statistic"].startswith("counted")
 
 
-def _interests(cells) -> dict[str, tuple[float, float, float]]:
+def _counted(claim: pd.Series) -> tuple[float, float, float, float]:
+    """Shares of runs by sex role as Table 2 counts them, and how the counts fit its means."""
+    counts = pd.read_csv(data_dir() / "norms" / "bsri_conclusions.csv")
+    counts = counts[counts["study"] == "models"].set_index("respondent")
+    part = counts.loc[claim["who"].split("|")]
+    what = claim["statistic"].removeprefix("counted ")
+    runs = part[["undifferentiated", "masculine", "feminine", "androgynous"]]
+    n = runs.sum(axis=1)
+    if what == "trend":  # Cochran and Armitage, scores -1, 0, 1
+        step = np.arange(len(part)) - (len(part) - 1) / 2
+        shares = part["masculine"] / n
+        pooled = part["masculine"].sum() / n.sum()
+        z = (part["masculine"] * step).sum() / np.sqrt(pooled * (1 - pooled) * (n * step**2).sum())
+        slope = (shares * step).sum() / (step**2).sum()
+        error = np.sqrt((shares * (1 - shares) / n * step**2).sum()) / (step**2).sum()
+        half = stats.norm.isf(0.025) * error
+        return slope, slope - half, slope + half, 2 * stats.norm.sf(abs(z))
+    if what == "fit":
+        means = published_tables().query("study == 'models' and questionnaire == 'bsri'")
+        means = means.pivot(index="respondent_id", columns="scale", values="mean").loc[part.index]
+        fits = np.ones(len(part), bool)
+        for scale in ("masculine", "feminine"):
+            cut = np.mean([m for _, m, _, _ in _norms()["bsri", scale]])
+            never = part[scale] + part["androgynous"] == 0
+            fits &= ~(never & (means[scale] > cut)).to_numpy()
+        return float(fits.sum()), np.nan, np.nan, np.nan
+    first, *second = what.split(" less ")
+    share = part[first] - sum(part[other] for other in second)
+    return share.sum() / n.sum(), np.nan, np.nan, np.nan
+
+
+def _roles_differ(cells, study: str, who: list[str], scale: tuple[str, str]) -> float:
+    """P value of Welch's analysis of variance of one scale, from means and deviations."""
+    m, s, n = np.array([cells[study, name, *scale] for name in who]).T
+    w = n / np.maximum(s, 0.05) ** 2  # a printed deviation of 0.0 may be as large as 0.05
+    k, total = len(m), w.sum()
+    spread = ((1 - w / total) ** 2 / (n - 1)).sum()
+    f = (w * (m - (w * m).sum() / total) ** 2).sum() / (k - 1)
+    f /= 1 + 2 * (k - 2) / (k**2 - 1) * spread
+    return float(stats.f.sf(f, k - 1, (k**2 - 1) / (3 * spread)))
+
+
+def _interests(cells) -> dict[str, tuple[float, float, float, float]]:
     """What is claimed of CABIN's 41 interests: how alike they are, and which are liked most."""
     named = {
         "vocations-liked": ("social_service", "health_care_service", "teaching_education"),
@@ -297,11 +349,14 @@ def _interests(cells) -> dict[str, tuple[float, float, float]]:
         ("interests-alike", rho),
         ("interests-of-people", together.corr(people, method="spearman")),
     ):
-        found[name] = (r, *np.tanh(np.arctanh(r) + np.array([-half, half])))
+        z, wide = np.arctanh(r), stats.norm.isf(0.025)
+        p = 2 * stats.norm.sf(abs(z) * wide / half)
+        found[name] = (r, *np.tanh(z + np.array([-half, half])), p)
     for name, interests in named.items():
         for who, table in ((name, together), (f"{name}-by-people", people)):
             ranked = table.sort_values(ascending=name != "vocations-liked", kind="stable").index
-            found[who] = (float(len({*interests} & {*ranked[: len(interests)]})), np.nan, np.nan)
+            hits = float(len({*interests} & {*ranked[: len(interests)]}))
+            found[who] = hits, np.nan, np.nan, np.nan
     found["jailbreak-central"] = _mean(
         ((means["gpt-4"] - 3).abs() - (means["gpt-4-jb"] - 3).abs()).to_numpy()
     )
