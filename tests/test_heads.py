@@ -44,6 +44,10 @@ def test_perplexity_is_the_vocabularys_size_for_a_uniform_model():
     assert found == pytest.approx(model.config.vocab_size, rel=1e-3)
 
 
+@pytest.mark.skipif(
+    not data.available("mnli_entailment", "mnli_neutral", "mnli_contradiction") and not CI,
+    reason="MNLI text is neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
+)
 def test_the_reported_perplexity_is_that_of_the_shipped_head():
     pairs = data.mnli_sample()
     held_out = set(pairs.loc[pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel())
