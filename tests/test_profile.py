@@ -119,20 +119,24 @@ def test_scores_and_intervals_are_those_of_the_third_chapter(store, challenges):
         assert found[name] == expected[name]
 
 
-def test_shipped_scores_are_what_asking_gives(store, challenges):
-    shipped = profiles.shipped_scores(challenges).set_index(["respondent_id", "item_id"])["score"]
-    assert set(shipped.index.get_level_values(0)) == set(pm.population())
+def test_shipped_scores_are_what_asking_gives_and_nobody_is_asked_for_them(
+    store, challenges, tmp_path
+):
+    others = assess(SMALL, challenges, store=tmp_path)["others"].set_index("who")["score"]
+    assert set(others.index) == set(pm.population()) - {SMALL}
+    assert set(pm.manifests(tmp_path)["respondent_id"]) == {SMALL}
     member = "minilm-both50-l4-s4"
     asked = pm.item_scores(pm.ask(challenges, member, store, progress=False))
-    asked = asked.set_index("item_id")["score"]
-    # precision differs between machines
-    np.testing.assert_allclose(shipped[member][asked.index], asked, atol=5e-3)
+    expected = pm.intervals.scale_intervals(asked, challenges)["score"][0]
+    assert others[member] == pytest.approx(expected, abs=5e-3)  # precision differs by machine
 
 
-def test_shipped_scores_of_other_prompts_are_not_taken(challenges):
-    assert profiles.shipped_scores(
-        challenges.model_copy(update={"items": challenges.items[:3]})
-    ).empty
+def test_shipped_scores_of_other_prompts_are_not_taken(challenges, tmp_path):
+    content = challenges.model_dump()
+    content["items"][0]["templates"][0]["premise"] = "People I relied on {term} me."
+    changed = type(challenges).model_validate(content)
+    assess(SMALL, changed, against="minilm-both50-l4-s4", store=tmp_path)
+    assert "minilm-both50-l4-s4" in set(pm.manifests(tmp_path)["respondent_id"])
 
 
 # Answers to items
