@@ -14,20 +14,26 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
+from peft import PeftModel
 from scipy import stats
 
+from psychometrics.asking.population import population_table
 from psychometrics.data import mnli_sample, snli_sample
 from psychometrics.measures.scoring import two_way
 from psychometrics.measures.validity import silhouettes
 from psychometrics.models import vectors as bases
 from psychometrics.models.fast import last_states
 from psychometrics.models.loading import load_model
-from psychometrics.models.sources import SMOLLM2, find
+from psychometrics.models.sources import SMOLLM2, base_path, find
+from psychometrics.modes import load_respondent
+from psychometrics.modes.nli import NLIRespondent
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
+from psychometrics.training import nli_classifier, nli_pairs, train_nli
 
 from .nulls import QUESTIONNAIRES
+from .nulls import _save as save_merged
 
 BASES = {  # name in the tables: base, its depth, steps of training at most
     "encoder, 4 layers": ("embedded", 4, 800),
@@ -37,6 +43,7 @@ BASES = {  # name in the tables: base, its depth, steps of training at most
 DOSES = {"16,000 shuffled": 16000, "250": 250, "1,000": 1000, "4,000": 4000, "16,000": 16000}
 LONG, ALONE = "16,000 shuffled, as long", "16,000 hypotheses"
 SEEDS, POPULATIONS, BATCH, EVERY, PATIENCE = 40, 50, 256, 25, 150
+MEMBER = {"tuning": "lora", "epochs": 2, "lr": 1e-3, "dropout": 0.0}
 RATES = (0.0003, 0.001, 0.003)
 POOL, LONGEST, HELD_OUT = 8000, 157, 800
 
@@ -477,6 +484,73 @@ def kernel_table(study: Study) -> pd.DataFrame:
     return table
 
 
+def member(seed: int) -> tuple[NLIRespondent, dict[str, float]]:
+    """Train a member of the population's kind on hypotheses alone; return it and its accuracies."""
+    folder = cache_dir() / "dose" / f"member-s{seed}"
+    if not (folder / "merged" / "config.json").is_file():
+        pairs = nli_pairs(["mnli", "snli"]).sample(frac=0.33, random_state=seed).assign(premise="")
+        train_nli(base_path(), pairs, folder, seed=seed, progress=False, **MEMBER)
+        whole = PeftModel.from_pretrained(nli_classifier(base_path()), folder).merge_and_unload()
+        save_merged(whole, folder / "merged")
+    respondent = load_respondent(folder / "merged", dtype="float32")
+    held = mnli_sample().query("held_out")
+    right = {}
+    for name, premises in (("whole pairs", held["premise"]), ("hypotheses", [""] * len(held))):
+        answers = respondent.answer(list(zip(premises, held["hypothesis"], strict=True)))
+        right[name] = float((answers.argmax(axis=1) == held["label"]).mean())
+    return respondent, right
+
+
+def compared_members(seeds: range) -> dict[str, pd.DataFrame]:
+    """Compare members trained on hypotheses alone with the population's and with untrained heads.
+
+    Returns
+    -------
+    dict of DataFrame
+        ``members``: accuracy, decisiveness and mean silhouette of each; ``member statistics``:
+        values of the hypotheses' members, and the median and central 95 % of 200 draws of as many
+        of the population's members (``whole``) and of 50 populations of untrained heads at their
+        start and at the members' decisiveness.
+    """
+    study = Study("encoder, 6 layers")
+    asked = list(study.table[["premise", "hypothesis"]].itertuples(index=False, name=None))
+    table, answers = population_table(), {}
+    table = table.query("family == 'MiniLM' and layers == 6 and tuning == 'lora'")
+    told = []
+    for seed in seeds:
+        respondent, right = member(seed)
+        answers[f"s{seed}"] = respondent.answer(asked)
+        told.append({"respondent_id": f"s{seed}", "trained on": "hypotheses", **right})
+    for name, accuracy in zip(table["respondent_id"], table["accuracy"], strict=True):
+        answers[name] = load_respondent(name, dtype="float32").answer(asked)
+        told.append({"respondent_id": name, "trained on": "whole pairs", "whole pairs": accuracy})
+    told = pd.DataFrame(told)
+    logs = centred_logs(np.log(np.stack(list(answers.values()))))
+    told["decisiveness"] = np.sqrt((logs**2).mean(axis=(1, 2)))
+    scores = study.scored(logs)
+    told["silhouette"] = scores["silhouette"][:, study.scale < 3].mean(axis=1)
+    alone, n = (told["trained on"] == "hypotheses").to_numpy(), len(seeds)
+    args, rng = (study.scale, study.kernels), np.random.default_rng(3)
+
+    def of(rows: np.ndarray) -> dict[str, float]:
+        return statistics({kind: values[rows] for kind, values in scores.items()}, *args)
+
+    whole = [of(rng.choice(np.flatnonzero(~alone), n, replace=False)) for _ in range(200)]
+    nulls = null_logs(study)[:, :n]
+    size = np.sqrt((nulls**2).mean(axis=(2, 3), keepdims=True))
+    scaled = nulls * told.loc[alone, "decisiveness"].to_numpy()[:, None, None] / size
+    drawn = {"whole": whole}
+    for name, those in (("start", nulls), ("matched", scaled)):
+        drawn[name] = [statistics(study.scored(one), *args) for one in those]
+    left = [of(np.delete(np.flatnonzero(alone), k)) for k in range(n)]
+    found = interval(pd.Series(of(np.flatnonzero(alone))), pd.DataFrame(left))
+    for name, rows in drawn.items():
+        low, middle, high = pd.DataFrame(rows).quantile([0.025, 0.5, 0.975]).to_numpy()
+        found[[f"{name} low", name, f"{name} high"]] = np.stack([low, middle, high], axis=1)
+    found = found.rename_axis("statistic").reset_index()
+    return {"members": told, "member statistics": found}
+
+
 def write(tables: list[dict[str, pd.DataFrame]]) -> None:
     """Write the tables of all bases into ``data/dose``."""
     folder = data_dir() / "dose"
@@ -488,8 +562,11 @@ def write(tables: list[dict[str, pd.DataFrame]]) -> None:
         if name == "scores":
             table.to_parquet(folder / "scores.parquet", index=False, compression="zstd")
         else:
-            table.round(5).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+            table.round(5).to_csv(
+                folder / f"{name.replace(' ', '-')}.csv", index=False, lineterminator="\n"
+            )
 
 
 if __name__ == "__main__":
     write([run(name) for name in BASES])
+    write([compared_members(range(101, 105))])
