@@ -495,7 +495,7 @@ def member(seed: int) -> tuple[NLIRespondent, dict[str, float]]:
     respondent = load_respondent(folder / "merged", dtype="float32")
     held = mnli_sample().query("held_out")
     right = {}
-    for name, premises in (("whole pairs", held["premise"]), ("hypotheses", [""] * len(held))):
+    for name, premises in (("whole pairs", held["premise"]), ("hypotheses", [" "] * len(held))):
         answers = respondent.answer(list(zip(premises, held["hypothesis"], strict=True)))
         right[name] = float((answers.argmax(axis=1) == held["label"]).mean())
     return respondent, right
