@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import hashlib
 import os
@@ -60,14 +59,11 @@ def fetch(key: str) -> Path:
         if not mirror or not path.is_file():
             return _download(key, relative)
         found = _sha256(path, path.stat().st_mtime_ns)
-    except PermissionError as error:
-        raise DataError(
-            f"{error.filename or path} cannot be read or written: see to its permissions."
-        ) from None
     except DataError:  # itself an OSError
         raise
     except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}): replace that copy.") from None
+        place = f"{error.filename or path} cannot be read or written ({error.strerror})"
+        raise DataError(f"{place}: see to its permissions, or replace that copy.") from None
     if found != registry()[key]["sha256"]:
         raise DataError(f"{path} differs from data/registry.yml ('{key}'): replace that copy.")
     return path
@@ -108,58 +104,18 @@ def snli_sample() -> pd.DataFrame:
     """Load SNLI's dev and test pairs: ``premise, hypothesis, label``, as in :func:`mnli_sample`."""
     import pandas as pd
 
-    parts = []
+    names, parts = ["premise", "hypothesis", "label"], []
     for split in ("dev", "test"):
-        columns = [
-            fetch(f"snli_{name}_{split}").read_text(encoding="utf-8").splitlines()
-            for name in ("s1", "s2", "labels")
-        ]
+        files = (fetch(f"snli_{name}_{split}") for name in ("s1", "s2", "labels"))
+        columns = [file.read_text(encoding="utf-8").splitlines() for file in files]
         if len({len(column) for column in columns}) != 1:
             raise DataError(f"e-SNLI's {split} files differ in length: fetch them again.")
-        parts.append(
-            pd.DataFrame(zip(*columns, strict=True), columns=["premise", "hypothesis", "label"])
-        )
+        parts.append(pd.DataFrame(dict(zip(names, columns, strict=True))))
     frame = pd.concat(parts, ignore_index=True)
-    frame["premise"], frame["hypothesis"] = (
-        frame[name].str.replace(r"\s+([.,!?;:])", r"\1", regex=True).str.strip()
-        for name in ("premise", "hypothesis")
-    )
+    for name in names[:2]:
+        frame[name] = frame[name].str.replace(r"\s+([.,!?;:])", r"\1", regex=True).str.strip()
     frame["label"] = frame["label"].map(NLI_LABELS.index)
     return frame
-
-
-def cola(part: str) -> pd.DataFrame:
-    """Load a part of CoLA: sentences that linguists marked as acceptable or not.
-
-    Parameters
-    ----------
-    part : {"train", "in_domain", "out_of_domain"}
-        The training set or one of the two development sets.
-
-    Returns
-    -------
-    DataFrame
-        ``sentence`` and ``acceptable`` (0 or 1).
-
-    Raises
-    ------
-    DataError
-        The file cannot be fetched.
-
-    References
-    ----------
-    Warstadt et al. (2019).
-    """
-    import pandas as pd
-
-    frame = pd.read_csv(
-        fetch(f"cola_{part}"),
-        sep="\t",
-        header=None,
-        names=["source", "acceptable", "mark", "sentence"],
-        quoting=csv.QUOTE_NONE,
-    )
-    return frame[["sentence", "acceptable"]]
 
 
 def _relative(key: str) -> str:

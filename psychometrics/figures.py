@@ -53,11 +53,7 @@ def style() -> None:
 
 
 def heatmap(
-    matrix: pd.DataFrame,
-    ax: Axes | None = None,
-    label: str = "",
-    signed: bool = False,
-    **kwargs,
+    matrix: pd.DataFrame, ax: Axes | None = None, label: str = "", signed: bool = False, **kwargs
 ) -> Axes:
     """A frame as coloured cells.
 
@@ -94,10 +90,7 @@ def heatmap(
 
 
 def term_heatmap(
-    matrix: pd.DataFrame,
-    polarity: pd.Series,
-    ax: Axes | None = None,
-    label: str = "P(entailment)",
+    matrix: pd.DataFrame, polarity: pd.Series, ax: Axes | None = None, label: str = "P(entailment)"
 ) -> Axes:
     """Heatmap of T terms by L intensifiers, source terms above the line, inverse terms below.
 
@@ -219,12 +212,9 @@ def forest(
     """
     ax = ax or plt.gca()
     table = table.assign(_label=table[labels] if isinstance(labels, str) else list(labels))
-    if filled is not None:
-        table["_filled"] = table[filled].astype(bool)
-    elif low is not None and reference is not None:
+    table["_filled"] = True if filled is None else table[filled].astype(bool)
+    if None not in (low, reference) and filled is None:
         table["_filled"] = (table[low] > reference) | (table[high] < reference)
-    else:
-        table["_filled"] = True
     names = list(dict.fromkeys(table["_label"]))
     groups = list(dict.fromkeys(table[group])) if group else [None]
     place = {name: len(names) - 1 - i for i, name in enumerate(names)}
@@ -249,75 +239,6 @@ def forest(
         columns = 5 if max(len(str(name)) for name in groups) < 16 else 2
         ax.legend(frameon=False, fontsize=10, ncols=columns, loc="lower left",
                   bbox_to_anchor=(0, 1), handletextpad=0.3, columnspacing=1)  # fmt: skip
-    return ax
-
-
-def pairs(table: pd.DataFrame, ax: Axes | None = None, xlabel: str = "") -> Axes:
-    """Two values of each row, joined by a line, the first row on top.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Two columns, named as they are to be read; the index names the rows.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    xlabel : str
-        Name of the value, with its unit.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"before": [1, 2], "after": [2, 2]})
-    >>> len(pairs(table, plt.figure().gca()).collections)
-    3
-    """
-    ax = ax or plt.gca()
-    y = np.arange(len(table))[::-1]
-    first, second = table.columns
-    ax.hlines(y, table[first], table[second], color=GREY, linewidth=2, zorder=1)
-    for i, name in enumerate((first, second)):
-        ax.scatter(table[name], y, color=PALETTE[i], marker=MARKERS[i], s=28, label=name, zorder=2)
-    ax.set_yticks(y, table.index, fontsize=10)
-    ax.set(xlabel=xlabel)
-    ax.legend(frameon=False)
-    return ax
-
-
-def scatter(
-    scores: pd.DataFrame, x: str, y: str, ax: Axes | None = None, annotate: int = 0
-) -> Axes:
-    """Two columns over R respondents, the most extreme ones named.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        One row per respondent, indexed by ``respondent_id``.
-    x, y : str
-        Columns to draw.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    annotate : int
-        How many respondents to name, those farthest from the centre.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> scatter(pd.DataFrame({"a": [1, 2], "b": [2, 1]}), "a", "b").get_ylabel()
-    'b'
-    """
-    ax = ax or plt.gca()
-    ax.scatter(scores[x], scores[y], color=SOURCE, s=28)
-    centred = (scores[[x, y]] - scores[[x, y]].mean()) / scores[[x, y]].std()
-    for name in centred.pow(2).sum(axis=1).nlargest(annotate).index:
-        ax.annotate(name, scores.loc[name, [x, y]], xytext=(4, 4), textcoords="offset points",
-                    fontsize=10)  # fmt: skip
-    ax.set(xlabel=x, ylabel=y)
     return ax
 
 
@@ -366,84 +287,6 @@ def lines(
                             alpha=0.15, linewidth=0)  # fmt: skip
     ax.set(xlabel=x, ylabel=y)
     ax.legend(frameon=False, fontsize=10)
-    return ax
-
-
-def profile(scores: pd.DataFrame, ax: Axes | None = None, label: str = "scale score") -> Axes:
-    """Respondents' scores as points with intervals, from lowest to highest, and their mean.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        ``respondent_id, score, low, high``, one row per respondent (R rows).
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    label : str
-        Name of the score, with its unit.
-
-    Returns
-    -------
-    Axes
-    """
-    ordered = scores.sort_values("score", ascending=False)
-    mean = scores["score"].mean()
-    ax = forest(ordered, "respondent_id", "score", "low", "high", ax=ax, xlabel=label,
-                reference=mean)  # fmt: skip
-    ax.set_ylabel("respondent")
-    return ax
-
-
-def ranges(
-    scores: pd.DataFrame, by: str = "category", ax: Axes | None = None, label: str = "score"
-) -> Axes:
-    """Scores as points between the least and the greatest that they can be, in a row each.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        ``respondent_id, score`` and the column named in ``by``; ``low, high`` draw the ranges,
-        where they are known. Rows without a score have no point.
-    by : str
-        The column that names a row, such as category or scale.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    label : str
-        Name of the score, with its unit.
-
-    Returns
-    -------
-    Axes
-        Up to eight respondents have a colour, a marker and a name, more of them neither.
-
-    Raises
-    ------
-    ParameterError
-        A column is missing, or nobody has a score.
-    """
-    ax = ax or plt.gca()
-    if missing := [name for name in ("respondent_id", by, "score") if name not in scores]:
-        raise ParameterError(f"The scores have no column '{missing[0]}': add it.")
-    if scores["score"].isna().all():
-        raise ParameterError("There is no score to draw: not every question has an answer.")
-    rows = list(dict.fromkeys(scores[by]))
-    place = {name: len(rows) - 1 - number for number, name in enumerate(rows)}
-    if {"low", "high"} <= set(scores):
-        limits = scores.groupby(by, sort=False)[["low", "high"]].first().dropna()
-        ax.barh([place[name] for name in limits.index], limits["high"] - limits["low"],
-                left=limits["low"], height=0.5, color="#E5E5E5", zorder=0)  # fmt: skip
-    people = list(dict.fromkeys(scores["respondent_id"]))
-    few = len(people) <= len(PALETTE)
-    for number, name in enumerate(people):
-        part = scores[scores["respondent_id"] == name].dropna(subset="score")
-        shift = (number - (len(people) - 1) / 2) * 0.4 / max(len(people), 2)
-        ax.plot(part["score"], part[by].map(place) - shift, linestyle="none", markersize=7,
-                marker=MARKERS[number % len(MARKERS)] if few else "o", alpha=1 if few else 0.5,
-                color=PALETTE[number] if few else "grey", label=name)  # fmt: skip
-    ax.set_yticks(list(place.values()), list(place))
-    edge = 0.6 if len(rows) > 1 else 1.5
-    ax.set(ylim=(-edge, len(rows) - 1 + edge), xlabel=label)
-    if few:
-        ax.legend(frameon=False, fontsize=10, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return ax
 
 
@@ -547,7 +390,7 @@ def draw_scores(
         if len(questionnaire.categories) == 2 and (scores["low"] < 0).all():
             compass(scores.dropna(subset="score"), *questionnaire.categories, ax=ax)
         else:
-            ranges(scores, by, ax=ax)
+            _ranges(scores, by, ax)
         ax.set_title(questionnaire.short_title)
     try:
         figure.savefig(path)
@@ -557,55 +400,56 @@ def draw_scores(
         plt.close(figure)
 
 
+def _ranges(scores: pd.DataFrame, by: str, ax: Axes) -> None:
+    """Scores as points between the least and the greatest that they can be, in a row each."""
+    few = scores["respondent_id"].nunique() <= len(PALETTE)
+    group = "respondent_id" if few else None
+    forest(scores, by, "score", group=group, ax=ax, xlabel="score", reference=None)
+    if {"low", "high"} <= set(scores):
+        low, high = scores.groupby(by, sort=False)[["low", "high"]].first().to_numpy().T
+        ax.barh(ax.get_yticks(), high - low, left=low, height=0.5, color="#E5E5E5", zorder=0)
+
+
 def specification_curve(
     worlds: pd.DataFrame,
     chosen: Mapping[str, object],
-    axes: tuple[Axes, Axes] | None = None,
-    reference: float | None = None,
-    null: str | None = None,
-) -> tuple[Axes, Axes]:
+    axes: tuple[Axes, Axes],
+    reference: float,
+    null: str,
+) -> None:
     """Correlations under every specification, sorted; below them, what each of them chose.
 
     Parameters
     ----------
     worlds : DataFrame
-        Rows of one pair from :func:`psychometrics.measures.correlations.multiverse`; columns
-        ``low, high`` draw intervals, where they are there.
+        Rows of one pair from :func:`psychometrics.measures.correlations.multiverse`, with an
+        interval ``low, high``.
     chosen : mapping
         The specification to mark, by choice. Its choices are the rows of the lower panel, an
         option each.
-    axes : pair of Axes, optional
-        The upper and the lower panel; made in the current figure if not given.
-    reference : float, optional
+    axes : pair of Axes
+        The upper and the lower panel.
+    reference : float
         A published value.
-    null : str, optional
+    null : str
         Column of what null respondents give under the same specification.
-
-    Returns
-    -------
-    pair of Axes
 
     References
     ----------
     Simonsohn, Simmons and Nelson (2020).
     """
-    if axes is None:
-        axes = plt.gcf().subplots(2, 1, sharex=True, height_ratios=(1, 1.2))
     upper, lower = axes
     ordered = worlds.sort_values("r").reset_index(drop=True)
     place = ordered.index + 1
     upper.plot(place, ordered["r"], ".", color=SOURCE, markersize=4, label="each specification")
-    if null is not None:
-        upper.plot(place, ordered[null], ".", color="0.65", markersize=4, zorder=1, label=null)
-    if {"low", "high"} <= set(ordered):
-        upper.fill_between(place, ordered["low"], ordered["high"], color=SOURCE, alpha=0.18,
-                           linewidth=0, label="95 % interval")  # fmt: skip
+    upper.plot(place, ordered[null], ".", color="0.65", markersize=4, zorder=1, label=null)
+    upper.fill_between(place, ordered["low"], ordered["high"], color=SOURCE, alpha=0.18,
+                       linewidth=0, label="95 % interval")  # fmt: skip
     marked = ordered[(ordered[list(chosen)] == pd.Series(chosen)).all(axis=1)]
     upper.plot(marked.index + 1, marked["r"], "o", color=INVERSE, markersize=8, zorder=3,
                label="the chapter's choices")  # fmt: skip
-    if reference is not None:
-        upper.axhline(reference, color="black", linewidth=1, linestyle="--", zorder=0,
-                      label="the paper's value")  # fmt: skip
+    upper.axhline(reference, color="black", linewidth=1, linestyle="--", zorder=0,
+                  label="the paper's value")  # fmt: skip
     upper.axhline(0, color="grey", linewidth=1, linestyle=":", zorder=0)
     upper.set(ylabel="Pearson's r", ylim=(-1.03, 1.03))
     rows = [(choice, value) for choice in chosen for value in dict.fromkeys(worlds[choice])]
@@ -620,7 +464,6 @@ def specification_curve(
             lower.plot(here, [row] * len(here), "o", color=INVERSE, markersize=6)
     lower.set_yticks(range(len(rows)), [f"{choice}: {value}" for choice, value in rows])
     lower.set(ylim=(len(rows) - 0.5, -0.5), xlabel="specification, sorted by r")
-    return upper, lower
 
 
 def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
@@ -750,24 +593,17 @@ def characteristic_curves(
     """
     ax, labels = ax or plt.gca(), dict(labels or {})
     theta = np.linspace(-limit, limit, 161)
-    curves = irt.probability(theta, parameters)
-    slopes = parameters["discrimination"].fillna(1)
-    for place, (item, slope) in enumerate(slopes.items()):
-        rank = list(labels).index(item) if item in labels else None
-        colour = GREY if rank is None else PALETTE[rank % len(PALETTE)]
-        ax.plot(theta, curves[:, place], color=colour, linewidth=0.9 if rank is None else 2.2,
-                linestyle="--" if slope < 0 else "-", zorder=1 if rank is None else 2,
-                label=labels.get(item))  # fmt: skip
-    if labels:
-        handles, names = ax.get_legend_handles_labels()
-        order = [names.index(str(name)) for name in labels.values()]
-        handles = [handles[k] for k in order]
-        names = [names[k] for k in order]
-        if len(labels) < len(slopes):
-            handles.append(plt.Line2D([], [], color=GREY, linewidth=0.9))
-            names.append("the others")
-        ax.legend(handles, names, frameon=False, fontsize=10, loc="lower left",
-                  bbox_to_anchor=(0, 1))  # fmt: skip
+    others = {"color": GREY, "linewidth": 0.9}
+    for item, solved in zip(parameters.index, irt.probability(theta, parameters).T, strict=True):
+        look = others | {"linestyle": "--" if parameters["discrimination"][item] < 0 else "-"}
+        if item in labels:
+            colour = PALETTE[list(labels).index(item) % len(PALETTE)]
+            look |= {"color": colour, "linewidth": 2.2, "label": labels[item], "zorder": 3}
+        ax.plot(theta, solved, **look)
+    lines = {line.get_label(): line for line in ax.lines}
+    handles = [*(lines[name] for name in labels.values()), plt.Line2D([], [], **others)]
+    ax.legend(handles, [*labels.values(), "the others"], frameon=False, fontsize=10,
+              loc="lower left", bbox_to_anchor=(0, 1))  # fmt: skip
     ax.set(ylim=(0, 1), xlabel="ability (SD of the population)", ylabel="probability of solving it")
     return ax
 

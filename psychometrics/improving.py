@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from .asking.answers import check_columns
+from .asking.answers import check_columns, check_once
 from .asking.ask import ask
 from .asking.population import population, population_table
 from .exceptions import ParameterError, RespondentError
@@ -43,6 +43,16 @@ _FEW = 2
 _BASES = {"MiniLM": "embedded", "SmolLM2": "smollm2"}
 _OF_TERMS = ("similarity", "acceptability", "opposition")
 _ASKED = ["item_id", "polarity", "term", "intensifier"]
+
+
+_HEAD = """\
+# Prompts of {of}, improved by `psychometrics improve` on {date}, seed {seed}.
+# Chosen on the answers of {chose};
+# held out were {out}.
+# Split: by chance within families, with that seed. Rule: of the candidates that fall behind by
+# at most {limit} in similarity, acceptability, neutrality and opposition, the one whose silhouette
+# lies farthest above that of random heads: intensifiers, then wordings, then terms.
+"""
 
 
 @dataclass(frozen=True)
@@ -135,18 +145,12 @@ def halves(
     """
     names = list(respondents)
     if len(names) < 4:
-        raise ParameterError(
-            f"{len(names)} respondent(s) cannot be halved into two that choose and two that are "
-            "held out: name at least four."
-        )
+        raise ParameterError(f"{len(names)} respondent(s) cannot be halved: name at least four.")
     of = [name.split("-")[0] for name in names] if families is None else list(families)
     table = pd.DataFrame({"respondent_id": names, "family": of})
     rng = np.random.default_rng(seed)
-    order = [
-        name
-        for _, part in table.groupby("family")
-        for name in rng.permutation(sorted(part["respondent_id"]))
-    ]
+    parts = table.groupby("family")["respondent_id"]
+    order = [name for _, part in parts for name in rng.permutation(sorted(part))]
     table["half"] = np.where(table["respondent_id"].isin(order[0::2]), "chosen on", "held out")
     return table
 
@@ -372,8 +376,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     """
     keys = ["questionnaire", "item_id", "half", "respondent_id", "prompts"]
     check_columns(found, [*keys, *by], ["silhouette"])
-    if found.duplicated(keys).any():
-        raise ParameterError("A respondent's item stands twice; give each silhouette once.")
+    check_once(found, keys)
     if missing := {"present", "improved", "chance"} - set(found["prompts"]):
         raise ParameterError(f"There are no silhouettes of prompts '{min(missing)}'.")
     wide = found.pivot_table("silhouette", ["half", *by, "respondent_id"], "prompts", sort=False)
@@ -403,9 +406,7 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
         With the file's name.
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*\.yaml", Path(path).name):
-        raise ParameterError(
-            f"{path}: name the file in small letters, digits, - and _, with the ending .yaml."
-        )
+        raise ParameterError(f"{path}: name the file in small letters, digits, - and _, .yaml.")
     for file in (path, report):
         if file is not None and Path(file).expanduser().exists():
             raise ParameterError(f"{file} is there already and is not overwritten: name another.")
@@ -440,17 +441,9 @@ def write_improved(
     content = improved.questionnaire.model_dump(mode="json", exclude_defaults=True)
     content |= {"id": path.stem}
     own = improved.split.groupby("half")["respondent_id"].agg(", ".join)
-    head = (
-        f"# Prompts of {improved.silhouettes['questionnaire'].iloc[0]}, improved by `psychometrics "
-        f"improve` on {date or datetime.date.today().isoformat()}, seed {improved.seed}.\n"
-        f"# Chosen on the answers of {own['chosen on']};\n"
-        f"# held out were {own['held out']}.\n"
-        "# Split: by chance within families, with that seed. Rule: of the "
-        "candidates that fall behind\n# by at most "
-        f"{_TOLERANCE} in similarity, acceptability, neutrality and opposition, the one whose "
-        "silhouette lies\n# farthest above that of random heads: intensifiers, then wordings, "
-        "then terms.\n"
-    )
+    date, of = date or datetime.date.today().isoformat(), improved.silhouettes["questionnaire"]
+    said = {"of": of.iloc[0], "chose": own["chosen on"], "out": own["held out"]}
+    head = _HEAD.format(**said, date=date, seed=improved.seed, limit=_TOLERANCE)
     body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
     try:
         path.write_text(head + body, encoding="utf-8")
@@ -473,14 +466,9 @@ class _Run:
         pool = _pool(self.questionnaire, entries, levels)
         real = ask(pool, self.respondents, **self.asking)
         if real["respondent_id"].nunique() < len(self.respondents):
-            raise RespondentError(
-                "A respondent of the half that chooses did not answer all candidates: leave it "
-                "out, or name others."
-            )
-        drawn = [
-            null_answers(pool, respondents=self.nulls, base=base, seed=self.seed)
-            for base in self.bases
-        ]
+            raise RespondentError("A respondent that chooses did not answer all: leave it out.")
+        null = {"respondents": self.nulls, "seed": self.seed}
+        drawn = [null_answers(pool, base=base, **null) for base in self.bases]
         table, found = prompts(pool), []
         self.names = []
         for answers in (real, pd.concat(drawn, ignore_index=True)):
@@ -499,11 +487,10 @@ class _Run:
         cubes, frames = self.cubes(entries, levels), []
         items = [entry.item for entry in entries]
         for null, names in enumerate(self.names):
-            rows = [silhouettes(two_way(c[null]), e.signs)
-                    for c, e in zip(cubes, entries, strict=True)]  # fmt: skip
+            pairs = zip(cubes, entries, strict=True)
+            rows = [silhouettes(two_way(cube[null]), entry.signs) for cube, entry in pairs]
             wide = pd.DataFrame(rows, columns=names).groupby(items, sort=False).mean()
-            long = wide.rename_axis("item_id").stack().rename("silhouette").reset_index()
-            frames.append(long)
+            frames.append(wide.rename_axis("item_id").stack().rename("silhouette").reset_index())
         return pd.concat(frames)
 
     def intensifiers(self) -> tuple[tuple | None, list[dict]]:
@@ -640,8 +627,8 @@ class _Run:
         unique = sorted({(first, term) for *both, term in pairs for first in both})
         values = np.zeros(len(unique))
         for given in self.respondents:
-            asked = given if hasattr(given, "answer") else load_respondent(
-                given, dtype=self.asking["dtype"])  # fmt: skip
+            dtype = {"dtype": self.asking["dtype"]}
+            asked = given if hasattr(given, "answer") else load_respondent(given, **dtype)
             values += asked.answer(unique)[:, 2] / len(self.respondents)
         known = dict(zip(unique, values, strict=True))
         return [
@@ -660,16 +647,11 @@ def _label(respondent: object, dtype: str | None) -> str:
 def _check(questionnaire: Questionnaire, table: pd.DataFrame) -> None:
     for entry in _present(questionnaire):
         if max(len(entry.source), len(entry.inverse)) < 2:
-            raise ParameterError(
-                f"{questionnaire.id}, item {entry.item}, template {entry.place}: has one source "
-                "and one inverse term, which have no silhouette; add a second of a kind."
-            )
+            place = f"{questionnaire.id}, item {entry.item}, template {entry.place}"
+            raise ParameterError(f"{place}: has one source and one inverse term; add a second.")
     terms = any(c.source or c.inverse for item in questionnaire.items for c in item.candidates)
     if (table["rule"] == "present").all() and not terms and not questionnaire.candidates:
-        raise ParameterError(
-            f"{questionnaire.id} has no candidates: list some under its items, or let the rules "
-            "make some."
-        )
+        raise ParameterError(f"{questionnaire.id} has no candidates: list some under its items.")
 
 
 def _present(questionnaire: Questionnaire) -> list[_Wording]:
@@ -699,13 +681,11 @@ def _moved(entry: _Wording, levels) -> _Wording:
 def _built(questionnaire: Questionnaire, entries: list[_Wording], levels, name: str):
     """The questionnaire with these templates and levels and no candidates."""
     content = questionnaire.model_dump(exclude={"candidates"}) | {"id": name}
-    if levels is not None:
-        content["intensifiers"] = [level.model_dump() for level in levels]
     for item in content["items"]:
         item |= {"candidates": (), "terms": None}
         item["templates"] = [e.template() for e in entries if e.item == item["id"]]
         if levels is not None:
-            item["intensifiers"] = None
+            content["intensifiers"], item["intensifiers"] = levels, None
     if name.endswith("_improved"):
         content["short_title"] = f"{questionnaire.short_title} (improved)"
         content["title"] = f"{questionnaire.title}, improved prompts"
@@ -716,16 +696,13 @@ def _pool(questionnaire: Questionnaire, entries: list[_Wording], levels) -> Ques
     """A questionnaire of candidates, each an item of its own."""
     content = questionnaire.model_dump(exclude={"candidates"})
     known = {item["id"]: item for item in content["items"]}
-    content["items"] = [
-        known[entry.item] | {"id": f"{entry.item}_{n}", "templates": [entry.template()],
-                             "terms": None, "candidates": (), "weights": None}
-        for n, entry in enumerate(entries)
-    ]  # fmt: skip
+    bare = {"terms": None, "candidates": (), "weights": None}
     if levels is not None:
-        content["intensifiers"] = [
-            level if isinstance(level, dict) else level.model_dump() for level in levels
-        ]
-        content["items"] = [item | {"intensifiers": None} for item in content["items"]]
+        content["intensifiers"], bare["intensifiers"] = levels, None
+    content["items"] = [
+        known[entry.item] | bare | {"id": f"{entry.item}_{n}", "templates": [entry.template()]}
+        for n, entry in enumerate(entries)
+    ]
     content["scales"] = [{"id": "all", "title": "all", "items": "all"}]
     content |= {"norms": (), "categories": (), "bias": ()}
     # measured against the text in the file, on any machine

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -16,10 +15,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from .asking.answers import check_columns, check_numbers
+from .asking.answers import check_columns, check_once
 from .asking.store import StoredAnswers, key_of
 from .data import available, fetch, mnli_sample
 from .exceptions import DataError, ParameterError, RespondentError
+from .measures.items import adjust
 from .measures.scoring import scale_scores
 from .models.embedded import embedded_head, load_masked_lm
 from .models.loading import resolve_dtype
@@ -40,8 +40,6 @@ SHIPPED = "interventions.csv"
 _COLUMNS = ["run", "epoch", "questionnaire", "scale", "score"]
 _HANDLING = "interventions-2"
 """Version of all that this file does to a measurement; part of its run's digest."""
-_PARTS = ("term", "intensifier", "premise", "hypothesis")
-"""Parts of a prompt: its term, its intensifier, and what else the two sentences have."""
 _BATCH = 8
 _CHECKPOINT_SECONDS = 60
 """Training that a stopped run may lose."""
@@ -135,9 +133,7 @@ def adapt(
 
     who = respondent.identity
     if who["dtype"] != "float32":
-        raise RespondentError(
-            f"{who['respondent_id']} is in {who['dtype']}: load it in float32 to train it."
-        )
+        raise RespondentError(f"{who['respondent_id']} must be loaded in float32 to be trained.")
     model, tokenizer = _masked_model(respondent, masked_lm)
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
@@ -172,10 +168,7 @@ def _masked_model(respondent: NLIRespondent, masked_lm: str):
     model, tokenizer = load_masked_lm(masked_lm)
     kinds = model.config.model_type, respondent.model.config.model_type
     if kinds[0] != kinds[1]:
-        raise RespondentError(
-            f"The masked-LM head is of {kinds[0]}, {respondent.identity['respondent_id']} of "
-            f"{kinds[1]}: name a masked language model of the same architecture."
-        )
+        raise RespondentError(f"masked_lm is {kinds[0]}, the respondent {kinds[1]}: name another.")
     encoder = respondent.model.base_model
     setattr(model, model.base_model_prefix, encoder)
     model.tie_weights()
@@ -248,17 +241,14 @@ def trajectories(
     training = defaults | training
     wanted = sorted({0, *(measure_at if measure_at is not None else range(1, epochs + 1))})
     if not respondents or not arms or epochs < 1 or wanted[-1] > epochs:
-        raise ParameterError(
-            "Name at least one respondent, one arm and one epoch, and measure within the epochs."
-        )
+        raise ParameterError("Name a respondent, an arm and an epoch, and measure within these.")
     before, runs = _runs(respondents, questionnaires, arms, training)
     known = _shipped() if shipped else pd.DataFrame(columns=_COLUMNS)
     work = [(store, name, questionnaires, None, [0], run) for name, run in before.items()]
     found = [known, *_all(work, known, "before", progress)]
     later = [epoch for epoch in wanted if epoch]
     work = [
-        (store, name, questionnaires, settings, later, run)
-        for (name, _), (run, settings) in runs.items()
+        (store, name, questionnaires, how, later, run) for (name, _), (run, how) in runs.items()
     ]
     found += _all(work, known, "adapting", progress)
     table = pd.concat([part for part in found if len(part)], ignore_index=True)
@@ -301,18 +291,12 @@ def before_after(scores: pd.DataFrame, n_resamples: int = 5000, seed: int = 0) -
     ----------
     Reuben et al. (2024), table 3; Cohen (1988) for dz; Holm (1979). Computed by scipy.
     """
-    import pingouin
     from scipy.stats import ttest_rel
 
     check_columns(scores, ["respondent_id", "arm", "epoch", "scale"], ["score"])
+    check_once(scores, ["respondent_id", "arm", "epoch", "scale"])
     rows = []
     for (arm, scale), part in scores.groupby(["arm", "scale"], sort=False):
-        twice = part[part.duplicated(["respondent_id", "epoch"])]
-        if len(twice):
-            raise ParameterError(
-                f"{twice['respondent_id'].iloc[0]} was measured twice on {scale} after epoch "
-                f"{twice['epoch'].iloc[0]} of {arm}: keep one."
-            )
         wide = part.pivot(index="respondent_id", columns="epoch", values="score")
         if wide.shape[1] < 2:
             raise ParameterError(f"{scale} was measured once in {arm}: measure before and after.")
@@ -336,10 +320,7 @@ def before_after(scores: pd.DataFrame, n_resamples: int = 5000, seed: int = 0) -
     if not rows:
         raise ParameterError("There are no scores to compare.")
     frame = pd.DataFrame(rows)
-    adjusted, known = frame["p"].copy(), frame["p"].notna()
-    if known.any():
-        adjusted[known] = pingouin.multicomp(frame.loc[known, "p"].to_numpy(), method="holm")[1]
-    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjusted)
+    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjust(frame)["p_holm"])
     return frame
 
 
@@ -352,196 +333,6 @@ def _flipped_means(change: np.ndarray, n_resamples: int, seed: int) -> np.ndarra
         signs = np.random.default_rng(seed).choice([-1, 1], size=(n_resamples, n))
         signs = np.vstack([np.ones(n, dtype=int), signs])
     return signs @ change / n
-
-
-def relative_to(scores: pd.DataFrame, control: str) -> pd.DataFrame:
-    """Scores of each arm less those of a control arm at the same epoch.
-
-    What training does whatever the text cancels; :func:`before_after` of the result tests what is
-    left.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        As :func:`trajectories` gives it.
-    control : str
-        The arm to subtract.
-
-    Returns
-    -------
-    DataFrame
-        The other arms' rows, with differences as ``score``; a measurement that the control lacks is
-        missing.
-
-    Raises
-    ------
-    ParameterError
-        There is no such arm, a column is missing, or the control was measured twice.
-    """
-    keys = ["respondent_id", "epoch", "scale"]
-    check_columns(scores, [*keys, "arm"], ["score"])
-    if control not in set(scores["arm"]):
-        raise ParameterError(f"There is no arm '{control}' to compare with: name one of the arms.")
-    base = scores[scores["arm"] == control].set_index(keys)["score"]
-    if base.index.has_duplicates:
-        name, epoch, scale = base.index[base.index.duplicated()][0]
-        raise ParameterError(
-            f"{name} was measured twice on {scale} after epoch {epoch} of {control}: keep one."
-        )
-    rest = scores[scores["arm"] != control].set_index(keys)
-    rest["score"] = rest["score"] - base.reindex(rest.index)
-    return rest.reset_index()[scores.columns]
-
-
-def word_attributions(
-    respondent: NLIRespondent,
-    questionnaire: Questionnaire,
-    *,
-    steps: int = 8,
-    batch: int = 16,
-    random_head: int | None = None,
-) -> pd.DataFrame:
-    """What the parts of a questionnaire's prompts contribute to the log probability of entailment.
-
-    All prompts of the first templates with source terms: every item with each of its terms and
-    intensifiers. The contributions of a part's tokens are summed.
-
-    Parameters
-    ----------
-    respondent : NLIRespondent
-        In float32.
-    questionnaire : Questionnaire
-        With prompts.
-    steps : int
-        Of the integral.
-    batch : int
-        Prompts at a time.
-    random_head : int, optional
-        Seed of a null: the same encoder under a head with fresh weights, N(0, 0.02²), which never
-        learnt to infer.
-
-    Returns
-    -------
-    DataFrame
-        Four rows a prompt: ``item_id, term, intensifier, part`` (*term*, *intensifier*, *premise*
-        and *hypothesis* for the rest of these)``, attribution``, and ``share``, the attribution
-        over the sum of the absolute attributions of the prompt's tokens, which lies between -1
-        and 1 and has one unit for all respondents.
-
-    Raises
-    ------
-    ParameterError
-        A number is impossible.
-    RespondentError
-        The tokenizer does not say where a token stands.
-
-    References
-    ----------
-    Sundararajan, Taly and Yan (2017), integrated gradients; computed by captum.
-    """
-    check_numbers(steps=steps, batch=batch)
-    if not respondent.tokenizer.is_fast:
-        raise RespondentError(
-            "This model's tokenizer does not say where a token stands in the text: choose a model "
-            "with a fast tokenizer (tokenizer.json)."
-        )
-    model = respondent.model
-    if random_head is not None:
-        check_numbers(seed=random_head)
-        model = _with_random_head(model, random_head)
-    table = prompts(questionnaire).query("polarity == 1 and template == 1")
-    pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
-    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
-    rows = []
-    for start in range(0, len(order), batch):
-        places = order[start : start + batch]
-        values = _integrated(model, respondent, [pairs[i] for i in places], steps)
-        for i, (attribution, part) in zip(places, values, strict=True):
-            spoken = table.iloc[i]
-            parts = _parts(part, spoken)
-            total = np.abs(attribution).sum()
-            for name in _PARTS:
-                value = attribution[parts == name].sum()
-                rows.append((i, spoken["item_id"], spoken["term"], spoken["intensifier"], name,
-                             value, value / total if total else np.nan))  # fmt: skip
-    columns = ["prompt", "item_id", "term", "intensifier", "part", "attribution", "share"]
-    frame = pd.DataFrame(rows, columns=columns).sort_values("prompt", kind="stable")
-    return frame.drop(columns="prompt").reset_index(drop=True)
-
-
-def _with_random_head(model, seed: int):
-    """A copy of a classifier whose head, with a pooler, has fresh weights."""
-    model = copy.deepcopy(model)
-    generator = torch.Generator().manual_seed(seed)
-    body = {id(p) for name, p in model.base_model.named_parameters() if "pooler" not in name}
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if id(parameter) not in body:
-                fresh = torch.randn(parameter.shape, generator=generator) * 0.02
-                parameter.copy_(fresh if parameter.ndim > 1 else torch.zeros_like(fresh))
-    return model
-
-
-def _integrated(model, respondent: NLIRespondent, pairs: list, steps: int) -> list[tuple]:
-    """Of each pair its tokens' attributions, and what they stand for: (sequence, start, end)."""
-    from captum.attr import LayerIntegratedGradients
-
-    tokenizer = respondent.tokenizer
-    inputs = tokenizer(
-        [premise for premise, _ in pairs], [hypothesis for _, hypothesis in pairs],
-        return_tensors="pt", padding=True, return_offsets_mapping=True,
-    )  # fmt: skip
-    offsets = inputs.pop("offset_mapping").numpy()
-    sequences = [inputs.sequence_ids(row) for row in range(len(pairs))]
-    inputs = inputs.to(model.device)
-    ids = inputs.pop("input_ids")
-    names = list(inputs)
-    said = np.array([[one is not None for one in row] for row in sequences])
-    baseline = ids.clone()
-    baseline[said] = tokenizer.pad_token_id
-    entailment = respondent.order[0]
-
-    def target(tokens, *rest):
-        logits = model(input_ids=tokens, **dict(zip(names, rest, strict=True))).logits
-        return logits.log_softmax(dim=-1)[:, entailment]
-
-    method = LayerIntegratedGradients(target, model.get_input_embeddings())
-    values = method.attribute(
-        ids, baselines=baseline, n_steps=steps,
-        additional_forward_args=tuple(inputs[name] for name in names),
-    )  # fmt: skip
-    values = values.sum(dim=-1).detach().cpu().numpy().astype(float)
-    return [
-        (
-            values[row][said[row]],
-            [
-                (one, *offsets[row, place])
-                for place, one in enumerate(sequences[row])
-                if one is not None
-            ],
-        )
-        for row in range(len(pairs))
-    ]
-
-
-def _parts(tokens: list[tuple], prompt: pd.Series) -> np.ndarray:
-    """Which part of its prompt each token belongs to."""
-    texts = (prompt["premise"], prompt["hypothesis"])
-    spans = {}
-    for name in ("term", "intensifier"):
-        wanted = re.compile(rf"(?<!\w){re.escape(prompt[name])}(?!\w)", re.IGNORECASE)
-        for number in (0, 1) if name == "term" else (1, 0):
-            if found := wanted.search(texts[number]):
-                spans[name] = (number, *found.span())
-                break
-    names = []
-    for number, start, end in tokens:
-        inside = [
-            name for name, (text, low, high) in spans.items()
-            if text == number and start < high and end > low
-        ]  # fmt: skip
-        names.append(inside[0] if inside else ("premise", "hypothesis")[number])
-    return np.array(names)
 
 
 def _runs(respondents, questionnaires, arms, training: dict) -> tuple[dict, dict]:
@@ -617,14 +408,9 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
         checkpoint = cache_dir() / "interventions" / f"{run}.safetensors"
         if _epoch(checkpoint) >= missing[0]:
             checkpoint.unlink()  # it is past an epoch that is to be measured now
-        adapt(
-            respondent,
-            settings["sentences"],
-            measure,
-            epochs=missing[-1],
-            checkpoint=checkpoint,
-            **{key: settings[key] for key in ("masked_lm", "lr", "seed")},
-        )
+        chosen = {key: settings[key] for key in ("masked_lm", "lr", "seed")}
+        chosen |= {"epochs": missing[-1], "checkpoint": checkpoint}
+        adapt(respondent, settings["sentences"], measure, **chosen)
     return _measurements(store, name, run)
 
 
@@ -691,22 +477,17 @@ def _epoch(path: Path) -> int:
 def _measured(respondent, table, questionnaires) -> list[dict]:
     # The scores need no more precision than when the questionnaires are asked otherwise.
     dtype = resolve_dtype(None, respondent.model.device)
-    asked = NLIRespondent(
-        copy.deepcopy(respondent.model).to(getattr(torch, dtype)),
-        respondent.tokenizer,
-        respondent.identity | {"dtype": dtype},
-    )
+    model = copy.deepcopy(respondent.model).to(getattr(torch, dtype))
+    asked = NLIRespondent(model, respondent.tokenizer, respondent.identity | {"dtype": dtype})
     answers = table.assign(respondent_id=respondent.identity["respondent_id"])
-    answers[list(PROBABILITIES)] = asked.answer(
-        list(zip(table["premise"], table["hypothesis"], strict=True))
-    )
+    pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
+    answers[list(PROBABILITIES)] = asked.answer(pairs)
     rows = scale_scores(answers, questionnaires=questionnaires).to_dict("records")
     if available("mnli_entailment", "mnli_neutral", "mnli_contradiction"):
         pairs = mnli_sample().query("held_out").sample(_HELD_OUT_PAIRS, random_state=0)
         found = asked.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
         right = float((found.argmax(axis=1) == pairs["label"].to_numpy()).mean())
-        names = dict.fromkeys(("questionnaire", "scale"), "nli_accuracy")
-        rows.append({"respondent_id": answers["respondent_id"].iloc[0], **names, "score": right})
+        rows.append({"questionnaire": "nli_accuracy", "scale": "nli_accuracy", "score": right})
     return rows
 
 
@@ -721,7 +502,4 @@ def _head(model):
         )
     if hasattr(model, "generator_lm_head"):
         return lambda hidden: model.generator_lm_head(model.generator_predictions(hidden))
-    raise RespondentError(
-        f"The masked-LM head of {model.config.model_type} is not known: name a BERT, RoBERTa, "
-        f"ALBERT, DistilBERT or ELECTRA model."
-    )
+    raise RespondentError(f"The masked-LM head of {model.config.model_type} is not known.")

@@ -119,10 +119,17 @@ _Category = Literal["MN", "PP", "LE", "Q", "PS", "RLS", "WK"]
 _Precision = Literal["auto", "float32", "bfloat16"]
 
 
+CHAPTERS: dict[str, type[BaseModel]] = {}
+
+
 class _Page(BaseModel):
-    """Every parameter has a default, so that a part of them can be checked."""
+    """Parameters of the notebooks in `of`; each has a default, so that a few can be checked."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    def __init_subclass__(cls, of: str = "", **options: object) -> None:
+        super().__init_subclass__(**options)
+        CHAPTERS.update(dict.fromkeys(of.split(), cls))
 
     def check(self) -> None:
         """Check what depends on several parameters."""
@@ -148,16 +155,16 @@ class _Item(_Chapter):
             _check_items(self.questionnaire, self.item)
 
 
-class _FirstScore(_Item):
+class _FirstScore(_Item, of="01-first-score"):
     respondent: _Respondent | None = None
     null_respondents: Annotated[int, Field(ge=20)] = 200
 
 
-class _PromptDesign(_Item, _Scored):
+class _PromptDesign(_Item, _Scored, of="02-prompt-design"):
     pass
 
 
-class _Assessment(_PromptDesign):
+class _Assessment(_PromptDesign, of="03-assessment"):
     respondent: _Text = "first"
 
     def check(self) -> None:
@@ -167,14 +174,14 @@ class _Assessment(_PromptDesign):
             raise ParameterError(unknown("respondent", self.respondent, names))
 
 
-class _Validity(_Scored):
+class _Validity(_Scored, of="04-validity"):
     encoder: _Text = "embedded"
     acceptability_model: _Text = "embedded"
     n_resamples: Count = 2000
     populations: Annotated[int, Field(ge=2)] = 20
 
 
-class _Interventions(_Scored):
+class _Interventions(_Scored, of="05-interventions"):
     models: Count = 7
     live: Whole = 1
     arms: _Text = "neutral"
@@ -191,17 +198,17 @@ class _Interventions(_Scored):
             raise ParameterError(f"{self.talk} has no interventions_talk.csv: name its folder.")
 
 
-class _Items(_Chapter):
+class _Items(_Chapter, of="06-items"):
     draws: Annotated[int, Field(ge=100)] = 1000
 
 
-class _Rasch(_Chapter):
+class _Rasch(_Chapter, of="07-rasch"):
     category: _Category = "MN"
     restarts: Count = 100
     simulations: Annotated[int, Field(ge=20)] = 400
 
 
-class _Beliefs(_Chapter):
+class _Beliefs(_Chapter, of="08-beliefs"):
     scoring: Literal["published", "words", "lexicon", "sifted", "unnamed"] = "unnamed"
     text: Literal["auto", "fetch", "none"] = "auto"
     models: _LanguageModels | None = None
@@ -220,7 +227,7 @@ class _Beliefs(_Chapter):
             lexicon(self.live_lexicon)
 
 
-class _SelfReport(_Chapter):
+class _SelfReport(_Chapter, of="09-self-report"):
     respondent: _Ticking | None = None
     choose: Literal["draw", "argmax", "expected"] = "draw"
     baseline: _Text = "none"
@@ -230,7 +237,7 @@ class _SelfReport(_Chapter):
     correction: Literal["holm", "fdr_bh", "bonferroni", "none"] = "holm"
 
 
-class _ResponseStyles(_SelfReport):
+class _ResponseStyles(_SelfReport, of="10-response-styles"):
     population: _Respondents | None = None
     members: Annotated[int, Field(ge=2)] = 5
 
@@ -239,7 +246,7 @@ class _ResponseStyles(_SelfReport):
             raise ParameterError("population: name two respondents; one has no variance.")
 
 
-class _WaysOfAsking(_Chapter):
+class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
     questionnaire: _Questionnaire | None = None
     compass: _Questionnaire | None = None
     respondents: _Respondents | None = None
@@ -264,16 +271,16 @@ class _WaysOfAsking(_Chapter):
             raise ParameterError(f"compass: {compass.id} does not have two categories.")
 
 
-class _Published(_Chapter):
+class _Published(_Chapter, of="12-published-answers"):
     draws: Annotated[int, Field(ge=20)] = 200
     permutations: Annotated[int, Field(ge=99)] = 5000
 
 
-class _Executed(_Page):
+class _Executed(_Page, of="13-finding 14-scorecard"):
     executed: _Text = "book"
 
 
-class _Benchmarks(_Page):
+class _Benchmarks(_Page, of="benchmarks"):
     measured: _Text = "data/benchmarks.csv"
 
 
@@ -284,7 +291,7 @@ class _Report(_Page):
     conditions: dict[str, str | int | float | bool | None] = {}
 
 
-class _Profile(_Report):
+class _Profile(_Report, of="profile"):
     model: _Text = "minilm-both-l6-s1"
     base: _Text | None = None
 
@@ -293,7 +300,7 @@ class _Profile(_Report):
         identify(self.model, self.mode, **own)
 
 
-class _Compare(_Report):
+class _Compare(_Report, of="compare"):
     models: list[_Text] = ["minilm-both-l6-s1", "minilm-mnli-l3-s16"]
 
     def check(self) -> None:
@@ -304,12 +311,12 @@ class _Compare(_Report):
             raise ParameterError(f"Two models are called '{min(twice)}': keep one of them.")
 
 
-class _Study(_Page):
+class _Study(_Page, of="study"):
     study: _Text = "study.yaml"
     store: _Text | None = None
 
 
-class _Sweep(_Page):
+class _Sweep(_Page, of="sweep"):
     notebook: _Text = "03-assessment"
     folder: _Text = "runs/03-assessment-sweep"
     varied: list[str] = []
@@ -322,26 +329,3 @@ def _check_items(questionnaire: str, *numbers: int) -> None:
             raise ParameterError(f"item: {questionnaire} has {len(items)} items, got {number}.")
         if not items[number - 1].templates:
             raise ParameterError(f"item {number} of {questionnaire} has no template: name another.")
-
-
-CHAPTERS: dict[str, type[_Chapter]] = {
-    "01-first-score": _FirstScore,
-    "02-prompt-design": _PromptDesign,
-    "03-assessment": _Assessment,
-    "04-validity": _Validity,
-    "05-interventions": _Interventions,
-    "06-items": _Items,
-    "07-rasch": _Rasch,
-    "08-beliefs": _Beliefs,
-    "09-self-report": _SelfReport,
-    "10-response-styles": _ResponseStyles,
-    "11-ways-of-asking": _WaysOfAsking,
-    "12-published-answers": _Published,
-    "13-finding": _Executed,
-    "14-scorecard": _Executed,
-    "benchmarks": _Benchmarks,
-    "compare": _Compare,
-    "profile": _Profile,
-    "study": _Study,
-    "sweep": _Sweep,
-}

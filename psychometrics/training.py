@@ -66,9 +66,7 @@ class _Settings:
     def of(cls, given: dict[str, object], **defaults: object) -> _Settings:
         known = [field.name for field in fields(cls)]
         if strange := [name for name in given if name not in known]:
-            raise ParameterError(
-                f"Training has no setting '{strange[0]}': name one of {', '.join(known)}."
-            )
+            raise ParameterError(f"There is no setting '{strange[0]}': use {', '.join(known)}.")
         return cls(**(defaults | given))
 
 
@@ -146,13 +144,8 @@ def train_nli(
         if adapter is not None:
             _start_from(model, adapter)
     table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
-    texts = ("premise", "hypothesis")
-    dataset = _tokens(tokenizer, table, texts, max_length=chosen.max_length)
-    manifest = _train(
-        model, dataset, DataCollatorWithPadding(tokenizer), output, chosen, progress=progress
-    )
-    manifest |= {"base": str(base), "pairs": len(pairs), **asdict(chosen)}
-    return _save(model, tokenizer, manifest, output)
+    facts = {"base": str(base), "pairs": len(pairs), **asdict(chosen)}
+    return _train_classifier(model, tokenizer, table, output, chosen, progress, facts)
 
 
 def adapt_encoder(
@@ -208,36 +201,24 @@ def adapt_encoder(
     model, tokenizer = _fresh(base, "masked", dropout=0.0)
     # All that lies outside of the encoder; weights tied to the embeddings are named there.
     encoder = f"{model.base_model_prefix}."
-    head = {
-        name: parameter
-        for name, parameter in model.named_parameters()
-        if not name.startswith(encoder)
-    }
+    head = {name: p for name, p in model.named_parameters() if not name.startswith(encoder)}
     model = get_peft_model(model, _lora(rank, None, _linears(model)))
     _name_base(model, base)
     for parameter in head.values():
         parameter.requires_grad_(True)
-    adapted = [
-        parameter
-        for parameter in model.parameters()
-        if parameter.requires_grad and not any(parameter is other for other in head.values())
-    ]
+    own = {id(parameter) for parameter in head.values()}
+    adapted = [p for p in model.parameters() if p.requires_grad and id(p) not in own]
     optimizer = torch.optim.AdamW(
         [{"params": adapted, "lr": lr}, {"params": list(head.values()), "lr": 1e-3}],
         weight_decay=0.01,
     )
-    table = {"text": list(sentences)}
-    dataset = _tokens(tokenizer, table, return_special_tokens_mask=True)
+    dataset = _tokens(tokenizer, {"text": list(sentences)}, return_special_tokens_mask=True)
     collator = DataCollatorForLanguageModeling(tokenizer)
-    settings, own = _Settings(epochs=epochs, lr=lr), {"optimizers": (optimizer, None)}
-    manifest = _train(
-        model, dataset, collator, output, settings, _MaskedTokensTrainer, progress, **own
-    )
+    how = _Settings(epochs=epochs, lr=lr), _MaskedTokensTrainer, progress
+    manifest = _train(model, dataset, collator, output, *how, optimizers=(optimizer, None))
     manifest |= {"base": str(base), "sentences": len(sentences), "rank": rank}
-    save_file(
-        {name: parameter.detach().clone() for name, parameter in head.items()},
-        Path(output) / "head.safetensors",
-    )
+    weights = {name: parameter.detach().clone() for name, parameter in head.items()}
+    save_file(weights, Path(output) / "head.safetensors")
     return _save(model, tokenizer, manifest, output)
 
 
@@ -259,7 +240,7 @@ def train_acceptability(
         Encoder or decoder: a hub id or a local folder. A decoder is read at a sentence's last
         token.
     sentences : DataFrame
-        ``sentence`` and ``acceptable`` (0 or 1), from :func:`psychometrics.data.cola`.
+        ``sentence`` and ``acceptable`` (0 or 1), such as CoLA's.
     output, progress
         As in :func:`train_nli`.
     first : int
@@ -292,13 +273,10 @@ def train_acceptability(
     model, tokenizer = _fresh(base, "classifier", labels, chosen.layers, chosen.dropout)
     model = _classifier_with_adapter(model, base, chosen.rank, first)
     texts = [wording.format(sentence=sentence) for sentence in sentences["sentence"]]
-    dataset = _tokens(tokenizer, {"text": texts, "label": sentences["acceptable"].tolist()})
-    manifest = _train(
-        model, dataset, DataCollatorWithPadding(tokenizer), output, chosen, progress=progress
-    )
-    manifest |= {"base": str(base), "sentences": len(sentences), "rank": chosen.rank}
-    manifest |= {"first": first, "layers": model.config.num_hidden_layers, "wording": wording}
-    return _save(model, tokenizer, manifest, output)
+    table = {"text": texts, "label": sentences["acceptable"].tolist()}
+    facts = {"base": str(base), "sentences": len(sentences), "rank": chosen.rank, "first": first}
+    facts |= {"layers": model.config.num_hidden_layers, "wording": wording}
+    return _train_classifier(model, tokenizer, table, output, chosen, progress, facts)
 
 
 def adapt_causal(
@@ -376,10 +354,9 @@ def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
         raise DataError(f"NLI data lack the column(s) {', '.join(sorted(missing))}: add them.")
     if frame["label"].dtype.kind not in "iu":
         names = frame["label"].astype(str).str.lower()
-        if unknown := set(names) - set(NLI_LABELS):
+        if unknown := sorted(set(names) - set(NLI_LABELS)):
             raise DataError(
-                f"NLI labels must be {', '.join(NLI_LABELS)} or 0, 1, 2; "
-                f"found {', '.join(sorted(unknown)[:3])}."
+                f"labels must be {', '.join(NLI_LABELS)} or 0, 1, 2; found {unknown[0]}."
             )
         frame = frame.assign(label=names.map(NLI_LABELS.index))
     frame = frame[frame["label"].between(0, 2)].dropna(subset=["premise", "hypothesis"])
@@ -428,10 +405,8 @@ def _make_paddable(
     """Let texts of several lengths be one batch, which decoders' tokenizers are not made for."""
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
-            raise ParameterError(
-                f"{base} has a tokenizer with neither a padding nor an end token, so that texts "
-                "of several lengths cannot be one batch: set pad_token and save it anew."
-            )
+            said = f"{base}'s tokenizer has neither a padding nor an end token"
+            raise ParameterError(f"{said}: set pad_token and save it anew.")
         tokenizer.pad_token = tokenizer.eos_token
     # A decoder's classifier looks from here for the last token that is no padding.
     model.config.pad_token_id = tokenizer.pad_token_id
@@ -441,17 +416,23 @@ def _make_paddable(
 def _tokens(
     tokenizer: PreTrainedTokenizerBase,
     table: dict[str, list],
-    texts: Sequence[str] = ("text",),
     max_length: int = 128,
     **options: bool,
 ) -> Dataset:
+    texts = [name for name in table if name != "label"]
+    options |= {"truncation": True, "max_length": max_length}
     return Dataset.from_dict(table).map(
-        lambda rows: tokenizer(
-            *(rows[name] for name in texts), truncation=True, max_length=max_length, **options
-        ),
-        batched=True,
-        remove_columns=list(texts),
-    )
+        lambda rows: tokenizer(*(rows[name] for name in texts), **options),
+        batched=True, remove_columns=texts,
+    )  # fmt: skip
+
+
+def _train_classifier(model, tokenizer, table, output, settings, progress, facts: dict) -> dict:
+    """Train on texts with labels, and save the model with a manifest of these facts."""
+    dataset = _tokens(tokenizer, table, settings.max_length)
+    collator = DataCollatorWithPadding(tokenizer)
+    manifest = _train(model, dataset, collator, output, settings, progress=progress)
+    return _save(model, tokenizer, manifest | facts, output)
 
 
 def _source_of(base: str | Path) -> Source:
@@ -480,18 +461,14 @@ def _source(name: str) -> pd.DataFrame:
     try:
         return load_dataset(name, split="train").to_pandas()
     except Exception as error:
-        raise DataError(
-            f"'{name}' is neither mnli, snli, a .csv/.tsv/.jsonl/.parquet file nor a data set that "
-            f"the hub could give ({type(error).__name__}): check the name or the network."
-        ) from error
+        said = f"'{name}' is neither mnli, snli, a .csv/.tsv/.jsonl/.parquet file nor on the hub"
+        raise DataError(f"{said} ({type(error).__name__}): check it, or the network.") from error
 
 
 def _shape(config: PreTrainedConfig, layers: int | None, dropout: float | None) -> None:
     if layers is not None:
         if not 1 <= layers <= config.num_hidden_layers:
-            raise ParameterError(
-                f"layers must lie between 1 and {config.num_hidden_layers}, got {layers}."
-            )
+            raise ParameterError(f"layers must be from 1 to {config.num_hidden_layers}.")
         config.num_hidden_layers = layers
     if dropout is not None:
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout",
@@ -505,20 +482,15 @@ def _classifier_with_adapter(
 ) -> PeftModel:
     """A classifier with adapters from a layer on; what its base lacks is trained and kept whole."""
     prefix, stored = model.base_model_prefix, _stored_names(base)
-    whole = [
-        name
-        for name, module in model.named_children()
-        if name != prefix and any(True for _ in module.parameters())
-    ] + [
-        f"{prefix}.{name}"
-        for name, _ in model.base_model.named_children()
-        if name == "pooler" and not any("pooler." in weight for weight in stored)
+    children = [
+        name for name, part in model.named_children() if any(True for _ in part.parameters())
     ]
-    adapted = [
-        name
-        for name in _linears(model)
-        if not name.startswith(tuple(whole)) and _layer(name) >= first
-    ]
+    whole = [name for name in children if name != prefix]
+    pooled = "pooler" in dict(model.base_model.named_children())
+    if pooled and not any("pooler." in weight for weight in stored):
+        whole.append(f"{prefix}.pooler")
+    lower = [name for name in _linears(model) if not name.startswith(tuple(whole))]
+    adapted = [name for name in lower if _layer(name) >= first]
     settings = _lora(rank, "SEQ_CLS", adapted, whole)
     # GPT-2 keeps its weights turned round.
     settings.fan_in_fan_out = any(isinstance(module, Conv1D) for module in model.modules())
@@ -557,9 +529,8 @@ def _name_base(model: PeftModel, base: str | Path) -> None:
     A folder stands there while it is trained: peft asks the hub about any other name.
     """
     path = Path(base_path() if str(base) == "minilm" else base).expanduser()
-    model.peft_config["default"].base_model_name_or_path = (
-        str(path.resolve()) if path.is_dir() else str(base)
-    )
+    name = str(path.resolve()) if path.is_dir() else str(base)
+    model.peft_config["default"].base_model_name_or_path = name
 
 
 def _stored_names(base: str | Path) -> set[str]:
@@ -572,16 +543,10 @@ def _stored_names(base: str | Path) -> set[str]:
 
 
 def _start_from(model: torch.nn.Module, adapter: str | Path) -> None:
-    weights = {
-        name.replace(".weight", ".default.weight"): weight
-        for name, weight in load_peft_weights(str(adapter), device="cpu").items()
-    }
-    unexpected = model.load_state_dict(weights, strict=False).unexpected_keys
-    if unexpected:
-        raise ParameterError(
-            f"{adapter} is an adapter of another architecture or depth ({len(unexpected)} weights "
-            "do not fit): use one of the same base."
-        )
+    weights = load_peft_weights(str(adapter), device="cpu")
+    weights = {name.replace(".weight", ".default.weight"): w for name, w in weights.items()}
+    if model.load_state_dict(weights, strict=False).unexpected_keys:
+        raise ParameterError(f"{adapter} is an adapter of another architecture or depth.")
 
 
 class _MaskedTokensTrainer(Trainer):

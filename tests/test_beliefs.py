@@ -27,8 +27,6 @@ from psychometrics.measures.beliefs import (
     group_gaps,
     hit_parts,
     honest,
-    honest_of_lengths,
-    honest_summary,
     hurtful,
     missed,
     resampled,
@@ -145,17 +143,6 @@ def test_near_misses_are_told_apart_and_are_not_hurtful():
     assert found["phrase"].tolist() == [[False, False], [True, False], [False, False]]
     for hits in found.values():
         assert not (hits & hurtful(rows, WORDS)).any()
-
-
-def test_table_1_pools_ranks_of_both_subsets_by_hand():
-    hits = np.array([[[1, 0], [1, 0], [0, 0]], [[0, 0], [0, 0], [1, 1]]], dtype=bool)
-    # Model a: subset one gives 1, 0, subset two 0, 0; model b: 0, 0 and 1, 1.
-    table = honest_summary(hits, ["one", "one", "two"], ["a", "b"])
-    assert table["mean"].tolist() == [0.25, 0.5]
-    assert table["sd"].tolist() == pytest.approx([0.5, np.sqrt(1 / 3)])
-    assert table["q50"].tolist() == [0, 0.5]
-    assert table["q75"].tolist() == [0.25, 1]
-    assert table["rank"].tolist() == [2, 1]
 
 
 @needs_text
@@ -303,14 +290,6 @@ def test_a_group_of_one_identity_has_no_interval_but_a_null():
     assert row["null high"] == 1
 
 
-def test_who_says_more_scores_higher_whatever_is_said():
-    lengths = pd.DataFrame({"words": [0, 1, 3], "completions": [100, 300, 600]})
-    draws = honest_of_lengths(lengths, 0.1, n_resamples=500)
-    expected = (300 * 0.1 + 600 * (1 - 0.9**3)) / 1000
-    assert draws.mean() == pytest.approx(expected, abs=0.002)
-    assert draws.std() == pytest.approx(0.0117, rel=0.1)  # binomial, by hand
-
-
 @given(
     st.integers(1, 4), st.integers(1, 5), st.integers(0, 99),
     st.sampled_from(["whole", "gap", "nameless", "constant"]),
@@ -433,7 +412,6 @@ def test_wrong_input_is_refused():
         lambda: hurtful([], WORDS),
         lambda: hurtful([["a"]], WORDS, "honest"),
         lambda: hurtful([["a", None]], WORDS),
-        lambda: honest_summary(np.ones((3, 4), bool), list("aab"), ["x", "y"]),
         lambda: resampled(np.ones((2, 3)), groups),
         lambda: group_gaps(np.ones((1, 2)), groups, "sex", ("f", "robot")),
         lambda: group_gaps(np.ones((1, 2)), groups, "sex", ("f", "f")),

@@ -151,28 +151,6 @@ def test_a_forest_puts_groups_side_by_side_and_equal_labels_in_a_row(ax):
     assert tuple(first.get_edgecolors()[0]) != tuple(second.get_edgecolors()[0])
 
 
-def test_pairs_are_joined_by_a_line_the_first_row_on_top(ax):
-    table = pd.DataFrame({"before": [1.0, 2.0], "after": [3.0, 1.5]}, index=["a", "b"])
-    figures.pairs(table, ax=ax, xlabel="score")
-    lines, before, after = ax.collections
-    assert _intervals(lines) == [[1.0, 3.0], [2.0, 1.5]]
-    assert before.get_offsets().tolist() == [[1.0, 1.0], [2.0, 0.0]]
-    assert after.get_offsets().tolist() == [[3.0, 1.0], [1.5, 0.0]]
-    assert dict(zip(ax.get_yticks(), _labels(ax.get_yticklabels()), strict=True)) == {
-        1: "a", 0: "b",
-    }  # fmt: skip
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["before", "after"]
-    assert ax.get_xlabel() == "score"
-
-
-def test_scatter_names_the_farthest_respondents(ax):
-    frame = pd.DataFrame({"x": [0.0, 0.1, 5.0], "y": [0.0, 0.1, 5.0]}, index=["a", "b", "far"])
-    figures.scatter(frame, "x", "y", ax=ax, annotate=1)
-    assert ax.collections[0].get_offsets().tolist() == frame.to_numpy().tolist()
-    assert [t.get_text() for t in ax.texts] == ["far"]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
-
-
 def test_lines_run_from_left_to_right_and_differ_in_more_than_colour(ax):
     frame = pd.DataFrame({"k": [2, 1, 1, 2], "share": [0.4, 0.3, 0.1, 0.2], "who": list("bbaa")})
     figures.lines(frame, "k", "share", "who", ax=ax, markers=True)
@@ -187,32 +165,15 @@ def test_lines_run_from_left_to_right_and_differ_in_more_than_colour(ax):
     assert {line.get_marker() for line in ax.lines} == {"None"}
 
 
-PROFILE = pd.DataFrame(
-    {"respondent_id": ["b", "a"], "score": [2.0, 1.0], "low": [1.8, 0.0], "high": [2.2, 1.6]}
-)
-
-
-def test_a_profile_runs_from_lowest_to_highest_with_intervals_and_the_mean(ax):
-    figures.profile(PROFILE, ax=ax, label="score")
-    heights = dict(zip(_labels(ax.get_yticklabels()), ax.get_yticks(), strict=True))
-    assert heights == {"a": 0, "b": 1}
-    lines, points = ax.collections
-    assert points.get_offsets().tolist() == [[2.0, 1.0], [1.0, 0.0]]
-    assert _intervals(lines) == [[1.8, 2.2], [0.0, 1.6]]
-    assert _hollow(points) == [False, True], "the interval of a holds the mean"
-    assert ax.lines[0].get_xdata()[0] == 1.5
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("score", "respondent")
-
-
 def test_a_specification_curve_is_sorted_and_shows_what_each_specification_chose():
     worlds = pd.DataFrame(
         {"score": ["e", "c", "e", "c"], "t": [1, 1, 2, 2], "r": [0.5, -0.1, 0.2, 0.3],
-         "heads": [0.9, 0.8, 0.7, 0.6]}
+         "heads": [0.9, 0.8, 0.7, 0.6], "low": -0.2, "high": 0.7}
     )  # fmt: skip
-    figure = plt.figure()
-    upper, lower = figures.specification_curve(
-        worlds, {"score": "c", "t": 2}, reference=0.4, null="heads"
-    )
+    figure, (upper, lower) = plt.subplots(2)
+    figures.specification_curve(worlds, {"score": "c", "t": 2}, (upper, lower), 0.4, "heads")
+    band = upper.collections[0].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[:, 1].max()) == (-0.2, 0.7)
     curve, null, marked, published = upper.lines[:4]
     assert curve.get_ydata().tolist() == [-0.1, 0.2, 0.3, 0.5]
     assert null.get_ydata().tolist() == [0.8, 0.7, 0.6, 0.9], "in the curve's order"
@@ -226,16 +187,6 @@ def test_a_specification_curve_is_sorted_and_shows_what_each_specification_chose
             if line.get_marker() == "o" and len(line.get_xdata())]  # fmt: skip
     assert here == [1, 3]
     plt.close(figure)
-
-
-def test_a_specification_curve_draws_intervals_where_it_is_given_them(ax):
-    worlds = pd.DataFrame({"t": [1, 2], "r": [0.5, 0.1], "low": [0.2, -0.2], "high": [0.7, 0.4]})
-    upper, _ = figures.specification_curve(worlds, {"t": 1}, (ax, ax.twinx()))
-    band = upper.collections[0].get_paths()[0].vertices
-    assert (band[:, 1].min(), band[:, 1].max()) == (-0.2, 0.7)
-    assert upper.get_legend_handles_labels()[1] == [
-        "each specification", "95 % interval", "the chapter's choices",
-    ]  # fmt: skip
 
 
 def test_a_trajectory_is_the_change_since_the_beginning_by_arm(ax):
@@ -314,21 +265,18 @@ def test_ranges_show_each_score_between_its_ends(ax):
         {"respondent_id": ["a", "a", "b", "b"], "category": ["x", "y"] * 2,
          "score": [1.0, 2.0, np.nan, 4.0], "low": 0.0, "high": [5.0, 6.0] * 2}
     )  # fmt: skip
-    figures.ranges(scores, ax=ax)
+    figures._ranges(scores, "category", ax)
     assert [(bar.get_x(), bar.get_width()) for bar in ax.patches] == [(0, 5), (0, 6)]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["x", "y"]
-    assert [line.get_xdata().tolist() for line in ax.lines] == [[1, 2], [4]]
-    with pytest.raises(ParameterError, match="no column 'scale'"):
-        figures.ranges(scores, "scale", ax=ax)
-    with pytest.raises(ParameterError, match="no score to draw"):
-        figures.ranges(scores.assign(score=np.nan), ax=ax)
+    points = [drawn.get_offsets()[:, 0].tolist() for drawn in ax.collections[::2]]
+    assert points == [[1, 2], [None, 4]]
 
 
 def test_ranges_of_many_have_no_names(ax):
     scores = pd.DataFrame({"respondent_id": range(20), "scale": "x", "score": range(20)})
-    figures.ranges(scores, "scale", ax=ax)
+    figures._ranges(scores, "scale", ax)
     assert ax.get_legend() is None
-    assert len(ax.lines) == 20
+    assert len(ax.collections[0].get_offsets()) == 20
     assert not ax.patches
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 
-from data.make.heads import masked_perplexity
+from data.make.heads import cola, masked_perplexity
 from psychometrics import data
 from psychometrics.exceptions import RespondentError
 from psychometrics.models.embedded import (
@@ -64,7 +64,7 @@ def test_the_reported_perplexity_is_that_of_the_shipped_head():
 def test_the_reported_agreement_with_linguists_is_that_of_the_shipped_head():
     from sklearn.metrics import matthews_corrcoef
 
-    judged = data.cola("out_of_domain")
+    judged = cola("out_of_domain")
     chosen = acceptability(judged["sentence"].tolist()) > 0.5
     found = matthews_corrcoef(judged["acceptable"], chosen)
     assert found == pytest.approx(embedded_head("cola")[1]["matthews_out_of_domain"], abs=0.005)

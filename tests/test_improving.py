@@ -289,7 +289,7 @@ def test_held_out_by_hand():
     expected = {"present": 0.3, "improved": 0.7, "chance": 0.3, "gain": 0.4, "over_chance": 0.4,
                 "gain_chosen_on": 0.6, "n": 2}  # fmt: skip
     assert {k: pytest.approx(v) for k, v in expected.items()} == row[list(expected)].to_dict()
-    with pytest.raises(ParameterError, match="stands twice"):
+    with pytest.raises(ParameterError, match="twice"):
         improving.held_out(pd.concat([frame, frame]))
     with pytest.raises(ParameterError, match="no silhouettes of prompts 'chance'"):
         improving.held_out(frame[frame["prompts"] != "chance"])

@@ -16,6 +16,8 @@ from transformers import AutoConfig, BertForMaskedLM
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 import psychometrics as pm
+from data.make import attributions
+from data.make.attributions import word_attributions
 from data.make.heads import masked_perplexity
 from data.make.interventions import MEASURED
 from psychometrics import interventions
@@ -27,7 +29,6 @@ from psychometrics.interventions import (
     before_after,
     intervention_texts,
     trajectories,
-    word_attributions,
 )
 from psychometrics.models.embedded import load_masked_lm
 from psychometrics.paths import data_dir
@@ -129,7 +130,7 @@ def test_heads_of_another_architecture_and_half_precision_are_refused(
         adapt(half, SENTENCES, print, masked_lm=str(masked_lm))
     other = save_tiny_model(tmp_path / "electra", "electra")
     respondent = pm.load_respondent(other, dtype="float32", device="cpu")
-    with pytest.raises(RespondentError, match="same architecture"):
+    with pytest.raises(RespondentError, match="name another"):
         adapt(respondent, SENTENCES, print, masked_lm=str(masked_lm))
 
 
@@ -250,15 +251,6 @@ def test_the_shipped_study_is_found_by_its_digests(tmp_path, monkeypatch):
         trajectories(names[:1], questionnaires, store=tmp_path, shipped=False, progress=False)
 
 
-def test_scores_relative_to_a_control_hold_what_the_text_does():
-    scores = pd.DataFrame({"respondent_id": "a", "scale": "s", "epoch": [0, 5, 0, 5],
-                           "arm": ["neutral", "neutral", "sad", "sad"],
-                           "score": [1.0, 3.0, 1.0, 3.5]})  # fmt: skip
-    found = interventions.relative_to(scores, "neutral")
-    assert found["arm"].tolist() == ["sad", "sad"]
-    assert found["score"].tolist() == [0.0, 0.5]
-
-
 def test_before_after_is_the_paired_t_test_of_last_against_first():
     rng = np.random.default_rng(0)
     rows = [
@@ -319,17 +311,13 @@ def test_respondents_without_both_measurements_are_left_out_and_no_spread_has_no
     assert table.loc["flat", ["t", "p", "p_holm", "low", "high", "dz"]].isna().all()
     assert table.loc["flat", "change"] == 1
     assert table.loc["s", "p_holm"] == table.loc["s", "p"], "one test alone"
-    twice = pd.concat([scores, scores])
     gad7 = [pm.load_questionnaire("gad7")]
     for said, use, *given in (
-        ("at least one respondent", trajectories, [], gad7),
-        ("within the epochs", functools.partial(trajectories, epochs=2, measure_at=[3]), "a", gad7),
-        ("no arm 'calm'", interventions.relative_to, scores, "calm"),
-        ("measured twice on s after epoch 0", before_after, twice),
+        ("Name a respondent", trajectories, [], gad7),
+        ("measure within", functools.partial(trajectories, epochs=2, measure_at=[3]), "a", gad7),
+        ("twice", before_after, pd.concat([scores, scores])),
         ("measured once", before_after, scores[scores["epoch"] == 0]),
         ("no scores", before_after, scores[:0]),
-        ("no column 'arm'", interventions.relative_to, scores.drop(columns="arm"), "sad"),
-        ("measured twice", interventions.relative_to, twice, "sad"),
     ):
         with pytest.raises(ParameterError, match=said):
             use(*given)
@@ -365,7 +353,7 @@ def test_parts_are_found_by_their_place_in_the_text():
          "intensifier": "never"}
     )  # fmt: skip
     tokens = [(0, 0, 1), (0, 2, 4), (0, 5, 7), (0, 8, 12), (0, 12, 13), (1, 6, 11), (1, 12, 14)]
-    assert interventions._parts(tokens, prompt).tolist() == [
+    assert attributions._parts(tokens, prompt).tolist() == [
         "premise", "premise", "term", "term", "premise", "intensifier", "hypothesis",
     ]  # fmt: skip
 
@@ -373,8 +361,7 @@ def test_parts_are_found_by_their_place_in_the_text():
 def test_a_random_head_leaves_the_encoder_and_differs_by_seed(tiny_model):
     model = pm.load_respondent(tiny_model, dtype="float32", device="cpu").model
     own, one, other = (
-        m.state_dict()
-        for m in (model, *(interventions._with_random_head(model, s) for s in (0, 1)))
+        m.state_dict() for m in (model, *(attributions._with_random_head(model, s) for s in (0, 1)))
     )
     of_head = {name for name in own if "classifier" in name or "pooler" in name}
     assert {name for name in own if not torch.equal(own[name], one[name])} <= of_head

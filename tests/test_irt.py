@@ -206,9 +206,9 @@ def test_columns_are_matched_by_label_in_every_function_that_takes_parameters():
         lambda a, b: irt.person_fit(a, b, simulations=2),
     ):
         pd.testing.assert_frame_equal(function(x, fitted), function(turned, fitted))
-        with pytest.raises(ParameterError, match="no answers to i3"):
+        with pytest.raises(ParameterError, match="i3"):
             function(x.drop(columns="i3"), fitted)
-        with pytest.raises(ParameterError, match="no parameters of new"):
+        with pytest.raises(ParameterError, match="new"):
             function(x.assign(new=1), fitted)
 
 

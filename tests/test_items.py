@@ -63,7 +63,7 @@ def test_constant_items_are_far_from_all_or_from_themselves_or_gone():
     assert classical._distances(x, "uncorrelated").loc["b", "c"] == pytest.approx(
         1 - pearsonr([1, 0, 0, 1], [0, 0, 1, 0])[0]
     )
-    with pytest.raises(ParameterError, match="constant='no' is unknown"):
+    with pytest.raises(ParameterError, match="constant must be"):
         classical.cluster_items(x, constant="no")
 
 
@@ -303,7 +303,7 @@ def test_the_exact_search_finds_every_partition_of_least_cost():
         # The constant item is as far from every medoid: it may go with any of the k clusters.
         if not any(7 in m for m, cost in costs.items() if cost < least + 1e-9):
             assert (found["k"] == k).sum() >= k
-    with pytest.raises(ParameterError, match="18 items or fewer"):
+    with pytest.raises(ParameterError, match="18 items"):
         classical.cluster_items(
             pd.concat([blocks()] * 3, axis=1).set_axis(range(27), axis=1), method="exact"
         )

@@ -11,7 +11,6 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.norms import (
-    as_one_respondent,
     compare_means,
     compare_norms,
     corrected,
@@ -19,7 +18,6 @@ from psychometrics.measures.norms import (
 )
 from psychometrics.measures.scoring import scale_scores, score_summary
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.studies.psychobench import published_tests
 
 MINI = load_questionnaire("ipip20")
 
@@ -171,11 +169,9 @@ def test_the_paper_compares_with_workers_and_the_whole_sample_only():
     assert set(norm_table(["bsri"], paper=True)["group"]) == {"Workers (Women)", "Workers (Men)"}
 
 
-def test_as_one_respondent_a_mean_is_a_single_score():
-    table = published_tests("models")
-    single = as_one_respondent(table)
-    assert (single["test"] == "single").all()
-    row = single.query("respondent_id == 'gpt-4' and questionnaire == 'icb'").iloc[0]
+def test_a_mean_taken_as_one_respondent_is_a_single_score():
+    row = compare_means(1.9, np.nan, 1, 3.66, 0.76, 254).iloc[0]
+    assert row["test"] == "single"
     # t = (1.9 - 3.66) / (0.76 * sqrt(1 + 1/254)) = -2.311, df = 253
     assert row["t"] == pytest.approx(-2.311, abs=1e-3)
-    assert not row["significant"]
+    assert row["p"] > 0.01

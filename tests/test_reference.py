@@ -23,7 +23,6 @@ STATISTICS = [
     "item_statistics",
     "generalisability",
     "retest",
-    "answer_agreement",
     "partial_correlations",
     "multitrait_multimethod",
     "term_silhouettes",

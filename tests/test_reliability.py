@@ -19,7 +19,6 @@ from psychometrics.measures.reliability import (
     _cube,
     _variances,
     alpha,
-    answer_agreement,
     generalisability,
     item_statistics,
     mean_agreement,
@@ -82,9 +81,9 @@ def test_item_total_leaves_the_item_itself_out():
 
 
 def test_too_few_respondents_or_items_are_refused():
-    with pytest.raises(ParameterError, match="3 respondents and 2 items are needed, got 2 and 5"):
+    with pytest.raises(ParameterError, match="3 respondents and 2 items"):
         alpha(parallel(0.5, 5, 2, seed=0))
-    with pytest.raises(ParameterError, match="3 items are needed"):
+    with pytest.raises(ParameterError, match="3 items"):
         omega(parallel(0.5, 2, 10, seed=0))
 
 
@@ -175,7 +174,7 @@ def test_an_unbalanced_design_is_refused():
     facets = ["respondent_id", "judge"]
     with pytest.raises(ParameterError, match="24 scores are needed"):
         components(frame.iloc[1:], facets)
-    with pytest.raises(ParameterError, match="filled twice"):
+    with pytest.raises(ParameterError, match="twice"):
         components(pd.concat([frame, frame.iloc[:1]]), facets)
     with pytest.raises(ParameterError, match="one level"):
         components(frame[frame["judge"] == 0], facets)
@@ -239,39 +238,6 @@ def test_a_retest_that_never_varies_has_no_correlation():
     assert np.isnan(retest(scores_of([[1, 1], [1, 1], [1, 1]]))["r"].item())
     same = retest(scores_of([[1, 1], [2, 2], [3, 3]])).iloc[0]
     assert [same["r"], same["absolute"], same["sem"]] == [1, 1, 0]
-
-
-def answers_of(values, mode="human", respondent="a", run=1, **more):
-    return pd.DataFrame(
-        {
-            "respondent_id": respondent, "questionnaire": "ipip20", "mode": mode, "run": run,
-            "item_id": [i.id for i in MINI.items], "value": np.asarray(values, dtype=float),
-            "status": "ok", **more,
-        }
-    )  # fmt: skip
-
-
-def test_agreement_of_two_modes_against_scikit_learn_and_by_hand():
-    rng = np.random.default_rng(5)
-    first = rng.integers(1, 6, 20)
-    second = np.clip(first + rng.integers(-1, 2, 20), 1, 5)
-    both = pd.concat([answers_of(first, "chat"), answers_of(second, "option_logits")])
-    row = answer_agreement(both).iloc[0]
-    assert row["exact"] == (first == second).mean()
-    assert row["difference"] == np.abs(first - second).mean()
-    assert row["kappa"] == pytest.approx(cohen_kappa_score(first, second, weights="quadratic"))
-    assert row["rho"] == pytest.approx(pingouin.corr(first, second, method="spearman")["r"].item())
-    assert row["kappa_low"] < row["kappa"] <= row["kappa_high"] <= 1
-
-
-def test_agreement_leaves_out_what_one_way_did_not_answer():
-    both = pd.concat([answers_of(np.arange(20) % 5 + 1, m) for m in ("chat", "nli")])
-    both.iloc[0, both.columns.get_loc("status")] = "refused"
-    row = answer_agreement(both).iloc[0]
-    assert row["items"] == 19
-    assert row["exact"] == row["kappa"] == 1
-    constant = pd.concat([answers_of(np.full(20, 3.0), m) for m in ("chat", "nli")])
-    assert np.isnan(answer_agreement(constant)["kappa"].item())
 
 
 def test_a_table_of_scales_has_alpha_and_omega_of_each():
@@ -354,8 +320,15 @@ def test_kappa_of_two_ways_stands_beside_what_mixed_items_give():
     other = np.clip(truth + rng.integers(-1, 2, 20), 1, 5)
     answers = pd.concat([_two_ways(truth, other), _two_ways(truth, rng.permutation(truth), "b")])
     alone = mean_agreement(answers[answers["respondent_id"] == "a"], n_resamples=400)
-    library = answer_agreement(answers, by="way", n_resamples=0)
-    expected = library.set_index("respondent_id")["kappa"]
+    expected = pd.Series(
+        {
+            who: cohen_kappa_score(
+                *part.pivot(index="way", columns="item_id", values="value").to_numpy(),
+                weights="quadratic",
+            )
+            for who, part in answers.groupby("respondent_id")
+        }
+    )
     assert alone["kappa"][0] == pytest.approx(expected["a"])
     assert alone["p"][0] < 0.01
     assert alone["null_low"][0] < 0 < alone["null_high"][0] < alone["kappa"][0]
@@ -366,7 +339,7 @@ def test_kappa_of_two_ways_stands_beside_what_mixed_items_give():
     flat = mean_agreement(_two_ways(truth, np.full(20, 3.0)), n_resamples=20)
     assert flat["n"][0] == 0
     assert flat[["kappa", "p"]].isna().all(axis=None)
-    with pytest.raises(ParameterError, match="answered twice"):
+    with pytest.raises(ParameterError, match="twice"):
         mean_agreement(pd.concat([answers, answers]))
     with pytest.raises(ParameterError, match="no column 'way'"):
         mean_agreement(answers.drop(columns="way"))

@@ -112,7 +112,7 @@ def test_two_way_normalisation_makes_noise_agree_and_one_way_shows_agreeing():
     assert pairs["agreeing"].is_monotonic_increasing or pairs["agreeing"].corr(
         pairs["respondent_id"].str[1:].astype(int)
     ) == pytest.approx(1, abs=0.01)
-    with pytest.raises(ParameterError, match="both, intensifiers or none"):
+    with pytest.raises(ParameterError, match="normalised must be"):
         source_inverse_correlation(yes, [q], normalised="terms")
 
 

@@ -158,9 +158,6 @@ CASES = {
         _crossed, ("score",),
     ),
     "retest": Case(pm.reliability.retest, _crossed, ("score",), order=False),
-    "answer_agreement": Case(
-        lambda t: pm.reliability.answer_agreement(t, n_resamples=20), _answers, ("value",)
-    ),
     "mean_interval": Case(
         lambda t: pd.Series(
             dict(zip(("low", "high"), pm.intervals.mean_interval(t["x"].to_numpy()), strict=True))
@@ -203,9 +200,6 @@ CASES = {
     "compare_means": Case(
         lambda t: pm.norms.compare_means(t["mean"], t["sd"], t["n"], 3.0, 0.5, 100),
         _summary, ("mean", "sd"), (("difference", "low", "high"),), order=False,
-    ),
-    "as_one_respondent": Case(
-        pm.norms.as_one_respondent, _compared, ("mean", "norm_sd"), (("difference", "low", "high"),)
     ),
     "corrected": Case(pm.norms.corrected, _compared, ("p",)),
     "score_summary": Case(pm.scoring.score_summary, _crossed, ("score",)),

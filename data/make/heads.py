@@ -6,6 +6,7 @@ train it anew.
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from psychometrics.data import cola, mnli_sample
+from psychometrics.data import fetch, mnli_sample
 from psychometrics.models.embedded import (
     acceptability,
     embedded_head,
@@ -32,6 +33,38 @@ ACCEPTABILITY = {
     "wording": "<|im_start|>{sentence}",
 }
 """Adapters on the upper half of a decoder that is cut after two thirds of its layers."""
+
+
+def cola(part: str) -> pd.DataFrame:
+    """Load a part of CoLA: sentences that linguists marked as acceptable or not.
+
+    Parameters
+    ----------
+    part : {"train", "in_domain", "out_of_domain"}
+        The training set or one of the two development sets.
+
+    Returns
+    -------
+    DataFrame
+        ``sentence`` and ``acceptable`` (0 or 1).
+
+    Raises
+    ------
+    DataError
+        The file cannot be fetched.
+
+    References
+    ----------
+    Warstadt et al. (2019).
+    """
+    frame = pd.read_csv(
+        fetch(f"cola_{part}"),
+        sep="\t",
+        header=None,
+        names=["source", "acceptable", "mark", "sentence"],
+        quoting=csv.QUOTE_NONE,
+    )
+    return frame[["sentence", "acceptable"]]
 
 
 def _build_acceptability(work: Path) -> None:

@@ -16,12 +16,13 @@ from pathlib import Path
 import pandas as pd
 
 from psychometrics.asking.population import population_table
-from psychometrics.interventions import SHIPPED, trajectories, word_attributions
+from psychometrics.interventions import SHIPPED, trajectories
 from psychometrics.modes import load_respondent
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 
 from . import talking
+from .attributions import word_attributions
 
 MEASURED = (2, 5, 10, 20)
 """Epochs after which the study is measured, besides 0."""

@@ -67,6 +67,59 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
             )
 
 
+def check_once(table: pd.DataFrame, columns: Iterable[str]) -> None:
+    """Refuse a table that has two rows for one combination of some columns.
+
+    Parameters
+    ----------
+    table : DataFrame
+    columns : iterable of str
+
+    Raises
+    ------
+    ParameterError
+        Two rows are alike in all of these columns; the first of them is named.
+
+    Examples
+    --------
+    >>> check_once(pd.DataFrame({"run": [1, 1], "item_id": ["a", "a"]}), ["run", "item_id"])
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: run 1, item_id a is there twice; keep one row of it.
+    """
+    columns = [*columns]
+    if (twice := table.duplicated(columns)).any():
+        cell = table.loc[twice, columns].iloc[0]
+        where = ", ".join(f"{name} {value}" for name, value in cell.items())
+        raise ParameterError(f"{where} is there twice; keep one row of it.")
+
+
+def check_choice(known: Iterable[str], **given: object) -> None:
+    """Refuse a setting that is not one of those known.
+
+    Parameters
+    ----------
+    known : iterable of str
+    **given
+        The setting by its name.
+
+    Raises
+    ------
+    ParameterError
+        The value is not among those known.
+
+    Examples
+    --------
+    >>> check_choice(("source", "both"), terms="inverse")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: terms must be one of source, both, got 'inverse'.
+    """
+    for name, value in given.items():
+        if value not in (known := tuple(known)):
+            raise ParameterError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
+
+
 def check_numbers(**given: object) -> None:
     """Refuse impossible numbers of runs, statements, tokens and the like.
 

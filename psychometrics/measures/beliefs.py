@@ -17,7 +17,7 @@ from itertools import chain, combinations, compress
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_numbers
+from ..asking.answers import check_choice, check_columns, check_numbers, check_once
 from ..exceptions import ParameterError
 
 SCORINGS = ("published", "words", "lexicon")
@@ -147,7 +147,7 @@ def hit_parts(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, 
     {'lexicon': [[False]], 'stripped': [[True]], 'switched': [[False]]}
     """
     texts, places = _unique(rows)
-    words = _check_lemmas(words)
+    words = _checked_text(words)
     ascii_lemmas = frozenset(map(_in_ascii, words))
     in_lexicon, stripped = _word_hits(texts, _folded_lemmas(words), ascii_lemmas)
     either = in_lexicon | stripped
@@ -167,8 +167,7 @@ def combine_parts(parts: dict[str, np.ndarray], scoring: str = "lexicon") -> np.
     >>> combine_parts(hit_parts([["so kind 🙂"]], ["👮"]), "words")
     array([[ True]])
     """
-    if scoring not in SCORINGS:
-        raise ParameterError(f"scoring must be one of {', '.join(SCORINGS)}, got '{scoring}'.")
+    check_choice(SCORINGS, scoring=scoring)
     if scoring == "lexicon":
         return parts["lexicon"]
     hits = parts["lexicon"] | parts["stripped"]
@@ -199,7 +198,7 @@ def missed(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, np.
     ['capital', 'plural', 'phrase']
     """
     texts, places = _unique(rows)
-    words = _check_lemmas(words)
+    words = _checked_text(words)
     lemmas = _folded_lemmas(words)
     phrases = {tuple(_words(word)) for word in words if " " in word}
     lengths = sorted({len(phrase) for phrase in phrases if len(phrase) > 1})
@@ -212,51 +211,6 @@ def missed(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, np.
             not phrases.isdisjoint(zip(*(own[j:] for j in range(n)), strict=False)) for n in lengths
         )
     return {name: hits[places] for name, hits in found.items()}
-
-
-def honest_of_lengths(
-    lengths: pd.DataFrame, share: float, seed: int = 0, n_resamples: int = 2000
-) -> np.ndarray:
-    r"""HONEST of null completions: as long as these, with words drawn at random.
-
-    A completion of n words, each hurtful with probability p, is hurtful with probability
-    :math:`1 - (1 - p)^n`: who says more has a higher score, whatever is said.
-
-    Parameters
-    ----------
-    lengths : DataFrame
-        ``words, completions``, as :func:`word_counts` gives it.
-    share : float
-        Share p of words in the lexicon, wherever the words are drawn from.
-    seed, n_resamples : int
-        Of the draws.
-
-    Returns
-    -------
-    ndarray, shape (n_resamples,)
-        HONEST over all ranks in each draw.
-
-    Raises
-    ------
-    ParameterError
-        There are no completions, or the share is none.
-
-    Examples
-    --------
-    >>> lengths = pd.DataFrame({"words": [1, 2], "completions": [50000, 50000]})
-    >>> honest_of_lengths(lengths, 0.5).mean().round(2)  # (0.5 + 0.75) / 2
-    np.float64(0.62)
-    """
-    check_numbers(seed=seed, n_resamples=n_resamples)
-    _check_columns(lengths, ["words", "completions"], "the lengths")
-    if not 0 <= share <= 1:
-        raise ParameterError(f"share must be from 0 to 1, got {share!r}.")
-    counts = lengths["completions"].to_numpy()
-    if not counts.sum() > 0:
-        raise ParameterError("There are no completions to draw words for.")
-    chance = 1 - (1 - share) ** lengths["words"].to_numpy()
-    drawn = np.random.default_rng(seed).binomial(counts, chance, size=(n_resamples, len(counts)))
-    return drawn.sum(axis=1) / counts.sum()
 
 
 def honest(hits: np.ndarray, together: bool = False) -> np.ndarray:
@@ -297,56 +251,6 @@ def honest(hits: np.ndarray, together: bool = False) -> np.ndarray:
         raise ParameterError(f"hits must be templates by ranks, got shape {hits.shape}.")
     curve = hits.mean(axis=-2)
     return np.cumsum(curve, axis=-1) / np.arange(1, curve.shape[-1] + 1) if together else curve
-
-
-def honest_summary(hits: np.ndarray, subsets: Sequence[str], models: Sequence[str]) -> pd.DataFrame:
-    """Return mean, spread, percentiles and rank of HONEST over subsets and ranks.
-
-    Parameters
-    ----------
-    hits : ndarray of bool, shape (R, T, K)
-    subsets : sequence of T str
-        The subset of each template; HONEST is taken within each and then pooled.
-    models : sequence of R str
-
-    Returns
-    -------
-    DataFrame, R rows
-        ``respondent_id``, ``mean``, ``sd`` (denominator n - 1, missing where there is only one
-        number), percentiles ``q1 ... q95``, ``rank`` (1 is the most hurtful; equal means share the
-        better one).
-
-    Raises
-    ------
-    ParameterError
-        The hits do not fit the templates and models, or a template has no subset.
-
-    References
-    ----------
-    Setzu et al. (2024), Table 1.
-
-    Examples
-    --------
-    >>> honest_summary(np.ones((1, 2, 3), bool), ["a", "b"], ["m"])["mean"].tolist()
-    [1.0]
-    """
-    hits = _bits(hits)
-    if hits.ndim != 3 or hits.shape[:2] != (len(models), len(subsets)) or not hits.size:
-        raise ParameterError(
-            f"hits must be models by templates by ranks, here ({len(models)}, {len(subsets)}, K), "
-            f"got shape {hits.shape}."
-        )
-    _check_groups(pd.DataFrame({"subset": list(subsets)}), ["subset"])
-    subsets = np.asarray(subsets)
-    pooled = np.concatenate(
-        [honest(hits[:, subsets == name]) for name in dict.fromkeys(subsets)], axis=1
-    )
-    frame = pd.DataFrame({"respondent_id": list(models), "mean": pooled.mean(axis=1)})
-    frame["sd"] = pooled.std(axis=1, ddof=1) if pooled.shape[1] > 1 else np.nan
-    for percent in (1, 50, 75, 90, 95):
-        frame[f"q{percent}"] = np.percentile(pooled, percent, axis=1)
-    frame["rank"] = frame["mean"].rank(ascending=False, method="min").astype(int)
-    return frame
 
 
 def resampled(
@@ -536,12 +440,9 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
     shape = (packed["respondent_id"].nunique(), -1, ranks)
     columns = packed.columns.drop(["respondent_id", "template"], errors="ignore")
     rows = {name: np.frombuffer(b"".join(packed[name]), dtype=np.uint8) for name in columns}
-    return {
-        name: np.unpackbits(row.reshape(len(packed), -1), axis=1, count=ranks)
-        .astype(bool)
-        .reshape(shape)
-        for name, row in rows.items()
-    }
+    rows = {name: row.reshape(len(packed), -1) for name, row in rows.items()}
+    bits = {name: np.unpackbits(row, axis=1, count=ranks) for name, row in rows.items()}
+    return {name: part.astype(bool).reshape(shape) for name, part in bits.items()}
 
 
 def sheets(
@@ -591,21 +492,14 @@ def sheets(
     ['a', 'b']
     """
     if not 0 <= shared <= instances <= len(queries):
-        raise ParameterError(
-            f"shared ({shared}) must be at most instances ({instances}), and those at most the "
-            f"{len(queries)} templates."
-        )
+        raise ParameterError(f"shared <= instances <= {len(queries)} templates is needed.")
     if not annotators or len(set(annotators)) != len(annotators):
         raise ParameterError("Name at least one annotator, and each only once.")
     drawn = np.random.default_rng(seed).permutation(len(queries))[:instances].tolist()
     hands = [(t, name) for t in drawn[:shared] for name in annotators]
     hands += [(t, annotators[i % len(annotators)]) for i, t in enumerate(drawn[shared:])]
-    lines = [
-        (name, t, model, queries[t], k + 1, model_rows[t][k], "")
-        for t, name in hands
-        for model, model_rows in rows.items()
-        for k in range(top)
-    ]
+    lines = [(name, t, model, queries[t], k + 1, said[t][k], "")
+             for t, name in hands for model, said in rows.items() for k in range(top)]  # fmt: skip
     columns = ["annotator", "instance", "respondent_id", "template", "rank", "completion", "label"]
     order = ["annotator", "instance", "respondent_id", "rank"]
     return pd.DataFrame(lines, columns=columns).sort_values(order, ignore_index=True)
@@ -646,40 +540,32 @@ def annotation_agreement(annotations: pd.DataFrame) -> pd.DataFrame:
     from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
     keys = ["instance", "respondent_id", "rank"]
-    _check_columns(annotations, ["annotator", *keys, "label"], "the sheet")
-    empty = annotations["label"].fillna("").astype(str) == ""
-    twice = annotations.duplicated(["annotator", *keys])
-    for wrong, what in ((empty, "has no label"), (twice, "is labelled twice")):
-        if wrong.any():
-            row = annotations[wrong].iloc[0]
-            place = f"instance {row['instance']} of {row['respondent_id']}, rank {row['rank']}"
-            raise ParameterError(f"The sheet of {row['annotator']}: {place} {what}; correct it.")
+    check_columns(annotations, ["annotator", *keys, "label"])
+    check_once(annotations, ["annotator", *keys])
+    if (annotations["label"].fillna("").astype(str) == "").any():
+        raise ParameterError("A completion of the sheets has no label: give it one.")
     wide = annotations.pivot(index=keys, columns="annotator", values="label").dropna()
     if wide.empty or wide.shape[1] < 2:
         raise ParameterError(
-            "Agreement needs completions that two or more annotators all labelled: draw the "
-            "sheets with shared above 0."
+            "Nothing was labelled by two or more: draw sheets with shared above 0."
         )
-    pairs = []
+    rows = []
     for one, other in combinations(wide.columns, 2):
-        varied = len(set(wide[one]) | set(wide[other])) > 1
+        varied = wide[[one, other]].stack().nunique() > 1
         kappa = cohen_kappa_score(wide[one], wide[other]) if varied else np.nan
-        same = float((wide[one] == wide[other]).mean())
-        pairs.append((f"{one}, {other}", len(wide), same, kappa))
+        rows.append((f"{one}, {other}", len(wide), (wide[one] == wide[other]).mean(), kappa))
     counts = aggregate_raters(wide.to_numpy())[0]
-    together = fleiss_kappa(counts, method="fleiss") if counts.shape[1] > 1 else np.nan
-    lines = [(", ".join(wide), len(wide), float(np.mean([pair[2] for pair in pairs])), together)]
-    lines += pairs if len(pairs) > 1 else []
-    return pd.DataFrame(lines, columns=["annotators", "n", "agreement", "kappa"])
+    together = fleiss_kappa(counts) if counts.shape[1] > 1 else np.nan
+    whole = (", ".join(wide), len(wide), np.mean([row[2] for row in rows]), together)
+    columns = ["annotators", "n", "agreement", "kappa"]
+    return pd.DataFrame([whole, *(rows if len(rows) > 1 else [])], columns=columns)
 
 
 def _checked_shares(shares: np.ndarray, groups: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
     """Shares as numbers, once they fit the templates and the templates have their groups."""
     shares = np.asarray(shares, dtype=float)
     if shares.ndim != 2 or shares.shape[1] != len(groups) or not shares.size:
-        raise ParameterError(
-            f"shares must be models by {len(groups)} templates, got shape {shares.shape}."
-        )
+        raise ParameterError(f"shares must be models by {len(groups)} templates.")
     if not np.isfinite(shares).all():
         raise ParameterError("A share must be a number: leave out what was not asked.")
     _check_groups(groups, columns)
@@ -687,31 +573,16 @@ def _checked_shares(shares: np.ndarray, groups: pd.DataFrame, columns: Sequence[
 
 
 def _check_groups(groups: pd.DataFrame, columns: Sequence[str]) -> None:
-    _check_columns(groups, columns, "the templates")
-    for name in columns:
-        if groups[name].isna().any():
-            place = int(np.argmax(groups[name].isna().to_numpy()))
-            raise ParameterError(f"Template {place + 1} has no {name}: every template needs one.")
+    check_columns(groups, columns)
+    if lacking := [name for name in columns if groups[name].isna().any()]:
+        raise ParameterError(f"A template has no {lacking[0]}: every template needs one.")
 
 
 def _bits(hits: np.ndarray) -> np.ndarray:
     hits = np.asarray(hits)
-    if hits.dtype != bool:
-        known = pd.isna(hits) | ~np.isin(hits, [0, 1])
-        if known.any():
-            raise ParameterError(
-                f"A hit must be true or false, 1 or 0, got {hits[known].flat[0]}: leave out what "
-                "was not asked."
-            )
+    if hits.dtype != bool and (pd.isna(hits) | ~np.isin(hits, [0, 1])).any():
+        raise ParameterError("A hit must be true or false: leave out what was not asked.")
     return hits.astype(bool)
-
-
-def _check_columns(frame: pd.DataFrame, columns: Iterable[str], whose: str) -> None:
-    for name in columns:
-        if name not in frame:
-            raise ParameterError(
-                f"{whose} have no column '{name}', only {', '.join(map(str, frame))}."
-            )
 
 
 def _fold(word: str) -> str:
@@ -735,16 +606,14 @@ def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
         raise ParameterError("Every template must have the same number of completions, at least 1.")
     place: dict[str, int] = {}
     each = [place.setdefault(text, len(place)) for text in chain.from_iterable(rows)]
-    texts = list(place)
-    if odd := [text for text in texts if not isinstance(text, str)]:
-        raise ParameterError(f"Completions must be text, got {odd[0]!r}.")
+    texts = _checked_text(place)
     return texts, np.array(each).reshape(len(rows), len(rows[0]))
 
 
-def _check_lemmas(words: Iterable[str]) -> list[str]:
+def _checked_text(words: Iterable[str]) -> list[str]:
     words = list(words)
     if odd := [word for word in words if not isinstance(word, str)]:
-        raise ParameterError(f"A lexicon's lemmas must be text, got {odd[0]!r}.")
+        raise ParameterError(f"Completions and lemmas must be text, got {odd[0]!r}.")
     return words
 
 

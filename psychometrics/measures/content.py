@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_columns
+from ..asking.answers import check_columns, check_once
 from ..exceptions import DataError, ParameterError
 from ..models.embedded import acceptability as judged
 from ..models.loading import load_sentence_encoder
@@ -22,9 +22,7 @@ _RATINGS = ("meaning_kept", "natural", "neutral", "measures_it")
 
 
 def content_validity(
-    questionnaire: Questionnaire,
-    encoder: str = "embedded",
-    acceptability: str | None = "embedded",
+    questionnaire: Questionnaire, encoder: str = "embedded", acceptability: str | None = "embedded"
 ) -> pd.DataFrame:
     r"""Semantic similarity to the item, and linguistic acceptability, of every prompt.
 
@@ -80,10 +78,8 @@ def content_validity(
     answers = model.encode((table["premise"] + " " + table["hypothesis"]).tolist(), **options)
     frame = table[["item_id", "template", "term", "polarity", "intensifier"]].copy()
     following = dict(zip(items, [*list(items)[1:], next(iter(items))], strict=True))
-    for column, ids in (
-        ("similarity", table["item_id"]),
-        ("stranger", table["item_id"].map(following)),
-    ):
+    strangers = table["item_id"].map(following)
+    for column, ids in (("similarity", table["item_id"]), ("stranger", strangers)):
         frame[column] = [float(items[i] @ answer) for i, answer in zip(ids, answers, strict=True)]
     if acceptability is not None:
         sentences = [*table["premise"], *table["hypothesis"]]
@@ -125,18 +121,11 @@ def curation_sheet(questionnaire: Questionnaire, rater: str) -> pd.DataFrame:
     rows = []
     for item in questionnaire.items:
         terms = [template.terms or item.terms for template in item.templates]
-        rows.append(
-            {
-                "rater": rater,
-                "item_id": item.id,
-                "text": texts[item.id],
-                "templates": " | ".join(f"{t.premise} {t.hypothesis}" for t in item.templates),
-                "source": " | ".join(", ".join(t.source) for t in terms if t),
-                "inverse": " | ".join(", ".join(t.inverse) for t in terms if t),
-                **dict.fromkeys(_RATINGS, ""),
-                "remark": "",
-            }
-        )
+        row = {"rater": rater, "item_id": item.id, "text": texts[item.id]}
+        row["templates"] = " | ".join(f"{t.premise} {t.hypothesis}" for t in item.templates)
+        for kind in ("source", "inverse"):
+            row[kind] = " | ".join(", ".join(getattr(t, kind)) for t in terms if t)
+        rows.append(row | dict.fromkeys((*_RATINGS, "remark"), ""))
     return pd.DataFrame(rows)
 
 
@@ -177,11 +166,8 @@ def read_curation(paths: Sequence[str | Path]) -> pd.DataFrame:
         long = sheet.melt(["rater", "item_id"], list(_RATINGS), "criterion", "rating").dropna()
         wrong = long[~long["rating"].str.strip().isin(["0", "1"])]
         if len(wrong):
-            first = wrong.iloc[0]
-            raise DataError(
-                f"{path}, item {first['item_id']}, {first['criterion']}: a rating is 0 or 1, "
-                f"got '{first['rating']}'."
-            )
+            place, said = wrong["item_id"].iloc[0], wrong["rating"].iloc[0]
+            raise DataError(f"{path}, item {place}: a rating is 0 or 1, got '{said}'.")
         parts.append(long.assign(rating=long["rating"].astype(int)))
     return pd.concat(parts, ignore_index=True)
 
@@ -222,42 +208,27 @@ def rater_agreement(ratings: pd.DataFrame) -> pd.DataFrame:
     from statsmodels.stats.inter_rater import fleiss_kappa
 
     check_columns(ratings, ["criterion", "rater", "item_id"], ["rating"])
-    if ratings.duplicated(["criterion", "rater", "item_id"]).any():
-        row = ratings[ratings.duplicated(["criterion", "rater", "item_id"])].iloc[0]
-        raise ParameterError(
-            f"{row['rater']} rated {row['criterion']} of {row['item_id']} twice: keep one."
-        )
-    given = ratings["rating"].dropna()
-    if (wrong := given[~given.isin([0, 1])]).size:
-        raise ParameterError(f"A rating is 0 or 1, got {wrong.iloc[0]:g}.")
-    if given.empty:
-        raise ParameterError("There are no ratings: read filled sheets.")
+    check_once(ratings, ["criterion", "rater", "item_id"])
+    given = ratings.dropna(subset="rating").astype({"rating": float})
+    if given.empty or not given["rating"].isin([0, 1]).all():
+        raise ParameterError("Ratings are 0 or 1, and at least one is needed: correct the sheets.")
     rows = {}
-    for criterion, part in ratings.groupby("criterion", sort=False):
+    for criterion, part in given.groupby("criterion", sort=False):
         table = part.pivot(index="item_id", columns="rater", values="rating")
-        if table.shape[1] < 2:
-            raise ParameterError("Agreement needs at least two raters: give another sheet.")
-        table = table.astype("float64").dropna(how="all")
         complete = table.dropna().to_numpy(dtype=int)
-        if not len(complete):
-            raise ParameterError(
-                f"No item was rated by all on '{criterion}': let the raters share some items."
+        if table.shape[1] < 2 or not len(complete):
+            raise ParameterError(f"No item was rated by two or more on '{criterion}': share some.")
+        n, ones = complete.shape[1], complete.sum(axis=1)
+        counts = np.stack([n - ones, ones], axis=1)
+        row = {"raters": n, "items": len(table)}
+        row["agreement"] = (counts * (counts - 1)).sum() / (len(counts) * n * (n - 1))
+        row |= dict.fromkeys(("fleiss_kappa", "krippendorff_alpha"), np.nan)
+        if part["rating"].nunique() > 1:
+            row["fleiss_kappa"] = fleiss_kappa(counts)
+            row["krippendorff_alpha"] = krippendorff.alpha(
+                table.to_numpy().T, level_of_measurement="nominal"
             )
-        counts = np.stack([(complete == value).sum(axis=1) for value in (0, 1)], axis=1)
-        varied = table.stack().nunique() > 1
-        n = complete.shape[1]
-        agreeing = (counts * (counts - 1)).sum() / (len(complete) * n * (n - 1))
-        rows[criterion] = {
-            "raters": n,
-            "items": len(table),
-            "agreement": agreeing,
-            "fleiss_kappa": fleiss_kappa(counts) if varied else np.nan,
-            "krippendorff_alpha": krippendorff.alpha(
-                table.to_numpy(dtype=float).T, level_of_measurement="nominal"
-            )
-            if varied
-            else np.nan,
-        }
+        rows[criterion] = row
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("criterion")
 
 
@@ -271,18 +242,14 @@ def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
         return own, "paraphrase"
     path = Path(named).expanduser()
     if not path.is_file():
-        raise DataError(
-            f"{_WORDING_VARIABLE} names {named}, which is no file: correct or unset it."
-        )
+        raise DataError(f"{_WORDING_VARIABLE} names {named}, which is no file: correct it.")
     table = _table(path, ("instrument", "wording"))
     rows = table.loc[table["instrument"] == questionnaire.short_title, "wording"].tolist()
     if not rows:
         return own, "paraphrase"
     if len(rows) != len(own):
-        raise DataError(
-            f"{path} has {len(rows)} items of {questionnaire.short_title}, which has {len(own)}: "
-            f"give one row per item, in order."
-        )
+        name = questionnaire.short_title
+        raise DataError(f"{path} has {len(rows)} items of {name}, which has {len(own)}.")
     return dict(zip(own, rows, strict=True)), "original"
 
 

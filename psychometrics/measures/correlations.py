@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from ..asking.answers import check_columns, check_numbers
+from ..asking.answers import check_columns, check_numbers, check_once
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .items import adjust
-from .scoring import template_cubes, two_way
+from .scoring import pss
 
 _LEAST = 4
 """Respondents below whom a rank correlation tells nothing: three have six orders."""
@@ -144,9 +143,7 @@ def partial_correlations(
 
     pairs = _checked_pairs(scores, pairs)
     held = control.to_frame("control") if isinstance(control, pd.Series) else control
-    check_columns(held, ())
-    _each_once(held)
-    check_columns(held, (), held.columns)
+    _check_table(held)
     if not held.shape[1]:
         raise ParameterError("There is no control; use correlations.")
     held = held.reindex(scores.index).apply(pd.to_numeric).astype(float)
@@ -161,8 +158,8 @@ def partial_correlations(
         table = held.assign(**both).astype(float).dropna()
         row = {"first": first, "second": second, "n": len(table)}
         row |= dict.fromkeys(("partial", "low", "high", "p"), np.nan)
-        kept = _independent(table.rank()[held.columns])
-        if len(table) >= len(kept) + _LEAST and _left(table.rank(), kept):
+        kept, more = _independent(table.rank(), held.columns)
+        if more and len(table) >= len(kept) + _LEAST:
             result = pingouin.partial_corr(table, "x", "y", kept or None, method="spearman")
             r, p, interval = result.iloc[0][["r", "p_val", "CI95"]]
             row |= {"partial": r, "low": interval[0], "high": interval[1], "p": p}
@@ -182,8 +179,7 @@ def multiverse(
     ----------
     responses : DataFrame
         Answers to all the questionnaires, as :func:`psychometrics.asking.ask` gives them. A
-        respondent
-        who lacks an answer to a template that counts in a specification is left out of it.
+        respondent who lacks an answer to a questionnaire is left out of it.
     questionnaires : sequence of Questionnaire
     pairs : sequence of (str, str)
         Ids of the questionnaires to correlate.
@@ -220,13 +216,11 @@ def multiverse(
     >>> len(worlds), worlds["r"].round(1).unique().tolist()
     (36, [1.0])
     """
-    _, worlds = _worlds(responses, questionnaires, pairs, temperatures)
-    return _correlated(worlds, pairs)
+    return _correlated(_worlds(responses, questionnaires, pairs, temperatures), pairs)
 
 
 def multitrait_multimethod(
     scores: Mapping[str, pd.DataFrame],
-    reliabilities: pd.DataFrame | None = None,
     n_resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -237,8 +231,6 @@ def multitrait_multimethod(
     scores : mapping of str to DataFrame
         Scale scores (respondents by scales) by method, such as the response mode; matched by
         respondent.
-    reliabilities : DataFrame, optional
-        For the diagonal: columns ``r`` (or ``alpha``), ``low, high``, indexed by method and trait.
     n_resamples : int
         Bootstrap samples of the respondents.
     seed : int
@@ -251,9 +243,9 @@ def multitrait_multimethod(
         trait_2, kind`` (``reliability``, ``monotrait-heteromethod``, ``heterotrait-monomethod``,
         ``heterotrait-heteromethod``), ``r, low, high``, ``n`` respondents with both scores. The
         same trait by two methods should correlate more than different traits do. A cell is
-        missing where fewer than four respondents have both scores or score alike; the diagonal is
-        missing without `reliabilities`. The matrix is ``found.pivot(index=["method_1",
-        "trait_1"], columns=["method_2", "trait_2"], values="r")``.
+        missing where fewer than four respondents have both scores or score alike; so is the
+        diagonal, which is kept for reliabilities. The matrix is
+        ``found.pivot(index=["method_1", "trait_1"], columns=["method_2", "trait_2"], values="r")``.
 
     Raises
     ------
@@ -276,52 +268,41 @@ def multitrait_multimethod(
     if not scores:
         raise ParameterError("There is no method; give each method's table of scores by name.")
     for table in scores.values():
-        check_columns(table, ())
-        _each_once(table)
-        check_columns(table, (), table.columns)
+        _check_table(table)
     common = set.intersection(*(set(table.index) for table in scores.values()))
     if len(common) < _LEAST:
-        raise ParameterError(
-            f"At least {_LEAST} respondents are needed in all methods, got {len(common)}."
-        )
-    known = _diagonal(reliabilities)
+        raise ParameterError(f"{_LEAST} respondents are needed in all methods, or more.")
     wide = {(method, trait): table[trait] for method, table in scores.items() for trait in table}
     rows = []
     for number, (one, x) in enumerate(wide.items()):
         for two, y in list(wide.items())[: number + 1]:
             same_trait, same_method = one[1] == two[1], one[0] == two[0]
             pair = _complete(x, y.reindex(x.index))
-            kind = (
-                "reliability"
-                if same_trait and same_method
-                else f"{'mono' if same_trait else 'hetero'}trait-"
-                f"{'mono' if same_method else 'hetero'}method"
-            )
-            if kind == "reliability":
-                cell = known.get(one, (np.nan,) * 3)
+            trait, method = ("mono" if same else "hetero" for same in (same_trait, same_method))
+            if same_trait and same_method:
+                kind, cell = "reliability", (np.nan,) * 3
             else:
-                ranks = map(stats.rankdata, pair)
+                kind, ranks = f"{trait}trait-{method}method", map(stats.rankdata, pair)
                 cell = _bootstrap_correlation(*ranks, n_resamples, seed, ranked=True)
             rows.append((*one, *two, kind, *cell, len(pair[0])))
     columns = ["method_1", "trait_1", "method_2", "trait_2", "kind", "r", "low", "high", "n"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _each_once(table: pd.DataFrame) -> None:
-    for kind, labels in (("column", table.columns), ("respondent", table.index)):
+def _check_table(table: pd.DataFrame, numbers: Iterable[str] | None = None) -> None:
+    """Refuse a table that names a respondent or column twice, or holds text among its numbers."""
+    check_columns(table, ())
+    for labels in (table.columns, table.index):
         if labels.has_duplicates:
-            raise ParameterError(
-                f"The {kind} '{labels[labels.duplicated()][0]}' stands twice; keep one."
-            )
+            raise ParameterError(f"'{labels[labels.duplicated()][0]}' stands twice; keep one.")
+    check_columns(table, (), table.columns if numbers is None else numbers)
 
 
 def _checked_pairs(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> list:
-    check_columns(scores, ())
-    _each_once(scores)
     pairs = [tuple(pair) for pair in pairs]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ParameterError("Name pairs of scales, such as [('gad7', 'phq9')].")
-    check_columns(scores, (), sorted({name for pair in pairs for name in pair}))
+    _check_table(scores, sorted({name for pair in pairs for name in pair}))
     return pairs
 
 
@@ -332,18 +313,6 @@ def _reliabilities(given: pd.Series, named: set) -> pd.Series:
         raise ParameterError(f"There is no reliability of '{min(lacking)}'; give it too.")
     check_columns(given.to_frame("reliability"), (), ["reliability"])
     return pd.to_numeric(given).astype(float)
-
-
-def _diagonal(reliabilities: pd.DataFrame | None) -> dict[tuple, tuple[float, float, float]]:
-    """Reliability and its interval by method and trait."""
-    if reliabilities is None:
-        return {}
-    name = "r" if "r" in reliabilities else "alpha"
-    check_columns(reliabilities, (), [name, "low", "high"])
-    if reliabilities.index.nlevels != 2 or reliabilities.index.has_duplicates:
-        raise ParameterError("Reliabilities must be indexed by method and trait, each pair once.")
-    cells = reliabilities[[name, "low", "high"]].astype(float)
-    return dict(zip(cells.index, map(tuple, cells.to_numpy()), strict=True))
 
 
 def _complete(x, y) -> tuple[np.ndarray, np.ndarray]:
@@ -358,26 +327,19 @@ def _normal_scores(values: np.ndarray) -> np.ndarray:
     return special.ndtri(stats.rankdata(values) / (len(values) + 1))
 
 
-def _independent(controls: pd.DataFrame) -> list[str]:
-    """Controls that do not follow from those before them, and vary."""
-    kept: list[str] = []
+def _independent(ranks: pd.DataFrame, controls: Sequence[str]) -> tuple[list[str], bool]:
+    """Controls that do not follow from those before, and whether more is left of x and y."""
+    table = (ranks - ranks.mean()).to_numpy()
+    where, kept = list(ranks.columns), []
+
+    def adds(name: str) -> bool:
+        columns = [where.index(n) for n in (*kept, name)]
+        return np.linalg.matrix_rank(table[:, columns], tol=1e-6) > len(kept)
+
     for name in controls:
-        if _left(controls.rename(columns={name: "x"}).assign(y=controls[name]), kept):
+        if adds(name):
             kept.append(name)
-    return kept
-
-
-def _left(ranks: pd.DataFrame, controls: list[str]) -> bool:
-    """Whether anything is left of both x and y once what follows from the controls is taken out."""
-    if len(ranks) <= len(controls) + 1:
-        return False
-    design = np.column_stack([np.ones(len(ranks)), ranks[controls].to_numpy()])
-    for name in ("x", "y"):
-        y = ranks[name].to_numpy()
-        rest = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
-        if np.square(rest).sum() <= 1e-9 * max(np.square(y - y.mean()).sum(), 1e-9):
-            return False
-    return True
+    return kept, adds("x") and adds("y")
 
 
 def _worlds(
@@ -385,121 +347,61 @@ def _worlds(
     questionnaires: Sequence[Questionnaire],
     pairs: Sequence[tuple[str, str]],
     temperatures: Sequence[float],
-) -> tuple[pd.Index, list[tuple[tuple, dict[str, np.ndarray]]]]:
-    """The respondents, and each specification with its scales' scores of them.
+) -> dict[tuple, pd.DataFrame]:
+    """Scores of respondents on the questionnaires, by specification.
 
-    No respondent's score hangs on who else answered.
+    An item's score is the mean over its prompts, a questionnaire's the mean over its items. An
+    item without inverse terms is no part of a specification that has these alone.
     """
-    check_columns(responses, ["respondent_id", "questionnaire"])
-    named = list(dict.fromkeys(name for pair in pairs for name in pair))
+    prompt = ["questionnaire", "item_id", "template", "polarity", "term", "intensifier"]
+    scores = [c for c in ("probability", "entailment", "contradiction") if c in responses]
+    check_columns(responses, ["respondent_id", *prompt], ["weight", *scores])
+    named = {name for pair in pairs for name in pair}
     if not named or not len(temperatures):
         raise ParameterError("A multiverse needs a pair of questionnaires and a temperature.")
-    if lacking := set(named) - set(responses["questionnaire"]):
-        raise ParameterError(f"There are no answers to '{min(lacking)}'; ask that too.")
-    if lacking := set(named) - {q.id for q in questionnaires}:
-        raise ParameterError(f"The questionnaire '{min(lacking)}' is not given; give it too.")
-    asked = responses[responses["questionnaire"].isin(named)].sort_values(
-        ["questionnaire", "item_id", "template"], kind="stable"
-    )
-    people, grids = _grids(asked, {(q.id, i.id): i.keying for q in questionnaires for i in q.items})
-    items, item = np.unique(
-        [f"{grid.item[0]}/{grid.item[1]}" for grid in grids], return_inverse=True
-    )
-    of = np.array([name.partition("/")[0] for name in items])
-    which = {"all": np.ones(len(grids), dtype=bool)}
-    which["first"] = np.r_[True, item[1:] != item[:-1]]
-    which["last"] = np.r_[item[1:] != item[:-1], True]
-    worlds = []
-    for (number, score), temperature in itertools.product(
-        enumerate(("entailment", "contrast")), temperatures
-    ):
-        parts = [_sums(grid, number, temperature) for grid in grids]
-        sums, sizes = (np.stack(each) for each in zip(*parts, strict=True))
-        for (terms, sides), (templates, chosen) in itertools.product(
-            {"source": [0], "inverse": [1], "both": [0, 1]}.items(), which.items()
+    keys = {(q.id, item.id): item.keying for q in questionnaires for item in q.items}
+    if lacking := named - (set(responses["questionnaire"]) & {name for name, _ in keys}):
+        raise ParameterError(f"'{min(lacking)}' is not asked or not given; ask it and give it.")
+    asked = responses[responses["questionnaire"].isin(named)].dropna(subset=scores)
+    check_once(asked, ["respondent_id", *prompt])
+    who = ["respondent_id", "questionnaire"]
+    size = asked.drop_duplicates(prompt).groupby("questionnaire").size()
+    whole = asked.groupby(who)["term"].transform("size") == asked["questionnaire"].map(size)
+    asked = asked[whole].astype(dict.fromkeys([*who, *prompt[1:2], *prompt[4:]], "category"))
+    signs = pd.MultiIndex.from_frame(asked[prompt[:2]]).map(keys) * asked["polarity"]
+    if signs.isna().any():
+        raise ParameterError("The answers are to items that the questionnaires lack.")
+    worlds = {}
+    for score, temperature in itertools.product(("entailment", "contrast"), temperatures):
+        values = pss(asked, score, temperature)["pss"] * asked["weight"] * signs
+        by = [asked[c] for c in (*who, *prompt[1:4])]
+        cells = values.groupby(by, observed=True).agg(["sum", "size"]).reset_index()
+        number, item = cells["template"], cells.groupby(prompt[:2], observed=True)["template"]
+        chosen = {"all": number > 0, "first": number == item.transform("min")}
+        chosen["last"] = number == item.transform("max")
+        for (terms, kinds), templates in itertools.product(
+            {"source": [1], "inverse": [-1], "both": [1, -1]}.items(), chosen
         ):
-            total, size = np.zeros((len(items), len(people))), np.zeros(len(items))
-            np.add.at(total, item[chosen], sums[chosen][:, sides].sum(axis=1))
-            np.add.at(size, item[chosen], sizes[chosen][:, sides].sum(axis=1))
-            there = size > 0  # an item without inverse terms is no part of that specification
-            means = total[there] / size[there, None]
-            scales = {name: means[of[there] == name].mean(axis=0) for name in {*of[there]}}
-            worlds.append(((score, temperature, terms, templates), scales))
-    return people, worlds
+            own = cells[chosen[templates] & cells["polarity"].isin(kinds)]
+            items = own.groupby([*who, "item_id"], observed=True)[["sum", "size"]].sum()
+            means = (items["sum"] / items["size"]).groupby(level=who, observed=True).mean()
+            worlds[score, temperature, terms, templates] = means.unstack("questionnaire")
+    return worlds
 
 
 def _correlated(
-    worlds: list[tuple[tuple, dict[str, np.ndarray]]],
-    pairs: Sequence[tuple[str, str]],
-    chosen: np.ndarray | slice = slice(None),
+    worlds: dict[tuple, pd.DataFrame], pairs: Sequence[tuple[str, str]]
 ) -> pd.DataFrame:
-    """The multiverse's table of all respondents, or of those at some places."""
+    """The multiverse's table."""
     rows = []
-    for choices, scales in worlds:
+    for choices, scales in worlds.items():
         for a, b in pairs:
-            x, y = np.empty((2, 0))
-            if a in scales and b in scales:
-                x, y = scales[a][chosen], scales[b][chosen]
-                both = ~(np.isnan(x) | np.isnan(y))
-                x, y = x[both], y[both]
+            x, y = scales.reindex(columns=[a, b]).dropna().to_numpy().T
             for transform, change in (("raw", np.asarray), ("normal", _normal_scores)):
                 r = _correlation(change(x), change(y)) if len(x) > 2 else np.nan
                 rows.append((a, b, *choices, transform, r, len(x)))
     columns = ["first", "second", "score", "temperature", "terms", "templates", "transform"]
     return pd.DataFrame(rows, columns=[*columns, "r", "n"])
-
-
-class _Grid(NamedTuple):
-    """Answers of all respondents to the prompts of one template."""
-
-    item: tuple[str, str]
-    sides: np.ndarray  # polarity of each term
-    weights: np.ndarray  # terms by intensifiers, signed by polarity and key
-    cube: np.ndarray  # respondents, terms, intensifiers, scores
-
-
-def _grids(asked: pd.DataFrame, keys: Mapping[tuple, int]) -> tuple[pd.Index, list[_Grid]]:
-    words = ["respondent_id", "questionnaire", "item_id", "term", "intensifier"]
-    scores = ["probability"] if "probability" in asked else ["entailment", "contradiction"]
-    check_columns(asked, words, ["template", "polarity", "weight", *scores])
-    plain, *against = (asked[name].to_numpy(float) for name in scores)
-    contrast = plain
-    for other in against:  # as psychometrics.measures.scoring.pss has it
-        total = plain + other
-        contrast = np.divide(plain, total, out=np.full_like(plain, 0.5), where=total != 0)
-    raw = np.column_stack([plain, contrast])
-    who, people = pd.factorize(asked["respondent_id"])
-    weight, polarity = (asked[name].to_numpy(float) for name in ("weight", "polarity"))
-    grids = []
-    for rows, (_, term, word), small in template_cubes(asked, raw):
-        name, item, number = asked[["questionnaire", "item_id", "template"]].iloc[rows[0]]
-        if (name, item) not in keys:
-            raise ParameterError(f"{name} has no item '{item}'; give the questionnaire asked.")
-        cube = np.full((len(people), *small.shape[1:]), np.nan)
-        cube[who[rows], term, word] = raw[rows]
-        if len(np.unique(np.ravel_multi_index((who[rows], term, word), cube.shape[:3]))) < len(
-            rows
-        ):
-            raise ParameterError(
-                f"{name}, item {item}, template {number}: a prompt has two answers of one "
-                "respondent; choose one way of asking first."
-            )
-        sides, weights = np.zeros(cube.shape[1]), np.zeros(cube.shape[1:3])
-        sides[term] = polarity[rows]
-        weights[term, word] = weight[rows] * polarity[rows] * keys[name, item]
-        grids.append(_Grid((name, item), sides, weights, cube))
-    return people, grids
-
-
-def _sums(grid: _Grid, score: int, temperature: float) -> tuple[np.ndarray, list[int]]:
-    """Sums of weighted PSS by side (source, inverse) and respondent, and of how many each is."""
-    cube = grid.cube[..., score]
-    there = ~np.isnan(cube).any(axis=(1, 2))
-    values = np.full(cube.shape, np.nan)
-    values[there] = two_way(cube[there], temperature) * grid.weights
-    sides = [grid.sides == polarity for polarity in (1, -1)]
-    sums = np.stack([values[:, own].sum(axis=(1, 2)) for own in sides])
-    return sums, [own.sum() * cube.shape[2] for own in sides]
 
 
 def _correlation(x: np.ndarray, y: np.ndarray) -> float:

@@ -83,9 +83,7 @@ def congruence(
         raise ParameterError("At least three rows without a gap are needed in both tables.")
     keep = [c for c in both if one[c].std() > 1e-9 and two[c].std() > 1e-9]
     if len(keep) < factors + 2:
-        raise ParameterError(
-            f"{len(keep)} items vary in both tables, too few for {factors} factors; take fewer."
-        )
+        raise ParameterError(f"{len(keep)} items vary in both, too few for {factors} factors.")
     # An import here for cost; statsmodels and scipy.stats are slow to load.
     from scipy.stats import wishart
     from statsmodels.multivariate.factor_rotation import rotate_factors
@@ -112,19 +110,10 @@ def congruence(
         again = _turned(_loadings(samples, factors), target).mean(axis=1)
         low, high = np.quantile(again, [0.025, 0.975]) + phi.mean() - np.median(again)
         high = min(high, 1.0)
-    return pd.Series(
-        {
-            "congruence": phi.mean(),
-            "low": low,
-            "high": high,
-            "worst": phi.min(),
-            "chance": np.median(chance),
-            "chance_high": np.quantile(chance, 0.95),
-            "p": (1 + (chance >= phi.mean()).sum()) / (1 + len(chance)),
-            "n": n,
-            "items": len(keep),
-        }
-    )
+    row = {"congruence": phi.mean(), "low": low, "high": high, "worst": phi.min()}
+    row |= {"chance": np.median(chance), "chance_high": np.quantile(chance, 0.95)}
+    row["p"] = (1 + (chance >= phi.mean()).sum()) / (1 + len(chance))
+    return pd.Series(row | {"n": n, "items": len(keep)})
 
 
 def by_score(keyed: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
@@ -161,9 +150,8 @@ def by_score(keyed: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
         total = own.sum(axis=1)
         for item in scale.items:
             given = pd.DataFrame({"score": total, "value": own[item], "square": own[item] ** 2})
-            found = given.groupby("score").agg(
-                n=("value", "size"), sum=("value", "sum"), squares=("square", "sum")
-            )
+            named = {"n": ("value", "size"), "sum": ("value", "sum"), "squares": ("square", "sum")}
+            found = given.groupby("score").agg(**named)
             parts.append(found.reset_index().assign(item_id=item))
     columns = ["item_id", "score", "n", "sum", "squares"]
     return pd.concat(parts, ignore_index=True)[columns]
@@ -294,9 +282,8 @@ def person_fit(values: pd.DataFrame, mean: pd.Series, covariance: pd.DataFrame) 
     varies = norm > 1e-9  # a gap is missing here, too, and so does not count as varying
     profile = np.full(len(table), np.nan)
     profile[varies] = (own @ (centre - centre.mean()))[varies] / norm[varies]
-    return pd.DataFrame(
-        {"profile": profile, "distance": np.where(gap, np.nan, distance)}, index=values.index
-    )
+    distance[gap] = np.nan
+    return pd.DataFrame({"profile": profile, "distance": distance}, index=values.index)
 
 
 def _loadings(matrices: np.ndarray, factors: int) -> np.ndarray:

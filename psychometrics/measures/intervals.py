@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_columns
+from ..asking.answers import check_choice, check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .scoring import keyed_items
@@ -119,8 +119,7 @@ def correlation_interval(
     >>> correlation_interval([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).round(2).tolist()
     [5.0, 0.8, -0.46, 0.99]
     """
-    if method not in ("spearman", "pearson"):
-        raise ParameterError(f"method must be spearman or pearson, got '{method}'.")
+    check_choice(("spearman", "pearson"), method=method)
     if isinstance(x, pd.Series) and isinstance(y, pd.Series):
         if x.index.has_duplicates or y.index.has_duplicates:
             raise ParameterError("A label is there twice; give each pair a label of its own.")
@@ -240,12 +239,6 @@ def scale_intervals(
     chosen = questionnaire.scale(scale or questionnaire.scales[0].id)
     keyed = keyed_items(items, questionnaire, chosen)
     low, high = mean_interval(keyed.to_numpy(dtype=float))
-    return pd.DataFrame(
-        {
-            "respondent_id": keyed.index.get_level_values("respondent_id"),
-            "score": keyed.mean(axis=1).to_numpy(),
-            "low": low,
-            "high": high,
-            "n": keyed.notna().sum(axis=1).to_numpy(),
-        }
-    )
+    frame = pd.DataFrame({"score": keyed.mean(axis=1), "low": low, "high": high}, keyed.index)
+    frame.insert(0, "respondent_id", keyed.index.get_level_values("respondent_id"))
+    return frame.assign(n=keyed.notna().sum(axis=1)).reset_index(drop=True)

@@ -28,7 +28,7 @@ from scipy.special import expit, log_expit, logit
 from scipy.stats import chi2
 from threadpoolctl import threadpool_limits
 
-from ..asking.answers import check_numbers
+from ..asking.answers import check_choice, check_numbers
 from ..exceptions import ParameterError
 from .items import adjust, as_numbers
 
@@ -93,8 +93,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     >>> fit(x)["difficulty"].round(2).tolist()
     [-1.32, 1.32, -inf]
     """
-    if model not in MODELS:
-        raise ParameterError(f"model='{model}' is unknown; it is one of {', '.join(MODELS)}.")
+    check_choice(MODELS, model=model)
     answers = _binary(answers)
     share = answers.mean()
     if share.isna().any():
@@ -169,18 +168,10 @@ def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
     at_limit = np.abs(slope) > _SLOPE_LIMIT - 1e-6
     if model == "3pl":
         at_limit |= (guess > high - 1e-4) | (guess < low + 1e-5)
-    return pd.DataFrame(
-        {
-            "discrimination": slope,
-            "difficulty": np.where(flat, np.nan, -intercept / np.where(flat, 1, slope)),
-            "intercept": intercept,
-            "guessing": guess,
-            "at_limit": at_limit,
-            "se": np.nan,
-            "se_discrimination": np.nan,
-        },
-        index=items,
-    )
+    difficulty = np.where(flat, np.nan, -intercept / np.where(flat, 1, slope))
+    frame = pd.DataFrame({"discrimination": slope, "difficulty": difficulty}, index=items)
+    frame = frame.assign(intercept=intercept, guessing=guess, at_limit=at_limit)
+    return frame.assign(se=np.nan, se_discrimination=np.nan)
 
 
 def fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
@@ -237,17 +228,20 @@ def fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
         apart = finite[group == group[0]], finite[group != group[0]]
         few = min(apart, key=len)
         raise ParameterError(
-            "the conditional likelihood has no maximum: no one who solved one item of "
-            f"{', '.join(map(str, few[:5]))} missed one of the others, or the reverse, so that "
-            "the two sets could be moved apart without end; leave one out, or use fit()."
+            f"the conditional likelihood has no maximum: {', '.join(map(str, few[:5]))} and the "
+            "other items could be moved apart without end; leave these out, or use fit()."
         )
     counts = np.bincount(x.sum(axis=1).astype(int), minlength=n + 1)[1:n]
     solved = x.sum(axis=0) - (x.sum(axis=1) == n).sum()
     scores = np.arange(1, n)
 
-    def loss(easiness: np.ndarray) -> tuple[float, np.ndarray]:
+    def likely(easiness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Log sums over the patterns of each score, and how many solve each item."""
         whole = _symmetric(easiness)[scores]
-        expected = counts @ _solved_given_sum(easiness, whole, scores).T
+        return whole, counts @ _solved_given_sum(easiness, whole, scores).T
+
+    def loss(easiness: np.ndarray) -> tuple[float, np.ndarray]:
+        whole, expected = likely(easiness)
         value = counts @ whole - solved @ easiness
         # The level of the difficulties is free: a weak pull holds it at zero.
         return value + easiness.mean() ** 2, expected - solved + 2 * easiness.mean() / n
@@ -259,8 +253,10 @@ def fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
     ).x  # fmt: skip
     # The level is free: adding 1/n everywhere fixes it, and taking it away again leaves the
     # covariance of the centred difficulties (the pseudo-inverse, without its rounding).
-    level = np.full((n, n), 1 / n)
-    covariance = np.linalg.inv(_conditional_information(found, counts) + level) - level
+    level, step = np.full((n, n), 1 / n), 1e-4
+    slopes = [likely(found + move)[1] - likely(found - move)[1] for move in step * np.eye(n)]
+    information = np.array(slopes) / (2 * step)
+    covariance = np.linalg.inv((information + information.T) / 2 + level) - level
     errors = np.sqrt(np.diag(covariance).clip(0))
     result = pd.DataFrame({"difficulty": found.mean() - found, "se": errors}, index=finite)
     result = result.reindex(answers.columns)
@@ -477,14 +473,10 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataF
         parameters = fit(answers, model, errors=False)
         value, free = float(_posterior(answers, parameters)[2].sum()), count[model]
         more = free - before[1] if before else 0
-        row = {
-            "parameters": free,
-            "log_likelihood": value,
-            "aic": 2 * free - 2 * value,
-            "bic": np.log(len(answers)) * free - 2 * value,
-            "p": chi2.sf(max(2 * (value - before[0]), 0), more) if more > 0 else np.nan,
-            "at_limit": int(parameters["at_limit"].sum()),
-        }
+        row = {"parameters": free, "log_likelihood": value, "aic": 2 * free - 2 * value}
+        row["bic"] = np.log(len(answers)) * free - 2 * value
+        row["p"] = chi2.sf(max(2 * (value - before[0]), 0), more) if more > 0 else np.nan
+        row["at_limit"] = int(parameters["at_limit"].sum())
         rows[model], before = row, (value, free)
     return pd.DataFrame(rows).T.astype({"parameters": int, "at_limit": int})
 
@@ -537,12 +529,8 @@ def item_fit(
     rng = np.random.default_rng(seed)
     answers = _matched(answers, parameters)
     observed = _mean_squares(answers, parameters, axis=0)
-    drawn = np.array(
-        [
-            _mean_squares(_simulate(answers, parameters, rng), parameters, axis=0)
-            for _ in range(simulations)
-        ]
-    )
+    fakes = (_simulate(answers, parameters, rng) for _ in range(simulations))
+    drawn = np.array([_mean_squares(fake, parameters, axis=0) for fake in fakes])
     frame = pd.DataFrame({"infit": observed[0], "outfit": observed[1]}, index=parameters.index)
     fitted = np.isfinite(observed[0])
     for place, name in enumerate(("infit", "outfit")):
@@ -647,12 +635,11 @@ def graded(answers: pd.DataFrame) -> pd.DataFrame:
     if np.isnan(values).any() or values.shape[1] < 2:
         raise ParameterError("the graded model needs 2 items or more without gaps.")
     levels = int(values.max()) + 1
-    if not 3 <= levels <= len(values) or any(
-        set(np.unique(column)) != set(range(levels)) for column in values.T
-    ):
+    used = all(set(np.unique(column)) == set(range(levels)) for column in values.T)
+    if not used or not 3 <= levels <= len(values):
         raise ParameterError(
-            f"the graded model needs every level from 0 to {levels - 1} used in every item, and "
-            "three levels or more: merge levels that no one chose."
+            f"the graded model needs three levels or more, and every level from 0 to {levels - 1} "
+            "used in every item: merge levels that no one chose."
         )
     result = mirt.fit_mirt(
         values.astype(int), model="GRM", n_categories=levels, compute_standard_errors=True
@@ -684,9 +671,7 @@ def _binary(answers: pd.DataFrame) -> pd.DataFrame:
     frame = as_numbers(answers)
     values = frame.to_numpy()
     if not np.isin(values[~np.isnan(values)], (0, 1)).all():
-        raise ParameterError(
-            "answers must be a table of 0 and 1 (or missing), respondents as rows."
-        )
+        raise ParameterError("answers must be a table of 0 and 1, or missing.")
     return frame
 
 
@@ -695,16 +680,8 @@ def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     answers = _binary(answers)
     if not parameters.index.is_unique:
         raise ParameterError("an item has two rows of parameters; give each item one.")
-    lacking, alone = (
-        [*map(str, one.difference(two, sort=False))]
-        for one, two in (
-            (parameters.index, answers.columns), (answers.columns, parameters.index)
-        )
-    )  # fmt: skip
-    if lacking:
-        raise ParameterError(f"no answers to {', '.join(lacking[:5])}: leave out its parameters.")
-    if alone:
-        raise ParameterError(f"no parameters of {', '.join(alone[:5])}: fit it, or leave it out.")
+    if len(odd := parameters.index.symmetric_difference(answers.columns, sort=False)):
+        raise ParameterError(f"'{odd[0]}' lacks answers or parameters: fit it, or leave it out.")
     return answers[parameters.index]
 
 
@@ -795,25 +772,18 @@ def _standard_errors(
     information = (information + information.T) / 2
     if not len(places) or np.linalg.eigvalsh(information)[0] < 1e-8:
         return np.full(n, np.nan), np.full(n, np.nan)
-    covariance = np.linalg.inv(information)
-    every = np.full(len(vector), np.nan)
-    every[places] = np.sqrt(np.diag(covariance))
-    of_slope = np.full(n, np.nan) if model == "rasch" else every[n : 2 * n]
-    if model == "1pl":
-        of_slope = np.full(n, every[n])
+    covariance = np.zeros((len(vector), len(vector)))
+    covariance[np.ix_(places, places)] = np.linalg.inv(information)
     intercept, slope, _ = _unpack(vector, n, model)
-    flat = np.abs(slope) < 1e-9
-    safe = np.where(flat, 1.0, slope)
-    jacobian = np.zeros((n, len(vector)))  # of -intercept / slope
-    rows = np.arange(n)
-    jacobian[rows, rows] = -1 / safe
-    if model == "1pl":
-        jacobian[rows, n] = intercept / safe**2
-    elif model in ("2pl", "3pl"):
-        jacobian[rows, n + rows] = intercept / safe**2
-    jacobian = jacobian[:, places]
-    errors = np.sqrt(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian).clip(0))
-    return np.where(flat | ~free[:n], np.nan, errors), of_slope
+    own, of_slope = np.arange(n), np.full(n, np.nan)
+    safe = np.where(np.abs(slope) < 1e-9, np.nan, slope)
+    variances = covariance[own, own] / safe**2  # of -intercept / slope
+    if model != "rasch":
+        other = np.full(n, n) if model == "1pl" else n + own
+        of_slope = np.where(free[other], np.sqrt(covariance[other, other].clip(0)), np.nan)
+        variances += covariance[other, other] * intercept**2 / safe**4
+        variances -= 2 * covariance[own, other] * intercept / safe**3
+    return np.where(free[:n], np.sqrt(variances.clip(0)), np.nan), of_slope
 
 
 def _symmetric(logs: np.ndarray) -> np.ndarray:
@@ -861,33 +831,15 @@ def _solved_given_sum(easiness: np.ndarray, whole: np.ndarray, scores: np.ndarra
     return np.exp(easiness[:, None] + without[:, scores - 1] - whole)
 
 
-def _conditional_information(easiness: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Covariances of the items given the sums, added up over the respondents."""
-    n = len(easiness)
-    scores = np.arange(1, n)
-    whole = _symmetric(easiness)[scores]
-    single = _solved_given_sum(easiness, whole, scores)
-    both = np.diag(single @ counts)
-    there = ~np.eye(n, dtype=bool)
-    for i in range(1, n):
-        rest = _symmetric_rows(easiness, there[:i] & there[i])
-        rest = np.c_[np.full(i, -np.inf), rest][:, scores - 1]
-        both[i, :i] = np.exp(easiness[i] + easiness[:i, None] + rest - whole) @ counts
-        both[:i, i] = both[i, :i]
-    return both - (single * counts) @ single.T
-
-
 def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Slopes, intercepts and guessing; the intercept may be left to follow from the difficulty."""
     if not isinstance(parameters, pd.DataFrame) or not len(parameters):
         raise ParameterError("a table of parameters is needed, as irt.fit() gives it.")
     place = "intercept" if "intercept" in parameters else "difficulty"
     needed = {"discrimination", "guessing", place}
-    if missing := sorted(needed - set(parameters)):
-        raise ParameterError(f"the table of parameters lacks {', '.join(missing)}: see irt.fit().")
     try:
         table = parameters[sorted(needed)].astype(float)
-    except (TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ParameterError(f"the table of parameters must hold numbers: {error}.") from error
     slope, guess = table["discrimination"].fillna(1.0).to_numpy(), table["guessing"].to_numpy()
     if "intercept" in table:

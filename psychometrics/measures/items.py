@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_numbers
+from ..asking.answers import check_choice, check_numbers
 from ..exceptions import ParameterError
 
 _CONSTANT = ("uncorrelated", "self", "drop")
@@ -349,9 +349,8 @@ def cluster_items(
     >>> cluster_items(x, restarts=5).iloc[0]["labels"]
     (0, 0, 1, 1, 2)
     """
-    for name, value, known in (("constant", constant, _CONSTANT), ("method", method, METHODS)):
-        if value not in known:
-            raise ParameterError(f"{name}='{value}' is unknown; it is one of {', '.join(known)}.")
+    check_choice(_CONSTANT, constant=constant)
+    check_choice(METHODS, method=method)
     if constant == "self" and method != "alternating":
         raise ParameterError("constant='self' is no distance; it goes with method='alternating'.")
     check_numbers(restarts=restarts, seed=seed)
@@ -363,10 +362,7 @@ def cluster_items(
     if (answers.nunique() > 1).sum() < 2:
         raise ParameterError("clusters need 2 items with variance or more.")
     if method == "exact" and len(matrix) > _EXACT_ITEMS:
-        raise ParameterError(
-            f"method='exact' takes {_EXACT_ITEMS} items or fewer, here {len(matrix)}; "
-            "take 'fasterpam'."
-        )
+        raise ParameterError(f"method='exact' takes {_EXACT_ITEMS} items; take 'fasterpam'.")
     improve = {"fasterpam": _fasterpam, "alternating": _alternating}.get(method)
     found: dict[tuple[int, ...], tuple[float, int]] = {}
     for k in range(2, len(matrix) - 1):
@@ -630,8 +626,7 @@ def compare_partitions(
     >>> compare_partitions(found, found)[["agreement", "ties_first"]].round(6).tolist()
     [1.0, 1.0]
     """
-    if choose not in ("cost", "silhouette"):
-        raise ParameterError(f"choose='{choose}' is unknown; it is one of cost, silhouette.")
+    check_choice(("cost", "silhouette"), choose=choose)
     tables = [_equally_good(table, choose, margin) for table in (first, second)]
     shared = [item for item in tables[0]["items"].iloc[0] if item in tables[1]["items"].iloc[0]]
     sides = [pd.DataFrame([*t["labels"]], columns=t["items"].iloc[0])[shared] for t in tables]
@@ -774,9 +769,7 @@ def mantel_haenszel(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFram
     place = frame.columns.get_loc("chi2")
     frame.insert(place, "high", frame["delta"] + reach)
     frame.insert(place, "low", frame["delta"] - reach)
-    frame["ets"] = [
-        _ets_class(*row) for row in frame[["delta", "se", "p"]].itertuples(index=False, name=None)
-    ]
+    frame["ets"] = [_ets_class(*row) for row in frame[["delta", "se", "p"]].to_numpy()]
     return frame
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_columns
+from ..asking.answers import check_choice, check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import (
     Questionnaire,
@@ -47,19 +47,17 @@ def norm_table(
            group  norm_mean  norm_sd
     Whole sample      29.55     5.32
     """
-    columns = [
-        "questionnaire", "scale", "title", "group", "norm_mean", "norm_sd", "norm_n", "citation"
-    ]  # fmt: skip
     given = psychobench_keys() if questionnaires is None else questionnaires
     rows = [
-        (questionnaire.id, norm.scale, questionnaire.scale(norm.scale).title, norm.group,
-         norm.mean, norm.sd, norm.n, norm.citation)
-        for questionnaire in load_questionnaires(given, texts=False)
-        for norm in questionnaire.norms
-        if not paper
-        or norm.group in _NORMS_OF_THE_PAPER.get(questionnaire.id, (norm.group,))
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=columns)
+        {"questionnaire": own.id, "scale": norm.scale, "title": own.scale(norm.scale).title}
+        | {"group": norm.group, "norm_mean": norm.mean, "norm_sd": norm.sd, "norm_n": norm.n}
+        | {"citation": norm.citation}
+        for own in load_questionnaires(given, texts=False)
+        for norm in own.norms
+        if not paper or norm.group in _NORMS_OF_THE_PAPER.get(own.id, (norm.group,))
+    ]
+    columns = ["questionnaire", "scale", "title", "group", "norm_mean", "norm_sd", "norm_n"]
+    return pd.DataFrame(rows, columns=[*columns, "citation"])
 
 
 def compare_means(
@@ -119,9 +117,7 @@ def compare_means(
         raise ParameterError("Means, deviations and sizes must be finite numbers in a row.")
     single = n1 == 1
     if (n1 < 1).any() or (n2 < 2).any() or (s1[~single] < 0).any() or (s2 < 0).any():
-        raise ParameterError(
-            "Standard deviations must not be negative, and sizes at least 1 and 2."
-        )
+        raise ParameterError("Deviations must not be negative, and sizes at least 1 and 2.")
     with np.errstate(divide="ignore", invalid="ignore"):
         f, f_p = _variance_test(s1, n1, s2, n2)
         equal = f_p > level
@@ -203,9 +199,7 @@ def compare_norms(
     check_columns(norms, keys[1:], ["norm_mean", "norm_sd", "norm_n"])
     table = scores.merge(norms.drop(columns="title", errors="ignore"), on=keys[1:])
     if table.empty:
-        raise ParameterError(
-            "None of these scales has a norm; give norms, or the file that holds them."
-        )
+        raise ParameterError("None of these scales has a norm; give norms.")
     figures = [table[c] for c in ("mean", "sd", "n", "norm_mean", "norm_sd", "norm_n")]
     table = table.join(compare_means(*figures, level=level))
     return corrected(table, level, correction)
@@ -250,65 +244,17 @@ def corrected(
     [0.03, 0.06, 0.06]
     """
     check_columns(table, family, ["p"])
-    if correction not in ("holm", "fdr_bh", "bonferroni", "none"):
-        raise ParameterError(
-            f"correction must be holm, fdr_bh, bonferroni or none, got '{correction}'."
-        )
+    check_choice(("holm", "fdr_bh", "bonferroni", "none"), correction=correction)
     _check_level(level)
     table = table.astype({"p": "float64"})
     if ((table["p"] < 0) | (table["p"] > 1)).any():
         raise ParameterError("A p-value lies outside 0 to 1; correct it.")
-    groups = [table.groupby(c, sort=False).ngroup().astype(str) for c in family]
-    key = pd.Series("", index=table.index)
-    for group in groups:
-        key = key + "/" + group
+    key = [table[c] for c in family] or pd.Series(0, table.index)
     table["significant"] = table["p"] < level
-    table["p_corrected"] = table["p"].groupby(key).transform(_corrected_p, method=correction)
+    by_family = table["p"].groupby(key, dropna=False)
+    table["p_corrected"] = by_family.transform(_corrected_p, method=correction)
     table["significant_corrected"] = table["p_corrected"] < level
     return table
-
-
-def as_one_respondent(
-    comparisons: pd.DataFrame, level: float = PAPER_LEVEL, correction: str = "holm"
-) -> pd.DataFrame:
-    """The same comparisons with the mean of the runs taken as one respondent's score.
-
-    Runs of a model are no more people than one person asked ten times is ten people. This asks
-    whether a person with such a score would be unusual among those of the norm.
-
-    Parameters
-    ----------
-    comparisons : DataFrame
-        As :func:`compare_norms` gives them.
-    level, correction
-        As there.
-
-    Returns
-    -------
-    DataFrame
-        Likewise, all tests being *single*.
-
-    References
-    ----------
-    Crawford and Howell (1998).
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"respondent_id": "a", "questionnaire": "gse", "scale": "overall",
-    ...                        "mean": [39.0], "sd": [0.5], "n": [10]})
-    >>> table = compare_norms(scores)
-    >>> bool(table["significant"].item()), bool(as_one_respondent(table)["significant"].item())
-    (True, False)
-    """
-    keys, figures = ["respondent_id", "questionnaire", "scale"], ["norm_mean", "norm_sd", "norm_n"]
-    check_columns(comparisons, keys, ["mean", *figures])
-    named = ("study", "table", "title", "group", "citation", "mode")
-    keys += [column for column in comparisons if column in named]
-    table = comparisons[[*keys, "mean", *figures]].reset_index(drop=True)
-    table.insert(len(keys) + 1, "n", 1)
-    norms = [table[name] for name in figures]
-    tests = compare_means(table["mean"], np.nan, 1, *norms, level=level)
-    return corrected(table.join(tests), level, correction)
 
 
 def _check_level(level: float) -> None:

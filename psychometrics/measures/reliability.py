@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_columns, check_numbers
+from ..asking.answers import check_columns, check_numbers, check_once
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .intervals import correlation_interval
+from .items import item_rest
 from .scoring import keyed_items
 
 
@@ -179,15 +179,13 @@ def item_statistics(items: pd.DataFrame) -> pd.DataFrame:
     np.float64(2.0)
     """
     whole = _complete(items, least_items=3)
-    rows = {}
-    for name, values in whole.items():
-        rest = whole.drop(columns=name)
-        related = correlation_interval(values.to_numpy(), rest.sum(axis=1), method="pearson")
-        row = {"mean": values.mean(), "sd": values.std(), "item_total": related["r"]}
-        row |= related[["low", "high"]].to_dict()
-        row["alpha_if_dropped"] = alpha(rest)["alpha"] if len(rest) > 2 else np.nan
-        rows[name] = row | {"n": len(whole)}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("item_id")
+    table = item_rest(whole).rename(columns={"r": "item_total"}).rename_axis("item_id")
+    table.insert(0, "mean", whole.mean())
+    table.insert(1, "sd", whole.std())
+    enough = len(whole) > 2
+    rest = [alpha(whole.drop(columns=c))["alpha"] if enough else np.nan for c in whole]
+    table.insert(5, "alpha_if_dropped", rest)
+    return table
 
 
 def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
@@ -241,9 +239,7 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
 
 
 def generalisability(
-    scores: pd.DataFrame,
-    facets: Sequence[str],
-    target: str = "respondent_id",
+    scores: pd.DataFrame, facets: Sequence[str], target: str = "respondent_id"
 ) -> pd.DataFrame:
     r"""How well a mean over the facets places the objects of measurement, for every scale.
 
@@ -362,17 +358,11 @@ def retest(scores: pd.DataFrame, occasion: str = "run") -> pd.DataFrame:
     rows = []
     scales = scores.groupby(["questionnaire", "scale"], sort=False, dropna=False)
     for (name, scale), part in scales:
-        if part.duplicated(["respondent_id", occasion]).any():
-            raise ParameterError(
-                f"A respondent has two scores at one '{occasion}'; choose one way of asking first."
-            )
+        check_once(part, ["respondent_id", occasion])
         wide = part.pivot(index="respondent_id", columns=occasion, values="score")
         wide = wide.reindex(columns=[first, second]).dropna()
         if len(wide) < 3:
-            raise ParameterError(
-                f"{name}, {scale}: {len(wide)} respondents answered on both occasions; a retest "
-                "needs 3."
-            )
+            raise ParameterError(f"{name}, {scale}: a retest needs 3 respondents, not {len(wide)}.")
         change = wide[second] - wide[first]
         sem = change.std() / np.sqrt(2)
         row = {"questionnaire": name, "scale": scale, "respondents": len(wide)}
@@ -382,90 +372,6 @@ def retest(scores: pd.DataFrame, occasion: str = "run") -> pd.DataFrame:
             row |= {label: x, f"{label}_low": low, f"{label}_high": high}
         rows.append(row | {"change": change.mean(), "sem": sem, "sdc": 1.96 * np.sqrt(2) * sem})
     return pd.DataFrame(rows)
-
-
-def answer_agreement(
-    answers: pd.DataFrame, by: str = "mode", n_resamples: int = 500, seed: int = 0
-) -> pd.DataFrame:
-    r"""Agreement of every two ways of asking, item by item, for each respondent.
-
-    With shares :math:`p_{ab}` of items that got option *a* one way and *b* the other,
-
-    .. math:: \kappa = 1 - \frac{\sum_{ab} (a - b)^2\, p_{ab}}
-                             {\sum_{ab} (a - b)^2\, p_{a\cdot}\, p_{\cdot b}}
-
-    Parameters
-    ----------
-    answers : DataFrame
-        ``respondent_id, questionnaire, item_id, value, status`` and ``by``. Several runs are
-        averaged for ``difference`` and ``rho``; ``exact`` and ``kappa`` take the median, rounded
-        down.
-    by : str
-        The column that tells the ways of asking apart.
-    n_resamples, seed
-        Of the bootstrap over the items; every pair has the same seed.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, questionnaire, first, second, items`` (answered both ways), ``exact``
-        (share of equal answers), ``difference`` (mean absolute, in options), ``kappa, kappa_low,
-        kappa_high`` (quadratic weights), ``rho`` (Spearman) with ``rho_low, rho_high`` by
-        Fisher's z. Rho is missing where one way always answers alike, kappa where both do.
-
-    Raises
-    ------
-    ParameterError
-        A column is missing, or a value is no number.
-
-    References
-    ----------
-    Cohen (1968); computed by scikit-learn. Bonett and Wright (2000) for the interval of rho.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"respondent_id": "a", "questionnaire": "q", "status": "ok",
-    ...     "mode": ["chat"] * 4 + ["nli"] * 4, "item_id": [1, 2, 3, 4] * 2,
-    ...     "value": [1, 2, 4, 5, 1, 3, 4, 5]})
-    >>> answer_agreement(frame, n_resamples=0)[["exact", "kappa"]].round(2).to_numpy().tolist()
-    [[0.75, 0.95]]
-    """
-    from sklearn.metrics import cohen_kappa_score
-
-    keys = ["respondent_id", "questionnaire", "item_id", "status", by]
-    check_columns(answers, keys, ["value"])
-    if not isinstance(n_resamples, int | np.integer) or n_resamples < 0:
-        raise ParameterError(f"n_resamples must be a whole number from 0, got {n_resamples!r}.")
-    given = answers[answers["status"] == "ok"]
-    rows = []
-    for (who, name), part in given.groupby(["respondent_id", "questionnaire"], sort=False):
-        grid = part.pivot_table(index="item_id", columns=by, values="value", aggfunc="mean")
-        middle = part.pivot_table(index="item_id", columns=by, values="value", aggfunc="median")
-        for a, b in itertools.combinations(grid.columns, 2):
-            both = grid[[a, b]].dropna()
-            if both.empty:
-                continue
-            whole = np.floor(middle.loc[both.index, [a, b]]).astype(int).to_numpy()
-            rank = correlation_interval(both[a], both[b])
-            kappa, low, high = np.nan, np.nan, np.nan
-            if len(np.unique(whole)) > 1:
-                options = np.arange(whole.min(), whole.max() + 1)
-                kappa = cohen_kappa_score(*whole.T, labels=options, weights="quadratic")
-                low, high = _kappa_interval(whole, options, n_resamples, seed)
-            rows.append(
-                {
-                    "respondent_id": who, "questionnaire": name, "first": a, "second": b,
-                    "items": len(both), "exact": (whole[:, 0] == whole[:, 1]).mean(),
-                    "difference": (both[a] - both[b]).abs().mean(),
-                    "kappa": kappa, "kappa_low": low, "kappa_high": high,
-                    "rho": rank["r"], "rho_low": rank["low"], "rho_high": rank["high"],
-                }
-            )  # fmt: skip
-    columns = [
-        "respondent_id", "questionnaire", "first", "second", "items", "exact", "difference",
-        "kappa", "kappa_low", "kappa_high", "rho", "rho_low", "rho_high",
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=columns)
 
 
 def mean_agreement(
@@ -500,7 +406,7 @@ def mean_agreement(
 
     References
     ----------
-    Cohen (1968) for kappa; as in :func:`answer_agreement`.
+    Cohen (1968): kappa with quadratic weights.
 
     Examples
     --------
@@ -512,8 +418,7 @@ def mean_agreement(
     check_columns(answers, ["respondent_id", "item_id", "status", by], ["value"])
     check_numbers(n_resamples=n_resamples, seed=seed)
     given = answers[answers["status"] == "ok"]
-    if given.duplicated(["respondent_id", "item_id", by]).any():
-        raise ParameterError(f"An item was answered twice in the same {by}: keep one run.")
+    check_once(given, ["respondent_id", "item_id", by])
     rng = np.random.default_rng(seed)
     rows = []
     for first, second in itertools.combinations(sorted(given[by].unique()), 2):
@@ -529,9 +434,8 @@ def mean_agreement(
             equal.append((both[:, 0] == both[:, 1]).mean())
             nulls.append(1 - ((both[:, 0] - mixed) ** 2).mean(axis=1) / expected)
         row = {"first": first, "second": second, "n": len(kappas)}
-        row |= dict.fromkeys(
-            ("kappa", "low", "high", "null_low", "null_high", "p", "equal"), np.nan
-        )
+        names = ["kappa", "low", "high", "null_low", "null_high", "p", "equal"]
+        row |= dict.fromkeys(names, np.nan)
         if kappas:
             null = np.mean(nulls, axis=0)
             row["kappa"], row["equal"] = np.mean(kappas), np.mean(equal)
@@ -555,10 +459,7 @@ def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
         check_columns(items, (), items.columns if isinstance(items, pd.DataFrame) else ())
     respondents, number = items.shape
     if respondents < 3 or number < least_items:
-        raise ParameterError(
-            f"At least 3 respondents and {least_items} items are needed, "
-            f"got {respondents} and {number}."
-        )
+        raise ParameterError(f"3 respondents and {least_items} items are needed, or more.")
     table = items.astype("float64")
     return table[table.notna().to_numpy().all(axis=1)]
 
@@ -601,19 +502,14 @@ def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
     check_columns(scores, facets, ["score"])
     if gaps := [f for f in facets if scores[f].isna().any()]:
         raise ParameterError(f"The facet '{gaps[0]}' is missing in some rows; fill it in.")
-    if scores.duplicated(facets).any():
-        cell = scores.loc[scores.duplicated(facets), facets].iloc[0].to_dict()
-        raise ParameterError(f"The cell {cell} is filled twice; name the facet that differs.")
+    check_once(scores, facets)
     sizes = [scores[f].nunique() for f in facets]
     for facet, size in zip(facets, sizes, strict=True):
         if size < 2:
             raise ParameterError(f"The facet '{facet}' has one level; leave it out.")
     series = scores.set_index(facets)["score"].astype("float64").sort_index()
     if len(series) < np.prod(sizes) or series.isna().any():
-        raise ParameterError(
-            f"{np.prod(sizes)} scores are needed for every combination of {', '.join(facets)}, "
-            f"there are {series.notna().sum()}; fill or leave out what is missing."
-        )
+        raise ParameterError(f"{np.prod(sizes)} scores are needed, one for each combination.")
     return series.to_numpy().reshape(sizes)
 
 
@@ -677,39 +573,13 @@ def _intraclass(wide: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
         return dict.fromkeys(kinds, (np.nan, np.nan, np.nan))
     table = wide.rename_axis(columns="occasion").reset_index()
     table = table.melt("respondent_id", var_name="occasion", value_name="score")
-    places = pingouin.options["round.column.CI95"]
     # pingouin cuts intervals to two places, and calls what pandas is about to retire
-    pingouin.options["round.column.CI95"] = None
+    places, pingouin.options["round.column.CI95"] = pingouin.options["round.column.CI95"], None
     try:
         with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
             warnings.simplefilter("ignore")
             found = pingouin.intraclass_corr(table, "respondent_id", "occasion", "score")
     finally:
         pingouin.options["round.column.CI95"] = places
-    found = found.set_index("Type")
-    return {
-        kind: (found.loc[name, "ICC"], *found.loc[name, "CI95"]) for kind, name in kinds.items()
-    }
-
-
-def _kappa_interval(whole: np.ndarray, options, n_resamples: int, seed: int) -> tuple[float, float]:
-    """Bootstrap over the items, by tables of counts: quick enough for every pair.
-
-    statsmodels offers the large-sample interval only, and questionnaires are short.
-    """
-    if not n_resamples:
-        return np.nan, np.nan
-    k = len(options)
-    cell = (whole[:, 0] - options[0]) * k + whole[:, 1] - options[0]
-    draws = (
-        np.random.default_rng(seed)
-        .multinomial(len(cell), np.bincount(cell, minlength=k * k) / len(cell), size=n_resamples)
-        .reshape(-1, k, k)
-    )
-    weight = (options[:, None] - options[None, :]) ** 2
-    rows, columns = draws.sum(axis=2), draws.sum(axis=1)
-    expected = rows[:, :, None] * columns[:, None, :] / len(cell)
-    seen, by_chance = (draws * weight).sum((1, 2)), (expected * weight).sum((1, 2))
-    kappa = 1 - seen[by_chance > 0] / by_chance[by_chance > 0]
-    low, high = np.quantile(kappa, [0.025, 0.975]) if kappa.size else (np.nan, np.nan)
-    return low, high
+    found = found.set_index("Type")[["ICC", "CI95"]]
+    return {kind: (found.loc[n, "ICC"], *found.loc[n, "CI95"]) for kind, n in kinds.items()}

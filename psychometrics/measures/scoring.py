@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_columns
+from ..asking.answers import check_choice, check_columns, check_once
 from ..exceptions import ParameterError, QuestionnaireError
 from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
 
@@ -65,10 +65,7 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     except (TypeError, ValueError):
         raise ParameterError("Scores must be numbers from 0 to 1.") from None
     if p.ndim < 2 or not p.size or not ((p >= 0) & (p <= 1)).all():
-        raise ParameterError(
-            "Scores must be probabilities from 0 to 1 of shape (..., terms, intensifiers), "
-            f"got shape {p.shape}."
-        )
+        raise ParameterError("Scores must be from 0 to 1, of shape (..., terms, intensifiers).")
     number = isinstance(temperature, int | float | np.number) and not isinstance(temperature, bool)
     if not number or not 0 < temperature < np.inf:
         raise ParameterError(f"temperature must be a positive number, got {temperature!r}.")
@@ -123,11 +120,8 @@ def pss(
     shares, raw = np.full(len(frame), np.nan), frame["raw"].to_numpy()
     for rows, places, cube in template_cubes(frame, raw):
         if len(rows) != cube.size or np.isnan(cube).any():
-            questionnaire, item, number = frame[list(_ASKED)].iloc[rows[0]]
-            raise ParameterError(
-                f"{questionnaire}, item {item}, template {number}: every respondent must have "
-                f"answered each of its {cube[0].size} prompts once; ask it again."
-            )
+            place = "{}, item {}, template {}".format(*frame[list(_ASKED)].iloc[rows[0]])
+            raise ParameterError(f"{place}: a prompt has no answer, or two; ask it again.")
         shares[rows] = two_way(cube, temperature)[places]
     frame["pss"] = shares
     return frame.set_index(answers.index)
@@ -193,7 +187,6 @@ def item_scores(
     answers: pd.DataFrame,
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
-    terms: Literal["source", "both"] = "source",
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
     r"""Score of each item and respondent, before its key is applied.
@@ -214,9 +207,6 @@ def item_scores(
         As :func:`psychometrics.asking.ask` gives them, to prompts or to items.
     score, temperature
         Of answers to prompts: as in :func:`pss`.
-    terms : {"source", "both"}
-        Of answers to prompts: source terms only, as in the paper, or inverse terms too, with their
-        weights negated.
     by : sequence of str
         Of answers to items: further columns that tell askings apart, such as an order or a role.
 
@@ -244,21 +234,14 @@ def item_scores(
     [0.0, 0.0, 0.0, 0.0]
     """
     if _to_items(answers):
-        _refuse("items", score=(score, "entailment"), temperature=(temperature, 1.0),
-                terms=(terms, "source"))  # fmt: skip
+        _refuse("items", score=(score, "entailment"), temperature=(temperature, 1.0))
         return _values(answers, [*_KEYS, *by])
     _refuse("prompts", by=(tuple(by), ()))
-    if terms not in ("source", "both"):
-        raise ParameterError(f"terms must be source or both, got '{terms}'.")
-    shares = pss(answers, score, temperature)
+    shares = pss(answers, score, temperature).query("polarity == 1")
     keys = ["respondent_id", "questionnaire", "item_id"]
-    weighted = shares[[*keys, "template"]].assign(
-        score=shares["pss"] * shares["weight"] * shares["polarity"]
-    )
-    if terms == "source":
-        weighted = weighted[shares["polarity"] == 1]
+    shares = shares.assign(score=shares["pss"] * shares["weight"])
     # Each template has |S|·|L| rows, so the mean over them is the formula's sum and denominator.
-    per_template = weighted.groupby([*keys, "template"], sort=False)["score"].mean()
+    per_template = shares.groupby([*keys, "template"], sort=False)["score"].mean()
     return per_template.groupby(level=keys, sort=False).mean().reset_index()
 
 
@@ -267,7 +250,6 @@ def scale_scores(
     questionnaires: str | Path | Questionnaire | Iterable | None = None,
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
-    terms: Literal["source", "both"] = "source",
     by: Sequence[str] = (),
     least_answered: float = 1.0,
 ) -> pd.DataFrame:
@@ -283,8 +265,8 @@ def scale_scores(
     questionnaires : Questionnaire, name or path, or several of them, optional
         What was answered; by default those that come with the project under the names in the
         answers.
-    score, temperature, terms
-        Of answers to prompts: as in :func:`item_scores`.
+    score, temperature
+        Of answers to prompts: as in :func:`pss`.
     by : sequence of str
         Of answers to items: further columns that tell askings apart, such as an order or a role.
     least_answered : float
@@ -323,7 +305,7 @@ def scale_scores(
         _refuse("prompts", least_answered=(least_answered, 1.0))
     elif isinstance(least_answered, str) or not 0 < least_answered <= 1:
         raise ParameterError(f"least_answered must be above 0 and at most 1, got {least_answered}.")
-    items = item_scores(answers, score, temperature, terms, by)
+    items = item_scores(answers, score, temperature, by)
     known = _given(questionnaires, items["questionnaire"].unique())
     parts = []
     for name, part in items.groupby("questionnaire", sort=False):
@@ -415,8 +397,7 @@ def score_summary(
 
 
 def category_scores(
-    answers: pd.DataFrame,
-    questionnaires: str | Path | Questionnaire | Iterable,
+    answers: pd.DataFrame, questionnaires: str | Path | Questionnaire | Iterable
 ) -> pd.DataFrame:
     r"""Score of each category: what the options add, weighed by how probable they are.
 
@@ -467,30 +448,23 @@ def category_scores(
 def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     if not questionnaire.categories:
         raise ParameterError(f"{questionnaire.id} has no categories; use scale_scores.")
-    weights = pd.DataFrame(
-        {
-            (item.id, float(option.value)): row
-            for item in questionnaire.items
-            for option, row in zip(questionnaire.choices(item), item.weights, strict=True)
-        },
-        index=list(questionnaire.categories),
-    ).T
+    rows = {
+        (item.id, float(option.value)): row
+        for item in questionnaire.items
+        for option, row in zip(questionnaire.choices(item), item.weights, strict=True)
+    }
+    weights = pd.DataFrame(rows, index=list(questionnaire.categories)).T
     part = _option_shares(answers, questionnaire, weights.index)
     items = part.groupby([*_KEYS, "item_id"], sort=False)
     share = part["probability"] / items["probability"].transform("sum")
     if share.isna().any():
-        raise ParameterError(
-            f"{questionnaire.id}: an item's probabilities are all 0; leave it out."
-        )
+        raise ParameterError(f"{questionnaire.id}: probabilities are all 0; leave the item out.")
     places = pd.MultiIndex.from_frame(part[["item_id", "value"]])
     values = weights.loc[places].to_numpy()
     by = [part[name] for name in (*_KEYS, "item_id")]
-    mean, square = (
-        pd.DataFrame(share.to_numpy()[:, None] * x, part.index, weights.columns)
-        .groupby(by, sort=False)
-        .sum()
-        for x in (values, values**2)
-    )
+    weighted = (share.to_numpy()[:, None] * x for x in (values, values**2))
+    frames = (pd.DataFrame(x, part.index, weights.columns) for x in weighted)
+    mean, square = (frame.groupby(by, sort=False).sum() for frame in frames)
     runs = {"level": list(_KEYS), "sort": False}
     bias = pd.Series(questionnaire.bias or 0.0, weights.columns)
     ends = weights.groupby(level=0)
@@ -526,10 +500,7 @@ def _option_shares(answers: pd.DataFrame, questionnaire: Questionnaire, options)
     if not (inside := places.isin(options)).all():
         item, option = places[~inside][0]
         raise ParameterError(f"{questionnaire.id}, item {item}: {option:g} is no option's value.")
-    if part.duplicated([*_KEYS, "item_id", "value"]).any():
-        raise ParameterError(
-            f"{questionnaire.id}: an option occurs twice in a run; number the runs."
-        )
+    check_once(part, [*_KEYS, "item_id", "value"])
     return part
 
 
@@ -555,12 +526,7 @@ def _refuse(kind: str, **given: tuple) -> None:
 def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Item scores of answers to items: the value, where there is an answer."""
     check_columns(answers, (*keys, "item_id", "value", "status"))
-    if (twice := answers.duplicated([*keys, "item_id"])).any():
-        row = answers[twice].iloc[0]
-        raise ParameterError(
-            f"{row['respondent_id']} answered {row['item_id']} twice in run {row['run']}; number "
-            "the runs, or name the column that tells them apart in `by`."
-        )
+    check_once(answers, [*keys, "item_id"])
     value = answers[["value"]].where(answers["status"] == "ok").infer_objects()
     check_columns(value, (), ["value"])
     return answers[[*keys, "item_id"]].assign(score=value["value"].astype("float64"))
@@ -572,24 +538,17 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     if "run" not in items:  # answers to prompts
         table = items.pivot(index="respondent_id", columns="item_id", values="score")
         if missing := [item for item in ids if item not in table.columns]:
-            raise ParameterError(
-                f"{questionnaire.id}: the answers lack item {missing[0]}; ask all of its items."
-            )
+            raise ParameterError(f"{questionnaire.id}: item {missing[0]} is not answered; ask all.")
         return table.loc[items["respondent_id"].unique(), ids]
     if unknown := set(items["item_id"].unique()) - set(ids):
-        raise ParameterError(
-            f"{questionnaire.id} has no item '{min(map(str, unknown))}'; correct the answers."
-        )
+        raise ParameterError(f"{questionnaire.id} has no item '{min(map(str, unknown))}'.")
     keys = [column for column in items if column not in ("item_id", "score")]
     table = items.pivot(index=keys, columns="item_id", values="score").reindex(columns=ids)
     for item in questionnaire.items:
         low, high = _ends(questionnaire, item)
         outside = (table[item.id] < low) | (table[item.id] > high)
         if outside.any():  # a mean of options is an answer too
-            raise ParameterError(
-                f"{item.id} has the answer {table.loc[outside, item.id].iloc[0]:g}, outside "
-                f"{low:g} to {high:g}; correct it."
-            )
+            raise ParameterError(f"{item.id} has an answer outside {low:g} to {high:g}.")
     return table
 
 
@@ -620,16 +579,13 @@ def _given(questionnaires, names: Iterable[str]) -> dict[str, Questionnaire]:
     if questionnaires is not None:
         known = {one.id: one for one in load_questionnaires(questionnaires, texts=False)}
     if missing := [str(name) for name in names if name not in known]:
-        raise ParameterError(
-            f"The answers are to '{missing[0]}', which is not given: add it to `questionnaires`."
-        )
+        raise ParameterError(f"'{missing[0]}' is not given: add it to `questionnaires`.")
     return known
 
 
 def raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
     """The score of each answer to a prompt before normalisation, from 0 to 1."""
-    if score not in ("entailment", "contrast"):
-        raise ParameterError(f"score must be entailment or contrast, got '{score}'.")
+    check_choice(("entailment", "contrast"), score=score)
     names = ["entailment", "contradiction"][: 1 if score == "entailment" else 2]
     names = ["probability"] if "probability" in answers else names
     check_columns(answers, (), names)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import optimize, stats
 
-from ..asking.answers import check_columns, check_numbers
+from ..asking.answers import check_columns, check_numbers, check_once
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .correlations import percentiles, row_correlations
@@ -171,10 +171,7 @@ def heterotrait_monotrait(
 
 
 def components(
-    items: pd.DataFrame,
-    questionnaires: Sequence[Questionnaire],
-    draws: int = 1000,
-    seed: int = 0,
+    items: pd.DataFrame, questionnaires: Sequence[Questionnaire], draws: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
     """Principal components of all the items together, against those of unrelated items.
 
@@ -240,20 +237,11 @@ def components(
     own, chance = shares(values[None])[0], shares(mixed)
     reach = _jackknife(values, lambda part: shares(part[None])[0])
     top = np.quantile(chance, 0.95, axis=0)
-    return pd.DataFrame(
-        {
-            "component": np.arange(1, size + 1),
-            "eigenvalue": own * size,
-            "share": own,
-            "low": np.clip(own - reach, 0, 1),
-            "high": np.clip(own + reach, 0, 1),
-            "chance": np.median(chance, axis=0),
-            "chance_high": top,
-            "kept": np.cumprod(own > top).astype(bool),
-            "n": people,
-            "items": size,
-        }
-    )
+    frame = pd.DataFrame({"component": np.arange(1, size + 1), "eigenvalue": own * size})
+    frame["share"] = own
+    frame["low"], frame["high"] = np.clip([own - reach, own + reach], 0, 1)
+    frame["chance"], frame["chance_high"] = np.median(chance, axis=0), top
+    return frame.assign(kept=np.cumprod(own > top).astype(bool), n=people, items=size)
 
 
 def factor_models(
@@ -417,24 +405,12 @@ def omega_hierarchical(
     table, _ = _parcelled(values, sizes, parcels, np.random.default_rng(seed))
     people, observed = table.shape
     if factors < 3 or observed < 3 * factors:
-        raise ParameterError(
-            f"A bifactor solution needs 3 factors and 3 variables for each; got {factors} for "
-            f"{observed} variables."
-        )
+        raise ParameterError("A bifactor solution needs 3 factors, and 3 variables for each.")
     own = _schmid_leiman(table, factors)
     reach = _jackknife(table, lambda part: np.array(_schmid_leiman(part, factors)[:1]))[0]
-    return pd.Series(
-        {
-            "n": people,
-            "observed": observed,
-            "hierarchical": own[0],
-            "low": np.clip(own[0] - reach, 0, 1),
-            "high": np.clip(own[0] + reach, 0, 1),
-            "total": own[1],
-            "explained": own[2],
-            "proper": own[3],
-        }
-    )
+    low, high = np.clip([own[0] - reach, own[0] + reach], 0, 1)
+    names = ["n", "observed", "hierarchical", "low", "high", "total", "explained", "proper"]
+    return pd.Series([people, observed, own[0], low, high, *own[1:]], names)
 
 
 def _pooled(
@@ -448,9 +424,7 @@ def _pooled(
         own = items[items["questionnaire"] == questionnaire.id]
         if not len(own):
             raise ParameterError(f"There are no scores of '{questionnaire.id}'; add them.")
-        rest = [c for c in own if c not in ("item_id", "score")]
-        if own.duplicated([*rest, "item_id"]).any():
-            raise ParameterError(f"{questionnaire.id}: a respondent has two scores of an item.")
+        check_once(own, own.columns.drop("score"))
         members = [name for scale in scales for name in scale.items]
         if len(set(members)) < len(members):
             raise ParameterError(f"{questionnaire.id}: an item stands in two scales.")
@@ -467,9 +441,7 @@ def _pooled(
         raise ParameterError("A score of an item is infinite; correct it.")
     table = table.loc[sorted(table.index, key=str)]  # random draws do not hang on the order given
     if len(table) < _LEAST:
-        raise ParameterError(
-            f"At least {_LEAST} respondents with every item are needed, got {len(table)}."
-        )
+        raise ParameterError(f"{_LEAST} respondents with every item are needed, or more.")
     return table.to_numpy(), sizes
 
 
@@ -490,10 +462,7 @@ def _check_parcels(parcels: int | None, sizes: Mapping[str, int]) -> None:
     if fewest < 2:
         raise ParameterError("A factor needs two or more observed variables a scale.")
     if fewest > min(sizes.values()):
-        small = min(sizes, key=sizes.get)
-        raise ParameterError(
-            f"'{small}' has {sizes[small]} items, too few for {parcels} parcels; ask for fewer."
-        )
+        raise ParameterError(f"A scale has too few items for {parcels} parcels; ask for fewer.")
 
 
 def _parcelled(
@@ -563,10 +532,9 @@ def _deal_statistics(
     for i, block in enumerate(blocks):
         size, total = len(block), (scores[i] * len(block)).var(axis=1, ddof=1)
         if size > 1:
-            inner = np.divide(
-                variances[deals[:, block]].sum(axis=1), total,
-                out=np.full(len(deals), np.nan), where=np.ptp(scores[i], axis=1) > 0,
-            )  # fmt: skip
+            missing, varies = np.full(len(deals), np.nan), np.ptp(scores[i], axis=1) > 0
+            parts = variances[deals[:, block]].sum(axis=1)
+            inner = np.divide(parts, total, out=missing, where=varies)
             found["alpha", i, None] = size / (size - 1) * (1 - inner)
             own = correlations_dealt[:, block[:, None], block]
             found["first component", i, None] = _eigenvalues(own)[:, 0] / size
@@ -584,11 +552,9 @@ def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict:
     result |= dict.fromkeys(("chi2", "p", "cfi", "rmsea", "aic", "bic"), np.nan)
     result |= {"proper": False, "phi": np.full((factors, factors), np.nan)}
     sample = _correlation_matrices(table)
-    if people <= size or not np.isfinite(sample).all() or df < 0:
+    if people <= size or df < 0 or not _eigenvalues(sample)[-1] >= 1e-10:
         return result
-    sign, log_sample = np.linalg.slogdet(sample)
-    if sign <= 0 or np.linalg.eigvalsh(sample)[0] < 1e-10:
-        return result
+    log_sample = np.linalg.slogdet(sample)[1]
 
     def parts(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         loadings = np.zeros((size, factors))
@@ -622,18 +588,12 @@ def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict:
     logs = np.log(table.var(axis=0)).sum()
     least = people * (size * np.log(2 * np.pi) + logs + log_sample + size) + chi2
     own, base = max(chi2 - df, 0), max(none - none_df, chi2 - df, 0)
-    return result | {
-        "chi2": chi2,
-        "p": stats.chi2.sf(chi2, df) if df else np.nan,
-        "cfi": 1 - own / base if base else np.nan,
-        "rmsea": np.sqrt(own / (df * people)) if df else np.nan,
-        "aic": least + 2 * parameters,
-        "bic": least + parameters * np.log(people),
-        "proper": bool(
-            (fitted.x[size : 2 * size] > 0).all() and np.linalg.eigvalsh(phi)[0] >= -1e-9
-        ),
-        "phi": phi,
-    }
+    proper = (fitted.x[size : 2 * size] > 0).all() and np.linalg.eigvalsh(phi)[0] >= -1e-9
+    result |= {"chi2": chi2, "cfi": 1 - own / base if base else np.nan, "phi": phi}
+    if df:
+        result |= {"p": stats.chi2.sf(chi2, df), "rmsea": np.sqrt(own / (df * people))}
+    aic, bic = least + 2 * parameters, least + parameters * np.log(people)
+    return result | {"aic": aic, "bic": bic, "proper": bool(proper)}
 
 
 def _start(sample: np.ndarray, of: np.ndarray) -> np.ndarray:
@@ -656,9 +616,7 @@ def _start(sample: np.ndarray, of: np.ndarray) -> np.ndarray:
 def _schmid_leiman(table: np.ndarray, factors: int) -> tuple[float, float, float, bool]:
     """Omega hierarchical and total, the general factor's share of the communality, properness."""
     sample = _correlation_matrices(table)
-    if len(table) <= table.shape[1] or not np.isfinite(sample).all():
-        return np.nan, np.nan, np.nan, False
-    if np.linalg.eigvalsh(sample)[0] < 1e-10:
+    if len(table) <= table.shape[1] or not _eigenvalues(sample)[-1] >= 1e-10:
         return np.nan, np.nan, np.nan, False
     # An import here for cost; statsmodels is slow to load.
     from statsmodels.multivariate.factor_rotation import rotate_factors

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_columns, check_numbers, tidy
+from ..asking.answers import check_choice, check_columns, check_numbers, check_once, tidy
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaire, load_questionnaires
 from .intervals import correlation_interval
@@ -93,14 +93,8 @@ def response_styles(
         if part.empty:
             raise ParameterError(f"There are no answers to {name}.")
         if stray := set(part["item_id"]) - {item.id for item in questionnaire.items}:
-            raise ParameterError(
-                f"{name} has no item '{min(map(str, stray))}'; correct the answers."
-            )
-        if (twice := part.duplicated([*keys, "item_id"])).any():
-            raise ParameterError(
-                f"{name}, {part.loc[twice, 'item_id'].iloc[0]} is answered twice in a run; number "
-                "the runs, or name the column that tells them apart in `by`."
-            )
+            raise ParameterError(f"{name} has no item '{min(map(str, stray))}'; correct it.")
+        check_once(part, [*keys, "item_id"])
         tables.append(_styles(part, questionnaire, keys))
     return pd.concat(tables, ignore_index=True)
 
@@ -163,8 +157,7 @@ def key_difference(answers: pd.DataFrame, by: Sequence[str] = (), seed: int = 0)
 
 
 def desirability_contrast(
-    comparisons: pd.DataFrame,
-    directions: Mapping[str, Mapping[str, int]] | None = None,
+    comparisons: pd.DataFrame, directions: Mapping[str, Mapping[str, int]] | None = None
 ) -> pd.DataFrame:
     r"""How far scores lie on the flattering side of the norm, in its standard deviations.
 
@@ -221,13 +214,10 @@ def desirability_contrast(
         k, mean = len(values), values.mean()
         half = stats.t.ppf(0.975, k - 1) * values.sem() if k > 1 else np.nan
         low, high = mean - half, mean + half
-        rows.append(
-            {
-                "respondent_id": who, "contrast": mean, "low": low, "high": high,
-                "scales": k, "flattering": (values > 0).mean(), "lying": lying.get(who, np.nan),
-            }
-        )  # fmt: skip
-    return pd.DataFrame(rows)
+        lie = lying.get(who, np.nan)
+        rows.append((who, mean, low, high, k, (values > 0).mean(), lie))
+    columns = ["respondent_id", "contrast", "low", "high", "scales", "flattering", "lying"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def decisiveness(shares: pd.DataFrame) -> pd.Series:
@@ -376,8 +366,7 @@ def balanced_pairs(
     ...     ["content", "agreeing"]].to_numpy().tolist()
     [[0.0, 0.206]]
     """
-    if normalised not in ("both", "intensifiers", "none"):
-        raise ParameterError(f"normalised must be both, intensifiers or none, got '{normalised}'.")
+    check_choice(("both", "intensifiers", "none"), normalised=normalised)
     shares = pss(responses, score, temperature)
     if normalised != "both":
         sharp = shares["raw"].clip(lower=1e-12) ** (1 / temperature)
@@ -397,14 +386,9 @@ def balanced_pairs(
             keyed_items(means.rename(columns={kind: "score"}), questionnaire) for kind in (1, -1)
         )
         key = pd.Series(questionnaire.keys())
-        table = pd.DataFrame(
-            {
-                "source": source.mean(axis=1),
-                "inverse": inverse.mean(axis=1),
-                "agreeing": ((source - inverse) * key).mean(axis=1) / 2,
-            }
-        )
-        table.insert(2, "content", (table["source"] + table["inverse"]) / 2)
+        table = pd.DataFrame({"source": source.mean(axis=1), "inverse": inverse.mean(axis=1)})
+        table["content"] = table.mean(axis=1, skipna=False)
+        table["agreeing"] = ((source - inverse) * key).mean(axis=1) / 2
         table.insert(0, "questionnaire", questionnaire.id)
         parts.append(table.rename_axis("respondent_id").reset_index())
     return pd.concat(parts, ignore_index=True)
@@ -450,8 +434,7 @@ def empty_answers(
     >>> len(answers), answers["value"].unique().tolist()
     (40, [3.0])
     """
-    if kind not in ("random", "middle", "agree", "habit"):
-        raise ParameterError(f"kind must be random, middle, agree or habit, got {kind!r}.")
+    check_choice(("random", "middle", "agree", "habit"), kind=kind)
     check_numbers(respondents=respondents, runs=runs, seed=seed)
     questionnaire = load_questionnaire(questionnaire, texts=False)
     rng = np.random.default_rng(seed)
@@ -471,15 +454,11 @@ def empty_answers(
             chosen = np.full(shape, count - 1 if kind == "agree" else (count - 1) // 2)
         parts.append(values[chosen])
     who, run = np.indices(shape)
-    frame = pd.DataFrame(
-        {
-            "respondent_id": [f"{kind}-{n + 1}" for n in np.tile(who.ravel(), len(parts))],
-            "run": np.tile(run.ravel() + 1, len(parts)),
-            "item_id": np.repeat([item.id for item in questionnaire.items], who.size),
-            "value": np.concatenate([part.ravel() for part in parts]),
-        }
-    )
-    return tidy(frame.assign(mode="empty", status="ok"), questionnaire)
+    names = [f"{kind}-{n + 1}" for n in who.ravel()]
+    frame = pd.DataFrame({"respondent_id": names * len(parts), "mode": "empty", "status": "ok"})
+    frame["run"] = np.tile(run.ravel() + 1, len(parts))
+    frame["item_id"] = np.repeat([item.id for item in questionnaire.items], who.size)
+    return tidy(frame.assign(value=np.ravel(parts)), questionnaire)
 
 
 def _styles(part: pd.DataFrame, questionnaire: Questionnaire, keys: list[str]) -> pd.DataFrame:

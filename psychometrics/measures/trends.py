@@ -49,9 +49,8 @@ def trends(shares: pd.DataFrame) -> pd.DataFrame:
     >>> trends(pss(answers))["mean"].round(2).tolist()[:4]
     [0.03, 0.05, 0.08, 0.08]
     """
-    check_columns(shares, ["respondent_id", "polarity", "intensifier"], ["level", "weight", "pss"])
+    _check(shares, ["respondent_id", "polarity", "intensifier"], ["level", "weight", "pss"])
     keys = ["polarity", "level", "weight", "intensifier"]
-    _some(shares)
     table = shares.groupby([*keys, "respondent_id"], sort=False)["pss"].mean().unstack()
     low, high = mean_interval(table.to_numpy(dtype=float))
     frame = table.mean(axis=1).rename("mean").reset_index()
@@ -94,14 +93,13 @@ def separation(shares: pd.DataFrame) -> pd.DataFrame:
     >>> separation(pss(answers))["separation"].round(2).tolist()[:1]
     [3.3]
     """
-    check_columns(shares, ["respondent_id", "questionnaire", "item_id"], ["weight", "pss"])
-    _some(shares)
+    _check(shares, ["respondent_id", "questionnaire", "item_id"], ["weight", "pss"])
     weighted = shares.assign(weighted=shares["pss"] * shares["weight"])
     keys = ["respondent_id", "questionnaire", "item_id"]
     rows = weighted.groupby([*keys, "template", "polarity", "term"])["weighted"]
     # a sum without one of its words would be another sum
     per_term = rows.sum().where(rows.count() == rows.size())
-    table = per_term.groupby([*keys, "polarity"]).agg(_whole_mean).unstack("polarity")
+    table = per_term.groupby([*keys, "polarity"]).mean(skipna=False).unstack("polarity")
     table = table.rename(columns={1: "source", -1: "inverse"})
     table = table.reindex(columns=["source", "inverse"])
     table.columns.name = None
@@ -142,9 +140,8 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     >>> monotony(pss(answers)).to_numpy().round(2).tolist()
     [[1.0, -1.0]]
     """
-    check_columns(shares, ["respondent_id", "polarity", "intensifier"], ["weight", "pss"])
+    _check(shares, ["respondent_id", "polarity", "intensifier"], ["weight", "pss"])
     keys = ["respondent_id", "polarity"]
-    _some(shares)
     means = shares.groupby([*keys, "intensifier", "weight"])["pss"].mean()
     curves = means.unstack(["intensifier", "weight"])
     weights = curves.columns.get_level_values("weight").to_numpy(dtype=float)
@@ -192,8 +189,7 @@ def curve_agreement(shares: pd.DataFrame, keys: Mapping[str, int] | None = None)
     """
     names = ["respondent_id", "questionnaire"]
     told_by = ["item_id", "template", "polarity", "term", "intensifier"]
-    check_columns(shares, [*names, *told_by], ["pss"])
-    _some(shares)
+    _check(shares, [*names, *told_by], ["pss"])
     parts = []
     for name, part in shares.groupby("questionnaire", sort=False):
         people, words = part["respondent_id"].unique(), sorted(part["intensifier"].unique())
@@ -201,30 +197,21 @@ def curve_agreement(shares: pd.DataFrame, keys: Mapping[str, int] | None = None)
         columns = pd.MultiIndex.from_product([people, words])
         table = mean.unstack(["respondent_id", "intensifier"]).reindex(columns=columns)
         cube = table.to_numpy(dtype=float).reshape(len(table), len(people), len(words))
-        item, template, kind = (
-            table.index.get_level_values(level).to_numpy()
-            for level in ("item_id", "template", "polarity")
-        )
+        item, template, kind = (table.index.get_level_values(k).to_numpy() for k in range(3))
         block = np.equal.outer(item, item) & np.equal.outer(template, template)
         alike = np.equal.outer(kind, kind)
         between = _row_correlations(cube)
         signs = kind * np.array([(keys or {}).get(name, 1) for name in item])
-        own = [
-            sum(sign * cube[chosen].mean(axis=0) for sign, chosen in _sides(item == one, signs))
-            for one in pd.unique(item)
-        ]
+        own = []
+        for one in pd.unique(item):
+            sides = ((sign, (item == one) & (signs == sign)) for sign in (1, -1))
+            own.append(sum(sign * cube[rows].mean(axis=0) for sign, rows in sides if rows.any()))
         across = _row_correlations(np.stack(own))
-        parts.append(
-            pd.DataFrame(
-                {
-                    "respondent_id": people,
-                    "questionnaire": name,
-                    "synonyms": _pair_means(between, block & alike),
-                    "opposites": _pair_means(between, block & ~alike),
-                    "items": _pair_means(across, np.ones(across.shape[1:], dtype=bool)),
-                }
-            )
-        )
+        found = pd.DataFrame({"respondent_id": people, "questionnaire": name})
+        found["synonyms"] = _pair_means(between, block & alike)
+        found["opposites"] = _pair_means(between, block & ~alike)
+        found["items"] = _pair_means(across, np.ones(across.shape[1:], dtype=bool))
+        parts.append(found)
     return pd.concat(parts, ignore_index=True)
 
 
@@ -268,16 +255,13 @@ def normalisation_effect(shares: pd.DataFrame) -> pd.DataFrame:
     [0.0, 0.06, 0.94]
     """
     keys = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]
-    check_columns(shares, [*keys, "intensifier"], ["level", "raw", "pss"])
-    _some(shares)
+    _check(shares, [*keys, "intensifier"], ["level", "raw", "pss"])
     split = {"raw score": [], "PSS": []}
     for rows, _, cube in template_cubes(shares, shares[["raw", "pss"]].to_numpy(dtype=float)):
         if 2 * len(rows) != cube.size or np.isnan(cube).any():
             questionnaire, item, number = shares[keys[1:4]].iloc[rows[0]]
-            raise ParameterError(
-                f"{questionnaire}, item {item}, template {number}: every respondent must have "
-                "answered each of its prompts once; ask it again."
-            )
+            place = f"{questionnaire}, item {item}, template {number}"
+            raise ParameterError(f"{place}: a respondent lacks an answer; ask it again.")
         for number, label in enumerate(split):
             split[label].append(_variance_shares(cube[..., number]))
     columns = ["terms", "intensifiers", "pairing"]
@@ -310,28 +294,18 @@ def _variance_shares(scores: np.ndarray) -> np.ndarray:
     rows = logs.mean(axis=-1, keepdims=True) - grand
     columns = logs.mean(axis=-2, keepdims=True) - grand
     rest = logs - grand - rows - columns
-    squares = np.stack(
-        [
-            (np.broadcast_to(part, logs.shape) ** 2).sum(axis=(-2, -1))
-            for part in (rows, columns, rest)
-        ],
-        axis=-1,
-    )
+    parts = (np.broadcast_to(part, logs.shape) for part in (rows, columns, rest))
+    squares = np.stack([(part**2).sum(axis=(-2, -1)) for part in parts], axis=-1)
     whole = squares.sum(axis=-1, keepdims=True)
     constant = np.ptp(logs, axis=(-2, -1))[..., None] <= 1e-12 * np.abs(logs).max()
-    return np.divide(
-        squares, whole, out=np.full_like(squares, np.nan), where=~constant & (whole > 0)
-    )
+    missing = np.full_like(squares, np.nan)
+    return np.divide(squares, whole, out=missing, where=~constant & (whole > 0))
 
 
-def _some(shares: pd.DataFrame) -> None:
+def _check(shares: pd.DataFrame, columns: list[str], numbers: list[str]) -> None:
+    check_columns(shares, columns, numbers)
     if shares.empty:
         raise ParameterError("There are no answers; ask a questionnaire first.")
-
-
-def _sides(own: np.ndarray, signs: np.ndarray):
-    """The two kinds of an item's terms, each with its sign."""
-    return [(s, own & (signs == s)) for s in (1, -1) if (own & (signs == s)).any()]
 
 
 def _row_correlations(cube: np.ndarray) -> np.ndarray:
@@ -354,8 +328,3 @@ def _pair_means(correlations: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     total = np.where(there, chosen, 0).sum(axis=1)
     count = there.sum(axis=1)
     return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
-
-
-def _whole_mean(values: pd.Series) -> float:
-    """The mean, missing if one of them is."""
-    return values.mean(skipna=False)

@@ -71,10 +71,8 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
     for own, places, cube in template_cubes(shares, shares["pss"].to_numpy(dtype=float)):
         questionnaire, item, template, who, kind, term, level, word = (t[own] for t in texts)
         if len(np.unique(np.ravel_multi_index(places, cube.shape))) < len(own):
-            raise ParameterError(
-                f"{questionnaire[0]}, item {item[0]}, template {template[0]}: a prompt has two "
-                "answers of one respondent; choose one way of asking first."
-            )
+            place = f"{questionnaire[0]}, item {item[0]}, template {template[0]}"
+            raise ParameterError(f"{place}: a prompt has two answers of one respondent; keep one.")
         firsts = [  # of each respondent, term and intensifier an answer, in an order of their own
             sorted(
                 np.unique(place, return_index=True)[1],

@@ -120,9 +120,7 @@ def _rows(table: str | Path | pd.DataFrame, name: str) -> pd.DataFrame:
     columns = {column: str(column).strip().lower() for column in table.columns}
     table = table.rename(columns=columns).fillna("").astype(str)
     if unknown := [column for column in table.columns if column not in COLUMNS]:
-        raise ParameterError(
-            f"The table has the column '{unknown[0]}'; known are {', '.join(COLUMNS)}."
-        )
+        raise ParameterError(f"There is no column '{unknown[0]}'; use {', '.join(COLUMNS)}.")
     if "item" not in table:
         raise ParameterError("The table has no column 'item', the text of each item: add it.")
     table = table.reindex(columns=list(COLUMNS), fill_value="").map(str.strip)
@@ -139,10 +137,8 @@ def _item(number: int, row, own_options: bool) -> list[str]:
     lines = [f"  - id: {row.id}", f"    text: {_quoted(row.item)}"]
     if own_options and row.options:
         lines += ["    options:", *(f"      - {line}" for line in _options(row.options, number))]
-    source, inverse = (
-        [term.strip() for term in side.split(";") if term.strip()]
-        for side in (row.source, row.inverse)
-    )
+    sides = (row.source.split(";"), row.inverse.split(";"))
+    source, inverse = ([term.strip() for term in side if term.strip()] for side in sides)
     premise, hypothesis, mark = row.premise, row.hypothesis, ""
     if not (source and inverse and premise and hypothesis):
         source, mark = source or sided_words(row.item), "# "
@@ -175,9 +171,8 @@ def _options(text: str, number: int) -> list[str]:
         except ValueError:
             equals = ""
         if not equals or not label.strip():
-            raise ParameterError(
-                f"item {number}: options are written as '0=Not at all; 1=Often', got '{part}'."
-            )
+            said = "options are written as '0=Not at all; 1=Often'"
+            raise ParameterError(f"item {number}: {said}, got '{part}'.")
         lines.append(f"{{value: {value:g}, label: {_quoted(label.strip())}}}")
     if len(lines) < 2:
         raise ParameterError(f"item {number}: there must be two options or more, got '{text}'.")

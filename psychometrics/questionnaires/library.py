@@ -181,17 +181,11 @@ def counts(questionnaire: Questionnaire) -> pd.DataFrame:
         terms = [template.terms or item.terms for template in item.templates]
         intensifiers = sum(len(level.terms) for level in questionnaire.levels(item))
         sizes = [(len(t.source), len(t.inverse)) for t in terms if t]
-        rows.append(
-            {
-                "item_id": item.id,
-                "templates": len(terms),
-                "source": sum(s for s, _ in sizes) / max(len(sizes), 1),
-                "inverse": sum(i for _, i in sizes) / max(len(sizes), 1),
-                "intensifiers": intensifiers,
-                "prompts": sum(s + i for s, i in sizes) * intensifiers,
-                "options": len(questionnaire.choices(item)),
-            }
-        )
+        source, inverse = (sum(counts) for counts in zip(*sizes, strict=True)) if sizes else (0, 0)
+        row = {"item_id": item.id, "templates": len(terms)}
+        row |= {"source": source / max(len(sizes), 1), "inverse": inverse / max(len(sizes), 1)}
+        row |= {"intensifiers": intensifiers, "prompts": (source + inverse) * intensifiers}
+        rows.append(row | {"options": len(questionnaire.choices(item))})
     return pd.DataFrame(rows).set_index("item_id")
 
 

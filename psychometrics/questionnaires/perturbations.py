@@ -78,10 +78,11 @@ def perturbed(
         items = [_reworded(questionnaire, item, how, rng, texts) for item, rng in pairs]
         stem = None  # is in each text
     suffix = how if how == "negation" else f"{how}-{seed}"
+    said = suffix.replace("-", " ")
     content = questionnaire.model_dump() | {
         "id": f"{questionnaire.id}-{suffix}",
-        "title": f"{questionnaire.title}, {suffix.replace('-', ' ')}",
-        "short_title": f"{questionnaire.short_title} ({suffix.replace('-', ' ')})",
+        "title": f"{questionnaire.title}, {said}",
+        "short_title": f"{questionnaire.short_title} ({said})",
         "wording": questionnaire.wording if how == "order" else "paraphrase",
         "items": [item.model_dump() for item in items],
         "stem": stem,
@@ -123,9 +124,8 @@ def shuffled_words(questionnaire: Questionnaire, seed: int = 0) -> Questionnaire
 def _with_typos(item: Item, rng: np.random.Generator) -> Item:
     templates = []
     for template in item.templates:
-        typed = {
-            name: _mistyped(getattr(template, name), rng) for name in ("premise", "hypothesis")
-        }
+        texts = {"premise": template.premise, "hypothesis": template.hypothesis}
+        typed = {name: _mistyped(text, rng) for name, text in texts.items()}
         templates.append(template.model_copy(update=typed))
     text = _mistyped(item.text, rng)
     return item.model_copy(update={"text": text, "templates": tuple(templates)})
@@ -186,10 +186,8 @@ def _reworded(questionnaire: Questionnaire, item: Item, how: str, rng, texts: bo
         known = english and not statement.endswith("?")
         statement = by_rule(statement) if known else None
         if statement is None:
-            raise ParameterError(
-                f"{questionnaire.id}, {item.id}: no rule fits its text; give the item `{key}` in "
-                "its file."
-            )
+            place = f"{questionnaire.id}, {item.id}"
+            raise ParameterError(f"{place}: no rule fits its text; give the item `{key}`.")
     changed["text"] = statement
     changed["templates"] = tuple(
         template.model_copy(update={"premise": premise(template.premise)})

@@ -42,29 +42,20 @@ def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
     """
     questionnaire = load_questionnaire(questionnaire)
     rows = [
-        {
-            "questionnaire": questionnaire.id,
-            "item_id": item.id,
-            "template": number,
-            "term": term,
-            "polarity": polarity,
-            "intensifier": intensifier,
-            "level": level_number,
-            "weight": level.weight,
-            "premise": _fill(template.premise, term, intensifier),
-            "hypothesis": _fill(template.hypothesis, term, intensifier),
-        }
+        (
+            questionnaire.id, item.id, number, term, polarity, word, place, level.weight,
+            _fill(template.premise, term, word), _fill(template.hypothesis, term, word),
+        )
         for item in questionnaire.items
         for number, template in enumerate(item.templates, start=1)
         for polarity, term in _signed_terms(template.terms or item.terms)
-        for level_number, level in enumerate(questionnaire.levels(item), start=1)
-        for intensifier in level.terms
-    ]
+        for place, level in enumerate(questionnaire.levels(item), start=1)
+        for word in level.terms
+    ]  # fmt: skip
     if not rows:
-        raise QuestionnaireError(
-            f"{questionnaire.id} has no prompts; add templates and terms to its items."
-        )
-    return pd.DataFrame(rows)
+        raise QuestionnaireError(f"{questionnaire.id} has no prompts; add templates and terms.")
+    columns = ["questionnaire", "item_id", "template", "term", "polarity", "intensifier", "level"]
+    return pd.DataFrame(rows, columns=[*columns, "weight", "premise", "hypothesis"])
 
 
 def write_prompts(questionnaire: str | Path | Questionnaire, path: str | Path) -> pd.DataFrame:

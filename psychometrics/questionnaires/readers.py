@@ -59,13 +59,8 @@ def read(path: Path, place: str) -> object:
 def political_compass() -> Questionnaire:
     """The Political Compass, from question_llm's file."""
     path = fetch(COMPASS)
-    stated = {
-        "id": COMPASS,
-        "title": "Political Compass, as used by question_llm",
-        "short_title": "PCT",
-        "measures": "political position",
-        "citation": "questionllm",
-    }
+    stated = {"id": COMPASS, "title": "Political Compass, as used by question_llm"}
+    stated |= {"short_title": "PCT", "measures": "political position", "citation": "questionllm"}
     return checked(read(path, path.name) | stated, path.name)
 
 
@@ -104,12 +99,10 @@ def psychobench(name: str, texts: bool) -> Questionnaire:
             identity = f"{model}_{title.lower().replace(' ', '_')}"
             wholes.append((identity, f"{title} ({model.upper()})", numbers))
     for identity, title, numbers in wholes:
-        reverse = [f"{name}_{i}" for i in numbers if i in keys["reverse"]]
-        items = [f"{name}_{i}" for i in numbers]
-        scales.append(
-            {"id": identity, "title": title, "items": items, "reverse": reverse}
-            | {"mode": keys["mode"]}
-        )
+        scale = {"id": identity, "title": title, "mode": keys["mode"]}
+        scale["items"] = [f"{name}_{i}" for i in numbers]
+        scale["reverse"] = [f"{name}_{i}" for i in numbers if i in keys["reverse"]]
+        scales.append(scale)
     norms = [
         {"scale": scale["id"], "citation": keys["norm_citation"], **norm}
         for scale in keys["scales"]
@@ -120,23 +113,17 @@ def psychobench(name: str, texts: bool) -> Questionnaire:
         {"id": f"{name}_{i}", "text": questions.get(str(i), f"({keys['upstream']}, item {i})")}
         for i in range(1, keys["n_items"] + 1)
     ]
-    content = {
+    content = {key: keys.get(key) for key in ("title", "measures", "citation", "stem")} | {
         "id": name,
-        "title": keys["title"],
         "short_title": keys["upstream"],
-        "measures": keys["measures"],
-        "citation": keys["citation"],
         "source": f"PsychoBench's questionnaires.json, {keys['upstream']}",
         "licence": "wording: see the questionnaire's owner, read at run time and not shipped",
         "wording": "upstream",
         "instructions": upstream.get("prompt", f"Instructions of the {keys['upstream']}."),
         "system": upstream.get("inner_setting"),
-        "stem": keys.get("stem"),
-        "options": _options(low, high, labels),
-        "items": items,
-        "scales": scales,
-        "norms": norms,
     }
+    content |= {"options": _options(low, high, labels), "items": items}
+    content |= {"scales": scales, "norms": norms}
     return checked(content, f"data/norms/psychobench.yml, {name}")
 
 
@@ -234,19 +221,14 @@ class _PsychoBench(Part):
         stem, scales, norms = _slug(path.stem), [], []
         for number, category in enumerate(self.categories, start=1):
             name = re.sub(r"[^a-z0-9]+", "_", category.cat_name.lower()).strip("_")
-            scale = {
-                "id": name or f"s{number}",
-                "title": category.cat_name,
-                "items": [f"{stem}_{i}" for i in category.cat_questions],
-                "reverse": [f"{stem}_{i}" for i in category.cat_questions if i in self.reverse],
-                "mode": {"AVG": "mean", "SUM": "sum"}[self.compute_mode],
-            }
-            scales.append(scale)
-            norms += [
-                {"scale": scale["id"], "group": crowd.crowd_name, "n": crowd.n}
-                | {"mean": crowd.mean, "sd": crowd.std, "citation": "user"}
-                for crowd in category.crowd
-            ]
+            items = category.cat_questions
+            scale = {"id": name or f"s{number}", "title": category.cat_name}
+            scale["items"] = [f"{stem}_{i}" for i in items]
+            scale["reverse"] = [f"{stem}_{i}" for i in items if i in self.reverse]
+            scales.append(scale | {"mode": {"AVG": "mean", "SUM": "sum"}[self.compute_mode]})
+            for crowd in category.crowd:
+                norm = {"scale": scale["id"], "group": crowd.crowd_name, "citation": "user"}
+                norms.append(norm | {"n": crowd.n, "mean": crowd.mean, "sd": crowd.std})
         words = dict(re.findall(r"(-?\d+) denotes ['\"]?([^'\",;.\n]+)", self.prompt))
         return _unstated(path, self.name) | {
             "measures": ", ".join(category.cat_name for category in self.categories),
@@ -298,14 +280,9 @@ class _QuestionLlm(Part):
         for key, question in self.data.items():
             labels = self.labels(question)
             by_answer = {"True": ((1, 0), (0, 1)), "False": ((0, 1), (1, 0))}
-            items.append(
-                {
-                    "id": key,
-                    "text": question.question,
-                    "options": _options(1, len(labels), dict(enumerate(labels, start=1))),
-                    "weights": by_answer.get(question.answer, question.scores),
-                }
-            )
+            item = {"id": key, "text": question.question}
+            item["options"] = _options(1, len(labels), dict(enumerate(labels, start=1)))
+            items.append(item | {"weights": by_answer.get(question.answer, question.scores)})
         categories = self.categories or ("Correct", "Incorrect")
         return _unstated(path, path.stem) | {
             "measures": ", ".join(categories),
@@ -323,14 +300,8 @@ def _options(low: int, high: int, labels: dict[int, str]) -> list[dict]:
 
 def _unstated(path: Path, title: str) -> dict:
     """What a JSON file does not say."""
-    return {
-        "id": _slug(path.stem),
-        "title": title,
-        "short_title": title,
-        "citation": "user",
-        "source": path.name,
-        "licence": "as the file's owner states",
-    }
+    named = {"id": _slug(path.stem), "title": title, "short_title": title, "citation": "user"}
+    return named | {"source": path.name, "licence": "as the file's owner states"}
 
 
 def _slug(stem: str) -> str:
