@@ -2,7 +2,8 @@
 
 Decoders take minutes where encoders take seconds. Their answers are asked once, here, and shipped
 under the keys that asking gives them, so that nobody asks them again, and whoever changes a prompt
-or a model does. Texts are left out, whoever owns them: a key is found without.
+or a model does. So are those of the encoders that only chapter 4 asks. Texts are left out, whoever
+owns them: a key is found without.
 """
 
 from __future__ import annotations
@@ -20,19 +21,21 @@ from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire, questionnaire_names
 
-ANSWERED = {"nli": list(PROBABILITIES), "causal": ["probability"]}
+ANSWERED = {"nli": list(PROBABILITIES), "causal": ["probability"], "mlm": ["probability"]}
 """Columns that are shipped, by mode."""
 SECOND = ("gad7", "phq9", "soc13")
-"""Questionnaires that decoders answer as the language models that they are, too."""
+"""Questionnaires that members answer as language models, too."""
 
 
 def _build_answers(members: list[str] | None = None) -> None:
-    """Ask the decoders all questionnaires that come with NLI prompts, and ship their answers.
+    """Ask members the questionnaires that come with NLI prompts, and ship their answers.
 
     Parameters
     ----------
     members : list of str, optional
-        Those to be asked; by default all decoders. Their shipped answers are made anew.
+        Those to be asked; by default all decoders, and the encoders that the default population
+        leaves out, which answer the questionnaires of chapter 4 alone. Shipped answers are made
+        again.
     """
     loaded = [load_questionnaire(name, texts=False) for name in questionnaire_names()]
     asked = [  # improved prompts are asked where they are made, by data.make.improved
@@ -41,10 +44,17 @@ def _build_answers(members: list[str] | None = None) -> None:
         if any(item.templates for item in questionnaire.items)
         and not questionnaire.id.endswith("_improved")
     ]
-    for member in members or population("decoders"):
+    decoders, usual = population("decoders"), population()
+    others = [member for member in population("encoders") if member not in usual]
+    for member in members or [*decoders, *others]:
         for mode, columns in ANSWERED.items():
+            if mode == ("mlm" if member in decoders else "causal"):
+                continue
             for questionnaire in asked:
-                if mode == "causal" and questionnaire.id not in SECOND:
+                real = questionnaire.id in SECOND
+                if mode != "nli" and not real:
+                    continue
+                if member in others and not (real or questionnaire.id.startswith("placebo")):
                     continue
                 ask(questionnaire, member, mode=mode, progress=False)
                 with StoredAnswers(None, mode, questionnaire.id, member) as kept:
