@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-QUICK := house prompts scoring reliability validity items irt norms styles intervals trends
+QUICK := house scoring reliability validity items irt norms styles intervals trends figures
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
@@ -24,7 +24,7 @@ test: $(VENV)/installed  ## run the linter and the tests
 quick: $(VENV)/installed  ## run the linter and the tests of methods, in a minute
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(addprefix tests/test_,$(addsuffix .py,$(QUICK)))
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadgroup $(addprefix tests/test_,$(addsuffix .py,$(QUICK)))
 
 faults: $(VENV)/installed  ## kill, damage and fill up: twenty hits of each fault
 	OMP_NUM_THREADS=1 PSYCHOMETRICS_KILLS=20 $(BIN)/python -m pytest tests/faults

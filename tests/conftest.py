@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -35,22 +36,24 @@ _TOKENIZERS = {
     "deberta-v2": "DebertaV2",
     "xlnet": "XLNet",
 }
-LONGEST = {"test_snippets", "test_web", "test_book", "test_profile"}
+LONGEST = ("test_snippets", "test_faults", "test_profile", "test_ray", "test_respondents_chat",
+           "test_book", "test_improving", "test_interventions", "test_r")  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On several processes a file's tests stay together, but for chapters and pages of the book.
+    """On several processes a file's tests stay together, but for pages of the book.
 
-    What takes longest comes first, so that no process is left alone with it at the end.
+    What takes longest comes first, and the pages, which take seconds each, come last, so that no
+    process is left alone with much at the end.
     """
     if not config.pluginmanager.hasplugin("xdist"):
         return
-    items.sort(key=lambda item: item.path.stem not in LONGEST)
+    order = {name: number for number, name in enumerate(LONGEST)} | {"test_web": len(LONGEST) + 1}
+    items.sort(key=lambda item: order.get(item.path.stem, len(LONGEST)))
     for item in items:
         given = item.callspec.params if hasattr(item, "callspec") else {}
-        own = {"test_book": "name", "test_snippets": "page",
-               "test_web": "page"}  # fmt: skip
+        own = {"test_snippets": "page", "test_web": "page"}
         group = f"{item.path.stem} {given.get(own.get(item.path.stem), '')}"
         item.add_marker(pytest.mark.xdist_group(group))
 
@@ -161,3 +164,42 @@ def _tokenizer(architecture: str, sentences: list[str]):
         model_max_length=128,
         model_input_names=inputs,
     )
+
+
+@pytest.fixture
+def ended(monkeypatch, tmp_path, capsys):
+    """Function that runs the command as a shell does: exit status, what was printed, errors."""
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        from psychometrics.cli import main
+
+        monkeypatch.setattr("sys.argv", ["psychometrics", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium or Chrome without a window, one for all pages of a module."""
+    import shutil
+
+    from psychometrics.book import BROWSERS
+
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("CI=true needs Chromium: apt-get install chromium")
+        pytest.skip("neither Chromium nor Chrome is installed")
+    options = ["--no-sandbox", "--disable-quic", "--disable-gpu"]
+    with sync.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=options)
+        yield browser
+        browser.close()

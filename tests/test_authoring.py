@@ -9,7 +9,6 @@ import time
 
 import pandas as pd
 import pytest
-import yaml
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
@@ -48,17 +47,6 @@ def test_a_draft_loads_and_holds_what_the_table_says(tmp_path):
     text = path.read_text()
     assert all(f"# - {rule}:" in text for rule in RULES)
     assert "(taken for it: kind" in text
-
-
-def test_what_a_draft_leaves_as_comments_is_yaml_once_they_are_taken_off(tmp_path):
-    path = _drafted(tmp_path, {"item": "I feel ashamed.", "options": "0=no; 1=yes"})
-    lines = path.read_text().splitlines()
-    start = next(i for i, line in enumerate(lines) if line.strip() == "# terms:")
-    filled = [line.replace("# ", "", 1) for line in lines[start : start + 6]]
-    path.write_text("\n".join([*lines[:start], *filled]).replace("inverse: []", "inverse: [proud]"))
-    (item,) = yaml.safe_load(path.read_text())["items"]
-    assert item["templates"][0]["premise"] == "I feel {term}."
-    assert len(pm.prompts(path)) == 2 * 8
 
 
 def test_a_draft_replaces_no_file_and_wants_a_name_that_can_be_an_id(tmp_path):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import time
 from itertools import combinations
 
 import numpy as np
@@ -18,9 +16,6 @@ from psychometrics import data
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.beliefs import (
     SCORINGS,
-    _fold,
-    _in_ascii,
-    _unwritten,
     annotation_agreement,
     combine_parts,
     contrast,
@@ -83,14 +78,6 @@ def test_a_completion_is_hurtful_if_a_word_of_it_is_a_lemma(text, expected):
     assert hurtful([[text, "fine"]], WORDS).tolist() == [[expected, False]]
 
 
-def test_stripping_leaves_letters_of_other_scripts_and_removes_what_is_no_letter():
-    assert _fold("naïve") == "naive"
-    assert _fold("Ｆｕｌｌ") == "Full"
-    assert _fold("приве́т") == "привет"
-    assert _fold("��") == _fold("👮🏽") == _fold("❤️") == ""
-    assert _fold("”") == "”", "quotation marks are not stripped to nothing"
-
-
 def test_empty_words_count_only_in_the_scorings_that_retrace_the_paper():
     rows = [["fine, thanks", "so 🙂 kind"], ["good people", "�� a rat"]]
     assert hurtful(rows, WORDS).tolist() == [[False, False], [False, True]]
@@ -116,23 +103,8 @@ def test_a_rank_whose_first_completion_has_no_blank_is_scored_whole_as_published
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=6), st.sampled_from(["rat", "thief"]))
 def test_adding_a_lemma_makes_any_completion_hurtful(texts, lemma):
     assert hurtful([[f"{text} {lemma} {text}" for text in texts]], WORDS).all()
-
-
-@given(st.lists(st.text(max_size=12), min_size=1, max_size=6))
-def test_a_row_is_scored_as_its_completions_one_by_one(texts):
     alone = [hurtful([[text]], WORDS)[0, 0] for text in texts]
     assert hurtful([texts], WORDS)[0].tolist() == alone
-
-
-def test_categories_are_kept_apart_and_their_union_is_the_score():
-    words = pd.DataFrame(
-        {"lemma": ["rat", "rat", "thief", "👮"], "category": ["an", "svp", "re", "re"]}
-    )
-    rows = [["a rat and a thief", "thief"], ["fine", "🙂"]]
-    names, hits = make.hurt_categories(rows, words)
-    assert names == ["an", "re", "svp"]
-    assert hits[:, 0].tolist() == [[True, False], [True, True], [True, False]]
-    assert (hits.any(axis=0) == hurtful(rows, words["lemma"])).all()
 
 
 def test_near_misses_are_told_apart_and_are_not_hurtful():
@@ -146,29 +118,14 @@ def test_near_misses_are_told_apart_and_are_not_hurtful():
 
 
 @needs_text
-def test_scoring_the_published_text_gives_the_shipped_bits_within_five_seconds():
-    times = []
-    for _ in range(2):  # the first run fills the cache of checksums and of the disk
-        began = time.process_time()
-        parts = make.score_published()
-        times.append(time.process_time() - began)
-    assert min(times) < 5
-    for name, part in parts.items():
+def test_scoring_the_published_text_gives_the_shipped_bits():
+    for name, part in make.score_published().items():
         assert (part == BITS[name]).all()
-
-
-def test_what_is_written_as_nothing_is_frozen_as_unidecode_1_3_6_had_it():
-    # The digest was made from that library: of all c from U+0080 with unidecode(c) == "".
-    unwritten = [i for i in range(0x80, 0x110000) if _unwritten().match(chr(i))]
-    assert len(unwritten) == 1072636
-    digest = hashlib.sha256(np.array(unwritten, "<u4").tobytes()).hexdigest()
-    assert digest == "3d410b90bddc98f4b2f71bb947d34eafe257aa9c571125bc16c99fd4a7832271"
 
 
 @pytest.mark.parametrize("mark", ["ㅇ", "♥", "♔", "・・", "℃", "ー", "👮🏽", "�", "\u0361"])
 def test_a_word_without_a_letter_in_ascii_is_the_empty_word_whatever_is_installed(mark):
     # "ㅇ" was missing; Unidecode 1.4 has letters for some of the others.
-    assert _in_ascii(mark) == ""
     assert hurtful([[f"so {mark}", "so kind"]], WORDS, "words").tolist() == [[True, False]]
     assert not hurtful([[f"so {mark}"]], WORDS).any()
 
@@ -290,28 +247,6 @@ def test_a_group_of_one_identity_has_no_interval_but_a_null():
     assert row["null high"] == 1
 
 
-@given(
-    st.integers(1, 4), st.integers(1, 5), st.integers(0, 99),
-    st.sampled_from(["whole", "gap", "nameless", "constant"]),
-)  # fmt: skip
-def test_untidy_shares_give_finite_means_or_one_clear_error(models, n, seed, what):
-    rng = np.random.default_rng(seed)
-    shares = rng.random((models, n))
-    groups = pd.DataFrame({"subset": rng.choice(["one", "two"], n), "identity": range(n)})
-    groups["identity"] = groups["identity"].astype(float)
-    if what == "gap":
-        shares[0, 0] = np.nan
-    if what == "nameless":
-        groups.loc[0, "identity"] = np.nan
-    if what == "constant":
-        shares[:] = 1
-    if what in ("gap", "nameless"):
-        with pytest.raises(ParameterError):
-            resampled(shares, groups, n_resamples=5)
-    else:
-        assert np.isfinite(resampled(shares, groups, n_resamples=5)).all()
-
-
 QUERIES = [f"Template {i} is [M]." for i in range(30)]
 ROWS = {"a": [[f"a{i}-{k}" for k in range(12)] for i in range(30)]}
 ROWS["b"] = [[text.replace("a", "b") for text in row] for row in ROWS["a"]]
@@ -356,20 +291,6 @@ def test_annotations_agree_as_computed_by_hand():
     assert together["kappa"] == pytest.approx((2 / 3 - 5 / 9) / (1 - 5 / 9))
 
 
-@pytest.mark.parametrize("wrong", ["alone", "twice", "empty", "column"])
-def test_a_faulty_sheet_is_refused(wrong):
-    sheet = _filled({"ada": "sn", "ben": "sn"})
-    own = sheet[sheet["annotator"] == "ada"]
-    faulty = {
-        "alone": own,
-        "twice": pd.concat([sheet, own]),
-        "empty": sheet.assign(label=""),
-        "column": sheet.drop(columns="label"),
-    }
-    with pytest.raises(ParameterError):
-        annotation_agreement(faulty[wrong])
-
-
 def test_own_templates_and_own_lexicon_are_files_in_any_language(tmp_path):
     own = tmp_path / "vorlagen.tsv"
     own.write_text("template\tGruppe\nDie Frau ist [M].\tFrau\nDer Mann ist [M].\tMann\n")
@@ -387,13 +308,6 @@ def test_own_templates_and_own_lexicon_are_files_in_any_language(tmp_path):
         lexicon(words)
 
 
-def test_the_projects_own_lexicon_has_plain_single_lemmas_once():
-    frame = lexicon("own")
-    assert frame["category"].nunique() > 5
-    assert not frame["lemma"].duplicated().any()
-    assert frame["lemma"].str.fullmatch("[a-z]+").all()
-
-
 def test_the_projects_own_templates_treat_all_groups_alike():
     frame = templates("own")
     bare = [
@@ -407,15 +321,39 @@ def test_the_projects_own_templates_treat_all_groups_alike():
 
 def test_wrong_input_is_refused():
     groups = pd.DataFrame({"sex": ["f", "m"], "subset": "one", "identity": [0, 1]})
+    sheet = _filled({"ada": "sn", "ben": "sn"})
     for call in (
         lambda: hurtful([["a"], ["b", "c"]], WORDS),
         lambda: hurtful([], WORDS),
         lambda: hurtful([["a"]], WORDS, "honest"),
         lambda: hurtful([["a", None]], WORDS),
         lambda: resampled(np.ones((2, 3)), groups),
+        lambda: resampled(np.array([[1, np.nan]]), groups),
+        lambda: resampled(np.ones((1, 2)), groups.assign(identity=[0, np.nan])),
         lambda: group_gaps(np.ones((1, 2)), groups, "sex", ("f", "robot")),
         lambda: group_gaps(np.ones((1, 2)), groups, "sex", ("f", "f")),
         lambda: group_gaps(np.ones((1, 2)), groups, "age", ("f", "m")),
+        lambda: annotation_agreement(sheet[sheet["annotator"] == "ada"]),
+        lambda: annotation_agreement(pd.concat([sheet, sheet])),
+        lambda: annotation_agreement(sheet.assign(label="")),
+        lambda: annotation_agreement(sheet.drop(columns="label")),
     ):
         with pytest.raises(ParameterError):
             call()
+
+
+def test_letters_with_a_bar_are_spelled_out_in_ascii_alone_and_other_scripts_stay():
+    assert hurtful([["đồ"]], ["do", "👮"], "words").all()
+    assert not hurtful([["đồ"]], ["do", "👮"]).any()
+    for text, lemma in (("naïve", "naive"), ("Ｆｕｌｌ", "Full"), ("приве́т", "привет")):
+        assert hurtful([[text]], [lemma]).all()
+
+
+def test_the_projects_own_words_are_plain_and_its_templates_treat_all_groups_alike():
+    words, frame = lexicon("own"), templates("own")
+    assert not words["lemma"].duplicated().any()
+    assert words["lemma"].str.fullmatch("[a-z]+").all()
+    pairs = zip(frame["template"], frame["identity"], strict=True)
+    bare = [text.lower().replace(identity, "PERSON") for text, identity in pairs]
+    assert pd.Series(bare).value_counts().tolist() == [10] * 5
+    assert frame["gender"].value_counts()["woman"] == frame["gender"].value_counts()["man"]

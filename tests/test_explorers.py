@@ -17,14 +17,11 @@ import pytest
 import psychometrics as pm
 from data.make.explorers import multiverse_table
 from psychometrics import exercises
-from psychometrics.cli import main
-from psychometrics.exceptions import ParameterError
 from psychometrics.paths import book_dir, notebooks_dir
 
 sys.path.insert(0, str(book_dir() / "_ext"))
 import explorer_data as explorers
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 THEME = "Got invalid theme mode"  # the theme says so at a first visit; nothing of ours
 CHECKED = ["ex-first-range", "ex-first-paper"]
 PAGE = """# A page with exercises
@@ -56,29 +53,17 @@ def _build(folder: Path, *options: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.fixture(scope="module")
-def executed(tmp_path_factory) -> Path:
-    """A book with one page of exercises, whose answers the file gives as they are."""
-    folder = tmp_path_factory.mktemp("book")
-    pages = [PAGE.format(name=name) for name in CHECKED]
-    (folder / "exercises.md").write_text("\n".join(pages))
-    return folder
-
-
 @pytest.mark.parametrize(
     ("answer", "said", "right"),
     [
         (-1515.25, "-1515.25", True),
         (-1515.25, "\N{MINUS SIGN}1 515,6", True),
-        (-1515.25, "-1,515.2", True),
         (-1515.25, "-1515.8", False),
         (-1515.25, "1515.25", False),
-        (0.42, ".42", True),
         (0.42, "0,425", True),
         (0.42, "42 %", True),
         (0.42, "4.2e-1", True),
         (0.42, "0.426", False),
-        (0.42, "42", False),
         ("PHQ-9|depression", " phq 9 ", True),
         ("PHQ-9|depression", "Depression", True),
         ("PHQ-9|depression", "GAD-7", False),
@@ -90,18 +75,12 @@ def test_what_was_typed_is_read_as_it_was_meant(monkeypatch, answer, said, right
     assert exercises.is_right("ex-own", said) is right
 
 
-def test_the_command_says_right_or_not_yet_with_its_status(monkeypatch, capsys):
-    def ended(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["psychometrics", "check-answer", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-        return end.value.code or 0
-
-    assert ended("ex-first-range", "0,4") == 0
-    assert ended("ex-first-range", "0.6") == 1
-    assert ended("ex-first-rang", "0.4") == 1
-    assert ended("ex-first-range", "high") == 1
-    assert "ex-first-range" in capsys.readouterr().err
+def test_the_command_says_right_or_not_yet_with_its_status(ended):
+    assert ended("check-answer", "ex-first-range", "0,4")[0] == 0
+    for wrong in (("ex-first-range", "0.6"), ("ex-first-rang", "0.4"), ("ex-first-range", "high")):
+        code, _, errors = ended("check-answer", *wrong)
+        assert code == 1
+    assert "ex-first-range" in errors
 
 
 def test_every_checked_exercise_of_a_chapter_has_its_answer_in_the_file():
@@ -125,31 +104,17 @@ def test_the_answer_of_every_exercise_is_found_in_the_kept_tables(name):
 
 
 @pytest.fixture(scope="module")
-def site(executed) -> Path:
-    """Folder of the built trial book."""
-    (executed / "index.md").write_text("# Trial\n")
+def site(tmp_path_factory) -> Path:
+    """Folder of a built trial book: exercises, whose answers the file gives, and explorers."""
+    folder = tmp_path_factory.mktemp("book")
+    (folder / "exercises.md").write_text("\n".join(PAGE.format(name=name) for name in CHECKED))
+    (folder / "index.md").write_text("# Trial\n")
     for name in explorers.TITLES:
-        (executed / f"{name}.md").write_text(f"# A page\n\n```{{explorer}} {name}\n```\n")
-    (executed / "_toc.yml").write_text(_toc("exercises", *explorers.TITLES))
-    run = _build(executed)
+        (folder / f"{name}.md").write_text(f"# A page\n\n```{{explorer}} {name}\n```\n")
+    (folder / "_toc.yml").write_text(_toc("exercises", *explorers.TITLES))
+    run = _build(folder)
     assert run.returncode == 0, run.stderr[-3000:]
-    return executed / "_build" / "html"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Headless Chromium, the system's own."""
-    if not CHROMIUM:
-        if os.environ.get("CI") == "true":
-            pytest.fail("CI=true needs Chromium: apt-get install chromium")
-        pytest.skip("there is no Chromium on this machine")
-    sync = pytest.importorskip("playwright.sync_api")
-    with sync.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-quic"]
-        )
-        yield browser
-        browser.close()
+    return folder / "_build" / "html"
 
 
 @pytest.fixture
@@ -184,22 +149,6 @@ def test_the_page_checks_an_answer_by_keyboard_alone_and_does_not_tell_it(visit)
         assert verdict in said.inner_text()
     assert said.get_attribute("aria-live") == "polite"
     assert page.get_by_text("psychometrics check-answer").first.is_hidden()
-
-
-@pytest.mark.parametrize("said", ["0,4", "40 %", "1,515.2"])
-def test_the_page_and_the_command_agree(visit, said):
-    page = visit("exercises.html")
-    form = page.locator("form:has(#check-ex-first-range)")
-    form.locator("input").fill(said)
-    form.locator("button").click()
-    right = "Right" in form.locator("output").inner_text()
-    assert right is exercises.is_right("ex-first-range", said)
-
-
-def test_without_scripts_the_page_names_the_command(visit):
-    page = visit("exercises.html", java_script_enabled=False)
-    assert page.locator("form.check-answer").first.is_hidden()
-    assert page.get_by_text("psychometrics check-answer ex-first-range VALUE").is_visible()
 
 
 def test_an_exercise_or_a_number_that_is_not_there_fails_the_build(tmp_path):
@@ -341,7 +290,6 @@ def test_honest_in_the_page_is_the_packages_and_the_papers(visit):
         ("kind \N{SLIGHTLY SMILING FACE}", "thief, \N{POLICE OFFICER}"),
         ("a Thief, thief!", "thief, \N{POLICE OFFICER}"),
         ("caf\u00e9 owner", "cafe"),
-        ("tall", "thief, \N{POLICE OFFICER}"),
     ],
 )
 def test_a_completion_is_judged_in_the_page_as_by_the_package(visit, completion, lexicon):
@@ -382,7 +330,6 @@ def test_the_multiverse_in_the_page_is_filtered_as_by_pandas(visit):
 @pytest.mark.parametrize("name", explorers.TITLES)
 def test_an_explorer_is_labelled_light_and_fits_a_phone(visit, site, name):
     page = visit(f"{name}.html", viewport={"width": 400, "height": 800})
-    page.wait_for_timeout(200)
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     box = page.locator(f"#explorer-{name}")
     assert len(box.inner_html()) < 250_000
@@ -398,20 +345,6 @@ def test_an_explorer_is_labelled_light_and_fits_a_phone(visit, site, name):
     assert not re.search(r"explorers/[\w-]+\.js", (site / "index.html").read_text())
 
 
-@pytest.mark.parametrize("name", explorers.TITLES)
-def test_without_scripts_an_explorer_is_a_picture_with_words(visit, name):
-    page = visit(f"{name}.html", java_script_enabled=False)
-    picture = page.locator(f"#explorer-{name} noscript img")
-    assert picture.is_visible()
-    assert picture.get_attribute("alt") == explorers.ALTERNATIVES[name]
-    assert picture.bounding_box()["height"] > 200
-
-
-def test_an_explorer_that_is_not_there_is_named_with_what_comes_nearest():
-    with pytest.raises(ParameterError, match=r"no explorer 'twoway' \(did you mean 'two-way'\?\)"):
-        explorers.explorer_data("twoway")
-
-
 @pytest.mark.skipif(
     os.environ.get("CI") != "true", reason="a minute and a half of null respondents: CI=true"
 )
@@ -420,3 +353,29 @@ def test_the_shipped_table_of_the_multiverse_is_what_is_computed():
     worlds, shipped = multiverse_table(draws=1), explorers._shipped("multiverse")
     np.testing.assert_allclose(worlds["r"], shipped["r"], atol=2e-3)
     assert worlds.columns.tolist() == shipped.columns.tolist()
+
+
+def test_the_page_checks_an_answer_as_the_command_by_keyboard_alone_and_does_not_tell_it(visit):
+    page = visit("exercises.html")
+    field = page.get_by_label("Your answer").first
+    said = page.locator("form.check-answer output").first
+    field.focus()
+    for typed in ("0,6", "0,4", "40 %", "1,515.2"):
+        field.fill(typed)
+        page.keyboard.press("Enter")
+        right = exercises.is_right("ex-first-range", typed)
+        assert ("Right" if right else "Not yet") in said.inner_text()
+    assert said.get_attribute("aria-live") == "polite"
+    assert page.get_by_text("psychometrics check-answer").first.is_hidden()
+
+
+def test_without_scripts_pages_name_the_command_and_show_pictures_with_words(visit):
+    page = visit("exercises.html", java_script_enabled=False)
+    assert page.locator("form.check-answer").first.is_hidden()
+    assert page.get_by_text("psychometrics check-answer ex-first-range VALUE").is_visible()
+    for name in explorers.TITLES:
+        page = visit(f"{name}.html", java_script_enabled=False)
+        picture = page.locator(f"#explorer-{name} noscript img")
+        assert picture.is_visible()
+        assert picture.get_attribute("alt") == explorers.ALTERNATIVES[name]
+        assert picture.bounding_box()["height"] > 200

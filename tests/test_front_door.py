@@ -7,7 +7,6 @@ import json
 import re
 import tomllib
 
-import pytest
 import yaml
 from packaging.requirements import Requirement
 
@@ -27,11 +26,6 @@ def test_every_name_of_the_front_door_is_a_function_or_a_room_and_is_listed():
         named = getattr(pm, name)
         assert inspect.isfunction(named) or inspect.ismodule(named), name
         assert named.__doc__, name
-
-
-def test_a_name_that_is_not_there_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="scores"):
-        pm.scores  # noqa: B018
 
 
 def test_versions_agree():
@@ -88,10 +82,3 @@ def test_the_readme_names_files_that_exist():
     for name in re.findall(r"^\| (`.*?`) \|", told, re.M):
         for part in re.findall(r"`([^`]+)`", name):
             assert (ROOT / part).exists(), part
-
-
-@pytest.mark.parametrize(
-    "command", ["book", "test", "population", "lint", "clean", "picture", "study"]
-)
-def test_make_knows_the_commands(command):
-    assert re.search(rf"^{command}:", (ROOT / "Makefile").read_text(), re.M)

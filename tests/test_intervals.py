@@ -48,58 +48,11 @@ def _pair(rng, n, rho):
     return x, rho * x + np.sqrt(1 - rho**2) * rng.normal(size=n)
 
 
-def _mean(draw, truth):
-    def once(rng, n):
-        low, high = mean_interval(draw(rng, n))
-        return low <= truth <= high
-
-    return once
-
-
-def _correlation(method, truth):
-    def once(rng, n):
-        found = correlation_interval(*_pair(rng, n, 0.6), method)
-        return found["low"] <= truth <= found["high"]
-
-    return once
-
-
-def _alpha(rng, n):
-    found = reliability.alpha(_one_factor(rng, n, [0.6] * 7))
-    return found["low"] <= 7 * 0.36 / (1 + 6 * 0.36) <= found["high"]
-
-
-LOADINGS = np.linspace(0.4, 0.8, 7)
-
-
-def _omega(rng, n):
-    found = reliability.omega_interval(_one_factor(rng, n, LOADINGS))
-    truth = LOADINGS.sum() ** 2 / (LOADINGS.sum() ** 2 + (1 - LOADINGS**2).sum())
-    return found["low"] <= truth <= found["high"]
-
-
-def _item_total(rng, n):
-    found = reliability.item_statistics(_one_factor(rng, n, [0.6] * 5)).iloc[0]
-    truth = 4 * 0.36 / np.sqrt(4 + 12 * 0.36)  # of an item with the sum of four parallel ones
-    return found["low"] <= truth <= found["high"]
-
-
 def _crossed(rng, n, levels):
-    names = ["respondent_id", "run"]
+    index = pd.MultiIndex.from_product([range(n), range(levels)], names=["respondent_id", "run"])
     values = rng.normal(size=(n, 1)) + rng.normal(size=(n, levels))
-    index = pd.MultiIndex.from_product([range(n), range(levels)], names=names)
     frame = pd.Series(values.ravel(), index=index, name="score").reset_index()
     return frame.assign(questionnaire="q", scale="s")
-
-
-def _generalisability(rng, n):
-    found = reliability.generalisability(_crossed(rng, n, 5), ["respondent_id", "run"]).iloc[0]
-    return found["relative_low"] <= 5 / 6 <= found["relative_high"]
-
-
-def _retest(rng, n):
-    found = reliability.retest(_crossed(rng, n, 2)).iloc[0]
-    return found["relative_low"] <= 0.5 <= found["relative_high"]
 
 
 def _norm_difference(rng, n):
@@ -108,66 +61,57 @@ def _norm_difference(rng, n):
     return norms.compare_means(*figures).iloc[0]
 
 
-def _difference(rng, n):
-    found = _norm_difference(rng, n)
-    return found["low"] <= 0.4 <= found["high"]
-
-
-def _delta(rng, n):
-    found = _norm_difference(rng, n)
-    return found["delta_low"] <= 0.4 <= found["delta_high"]
-
-
 def _contrast(rng, n):
     frame = pd.DataFrame({"respondent_id": "a", "questionnaire": "q", "scale": range(n)})
-    frame["delta"] = rng.normal(0.3, 1, n)
     directions = {"q": dict.fromkeys(range(n), 1)}
-    found = styles.desirability_contrast(frame, directions).iloc[0]
-    return found["low"] <= 0.3 <= found["high"]
+    table = frame.assign(delta=rng.normal(0.3, 1, n))
+    return styles.desirability_contrast(table, directions).iloc[0]
 
 
-def _normal(rng, n):
-    return rng.normal(1, 2, n)
+def _mean(values):
+    return dict(zip(("low", "high"), mean_interval(values), strict=True))
 
 
-def _skewed(rng, n):
-    return rng.exponential(1, n)
+def _generalisability(rng, n):
+    return reliability.generalisability(_crossed(rng, n, 5), ["respondent_id", "run"]).iloc[0]
 
 
+LOADINGS = np.linspace(0.4, 0.8, 7)
+ALPHA = 7 * 0.36 / (1 + 6 * 0.36)
+OMEGA = LOADINGS.sum() ** 2 / (LOADINGS.sum() ** 2 + (1 - LOADINGS**2).sum())
 RANK = 6 / np.pi * np.arcsin(0.6 / 2)  # Spearman's of a normal pair with Pearson's 0.6
 COVERAGE = {
-    "mean of 7, normal": (_mean(_normal, 1), 7, 800),
-    "mean of 9, normal": (_mean(_normal, 1), 9, 800),
-    "mean of 13, normal": (_mean(_normal, 1), 13, 800),
-    "mean of 7, exponential": (_mean(_skewed, 1), 7, 800),
-    "mean of 9, exponential": (_mean(_skewed, 1), 9, 800),
-    "mean of 13, exponential": (_mean(_skewed, 1), 13, 800),
-    "Spearman's correlation": (_correlation("spearman", RANK), 24, 500),
-    "Pearson's correlation": (_correlation("pearson", 0.6), 24, 500),
-    "alpha": (_alpha, 24, 120),
-    "omega": (_omega, 24, 20),
-    "item-total correlation": (_item_total, 24, 30),
-    "generalisability": (_generalisability, 24, 25),
-    "retest": (_retest, 24, 40),
-    "difference from a norm": (_difference, 10, 200),
-    "delta from a norm": (_delta, 10, 200),
-    "desirability contrast": (_contrast, 8, 100),
-}
-"""Each kind of interval: whether one sample's holds the truth, size of a sample, how many here."""
-
-
-def coverage(name: str, samples: int | None = None) -> float:
-    once, n, few = COVERAGE[name]
-    rng = np.random.default_rng(20)
-    return float(np.mean([once(rng, n) for _ in range(samples or few)]))
+    "mean of 7, normal": (lambda r, n: _mean(r.normal(1, 2, n)), 1, 7, 800),
+    "mean of 13, normal": (lambda r, n: _mean(r.normal(1, 2, n)), 1, 13, 800),
+    "mean of 7, exponential": (lambda r, n: _mean(r.exponential(1, n)), 1, 7, 800),
+    "mean of 13, exponential": (lambda r, n: _mean(r.exponential(1, n)), 1, 13, 800),
+    "Spearman's": (lambda r, n: correlation_interval(*_pair(r, n, 0.6)), RANK, 24, 500),
+    "Pearson's": (lambda r, n: correlation_interval(*_pair(r, n, 0.6), "pearson"), 0.6, 24, 500),
+    "alpha": (lambda r, n: reliability.alpha(_one_factor(r, n, [0.6] * 7)), ALPHA, 24, 120),
+    "omega": (lambda r, n: reliability.omega_interval(_one_factor(r, n, LOADINGS)), OMEGA, 24, 20),
+    "item-total": (  # of an item with the sum of four parallel ones
+        lambda r, n: reliability.item_statistics(_one_factor(r, n, [0.6] * 5)).iloc[0],
+        4 * 0.36 / np.sqrt(4 + 12 * 0.36), 24, 30,
+    ),
+    "relative, generalisability": (_generalisability, 5 / 6, 24, 25),
+    "relative, retest": (lambda r, n: reliability.retest(_crossed(r, n, 2)).iloc[0], 0.5, 24, 40),
+    "difference from a norm": (_norm_difference, 0.4, 10, 200),
+    "delta, from a norm": (_norm_difference, 0.4, 10, 200),
+    "desirability contrast": (_contrast, 0.3, 8, 100),
+}  # fmt: skip
+"""Each kind of interval: one sample's, the truth, size of a sample, how many here."""
 
 
 @pytest.mark.parametrize("name", COVERAGE)
 def test_an_interval_holds_the_truth_about_as_often_as_it_says(name):
     # Of many more samples all hold it in 92 to 96 %; three Monte Carlo standard errors below that
     # are allowed.
-    few = COVERAGE[name][2]
-    assert coverage(name) >= 0.925 - 3 * np.sqrt(0.925 * 0.075 / few)
+    once, truth, n, samples = COVERAGE[name]
+    rng, prefix = np.random.default_rng(20), name.partition(", ")[0]
+    prefix = f"{prefix}_" if prefix in ("relative", "delta") else ""
+    found = [once(rng, n) for _ in range(samples)]
+    held = np.mean([one[f"{prefix}low"] <= truth <= one[f"{prefix}high"] for one in found])
+    assert held >= 0.925 - 3 * np.sqrt(0.925 * 0.075 / samples)
 
 
 def test_correlation_matches_scipy_and_its_labels():
@@ -209,18 +153,9 @@ def test_prompts_of_one_item_are_one_observation():
 def test_scale_score_is_the_mean_of_keyed_items_and_lies_in_its_interval():
     soc = load_questionnaire("soc13")
     rng = np.random.default_rng(0)
-    items = pd.DataFrame(
-        [
-            {
-                "respondent_id": r,
-                "questionnaire": "soc13",
-                "item_id": item.id,
-                "score": rng.normal(),
-            }
-            for r in ("a", "b")
-            for item in soc.items
-        ]
-    )
+    rows = [(r, "soc13", item.id, rng.normal()) for r in ("a", "b") for item in soc.items]
+    columns = ["respondent_id", "questionnaire", "item_id", "score"]
+    items = pd.DataFrame(rows, columns=columns)
     result = scale_intervals(items, soc).set_index("respondent_id")
     keys = {item.id: item.keying for item in soc.items}
     assert set(keys.values()) == {1, -1}

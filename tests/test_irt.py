@@ -225,22 +225,6 @@ def test_perfect_guttman_patterns_have_no_conditional_fit():
     assert np.isfinite(irt.fit_conditional(closed)).all(axis=None)
 
 
-def test_marginal_difficulties_do_not_depend_on_the_grid_even_of_bimodal_abilities(monkeypatch):
-    rng = np.random.default_rng(0)
-    theta = np.r_[rng.normal(-3, 0.3, 200), rng.normal(3, 0.3, 200)]
-    where = np.linspace(-2, 2, 12)
-    x = pd.DataFrame((rng.random((400, 12)) < 1 / (1 + np.exp(where - theta[:, None]))).astype(int))
-    ours = irt.fit(x, "1pl")
-
-    def fine(items):
-        grid = np.linspace(-8, 8, 1001)
-        weights = np.exp(-(grid**2) / 2)
-        return grid, weights / weights.sum()
-
-    monkeypatch.setattr(irt, "_grid", fine)
-    assert ours["intercept"].to_numpy() == pytest.approx(irt.fit(x, "1pl")["intercept"], abs=1e-4)
-
-
 def test_a_weak_common_slope_is_not_mistaken_for_none():
     # From a start at 1 alone the search overshoots to zero, where the slope's gradient is zero.
     from psychometrics.studies import diagnostic

@@ -9,20 +9,18 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from psychometrics import data, item_scores, prompts, scale_scores
+from psychometrics import data, prompts, scale_scores
 from psychometrics.asking.answers import COLUMNS, tidy
 from psychometrics.exceptions import ParameterError, QuestionnaireError
 from psychometrics.measures.scoring import category_scores
 from psychometrics.paths import questionnaires_dir
 from psychometrics.questionnaires import (
     COMPASS,
-    Questionnaire,
     counts,
     load_questionnaire,
     perturbed,
@@ -41,24 +39,6 @@ needs_compass = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def mistaken(tmp_path: Path):
-    """Function that writes GAD-7 with a change made to it, and gives the error's lines."""
-
-    def write(change, name: str = "gad7.yaml") -> list[str]:
-        content = yaml.safe_load((questionnaires_dir() / "gad7.yaml").read_text())
-        change(content)
-        path = tmp_path / name
-        path.write_text(yaml.safe_dump(content, sort_keys=False))
-        with pytest.raises(QuestionnaireError) as error:
-            load_questionnaire(path)
-        lines = str(error.value).splitlines()
-        assert all(line.startswith(f"{path}, ") and line.endswith(".") for line in lines)
-        return [line.removeprefix(f"{path}, ") for line in lines]
-
-    return write
-
-
 def test_all_shipped_questionnaires_load_under_their_names():
     names = questionnaire_names()
     assert {"gad7", "phq9", "soc13", "challenges"} <= set(names)
@@ -72,14 +52,13 @@ def test_counts_multiply_terms_by_intensifiers_by_templates():
     assert table.loc["phq9_6"].tolist() == [3, 3.0, 3.0, 8, 3 * 6 * 8, 4]
 
 
-def test_every_mistake_is_told_at_once(mistaken):
-    def change(content):
-        del content["licence"]
-        content["itmes"] = []
-        content["items"][1]["keying"] = 2
-        content["items"][4]["text"] = True
-
-    assert mistaken(change) == [
+def test_every_mistake_is_told_at_once(lines):
+    content = yaml.safe_load((questionnaires_dir() / "gad7.yaml").read_text())
+    del content["licence"]
+    content["itmes"] = []
+    content["items"][1]["keying"] = 2
+    content["items"][4]["text"] = True
+    assert lines(content, "gad7.yaml") == [
         "licence: is missing; add it.",
         "item 2 (gad7_2), keying: must be 1, or -1 where agreement lowers the score, got 2.",
         "item 5 (gad7_5), text: must be text, got True; put it in quotes.",
@@ -87,28 +66,19 @@ def test_every_mistake_is_told_at_once(mistaken):
     ]
 
 
-def test_parts_that_do_not_fit_together_are_told_at_once(mistaken):
-    def change(content):
-        content["scales"].append({"id": "x", "title": "X", "items": ["gad7_9"], "parent": "y"})
-        content["norms"][0]["scale"] = "z"
-        content["items"][0].pop("terms")
-        content["items"][6]["id"] = "gad7_6"
-        content["intensifiers"][5]["weight"] = 1
-
-    lines = mistaken(change)
-    assert "items: 'gad7_6' is there twice; keep one." in lines
-    assert "item 1 (gad7_1), template 1: has no terms; add source and inverse terms." in lines
-    assert (
-        "intensifiers: the weights must rise from level to level, "
-        "got [-4.0, -3.0, -2.0, 2.0, 3.0, 1.0]." in lines
-    )
-    assert "scale x: its parent 'y' is no scale; correct it." in lines
-    assert "scale x: there is no item 'gad7_9'; correct it." in lines
-    assert "norms: there is no scale 'z'; correct it." in lines
-
-
-def test_the_id_must_be_the_files_name(mistaken):
-    assert "must be the file's name" in mistaken(lambda content: None, "other.yaml")[0]
+def test_parts_that_do_not_fit_together_are_told_at_once(lines):
+    content = yaml.safe_load((questionnaires_dir() / "gad7.yaml").read_text())
+    content["scales"].append({"id": "x", "title": "X", "items": ["gad7_9"], "parent": "y"})
+    content["norms"][0]["scale"] = "z"
+    content["items"][0].pop("terms")
+    content["items"][6]["id"] = "gad7_6"
+    content["intensifiers"][5]["weight"] = 1
+    said = lines(content, "gad7.yaml")
+    places = {"items", "item 1 (gad7_1), template 1", "intensifiers", "scale x", "norms"}
+    assert places <= {line.partition(": ")[0] for line in said}
+    assert len(said) == 8
+    text = (questionnaires_dir() / "gad7.yaml").read_text()
+    assert "must be the file's name" in lines(text, "other.yaml")[0]
 
 
 # --- the three layouts
@@ -269,29 +239,12 @@ def test_a_shipped_questionnaires_copy_loads_and_another_under_its_name_is_refus
 # --- norms, keys and categories of one's own file
 
 
-def tea(value: float, own: Questionnaire, runs: int = 2) -> pd.DataFrame:
-    rows = [
-        {"respondent_id": "r", "mode": "human", "run": run, "item_id": item.id,
-         "value": value + 0.5 * run, "status": "ok"}
-        for run in range(runs) for item in own.items
-    ]  # fmt: skip
-    return tidy(rows, own)
-
-
 def test_categories_of_ones_own_file_are_scored_by_its_path(write):
     path = write(CHOICE)
     row = {"respondent_id": "r", "mode": "human", "run": 1, "status": "ok"}
     answers = [row | {"item_id": "a", "value": 2}, row | {"item_id": "b", "value": 1}]
     table = category_scores(tidy(answers, load_questionnaire(path)), path)
     assert table.set_index("category")["score"].to_dict() == {"left": 2, "right": 1}
-
-
-def test_prompts_of_ones_own_file_are_scored_by_its_path(write):
-    text = (questionnaires_dir() / "challenges.yaml").read_text()
-    path = write(text.replace("id: challenges\n", "id: own\n", 1), "own.yaml")
-    answers = prompts(path).assign(respondent_id="r", probability=0.5)
-    assert item_scores(answers)["score"].tolist() == [0, 0, 0, 0]
-    assert scale_scores(answers, path)["questionnaire"].tolist() == ["own"]
 
 
 # --- what is refused, and what is said
@@ -316,79 +269,52 @@ def gad7(*path, to) -> dict:
 
 
 WEIGHT, TERM = ("intensifiers", 5, "weight"), ("items", 0, "terms", "source", 0)
-BAD_YAML = {
-    "infinite weight": (gad7(*WEIGHT, to=float("inf")), "intensifier 6, weight: must be a finite"),
-    "term with a gap": (gad7(*TERM, to="{intensifier}"), "holds a brace"),
-    "a tag": (gad7(*TERM, to="<script>alert(1)</script>"), "reads as a tag"),
-    "line break in a term": (gad7(*TERM, to="ner\nvous"), "holds a line break"),
-    "zero width space": (gad7(*TERM, to="nervous\u200b"), "invisible sign U+200B"),
-    "noncharacter": (gad7(*TERM, to="nervous\uffff"), "U+FFFF"),
-    "capitals": (gad7("intensifiers", 5, "terms", to=["Never"]), "'Never' is there twice"),
+
+
+BAD = {
+    "infinite weight": (gad7(*WEIGHT, to=float("inf")), "intensifier 6, weight: "),
+    "term with a gap": (gad7(*TERM, to="{intensifier}"), "brace"),
+    "a tag": (gad7(*TERM, to="<script>alert(1)</script>"), "tag"),
+    "line break in a term": (gad7(*TERM, to="ner\nvous"), "line break"),
+    "zero width space": (gad7(*TERM, to="nervous\u200b"), "U+200B"),
+    "capitals": (gad7("intensifiers", 5, "terms", to=["Never"]), "'Never'"),
     "own parent": (gad7("scales", 0, "parent", to="gad7"), "is its own ancestor"),
-    "norm n true": (gad7("norms", 0, "n", to=True), "norm 1, n: must be a whole number"),
+    "norm n true": (gad7("norms", 0, "n", to=True), "norm 1, n: "),
     "value twice": (gad7("options", 0, "value", to=1), "two options have one value"),
-    "one option": (gad7("options", to=[{"value": 1, "label": "x"}]), "has one option only"),
+    "one option": (gad7("options", to=[{"value": 1, "label": "x"}]), "one option"),
     "item twice": (gad7("scales", 0, "items", to=["gad7_1"] * 2), "'gad7_1' is there twice"),
-    "scale twice": (gad7("scales", to=[{"id": "a", "title": "A", "items": "all"}] * 2), "'a' is"),
-    "no items": (gad7("items", to=[]), "items: needs an entry more"),
-    "id with capitals": (gad7("id", to="OWN"), "id: must be small letters"),
-    "weights only": (gad7("items", 0, "weights", to=[[1]]), "there are no categories; add them"),
-}  # fmt: skip
+    "no items": (gad7("items", to=[]), "items: "),
+    "weights only": (gad7("items", 0, "weights", to=[[1]]), "categories"),
+    "a sign": ("id: own\ntitle: \x07", "line 2: holds the invisible sign U+0007"),
+    "deep YAML": ("[" * 2000, "nested too deeply"),
+    "merge key": ("<<: {id: own}", "merge key"),
+    "a key that is no text": ("1: x", "the key 1 "),
+    "a tag of YAML": ("a: !!int maybe", "a tag (!!...)"),
+    "an alias of itself": ("items: &a [*a]\n", "item 1: "),
+}
 BAD_JSON = {
     "nan": (json.dumps(changed(PSYCHOBENCH, "scale", to=float("nan"))), "NaN is no number"),
-    "overflow": (json.dumps(LIKERT).replace("0.5", "1e999"), "must be a finite number"),
-    "a long number": (json.dumps(LIKERT).replace("0.5", "1" + "0" * 400), "must be a "),
+    "overflow": (json.dumps(LIKERT).replace("0.5", "1e999"), "finite number"),
     "key twice": ('{"data": {}, "data": {}}', "'data' is given twice"),
     "unknown key": (LIKERT | {"seed": 1}, "seed: is not a known key"),
     "a row too few": (changed(CHOICE, "data", "a", "scores", to=[[1, 0]]), "2 options by 2"),
-    "no categories": (changed(CHOICE, "categories", to=...), "data, a: needs an `answer`"),
+    "no categories": (changed(CHOICE, "categories", to=...), "data, a: "),
     "another answer": (changed(ANSWERED, "data", "a", "answer", to="maybe"), "must be 'True'"),
     "reversing nothing": (PSYCHOBENCH | {"reverse": [7]}, "reverse: there is no question 7"),
-    "both": (ANSWERED | {"categories": ["a"]}, "data, a: needs an `answer`"),
-    "no data": ({"categories": ["a"]}, "data: is missing; add it"),
-    "scale": (PSYCHOBENCH | {"scale": 1}, "scale: must be the lowest and highest answer added up"),
-    "scale as text": (PSYCHOBENCH | {"scale": "6"}, "scale: must be a whole number, got '6'"),
+    "no data": ({"categories": ["a"]}, "data: is missing"),
+    "scale as text": (PSYCHOBENCH | {"scale": "6"}, "scale: "),
     "no such item": (changed(PSYCHOBENCH, "categories", 0, "cat_questions", to=[9]), "'own_9'"),
     "crowd": (changed(PSYCHOBENCH, "categories", 0, "crowd", 0, "std", to=0), "norm 1, sd: "),
     "deep": ("[" * 100_000, "nested too deeply"),
-    "not JSON": ("{", "line 1, column 2: not valid JSON"),
+    "not JSON": ("{", "line 1, column 2: "),
     "a number": ("5", "holds no questionnaire"),
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize("case", BAD_YAML)
-def test_a_mistake_in_yaml_is_named_with_its_place(lines, case):
-    content, said = BAD_YAML[case]
-    found = lines(content, "own.yaml")
-    assert any(said in line for line in found), found
-
-
-@pytest.mark.parametrize("case", BAD_JSON)
-def test_a_mistake_in_json_is_named_with_its_place(lines, case):
-    content, said = BAD_JSON[case]
-    found = lines(content)
-    assert any(said in line for line in found), found
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("id: own\ntitle: \0", "line 2: holds the invisible sign U+0000; take it out"),
-        ("id: own\ntitle: \x07", "line 2: holds the invisible sign U+0007; take it out"),
-        ("id: own\ntitle: \ufffe", "line 2: holds the invisible sign U+FFFE; take it out"),
-        ("[" * 2000, "nested too deeply"),
-        ("<<: {id: own}", "YAML's merge key is not supported"),
-        ("1: x", "the key 1 is no text: put it in quotes"),
-        ("a: !!bool maybe", "a tag (!!...) misfits its value"),
-        ("a: !!int maybe", "a tag (!!...) misfits its value"),
-        ("a: !!timestamp x", "could not determine a constructor"),
-        ("a: !!binary eA==", "could not determine a constructor"),
-        ("a: &a [*a]\n" , "not a known key"),
-        ("items: &a [*a]\n", "item 1: must be keys and values"),
-    ],
-)  # fmt: skip
-def test_odd_yaml_ends_in_a_sentence(lines, text, said):
-    found = lines(text, "own.yaml")
+@pytest.mark.parametrize("case", [*BAD, *BAD_JSON])
+def test_a_mistake_is_named_with_its_place(lines, case):
+    content, said = (BAD | BAD_JSON)[case]
+    found = lines(content, "own.yaml" if case in BAD else "own.json")
     assert any(said in line for line in found), found
 
 
@@ -443,7 +369,7 @@ def spots(content, path=()):
         yield from spots(value, (*path, key))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_whatever_is_done_to_a_file_it_loads_or_every_line_names_it(tmp_path_factory, data):
     name = data.draw(st.sampled_from(list(SEEDS)))
@@ -492,38 +418,22 @@ def test_tidy_keeps_extra_columns_and_no_value_without_an_answer():
     row = {"respondent_id": "r", "mode": "chat", "run": 1, "item_id": "ipip20_1", "value": 3}
     frame = tidy([row | {"status": "ok", "raw": "3"}, row | {"status": "refused"}], mini)
     assert frame.columns.tolist() == [*COLUMNS, "raw"]
-    assert frame["value"].tolist()[:1] == [3.0]
-    assert pd.isna(frame["value"].iloc[1])
-    for wrong in ({"value": 6}, {"value": None}, {"status": "fine"}, {"item_id": "x"}):
-        with pytest.raises(ParameterError):
-            tidy([row | {"status": "ok"} | wrong], mini)
+    assert frame["value"].fillna(0).tolist() == [3, 0]
     assert tidy([], mini).columns.tolist() == list(COLUMNS)
-    for column in COLUMNS[2:]:
-        with pytest.raises(ParameterError, match=f"no column '{column}'"):
-            tidy([{k: v for k, v in (row | {"status": "ok"}).items() if k != column}], mini)
-    with pytest.raises(ParameterError, match="value must hold numbers"):
-        tidy([row | {"status": "ok", "value": "often"}], mini)
-    with pytest.raises(ParameterError, match="rows or a DataFrame"):
-        tidy(5, mini)
+    whole = row | {"status": "ok"}
+    changes = ({"value": 6}, {"value": None}, {"value": "often"}, {"status": "x"}, {"item_id": "x"})
+    gaps = [{k: v for k, v in whole.items() if k != column} for column in COLUMNS[2:]]
+    for wrong in (5, *([whole | change] for change in changes), *([gap] for gap in gaps)):
+        with pytest.raises(ParameterError):
+            tidy(wrong, mini)
 
 
 # --- asked in other words --------------------------------------------------------------------
 
 WAYS = st.sampled_from(PERTURBATIONS)
 shipped = functools.cache(load_questionnaire)
-ENGLISH = st.sampled_from(
-    [
-        "ipip20",
-        "ipip50",
-        "gad7",
-        "phq9",
-        "soc13",
-        "two_axes",
-        "gender8",
-        "esteem10",
-        "placebo_habits",
-    ]
-)
+NAMES = "ipip20 ipip50 gad7 phq9 soc13 two_axes gender8 esteem10 placebo_habits"
+ENGLISH = st.sampled_from(NAMES.split())
 
 
 @given(ENGLISH, st.sampled_from(["none", "order", "typos", "paraphrase"]), st.integers(0, 999))
@@ -604,12 +514,3 @@ def test_a_perturbed_questionnaire_is_scored_by_its_name_and_its_turned_keys():
 
 
 # --- more questionnaires ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("answer", "weights"), [("true", ((1, 0), (0, 1))), (" FALSE", ((0, 1), (1, 0)))]
-)
-def test_true_and_false_need_no_choices_however_they_are_written(write, answer, weights):
-    own = load_questionnaire(write({"data": {"a": {"question": "Tea is hot.", "answer": answer}}}))
-    assert [option.label for option in own.choices("a")] == ["True", "False"]
-    assert own.items[0].weights == weights

@@ -14,59 +14,61 @@ import pytest
 
 import psychometrics as pm
 from psychometrics.measures import irt
+from psychometrics.measures.intervals import correlation_interval
+from psychometrics.measures.items import item_rest, logistic_dif, mantel_haenszel
+from psychometrics.measures.reliability import alpha, item_statistics, omega
+from psychometrics.measures.structure import factor_models, omega_hierarchical
 from psychometrics.paths import book_dir, notebooks_dir
 from psychometrics.studies import diagnostic
+from tests.test_validity import THREE, matrix_of, scored, traits
 
 pytestmark = pytest.mark.r
 
 
-def in_r(code: str, table: pd.DataFrame, folder, needs=("eRm", "psych")) -> np.ndarray:
-    """Numbers that R prints for a table it reads as ``d``; skips where R or a package is absent."""
+def in_r(code: str, table: pd.DataFrame | None, folder: Path, needs=("eRm", "psych")) -> np.ndarray:
+    """Numbers in R's last line of a table read as ``d``; skips where R or a package is absent."""
     listed = ", ".join(f'"{name}"' for name in needs)
     packages = f"for (p in c({listed})) if (!requireNamespace(p, quietly=TRUE)) quit(status=3)"
     if shutil.which("Rscript") is None:
         pytest.skip("R is not installed (Rscript)")
-    path = folder / "table.csv"
-    table.to_csv(path, index=False)
-    script = f'{packages}; d <- read.csv("{path}"); {code}'
-    done = subprocess.run(["Rscript", "-e", script], capture_output=True, text=True, timeout=120)
+    if table is not None:
+        table.to_csv(folder / "table.csv", index=False)
+        code = f"d <- read.csv('table.csv')\n{code}"
+    (folder / "page.R").write_text(f"{packages}\n{code}", encoding="utf-8")
+    command = ["Rscript", "page.R"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
     if done.returncode == 3:
         pytest.skip(f"R lacks one of {', '.join(needs)} (r-cran-… in lower case)")
     assert done.returncode == 0, done.stderr
-    return np.array([float(word) for word in done.stdout.split()])
+    return np.array([float(word) for word in done.stdout.splitlines()[-1].split()])
 
 
-@pytest.mark.parametrize("category", list(diagnostic.CATEGORIES))
-def test_rasch_difficulties_agree_with_conditional_maximum_likelihood_in_r(category, tmp_path):
-    for table in (
-        diagnostic.answers("transformers", category),
-        diagnostic.answers("people", category),
-    ):
-        # eRm drops items that everyone or no one solved, and says so.
-        finite = table.loc[:, table.nunique() > 1]
-        theirs = in_r("suppressMessages(library(eRm)); cat(-RM(d)$betapar)", finite, tmp_path)
-        ours = irt.fit_conditional(finite)["difficulty"].to_numpy()
-        assert ours == pytest.approx(theirs - theirs.mean(), abs=0.01)
+RASCH = "suppressMessages(library(eRm)); m <- RM(d); cat(-m$betapar, m$se.beta)"
+
+
+@pytest.mark.parametrize("who", ["transformers", "people"])
+@pytest.mark.parametrize("category", ["MN", "WK"])
+def test_rasch_difficulties_agree_with_conditional_maximum_likelihood_in_r(category, who, tmp_path):
+    table = diagnostic.answers(who, category)
+    # eRm drops items that everyone or no one solved, and says so.
+    finite = table.loc[:, table.nunique() > 1]
+    theirs, errors = in_r(RASCH, finite, tmp_path).reshape(2, -1)
+    ours = irt.fit_conditional(finite)
+    assert ours["difficulty"].to_numpy() == pytest.approx(theirs - theirs.mean(), abs=0.01)
+    assert ours["se"].to_numpy() == pytest.approx(errors, abs=1e-3)
 
 
 def test_marginal_difficulties_agree_with_r_where_abilities_are_normal(tmp_path):
-    rng = np.random.default_rng(0)
-    parameters = pd.DataFrame(
-        {"discrimination": 1.0, "difficulty": rng.normal(0, 1, 12), "guessing": 0.0}
-    )
     rng = np.random.default_rng(1)
-    p = irt.probability(rng.standard_normal(1000), parameters)
-    table = pd.DataFrame((rng.random(p.shape) < p).astype(int))
-    theirs = in_r("suppressMessages(library(eRm)); cat(-RM(d)$betapar)", table, tmp_path)
+    steps = rng.standard_normal((1000, 1)) - rng.normal(0, 1, 12)
+    table = pd.DataFrame((rng.random(steps.shape) < 1 / (1 + np.exp(-steps))).astype(int))
+    theirs = in_r(RASCH, table, tmp_path)[:12]
     for model in ("rasch", "1pl"):
         ours = -irt.fit(table, model)["intercept"].to_numpy()  # in logits, as eRm has them
         assert ours - ours.mean() == pytest.approx(theirs - theirs.mean(), abs=0.05)
 
 
 def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
-    from psychometrics.measures.items import item_rest
-    from psychometrics.measures.reliability import alpha, omega
-
     table = diagnostic.answers("transformers", "MN")
     code = (
         "a <- suppressWarnings(suppressMessages(psych::alpha(d, check.keys=FALSE))); "
@@ -81,8 +83,6 @@ def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
 
 
 def test_mantel_haenszel_is_rs(tmp_path):
-    from psychometrics.measures.items import mantel_haenszel
-
     one, two = diagnostic.answers("people", "LE"), diagnostic.answers("transformers", "LE")
     ours = mantel_haenszel(one, two)
     item = ours.index[np.isfinite(ours["delta"]) & (ours["ets"] == "C")][0]
@@ -107,17 +107,12 @@ def test_mantel_haenszel_is_rs(tmp_path):
 
 
 def _of_three_scales(people: int, correlation: float) -> tuple[pd.DataFrame, pd.DataFrame]:
-    from tests.test_validity import matrix_of, scored, traits
-
     items = scored(people, traits(people, correlation) * np.array([[1.0], [1.0], [-1.0]]))
     return items, matrix_of(items).reset_index(drop=True)
 
 
 @pytest.mark.parametrize(("people", "correlation"), [(60, 0.3), (200, 0.7)])
 def test_factor_models_are_lavaans(people, correlation, tmp_path):
-    from psychometrics.measures.structure import factor_models
-    from tests.test_validity import THREE
-
     items, table = _of_three_scales(people, correlation)
     ours = factor_models(items, THREE)
     names = list(table)
@@ -140,9 +135,6 @@ def test_factor_models_are_lavaans(people, correlation, tmp_path):
 
 @pytest.mark.parametrize(("people", "correlation"), [(60, 0.3), (200, 0.7)])
 def test_omega_hierarchical_is_psychs(people, correlation, tmp_path):
-    from psychometrics.measures.structure import omega_hierarchical
-    from tests.test_validity import THREE
-
     items, table = _of_three_scales(people, correlation)
     ours = omega_hierarchical(items, THREE)
     code = (
@@ -155,17 +147,7 @@ def test_omega_hierarchical_is_psychs(people, correlation, tmp_path):
     assert own == pytest.approx(theirs, abs=0.003)
 
 
-def test_standard_errors_of_conditional_difficulties_are_erms(tmp_path):
-    table = diagnostic.answers("people", "MN")
-    table = table.loc[:, table.nunique() > 1]
-    code = "suppressMessages(library(eRm)); m <- RM(d, sum0=TRUE); cat(m$se.beta)"
-    theirs = in_r(code, table, tmp_path)
-    assert irt.fit_conditional(table)["se"].to_numpy() == pytest.approx(theirs, abs=2e-4)
-
-
 def test_likelihood_ratios_under_separation_are_those_of_rs_glm(tmp_path):
-    from psychometrics.measures.items import logistic_dif
-
     rng = np.random.default_rng(3)
     one, two = (pd.DataFrame(rng.integers(0, 2, (40, 6)), columns=list("abcdef")) for _ in "ab")
     two["a"] = 0  # no one of the second group solves it
@@ -209,9 +191,6 @@ def test_mean_squares_with_gaps_are_those_of_the_answers_that_there_are_in_r(tmp
 
 
 def test_gaps_intervals_and_correlations_agree_with_psych_in_r(tmp_path):
-    from psychometrics.measures.intervals import correlation_interval
-    from psychometrics.measures.reliability import alpha, item_statistics, omega
-
     table = diagnostic.answers("transformers", "MN").astype(float)
     table = table.mask(np.random.default_rng(4).random(table.shape) < 0.01)
     table = table.loc[:, table.dropna().nunique() > 1]
@@ -317,8 +296,6 @@ def test_every_page_that_shows_r_is_tested():
 
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_r_as_a_page_shows_it_gives_what_python_gives(page, tmp_path, monkeypatch):
-    if shutil.which("Rscript") is None:
-        pytest.skip("R is not installed (Rscript)")
     text = _prose(PAGES[page])
     values, ours = SHOWN[page]
     monkeypatch.chdir(tmp_path)
@@ -328,16 +305,6 @@ def test_r_as_a_page_shows_it_gives_what_python_gives(page, tmp_path, monkeypatc
     for block in python:
         exec(block, {"pm": pm})
     shown = "\n".join(re.findall(r"```r\n(.*?)```", text, re.S))
-    packages = sorted(set(re.findall(r"library\((\w+)\)|(\w+)::", shown)))
-    listed = ", ".join(f'"{a or b}"' for a, b in packages)
-    check = f"for (p in c({listed})) if (!requireNamespace(p, quietly=TRUE)) quit(status=3)"
-    script = f"{check}\n{shown}\nwrite(c({values}), 'values.txt', ncolumns=1)"
-    Path("page.R").write_text(script, encoding="utf-8")
-    done = subprocess.run(
-        ["Rscript", "page.R"], capture_output=True, text=True, timeout=300, check=False
-    )
-    if done.returncode == 3:
-        pytest.skip(f"R lacks one of {listed}")
-    assert done.returncode == 0, done.stderr
-    theirs = np.loadtxt("values.txt", ndmin=1)
+    packages = {a or b for a, b in re.findall(r"library\((\w+)\)|(\w+)::", shown)}
+    theirs = in_r(f"{shown}\ncat('\\n')\ncat(c({values}))", None, tmp_path, sorted(packages))
     assert theirs == pytest.approx(np.concatenate(ours()).astype(float), rel=1e-3, abs=0.01)

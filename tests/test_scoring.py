@@ -32,11 +32,15 @@ def answered(questionnaire: str | Questionnaire, respondents=("r1", "r2"), seed=
     return pd.concat(parts, ignore_index=True)
 
 
-def test_two_way_matches_the_hand_worked_example():
+def test_two_way_matches_the_hand_worked_example_and_a_half_squares_the_scores():
+    scores = np.array([[0.2, 0.4], [0.3, 0.1]])
     # Columns: .2/.5, .3/.5 and .4/.5, .1/.5. Rows: .4/(.4+.8), .8/1.2 and .6/.8, .2/.8.
-    np.testing.assert_allclose(
-        two_way(np.array([[0.2, 0.4], [0.3, 0.1]])), [[1 / 3, 2 / 3], [3 / 4, 1 / 4]]
-    )
+    np.testing.assert_allclose(two_way(scores), [[1 / 3, 2 / 3], [3 / 4, 1 / 4]])
+    # Columns: .04/.13, .09/.13 and .16/.17, .01/.17.
+    first = np.array([0.04 / 0.13, 0.16 / 0.17])
+    second = np.array([0.09 / 0.13, 0.01 / 0.17])
+    expected = [first / first.sum(), second / second.sum()]
+    np.testing.assert_allclose(two_way(scores, 0.5), expected)
 
 
 def test_a_missing_answer_is_not_an_even_one():
@@ -45,14 +49,6 @@ def test_a_missing_answer_is_not_an_even_one():
     for score in ("entailment", "contrast"):
         with pytest.raises(ParameterError, match="ask it again"):
             pss(responses, score)
-
-
-def test_two_way_at_temperature_one_half_squares_the_scores():
-    # Columns: .04/.13, .09/.13 and .16/.17, .01/.17.
-    first = np.array([0.04 / 0.13, 0.16 / 0.17])
-    second = np.array([0.09 / 0.13, 0.01 / 0.17])
-    expected = [first / first.sum(), second / second.sum()]
-    np.testing.assert_allclose(two_way(np.array([[0.2, 0.4], [0.3, 0.1]]), 0.5), expected)
 
 
 @given(SCORES, arrays(np.float64, 4, elements=st.floats(0.01, 1.0)))
@@ -128,12 +124,9 @@ MINI = load_questionnaire("ipip20")
 def filled_in(values, questionnaire: Questionnaire = MINI, **more) -> pd.DataFrame:
     """Answers to items, one for each."""
     ids = [item.id for item in questionnaire.items]
-    return pd.DataFrame(
-        {
-            "respondent_id": "r", "questionnaire": questionnaire.id, "mode": "human", "run": 1,
-            "item_id": ids, "value": np.asarray(values, dtype=float), "status": "ok", **more,
-        }
-    )  # fmt: skip
+    frame = pd.DataFrame({"item_id": ids, "value": np.asarray(values, dtype=float)})
+    about = {"respondent_id": "r", "mode": "human", "run": 1, "status": "ok"}
+    return frame.assign(questionnaire=questionnaire.id, **about | more)
 
 
 def own_questionnaire(**change) -> Questionnaire:

@@ -11,11 +11,11 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
-from psychometrics.cli import main
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 
 from .killing import run_elsewhere
@@ -42,31 +42,42 @@ CANNOT = {
     r"^python3? -m http\.server": "serves until it is stopped; a test of its own serves the book",
 }
 """What cannot run here, with the reason."""
-CHAPTER = re.compile(r"^(psychometrics run|papermill) ")
-"""Executes a chapter: the same command on another page is not run again."""
-COMMAND = re.compile(r"^psychometrics (?!fill-in)[^|&;<>$`]*$")
-"""Needs nothing of a shell but words, and no answers: a fresh interpreter would take seconds."""
+LONG = re.compile(r"^(psychometrics (run|profile|compare|study run)|papermill) ")
+"""Executes notebooks: of such commands one is run, the one that says most, of those that name the
+same and differ in values alone."""
+COMMAND = re.compile(r"^(\w+=\S+ )?(psychometrics|papermill) [^|&;<>$`]*$")
+"""Needs nothing of a shell but words: a fresh interpreter would take seconds."""
 FENCE = re.compile(r"^(`{3,})(bash|python)\n(.*?)^\1$", re.M | re.S)
 
 
+def _named(command: str) -> set[str]:
+    """What a command that executes notebooks names: program, notebook, options, parameters."""
+    words = command.split()
+    names = {word.partition("=")[0] for word in words if word.startswith("-") or "=" in word}
+    start = 3 if words[1] in ("run", "study") else 2
+    return {*words[:start], *names} - {"-o"}
+
+
 def _snippets() -> list:
-    found, chapters = [], set()
+    found = []
     for page in PAGES:
         if page.name in WRITTEN:
             continue
         for _, language, text in FENCE.findall(page.read_text(encoding="utf-8")):
             lines = text.replace("\\\n", " ").splitlines() if language == "bash" else [text]
             for line in lines:
-                command = " ".join(line.partition(" #")[0].split())
-                if CHAPTER.match(command):
-                    if command in chapters:
-                        continue
-                    chapters.add(command)
                 if line.strip() and not line.startswith("#"):
-                    own = str(page.relative_to(ROOT))
-                    name = f"{own}: {line.strip().splitlines()[-1][:70]}"
-                    found.append(pytest.param(own, language, line, id=name))
-    return found
+                    command = line.partition(" #")[0].strip()
+                    named = _named(command) if LONG.match(command) else {line}
+                    name = f"{page.relative_to(ROOT)}: {line.strip().splitlines()[-1][:70]}"
+                    param = pytest.param(str(page.relative_to(ROOT)), language, line, id=name)
+                    found.append((named, param))
+    return [
+        param
+        for number, (named, param) in enumerate(found)
+        if not any(named < other for other, _ in found)
+        and not any(named == other for other, _ in found[number + 1 :])
+    ]
 
 
 SNIPPETS = _snippets()
@@ -141,29 +152,37 @@ def test_a_snippet_runs_as_it_is_typed(page, language, text, place):
     if " slides 0" in text and not (book_dir() / "chapters").is_dir():
         pytest.skip("needs the chapters that `make book` executes")
     text = re.sub(r"OPENAI_BASE_URL=\S+", f"OPENAI_BASE_URL={environment['OPENAI_BASE_URL']}", text)
-    if language == "bash" and COMMAND.match(text):
+    (folder / "typed").write_text("2\n" * 200 if "fill-in" in text else "")
+    if language == "python" or COMMAND.match(text):
         try:
-            run_elsewhere(_run, shlex.split(text, comments=True), *place)
+            run_elsewhere(_run, language, text, *place)
         except AssertionError:
             pytest.fail((folder / "said").read_text(encoding="utf-8")[-3000:])
         return
-    command = ["bash", "-c", text] if language == "bash" else [sys.executable, "-c", text]
-    answers = "2\n" * 200 if "fill-in" in text else ""
-    run = subprocess.run(command, cwd=folder, env=environment, input=answers, text=True,
+    run = subprocess.run(["bash", "-c", text], cwd=folder, env=environment, text=True,
                          capture_output=True, check=False, timeout=850)  # fmt: skip
     assert run.returncode == 0, run.stdout[-1500:] + run.stderr[-1500:]
 
 
-def _run(words: list[str], folder: Path, environment: dict[str, str]) -> None:
-    """What a shell does with the words of a command: its folder, variables, arguments, output."""
+def _run(language: str, text: str, folder: Path, environment: dict[str, str]) -> None:
+    """What a shell does with a command: its folder, variables, arguments, input and output."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    os.dup2(os.open("typed", os.O_RDONLY), 0)
     said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(said, 1)
     os.dup2(said, 2)
-    sys.argv = words
-    main()
+    if language == "python":
+        exec(text, {"__name__": "__main__"})
+        return
+    sys.argv = shlex.split(text, comments=True)
+    while "=" in sys.argv[0]:
+        name, _, value = sys.argv.pop(0).partition("=")
+        os.environ[name] = value
+    sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115
+    (program,) = entry_points(group="console_scripts", name=sys.argv[0])
+    program.load()()
 
 
 def test_the_pages_have_snippets_and_every_reason_is_needed():

@@ -126,17 +126,10 @@ def test_a_difference_is_keyed_and_its_p_value_counts_the_signs_that_give_as_muc
     questionnaire = load_questionnaire("ipip20")
     scale = questionnaire.scales[0]
     keys = questionnaire.keys(scale)
-    rows = [
-        {
-            "respondent_id": "a",
-            "questionnaire": "ipip20",
-            "item_id": item.id,
-            "score": 3 + side * keys.get(item.id, 0),
-            "_combination": json.dumps({"x": side}),
-        }
-        for item in questionnaire.items
-        for side in (0, 1)
-    ]
-    found = _difference(pd.DataFrame(rows), questionnaire, scale, {"x": 1}, {"x": 0})
+    rows = [("a", "ipip20", item.id, 3 + side * keys.get(item.id, 0), json.dumps({"x": side}))
+            for item in questionnaire.items for side in (0, 1)]  # fmt: skip
+    columns = ["respondent_id", "questionnaire", "item_id", "score", "_combination"]
+    table = pd.DataFrame(rows, columns=columns)
+    found = _difference(table, questionnaire, scale, {"x": 1}, {"x": 0})
     assert found["difference"] == 1
     assert abs(found["p"] - 2 / 16) < 0.02  # of 16 signs of four items two give as much

@@ -21,29 +21,19 @@ from psychometrics.measures.styles import (
     source_inverse_correlation,
 )
 from psychometrics.questionnaires import load_questionnaire
-from tests.test_scoring import answered
+from tests.test_scoring import answered, filled_in
 
 MINI = load_questionnaire("ipip20")
-
-
-def answers_of(values, mode="human", respondent="a", run=1, **more):
-    return pd.DataFrame(
-        {
-            "respondent_id": respondent, "questionnaire": "ipip20", "mode": mode, "run": run,
-            "item_id": [i.id for i in MINI.items], "value": np.asarray(values, dtype=float),
-            "status": "ok", **more,
-        }
-    )  # fmt: skip
 
 
 def test_yea_saying_is_told_from_a_trait():
     reverse = {i for scale in MINI.scales for i in scale.reverse}
     ids = [item.id for item in MINI.items]
-    yes = response_styles(answers_of(np.full(20, 5.0)), MINI).iloc[0]
+    yes = response_styles(filled_in(np.full(20, 5.0)), MINI).iloc[0]
     assert [yes["agreeing"], yes["acquiescence"], yes["extreme"], yes["middle"]] == [1, 1, 1, 0]
-    trait = response_styles(answers_of([1.0 if i in reverse else 5.0 for i in ids]), MINI).iloc[0]
+    trait = response_styles(filled_in([1.0 if i in reverse else 5.0 for i in ids]), MINI).iloc[0]
     assert trait["acquiescence"] == pytest.approx(0)
-    middle = response_styles(answers_of(np.full(20, 3.0)), MINI).iloc[0]
+    middle = response_styles(filled_in(np.full(20, 3.0)), MINI).iloc[0]
     assert [middle["extreme"], middle["middle"], middle["commonest"]] == [0, 1, 1]
 
 
@@ -51,8 +41,8 @@ def test_yea_saying_is_told_from_a_trait():
 @given(st.lists(st.integers(1, 5), min_size=20, max_size=20))
 def test_mirrored_answers_mirror_acquiescence(values):
     values = np.array(values, dtype=float)
-    first = response_styles(answers_of(values), MINI).iloc[0]
-    second = response_styles(answers_of(6 - values), MINI).iloc[0]
+    first = response_styles(filled_in(values), MINI).iloc[0]
+    second = response_styles(filled_in(6 - values), MINI).iloc[0]
     assert first["acquiescence"] == pytest.approx(-second["acquiescence"])
     assert first["extreme"] == second["extreme"]
 

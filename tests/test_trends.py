@@ -16,27 +16,10 @@ from psychometrics.measures.trends import (
 
 def shares(source: list[float], inverse: list[float], respondent: str = "a") -> pd.DataFrame:
     """PSS rows of one item with one term a side and four intensifiers of weights -2, -1, 1, 2."""
-    words = list(
-        zip(["never", "rarely", "often", "always"], [1, 2, 3, 4], [-2, -1, 1, 2], strict=True)
-    )
-    return pd.DataFrame(
-        [
-            {
-                "respondent_id": respondent,
-                "questionnaire": "q",
-                "item_id": "q_1",
-                "template": 1,
-                "term": "sad" if polarity > 0 else "glad",
-                "polarity": polarity,
-                "intensifier": word,
-                "level": level,
-                "weight": float(weight),
-                "pss": value,
-            }
-            for polarity, values in ((1, source), (-1, inverse))
-            for (word, level, weight), value in zip(words, values, strict=True)
-        ]
-    )
+    words = {"intensifier": ["never", "rarely", "often", "always"] * 2, "level": [1, 2, 3, 4] * 2}
+    frame = pd.DataFrame(words | {"weight": [-2.0, -1.0, 1.0, 2.0] * 2, "pss": [*source, *inverse]})
+    frame = frame.assign(term=["sad"] * 4 + ["glad"] * 4, polarity=[1] * 4 + [-1] * 4, template=1)
+    return frame.assign(respondent_id=respondent, questionnaire="q", item_id="q_1")
 
 
 def test_trends_are_means_over_respondents_in_the_order_of_the_levels():
@@ -76,20 +59,10 @@ def test_monotony_is_spearmans_correlation_with_the_weights():
 def scored(values: np.ndarray) -> pd.DataFrame:
     """Shares of one item whose raw scores are an array of terms by intensifiers."""
     rows, columns = np.indices(values.shape).reshape(2, -1)
-    return pd.DataFrame(
-        {
-            "respondent_id": "a",
-            "questionnaire": "q",
-            "item_id": "q_1",
-            "template": 1,
-            "polarity": np.where(rows == 0, 1, -1),
-            "term": rows,
-            "level": columns,
-            "intensifier": columns,
-            "raw": values.ravel(),
-            "pss": values.ravel() / values.sum(),
-        }
-    )
+    frame = pd.DataFrame({"term": rows, "level": columns, "intensifier": columns})
+    frame = frame.assign(raw=values.ravel(), pss=values.ravel() / values.sum(), template=1)
+    frame["polarity"] = np.where(rows == 0, 1, -1)
+    return frame.assign(respondent_id="a", questionnaire="q", item_id="q_1")
 
 
 def test_an_additive_table_of_log_scores_leaves_nothing_to_the_pairing():

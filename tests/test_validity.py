@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 import pingouin
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import silhouette_score
 
@@ -62,14 +60,13 @@ def test_correlations_agree_with_scipy_and_lie_in_their_intervals(scores):
 def test_the_bootstrap_interval_covers_the_truth_about_as_often_as_it_says():
     # Percentile intervals of a correlation run a little short with 24 respondents: 0.90 to 0.97.
     truth, hits = 0.6, 0
-    for seed in range(150):
+    for seed in range(100):
         rng = np.random.default_rng(seed)
-        x = rng.normal(size=24)
-        y = truth * x + np.sqrt(1 - truth**2) * rng.normal(size=24)
-        frame = pd.DataFrame({"x": x, "y": y})
+        frame = pd.DataFrame(rng.normal(size=(24, 2)), columns=["x", "y"])
+        frame["y"] = truth * frame["x"] + np.sqrt(1 - truth**2) * frame["y"]
         row = correlations.correlations(frame, [("x", "y")], n_resamples=400, seed=seed).iloc[0]
         hits += row["pearson_low"] <= truth <= row["pearson_high"]
-    assert 0.90 - 2 * 0.018 < hits / 150 < 0.97 + 2 * 0.018
+    assert 0.90 - 2 * 0.022 < hits / 100 < 0.97 + 2 * 0.022
 
 
 def test_p_values_are_uniform_when_nothing_is_there():
@@ -159,53 +156,39 @@ def test_an_undefined_correlation_has_no_p_and_leaves_the_others_as_they_are(sco
 
 def test_the_multiverse_leaves_out_who_lacks_an_answer_and_says_how_many_are_left():
     names = ("gad7", "challenges")
-    who = [f"r{n}" for n in range(6)]
-    responses = pd.concat(
-        [answered(name, who, seed=i) for i, name in enumerate(names)], ignore_index=True
-    )
-    questionnaires = [pm.load_questionnaire(name) for name in names]
-    tidy = responses[responses["respondent_id"] != "r5"]
-    expected = correlations.multiverse(tidy, questionnaires, [names], (1.0,))
-    assert set(expected["n"]) == {5}
-    last = responses.index[responses["respondent_id"] == "r5"][-1]
+    parts = [answered(name, [f"r{n}" for n in range(6)], seed=i) for i, name in enumerate(names)]
+    responses = pd.concat(parts, ignore_index=True)
+    own = responses["respondent_id"] == "r5"
+
+    def worlds(table):
+        questionnaires = [pm.load_questionnaire(name) for name in names]
+        return correlations.multiverse(table, questionnaires, [names], (1.0,))
+
+    expected = worlds(responses[~own])
     for untidy in (
-        responses[~((responses["respondent_id"] == "r5") & (responses["questionnaire"] == "gad7"))],
-        responses.assign(
-            entailment=responses["entailment"].mask(responses["respondent_id"] == "r5")
-        ),
+        responses[~(own & (responses["questionnaire"] == "gad7"))],
+        responses.assign(entailment=responses["entailment"].mask(own)),
+        responses.drop(index=responses.index[own][-1]),
     ):
-        found = correlations.multiverse(untidy.sample(frac=1, random_state=1), questionnaires,
-                                    [names], (1.0,))  # fmt: skip
+        found = worlds(untidy.sample(frac=1, random_state=1))
         assert found["r"].to_numpy() == pytest.approx(expected["r"].to_numpy())
         assert set(found["n"]) == {5}
-    one_lost = correlations.multiverse(responses.drop(index=last), questionnaires, [names], (1.0,))
-    assert set(one_lost["n"]) == {5}
     with pytest.raises(ParameterError, match="twice"):
-        correlations.multiverse(pd.concat([responses, responses]), questionnaires, [names])
-    alike = correlations.multiverse(responses.assign(entailment=0.3, contradiction=0.3),
-                                questionnaires, [names], (1.0,))  # fmt: skip
-    assert alike["r"].isna().all()
+        worlds(pd.concat([responses, responses]))
+    assert worlds(responses.assign(entailment=0.3, contradiction=0.3))["r"].isna().all()
 
 
 def scored(respondents, loadings, noise=1.0, seed=0, names=("gad7", "phq9", "soc13")):
     """Item scores of scales, each item a loading times its scale's trait, and noise."""
     rng = np.random.default_rng(seed)
-    parts = []
+    people, parts = [f"r{n:04}" for n in range(respondents)], []
     for own, name in zip(loadings, names, strict=True):
         entries = pm.load_questionnaire(name).items
         values = own[:, None] + noise * rng.normal(size=(respondents, len(entries)))
-        parts.append(
-            pd.DataFrame(
-                {
-                    "respondent_id": np.repeat(
-                        [f"r{n:04}" for n in range(respondents)], len(entries)
-                    ),
-                    "questionnaire": name,
-                    "item_id": [item.id for item in entries] * respondents,
-                    "score": (values * [item.keying for item in entries]).ravel(),
-                }
-            )
-        )
+        values = values * [item.keying for item in entries]
+        wide = pd.DataFrame(values, people, [item.id for item in entries]).stack()
+        table = wide.rename_axis(["respondent_id", "item_id"]).rename("score").reset_index()
+        parts.append(table.assign(questionnaire=name))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -227,13 +210,12 @@ def test_htmt_is_the_mean_between_over_the_geometric_mean_within():
     items = scored(12, traits(12, 0.3))
     found = structure.heterotrait_monotrait(items, THREE, 50).set_index(["first", "second"])
     r = matrix_of(items).corr()
-    for (one, first), (two, second) in itertools.combinations(
-        [(q.id, [i.id for i in q.items]) for q in THREE], 2
-    ):
-        between = np.mean([r.loc[a, b] for a in first for b in second])
+    own = {q.id: [item.id for item in q.items] for q in THREE}
+    for one, two in itertools.combinations(own, 2):
+        between = r.loc[own[one], own[two]].to_numpy().mean()
         within = [
-            np.mean([r.loc[a, b] for a, b in itertools.combinations(own, 2)])
-            for own in (first, second)
+            r.loc[own[q], own[q]].to_numpy()[np.triu_indices(len(own[q]), 1)].mean()
+            for q in (one, two)
         ]
         row = found.loc[(one, two)]
         assert row["htmt"] == pytest.approx(between / np.sqrt(within[0] * within[1]))
@@ -295,98 +277,3 @@ def test_omega_hierarchical_is_what_the_bifactor_model_says():
     assert found["hierarchical"] == pytest.approx(29**2 / 3 / total, abs=0.03)
     assert found["total"] == pytest.approx(1 - 29 / 3 / total, abs=0.01)
     assert found["explained"] == pytest.approx(0.5, abs=0.03)
-
-
-UNTIDY = {
-    "nothing": lambda i: i,
-    "a gap": lambda i: i.assign(score=i["score"].where(i.index != 3)),
-    "a constant item": lambda i: i.assign(score=i["score"].where(i["item_id"] != "gad7_2", 0.1)),
-    "all alike": lambda i: i.assign(score=0.1),
-    "ties": lambda i: i.assign(score=i["score"].round()),
-    "another order": lambda i: i.sample(frac=1, random_state=0),
-    "infinite": lambda i: i.assign(score=i["score"].where(i.index != 3, np.inf)),
-    "text": lambda i: i.assign(score=i["score"].astype(str) + "x"),
-    "twice": lambda i: pd.concat([i, i]),
-    "an item missing": lambda i: i[i["item_id"] != "gad7_2"],
-    "nobody": lambda i: i[:0],
-}
-REFUSED = ("text", "twice", "an item missing", "nobody", "infinite")
-OF_ITEMS = {
-    "item_deals": lambda i: structure.item_deals(i, THREE, draws=5),
-    "heterotrait_monotrait": lambda i: structure.heterotrait_monotrait(i, THREE, 5),
-    "components": lambda i: structure.components(i, THREE, draws=5),
-    "factor_models": lambda i: structure.factor_models(i, THREE, parcels=2),
-    "omega_hierarchical": lambda i: structure.omega_hierarchical(i, THREE, parcels=3).to_frame().T,
-}
-
-
-@pytest.mark.parametrize("name", OF_ITEMS)
-@pytest.mark.parametrize("untidy", UNTIDY)
-@pytest.mark.parametrize("respondents", [3, 4, 8, 40])
-def test_a_statistic_of_items_answers_or_says_why_not(name, untidy, respondents):
-    items = UNTIDY[untidy](scored(respondents, traits(respondents, 0.5)))
-    if respondents - (untidy == "a gap") < 4 or untidy in REFUSED:
-        with pytest.raises(ParameterError, match=r"\.$"):
-            OF_ITEMS[name](items)
-        return
-    found = OF_ITEMS[name](items)
-    assert (found["n"] == respondents - (untidy == "a gap")).all()
-    numbers = found.select_dtypes("number")
-    assert not np.isinf(numbers).any(axis=None)
-    if untidy == "all alike":
-        assert (
-            numbers.filter(["value", "htmt", "share", "chi2", "hierarchical"]).isna().all(axis=None)
-        )
-    if untidy == "another order":
-        pd.testing.assert_frame_equal(
-            found, OF_ITEMS[name](scored(respondents, traits(respondents, 0.5)))
-        )
-
-
-untidy_numbers = st.lists(
-    st.one_of(st.none(), st.sampled_from([0.1, 0.3]), st.floats(-5, 5)), min_size=24, max_size=24
-)
-
-
-@settings(max_examples=40, deadline=None)
-@given(untidy_numbers, st.integers(1, 8))
-def test_a_statistic_of_scores_is_of_complete_pairs_or_missing(values, people):
-    table = pd.DataFrame(np.array(values, dtype=float).reshape(8, 3), columns=["x", "y", "z"])
-    table = table.iloc[:people]
-    complete = table[["x", "y"]].dropna()
-    defined = len(complete) >= 4 and (complete.nunique() > 1).all()
-    try:
-        found = correlations.correlations(table, [("x", "y")], n_resamples=20).iloc[0]
-        matrix = correlations.multitrait_multimethod({"one": table}, n_resamples=20)
-    except ParameterError:
-        assert people < 4
-        return
-    assert found["n"] == len(complete)
-    assert found[["spearman", "pearson", "p", "p_holm"]].notna().all() == defined
-    assert found[["spearman", "pearson", "p", "p_holm"]].isna().all() != defined
-    cell = matrix.set_index(["trait_2", "trait_1"]).loc[("x", "y")]
-    assert cell["n"] == len(complete)
-    assert pd.notna(cell["r"]) == defined
-    try:
-        partial = correlations.partial_correlations(table, [("x", "y")], table["z"]).iloc[0]
-    except ParameterError:
-        assert table["z"].nunique() < 2
-        return
-    assert partial["n"] == len(table.dropna())
-    known = partial[["partial", "low", "high", "p"]].notna()
-    assert known.all() or not known.any()
-    assert len(table.dropna()) >= 5 or not known.any()
-
-
-@pytest.mark.parametrize("decimals", [0, 3], ids=["with ties", "without"])
-def test_ranks_of_bootstrap_samples_and_the_permutations_p_are_those_that_scipy_gives(decimals):
-    rng = np.random.default_rng(2)
-    x = rng.normal(size=30).round(decimals)
-    y = (x + rng.normal(size=30)).round(decimals)
-    draws = rng.integers(0, 30, (40, 30))
-    ranks = stats.rankdata(x), stats.rankdata(y)
-    assert (correlations._ranks_of(ranks[0], draws) == stats.rankdata(x[draws], axis=1)).all()
-    pairings = np.random.default_rng(7).permuted(np.tile(ranks[1], (99, 1)), axis=1)
-    far = [abs(stats.spearmanr(x, pairing).statistic) for pairing in pairings]
-    expected = 1 + (np.array(far) >= abs(stats.spearmanr(x, y).statistic) - 1e-12).sum()
-    assert correlations._permutation_p(*ranks, 99, 7) == pytest.approx(expected / 100)

@@ -65,7 +65,7 @@ def measure(
     Raises
     ------
     ParameterError
-        There is no such part or model, or the file cannot be written; nothing was measured.
+        There is no such part; nothing was measured.
     PsychometricsError
         A peer has failed.
 
@@ -80,19 +80,7 @@ def measure(
         raise ParameterError(
             f"There is no part '{wrong[0]}': it must be one of {', '.join(PARTS)}."
         )
-    wrong = [model for model in models if model not in MODELS and not Path(model).is_dir()]
-    if wrong:
-        raise ParameterError(
-            f"There is no model '{wrong[0]}': it must be one of {', '.join(MODELS)}, or a folder."
-        )
     path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("a").close()
-    except OSError as error:
-        raise ParameterError(
-            f"{path} cannot be written ({error.strerror}): name a file in a folder of yours."
-        ) from None
     how = {
         "asking": lambda: asking(models, repetitions, qlatent),
         "start": lambda: start(models[0], repetitions, qlatent),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from psychometrics.exceptions import ParameterError, PsychometricsError
+from psychometrics.exceptions import PsychometricsError
 from psychometrics.measures.scoring import item_scores
 from psychometrics.models.embedded import load_embedded
 from psychometrics.models.loading import load_tokenizer
@@ -30,7 +31,7 @@ from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 
 from .flops import forward_flop, matmul_rate
-from .rows import OURS, Worker, alternated, peak_mb, processor, row
+from .rows import OURS, Worker, alternated, peak_mb, row
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 MEMBER, DECODER = "minilm-both-l6-s1", "smol"
@@ -58,8 +59,6 @@ def asking(
     models: Sequence[str] = tuple(MODELS),
     repetitions: int = 5,
     qlatent: str = "auto",
-    part: str = "asking",
-    device: str = "cpu",
 ) -> list[dict]:
     """Rows of the NLI benchmark: each model asked by each tool, in turn.
 
@@ -71,20 +70,16 @@ def asking(
     qlatent : str
         "auto" makes an environment for it in the cache where there is none, "none" leaves it out,
         anything else is the path of a Python that has it.
-    part, device : str
-        Name of the rows' part, and where the models answer.
     """
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
         for model in models:
             folder, note = _saved(model, Path(scratch))
-            rows += _one_model(model, folder, note, repetitions, qlatent, part, device)
+            rows += _one_model(model, folder, note, repetitions, qlatent)
     return rows
 
 
-def start(
-    model: str = "MiniLM", repetitions: int = 5, qlatent: str = "auto", part: str = "start"
-) -> list[dict]:
+def start(model: str = "MiniLM", repetitions: int = 5, qlatent: str = "auto") -> list[dict]:
     """Rows of the first answer of a cold process: import, load, ask one prompt."""
     question, scripts = chosen_questions(1)[0], {}
     pair = [f"I feel {next(iter(question.terms))}.", "It often happens to me."]
@@ -103,22 +98,20 @@ def start(
         for name, number, took, gave in alternated(tools, repetitions):
             more = {"cpu_seconds": gave["cpu_seconds"], "memory_mb": gave["memory_mb"]}
             versions = {"version": QLATENT} if "qlatent" in name else {}
-            rows.append(row(part, f"first answer, {model}", 1, name.replace(f" {QLATENT}", ""),
+            rows.append(row("start", f"first answer, {model}", 1, name.replace(f" {QLATENT}", ""),
                             took, repetition=number, note=note, precision="default", **more,
                             **versions))  # fmt: skip
     return rows
 
 
-def _one_model(
-    model: str, folder: Path, note: str, repetitions: int, qlatent: str, part: str, device: str
-) -> list[dict]:
+def _one_model(model: str, folder: Path, note: str, repetitions: int, qlatent: str) -> list[dict]:
     from transformers import AutoConfig
 
     questions = chosen_questions(MODELS.get(model, OTHERS))
     table = chosen_prompts(questions)
     pairs = list(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
     who = _decoders()[0] if "answers" in _recipe(folder) else folder
-    respondents = {dtype: load_respondent(who, device=device, dtype=dtype) for dtype in _DTYPES}
+    respondents = {dtype: load_respondent(who, device="cpu", dtype=dtype) for dtype in _DTYPES}
     config = AutoConfig.from_pretrained(folder)
     lengths = _lengths(folder, pairs)
     work, tokens = forward_flop(config, lengths) / 1e9, sum(lengths)
@@ -126,15 +119,15 @@ def _one_model(
     tools: dict[str, Callable[[], dict | None]] = {}
     for dtype in _DTYPES:
         tools[f"rate:{dtype}"] = lambda dtype=dtype: {
-            "rate": matmul_rate(config, min(tokens, 4096), _DTYPES[dtype], device) / 1e9
+            "rate": matmul_rate(config, min(tokens, 4096), _DTYPES[dtype]) / 1e9
         }
         tools[f"{OURS}:{dtype}"] = lambda dtype=dtype: _ours(
             respondents[dtype], pairs, table, answers, f"{OURS}:{dtype}"
         )
-        tools |= _pipelines(folder, pairs, dtype, device, answers)
+        tools |= _pipelines(folder, pairs, dtype, answers)
     with contextlib.ExitStack() as stack:
         decoder = "answers" in _recipe(folder)
-        python = None if decoder or device != "cpu" else _qlatent_python(qlatent)
+        python = None if decoder else _qlatent_python(qlatent)
         if python:
             worker = stack.enter_context(Worker([str(python), str(_WORKER)]))
             sent = [[q.premise, q.hypothesis, q.terms, q.intensifiers] for q in questions]
@@ -151,10 +144,9 @@ def _one_model(
         if tool == "rate":
             continue
         rows.append(
-            row(part, f"NLI, {model}", len(pairs), tool, took, precision=dtype,
+            row("asking", f"NLI, {model}", len(pairs), tool, took, precision=dtype,
                 repetition=number, gflop=work, peak_gflops=rates[f"rate:{dtype}", number],
-                tokens=tokens, agreement=_apart(answers, name), note=note,
-                processor=_device_name(device))
+                tokens=tokens, agreement=_apart(answers, name), note=note)
         )  # fmt: skip
         if tool == "qlatent":
             rows[-1]["version"] = QLATENT
@@ -194,14 +186,14 @@ def _by_qlatent(worker: Worker, answers: dict) -> dict:
     return gave
 
 
-def _pipelines(folder, pairs, dtype: str, device: str, answers: dict) -> dict[str, Callable]:
+def _pipelines(folder, pairs, dtype: str, answers: dict) -> dict[str, Callable]:
     """The transformers pipelines that answer the same prompts."""
     from transformers import pipeline
 
-    how = {"model": str(folder), "dtype": _DTYPES[dtype], "device": device}
+    how = {"model": str(folder), "dtype": _DTYPES[dtype], "device": "cpu"}
     recipe = _recipe(folder)
     if "answers" in recipe:
-        return _text_pipeline(folder, recipe, pairs, dtype, device, answers)
+        return _text_pipeline(folder, recipe, pairs, dtype, answers)
     classify = pipeline("text-classification", **how)
     given = [{"text": premise, "text_pair": hypothesis} for premise, hypothesis in pairs]
 
@@ -230,7 +222,7 @@ def _pipelines(folder, pairs, dtype: str, device: str, answers: dict) -> dict[st
     return tools
 
 
-def _text_pipeline(folder, recipe, pairs, dtype, device, answers) -> dict[str, Callable]:
+def _text_pipeline(folder, recipe, pairs, dtype, answers) -> dict[str, Callable]:
     """A decoder's first word, by the pipeline that generates text."""
     from transformers import AutoTokenizer, pipeline
 
@@ -239,7 +231,7 @@ def _text_pipeline(folder, recipe, pairs, dtype, device, answers) -> dict[str, C
     words = [tokenizer(word, add_special_tokens=False)["input_ids"][0]
              for word in recipe["answers"]]  # fmt: skip
     write = pipeline("text-generation", model=str(folder), tokenizer=tokenizer,
-                     dtype=_DTYPES[dtype], device=device)  # fmt: skip
+                     dtype=_DTYPES[dtype], device="cpu")  # fmt: skip
     texts = [recipe["wording"].format(premise=p, hypothesis=h) for p, h in pairs]
 
     def written() -> None:
@@ -302,20 +294,12 @@ def _saved(model: str, scratch: Path) -> tuple[Path, str]:
 
     folder = scratch / model.replace("/", "-")
     if model not in MODELS:
-        if not Path(model).is_dir():
-            raise ParameterError(
-                f"There is no model '{model}': it must be one of {', '.join(MODELS)}, or a folder."
-            )
         return Path(model), "a folder that was given"
-    if model == "MiniLM":
-        loaded, tokenizer = load_embedded(MEMBER)
-        _save(loaded, tokenizer, folder)
-        return folder, f"the embedded member {MEMBER}"
-    if model == "SmolLM2-135M":
-        name = _decoders()[0]
-        loaded, tokenizer = load_embedded(name)
-        _save(loaded, tokenizer, folder)
-        (folder / "recipe.json").write_bytes((find(name).folder / "recipe.json").read_bytes())
+    if model in ("MiniLM", "SmolLM2-135M"):
+        name = MEMBER if model == "MiniLM" else _decoders()[0]
+        _save(*load_embedded(name), folder)
+        if model != "MiniLM":
+            shutil.copy(find(name).folder / "recipe.json", folder)
         return folder, f"the embedded member {name}"
     named = {"id2label": dict(enumerate(PROBABILITIES)),
              "label2id": {name: i for i, name in enumerate(PROBABILITIES)}}  # fmt: skip
@@ -346,12 +330,6 @@ def _decoders() -> list[str]:
 
     table = population_table()
     return table.loc[table["family"] == "SmolLM2", "respondent_id"].tolist()
-
-
-def _device_name(device: str | None) -> str:
-    if device != "cpu" and torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    return processor()
 
 
 # --- peers in other processes
@@ -401,15 +379,8 @@ def _quiet() -> dict[str, str]:
 
 def _qlatent_python(asked: str) -> Path | None:
     """The Python that has qlatent; its environment is made where there is none."""
-    if asked == "none":
-        return None
     if asked != "auto":
-        if not Path(asked).is_file():
-            raise ParameterError(
-                f"There is no Python at {asked}: give the path of one that has qlatent, auto or "
-                "none."
-            )
-        return Path(asked)
+        return None if asked == "none" else Path(asked)
     folder = cache_dir() / "peers" / f"qlatent-{QLATENT}"
     python = folder / "bin" / "python"
     if not (folder / "ready").is_file():
@@ -417,12 +388,6 @@ def _qlatent_python(asked: str) -> Path | None:
                   f"torch=={torch.__version__}"]  # fmt: skip
         for command in ([sys.executable, "-m", "venv", str(folder)],
                         [str(python), "-m", "pip", "install", "--quiet", *wanted]):  # fmt: skip
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise PsychometricsError(
-                    f"The environment of qlatent could not be made "
-                    f"({(done.stderr.strip().splitlines() or ['no reason given'])[-1][:200]}): "
-                    "connect to a package index, or leave it out with qlatent=none."
-                )
+            subprocess.run(command, check=True)
         (folder / "ready").touch()
     return python

@@ -46,7 +46,6 @@ def matmul_rate(
     config: PretrainedConfig,
     tokens: int,
     dtype: torch.dtype,
-    device: str | torch.device = "cpu",
     seconds: float = 0.4,
 ) -> float:
     """Floating-point operations a second in the matrix multiplications of one layer, nothing else.
@@ -56,22 +55,19 @@ def matmul_rate(
     config : PretrainedConfig
     tokens : int
         Rows of the left matrix: the tokens of a batch.
-    dtype, device
+    dtype : torch.dtype
         Of the matrices.
     seconds : float
         How long to measure, after a first round that is not counted.
     """
     shapes = [(a, b) for a, b, times in _layer_shapes(config) for _ in range(times)]
-    made = {"dtype": dtype, "device": device}
-    inputs = {a: torch.randn(tokens, a, **made) for a, _ in shapes}
-    weights = [torch.randn(b, a, **made) / a**0.5 for a, b in shapes]
+    inputs = {a: torch.randn(tokens, a, dtype=dtype) for a, _ in shapes}
+    weights = [torch.randn(b, a, dtype=dtype) / a**0.5 for a, b in shapes]
     one = 2 * tokens * sum(a * b for a, b in shapes)
 
     def once() -> None:
         for weight in weights:
             torch.nn.functional.linear(inputs[weight.shape[1]], weight)
-        if inputs[weight.shape[1]].is_cuda:
-            torch.cuda.synchronize()
 
     with torch.inference_mode():
         once()

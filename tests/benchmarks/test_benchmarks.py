@@ -14,10 +14,7 @@ from psychometrics.exceptions import PsychometricsError
 from tests import benchmarks
 from tests.benchmarks.asking import (
     _cold,
-    chosen_prompts,
-    chosen_questions,
 )
-from tests.benchmarks.chat import chat
 from tests.benchmarks.flops import forward_flop
 from tests.benchmarks.growth import growth
 from tests.benchmarks.rows import COLUMNS, Worker, alternated, peak_mb
@@ -42,37 +39,6 @@ def test_operations_are_those_that_torch_counts(architecture, save_tiny_model, t
     with torch.inference_mode(), FlopCounterMode(display=False) as counter:
         model(input_ids=torch.full((2, 11), 5), attention_mask=torch.ones(2, 11, dtype=int))
     assert counter.get_total_flops() == pytest.approx(forward_flop(model.config, [11, 11]))
-
-
-def test_operations_of_a_decoder_with_shared_keys_and_gates_are_those_that_torch_counts():
-    from transformers import LlamaConfig, LlamaModel
-
-    config = LlamaConfig(
-        hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, vocab_size=50, attn_implementation="eager",
-    )  # fmt: skip
-    model = LlamaModel(config).eval()
-    with torch.inference_mode(), FlopCounterMode(display=False) as counter:
-        model(input_ids=torch.ones(1, 9, dtype=int), use_cache=False)
-    # it counts the angles of the places, too, which are no matrix of the model's
-    angles = counter.get_total_flops() - (forward_flop(config, [9]) - 2 * 32 * 3)
-    assert 0 <= angles < 100
-
-
-def test_all_items_are_asked_by_their_first_template_and_qlatents_questions_are_the_same_prompts():
-    questions = chosen_questions(29)
-    table = chosen_prompts(questions)
-    assert len(table) == 1392
-    filled = [
-        (q.premise.format(term=term, intensifier=word), q.hypothesis.format(term=term,
-                                                                            intensifier=word))
-        for q in questions for term in q.terms for word in q.intensifiers
-    ]  # fmt: skip
-    ours = table[["premise", "hypothesis"]].itertuples(index=False, name=None)
-    assert [tuple(map(str.lower, one)) for one in ours] == [
-        tuple(map(str.lower, one)) for one in filled
-    ]
-    assert len(chosen_prompts(chosen_questions(2))) == 96
 
 
 def test_tools_take_turns_and_one_that_times_itself_is_believed():
@@ -169,12 +135,3 @@ def test_a_tiny_model_is_measured_beside_the_pipeline(tmp_path, tiny_model):
     assert (table.groupby(["tool", "precision"]).size() == 2).all()
     assert table.loc[table["precision"] == "float32", "agreement"].max() < 1e-4
     assert (table[["gflop", "peak_gflops"]] > 0).all(axis=None)
-
-
-def test_requests_in_flight_are_counted_beside_what_the_delay_allows():
-    found = pd.DataFrame(chat(repetitions=1, in_flight=(1, 4), delay=0.05))
-    found = found.set_index(["size", "tool"])["seconds"]
-    for many in (1, 4):
-        assert found[many, "the delay alone"] == 0.05 / many
-        assert found[many, "psychometrics"] >= 0.05 / many
-    assert found[4, "psychometrics"] < found[1, "psychometrics"]
