@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from .exceptions import ParameterError
-from .measures import irt
 from .measures.scoring import category_scores, scale_scores
 from .questionnaires import Questionnaire
 
@@ -410,62 +409,6 @@ def _ranges(scores: pd.DataFrame, by: str, ax: Axes) -> None:
         ax.barh(ax.get_yticks(), high - low, left=low, height=0.5, color="#E5E5E5", zorder=0)
 
 
-def specification_curve(
-    worlds: pd.DataFrame,
-    chosen: Mapping[str, object],
-    axes: tuple[Axes, Axes],
-    reference: float,
-    null: str,
-) -> None:
-    """Correlations under every specification, sorted; below them, what each of them chose.
-
-    Parameters
-    ----------
-    worlds : DataFrame
-        Rows of one pair from :func:`psychometrics.measures.correlations.multiverse`, with an
-        interval ``low, high``.
-    chosen : mapping
-        The specification to mark, by choice. Its choices are the rows of the lower panel, an
-        option each.
-    axes : pair of Axes
-        The upper and the lower panel.
-    reference : float
-        A published value.
-    null : str
-        Column of what null respondents give under the same specification.
-
-    References
-    ----------
-    Simonsohn, Simmons and Nelson (2020).
-    """
-    upper, lower = axes
-    ordered = worlds.sort_values("r").reset_index(drop=True)
-    place = ordered.index + 1
-    upper.plot(place, ordered["r"], ".", color=SOURCE, markersize=4, label="each specification")
-    upper.plot(place, ordered[null], ".", color="0.65", markersize=4, zorder=1, label=null)
-    upper.fill_between(place, ordered["low"], ordered["high"], color=SOURCE, alpha=0.18,
-                       linewidth=0, label="95 % interval")  # fmt: skip
-    marked = ordered[(ordered[list(chosen)] == pd.Series(chosen)).all(axis=1)]
-    upper.plot(marked.index + 1, marked["r"], "o", color=INVERSE, markersize=8, zorder=3,
-               label="the chapter's choices")  # fmt: skip
-    upper.axhline(reference, color="black", linewidth=1, linestyle="--", zorder=0,
-                  label="the paper's value")  # fmt: skip
-    upper.axhline(0, color="grey", linewidth=1, linestyle=":", zorder=0)
-    upper.set(ylabel="Pearson's r", ylim=(-1.03, 1.03))
-    rows = [(choice, value) for choice in chosen for value in dict.fromkeys(worlds[choice])]
-    for number, choice in enumerate(chosen):
-        own = [row for row, (name, _) in enumerate(rows) if name == choice]
-        if number % 2 == 0:
-            lower.axhspan(own[0] - 0.5, own[-1] + 0.5, color="0.94", linewidth=0, zorder=0)
-        for row in own:
-            took = ordered[choice] == rows[row][1]
-            lower.plot(place[took], [row] * took.sum(), "|", color=SOURCE, markersize=7)
-            here = marked.index[marked[choice] == rows[row][1]] + 1
-            lower.plot(here, [row] * len(here), "o", color=INVERSE, markersize=6)
-    lower.set_yticks(range(len(rows)), [f"{choice}: {value}" for choice, value in rows])
-    lower.set(ylim=(len(rows) - 0.5, -0.5), xlabel="specification, sorted by r")
-
-
 def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Change of a scale's score since epoch 0, by arm; respondents at the last epoch as points.
 
@@ -565,112 +508,6 @@ def compass(
     ax.set_aspect("equal" if np.ptp(limits.loc[x]) == np.ptp(limits.loc[y]) else "auto")
     ax.legend(frameon=False, fontsize=10, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     return ax
-
-
-def characteristic_curves(
-    parameters: pd.DataFrame,
-    ax: Axes | None = None,
-    limit: float = 4.0,
-    labels: Mapping | None = None,
-) -> Axes:
-    """Item characteristic curves: a few in colour and named, the others thin and grey.
-
-    Parameters
-    ----------
-    parameters : DataFrame
-        As :func:`psychometrics.measures.irt.fit` gives them, I items.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    limit : float
-        Ends of the scale of ability.
-    labels : mapping, optional
-        Names of the items to be told apart, by index. A falling curve, where ability lowers the
-        chance, is dashed whether it is named or not.
-
-    Returns
-    -------
-    Axes
-    """
-    ax, labels = ax or plt.gca(), dict(labels or {})
-    theta = np.linspace(-limit, limit, 161)
-    others = {"color": GREY, "linewidth": 0.9}
-    for item, solved in zip(parameters.index, irt.probability(theta, parameters).T, strict=True):
-        look = others | {"linestyle": "--" if parameters["discrimination"][item] < 0 else "-"}
-        if item in labels:
-            colour = PALETTE[list(labels).index(item) % len(PALETTE)]
-            look |= {"color": colour, "linewidth": 2.2, "label": labels[item], "zorder": 3}
-        ax.plot(theta, solved, **look)
-    lines = {line.get_label(): line for line in ax.lines}
-    handles = [*(lines[name] for name in labels.values()), plt.Line2D([], [], **others)]
-    ax.legend(handles, [*labels.values(), "the others"], frameon=False, fontsize=10,
-              loc="lower left", bbox_to_anchor=(0, 1))  # fmt: skip
-    ax.set(ylim=(0, 1), xlabel="ability (SD of the population)", ylabel="probability of solving it")
-    return ax
-
-
-def wright_map(
-    theta: pd.Series,
-    difficulties: pd.Series,
-    ax: Axes | None = None,
-    limit: float = 4.0,
-    labels: Mapping | None = None,
-    errors: pd.Series | None = None,
-) -> Axes:
-    """Abilities of respondents to the left, difficulties of items to the right, on one scale.
-
-    Parameters
-    ----------
-    theta : Series, shape (R,)
-        Abilities.
-    difficulties : Series, shape (I,)
-        On the same scale, infinite ones drawn as triangles at the edge.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    limit : float
-        Edge of the scale.
-    labels : mapping, optional
-        Names of the items, by index. Names that would overlap are moved apart, and a thin line
-        leads to each.
-    errors : Series, shape (I,), optional
-        Standard errors of the difficulties; each point gets a bar of one to either side.
-
-    Returns
-    -------
-    Axes
-    """
-    ax = ax or plt.gca()
-    bins = np.linspace(-limit, limit, 33)
-    counts, edges = np.histogram(theta.clip(-limit, limit), bins=bins)
-    ax.barh(edges[:-1], -counts / counts.max(), height=np.diff(edges), align="edge",
-            color=GREY, edgecolor="white", linewidth=0.3)  # fmt: skip
-    ordered = difficulties.sort_values().clip(-limit, limit)
-    inside = ordered.abs() < limit
-    x = 0.06 + 0.07 * (np.arange(len(ordered)) % 3)  # neighbours side by side
-    if errors is not None:
-        reach = errors.reindex(ordered.index).to_numpy()
-        ax.errorbar(x[inside], ordered[inside], yerr=reach[inside], fmt="none", ecolor=SOURCE,
-                    elinewidth=1, alpha=0.5)  # fmt: skip
-    ax.scatter(x[inside], ordered[inside], color=SOURCE, s=22, zorder=3)
-    ax.scatter(x[~inside], ordered[~inside], color=INVERSE, s=30, marker="^")
-    places = _apart(ordered.to_numpy(), least=2 * limit / 26, limit=limit)
-    line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "relpos": (0, 0.5), "shrinkA": 2}
-    for item, begin, place in zip(ordered.index, x, places, strict=True):
-        ax.annotate((labels or {}).get(item, str(item)), (begin, ordered[item]),
-                    xytext=(0.4, place), va="center", fontsize=10, arrowprops=line)  # fmt: skip
-    ax.axvline(0, color="black", linewidth=1)
-    ax.set(xlim=(-1.05, 1.05), ylim=(-limit - 0.3, limit + 0.3), ylabel="logits")
-    ax.set_xticks([-1, -0.5, 0, 0.5], [f"{counts.max()}", "respondents", "0", "items"])
-    return ax
-
-
-def _apart(values: np.ndarray, least: float, limit: float) -> np.ndarray:
-    """Sorted heights moved as little as may be (least squares) to be so far apart."""
-    from sklearn.isotonic import isotonic_regression
-
-    least = min(least, 2 * limit / max(len(values) - 1, 1))
-    steps = least * np.arange(len(values))
-    ends = {"y_min": -limit, "y_max": limit - steps[-1]} if len(values) else {}
-    return isotonic_regression(np.asarray(values, float) - steps, **ends) + steps
 
 
 def smallest_label(figure: Figure) -> float:

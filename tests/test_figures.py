@@ -138,30 +138,6 @@ def test_lines_run_from_left_to_right_and_differ_in_more_than_colour(ax):
     assert {line.get_marker() for line in ax.lines} == {"None"}
 
 
-def test_a_specification_curve_is_sorted_and_shows_what_each_specification_chose():
-    worlds = pd.DataFrame(
-        {"score": ["e", "c", "e", "c"], "t": [1, 1, 2, 2], "r": [0.5, -0.1, 0.2, 0.3],
-         "heads": [0.9, 0.8, 0.7, 0.6], "low": -0.2, "high": 0.7}
-    )  # fmt: skip
-    figure, (upper, lower) = plt.subplots(2)
-    figures.specification_curve(worlds, {"score": "c", "t": 2}, (upper, lower), 0.4, "heads")
-    band = upper.collections[0].get_paths()[0].vertices
-    assert (band[:, 1].min(), band[:, 1].max()) == (-0.2, 0.7)
-    curve, null, marked, published = upper.lines[:4]
-    assert curve.get_ydata().tolist() == [-0.1, 0.2, 0.3, 0.5]
-    assert null.get_ydata().tolist() == [0.8, 0.7, 0.6, 0.9], "in the curve's order"
-    assert (marked.get_xdata().tolist(), marked.get_ydata().tolist()) == ([3], [0.3])
-    assert published.get_ydata()[0] == 0.4
-    assert _labels(lower.get_yticklabels()) == ["score: e", "score: c", "t: 1", "t: 2"]
-    taken = [(line.get_xdata().tolist(), line.get_ydata()[0]) for line in lower.lines
-             if line.get_marker() == "|"]  # fmt: skip
-    assert taken == [([2, 4], 0), ([1, 3], 1), ([1, 4], 2), ([2, 3], 3)]
-    here = [line.get_ydata()[0] for line in lower.lines
-            if line.get_marker() == "o" and len(line.get_xdata())]  # fmt: skip
-    assert here == [1, 3]
-    plt.close(figure)
-
-
 def test_a_trajectory_is_the_change_since_the_beginning_by_arm(ax):
     rows = [("x", "a", 0, 1.0), ("x", "a", 5, 2.0), ("x", "b", 0, 3.0), ("x", "b", 5, 3.5),
             ("y", "a", 0, 1.0), ("y", "a", 5, 1.0)]  # fmt: skip
@@ -191,38 +167,6 @@ def test_the_compass_places_points_within_the_categories_range(ax):
     assert found == {(1, -2), (-3, 4)}
     with pytest.raises(ParameterError, match="no category 'moral'"):
         figures.compass(scores, x="moral", ax=ax)
-
-
-def test_characteristic_curves_are_logistic_falling_ones_dashed_and_named_ones_coloured(ax):
-    parameters = pd.DataFrame(
-        {"difficulty": [0.0, 1.0, 2.0], "discrimination": [1.0, -2.0, 1.0], "guessing": 0.0},
-        index=["easy", "odd", "hard"],
-    )
-    figures.characteristic_curves(parameters, ax=ax, limit=3.0, labels={"hard": "H", "easy": "E"})
-    easy, odd, hard = ax.lines
-    theta = easy.get_xdata()
-    np.testing.assert_allclose(easy.get_ydata(), 1 / (1 + np.exp(-theta)))
-    np.testing.assert_allclose(odd.get_ydata(), 1 / (1 + np.exp(2 * (theta - 1))))
-    assert (theta.min(), theta.max()) == (-3, 3)
-    assert [line.get_linestyle() for line in (easy, odd, hard)] == ["-", "--", "-"]
-    assert odd.get_color() == figures.GREY
-    colours = {handle.get_color() for handle in (easy, hard)}
-    assert len(colours | {figures.GREY}) == 3
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["H", "E", "the others"]
-
-
-def test_a_wright_map_has_people_left_items_right_and_infinite_ones_at_the_edge(ax):
-    theta = pd.Series([-1.1, -1.1, 0.6])
-    difficulties = pd.Series({"easy": -2.0, "never": np.inf, "hard": 1.0})
-    figures.wright_map(theta, difficulties, ax=ax, limit=4.0, labels={"hard": "H"})
-    bars = {round(bar.get_y(), 2): bar.get_width() for bar in ax.patches if bar.get_width()}
-    assert bars == {-1.25: -1.0, 0.5: -0.5}, "two and one of them, in bins of a quarter"
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["2", "respondents", "0", "items"]
-    inside, edge = (c.get_offsets() for c in ax.collections)
-    assert inside[:, 1].tolist() == [-2, 1]
-    assert edge[:, 1].tolist() == [4]
-    assert (np.r_[inside[:, 0], edge[:, 0]] > 0).all()
-    assert [t.get_text() for t in ax.texts] == ["easy", "H", "never"]
 
 
 def test_ranges_show_each_score_between_its_ends(ax):
