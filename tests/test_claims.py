@@ -180,6 +180,17 @@ def test_a_chapter_that_was_not_executed_leaves_its_claims_untested(data, runs):
     assert set(claims.scorecard(runs)["verdict"]) == {UNTESTED}
 
 
+def test_a_chapter_that_is_being_executed_lists_what_it_has_shown_itself(
+    data, runs, tmp_path, monkeypatch
+):
+    (runs / "09-own.ipynb").rename(runs / "08-other.ipynb")
+    now = tmp_path / "now" / "09-own"
+    now.mkdir(parents=True)
+    (now / "tab-own.csv").write_text("what,r,r low,r high\nrise,0.6,0.5,0.7\n")
+    monkeypatch.setenv("PSYCHOMETRICS_RUN", str(now))
+    assert claims.scorecard(runs).loc["a", ["value", "verdict"]].tolist() == [0.6, HELD]
+
+
 def test_a_sentence_that_does_not_hold_is_found(data, runs):
     table = claims.expectations(runs)
     assert table["holds"].tolist() == [True, False]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from psychometrics import item_scores, load_questionnaire, prompts, scale_scores, two_way
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.scoring import category_scores, keyed_items, pss
-from psychometrics.paths import questionnaires_dir
+from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires import Questionnaire
 
 SCORES = arrays(np.float64, (3, 4), elements=st.floats(1e-4, 1.0))
@@ -229,6 +231,21 @@ def test_scores_and_spread_by_hand():
     assert table["score"].tolist() == [2.25, 1.0]
     # a: E x² = 2 + 0.25, E x = 0.75; b: E x² = 0.25 + 2.25, E x = 1; the second item is certain
     assert table["sd"].tolist() == pytest.approx([np.sqrt(2.25 - 0.5625), np.sqrt(1.5)])
+
+
+def test_categories_add_up_as_question_llms_own_program_has_them(tmp_path):
+    recorded = json.loads((data_dir() / "texts" / "library_answers.json").read_text())["random"]
+    for case in recorded[::5]:  # every other one has a bias
+        (tmp_path / "own.json").write_text(json.dumps(case["file"]))
+        sheet = load_questionnaire(tmp_path / "own.json")
+        rows = [
+            {"item_id": item.id, "value": option.value, "probability": p}
+            for item, shares in zip(sheet.items, case["probabilities"], strict=True)
+            for option, p in zip(sheet.choices(item), shares, strict=True)
+        ]
+        rows = pd.DataFrame(rows).assign(questionnaire=sheet.id, respondent_id="m", mode="options")
+        found = category_scores(rows, sheet).set_index("category")["score"]
+        assert found.to_dict() == pytest.approx(case["evaluate"])
 
 
 def test_a_question_without_an_answer_leaves_the_score_missing():
