@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from peft import PeftModel
 from scipy import stats
 
+from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population_table
 from psychometrics.data import mnli_sample, snli_sample
 from psychometrics.measures.scoring import two_way
@@ -26,7 +27,7 @@ from psychometrics.models.fast import last_states
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import SMOLLM2, base_path, find
 from psychometrics.modes import load_respondent
-from psychometrics.modes.nli import NLIRespondent
+from psychometrics.modes.nli import PROBABILITIES, NLIRespondent
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
@@ -408,11 +409,11 @@ def run(name: str) -> dict[str, pd.DataFrame]:
     }
 
 
-def null_logs(study: Study) -> np.ndarray:
+def null_logs(study: Study, size: int = SEEDS) -> np.ndarray:
     """Return centred log probabilities of the untrained populations' heads, (heads, prompts, 3)."""
     width, found = study.prompts.shape[1], []
     for start in range(1000, 1000 + SEEDS * POPULATIONS, SEEDS):  # none of the seeds' own heads
-        head = untrained(range(start, start + SEEDS), width, study.linear)
+        head = untrained(range(start, start + size), width, study.linear)
         found.append(centred_logs(answer(head, study.prompts)).astype("float32"))
     return np.stack(found)
 
@@ -493,12 +494,22 @@ def member(seed: int) -> tuple[NLIRespondent, dict[str, float]]:
         whole = PeftModel.from_pretrained(nli_classifier(base_path()), folder).merge_and_unload()
         save_merged(whole, folder / "merged")
     respondent = load_respondent(folder / "merged", dtype="float32")
-    held = mnli_sample().query("held_out")
-    right = {}
-    for name, premises in (("whole pairs", held["premise"]), ("hypotheses", [" "] * len(held))):
-        answers = respondent.answer(list(zip(premises, held["hypothesis"], strict=True)))
-        right[name] = float((answers.argmax(axis=1) == held["label"]).mean())
+    held, right = mnli_sample().query("held_out"), {}
+    for name, premises in (("whole pairs", held["premise"]), ("hypotheses", [""] * len(held))):
+        texts = sorted(zip(held["hypothesis"], premises, held["label"], strict=True), key=_length)
+        hits = 0
+        for start in range(0, len(texts), 64):  # not by `answer`, which refuses an empty premise
+            second, first, labels = zip(*texts[start : start + 64], strict=True)
+            inputs = respondent.tokenizer(first, second, padding=True, return_tensors="pt")
+            with torch.inference_mode():
+                guessed = respondent.model(**inputs).logits.argmax(dim=1)
+            hits += int((guessed == torch.tensor(labels)).sum())
+        right[name] = hits / len(texts)
     return respondent, right
+
+
+def _length(pair: tuple) -> int:
+    return len(pair[0]) + len(pair[1])
 
 
 def compared_members(seeds: range) -> dict[str, pd.DataFrame]:
@@ -514,15 +525,18 @@ def compared_members(seeds: range) -> dict[str, pd.DataFrame]:
     """
     study = Study("encoder, 6 layers")
     asked = list(study.table[["premise", "hypothesis"]].itertuples(index=False, name=None))
-    table, answers = population_table(), {}
+    table = population_table()
     table = table.query("family == 'MiniLM' and layers == 6 and tuning == 'lora'")
-    told = []
+    answers, told = {}, []
     for seed in seeds:
         respondent, right = member(seed)
         answers[f"s{seed}"] = respondent.answer(asked)
         told.append({"respondent_id": f"s{seed}", "trained on": "hypotheses", **right})
-    for name, accuracy in zip(table["respondent_id"], table["accuracy"], strict=True):
-        answers[name] = load_respondent(name, dtype="float32").answer(asked)
+    names = list(table["respondent_id"])
+    others = ask(list(QUESTIONNAIRES), names, progress=False)
+    for name, accuracy in zip(names, table["accuracy"], strict=True):
+        own = others.loc[others["respondent_id"] == name, list(PROBABILITIES)]
+        answers[name] = own.to_numpy()
         told.append({"respondent_id": name, "trained on": "whole pairs", "whole pairs": accuracy})
     told = pd.DataFrame(told)
     logs = centred_logs(np.log(np.stack(list(answers.values()))))
@@ -536,7 +550,7 @@ def compared_members(seeds: range) -> dict[str, pd.DataFrame]:
         return statistics({kind: values[rows] for kind, values in scores.items()}, *args)
 
     whole = [of(rng.choice(np.flatnonzero(~alone), n, replace=False)) for _ in range(200)]
-    nulls = null_logs(study)[:, :n]
+    nulls = null_logs(study, n)
     size = np.sqrt((nulls**2).mean(axis=(2, 3), keepdims=True))
     scaled = nulls * told.loc[alone, "decisiveness"].to_numpy()[:, None, None] / size
     drawn = {"whole": whole}
