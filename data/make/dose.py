@@ -495,7 +495,8 @@ def member(seed: int) -> tuple[NLIRespondent, dict[str, float]]:
         save_merged(whole, folder / "merged")
     respondent = load_respondent(folder / "merged", dtype="float32")
     held, right = mnli_sample().query("held_out"), {}
-    for name, premises in (("whole pairs", held["premise"]), ("hypotheses", [""] * len(held))):
+    given = {"accuracy": held["premise"], "accuracy without premise": [""] * len(held)}
+    for name, premises in given.items():
         texts = sorted(zip(held["hypothesis"], premises, held["label"], strict=True), key=_length)
         hits = 0
         for start in range(0, len(texts), 64):  # not by `answer`, which refuses an empty premise
@@ -537,7 +538,7 @@ def compared_members(seeds: range) -> dict[str, pd.DataFrame]:
     for name, accuracy in zip(names, table["accuracy"], strict=True):
         own = others.loc[others["respondent_id"] == name, list(PROBABILITIES)]
         answers[name] = own.to_numpy()
-        told.append({"respondent_id": name, "trained on": "whole pairs", "whole pairs": accuracy})
+        told.append({"respondent_id": name, "trained on": "whole pairs", "accuracy": accuracy})
     told = pd.DataFrame(told)
     logs = centred_logs(np.log(np.stack(list(answers.values()))))
     told["decisiveness"] = np.sqrt((logs**2).mean(axis=(1, 2)))
