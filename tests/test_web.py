@@ -174,8 +174,8 @@ def test_a_page_is_accessible_light_dark_on_a_phone_and_by_keyboard_and_prints_w
     assert opened.evaluate(SHOWN) == 0
     opened.emulate_media(media="screen")
     opened.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    _resize(opened, 400)
     opened.evaluate(_axe() + ("" if whole else f"; ({PRUNE})()"))
+    _resize(opened, 400)
     assert _findings(opened, whole, ("scrollable-region-focusable", "target-size")) == []
     _resize(opened, 1300)
     assert _findings(opened, whole) == []

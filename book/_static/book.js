@@ -48,10 +48,12 @@
       fold.removeAttribute("aria-label");
     }
     const wide = [...document.querySelectorAll(WIDE)];
-    const watch = new ResizeObserver((entries) => entries.forEach((entry) => cue(entry.target)));
+    // A table can change its width, on paper for one, while its region keeps its own.
+    const watch = new ResizeObserver((entries) => entries.forEach((entry) => cue(entry.target.closest(WIDE))));
     for (const element of wide) {
       if (element.hasAttribute("aria-label")) element.dataset.label = element.getAttribute("aria-label");
       watch.observe(element);
+      for (const table of element.querySelectorAll(":scope > table")) watch.observe(table);
       element.addEventListener("scroll", () => cue(element), { passive: true });
     }
     if (window.MathJax && MathJax.startup && MathJax.startup.promise) {

@@ -223,8 +223,9 @@ def rater_agreement(ratings: pd.DataFrame) -> pd.DataFrame:
         row = {"raters": n, "items": len(table)}
         row["agreement"] = (counts * (counts - 1)).sum() / (len(counts) * n * (n - 1))
         row |= dict.fromkeys(("fleiss_kappa", "krippendorff_alpha"), np.nan)
-        if part["rating"].nunique() > 1:
+        if np.ptp(complete):
             row["fleiss_kappa"] = fleiss_kappa(counts)
+        if part["rating"].nunique() > 1:
             row["krippendorff_alpha"] = krippendorff.alpha(
                 table.to_numpy().T, level_of_measurement="nominal"
             )

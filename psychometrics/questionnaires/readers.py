@@ -359,7 +359,7 @@ def _text(path: Path, place: str) -> str:
         raise QuestionnaireError(f"{place}: not a text file; save it as UTF-8.") from None
     except OSError as error:
         raise QuestionnaireError(
-            f"{place}: cannot be read ({error.strerror}); see to its permissions."
+            f"{place}: cannot be read ({error.strerror}); name a readable file."
         ) from None
 
 
