@@ -96,7 +96,8 @@ def load_study(path: str | Path, was_run: bool = False) -> _Study:
     >>> load_study("nowhere.yaml")
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such file or directory); name a readable file.
+    psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
+file or directory); name a readable file.
     """
     path = Path(path)
     try:
@@ -141,7 +142,8 @@ def run_study(path: str | Path, store: str | Path | None = None, progress: bool 
     >>> run_study("nowhere.yaml")
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such file or directory); name a readable file.
+    psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
+file or directory); name a readable file.
     """
     study = load_study(path)
     record = _record(path, study)
@@ -191,7 +193,8 @@ def study_tables(
     >>> study_tables("nowhere.yaml")
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such file or directory); name a readable file.
+    psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
+file or directory); name a readable file.
     """
     study, folder = load_study(path, was_run=True), Path(path).parent
     record = json.loads(_record_path(path).read_text(encoding="utf-8"))
