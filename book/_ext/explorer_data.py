@@ -313,7 +313,6 @@ def _null_figure() -> Figure:
         ax.axvline(one["observed"], color="C0", label="our population")
         ax.set_title(one["name"], fontsize=10)
     axes[0, 0].legend(loc="best")
-    figure.tight_layout()
     return figure
 
 
