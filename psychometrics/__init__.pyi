@@ -25,8 +25,7 @@ from . import (
     training,
 )
 from .asking import answers, store
-from .asking.ask import ask
-from .asking.grid import ask_crossed, ask_ways
+from .asking.ask import ask, ask_ways
 from .asking.population import population, population_table, readable_names, untouched_bases
 from .asking.store import compact, manifests
 from .measures import (

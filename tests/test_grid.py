@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
-from psychometrics.asking.grid import ask_crossed, ask_ways
-from psychometrics.endpoints.endpoint import Endpoint
-from psychometrics.endpoints.server import simulated_endpoint
-from psychometrics.exceptions import ParameterError
+from psychometrics.asking.ask import ask_ways
 from psychometrics.models.untrained import null_model
-from psychometrics.modes.simulated import draw_traits
 from psychometrics.questionnaires import load_questionnaire, shuffled_words
 
 MINI = load_questionnaire("ipip20")
-
-
-def test_every_combination_is_asked_once_and_told_apart(tmp_path):
-    traits = draw_traits(MINI, 1, seed=3)
-    varied = {"role": ["default", "hero"], "order": ["given", "reversed"], "cipher": [0, 3]}
-    with simulated_endpoint(MINI, traits, refuses=0.3, seed=1) as url:
-        how = {"endpoint": Endpoint(url), "runs": 2, "ask_again": 0, "batch_size": 5}
-        table = ask_crossed(MINI, list(traits.index), varied, store=tmp_path, **how)
-    assert table.groupby(list(varied)).size().tolist() == [40] * 8
-    assert table.attrs["summary"]["asked"] == 320
-
-
-def test_what_cannot_be_crossed_is_refused_before_anybody_is_asked():
-    for varied, how, message in (
-        ({"role": []}, {}, "list of values"),
-        ({"role": "hero"}, {}, "list of values"),
-        ({"role": ["hero"]}, {"role": "liar"}, "varied and held"),
-        ({"weather": ["rain"]}, {}, "no condition 'weather'"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            ask_crossed(MINI, "nobody", varied, **how)
 
 
 def test_ways_differ_in_nothing_but_the_way(tiny_model, tmp_path, monkeypatch):

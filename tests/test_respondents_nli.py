@@ -599,7 +599,7 @@ def test_names_that_the_hub_does_not_know_or_cannot_tell_are_refused(hub, monkey
      "ab", ("one", "two", "three"), 7, ("I feel calm.", "Never \ud800.")],
 )  # fmt: skip
 def test_pairs_that_are_none_are_named(respondent, pair):
-    with pytest.raises(RespondentError, match="Pair 2"):
+    with pytest.raises(RespondentError, match="Prompt 2"):
         respondent.answer([PAIRS[0], pair])
     with pytest.raises(RespondentError, match="no prompts"):
         respondent.answer([])

@@ -141,7 +141,7 @@ def test_a_model_without_a_self_prefers_places_and_cyclic_orders_take_most_of_it
 
 def test_answers_come_from_the_store_the_second_time(causal, tmp_path, monkeypatch):
     first = by_options(TWO, causal, tmp_path)
-    monkeypatch.setattr("psychometrics.modes.options._Scorer.load", None)
+    monkeypatch.setattr("psychometrics.modes.options._Scorer", None)
     pd.testing.assert_frame_equal(first, by_options(TWO, causal, tmp_path))
     with pytest.raises(RespondentError, match="TypeError"):  # another question needs the model
         by_options(TWO, causal, tmp_path, role="hero")

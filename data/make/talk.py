@@ -6,8 +6,9 @@ not asked again. The thirteen scales' items come from the mirror or are download
 
 from __future__ import annotations
 
-from psychometrics.asking.ask import ask
-from psychometrics.asking.grid import ask_crossed, ask_ways
+import itertools
+
+from psychometrics.asking.ask import ask, ask_ways
 from psychometrics.asking.store import StoredAnswers
 from psychometrics.models.sources import SMOLLM2
 from psychometrics.modes import identify
@@ -88,7 +89,9 @@ def _ship(mode: str, questionnaire: Questionnaire) -> None:
 def _main() -> None:
     fifty, mini = load_questionnaire("ipip50"), load_questionnaire("ipip20")
     voice = {"mode": "options", "wording": "voice", "dtype": DTYPE, "progress": False}
-    ask_crossed(mini, SMOLLM2, CROSSING, "options", dtype=DTYPE)
+    cells = itertools.product(*CROSSING.values())
+    crossed = {" ".join(cell): dict(zip(CROSSING, cell, strict=True)) for cell in cells}
+    ask_ways(mini, SMOLLM2, crossed, "options", dtype=DTYPE)
     ask(mini, SMOLLM2, mode="options", labels="alphabetical", dtype=DTYPE, progress=False)
     _ship("options", mini)
     mixed = shuffled_words(fifty)

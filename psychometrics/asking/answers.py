@@ -224,21 +224,17 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
         if not values:
             raise ParameterError(f"{questionnaire.id} has no options, so no answer fits its items.")
         spans[item.id] = (min(values), max(values))
-    which, names = pd.factorize(frame["item_id"], use_na_sentinel=False)
-    if stray := set(names) - set(spans):
+    if stray := set(frame["item_id"].unique()) - set(spans):
         raise ParameterError(
             f"{questionnaire.id} has no item '{min(map(str, stray))}': correct it."
         )
-    # By the few items and not by the many answers.
-    ends = np.array([spans[name] for name in names], dtype=float).reshape(-1, 2)[which]
-    low, high = (pd.Series(end, index=frame.index) for end in ends.T)
-    answered = frame["status"] == "ok"
-    wrong = answered & ~frame["value"].between(low, high)
-    if wrong.any():
-        row = frame[wrong].iloc[0]
+    ends = pd.DataFrame(spans, index=["low", "high"], dtype=float).T.reindex(frame["item_id"])
+    fits = frame["value"].between(*(ends[end].to_numpy() for end in ends))
+    if (wrong := (frame["status"] == "ok") & ~fits).any():
+        row, (low, high) = frame[wrong].iloc[0], ends[wrong.to_numpy()].iloc[0]
         raise ParameterError(
-            f"{questionnaire.id}, item {row['item_id']}: {row['value']} is not between "
-            f"{low[wrong].iloc[0]:g} and {high[wrong].iloc[0]:g}; record it as out of range."
+            f"{questionnaire.id}, item {row['item_id']}: {row['value']} is not between {low:g} and "
+            f"{high:g}; record it as out of range."
         )
     extra = [column for column in frame.columns if column not in COLUMNS]
     return frame[[*COLUMNS, *extra]].reset_index(drop=True)

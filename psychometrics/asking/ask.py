@@ -7,7 +7,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -124,6 +124,51 @@ def ask(
     if progress:
         print(_summary_line(answers.attrs["summary"]), file=sys.stderr)
     return answers
+
+
+def ask_ways(
+    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
+    respondents: object,
+    ways: Mapping[str, Mapping],
+    mode: str = "chat",
+    store: str | Path | None = None,
+    **how: object,
+) -> pd.DataFrame:
+    """Ask in several named ways.
+
+    In mode ``chat`` each item is asked once, alone, in its order, and not asked again.
+
+    Parameters
+    ----------
+    questionnaires, respondents, mode, store
+        As in :func:`ask`.
+    ways : mapping of str to mapping
+        Conditions of each way.
+    **how
+        Conditions that all ways share, unless a way has its own.
+
+    Returns
+    -------
+    DataFrame
+        Answers of all ways, with a column ``way``.
+
+    References
+    ----------
+    Huang et al. (2024), sections 3 and 4: roles, wordings, runs, labels, order, cipher.
+
+    Examples
+    --------
+    >>> ways = {"sentence": {}, "this is": {"wording": "This is {label}."}}
+    >>> table = ask_ways("ipip20", ["minilm-mnli-l3-s16"], ways, mode="options")
+    >>> table["way"].value_counts().to_dict()
+    {'sentence': 20, 'this is': 20}
+    """
+    usual = {"runs": 1, "ask_again": 0, "shuffle": False, "batch_size": 1} if mode == "chat" else {}
+    parts = []
+    for way, own in ways.items():
+        given = {"progress": False, **usual, **how, **own}
+        parts.append(ask(questionnaires, respondents, store, mode, **given).assign(way=way))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _check_engine(engine: str, address: str | None, keep_downloads: bool) -> None:

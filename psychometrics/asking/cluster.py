@@ -147,10 +147,8 @@ class _StandIn:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def answer(self, *_: object, **__: object) -> None:
+    def __call__(self, *_: object, **__: object) -> None:
         raise self._error
-
-    batches = replies = __call__ = answer
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 import yaml
-from pydantic import ByteSize, TypeAdapter, ValidationError
+from pydantic import ByteSize, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
 from tqdm import tqdm
 
 from .. import modes
 from ..data import NLI_LABELS
 from ..exceptions import ParameterError, RespondentError
 from ..models.sources import check_listed
+from .answers import check_kinds
 from .population import population_table
 
 if TYPE_CHECKING:
@@ -89,20 +90,15 @@ def new_population(
         ...
     psychometrics.exceptions.ParameterError: mine.csv must end in .yaml.
     """
-    path, licences, labels = Path(path), list(licences), list(labels)
+    path = Path(path)
     most = _checked(path, top, min_downloads, max_memory)
+    query = {"task": task, "search": list(search), "top": top, "min_downloads": min_downloads}
+    query |= {"licences": list(licences), "max_memory": most, "labels": list(labels)}
     found = [info for info in _listing(task, search, top) if (info.downloads or 0) >= min_downloads]
-    classifier = bool(labels) or task in _CLASSIFYING
     chosen, left_out = [], []
     for info in tqdm(found, desc="looking at", unit="model", disable=None):
-        entry = _known(info)
-        try:
-            _examine(info, entry, classifier, licences, most, labels)
-            chosen.append(_plain(entry))
-        except RespondentError as error:
-            if error.kind == "network":  # says nothing of the model
-                raise
-            left_out.append(_plain(entry) | {"kind": error.kind, "reason": str(error)})
+        entry, why = _examine(info, query)
+        (left_out if why else chosen).append(_without_empty(entry | why))
     if not chosen:
         kinds = Counter(row["kind"] for row in left_out).most_common()
         why = ", left out are " + ", ".join(f"{n} for {kind}" for kind, n in kinds)
@@ -110,15 +106,9 @@ def new_population(
             f"The query finds no model that can be taken: {len(found)} were looked at"
             f"{why if kinds else ''}. Ask for more, or for others."
         )
-    query = {"task": task, "search": list(search), "top": top, "min_downloads": min_downloads}
-    query |= {"licences": licences, "max_memory": most, "labels": labels}
-    content = {
-        "title": path.stem.replace("_", " ").replace("-", " "),
-        "written": time.strftime("%Y-%m-%d"),
-        "query": _plain(query),
-        "respondents": chosen,
-        "left_out": left_out,
-    }
+    content = {"title": path.stem.replace("_", " ").replace("-", " ")}
+    content |= {"written": time.strftime("%Y-%m-%d"), "query": _without_empty(query)}
+    content |= {"respondents": chosen, "left_out": left_out}
     text = yaml.safe_dump(
         content, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
     )
@@ -129,29 +119,56 @@ def new_population(
     return population_table(path)
 
 
-def _examine(
-    info: ModelInfo,
-    entry: dict,
-    classifier: bool,
-    licences: list[str],
-    most: int | None,
-    labels: list[str],
-) -> None:
-    """Complete a model's entry; refuse a model that the query leaves out."""
+def _without_empty(entry: dict) -> dict:
+    return {name: value for name, value in entry.items() if value not in (None, [])}
+
+
+def _examine(info: ModelInfo, query: dict) -> tuple[dict, dict]:
+    """Return what is known of a model, and the kind and reason if the query leaves it out."""
+    licences = [tag.removeprefix("license:") for tag in info.tags or [] if tag[:8] == "license:"]
+    entry = {"model": info.id, "revision": info.sha, "downloads": info.downloads}
+    entry["parameters"] = info.safetensors.total if info.safetensors else None
+    entry["licence"] = licences[0] if licences else None
+    try:
+        config, counts = check_listed(info)
+        entry["parameters"] = sum(counts.values())
+        entry["bytes"] = sum(_BYTES.get(kind, 1) * n for kind, n in counts.items())
+        classifier = query["labels"] or query["task"] in _CLASSIFYING
+        entry["labels"] = _names(config) if classifier else []
+        if obstacle := _obstacle(entry, config, query, classifier):
+            return entry, {"kind": obstacle[0], "reason": f"{info.id} {obstacle[1]}."}
+    except RespondentError as error:
+        if error.kind == "network":  # says nothing of the model
+            raise
+        return entry, {"kind": error.kind, "reason": str(error)}
+    return entry, {}
+
+
+def _obstacle(entry: dict, config: dict, query: dict, classifier: bool) -> tuple[str, str] | None:
+    """Return the kind of reason for which the query leaves a model out, and what it is."""
+    from transformers import CONFIG_MAPPING
+    from transformers.models.auto import modeling_auto
+
+    licences, most, labels = query["licences"], query["max_memory"], query["labels"]
     if licences and entry["licence"] not in licences:
-        wanted = ", ".join(licences)
-        raise _no(info, "licence", f"has the licence {entry['licence']}, not {wanted}")
-    config, parameters = check_listed(info)
-    entry["parameters"] = sum(parameters.values())
-    entry["bytes"] = sum(_BYTES.get(kind, 1) * n for kind, n in parameters.items())
-    entry["labels"] = _names(config) if classifier else []
-    _check_architecture(info, config, classifier)
+        return "licence", f"has the licence {entry['licence']}, not {', '.join(licences)}"
+    called, has = config.get("model_type"), config.get("architectures") or []
+    if called not in CONFIG_MAPPING:
+        return "architecture", f"is of an architecture that is not known, {called}"
+    known = modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES.get(called, ())
+    known = {known} if isinstance(known, str) else set(known)
+    if classifier and not (known & set(has) if has else known):
+        return "architecture", f"is no sequence classifier but {', '.join(map(str, has)) or called}"
     if most is not None and 4 * entry["parameters"] > most:
-        has, limit = (
-            ByteSize(size).human_readable(decimal=True) for size in (4 * entry["parameters"], most)
-        )
-        raise _no(info, "memory", f"takes {has} in float32, more than {limit}")
-    _check_labels(info, entry["labels"], labels)
+        sizes = (ByteSize(size).human_readable(True) for size in (4 * entry["parameters"], most))
+        return "memory", "takes {} in float32, more than {}".format(*sizes)
+    plain = sorted(label.strip().lower() for label in labels)
+    if plain == sorted(NLI_LABELS) and len(entry["labels"]) == 3:
+        named = modes.nli.labels_from_names(entry["labels"], entry["model"]) is not None
+    else:
+        named = not plain or sorted(name.strip().lower() for name in entry["labels"]) == plain
+    has = ", ".join(entry["labels"]) or "nothing"
+    return None if named else ("labels", f"names its outputs {has}, not {', '.join(labels)}")
 
 
 def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | None) -> int | None:
@@ -162,19 +179,13 @@ def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | N
         raise ParameterError(f"{path} is there already: name another file, or remove it.")
     if not path.absolute().parent.is_dir():
         raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
-    if top < 1 or min_downloads < 0:
-        raise ParameterError(
-            f"top must be 1 or more and min_downloads 0 or more, got {top} and {min_downloads}."
-        )
-    if max_memory is None:
-        return None
+    given = {"top": top, "min_downloads": min_downloads}
+    check_kinds(given, {"top": PositiveInt, "min_downloads": NonNegativeInt})
     try:
-        most = int(TypeAdapter(ByteSize).validate_python(max_memory))
+        return TypeAdapter(ByteSize | None).validate_python(max_memory)
     except ValidationError:
-        most = 0
-    if most < 1:
-        raise ParameterError(f"max_memory is written as 24GB or 500MiB, got {max_memory!r}.")
-    return most
+        wanted = "max_memory is written as 24GB or 500MiB"
+        raise ParameterError(f"{wanted}, got {max_memory!r}.") from None
 
 
 def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInfo]:
@@ -198,20 +209,6 @@ def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInf
     return sorted(found.values(), key=lambda info: (-(info.downloads or 0), info.id))[:top]
 
 
-def _known(info: ModelInfo) -> dict:
-    """What the listing says of a model."""
-    licences = [tag.removeprefix("license:") for tag in info.tags or [] if tag[:8] == "license:"]
-    return {
-        "model": info.id,
-        "revision": info.sha,
-        "downloads": info.downloads,
-        "parameters": info.safetensors.total if info.safetensors else None,
-        "bytes": None,
-        "licence": licences[0] if licences else None,
-        "labels": [],
-    }
-
-
 def _names(config: dict) -> list[str]:
     """Names of a classifier's outputs, in order."""
     named = config.get("id2label")
@@ -220,40 +217,3 @@ def _names(config: dict) -> list[str]:
     if not isinstance(named, dict) or not all(str(number).isdecimal() for number in named):
         return []
     return [str(named[number]) for number in sorted(named, key=int)]
-
-
-def _check_architecture(info: ModelInfo, config: dict, classifier: bool) -> None:
-    from transformers import CONFIG_MAPPING
-    from transformers.models.auto import modeling_auto
-
-    called = config.get("model_type")
-    if called not in CONFIG_MAPPING:
-        raise _no(info, "architecture", f"is of an architecture that is not known, {called}")
-    if not classifier:
-        return
-    wanted = modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES.get(called, ())
-    wanted = {wanted} if isinstance(wanted, str) else set(wanted)
-    has = config.get("architectures") or []
-    if not wanted or (has and not wanted & set(has)):
-        kind = ", ".join(map(str, has)) or called
-        raise _no(info, "architecture", f"is not a sequence classifier but {kind}")
-
-
-def _check_labels(info: ModelInfo, names: list[str], wanted: Sequence[str]) -> None:
-    plain = sorted(label.strip().lower() for label in wanted)
-    if plain == sorted(NLI_LABELS) and len(names) == 3:
-        named = modes.nli.labels_from_names(names, info.id) is not None
-    else:
-        named = not plain or sorted(name.strip().lower() for name in names) == plain
-    if not named:
-        has = f"names its outputs {', '.join(names)}" if names else "names no outputs"
-        raise _no(info, "labels", f"{has}, not {', '.join(wanted)}")
-
-
-def _no(info: ModelInfo, kind: str, what: str) -> RespondentError:
-    return RespondentError(f"{info.id} {what}.", kind=kind)
-
-
-def _plain(entry: dict) -> dict:
-    """What there is to say, without what is empty."""
-    return {name: value for name, value in entry.items() if value not in (None, [])}

@@ -8,16 +8,18 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import tenacity
 
 from ..asking.progress import Progress
-from ..asking.store import StoredAnswers, key_of
 from ..exceptions import RespondentError
 from .client import Client, NoReply, count_tokens, read_completion
 from .endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from ..modes.conversations import StoredReplies
 
 PATIENCE = 600.0
 """Seconds after which a request that has had no reply is not begun again."""
@@ -34,34 +36,32 @@ class Unasked(Exception):
     """A request was not sent: the budget does not allow it, or nothing is to be sent."""
 
 
-class _StoredReplies:
-    """The replies about one questionnaire: those in the store, and new ones, saved in groups."""
+class _GroupedSaves:
+    """Saves replies about one questionnaire; those that come while others are written go together.
 
-    def __init__(self, stored: StoredAnswers) -> None:
-        rows = stored.rows if len(stored) else None
-        self._store = stored
-        self.known = {} if rows is None else dict(rows["reply"])
-        ended = {} if rows is None else dict(rows["finish_reason"])
-        self.cut = {key for key, reason in ended.items() if reason == "length"}
-        self._new: list[tuple[str, dict, float]] = []
+    Parameters
+    ----------
+    replies : StoredReplies
+    """
+
+    def __init__(self, replies: StoredReplies) -> None:
+        self.replies = replies
+        self._new: dict[str, tuple[tuple, float]] = {}
         self._lock, self._group = asyncio.Lock(), None
 
-    async def save(self, key: str, row: dict, seconds: float) -> None:
-        """Return when the row is safe; rows that come while others are written go together."""
-        self._new.append((key, row, seconds))
+    async def save(self, key: str, row: tuple[dict, str, dict], seconds: float) -> None:
+        """Return when the row is safe."""
+        self._new[key] = row, seconds
         if self._group is None:
             self._group = asyncio.ensure_future(self._write())
         await asyncio.shield(self._group)
-        self.known[key] = row["reply"]
-        if row["finish_reason"] == "length":
-            self.cut.add(key)
 
     async def _write(self) -> None:
         async with self._lock:
-            rows, self._new, self._group = self._new, [], None
-            index = pd.Index([key for key, _, _ in rows], name="key")
-            frame = pd.DataFrame([row for _, row, _ in rows], index=index)
-            await asyncio.to_thread(self._store.add, frame, seconds=sum(row[2] for row in rows))
+            new, self._new, self._group = self._new, {}, None
+            rows = {key: row for key, (row, _) in new.items()}
+            seconds = sum(seconds for _, seconds in new.values())
+            await asyncio.to_thread(self.replies.add, rows, seconds)
 
 
 class _Budget:
@@ -164,7 +164,7 @@ class RequestQueue:
     settings : dict
         What each request says besides its messages.
     bar : Progress
-    stored : dict of StoredAnswers
+    stored : dict of StoredReplies
         The replies about each questionnaire, by its id.
     """
 
@@ -174,15 +174,15 @@ class RequestQueue:
         identity: dict,
         settings: dict,
         bar: Progress,
-        stored: dict[str, StoredAnswers],
+        stored: dict[str, StoredReplies],
     ) -> None:
-        self._replies = {own: _StoredReplies(answers) for own, answers in stored.items()}
+        self._replies, self._saves = stored, {own: _GroupedSaves(stored[own]) for own in stored}
         self.endpoint, self.client = endpoint, Client(endpoint, identity["respondent_id"])
         self.budget = _Budget(endpoint, bar.spending, settings.get("max_tokens"))
         self.batches = None  # of endpoints.batches, where requests are sent by files
         self.stopped = False
         self.conversations = 0  # that go on
-        self._fingerprint, self._settings = identity["fingerprint"], settings
+        self._settings = settings
         self._start_lock = asyncio.Lock()
         self._replied = self._failures = 0
         self._last_reply, self._last_error = time.monotonic(), ""
@@ -241,10 +241,10 @@ class RequestQueue:
         if "response_format" in about:
             request["response_format"] = about["response_format"]
         text = json.dumps(request, sort_keys=True)
-        key = key_of(self._fingerprint, text, str(about["run"]), str(about["attempt"]))
-        about["cut"] = key in replies.cut
-        if key in replies.known:
-            return replies.known[key]
+        key = replies.key(text, about)
+        if (known := replies.known.get(key)) is not None:
+            about["cut"] = known["finish_reason"] == "length"
+            return known["reply"]
         if self.endpoint.dry_run:
             self.budget.plan(text, len(about["items"]))
             about["unasked"] = True
@@ -265,9 +265,7 @@ class RequestQueue:
         except RespondentError:
             self.stopped = True  # at once, or the next request would be begun
             raise
-        row = {"run": about["run"], "attempt": about["attempt"]}
-        row |= {"items": " ".join(about["items"]), "request": text, **found}
-        await replies.save(key, row, time.monotonic() - began)
+        await self._saves[own].save(key, (about, text, found), time.monotonic() - began)
         about["sent"], about["cut"] = True, found["finish_reason"] == "length"
         self._failures, self._replied = 0, self._replied + 1
         return found["reply"]

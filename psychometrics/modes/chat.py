@@ -32,10 +32,11 @@ it hardly ever does.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import time
 import warnings
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -53,9 +54,9 @@ from ..models.sources import Source, digest_text, find
 from ..paths import cache_dir
 from ..questionnaires import Questionnaire
 from . import generation
-from .conversations import ConversationMode
+from .conversations import ConversationMode, StoredReplies
 from .messages import caesar, option_labels
-from .mode import Asking
+from .mode import Asking, LoadedWhenAsked
 
 _TOKENS = {"statement": 16, "before": 32, "thought": 512}
 """Tokens that a reply may have where ``max_tokens`` is None."""
@@ -120,7 +121,7 @@ class Chat(ConversationMode):
         """Return a model on this machine, loaded at its first question; else the name as it is."""
         if identity["source"] == "endpoint":
             return respondent
-        return _LocalModel(respondent, identity["dtype"])
+        return LoadedWhenAsked(lambda: _load(respondent, identity["dtype"]))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put one questionnaire to a chat model, as :meth:`answer_all` does several."""
@@ -196,36 +197,33 @@ class Chat(ConversationMode):
 
     def _ask_here(self, job: _Job, asking: Asking) -> list[dict]:
         """Ask a model on this machine one questionnaire; each reply is saved at once."""
-        name, fingerprint = asking.identity["respondent_id"], asking.identity["fingerprint"]
         cut: set[str] = set()
         asking.bar.expect(job.questions)
-        with _alone(job.key, asking.bar), _stored(job, asking) as stored:
-            known = stored.rows[["reply", "finish_reason"]].to_dict("index") if len(stored) else {}
+        with _alone(job.key, asking.bar), _stored(job, asking) as replies:
 
             def reply_to_all(turns: list[tuple[list, dict]]) -> list[tuple[str, bool]]:
                 keys, new = [], {}
                 for prompt, about in turns:
                     request = _local_request(job.questionnaire, prompt, about, asking)
-                    run = str(about["run"]), str(about["attempt"])
-                    keys.append(key_of(fingerprint, json.dumps(request, sort_keys=True), *run))
-                    if keys[-1] not in known:
+                    keys.append(replies.key(json.dumps(request, sort_keys=True), about))
+                    if keys[-1] not in replies.known:
                         new[keys[-1]] = about, request
                 # Those of one length together, as a reply's length is a matter of its own request.
                 for length in sorted({request["max_tokens"] for _, request in new.values()}):
                     some = {k: one for k, one in new.items() if one[1]["max_tokens"] == length}
-                    _generate(some, asking.respondent, stored, known)
+                    _generate(some, asking.respondent, replies)
                 for key, (_, about) in zip(keys, turns, strict=True):
-                    if known[key]["finish_reason"] == "length":
+                    if replies.known[key]["finish_reason"] == "length":
                         about["cut"] = True
                         cut.add(key)
-                return [(known[key]["reply"], key in new) for key in keys]
+                return [(replies.known[key]["reply"], key in new) for key in keys]
 
             rows = self.hold(job.talks, asking, reply_to_all)
         if cut:
             warnings.warn(
-                f"{name}: {len(cut)} replies about {job.questionnaire.id} were cut off; what was "
-                "not answered by then is 'cut_off': give more max_tokens, or fewer statements at a "
-                "time (batch_size).",
+                f"{asking.identity['respondent_id']}: {len(cut)} replies about "
+                f"{job.questionnaire.id} were cut off; what was not answered by then is 'cut_off': "
+                "give more max_tokens, or fewer statements at a time (batch_size).",
                 stacklevel=2,
             )
         return rows
@@ -241,9 +239,11 @@ class _Job(NamedTuple):
     """The same for all processes that would send the same requests."""
 
 
-def _stored(job: _Job, asking: Asking) -> StoredAnswers:
+@contextlib.contextmanager
+def _stored(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
     name, manifest = asking.identity["respondent_id"], asking.identity | asking.conditions
-    return StoredAnswers(asking.store, "chat", job.questionnaire.id, name, manifest)
+    with StoredAnswers(asking.store, "chat", job.questionnaire.id, name, manifest) as stored:
+        yield StoredReplies(stored, asking.identity["fingerprint"])
 
 
 def _ask_endpoint(
@@ -283,17 +283,35 @@ def _ask_endpoint(
 
 
 def _model_here(respondent: str | Path) -> Source | None:
-    """The model on this machine that a name means, None where it is an endpoint's."""
+    """Find the model on this machine that a name means; return None where it is an endpoint's.
+
+    Raises
+    ------
+    RespondentError
+        It is here and unusable, or there is neither a model nor an endpoint.
+    """
     try:
         Endpoint().resolved()
-    except RespondentError as no_endpoint:
-        if "/" not in str(respondent) and not _found_here(respondent, False):
-            raise RespondentError(
-                f"{str(no_endpoint).rstrip('.')}, or name a model on this machine; "
-                f"{respondent!r} is none."
-            ) from no_endpoint
-        return _found_here(respondent, True)
-    return _found_here(respondent, False)
+        no_endpoint = None
+    except RespondentError as error:
+        no_endpoint = error
+    name = str(respondent).strip()
+    here = isinstance(respondent, Path)
+    with contextlib.suppress(OSError, ValueError, RuntimeError):  # too long, or an unknown home
+        here |= Path(name).expanduser().exists()
+    if here or "/" in name:  # a hub's id is asked of the endpoint, if there is one
+        return find(respondent) if here or no_endpoint else None
+    try:
+        return find(respondent)
+    except RespondentError as error:
+        if not str(error).startswith("There is no respondent"):
+            raise
+        if no_endpoint is None:
+            return None
+        said = str(no_endpoint).rstrip(".")
+        raise RespondentError(
+            f"{said}, or name a model on this machine; {respondent!r} is none."
+        ) from no_endpoint
 
 
 @contextlib.contextmanager
@@ -318,29 +336,6 @@ def _alone(key: str, bar: Progress) -> Iterator[None]:
         yield
 
 
-def _found_here(respondent: str | Path, may_be_on_hub: bool) -> Source | None:
-    """Find a model on this machine; return None if the name may be an endpoint's.
-
-    Raises
-    ------
-    RespondentError
-        It is here and unusable; or with ``may_be_on_hub`` it is nowhere.
-    """
-    name = str(respondent).strip()
-    try:
-        there = Path(name).expanduser().exists()
-    except (OSError, ValueError, RuntimeError):
-        there = False
-    if isinstance(respondent, Path) or there or may_be_on_hub:
-        return find(respondent)
-    try:  # a name without a slash is looked for on no hub
-        return find(respondent) if "/" not in name else None
-    except RespondentError as error:
-        if str(error).startswith("There is no respondent"):
-            return None
-        raise
-
-
 def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, str]:
     """Say what determines a model's answers: its chat template, too.
 
@@ -363,21 +358,14 @@ def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, 
     return dtype, digest_text(*parts)
 
 
-class _LocalModel:
-    """A model that is loaded at its first question and kept for all questionnaires."""
-
-    def __init__(self, respondent: str | Path, dtype: str) -> None:
-        self.respondent, self.dtype, self.loaded = respondent, dtype, None
-
-    def replies(self, *args: object, **options: object) -> list[dict]:
-        """Return what :func:`psychometrics.modes.generation.replies` does, without the model."""
-        if self.loaded is None:
-            source = find(self.respondent)
-            what = "a causal language model, which can reply"
-            model, tokenizer = load_model(source, "causal", what=what)
-            tokenizer.name_or_path = source.name
-            self.loaded = to_device(model, resolve_device(None), self.dtype, source.name), tokenizer
-        return generation.replies(*self.loaded, *args, **options)
+def _load(respondent: str | Path, dtype: str) -> Callable[..., list[dict]]:
+    """Return :func:`psychometrics.modes.generation.replies` of a model."""
+    source = find(respondent)
+    what = "a causal language model, which can reply"
+    model, tokenizer = load_model(source, "causal", what=what)
+    tokenizer.name_or_path = source.name
+    model = to_device(model, resolve_device(None), dtype, source.name)
+    return functools.partial(generation.replies, model, tokenizer)
 
 
 def _local_request(questionnaire: Questionnaire, prompt: list, about: dict, asking: Asking) -> dict:
@@ -409,27 +397,19 @@ def _form(questionnaire: Questionnaire, items: list[str], how: dict) -> list[lis
     return [[caesar(text, how["cipher"]) for text in part] for part in form]
 
 
-def _generate(new: dict, model: _LocalModel, stored: StoredAnswers, known: dict) -> None:
-    """Have requests replied to; save each reply and add it to those that are known."""
+def _generate(new: dict[str, tuple[dict, dict]], model: Callable, replies: StoredReplies) -> None:
+    """Have requests replied to, and save each reply."""
     keys, requests, began = list(new), [request for _, request in new.values()], time.perf_counter()
 
     def keep(place: int, found: dict) -> None:
         nonlocal began
         about, request = new[keys[place]]
-        row = {
-            "run": about["run"],
-            "attempt": about["attempt"],
-            "items": " ".join(about["items"]),
-            "request": json.dumps(request, sort_keys=True),
-            "reply": found["reply"],
-            "finish_reason": found["finish_reason"],
-            "usage": json.dumps({"completion_tokens": found["tokens"]}),
-        }
+        usage = json.dumps({"completion_tokens": found.pop("tokens")})
+        row = about, json.dumps(request, sort_keys=True), found | {"usage": usage}
         took, began = time.perf_counter() - began, time.perf_counter()
-        stored.add(pd.DataFrame([row], index=pd.Index([keys[place]], name="key")), seconds=took)
-        known[keys[place]] = {name: row[name] for name in ("reply", "finish_reason")}
+        replies.add({keys[place]: row}, took)
 
-    model.replies(
+    model(
         [request["messages"] for request in requests],
         requests[0]["temperature"],
         requests[0]["max_tokens"],

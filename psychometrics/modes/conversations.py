@@ -16,6 +16,7 @@ import pandas as pd
 from pydantic import NonNegativeInt, PositiveInt
 
 from ..asking.answers import tidy
+from ..asking.store import StoredAnswers, key_of
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
 from .messages import caesar, encipher, messages, option_labels
@@ -134,6 +135,40 @@ class ConversationMode(Mode):
         shown = ("role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
                  "constrained")  # fmt: skip
         return table.assign(**{name: how[name] for name in shown if name in how})
+
+
+class StoredReplies:
+    """The replies about one questionnaire: those in the store, and new ones.
+
+    Parameters
+    ----------
+    stored : StoredAnswers
+    fingerprint : str
+        The respondent's; part of each reply's key.
+
+    Attributes
+    ----------
+    known : dict of dict
+        ``reply`` and ``finish_reason``, if there is one, by key.
+    """
+
+    def __init__(self, stored: StoredAnswers, fingerprint: str) -> None:
+        self._stored, self._fingerprint = stored, fingerprint
+        self.known = stored.rows.reindex(columns=["reply", "finish_reason"]).to_dict("index")
+
+    def key(self, request: str, about: dict) -> str:
+        """Return the key of the reply to a request."""
+        return key_of(self._fingerprint, request, str(about["run"]), str(about["attempt"]))
+
+    def add(self, new: dict[str, tuple[dict, str, dict]], seconds: float) -> None:
+        """Save what a conversation was about, its request and what was replied, by key."""
+        rows = [
+            {"run": about["run"], "attempt": about["attempt"], "items": " ".join(about["items"])}
+            | {"request": request, **found}
+            for about, request, found in new.values()
+        ]
+        self._stored.add(pd.DataFrame(rows, index=pd.Index(list(new), name="key")), seconds)
+        self.known |= {key: {"finish_reason": None} | found for key, (_, _, found) in new.items()}
 
 
 def _conversation(

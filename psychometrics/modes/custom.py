@@ -9,6 +9,7 @@ default :func:`psychometrics.modes.replies.parse_reply`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -19,7 +20,7 @@ import pandas as pd
 from ..asking.store import StoredAnswers, key_of
 from ..exceptions import ParameterError, RespondentError
 from ..questionnaires import Questionnaire
-from .conversations import ConversationMode
+from .conversations import ConversationMode, StoredReplies
 from .mode import Asking
 from .replies import parse_reply
 
@@ -59,18 +60,14 @@ class Custom(ConversationMode):
         respondent, identity, store, bar, how = asking
         how, name = dict(how), identity["respondent_id"]
         talks = self.talks(questionnaire, asking, _checked_parser(how.pop("parse") or parse_reply))
-        stored = None
-        if identity["source"] == "function":
-            stored = StoredAnswers(store, "custom", questionnaire.id, name, {**identity, **how})
-        known = dict(stored.rows["reply"]) if stored is not None and len(stored) else {}
+        bar.expect(sum(len(batch["items"]) for batch, _ in talks))
+        rows, replies = [], None
 
         def reply_to(prompt: list[dict], about: dict) -> tuple[str | None, bool]:
             """Return the reply, and whether the function was called for it."""
             text = json.dumps(prompt, sort_keys=True)
-            run = {"run": about["run"], "attempt": about["attempt"]}
-            key = key_of(identity["fingerprint"], text, *map(str, run.values()))
-            if key in known:
-                return known[key], False
+            if replies and (key := replies.key(text, about)) in replies.known:
+                return replies.known[key]["reply"], False
             began = time.perf_counter()
             reply = respondent(prompt)
             if reply is not None and not isinstance(reply, str):
@@ -78,18 +75,17 @@ class Custom(ConversationMode):
                     f"{name} gives {type(reply).__name__} where text belongs: let it return a str, "
                     "or None for no reply."
                 )
-            if stored is not None and reply is not None:
-                row = {**run, "items": " ".join(about["items"]), "request": text, "reply": reply}
-                rows = pd.DataFrame([row], index=pd.Index([key], name="key"))
-                stored.add(rows, seconds=time.perf_counter() - began)
+            if replies and reply is not None:
+                new = {key: (about, text, {"reply": reply})}
+                replies.add(new, time.perf_counter() - began)
             return reply, True
 
-        bar.expect(sum(len(batch["items"]) for batch, _ in talks))
-        rows = []
-        for talk in talks:  # one after the other, as the bar moves on at the end of each
-            rows += self.hold([talk], asking, lambda turns: [reply_to(*turn) for turn in turns])
-        if stored is not None:
-            stored.close()
+        with contextlib.ExitStack() as stack:
+            if identity["source"] == "function":
+                stored = StoredAnswers(store, "custom", questionnaire.id, name, {**identity, **how})
+                replies = StoredReplies(stack.enter_context(stored), identity["fingerprint"])
+            for talk in talks:  # one after the other, as the bar moves on at the end of each
+                rows += self.hold([talk], asking, lambda turns: [reply_to(*turn) for turn in turns])
         return self.table(rows, questionnaire, how)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -35,6 +36,22 @@ class Asking(NamedTuple):
     store: str | Path | None
     bar: Progress
     conditions: dict
+
+
+class LoadedWhenAsked:
+    """A model that is loaded at its first question and kept for all questionnaires.
+
+    Parameters
+    ----------
+    load : callable
+        Returns the model, or a function that asks it.
+    """
+
+    def __init__(self, load: Callable[[], object]) -> None:
+        self.loaded = functools.cache(load)
+
+    def __call__(self, *asked: object, **options: object) -> object:
+        return self.loaded()(*asked, **options)
 
 
 class Mode:

@@ -51,7 +51,7 @@ from ..models.loading import check_length, load_config, load_model, resolve_devi
 from ..models.sources import digest_text, find
 from ..questionnaires import Questionnaire
 from .messages import messages, option_labels
-from .mode import Asking, Mode
+from .mode import Asking, LoadedWhenAsked, Mode
 from .nli import NLI, PROBABILITIES, NLIRespondent
 
 _HANDLING = "options-1"
@@ -120,7 +120,7 @@ class Options(Mode):
         """Return the respondent, which is loaded at its first question and then kept."""
         if identity["by"] == "entailment":
             return NLI("nli").open(respondent, identity)
-        return _Scorer(respondent, identity["dtype"])
+        return LoadedWhenAsked(lambda: _Scorer(respondent, identity["dtype"]))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Ask for the probability of every option of every item.
@@ -425,27 +425,22 @@ def _shares(values: np.ndarray, by: pd.Series | list[pd.Series]) -> np.ndarray:
 
 
 class _Scorer:
-    """A causal or encoder-decoder model that scores replies after prompts; loaded when asked."""
+    """A causal or encoder-decoder model that scores replies after prompts."""
 
     def __init__(self, name_or_path: str | Path, dtype: str) -> None:
-        self.name_or_path, self.dtype, self.model = name_or_path, dtype, None
-
-    def load(self) -> None:
-        source = find(self.name_or_path)
+        source = find(name_or_path)
         self.decodes = bool(load_config(source).is_encoder_decoder)
         head = "encoder-decoder" if self.decodes else "causal"
         what = "a causal or an encoder-decoder model, which continues a text"
         model, self.tokenizer = load_model(source, head, what=what)
         self.device = resolve_device(None)
-        self.model = to_device(model, self.device, self.dtype, source.name)
+        self.model = to_device(model, self.device, dtype, source.name)
 
     @torch.inference_mode()
     def __call__(
         self, asked: Sequence[tuple[tuple[str, str], list[str]]], mean: bool
     ) -> np.ndarray:
         """Return the log-probability of each reply, summed over its tokens or their mean."""
-        if self.model is None:
-            self.load()
         sequences = []
         for prompt, replies in asked:
             context, space = self._context(prompt)

@@ -18,7 +18,7 @@ from ..exceptions import RespondentError
 from ..models.loading import out_of_memory, resolve_device, resolve_dtype
 from ..models.sources import Source, digest_text, find
 from ..questionnaires.prompts import prompts
-from .mode import Asking, Mode
+from .mode import Asking, LoadedWhenAsked, Mode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -75,12 +75,13 @@ class PromptMode(Mode):
         return self._who(source.name, source.kind, fingerprint, *known)
 
     def open(self, respondent: object, identity: dict, **conditions: object) -> object:
-        """Return the respondent; a model is loaded at its first question and then kept."""
+        """Return a function from questions to batches of them with their answers."""
+        if hasattr(respondent, "batches"):
+            return respondent.batches
         if hasattr(respondent, "answer"):
-            return respondent
-        return _LoadedWhenAsked(
-            lambda: self.load(respondent, None, identity["dtype"], **conditions)
-        )
+            return lambda questions: [(questions, respondent.answer(questions))]
+        load = functools.partial(self.load, respondent, None, identity["dtype"], **conditions)
+        return LoadedWhenAsked(lambda: load().batches)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Return the prompt table with one respondent's answers, from the store or asked now."""
@@ -125,11 +126,7 @@ class PromptMode(Mode):
         questions = list(new)
         for start in range(0, len(questions), CHUNK):
             chunk = questions[start : start + CHUNK]
-            if hasattr(respondent, "batches"):
-                batches = respondent.batches(chunk)
-            else:
-                batches = [(chunk, respondent.answer(chunk))]
-            for done, values in batches:
+            for done, values in respondent(chunk):
                 rows = pd.DataFrame(done, columns=list(self.question_columns))
                 rows[list(self.answer_columns)] = values
                 stored.collect(rows, [new[question] for question in done], len(done))
@@ -154,16 +151,6 @@ class PromptMode(Mode):
             asking.store, self.name, questionnaire.id, who, manifest, self.answer_columns
         )
         return table, questions, keys, stored
-
-
-class _LoadedWhenAsked:
-    """A respondent that is loaded at its first question."""
-
-    def __init__(self, load: Callable[[], PromptRespondent]) -> None:
-        self._respondent = functools.cache(load)
-
-    def batches(self, asked: list[tuple]) -> Iterator[tuple[list[tuple], np.ndarray]]:
-        return self._respondent().batches(asked)
 
 
 class PromptRespondent:
@@ -254,23 +241,18 @@ def _checked_prompts(prompts: Iterable, parts: tuple[str, ...]) -> list[tuple]:
         tuple(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, str) else prompt
         for prompt in prompts
     ]
-    kind = "Pair" if len(parts) == 2 else "Prompt"
     if not prompts:
-        raise RespondentError(f"There are no prompts to answer: give at least one {kind.lower()}.")
+        raise RespondentError("There are no prompts to answer: give at least one.")
     for number, prompt in enumerate(prompts, start=1):
         if not isinstance(prompt, tuple) or len(prompt) != len(parts):
             raise RespondentError(
-                f"{kind} {number} is {prompt!r}: it must be a tuple of {', '.join(parts)}."
+                f"Prompt {number} is {prompt!r}: it must be a tuple of {', '.join(parts)}."
             )
         for part, text in zip(parts, prompt, strict=True):
             may_be_empty = part == "hypothesis" and len(parts) == 3
-            if not isinstance(text, str) or not (text.strip() or may_be_empty):
+            sound = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
+            if not sound or not (text.strip() or may_be_empty):
                 raise RespondentError(
-                    f"{kind} {number} has the {part} {text!r}: it must be a non-empty string."
-                )
-            if re.search("[\ud800-\udfff]", text):
-                raise RespondentError(
-                    f"{kind} {number} has the {part} {text!r}: it holds half a character (a lone "
-                    "surrogate); correct its encoding."
+                    f"Prompt {number} has the {part} {text!r}: it must be a non-empty string."
                 )
     return prompts
