@@ -410,7 +410,8 @@ def _make_paddable(
         tokenizer.pad_token = tokenizer.eos_token
     # A decoder's classifier looks from here for the last token that is no padding.
     model.config.pad_token_id = tokenizer.pad_token_id
-    tokenizer.padding_side = "right"  # learned positions count from the left
+    if getattr(model.config, "summary_type", None) != "last":  # XLNet reads the last place
+        tokenizer.padding_side = "right"  # learned positions count from the left
 
 
 def _tokens(

@@ -26,15 +26,42 @@ ARCHITECTURES = [
     "xlnet",
     "bart",
 ]
-_TOKENIZERS = {
-    "bert": "Bert",
-    "distilbert": "DistilBert",
-    "electra": "Electra",
-    "roberta": "Roberta",
-    "bart": "Bart",
-    "albert": "Albert",
-    "deberta-v2": "DebertaV2",
-    "xlnet": "XLNet",
+_WORDPIECE = {"bert": "Bert", "convbert": "ConvBert", "distilbert": "DistilBert",
+              "electra": "Electra", "mpnet": "MPNet"}  # fmt: skip
+_BYTES = {"bart": "Bart", "gpt2": "GPT2", "llama": "GPT2", "longformer": "Longformer",
+          "modernbert": "Roberta", "qwen2": "Qwen2", "roberta": "Roberta"}  # fmt: skip
+_UNIGRAM = {"albert": "Albert", "deberta-v2": "DebertaV2", "t5": "T5", "xlnet": "XLNet"}
+_TOKENIZERS = _WORDPIECE | _BYTES | _UNIGRAM
+_SPECIAL = {
+    "gpt2": ["<|endoftext|>"], "llama": ["<|endoftext|>"], "qwen2": ["<|endoftext|>"],
+    "mpnet": ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"],
+}  # fmt: skip
+_HALVES = {"layers": 2, "attention_heads": 4, "ffn_dim": 64}
+_SIZES = {
+    "bart": {f"{half}_{k}": v for half in ("encoder", "decoder") for k, v in _HALVES.items()}
+    | {"d_model": 32, "max_position_embeddings": 130},
+    "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
+    | {"max_position_embeddings": 130},
+    "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 130},
+    "t5": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
+    | {"decoder_start_token_id": 0},
+    "xlnet": {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64},
+}
+"""Sizes of the architectures that have names of their own for them."""
+_MORE = {
+    "albert": {"embedding_size": 16},
+    "convbert": {"embedding_size": 32},
+    "deberta-v2": {  # as in the checkpoints in use
+        "relative_attention": True,
+        "pos_att_type": ["p2c", "c2p"],
+        "position_biased_input": False,
+        "position_buckets": 16,
+        "norm_rel_ebd": "layer_norm",
+        "share_att_key": True,
+    },
+    "llama": {"num_key_value_heads": 2},
+    "longformer": {"attention_window": 16},
+    "qwen2": {"num_key_value_heads": 2},
 }
 LONGEST = ("test_snippets", "test_faults", "test_profile", "test_ray", "test_respondents_chat",
            "test_book", "test_improving", "test_interventions", "test_r")  # fmt: skip
@@ -91,26 +118,7 @@ def _save_tiny_model(
         "intermediate_size": 64,
         "max_position_embeddings": 130,
     }
-    if architecture == "bart":
-        halves = {"layers": 2, "attention_heads": 4, "ffn_dim": 64}
-        sizes = {f"{half}_{k}": v for half in ("encoder", "decoder") for k, v in halves.items()}
-        sizes |= {"d_model": 32, "max_position_embeddings": 130}
-    elif architecture == "distilbert":
-        sizes = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
-        sizes |= {"max_position_embeddings": 130}
-    elif architecture == "xlnet":
-        sizes = {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64}
-    elif architecture == "albert":
-        sizes |= {"embedding_size": 16}
-    elif architecture == "deberta-v2":  # as in the checkpoints in use
-        sizes |= {
-            "relative_attention": True,
-            "pos_att_type": ["p2c", "c2p"],
-            "position_biased_input": False,
-            "position_buckets": 16,
-            "norm_rel_ebd": "layer_norm",
-            "share_att_key": True,
-        }
+    sizes = _SIZES.get(architecture, sizes | _MORE.get(architecture, {}))
     tokens = ("pad", "bos", "eos", "cls", "sep")
     ids = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in tokens}
     config = AutoConfig.for_model(
@@ -140,22 +148,28 @@ def _tokenizer(architecture: str, sentences: list[str]):
     kind = getattr(transformers, _TOKENIZERS[architecture] + "Tokenizer")
     words = sorted(set(re.findall(r"\w+|[^\w\s]", " ".join(sentences).lower())))
     letters = sorted(set("abcdefghijklmnopqrstuvwxyz0123456789.,'".join(words)))
-    if architecture in ("bert", "distilbert", "electra"):  # WordPiece
-        special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    if architecture in _WORDPIECE:
+        special = _SPECIAL.get(architecture, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
         vocab = [*special, *words, *letters, *(f"##{letter}" for letter in letters)]
         vocab = {token: i for i, token in enumerate(dict.fromkeys(vocab))}
         return kind(vocab=vocab, model_max_length=128)
-    if architecture in ("roberta", "bart"):  # byte-level BPE
-        special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    if architecture in _BYTES:
+        special = _SPECIAL.get(architecture, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
         merges = [("Ġ", "t"), ("h", "e"), ("Ġt", "he"), ("i", "n"), ("e", "r")]
         alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
         vocab = [*special, *alphabet, *map("".join, merges)]
         vocab = {token: i for i, token in enumerate(vocab)}
-        return kind(vocab=vocab, merges=merges, model_max_length=128)
+        tokenizer = kind(vocab=vocab, merges=merges, model_max_length=128)
+        if architecture in _SPECIAL:  # decoders' classifiers are saved with one
+            tokenizer.pad_token = tokenizer.eos_token
+        return tokenizer
     # Unigram, in which a word is marked by the sign before it
     empty = kind()
     names = ("unk", "pad", "bos", "eos", "cls", "sep", "mask")
-    scores = {getattr(empty, f"{name}_token"): 0.0 for name in names}
+    if architecture == "t5":  # whose class takes the third for unknown text
+        names = ("pad", "eos", "unk")
+    special = (getattr(empty, f"{name}_token") for name in names)
+    scores = {token: 0.0 for token in special if token}
     scores |= {letter: -9.0 for letter in ["▁", *letters]} | {f"▁{word}": -5.0 for word in words}
     inputs = ["input_ids", "token_type_ids", "attention_mask"]
     return kind(

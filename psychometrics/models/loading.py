@@ -83,7 +83,8 @@ def load_model(
     Returns
     -------
     model, tokenizer
-        In float32 unless ``dtype`` says otherwise, on the processor, in evaluation mode.
+        In float32 unless ``dtype`` says otherwise, on the processor, in evaluation mode. An encoder
+        whose checkpoint lacks the pooler has none.
 
     Raises
     ------
@@ -123,8 +124,12 @@ def load_model(
             ignore_mismatched_sizes=True,
             **{"dtype": torch.float32} | options,
         )
+    missing = set(report["missing_keys"])
+    if head == "encoder" and any(key.startswith("pooler.") for key in missing):
+        # Checkpoints of masked language models have none, and the hidden states need none.
+        model.pooler, missing = None, {key for key in missing if not key.startswith("pooler.")}
     if source.kind == "adapter":
-        adapted = _adapted(model, source, what, set(report["missing_keys"]))
+        adapted = _adapted(model, source, what, missing)
         return adapted, tokenizer or load_tokenizer(source)
     if report["mismatched_keys"] and not fresh:
         key, *shapes = min(report["mismatched_keys"])
@@ -134,9 +139,9 @@ def load_model(
             f"for {wanted}; copy both files anew from one model.",
             kind="incomplete",
         )
-    if report["missing_keys"] and not fresh:
+    if missing and not fresh:
         raise RespondentError(
-            f"{name} is not trained as {what}: its checkpoint lacks {min(report['missing_keys'])}, "
+            f"{name} is not trained as {what}: its checkpoint lacks {min(missing)}, "
             "which would be random; name a model that is.",
             kind="architecture",
         )

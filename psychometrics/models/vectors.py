@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 import torch
 from safetensors.numpy import load_file
-from transformers import AutoModel
+from transformers import AutoModel, BatchEncoding, PreTrainedConfig
+from transformers.models.auto import modeling_auto
 
 from ..asking.store import key_of
 from ..exceptions import ParameterError
@@ -20,6 +23,8 @@ from .sources import SMOLLM2, base_path, find
 
 SHIPPED = "nulls_smollm2.safetensors"
 _BATCH = 128
+_PADDED = ("embedded", SMOLLM2)
+"""Bases whose shipped vectors were read in batches with padding, which other families notice."""
 _KEPT = 64  # files of vectors in the user's cache; older ones go
 
 
@@ -67,6 +72,8 @@ def _kept_vectors(base: str, layers: tuple, pairs: tuple) -> np.ndarray:
     """Some layers' vectors of a questionnaire, (layers, prompts, width), from the user's cache."""
     source = find(base_path() if base == "embedded" else base)
     by = [source.digest, torch.__version__, resolve_device(None).type, str(_BATCH)]
+    if base not in _PADDED:
+        by.append("without padding")
     prompted = [text for pair in pairs for text in pair]
     folder = cache_dir() / "vectors"
     paths = [folder / f"{key_of(*by, str(layer), *prompted)}.npy" for layer in layers]
@@ -88,7 +95,9 @@ def _kept_vectors(base: str, layers: tuple, pairs: tuple) -> np.ndarray:
 @functools.cache
 def _depth(base: str, layers: int | None) -> int:
     """A number of layers that the base has; by default all."""
-    whole = load_config(base_path() if base == "embedded" else find(base)).num_hidden_layers
+    config = load_config(base_path() if base == "embedded" else find(base))
+    names = ("num_decoder_layers", "decoder_layers", "num_hidden_layers")
+    whole = next(getattr(config, name) for name in names if getattr(config, name, None))
     if layers is not None and layers > whole:
         raise ParameterError(f"{base} has {whole} layers, not {layers}.")
     return whole if layers is None else layers
@@ -108,7 +117,8 @@ def prompt_vectors(base: str, pairs: tuple, number: int | None = None) -> np.nda
     Returns
     -------
     ndarray of float32, shape (layers + 1, prompts, width)
-        After every layer, of the first token by an encoder and of the last by a decoder.
+        After every layer, of the token that the family's classifiers read: the first one of an
+        encoder, the last one of a decoder, of an encoder-decoder's decoder and of XLNet.
 
     Examples
     --------
@@ -125,36 +135,64 @@ def prompt_vectors(base: str, pairs: tuple, number: int | None = None) -> np.nda
             torch.manual_seed(number)
             model = AutoModel.from_config(load_config(source)).eval()
     model = model.to(resolve_device(None))
-    decoder = is_decoder(base)
-    if decoder:  # its last token alone has seen the whole prompt
-        tokenizer.padding_side = "left"
-        tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
-    layers, width = model.config.num_hidden_layers, model.config.hidden_size
-    found = np.empty((layers + 1, len(pairs), width), dtype="float32")
-    for start in range(0, len(pairs), _BATCH):
-        chosen = order[start : start + _BATCH]
-        texts = [pairs[i][0] for i in chosen], [pairs[i][1] for i in chosen]
-        if decoder:
-            texts = (
-                [f"{premise} {hypothesis}" for premise, hypothesis in zip(*texts, strict=True)],
-            )
-        inputs = tokenizer(*texts, padding=True, truncation=True, return_tensors="pt")
+    place = -1 if _reads_last(model.config) else 0
+    found = None
+    for chosen, inputs in _batches(base, tokenizer, pairs):
         inputs = inputs.to(model.device)
+        if model.config.model_type == "longformer":  # its classifiers' first token looks at all
+            looks = torch.zeros_like(inputs["input_ids"])
+            looks[:, 0] = 1
+            inputs["global_attention_mask"] = looks
+        if hasattr(model, "_shift_right"):  # T5, which BART does by itself
+            inputs["decoder_input_ids"] = model._shift_right(inputs["input_ids"])
         with torch.inference_mode():
-            states = model(**inputs, output_hidden_states=True).hidden_states
-        for layer, state in enumerate(states):
-            found[layer, chosen] = state[:, -1 if decoder else 0].float().cpu().numpy()
+            output = model(**inputs, output_hidden_states=True)
+        states = output.get("hidden_states") or output["decoder_hidden_states"]
+        if found is None:
+            shape = len(states), len(pairs), states[-1].shape[-1]
+            found = np.empty(shape, dtype="float32")
+        for layer, state in enumerate([*states[:-1], output.last_hidden_state]):
+            found[layer, chosen] = state[:, place].float().cpu().numpy()
     return found
+
+
+def _batches(base: str, tokenizer, pairs: tuple) -> Iterator[tuple[list[int], BatchEncoding]]:
+    """Yield which prompts are a batch, and their tokens: of one length, so that nothing is padded.
+
+    A decoder reads premise and hypothesis as one text.
+    """
+    texts = [" ".join(pair) for pair in pairs] if is_decoder(base) else list(pairs)
+    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
+    if base in _PADDED:
+        tokenizer.padding_side = "left" if base == SMOLLM2 else "right"
+        lengths = [0] * len(pairs)
+    else:
+        lengths = [len(ids) for ids in tokenizer(texts, truncation=True)["input_ids"]]
+    order.sort(key=lengths.__getitem__)
+    for _, same in itertools.groupby(order, lengths.__getitem__):
+        alike = list(same)
+        for start in range(0, len(alike), _BATCH):
+            chosen = alike[start : start + _BATCH]
+            how = {"padding": base in _PADDED, "truncation": True, "return_tensors": "pt"}
+            yield chosen, tokenizer([texts[i] for i in chosen], **how)
 
 
 @functools.cache
 def is_decoder(base: str) -> bool:
     """Return whether a base is a decoder, whose last token alone has seen the whole prompt."""
-    if base == "embedded":
-        return False
-    kinds = load_config(find(base)).architectures or []
-    return any(str(kind).endswith("ForCausalLM") for kind in kinds)
+    return base != "embedded" and _is_decoder(load_config(find(base)))
+
+
+def _is_decoder(config: PreTrainedConfig) -> bool:
+    causal = config.model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    looks_back = config.model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    return causal and not (looks_back or config.is_encoder_decoder or config.model_type == "xlnet")
+
+
+def _reads_last(config: PreTrainedConfig) -> bool:
+    """Return whether the family's classifiers read the last token of a pair."""
+    summary = getattr(config, "summary_type", None) == "last"  # XLNet's and its kin's
+    return summary or config.is_encoder_decoder or _is_decoder(config)
 
 
 @functools.lru_cache(maxsize=4)

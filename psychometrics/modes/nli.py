@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     from .mode import Asking
 
 PROBABILITIES = ("entailment", "neutral", "contradiction")
-_HANDLING = "nli-1"
-"""Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
+_HANDLING = {"embedded": "nli-1"}, "nli-2"
+"""Versions of all that this file does to an answer, by kind of source and of all other kinds.
+
+They are part of the fingerprint, so raise them with it. Since 2 batches are checked for padding."""
+_ROUNDING = 1e-4  # of probabilities in float32, above what batches of other shapes make of them
 _Pair = tuple[str, str]
 
 
@@ -54,10 +57,15 @@ class NLIRespondent(PromptRespondent):
     parts = ("premise", "hypothesis")
 
     def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, identity: dict
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        identity: dict,
+        pads: bool = True,
     ) -> None:
         super().__init__(model, tokenizer, identity)
         self.token_budget = 4096  # tokens per batch; more gains nothing on a processor
+        self.pads = pads  # whether texts of several lengths may be one batch
         self._fast_forward = fast_forward(self.model)
         self.order = self._label_order()
 
@@ -69,6 +77,8 @@ class NLIRespondent(PromptRespondent):
         while order:
             width = len(encoded[order[0]]["input_ids"])
             planned = order[: max(1, self.token_budget // width)]
+            if not self.pads:
+                planned = [i for i in planned if len(encoded[i]["input_ids"]) == width]
             batch, logits = self.compute_first(
                 planned, lambda rows: self._logits([encoded[i] for i in rows])
             )
@@ -341,6 +351,26 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
     return model, tokenizer
 
 
+@torch.inference_mode()
+def _may_pad(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Return whether a pair's answer is the same in a batch, on one side of the padding or other.
+
+    A decoder that counts positions from the left needs its padding on the right, XLNet needs it on
+    the left, and the convolutions of ConvBERT see it anywhere. The tokenizer is set to the side.
+    """
+    long = "All of the students passed the exam, and it rained all day.", "Everyone was late."
+    encoded = [tokenizer("It rained.", "It was dry."), tokenizer(*long)]
+    alone = model(**tokenizer.pad(encoded[:1], return_tensors="pt")).logits.softmax(-1)
+    own = tokenizer.padding_side
+    for side in (own, "left" if own == "right" else "right"):
+        tokenizer.padding_side = side
+        both = model(**tokenizer.pad(encoded, return_tensors="pt")).logits.softmax(-1)
+        if not (both[:1] - alone).abs().max() > _ROUNDING:  # nor where they are no numbers
+            return True
+    tokenizer.padding_side = own
+    return False
+
+
 class NLI(PromptMode):
     """Respondents that answer by entailment; see :class:`NLIRespondent`."""
 
@@ -348,21 +378,23 @@ class NLI(PromptMode):
     question_columns = ("premise", "hypothesis")
 
     def digest(self, source: Source, dtype: str) -> str:
-        return digest_text(source.digest, dtype, _HANDLING)
+        kinds, others = _HANDLING
+        return digest_text(source.digest, dtype, kinds.get(source.kind, others))
 
     def build(self, source: Source, identity: dict, device: torch.device) -> NLIRespondent:
         recipe = source.recipe
-        by_words = "answers" in recipe
+        by_words, pads = "answers" in recipe, True
         if source.kind == "embedded":
             model, tokenizer = load_embedded(source.name)
         elif by_words:  # bfloat16, in which its base was while it was trained
             model, tokenizer = load_model(source, "causal", dtype=torch.bfloat16)
         else:
             model, tokenizer = _load_classifier(source)
+            pads = _may_pad(model, tokenizer)
         model = to_device(model, device, identity["dtype"], source.name)
         if by_words:
             return _WordsRespondent(model, tokenizer, identity, recipe)
-        return NLIRespondent(model, tokenizer, identity)
+        return NLIRespondent(model, tokenizer, identity, pads)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Return the prompt table with one respondent's answers, from the store or asked now.

@@ -1,0 +1,94 @@
+"""Every family of models, in every command: tiny classifiers with random weights, saved here."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+import psychometrics as pm
+from psychometrics.models.loading import quietly
+from psychometrics.models.vectors import is_decoder, prompt_vectors
+from psychometrics.modes import load_respondent
+from tests.families import FAMILIES, save_family
+from tests.test_respondents_nli import edit
+
+PAIRS = (
+    ("I feel calm.", "It rarely happens."),
+    ("Over the last two weeks, at work and at home, I feel nervous and anxious.", "Never."),
+    ("I enjoy what I do.", "It very rarely happens to me, but sometimes it does."),
+)
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+@pytest.fixture(scope="session")
+def families(tmp_path_factory):
+    """Folder of the families' classifiers and their bases."""
+    folder = tmp_path_factory.mktemp("families")
+    with quietly():
+        for family in FAMILIES:
+            save_family(folder, family)
+    return folder
+
+
+def _what_a_head_reads(folder, pairs) -> list[np.ndarray]:
+    """By plain transformers: all vectors that the layers outside of the family's body are given."""
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    body, seen = model.base_model, []
+    inside = {id(module) for name, module in body.named_modules() if "pooler" not in name}
+    for module in model.modules():
+        if isinstance(module, torch.nn.Linear) and id(module) not in inside:
+            module.register_forward_hook(lambda _, given, __: seen.append(given[0]))
+    read = []
+    for premise, hypothesis in pairs:
+        texts = [f"{premise} {hypothesis}"] if is_decoder(str(folder)) else [premise, hypothesis]
+        seen.clear()
+        with torch.no_grad():
+            model(**tokenizer(*texts, return_tensors="pt"))
+        read.append(np.concatenate([given.reshape(-1, given.shape[-1]) for given in seen[:1]]))
+    return read
+
+
+@every_family
+def test_random_heads_read_what_the_familys_own_classifier_reads(families, family):
+    folder = families / family
+    vectors = prompt_vectors(str(folder), PAIRS)
+    assert vectors.shape == (3, len(PAIRS), 32)
+    for vector, read in zip(vectors[-1], _what_a_head_reads(folder, PAIRS), strict=True):
+        nearest = np.abs(read - vector).max(axis=1)
+        assert nearest[-1 if is_decoder(str(folder)) else 0] < 1e-4
+    assert np.ptp(vectors[-1], axis=0).max() > 0.01
+
+
+@every_family
+def test_nulls_stand_on_every_published_base(families, family):
+    base = str(families / f"{family}-base")
+    drawn = pm.null_answers("challenges", respondents=4, base=base)
+    assert drawn["entailment"].between(0, 1).all()
+    assert drawn.groupby("respondent_id")["entailment"].std().gt(0).all()
+    K = pm.nulls.kernel("challenges", base)
+    assert len(pm.nulls.kernel_statistics(K, 24)) == 3
+
+
+@every_family
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_answers_do_not_depend_on_the_batch_nor_on_the_side_of_padding(
+    families, family, side, tmp_path
+):
+    folder = shutil.copytree(families / family, tmp_path / family)
+    edit(folder / "tokenizer_config.json", padding_side=side)
+    respondent = load_respondent(folder, device="cpu", dtype="float32")
+    alone = np.concatenate([respondent.answer([pair]) for pair in PAIRS])
+    np.testing.assert_allclose(respondent.answer(PAIRS), alone, atol=2e-5)
+    assert np.ptp(alone, axis=0).max() > 0.001
+
+
+def test_a_trained_xlnet_keeps_its_padding_on_the_left(families, tmp_path):
+    pairs = pd.DataFrame(PAIRS, columns=["premise", "hypothesis"]).assign(label=[0, 1, 2])
+    pm.training.train_nli(families / "xlnet-base", pairs, tmp_path, epochs=1, progress=False)
+    assert AutoTokenizer.from_pretrained(tmp_path).padding_side == "left"
