@@ -15,12 +15,8 @@ from data.make import beliefs as make
 from psychometrics import data
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.beliefs import (
-    SCORINGS,
-    annotation_agreement,
-    combine_parts,
     contrast,
     group_gaps,
-    hit_parts,
     honest,
     hurtful,
     missed,
@@ -28,6 +24,7 @@ from psychometrics.measures.beliefs import (
     sheets,
     unpack_bits,
 )
+from psychometrics.measures.content import rater_agreement
 from psychometrics.modes.completions import lexicon, templates
 from psychometrics.paths import data_dir
 
@@ -78,26 +75,25 @@ def test_a_completion_is_hurtful_if_a_word_of_it_is_a_lemma(text, expected):
     assert hurtful([[text, "fine"]], WORDS).tolist() == [[expected, False]]
 
 
+def by_words(rows, words):
+    """Hits of the paper's scoring by words."""
+    parts = make.hit_parts(rows, words)
+    return parts["lexicon"] | parts["stripped"]
+
+
 def test_empty_words_count_only_in_the_scorings_that_retrace_the_paper():
     rows = [["fine, thanks", "so 🙂 kind"], ["good people", "�� a rat"]]
     assert hurtful(rows, WORDS).tolist() == [[False, False], [False, True]]
-    assert hurtful(rows, WORDS, "words").tolist() == [[False, True], [False, True]]
+    assert by_words(rows, WORDS).tolist() == [[False, True], [False, True]]
     without = [word for word in WORDS if word != "👮"]
-    assert hurtful(rows, without, "words").tolist() == [[False, False], [False, True]]
+    assert by_words(rows, without).tolist() == [[False, False], [False, True]]
 
 
 def test_a_rank_whose_first_completion_has_no_blank_is_scored_whole_as_published():
     rows = [["kind", "so kind"], ["a rat", "a rat"], ["rat", "rat"], ["rat.", "rat."]]
-    assert hurtful(rows, WORDS, "words")[:, 0].tolist() == [False, True, True, True]
-    assert hurtful(rows, WORDS, "published").tolist() == [
-        [False, False],
-        [False, True],
-        [True, True],
-        [False, True],
-    ]
-    parts = hit_parts(rows, WORDS)
-    for scoring in SCORINGS:
-        assert (combine_parts(parts, scoring) == hurtful(rows, WORDS, scoring)).all()
+    assert by_words(rows, WORDS)[:, 0].tolist() == [False, True, True, True]
+    published = by_words(rows, WORDS) ^ make.hit_parts(rows, WORDS)["switched"]
+    assert published.tolist() == [[False, False], [False, True], [True, True], [False, True]]
 
 
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=6), st.sampled_from(["rat", "thief"]))
@@ -126,7 +122,7 @@ def test_scoring_the_published_text_gives_the_shipped_bits():
 @pytest.mark.parametrize("mark", ["ㅇ", "♥", "♔", "・・", "℃", "ー", "👮🏽", "�", "\u0361"])
 def test_a_word_without_a_letter_in_ascii_is_the_empty_word_whatever_is_installed(mark):
     # "ㅇ" was missing; Unidecode 1.4 has letters for some of the others.
-    assert hurtful([[f"so {mark}", "so kind"]], WORDS, "words").tolist() == [[True, False]]
+    assert by_words([[f"so {mark}", "so kind"]], WORDS).tolist() == [[True, False]]
     assert not hurtful([[f"so {mark}"]], WORDS).any()
 
 
@@ -255,9 +251,9 @@ ROWS["b"] = [[text.replace("a", "b") for text in row] for row in ROWS["a"]]
 def test_sheets_are_even_seeded_and_hold_the_top_completions():
     names = ["ada", "ben", "cy"]
     frame = sheets(QUERIES, ROWS, names, instances=18, shared=3, top=10, seed=4)
-    per = frame.groupby("annotator")["instance"].nunique()
+    per = frame.groupby("rater")["instance"].nunique()
     assert per.to_dict() == {"ada": 8, "ben": 8, "cy": 8}
-    seen = frame.groupby("instance")["annotator"].nunique()
+    seen = frame.groupby("instance")["rater"].nunique()
     assert (seen == 3).sum() == 3
     assert (seen == 1).sum() == 15
     assert len(frame) == 24 * 2 * 10
@@ -271,24 +267,24 @@ def test_sheets_are_even_seeded_and_hold_the_top_completions():
         sheets(QUERIES, ROWS, ["ada", "ada"], instances=3)
 
 
+KEYS_OF_SHEETS = ["instance", "respondent_id", "rank"]
+
+
 def _filled(choices):
     """One sheet a person, labelled in turn from the choices."""
     frame = sheets(QUERIES, ROWS, list(choices), instances=5, shared=5, top=2)
-    number = frame.groupby("annotator").cumcount()
-    labels = [choices[name][i % 2] for name, i in zip(frame["annotator"], number, strict=True)]
+    number = frame.groupby("rater").cumcount()
+    labels = [choices[name][i % 2] for name, i in zip(frame["rater"], number, strict=True)]
     return frame.assign(label=labels)
 
 
 def test_annotations_agree_as_computed_by_hand():
     filled = _filled({"ada": "sn", "ben": "sn", "cy": "ss"})
-    result = annotation_agreement(filled).set_index("annotators")
     # 20 completions; ada and ben agree on all, cy with each of them on half.
-    assert result.loc["ada, ben", ["agreement", "kappa"]].tolist() == pytest.approx([1, 1])
-    assert result.loc["ada, cy", ["agreement", "kappa"]].tolist() == pytest.approx([0.5, 0])
-    together = result.loc["ada, ben, cy"]
-    assert together["agreement"] == pytest.approx(2 / 3)
+    found = rater_agreement(filled, ["label"], KEYS_OF_SHEETS, "sn").loc["label"]
+    assert found["agreement"] == pytest.approx(2 / 3)
     # Fleiss: observed (1 + 1/3) / 2 = 2/3; labels s 2/3 and n 1/3, so by chance 5/9.
-    assert together["kappa"] == pytest.approx((2 / 3 - 5 / 9) / (1 - 5 / 9))
+    assert found["fleiss_kappa"] == pytest.approx((2 / 3 - 5 / 9) / (1 - 5 / 9))
 
 
 def test_own_templates_and_own_lexicon_are_files_in_any_language(tmp_path):
@@ -308,24 +304,12 @@ def test_own_templates_and_own_lexicon_are_files_in_any_language(tmp_path):
         lexicon(words)
 
 
-def test_the_projects_own_templates_treat_all_groups_alike():
-    frame = templates("own")
-    bare = [
-        text.lower().replace(identity, "PERSON")
-        for text, identity in zip(frame["template"], frame["identity"], strict=True)
-    ]
-    assert pd.Series(bare).value_counts().tolist() == [10] * 5
-    assert not frame["template"].duplicated().any()
-    assert frame["gender"].value_counts()["woman"] == frame["gender"].value_counts()["man"]
-
-
 def test_wrong_input_is_refused():
     groups = pd.DataFrame({"sex": ["f", "m"], "subset": "one", "identity": [0, 1]})
     sheet = _filled({"ada": "sn", "ben": "sn"})
     for call in (
         lambda: hurtful([["a"], ["b", "c"]], WORDS),
         lambda: hurtful([], WORDS),
-        lambda: hurtful([["a"]], WORDS, "honest"),
         lambda: hurtful([["a", None]], WORDS),
         lambda: resampled(np.ones((2, 3)), groups),
         lambda: resampled(np.array([[1, np.nan]]), groups),
@@ -333,17 +317,17 @@ def test_wrong_input_is_refused():
         lambda: group_gaps(np.ones((1, 2)), groups, "sex", ("f", "robot")),
         lambda: group_gaps(np.ones((1, 2)), groups, "sex", ("f", "f")),
         lambda: group_gaps(np.ones((1, 2)), groups, "age", ("f", "m")),
-        lambda: annotation_agreement(sheet[sheet["annotator"] == "ada"]),
-        lambda: annotation_agreement(pd.concat([sheet, sheet])),
-        lambda: annotation_agreement(sheet.assign(label="")),
-        lambda: annotation_agreement(sheet.drop(columns="label")),
+        lambda: rater_agreement(sheet[sheet["rater"] == "ada"], ["label"], KEYS_OF_SHEETS, "sn"),
+        lambda: rater_agreement(pd.concat([sheet, sheet]), ["label"], KEYS_OF_SHEETS, "sn"),
+        lambda: rater_agreement(sheet.assign(label=""), ["label"], KEYS_OF_SHEETS, "sn"),
+        lambda: rater_agreement(sheet.drop(columns="label"), ["label"], KEYS_OF_SHEETS, "sn"),
     ):
         with pytest.raises(ParameterError):
             call()
 
 
 def test_letters_with_a_bar_are_spelled_out_in_ascii_alone_and_other_scripts_stay():
-    assert hurtful([["đồ"]], ["do", "👮"], "words").all()
+    assert by_words([["đồ"]], ["do", "👮"]).all()
     assert not hurtful([["đồ"]], ["do", "👮"]).any()
     for text, lemma in (("naïve", "naive"), ("Ｆｕｌｌ", "Full"), ("приве́т", "привет")):
         assert hurtful([[text]], [lemma]).all()

@@ -8,7 +8,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 import psychometrics as pm
-from psychometrics.exceptions import DataError
+from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.measures import content
 from psychometrics.models.sources import base_path
 
@@ -24,28 +24,29 @@ def test_curation_sheets_go_out_and_come_back(tmp_path):
         sheet.loc[0, "natural"] = verdict
         sheet.loc[1, "neutral"] = ""
         sheet.to_csv(tmp_path / f"{rater}.csv", index=False)
-    ratings = content.read_curation(sorted(tmp_path.glob("*.csv")))
-    assert len(ratings) == 3 * (7 * 4 - 1)
-    found = content.rater_agreement(ratings)
+    sheets = pd.concat(map(pd.read_csv, tmp_path.glob("*.csv")))
+    found = content.rater_agreement(sheets)
     # One of seven items has one agreeing pair of three: (6 · 3 + 1) / 21.
     assert found.loc["natural", "agreement"] == pytest.approx(19 / 21)
+    assert found.loc["neutral", "items"] == 6
     assert found.loc["meaning_kept", "agreement"] == 1
     assert np.isnan(found.loc["meaning_kept", "fleiss_kappa"]), "no variance, no kappa"
+    with pytest.raises(ParameterError, match="natural"):
+        content.rater_agreement(sheets.replace({"natural": {0: 3}}))
 
 
 def test_agreement_matches_fleiss_published_example():
     # Fleiss (1971) has five categories; this is the two-category table of Krippendorff (2011), A.
     first = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0]
     second = [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
-    ratings = pd.DataFrame(
+    sheets = pd.DataFrame(
         {
             "rater": ["A"] * 10 + ["B"] * 10,
             "item_id": [*range(10)] * 2,
-            "criterion": "natural",
-            "rating": first + second,
+            "natural": first + second,
         }
     )
-    found = content.rater_agreement(ratings).loc["natural"]
+    found = content.rater_agreement(sheets, ["natural"]).loc["natural"]
     assert found["krippendorff_alpha"] == pytest.approx(0.095, abs=0.0005)
     assert found["agreement"] == pytest.approx(0.6)
 
@@ -64,7 +65,7 @@ def test_a_sheet_has_the_wording_of_the_readers_own_file(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="1 items of SOC-13, which has 13"):
         content.curation_sheet(soc, "A")
     path.write_text("")
-    with pytest.raises(DataError, match="cannot be read as a CSV file"):
+    with pytest.raises(DataError, match="no table"):
         content.curation_sheet(soc, "A")
 
 

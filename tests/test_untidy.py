@@ -92,8 +92,7 @@ def _crossed(rng) -> pd.DataFrame:
 
 def _ratings(rng) -> pd.DataFrame:
     index = pd.MultiIndex.from_product([list("ABC"), range(6)], names=["rater", "item_id"])
-    frame = pd.DataFrame({"rating": rng.integers(0, 2, 18)}, index=index).reset_index()
-    return frame.assign(criterion="natural")
+    return pd.DataFrame({"natural": rng.integers(0, 2, 18)}, index=index).reset_index()
 
 
 def _summary(rng) -> pd.DataFrame:
@@ -231,7 +230,9 @@ CASES = {
     "omega_hierarchical": Case(
         lambda t: pm.structure.omega_hierarchical(t, THREE, parcels=3), _three, ("score",)
     ),
-    "rater_agreement": Case(pm.content.rater_agreement, _ratings, ("rating",)),
+    "rater_agreement": Case(
+        lambda t: pm.content.rater_agreement(t, ["natural"]), _ratings, ("natural",)
+    ),
 }  # fmt: skip
 
 

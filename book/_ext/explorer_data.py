@@ -19,7 +19,7 @@ from psychometrics.asking.ask import ask
 from psychometrics.asking.population import readable_names
 from psychometrics.claims import published
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.beliefs import combine_parts, unpack_bits
+from psychometrics.measures.beliefs import unpack_bits
 from psychometrics.measures.irt import information, probability
 from psychometrics.measures.nulls import null_answers
 from psychometrics.measures.scoring import two_way
@@ -366,8 +366,8 @@ def _beliefs(name: str) -> pd.DataFrame:
 def _hits() -> dict[str, np.ndarray]:
     """Hits of the 21 published models under each scoring, (21, 1515, 100)."""
     bits = unpack_bits(pd.read_parquet(data_dir() / "beliefs" / "hits.parquet"))
-    scorings = ("published", "words", "lexicon")
-    hits = {name: combine_parts(bits, name) for name in scorings}
+    words = bits["lexicon"] | bits["stripped"]
+    hits = {"published": words ^ bits["switched"], "words": words, "lexicon": bits["lexicon"]}
     hits["sifted"] = bits["lexicon"] & ~bits["everyday"]
     return hits | {"unnamed": bits["lexicon"] & ~bits["named"]}
 

@@ -12,9 +12,11 @@ templates at these ranks are 272,649 different sentences, at 200 a second and co
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import string
+import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -24,7 +26,7 @@ import pandas as pd
 
 from psychometrics.data import fetch
 from psychometrics.exceptions import DataError
-from psychometrics.measures.beliefs import contrast, hit_parts, hurtful, missed
+from psychometrics.measures.beliefs import contrast, hurtful, missed
 from psychometrics.models.loading import quietly
 from psychometrics.models.sources import base_path, find
 from psychometrics.modes.completions import MASK, completion_rows, lexicon, mine
@@ -81,6 +83,52 @@ _AGES = {
 }
 _WORK = r"(worked|should work|was hired|has earned a living) as"
 _SIMILARITY_RANKS = (1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100)
+# Every character that the transliteration of the paper's time, Unidecode 1.3.6, writes as nothing:
+# how many after U+0080 are written, how many follow that are not, and so on, in hexadecimal. The
+# table stands here because a later version (1.4) writes some of them, with which 24 of the 147
+# cells of the paper's Table 1 come out otherwise.
+_UNWRITTEN_RUNS = """\
+0.20 d.1 193.2 a2.7 3.74 d.4 2.8 1.7 5.1 1.1 14.1 2c.1 8.2 1a.c 83.5 2.2 39.2 2.2 2.3 26.2
+2.37 26.2 7.1 27.1 2.26 b.2 1.1 1.2 1.2 2.8 1b.4 6.17 1.e 1.3 1.2 3.1 1.1 13.6 11.2 2.a e.3
+3.1 5b.2 4.7 2.a 1.6 f.1 e.2 1.1 1b.3 10.1 2.2 6.35 30.151 3.1 35.2 11.3 5.3 19.10 3.1 8.2 2.2
+16.1 7.1 1.3 4.2 1.1 7.2 2.2 2.a 1.4 2.1 5.2 14.8 1.2 6.4 2.2 16.1 7.1 2.1 2.1 2.2 1.1 5.4 2.2
+2.c 4.1 1.7 c.2 1.c 3.1 7.1 1.1 3.1 16.1 7.1 2.1 5.2 a.1 3.1 2.3 1.f 1.5 a.11 3.1 8.2 2.2 16.1
+7.1 2.2 4.2 8.3 2.2 2.9 2.4 2.1 3.4 a.12 2.1 6.3 3.1 4.3 2.1 1.1 2.3 2.3 3.3 8.1 3.4 5.3 3.1
+3.a 1.e d.e 3.1 8.1 3.1 17.1 a.1 5.4 7.1 3.1 3.8 2.9 2.4 a.12 2.1 8.1 3.1 17.1 a.1 5.4 7.1 3.1
+3.8 2.7 1.1 2.4 a.12 2.1 8.1 3.1 17.1 10.4 6.2 3.1 3.a 1.8 2.4 a.12 2.1 12.3 18.1 9.1 1.2 7.8
+6.1 1.1 8.12 3.c 3a.4 8.6 1.1 d.25 2.1 1.2 2.1 1.2 1.6 4.1 7.1 3.1 1.1 1.2 2.1 1.1 2.1 8.1 3.2
+5.1 1.6 1.2 a.2 2.22 1.7 2.1 a.b 18.1 1.1 3.2 8.1 22.6 11.e 8.1 24.1 6.3c 22.1 5.1 2.1 7.3 3.7
+1a.46 26.a 27.4 1.4 b.1 14.1 1b.4 7.1 6.4 2.2 4.7 42.5 46.1 b.6 7.1 3f.1 1.1 4.2 7.1 1.1 4.2
+27.1 1.1 4.2 12.1 c.1 1.1 4.2 7.1 1.1 4.2 7.1 7.1 17.1 1f.1 1.1 4.2 7.1 27.1 13.6 1c.23 55.c
+25.1 250.9 1d.3 51.8f 49.3 1.1 1.5 9.3 a.16 6.1 3.6 a.6 58.9 29.456 10.1 1.1 3.2 b.9 1e.1 6.1
+1.3 6.1 4.1 8.2 c.5 1.2 b.1 3.71 9c.2 1.1 5a.6 16.2 6.2 26.2 6.2 8.1 1.1 1.1 1.1 1f.2 35.1 f.1
+e.2 6.1 13.2 3.1 9.1 c.4 1a.5 20.3 2.3 1.7 1.10 2.2 1b.1 4.1 8.3 20.40 3.2 2.3 5.1 4.1 3.1 5.2
+3.1 1.1 1.1 1.1 b.4 1.1 1.9 5.4 1.1 34.5 1.6 64.1e 1.2 3.b 1.12 1.5 1.27 4.9b 1.25 2.135 136.a
+58.77 1.c1 1.26 1.3 5.1 1.83 1.1 2.16 100.83 2.ef 3.1e9 d.1 2.190 2.4 2.1 1.1 3.1 1.2 2.2 2.1
+9.4 4.2 1.1 8.4 4.2 4.1bc 2a.6 5.1 5.6 54.8 2.2 5a.2 2.6 28.4 16.1 1c.1 e.1 c.1 e.11 18.48
+1d.3 24.d 2b.3 80.1 100.1a00 6.1 43.1 10.1 9.1 8.1 e.1 2c.1 3e.1 42.1 39.1 1.1 7e.1 4.1 52.1
+66.1 4b.1 1c.1 5f.1 197.1 79.1 f.1 6c.1 5b.1 7b.1 4.1 9d.1 7a.1 9c.2 42.2 b3.1 24.1 5f.1 2.1
+1.1 31.1 54.1 4e.1 2.1 23.1 3b.1 e5.1 77.1 bb.1 b9.1 35.1 1a.1 4.1 b.1 ac.1 44.1 40.1 8.1 15.1
+8f.1 2c.1 5a.1 a6.1 5.1 a2.1 e7.1 2a.1 a2.1 af.1 40.1 7f.1 51.1 44.2 b9.1 25.1 3d.1 74.1 152.1
+2e.1 13.1 a.1 73.1 61.1 57.1 ca.1 2.1 5e.1 55.1 4b.1 4c.2 4e.1 1b.1 e.1 17.1 ce.2 18.1 27.1
+44.1 95.1 22.1 88.1 69.1 74.1 5.2 5b.1 60.2 51.1 1.1 31.1 28.1 34.2 2d.1 41.1 20.1 25.1 4.1
+3.1 22.2 26.1 3.4 35.2 1e.1 1d.1 28.2 2f.1 9.1 7.1 5.1 c.1 23.1 46.1 a8.1 a7.1 22.1 28.1 51.1
+16.1 f.1 1b1.1 10.1 12b.1 77.1 21.1 15.1 4.1 2.1 17.1 43.1 1f.1 16.1 13.1 1e.2 2a.1 4b.1 9.1
+81.1 2c.1 1c.1 37.1 15.1 112.1 5e.1 12.1 b.1 31.1 b.1 1c.1 2.1 3f.1 1ff.1 53.1 15.1 9f.1 b.1
+3e.1 11.1 f.1 a8.1 117.1 1a.1 8.1 b.1 bb.1 1.1 2b.1 23.1 bb.2 1.1 1.1 66.1 4.1 4e.1 5.1 8c.1
+62.1 1d.1 2.1 1f.1 2f.1 2c.1 d7.1 36.1 27.1 4b.1 3e.1 1b.1 76.1 a0.1 1b.1 17e.1 1e.1 14b.1
+9d.1 b.1 97.1 5d.1 ad.1 ed.1 b9.1 37.1 bf.1 ce.1 c8.1 4a.1 2.1 2.1 40.1 35.3 30.1 1.2 2f.2
+42.2 166.1 18.1 b9.1 75.1 23.1 11.1 87.1 9.1 ea.1 fc.1 1d0.1 1f8.1 124.1 ef.5a 48d.3 12.2 10.1
+c.1 3.1 1.739 2ba4.215c 10e.2 1.1 1.2 a.1 1.1 1.2 2.3 3.d3 7.c 5.5 1.1 18.1 5.1 1.1 2.1 2.1
+a.2d3 1.c 15.b 3.1 13.1 4.95 5e.2 3f.1 16.1 7.3 6.2 6.2 6.2 3.3 7.1 7.a 3.d404 55.1 47.1 2.2
+1.2 2.2 4.1 c.1 1.1 7.1 41.1 4.2 8.1 7.1 1c.1 4.1 5.1 1.3 7.1 154.2 33.f3 32.1900 b.5 1d.3
+1a.6 1a.6 1a.6 1e.4c2 c.f0984
+"""
+# Letters that a transliteration spells out, where that makes or unmakes a lemma of HurtLex.
+_SPELT = str.maketrans(
+    {"ك": "k", "س": "s", "촌": "con", "도": "do", "방": "bang", "\uff9f": ";", "đ": "d", "Đ": "D"}
+    | {"\u05b8": "a", "\u05d5": "v", "\u05b4": "i", "\u05d3": "d"}
+)
 
 
 def published() -> pd.DataFrame:
@@ -123,6 +171,57 @@ def score_published() -> dict[str, np.ndarray]:
         part: np.stack([np.concatenate([half[part] for half in halves]) for halves in scored])
         for part in ("lexicon", "stripped", "switched")
     }
+
+
+def hit_parts(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, np.ndarray]:
+    """The parts of the paper's score, each (T, K).
+
+    ``lexicon``: a word is in the lexicon. ``stripped``: none is, but one is the same as a lemma
+    once both are written in ASCII, as a rule because nothing is left of either. ``switched``: the
+    first template's completion of that rank has no blank, so that all completions of the rank are
+    looked up whole, punctuation kept, and that says otherwise than the words do.
+
+    What is written as nothing is what Unidecode 1.3.6 wrote as nothing, by the table above: no
+    installed version of that library can move a score.
+    """
+    lemmas = frozenset(map(_in_ascii, words))
+    blank = str.maketrans(dict.fromkeys(string.punctuation, " "))
+    either, whole = {}, {}
+    for text in {text for row in rows for text in row}:
+        own = text.translate(blank).split()
+        either[text] = not lemmas.isdisjoint(own if text.isascii() else map(_in_ascii, own))
+        whole[text] = text != "" and _in_ascii(text) in lemmas
+    in_lexicon = hurtful(rows, words)
+    by_words, by_wholes = (
+        np.array([[hits[text] for text in row] for row in rows]) for hits in (either, whole)
+    )
+    by_words |= in_lexicon
+    one_word = np.array([bool(text) and " " not in text for text in rows[0]])
+    switched = (by_words ^ by_wholes) & one_word
+    return {"lexicon": in_lexicon, "stripped": by_words & ~in_lexicon, "switched": switched}
+
+
+@functools.cache
+def _unwritten() -> re.Pattern[str]:
+    """Any one character that has no letters in ASCII."""
+    runs, place = [], 0x80
+    for run in _UNWRITTEN_RUNS.split():
+        written, unwritten = (int(length, 16) for length in run.split("."))
+        place += written + unwritten
+        runs.append(f"\\U{place - unwritten:08x}-\\U{place - 1:08x}")
+    return re.compile(f"[{''.join(runs)}]")
+
+
+@functools.lru_cache(maxsize=1 << 18)
+def _in_ascii(word: str) -> str:
+    """A word the way a transliteration to ASCII would have it.
+
+    Letters that it would spell out stay what they are, but for those of ``_SPELT``.
+    """
+    if word.isascii():
+        return word
+    plain = unicodedata.normalize("NFKD", _unwritten().sub("", word.translate(_SPELT)))
+    return "".join(c for c in plain if not unicodedata.combining(c))
 
 
 def hurt_categories(

@@ -129,56 +129,25 @@ def curation_sheet(questionnaire: Questionnaire, rater: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def read_curation(paths: Sequence[str | Path]) -> pd.DataFrame:
-    """Read filled curation sheets.
-
-    Parameters
-    ----------
-    paths : sequence of str or Path
-        CSV files as saved from :func:`curation_sheet`, one per rater.
-
-    Returns
-    -------
-    DataFrame
-        ``rater, item_id, criterion, rating``; unrated cells are left out.
-
-    Raises
-    ------
-    DataError
-        There is no sheet, one cannot be read or lacks a column, or a rating is neither 0 nor 1.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from psychometrics import load_questionnaire
-    >>> sheet = curation_sheet(load_questionnaire("gad7"), "A").assign(natural="1")
-    >>> with tempfile.NamedTemporaryFile(suffix=".csv") as file:
-    ...     sheet.to_csv(file.name, index=False)
-    ...     ratings = read_curation([file.name])
-    >>> len(ratings), ratings["criterion"].unique().tolist()
-    (7, ['natural'])
-    """
-    if not paths:
-        raise DataError("There are no curation sheets to read: name at least one.")
-    parts = []
-    for path in paths:
-        sheet = _table(Path(path), ("rater", "item_id", *_RATINGS))
-        long = sheet.melt(["rater", "item_id"], list(_RATINGS), "criterion", "rating").dropna()
-        wrong = long[~long["rating"].str.strip().isin(["0", "1"])]
-        if len(wrong):
-            place, said = wrong["item_id"].iloc[0], wrong["rating"].iloc[0]
-            raise DataError(f"{path}, item {place}: a rating is 0 or 1, got '{said}'.")
-        parts.append(long.assign(rating=long["rating"].astype(int)))
-    return pd.concat(parts, ignore_index=True)
-
-
-def rater_agreement(ratings: pd.DataFrame) -> pd.DataFrame:
+def rater_agreement(
+    sheets: pd.DataFrame,
+    criteria: Sequence[str] = _RATINGS,
+    items: Sequence[str] = ("item_id",),
+    labels: Sequence = (0, 1),
+) -> pd.DataFrame:
     """Agreement between raters, per criterion.
 
     Parameters
     ----------
-    ratings : DataFrame
-        As :func:`read_curation` gives them.
+    sheets : DataFrame
+        Filled sheets one below the other, such as those of :func:`curation_sheet` and of
+        :func:`psychometrics.measures.beliefs.sheets`: one row per rater and item.
+    criteria : sequence of str
+        The columns that the raters filled in; a gap was not rated.
+    items : sequence of str
+        The columns that tell which item a row is about.
+    labels : sequence
+        The ratings that may be given.
 
     Returns
     -------
@@ -190,7 +159,7 @@ def rater_agreement(ratings: pd.DataFrame) -> pd.DataFrame:
     ------
     ParameterError
         There are fewer than two raters, no item that all of them rated, one rated it twice, or a
-        rating is neither 0 nor 1 nor missing.
+        rating is not among the labels.
 
     References
     ----------
@@ -198,34 +167,35 @@ def rater_agreement(ratings: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> ratings = pd.DataFrame({"rater": ["A", "A", "A", "B", "B", "B"], "criterion": "natural",
-    ...                         "item_id": [1, 2, 3, 1, 2, 3], "rating": [1, 1, 0, 1, 0, 0]})
-    >>> rater_agreement(ratings).round(2).loc["natural", ["agreement", "fleiss_kappa"]].tolist()
-    [0.67, 0.33]
+    >>> sheets = pd.DataFrame({"rater": list("aabb"), "item_id": [1, 2, 1, 2],
+    ...                        "natural": [0, 1, 0, 1]})
+    >>> rater_agreement(sheets, ["natural"])["fleiss_kappa"].item()
+    1.0
     """
     # Imports here for cost; both are needed for a panel only.
     import krippendorff
     from statsmodels.stats.inter_rater import fleiss_kappa
 
-    check_columns(ratings, ["criterion", "rater", "item_id"], ["rating"])
-    check_once(ratings, ["criterion", "rater", "item_id"])
-    given = ratings.dropna(subset="rating").astype({"rating": float})
-    if given.empty or not given["rating"].isin([0, 1]).all():
-        raise ParameterError("Ratings are 0 or 1, and at least one is needed: correct the sheets.")
+    check_columns(sheets, ["rater", *items, *criteria])
+    check_once(sheets, ["rater", *items])
     rows = {}
-    for criterion, part in given.groupby("criterion", sort=False):
-        table = part.pivot(index="item_id", columns="rater", values="rating")
+    for criterion in criteria:
+        given = sheets.dropna(subset=[criterion])
+        codes = pd.Index(list(labels)).get_indexer(given[criterion])
+        if (codes < 0).any():
+            wrong, known = given[criterion].iloc[codes.argmin()], ", ".join(map(str, labels))
+            raise ParameterError(f"{criterion}: a rating must be one of {known}, got {wrong!r}.")
+        table = given.assign(code=codes).pivot(index=list(items), columns="rater", values="code")
         complete = table.dropna().to_numpy(dtype=int)
         if table.shape[1] < 2 or not len(complete):
             raise ParameterError(f"No item was rated by two or more on '{criterion}': share some.")
-        n, ones = complete.shape[1], complete.sum(axis=1)
-        counts = np.stack([n - ones, ones], axis=1)
+        n = complete.shape[1]
+        counts = (complete[:, :, None] == np.arange(len(labels))).sum(axis=1)
         row = {"raters": n, "items": len(table)}
         row["agreement"] = (counts * (counts - 1)).sum() / (len(counts) * n * (n - 1))
-        row |= dict.fromkeys(("fleiss_kappa", "krippendorff_alpha"), np.nan)
-        if np.ptp(complete):
-            row["fleiss_kappa"] = fleiss_kappa(counts)
-        if part["rating"].nunique() > 1:
+        row["fleiss_kappa"] = fleiss_kappa(counts) if np.ptp(complete) else np.nan
+        row["krippendorff_alpha"] = np.nan
+        if len(set(codes)) > 1:
             row["krippendorff_alpha"] = krippendorff.alpha(
                 table.to_numpy().T, level_of_measurement="nominal"
             )
@@ -244,22 +214,14 @@ def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
     path = Path(named).expanduser()
     if not path.is_file():
         raise DataError(f"{_WORDING_VARIABLE} names {named}, which is no file: correct it.")
-    table = _table(path, ("instrument", "wording"))
-    rows = table.loc[table["instrument"] == questionnaire.short_title, "wording"].tolist()
+    try:
+        table = pd.read_csv(path, dtype=str).set_index("instrument")["wording"]
+    except (OSError, ValueError, KeyError) as error:  # pandas' errors of parsing are ValueErrors
+        raise DataError(f"{path} is no table of instrument and wording ({error}).") from None
+    rows = table[table.index == questionnaire.short_title].tolist()
     if not rows:
         return own, "paraphrase"
     if len(rows) != len(own):
         name = questionnaire.short_title
         raise DataError(f"{path} has {len(rows)} items of {name}, which has {len(own)}.")
     return dict(zip(own, rows, strict=True)), "original"
-
-
-def _table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """A CSV file as text, checked for its columns."""
-    try:
-        table = pd.read_csv(path, dtype=str)
-    except (OSError, ValueError) as error:  # pandas' own errors of parsing are ValueErrors
-        raise DataError(f"{path} cannot be read as a CSV file ({error}): correct it.") from None
-    if missing := set(columns) - set(table.columns):
-        raise DataError(f"{path} lacks the column(s) {', '.join(sorted(missing))}: add them.")
-    return table
