@@ -320,7 +320,7 @@ def before_after(scores: pd.DataFrame, n_resamples: int = 5000, seed: int = 0) -
     if not rows:
         raise ParameterError("There are no scores to compare.")
     frame = pd.DataFrame(rows)
-    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjust(frame)["p_holm"])
+    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjust(frame["p"]))
     return frame
 
 

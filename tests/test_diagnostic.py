@@ -11,6 +11,7 @@ from psychometrics import data
 from psychometrics.exceptions import DataError, ParameterError, PsychometricsError
 from psychometrics.measures import irt
 from psychometrics.measures import items as classical
+from psychometrics.measures.intervals import fisher_interval
 from psychometrics.parameters import check_parameters
 from psychometrics.paths import data_dir
 from psychometrics.studies import diagnostic
@@ -85,7 +86,7 @@ def test_intervals_over_items_hold_the_true_correlation_also_of_twins(extreme, a
     found = [classical.blocked_correlation(*drawn(15), PAIRS, 300) for _ in range(200)]
     assert np.mean([f["low"] <= true <= f["high"] for f in found]) > least
     if alike:  # as many single items would be too sure
-        single = [classical.correlation_interval(f["r"], 15) for f in found]
+        single = [fisher_interval(f["r"], 15) for f in found]
         assert np.mean([low <= true <= high for low, high in single]) < 0.92
 
 

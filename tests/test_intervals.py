@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pingouin
 import pytest
 from scipy import stats
 
@@ -9,6 +10,7 @@ from psychometrics.exceptions import ParameterError
 from psychometrics.measures import norms, reliability, styles
 from psychometrics.measures.intervals import (
     correlation_interval,
+    fisher_interval,
     mean_interval,
     mean_table,
     scale_intervals,
@@ -164,3 +166,14 @@ def test_scale_score_is_the_mean_of_keyed_items_and_lies_in_its_interval():
         assert result.loc[respondent, "score"] == pytest.approx(expected)
     assert (result["low"] < result["score"]).all()
     assert (result["score"] < result["high"]).all()
+
+
+def test_intervals_of_rank_correlations_are_bonett_and_wrights():
+    reach = 1.959964 * np.sqrt((1 + 0.125) / 12)
+    expected = np.tanh(np.arctanh(0.5) + np.array([-reach, reach]))
+    found = fisher_interval(0.5, 15, ranks=True)
+    assert found == pytest.approx(tuple(expected), abs=1e-5)
+    known = pingouin.compute_esci(stat=0.5, nx=15, eftype="r", decimals=6)
+    assert fisher_interval(0.5, 15) == pytest.approx(tuple(known), abs=1e-5)
+    for r, n in ((1.0, 15), (np.nan, 15), (0.5, 3)):
+        assert np.isnan(fisher_interval(r, n)).all()

@@ -112,7 +112,7 @@ def test_holm_and_benjamini_hochberg_by_hand_and_within_families():
     assert holm["significant_corrected"].tolist() == [True, False, False, True]
     bh = corrected(table, level=0.05, correction="fdr_bh")
     assert bh["p_corrected"].tolist() == pytest.approx([0.03, 0.04, 0.04, 0.04])
-    together = corrected(table, level=0.05, family=())
+    together = corrected(table.assign(respondent_id="a"), level=0.05)
     assert together["p_corrected"].tolist() == pytest.approx([0.04, 0.09, 0.09, 0.09])
     with pytest.raises(ParameterError, match="holm"):
         corrected(table, correction="sidak?")

@@ -95,7 +95,7 @@ def correlations(
             row["corrected"] = pearson[0] / np.sqrt(product) if product else np.nan
         rows.append(row)
     frame = pd.DataFrame(rows)
-    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjust(frame)["p_holm"])
+    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjust(frame["p"]))
     return frame
 
 

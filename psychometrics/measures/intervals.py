@@ -83,15 +83,53 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
+def fisher_interval(
+    r: np.ndarray | float, n: int, ranks: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the 95 % interval of correlations on Fisher's scale.
+
+    .. math:: \tanh\left(\operatorname{artanh} r \pm z \sqrt{\frac{v}{n - 3}}\right), \qquad
+              v = 1 \text{ (Pearson)}, \quad v = 1 + r^2 / 2 \text{ (Spearman)}
+
+    Parameters
+    ----------
+    r : float or ndarray
+        Correlations, each of n pairs.
+    n : int
+        Number of pairs.
+    ranks : bool
+        Whether they are Spearman's.
+
+    Returns
+    -------
+    low, high : ndarray
+        Missing where r is missing, or 1 or -1 (which has no error on this scale), or with fewer
+        than four pairs. Item-rest correlations of 20 to 183 respondents lay within it in 95 % of
+        simulations (Rasch items), Spearman correlations over 15 items in 94 to 97 %.
+
+    References
+    ----------
+    Fisher (1915); Bonett and Wright (2000) for Spearman's.
+
+    Examples
+    --------
+    >>> low, high = fisher_interval(0.5, 20)
+    >>> round(float(low), 2), round(float(high), 2)
+    (0.07, 0.77)
+    """
+    r = np.asarray(r, dtype=float)
+    known = (np.abs(r) < 1 - 1e-12) & (n > 3)
+    z = np.arctanh(np.where(known, r, np.nan))
+    half = stats.norm.isf(0.025) * np.sqrt((1 + ranks * r**2 / 2) / max(n - 3, 1))
+    return np.tanh(z - half), np.tanh(z + half)
+
+
 def correlation_interval(
     x: Sequence | pd.Series,
     y: Sequence | pd.Series,
     method: Literal["spearman", "pearson"] = "spearman",
 ) -> pd.Series:
-    r"""Correlate two series over complete pairs, with the 95 % interval by Fisher's z.
-
-    .. math:: \tanh\left(\operatorname{artanh} r \pm z \sqrt{\frac{v}{n - 3}}\right), \qquad
-              v = 1 \text{ (Pearson)}, \quad v = 1 + r^2 / 2 \text{ (Spearman)}
+    """Correlate two series over complete pairs, with the interval of :func:`fisher_interval`.
 
     Parameters
     ----------
@@ -103,7 +141,7 @@ def correlation_interval(
     -------
     Series
         ``n, r, low, high``. All but ``n`` are missing where a variable does not vary or fewer than
-        three pairs are complete, and the interval with fewer than four.
+        three pairs are complete, the interval with fewer than four and where r is 1 or -1.
 
     Raises
     ------
@@ -132,19 +170,13 @@ def correlation_interval(
         raise ParameterError("Two series of finite numbers of one length are needed.")
     both = both[:, ~np.isnan(both).any(axis=0)]
     n = both.shape[1]
-    found = pd.Series({"n": float(n), "r": np.nan, "low": np.nan, "high": np.nan})
     if n < 3 or (np.ptp(both, axis=1) <= 1e-12 * np.abs(both).max(axis=1)).any():
-        return found
+        return pd.Series({"n": float(n), "r": np.nan, "low": np.nan, "high": np.nan})
     if method == "spearman":
         both = stats.rankdata(both, axis=1)
     r = float(np.clip(np.corrcoef(both)[0, 1], -1, 1))
-    found["r"] = r
-    if n > 3:
-        v = 1 + r**2 / 2 if method == "spearman" else 1.0
-        half = stats.norm.isf(0.025) * np.sqrt(v / (n - 3))
-        with np.errstate(divide="ignore"):  # a perfect correlation has no width
-            found["low"], found["high"] = np.tanh(np.arctanh(r) + np.array([-half, half]))
-    return found
+    low, high = fisher_interval(r, n, ranks=method == "spearman")
+    return pd.Series({"n": float(n), "r": r, "low": float(low), "high": float(high)})
 
 
 def mean_table(

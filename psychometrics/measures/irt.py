@@ -541,7 +541,7 @@ def item_fit(
     above = (1 + (infit >= observed[0] - slack).sum(axis=0)) / (1 + simulations)
     below = (1 + (infit <= observed[0] + slack).sum(axis=0)) / (1 + simulations)
     frame["p"] = np.where(fitted, np.minimum(1, 2 * np.minimum(above, below)), np.nan)
-    frame["p_fdr"] = adjust(frame)["p_fdr"]
+    frame["p_fdr"] = adjust(frame["p"], "fdr_bh")
     return frame
 
 

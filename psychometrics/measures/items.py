@@ -11,17 +11,21 @@ Two tables of the same items are matched by their labels, whatever the order of 
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_choice, check_numbers
+from ..asking.answers import check_choice, check_columns, check_numbers
 from ..exceptions import ParameterError
+from .intervals import fisher_interval
 
 _CONSTANT = ("uncorrelated", "self", "drop")
 METHODS = ("fasterpam", "alternating", "exact")
 _EXACT_ITEMS = 18  # 2 to this power sets of medoids are tried
 _MOST_TIES = 500  # partitions of equal cost that are kept for each k
-_LOGISTIC = ["group", "se", "p_uniform", "p_nonuniform", "p", "r2"]
+_SEPARATED = 15  # log odds that only a likelihood without a maximum reaches
 _ETS_LIMITS = (1.0, 1.5)  # of |delta|: below the first A, above the second C
 
 
@@ -108,8 +112,9 @@ def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Indexed by item: ``r``, missing where the item, or the sum of the others, has no variance;
-        ``low, high``, its 95 % interval as in :func:`correlation_interval`; ``n``, the respondents
-        who answered everything.
+        ``low, high``, its 95 % interval as in
+        :func:`psychometrics.measures.intervals.fisher_interval`; ``n``, the respondents who
+        answered everything.
 
     References
     ----------
@@ -133,49 +138,8 @@ def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
         known = (spread > 1e-9) & (scale > 0)
         np.divide((x * rest).sum(axis=0), scale, out=r, where=known)
         r = r.clip(-1, 1)
-    low, high = correlation_interval(r, n)
+    low, high = fisher_interval(r, n)
     return pd.DataFrame({"r": r, "low": low, "high": high, "n": n}, index=answers.columns)
-
-
-def correlation_interval(
-    r: np.ndarray | float, n: int, ranks: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    r"""95 % interval of a correlation on Fisher's scale.
-
-    .. math:: \tanh\Bigl(\mathrm{artanh}\, r \pm 1.96 \sqrt{v / (n - 3)}\Bigr), \qquad
-       v = 1 \text{ or, for ranks, } 1 + r^2 / 2
-
-    Parameters
-    ----------
-    r : float or ndarray
-        Correlations, each of n pairs.
-    n : int
-        Number of pairs.
-    ranks : bool
-        Whether they are Spearman's.
-
-    Returns
-    -------
-    low, high : ndarray
-        Missing where r is missing, or 1 or -1 (which has no error on this scale), or with fewer
-        than four pairs. Item-rest correlations of 20 to 183 respondents lay within it in 95 % of
-        simulations (Rasch items), Spearman correlations over 15 items in 94 to 97 %.
-
-    References
-    ----------
-    Bonett and Wright (2000), of whom the ranks' variance is.
-
-    Examples
-    --------
-    >>> low, high = correlation_interval(0.5, 20)
-    >>> round(float(low), 2), round(float(high), 2)
-    (0.07, 0.77)
-    """
-    r = np.asarray(r, dtype=float)
-    known = (np.abs(r) < 1 - 1e-12) & (n > 3)
-    z = np.arctanh(np.where(known, r, np.nan))
-    step = 1.959964 * np.sqrt((1 + ranks * r**2 / 2) / max(n - 3, 1))
-    return np.tanh(z - step), np.tanh(z + step)
 
 
 def mean_inter_item(answers: pd.DataFrame) -> float:
@@ -460,7 +424,8 @@ def blocked_correlation(
 
     The interval is :math:`\tanh(\mathrm{artanh}\, r \pm 1.96\, s)` with the greater of two standard
     errors s: that of drawing whole blocks again, and that of as many single items (see
-    :func:`correlation_interval`). The null distribution puts whole blocks to the wrong blocks.
+    :func:`psychometrics.measures.intervals.fisher_interval`). The null distribution puts whole
+    blocks to the wrong blocks.
 
     Parameters
     ----------
@@ -517,73 +482,6 @@ def blocked_correlation(
     return found
 
 
-def partition_agreement(
-    first: tuple[int, ...],
-    second: tuple[int, ...],
-    draws: int = 10_000,
-    seed: int = 0,
-    blocks: pd.Series | None = None,
-    labels: pd.Series | None = None,
-) -> tuple[float, float]:
-    """Do two partitions put the same pairs of items together? With a permutation p value.
-
-    Parameters
-    ----------
-    first, second : sequence of int, shape (I,)
-        Clusters of the same items, in the same order (or two Series, matched by label).
-    draws : int
-        Random relabellings of the items of ``second``. Pairs share items, so that a test that
-        takes the I (I - 1) / 2 pairs as independent, as the paper's does, is too sure of itself.
-    seed : int
-        Seed of the permutations.
-    blocks, labels : sequences, shape (I,), optional
-        As in :func:`block_orders`, in the order of ``first``: items that belong together are
-        relabelled together, and with labels only among items of the same label.
-
-    Returns
-    -------
-    (float, float)
-        Pearson correlation of co-membership over the pairs, and its two-sided p value; both
-        missing if a partition puts all items together, or all apart.
-
-    Raises
-    ------
-    ParameterError
-        The partitions are not of the same items, have fewer than two, or lack a label.
-
-    References
-    ----------
-    Laverghetta et al. (2021), table 2.
-
-    Examples
-    --------
-    >>> r, p = partition_agreement((0, 0, 0, 1, 1, 1), (1, 1, 1, 0, 0, 0), draws=1000)
-    >>> round(r, 6), bool(p < 0.2)
-    (1.0, True)
-    """
-    check_numbers(draws=draws, seed=seed)
-    if len(first) != len(second):
-        raise ParameterError("the partitions must be of the same items: their lengths differ.")
-    if len(first) < 2:
-        raise ParameterError(f"partitions need 2 items or more, here {len(first)}.")
-    if isinstance(first, pd.Series) and isinstance(second, pd.Series):
-        second = second[_same_labels(first.index, second.index, "the partitions")]
-    if pd.isna(np.asarray(first)).any() or pd.isna(np.asarray(second)).any():
-        raise ParameterError("the partitions lack a label: leave that item out of both.")
-    first, second = (pd.factorize(np.asarray(labels))[0] for labels in (first, second))
-    a, b = (_together(labels).astype(float) for labels in (first, second))
-    if a.std() == 0 or b.std() == 0:
-        return float("nan"), float("nan")
-    observed = float(np.corrcoef(a, b)[0, 1])
-    blocks = np.arange(len(first)) if blocks is None else blocks
-    if len(blocks) != len(first):
-        raise ParameterError("blocks must be as many as items.")
-    shuffled = np.asarray(second)[block_orders(blocks, draws, seed, labels)]
-    together = _together(shuffled)  # as many pairs in every draw: same mean and spread
-    null = (together @ (a - a.mean())) / (len(a) * a.std() * b.std())
-    return observed, null_p_value(observed, null)
-
-
 def compare_partitions(
     first: pd.DataFrame,
     second: pd.DataFrame,
@@ -612,7 +510,7 @@ def compare_partitions(
     Returns
     -------
     Series
-        ``agreement`` of the two chosen partitions (see :func:`partition_agreement`), ``low, high``
+        ``agreement`` of the two chosen partitions (see :func:`mantel_test`), ``low, high``
         over all pairs of equally good ones, of which there are ``ties_first, ties_second``;
         ``null, null_low, null_high``, median and central 95 % where blocks are permuted, ``p``
         among these, ``p_items`` with single items permuted, and ``p_labels`` with blocks that only
@@ -639,61 +537,65 @@ def compare_partitions(
     drawn = one[:1] @ _memberships(sides[1].iloc[0].to_numpy()[orders]).T
     null = np.nanquantile(drawn, [0.5, 0.025, 0.975])
     row |= dict(zip(("null", "null_low", "null_high"), null, strict=True))
-    given = sides[0].iloc[0], sides[1].iloc[0]
-    row["p"] = partition_agreement(*given, seed=seed, blocks=blocks)[1]
-    row["p_items"] = partition_agreement(*given, seed=seed)[1]
+    ways = {"p": {"blocks": blocks}, "p_items": {}}
     if labels is not None:
-        kept = {"blocks": blocks, "labels": labels[shared]}
-        row["p_labels"] = partition_agreement(*given, seed=seed, **kept)[1]
+        ways["p_labels"] = {"blocks": blocks, "labels": labels[shared]}
+    for name, kept in ways.items():
+        row[name] = mantel_test(sides[0].iloc[0], sides[1].iloc[0], 10_000, seed, **kept)[1]
     return pd.Series(row)
 
 
 def mantel_test(
-    first: pd.DataFrame,
-    second: pd.DataFrame,
+    first: pd.DataFrame | Sequence,
+    second: pd.DataFrame | Sequence,
     draws: int = 2000,
     seed: int = 0,
-    blocks: pd.Series | None = None,
+    blocks: Sequence | None = None,
+    labels: Sequence | None = None,
 ) -> tuple[float, float, int]:
-    """Mantel's test: do two matrices of inter-item correlations agree? By permuting items.
+    """Mantel's test: do two matrices, or two partitions, of the same items agree?
+
+    Pairs share items, so that a test that takes the I (I - 1) / 2 pairs as independent, as the
+    paper's does for partitions, is too sure of itself. Items are permuted instead.
 
     Parameters
     ----------
-    first, second : DataFrame, shape (I, I)
-        Correlations between the same items, as ``answers.corr()`` gives them, matched by label.
-        Items without variance in either are left out, and so is, one after the other, the item
-        with most missing correlations until none is missing.
+    first, second : DataFrame, shape (I, I), or sequence, shape (I,)
+        Correlations between items, as ``answers.corr()`` gives them, matched by label; items
+        without variance in either are left out, and so is, one after the other, the item with most
+        missing correlations until none is missing. Or the clusters of the items, in the same order
+        (or two Series, matched by label): then pairs of items are together, 1, or apart, 0.
     draws : int
-        Random orders of the items of ``second``: pairs share items and are not independent.
+        Random orders of the items of ``second``.
     seed : int
         Their seed.
-    blocks : sequence, shape (I,), optional
-        As in :func:`block_orders`, in the order of the columns of ``first``.
+    blocks, labels : sequences, shape (I,), optional
+        As in :func:`block_orders`, in the order of ``first``: items that belong together change
+        places together, and with labels only with items of the same label.
 
     Returns
     -------
     (float, float, int)
         Pearson correlation over the pairs, its two-sided p value, and the number of items. The
-        first two are missing if the correlations of one matrix are all alike.
+        first two are missing if all pairs of one matrix are alike.
 
     Raises
     ------
     ParameterError
-        The matrices are not of the same items, or fewer than three items are left.
+        The items differ, fewer than three are left, or a partition lacks a label.
 
     References
     ----------
-    Mantel (1967).
+    Mantel (1967); Laverghetta et al. (2021), table 2, for partitions.
 
     Examples
     --------
-    >>> x = pd.DataFrame({"a": [1, 1, 0, 0], "b": [1, 1, 1, 0], "c": [0, 1, 0, 1]}).corr()
-    >>> r, p, items = mantel_test(x, x, draws=99)
-    >>> round(r, 6), items
-    (1.0, 3)
+    >>> r, p, items = mantel_test((0, 0, 0, 1, 1, 1), (1, 1, 1, 0, 0, 0), draws=1000)
+    >>> round(r, 6), p < 0.2, items
+    (1.0, True, 6)
     """
     check_numbers(draws=draws, seed=seed)
-    first, second = as_numbers(first), as_numbers(second)
+    first, second = (_pairs_of(given) for given in (first, second))
     for matrix in (first, second):
         columns = _same_labels(first.columns, matrix.columns, "both matrices")
         _same_labels(columns, matrix.index, "the rows and columns of a matrix")
@@ -705,17 +607,19 @@ def mantel_test(
         left = np.delete(left, gaps[np.ix_(left, left)].sum(axis=1).argmax())
     a, b = a[np.ix_(left, left)], b[np.ix_(left, left)]
     if len(a) < 3:
-        raise ParameterError(f"matrices need 3 items with variance or more, here {len(a)}.")
-    upper = np.triu_indices_from(a, 1)
-    if min(np.ptp(a[upper]), np.ptp(b[upper])) < 1e-12:
+        raise ParameterError(f"3 items with variance are needed, or more; here {len(a)}.")
+    one, two = upper = np.triu_indices_from(a, 1)
+    x, y = a[upper] - a[upper].mean(), b[upper]
+    if min(np.ptp(x), np.ptp(y)) < 1e-12:
         return float("nan"), float("nan"), len(a)
-    observed = float(np.corrcoef(a[upper], b[upper])[0, 1])
-    blocks = np.arange(len(columns)) if blocks is None else np.asarray(blocks)
-    if len(blocks) != len(columns):
-        raise ParameterError("blocks must be as many as items.")
-    null = np.empty(draws)
-    for place, order in enumerate(block_orders(blocks[left], draws, seed)):
-        null[place] = np.corrcoef(a[upper], b[np.ix_(order, order)][upper])[0, 1]
+    blocks, labels = (
+        given if given is None else np.asarray(given)[left] if len(given) == len(columns) else ()
+        for given in (np.arange(len(columns)) if blocks is None else blocks, labels)
+    )
+    orders = block_orders(blocks, draws, seed, labels)
+    scale = len(x) * x.std() * y.std()  # as much in every order
+    observed = float(x @ y / scale)
+    null = b[orders[:, one], orders[:, two]] @ x / scale
     return observed, null_p_value(observed, null), len(a)
 
 
@@ -764,7 +668,8 @@ def mantel_haenszel(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFram
     both, group = _two_groups(reference, focal)
     total = both.sum(axis=1)
     rows = {item: _mantel_haenszel(both[item].to_numpy(), group, total) for item in both}
-    frame = adjust(pd.DataFrame(rows, index=["odds_ratio", "delta", "se", "chi2", "p"]).T)
+    frame = pd.DataFrame(rows, index=["odds_ratio", "delta", "se", "chi2", "p"]).T
+    frame = frame.assign(p_holm=adjust(frame["p"]), p_fdr=adjust(frame["p"], "fdr_bh"))
     reach = 1.959964 * frame["se"]
     place = frame.columns.get_loc("chi2")
     frame.insert(place, "high", frame["delta"] + reach)
@@ -796,8 +701,7 @@ def logistic_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
 
         Where group and sum separate right answers from wrong ones, the likelihood has no maximum,
         but a limit that it comes as near to as one likes; the tests are of those limits, as
-        everywhere. ``group`` is then infinite, or missing if its sign is not determined, and has
-        no standard error. Everything is missing where all answered an item alike, or where all
+        everywhere. ``group`` is then infinite and has no standard error. Everything is missing where all answered an item alike, or where all
         sums are alike; ``p_nonuniform`` and ``p`` are where those of one group are.
 
     Raises
@@ -817,6 +721,7 @@ def logistic_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
     np.True_
     """
     from scipy.stats import chi2
+    from statsmodels.api import GLM, families
 
     both, focal_group = _two_groups(reference, focal)
     group = focal_group.astype(float)
@@ -825,22 +730,28 @@ def logistic_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
     design = np.c_[np.ones_like(score), score, group, group * score]
     # Without variance of the sums nothing is matched; with none in one group nothing can cross.
     ranks = [np.linalg.matrix_rank(design[:, :n]) for n in (2, 3, 4)]
-    ys = both.to_numpy(float).T
-    told = (ys.min(axis=1) < ys.max(axis=1)) & (ranks[0] == 2) & (ranks[1] == 3)
-    fitted = [_newton(design[:, :n], ys[told]) for n in (2, 3, 4)]
-    rows = {item: dict.fromkeys(_LOGISTIC, np.nan) for item in both}
-    for place, item in enumerate(both.columns[told]):
-        y, row = ys[told][place], rows[item]
-        likelihoods = np.array([found[place] for _, found in fitted])
+    columns = ["group", "se", "p_uniform", "p_nonuniform", "p", "r2"]
+    rows = {item: dict.fromkeys(columns, np.nan) for item in both}
+    varied = both.columns[both.nunique() > 1] if ranks[:2] == [2, 3] else ()
+    for item in varied:
+        y, row = both[item].to_numpy(float), rows[item]
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # of separation, whose limit is what is wanted
+            models = [GLM(y, design[:, :n], families.Binomial()) for n in (1, 2, 3, 4)]
+            fitted = [model.fit(maxiter=100, tol=1e-13) for model in models]
+        null, *likelihoods = (found.llf for found in fitted)
         gains = 2 * np.maximum(np.diff(likelihoods), 0)
-        null = _log_likelihood(np.full(len(y), y.mean()), y)
-        nagelkerke = _nagelkerke(likelihoods, null, len(y))
-        row["group"], row["se"] = _group_effect(design[:, :3], y, fitted[1][0][place])
+        with_group = fitted[2]
+        row["group"], row["se"] = with_group.params[-1], with_group.bse[-1]
+        if np.abs(design[:, :3] @ with_group.params).max() > _SEPARATED:
+            row["group"], row["se"] = np.sign(row["group"]) * np.inf, np.nan
+        shares = 1 - np.exp(2 * (null - np.array(likelihoods)) / len(y))
+        row["r2"] = (shares[1 if ranks[2] < 4 else 2] - shares[0]) / (1 - np.exp(2 * null / len(y)))
         row["p_uniform"] = chi2.sf(gains[0], 1)
-        row["r2"] = nagelkerke[1 if ranks[2] < 4 else 2] - nagelkerke[0]
         if ranks[2] == 4:
             row["p_nonuniform"], row["p"] = chi2.sf(gains[1], 1), chi2.sf(gains.sum(), 2)
-    frame = adjust(pd.DataFrame(rows, index=_LOGISTIC).T)
+    frame = pd.DataFrame(rows, index=columns).T
+    frame = frame.assign(p_holm=adjust(frame["p"]), p_fdr=adjust(frame["p"], "fdr_bh"))
     frame["size"] = np.select([frame["r2"] < 0.035, frame["r2"] < 0.07], ["A", "B"], "C")
     frame.loc[frame["p"].isna(), "size"] = ""
     # As in the ETS classes, what is not significant is negligible whatever its size.
@@ -848,39 +759,56 @@ def logistic_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def adjust(frame: pd.DataFrame) -> pd.DataFrame:
+def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     """Correct p values for multiple tests; gaps stay gaps and do not count as tests.
 
     Parameters
     ----------
-    frame : DataFrame
-        With a column ``p``.
+    p : Series
+    method : {"holm", "fdr_bh", "bonferroni", "none"}
+        Holm's correction, Benjamini and Hochberg's of the false discovery rate, Bonferroni's.
 
     Returns
     -------
-    DataFrame
-        The same with ``p_holm`` and ``p_fdr`` (Benjamini and Hochberg), anew where it had them.
+    Series
+
+    Raises
+    ------
+    ParameterError
+        There is no such correction, or a p value is not a number from 0 to 1.
 
     References
     ----------
-    Holm (1979); Benjamini and Hochberg (1995).
+    Holm (1979); Benjamini and Hochberg (1995); by :func:`pingouin.multicomp`.
 
     Examples
     --------
-    >>> adjust(pd.DataFrame({"p": [0.01, 0.04, 0.03]}))["p_holm"].round(3).tolist()
+    >>> adjust(pd.Series([0.01, 0.04, 0.03])).round(3).tolist()
     [0.03, 0.06, 0.06]
     """
     # As statsmodels' multipletests, which takes a tenth of a second a call to collect garbage.
     from pingouin import multicomp
 
-    if "p" not in frame:
-        raise ParameterError("the table has no column 'p'; add it.")
-    p = as_numbers(frame[["p"]])["p"].to_numpy() if len(frame) else np.empty(0)
+    check_choice(("holm", "fdr_bh", "bonferroni", "none"), method=method)
+    check_columns(pd.DataFrame({"p": p}), (), ["p"])
+    p = pd.to_numeric(p).astype(float)
     if ((p < 0) | (p > 1)).any():
         raise ParameterError("p values must lie between 0 and 1; correct the column 'p'.")
-    if np.isnan(p).all():
-        return frame.assign(p_holm=np.nan, p_fdr=np.nan)
-    return frame.assign(p_holm=multicomp(p, method="holm")[1], p_fdr=multicomp(p, method="fdr")[1])
+    if method == "none" or p.isna().all():
+        return p
+    method = {"bonferroni": "bonf"}.get(method, method)
+    return pd.Series(multicomp(p.to_numpy(), method=method)[1], p.index)
+
+
+def _pairs_of(given: pd.DataFrame | Sequence) -> pd.DataFrame:
+    """A matrix of pairs of items; of a partition, whether they are together."""
+    if isinstance(given, pd.DataFrame):
+        return as_numbers(given)
+    clusters = given if isinstance(given, pd.Series) else pd.Series(given)
+    if clusters.isna().any() or clusters.empty:
+        raise ParameterError("the partitions lack a label: leave that item out of both.")
+    together = np.equal.outer(clusters.to_numpy(), clusters.to_numpy())
+    return pd.DataFrame(together.astype(float), clusters.index, clusters.index)
 
 
 def _equally_good(table: pd.DataFrame, choose: str, margin: float) -> pd.DataFrame:
@@ -1076,80 +1004,3 @@ def _ets_class(delta: float, se: float, p: float) -> str:
         return "A"
     beyond = np.isnan(se) or (abs(delta) - small) / se > 1.645
     return "C" if abs(delta) >= large and beyond else "B"
-
-
-def _newton(design: np.ndarray, ys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients and log likelihood of every row of answers, by Newton steps that never lower it.
-
-    By hand, because statsmodels' Logit warns or raises where an item separates perfectly, which
-    items of language models often do. There the coefficients grow without end while the
-    likelihood closes in on its limit, by a factor of e with every step. All items at once, which
-    takes a tenth of the time of one after another.
-    """
-    betas = np.zeros((len(ys), design.shape[1]))
-    likelihoods = _log_likelihood(_expit(betas @ design.T), ys)
-    moving = np.arange(len(ys))
-    for _ in range(60):
-        beta, y, before = betas[moving], ys[moving], likelihoods[moving]
-        p = _expit(beta @ design.T)
-        weights = np.maximum(p * (1 - p), 1e-14)
-        hessian = np.swapaxes(design[None] * weights[..., None], 1, 2) @ design
-        step = (np.linalg.pinv(hessian, rcond=1e-15) @ ((y - p) @ design)[..., None])[..., 0]
-        for _ in range(40):
-            now = _log_likelihood(_expit((beta + step) @ design.T), y)
-            worse = now < before
-            if not worse.any():
-                break
-            step[worse] /= 2
-        better = ~worse
-        betas[moving[better]] += step[better]
-        likelihoods[moving[better]] = now[better]
-        moving = moving[better & (now - before >= 1e-12)]
-        if not len(moving):
-            break
-    return betas, likelihoods
-
-
-def _group_effect(design: np.ndarray, y: np.ndarray, beta: np.ndarray) -> tuple[float, float]:
-    """The last coefficient and its standard error; infinite or missing under separation."""
-    p = _expit(design @ beta)
-    if np.abs(design @ beta).max() > 12:  # far out: is it a maximum?
-        low, high = _recession(design, y)
-        if low < 0 < high:
-            return np.nan, np.nan
-        if low < 0 or high > 0:
-            return (np.inf if high > 0 else -np.inf), np.nan
-    hessian = design.T @ (design * (p * (1 - p))[:, None])
-    variance = np.linalg.pinv(hessian, rcond=1e-10)[-1, -1]
-    return float(beta[-1]), float(np.sqrt(variance))
-
-
-def _recession(design: np.ndarray, y: np.ndarray) -> tuple[int, int]:
-    """Ways in which the last coefficient may go in directions that never lower the likelihood.
-
-    Those are the directions d with x d >= 0 for right answers x and x d <= 0 for wrong ones; the
-    two numbers are -1 or 0, and 0 or 1.
-    """
-    from scipy.optimize import linprog
-
-    signs = design * np.where(y > 0, -1, 1)[:, None]
-    ends = []
-    for direction in (1, -1):
-        target = np.zeros(design.shape[1])
-        target[-1] = direction
-        found = linprog(target, A_ub=signs, b_ub=np.zeros(len(y)), bounds=(-1, 1), method="highs")
-        ends.append(abs(found.fun) > 1e-7 if found.status == 0 else False)
-    return -int(ends[0]), int(ends[1])
-
-
-def _expit(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-np.clip(x, -40, 40)))
-
-
-def _log_likelihood(p: np.ndarray, y: np.ndarray) -> np.ndarray:
-    p = np.clip(np.where(y > 0, p, 1 - p), 1e-17, 1)
-    return np.log(p).sum(axis=-1)
-
-
-def _nagelkerke(likelihoods: np.ndarray, null: float, n: int) -> np.ndarray:
-    return (1 - np.exp(2 * (null - likelihoods) / n)) / (1 - np.exp(2 * null / n))

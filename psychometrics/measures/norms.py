@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_choice, check_columns
+from ..asking.answers import check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import (
     Questionnaire,
@@ -17,6 +17,7 @@ from ..questionnaires import (
     psychobench_keys,
     questionnaire_names,
 )
+from .items import adjust
 from .scoring import score_summary
 
 PAPER_LEVEL = 0.01
@@ -209,7 +210,6 @@ def corrected(
     table: pd.DataFrame,
     level: float = PAPER_LEVEL,
     correction: str = "holm",
-    family: Sequence[str] = ("respondent_id",),
 ) -> pd.DataFrame:
     """Add ``significant``, ``p_corrected`` and ``significant_corrected`` to a table of tests.
 
@@ -220,9 +220,8 @@ def corrected(
     level : float
         Of significance.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
-        Of the p-values, by :func:`pingouin.multicomp`.
-    family : sequence of str
-        Tests that share these columns' values are corrected together; all, if empty.
+        How the tests of a respondent are corrected, by
+        :func:`psychometrics.measures.items.adjust`.
 
     Returns
     -------
@@ -239,20 +238,17 @@ def corrected(
 
     Examples
     --------
-    >>> table = pd.DataFrame({"p": [0.01, 0.03, 0.04]})
-    >>> corrected(table, level=0.05, family=())["p_corrected"].tolist()
+    >>> table = pd.DataFrame({"respondent_id": "a", "p": [0.01, 0.03, 0.04]})
+    >>> corrected(table, level=0.05)["p_corrected"].tolist()
     [0.03, 0.06, 0.06]
     """
-    check_columns(table, family, ["p"])
-    check_choice(("holm", "fdr_bh", "bonferroni", "none"), correction=correction)
+    check_columns(table, ["respondent_id"], ["p"])
     _check_level(level)
     table = table.astype({"p": "float64"})
-    if ((table["p"] < 0) | (table["p"] > 1)).any():
-        raise ParameterError("A p-value lies outside 0 to 1; correct it.")
-    key = [table[c] for c in family] or pd.Series(0, table.index)
+    adjust(table["p"], correction)  # what is impossible is refused before it is grouped
     table["significant"] = table["p"] < level
-    by_family = table["p"].groupby(key, dropna=False)
-    table["p_corrected"] = by_family.transform(_corrected_p, method=correction)
+    of_one = table.groupby("respondent_id", dropna=False)["p"]
+    table["p_corrected"] = of_one.transform(adjust, method=correction)
     table["significant_corrected"] = table["p_corrected"] < level
     return table
 
@@ -270,12 +266,3 @@ def _variance_test(s1, n1, s2, n2) -> tuple[np.ndarray, np.ndarray]:
     defined = (s1 > 0) & (s2 > 0) & (n1 > 1)
     p = np.minimum(1.0, 2 * stats.f.sf(np.where(defined, f, np.nan), df1, df2))
     return np.where(defined, f, np.nan), np.where(defined, p, np.nan)
-
-
-def _corrected_p(p: pd.Series, method: str) -> pd.Series:
-    from pingouin import multicomp  # slow to load; statsmodels' collects garbage at each call
-
-    if method == "none" or p.isna().all():
-        return p
-    method = {"bonferroni": "bonf"}.get(method, method)
-    return pd.Series(multicomp(p.to_numpy(dtype=float), method=method)[1], index=p.index)
