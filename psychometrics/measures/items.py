@@ -701,8 +701,9 @@ def logistic_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
 
         Where group and sum separate right answers from wrong ones, the likelihood has no maximum,
         but a limit that it comes as near to as one likes; the tests are of those limits, as
-        everywhere. ``group`` is then infinite and has no standard error. Everything is missing where all answered an item alike, or where all
-        sums are alike; ``p_nonuniform`` and ``p`` are where those of one group are.
+        everywhere. ``group`` is then infinite and has no standard error. Everything is missing
+        where all answered an item alike, or where all sums are alike; ``p_nonuniform`` and ``p``
+        are where those of one group are.
 
     Raises
     ------
