@@ -248,27 +248,20 @@ class _ResponseStyles(_SelfReport, of="10-response-styles"):
 
 class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
     questionnaire: _Questionnaire | None = None
-    compass: _Questionnaire | None = None
     respondents: _Respondents | None = None
     members: Count = 6
     chat_model: Literal["simulated"] | _Talking | None = None
     language_model: _LanguageModel | None = None
     labels: Literal["numeric", "alphabetical"] = "alphabetical"
-    role: _Text = "default"
-    wording: _Text = "v1"
     people: Annotated[int, Field(ge=4)] = 200
-    runs: Annotated[int, Field(ge=2)] = 10
 
     def check(self) -> None:
-        named = [self.questionnaire, self.compass]
-        asked, compass = (name and load_questionnaire(name, texts=False) for name in named)
+        asked = self.questionnaire and load_questionnaire(self.questionnaire, texts=False)
         if asked and not any(scale.reverse for scale in asked.scales):
             raise ParameterError(
                 f"questionnaire: {asked.id} has no reverse-keyed items, without which agreeing "
                 "cannot be told from a trait; name another."
             )
-        if compass and len(compass.categories) != 2:
-            raise ParameterError(f"compass: {compass.id} does not have two categories.")
 
 
 class _Published(_Chapter, of="12-published-answers"):
