@@ -527,6 +527,8 @@ def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> Path:
 
 def _answers(questionnaires, respondents: str, mode: str, condition: list[str] | None, **more):
     conditions = pm.book.parse_parameters(condition or [])
+    if own := {"questionnaires", "respondents", "mode", *more} & conditions.keys():
+        raise ParameterError(f"{min(own)} is no condition: the command takes it by itself.")
     if mode == "simulated":
         if not respondents.isdecimal():
             raise ParameterError(f"Simulated --respondents are a number, got '{respondents}'.")

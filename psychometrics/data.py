@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import codecs
+import csv
 import functools
 import hashlib
+import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
 
-from .exceptions import DataError
+from .exceptions import DataError, ParameterError
 from .paths import cache_dir, data_dir
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _MIRROR = "PSYCHOMETRICS_DATA_MIRROR"
+_LARGEST = 64 << 20  # bytes of a user's table
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
@@ -75,6 +80,74 @@ def available(*keys: str) -> bool:
     return all(any((Path(root) / _relative(key)).is_file() for root in roots) for key in keys)
 
 
+def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
+    """Read a user's table as text, in the forms in which spreadsheets save one.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file with a line of headers; values are parted by commas or semicolons, whichever the
+        headers have more of, or by tabs (``.tsv``, ``.tab``; there quotation marks are letters).
+        UTF-8, UTF-16 with a byte order mark, or Windows-1252.
+    needed : sequence of str
+        Columns that must be there.
+
+    Returns
+    -------
+    DataFrame
+        One row per line that holds anything; a value that a line leaves out is empty.
+
+    Raises
+    ------
+    DataError
+        The file cannot be read.
+    ParameterError
+        A line has more values than the headers (an unquoted comma), a header is there twice or
+        missing, or the file is too large (64 MB).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "items.csv"
+    >>> _ = file.write_bytes("item;scale\\nIch bin müde;\\n".encode("cp1252"))
+    >>> text_table(file, ["item"]).to_dict("records")
+    [{'item': 'Ich bin müde', 'scale': ''}]
+    """
+    import pandas as pd
+
+    path = Path(path).expanduser()
+    text = _text_of(path)
+    tabs = path.suffix.lower() in (".tsv", ".tab")
+    comma = "\t" if tabs else max(",;\t", key=text.lstrip().partition("\n")[0].count)
+    quoting = csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, delimiter=comma, quoting=quoting, strict=True)
+    rows, names = [], None
+    try:
+        for row in reader:
+            if not any(map(str.strip, row)):
+                continue
+            if names is None:
+                names = [name.strip() for name in row]
+            elif len(row) > len(names):
+                what = f"{len(row)} values for {len(names)} columns"
+                mend = f"put a value that holds '{comma}' into quotation marks"
+                raise ParameterError(f"{path}, line {reader.line_num}: {what}; {mend}.")
+            else:
+                rows.append(row + [""] * (len(names) - len(row)))
+    except csv.Error as error:
+        raise ParameterError(
+            f"{path}, line {reader.line_num}, is not a table's ({error}): correct it."
+        ) from None
+    names = names or []
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ParameterError(f"{path} has the column '{twice[0]}' twice: keep one.")
+    if missing := [name for name in needed if name not in names]:
+        has = ", ".join(names) or "none"
+        raise ParameterError(f"{path} has no column '{missing[0]}'; it has {has}.")
+    return pd.DataFrame(rows, columns=names, dtype=str)
+
+
 def mnli_sample() -> pd.DataFrame:
     """Load the 18,000 labelled MNLI pairs, with the project's fixed split.
 
@@ -116,6 +189,26 @@ def snli_sample() -> pd.DataFrame:
         frame[name] = frame[name].str.replace(r"\s+([.,!?;:])", r"\1", regex=True).str.strip()
     frame["label"] = frame["label"].map(NLI_LABELS.index)
     return frame
+
+
+def _text_of(path: Path) -> str:
+    try:
+        if not path.is_file():
+            raise DataError(f"{path} is not a file: name a table.")
+        if path.stat().st_size > _LARGEST:
+            raise ParameterError(f"{path} is larger than {_LARGEST >> 20} MB: split it.")
+        raw = path.read_bytes()
+    except DataError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror}): see to it.") from None
+    marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    for encoding in ["utf-16"] if marked else ["utf-8-sig", "cp1252"]:
+        try:
+            return raw.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise ParameterError(f"{path} is not text: save it as CSV in UTF-8.")
 
 
 def _relative(key: str) -> str:

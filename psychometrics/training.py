@@ -14,12 +14,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
 import torch
 from datasets import Dataset
 from peft import LoraConfig, PeftModel, get_peft_model, load_peft_weights
+from pydantic import Field, FiniteFloat, PositiveInt
 from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import (
@@ -36,14 +38,26 @@ from transformers import (
 from transformers.pytorch_utils import Conv1D
 from transformers.trainer_utils import get_last_checkpoint
 
-from .asking.answers import check_numbers
-from .data import NLI_LABELS, mnli_sample, snli_sample
+from .asking.answers import check_kinds, check_numbers
+from .data import NLI_LABELS, mnli_sample, snli_sample, text_table
 from .exceptions import DataError, ParameterError
 from .models.loading import load_config, load_model
 from .models.sources import BASE_MODEL, Source, base_path, find
 
 PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
 """Fine-tuning on MNLI as in EMPALC, section 5: base unfrozen, 3 epochs at 5e-5."""
+
+
+_KINDS = {
+    "tuning": Literal["unfrozen", "frozen", "lora"],
+    "epochs": Annotated[FiniteFloat, Field(gt=0, le=1000)],
+    "lr": Annotated[FiniteFloat, Field(gt=0, lt=1)],
+    **dict.fromkeys(("batch_size", "rank"), PositiveInt),
+    "layers": PositiveInt | None,
+    "dropout": Annotated[FiniteFloat, Field(ge=0, lt=1)] | None,
+    "max_length": Annotated[int, Field(ge=8)],
+    "seed": Annotated[int, Field(ge=0, lt=2**32)],
+}
 
 
 @dataclass(frozen=True)
@@ -59,8 +73,7 @@ class _Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.tuning not in ("unfrozen", "frozen", "lora"):
-            raise ParameterError(f"tuning must be unfrozen, frozen or lora, got '{self.tuning}'.")
+        check_kinds(vars(self), _KINDS)
 
     @classmethod
     def of(cls, given: dict[str, object], **defaults: object) -> _Settings:
@@ -354,11 +367,12 @@ def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
         raise DataError(f"NLI data lack the column(s) {', '.join(sorted(missing))}: add them.")
     if frame["label"].dtype.kind not in "iu":
         names = frame["label"].astype(str).str.lower()
-        if unknown := sorted(set(names) - set(NLI_LABELS)):
+        numbers = {name: i for i, name in enumerate(NLI_LABELS)} | {str(i): i for i in range(-1, 3)}
+        if unknown := sorted(set(names) - set(numbers)):
             raise DataError(
                 f"labels must be {', '.join(NLI_LABELS)} or 0, 1, 2; found {unknown[0]}."
             )
-        frame = frame.assign(label=names.map(NLI_LABELS.index))
+        frame = frame.assign(label=names.map(numbers))
     frame = frame[frame["label"].between(0, 2)].dropna(subset=["premise", "hypothesis"])
     if frame.empty:
         raise DataError("There are no labelled pairs to train on: give at least one.")
@@ -447,16 +461,17 @@ def _source(name: str) -> pd.DataFrame:
     if name == "snli":
         return snli_sample()
     path = Path(name)
-    readers = {
-        ".csv": pd.read_csv,
-        ".tsv": lambda file: pd.read_csv(file, sep="\t"),
-        ".jsonl": lambda file: pd.read_json(file, lines=True),
-        ".parquet": pd.read_parquet,
-    }
-    if path.suffix in readers:
+    if path.suffix in (".csv", ".tsv"):
+        return text_table(path).replace("", None)
+    if path.suffix in (".jsonl", ".parquet"):
         if not path.is_file():
             raise DataError(f"{name} does not exist: name a file of labelled pairs.")
-        return readers[path.suffix](path)
+        try:
+            return (
+                pd.read_json(path, lines=True) if path.suffix == ".jsonl" else pd.read_parquet(path)
+            )
+        except (ValueError, OSError) as error:  # pyarrow's errors are of these kinds, too
+            raise DataError(f"{path} cannot be read ({error}): correct it.") from None
     from datasets import load_dataset
 
     try:
@@ -601,6 +616,8 @@ def _train(
     started = time.perf_counter()
     last = get_last_checkpoint(checkpoints) if Path(output).exists() else None
     result = loop.train(resume_from_checkpoint=last)
+    if not np.isfinite(result.training_loss):
+        raise ParameterError("The loss is not finite: choose a smaller learning rate (lr).")
     return {
         "steps": result.global_step,
         "loss": round(result.training_loss, 4),

@@ -12,7 +12,12 @@ import pytest
 
 import psychometrics as pm
 from psychometrics.asking.store import manifests
-from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError
+from psychometrics.exceptions import (
+    ParameterError,
+    PsychometricsError,
+    QuestionnaireError,
+    RespondentError,
+)
 from psychometrics.modes import MODES, mode_named, prompting
 from psychometrics.modes.mode import Mode
 from psychometrics.modes.nli import NLIRespondent
@@ -201,3 +206,16 @@ def test_what_was_answered_is_kept_every_few_seconds_and_when_stopped(
     assert answers.attrs["summary"]["asked"] == 672 - sum(calls[:5])
     at_once = pm.ask("gad7", respondent, tmp_path / "other", progress=False)
     pd.testing.assert_frame_equal(answers, at_once, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"questionnaires": None}, {"questionnaires": []}, {"respondents": None}, {"dtype": ""},
+     {"dtype": "int8"}, {"progress": 0}, {"engine": "spark"}, {"keep_downloads": "maybe"},
+     {"mode": "simulated", "respondents": 3, "runs": 99_999_999_999}],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_refused_before_anybody_is_asked(given, tmp_path):
+    usual = {"questionnaires": "gad7", "respondents": "minilm-mnli-l3-s16", "store": tmp_path}
+    with pytest.raises(PsychometricsError):
+        pm.ask(**(usual | given))
+    assert not any(tmp_path.iterdir())

@@ -65,7 +65,7 @@ def test_a_sheet_has_the_wording_of_the_readers_own_file(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="1 items of SOC-13, which has 13"):
         content.curation_sheet(soc, "A")
     path.write_text("")
-    with pytest.raises(DataError, match="no table"):
+    with pytest.raises(ParameterError):
         content.curation_sheet(soc, "A")
 
 

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import os
 
+import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from psychometrics import data
-from psychometrics.exceptions import DataError
+from psychometrics.data import text_table
+from psychometrics.exceptions import DataError, ParameterError
 
 NLI_FILES = [key for key in data.registry() if key.startswith(("mnli_", "snli_"))]
 needs_nli_text = pytest.mark.skipif(
@@ -79,3 +83,48 @@ def test_held_out_pairs_share_no_premise_with_the_rest_and_lines_of_snli_belong_
     assert not frame.isna().any(axis=None)
     # the upstream's order is neutral, entailment, contradiction for its first image
     assert frame["label"].head(3).tolist() == [1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("a.csv", "item,scale\nIch bin müde,s\n".encode()),
+        ("a.csv", "\ufeffitem,scale\r\nIch bin müde,s\r\n\r\n".encode()),
+        ("a.csv", "item;scale\nIch bin müde;s\n".encode("cp1252")),
+        ("a.csv", '"item";"scale"\n"Ich bin müde";"s"\n'.encode("utf-16")),
+        ("a.tsv", "item\tscale\nIch bin müde\ts\n".encode()),
+    ],
+)
+def test_a_table_is_read_as_spreadsheets_save_it(name, raw, tmp_path):
+    (tmp_path / name).write_bytes(raw)
+    read = text_table(tmp_path / name, ["item"])
+    assert read.to_dict("records") == [{"item": "Ich bin müde", "scale": "s"}]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"item,options\nI like tea, and coffee,0=no;1=yes\n",
+        b'item,scale\n"I like tea,s\nI like milk,s\n',
+        b"item,item\na,b\n",
+        b"text\na\n",
+        b"",
+        b"\xff\xfe\x00",
+        b"item\n\x81\x8d\x00\n",
+    ],
+)
+def test_a_table_that_would_lose_text_is_refused(raw, tmp_path):
+    (tmp_path / "a.csv").write_bytes(raw)
+    with pytest.raises(ParameterError):
+        text_table(tmp_path / "a.csv", ["item"])
+
+
+@given(st.lists(st.lists(st.text(max_size=20), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_what_pandas_writes_is_read_back(tmp_path_factory, cells):
+    rows = pd.DataFrame(cells, columns=["item", "scale", "options"]).map(
+        lambda cell: "".join(c for c in cell if c not in "\0\r" and not 0xD800 <= ord(c) < 0xE000)
+    )
+    rows = rows[rows.map(str.strip).any(axis=1)].reset_index(drop=True)
+    file = tmp_path_factory.mktemp("table") / "a.csv"
+    rows.to_csv(file, index=False)
+    assert text_table(file).to_dict("records") == rows.to_dict("records")

@@ -131,8 +131,6 @@ def test_what_cannot_be_trained_is_refused(tiny_model, tmp_path):
     base = save_tiny_decoder(tmp_path / "base", "gpt2", end=None)
     with pytest.raises(ParameterError, match="set pad_token"):
         train_nli(base, PAIRS, tmp_path / "out", progress=False)
-    with pytest.raises(ParameterError, match="'melted'"):
-        train_nli("nowhere", PAIRS, tmp_path, tuning="melted")
     adapt_encoder(tiny_model, ["I am."] * 4, tmp_path / "deep", epochs=1, rank=2, progress=False)
     with pytest.raises(ParameterError, match="depth"):
         train_nli(tiny_model, PAIRS, tmp_path / "shallow", tuning="lora", rank=2, layers=1,
@@ -256,6 +254,28 @@ def test_bad_pairs_are_refused_with_the_mend(tmp_path):
         nli_pairs(PAIRS.head(0))
     with pytest.raises(DataError, match=r"missing\.csv does not exist"):
         nli_pairs(str(tmp_path / "missing.csv"))
+
+
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [("a.csv", b""), ("a.csv", bytes(range(256))), ("a.tsv", b""), ("a.jsonl", b"{bad"),
+     ("a.parquet", b"nope"), ("a.csv", b"premise,hypothesis,label\na, b,c,0\n")],
+)  # fmt: skip
+def test_a_damaged_file_of_pairs_is_refused(name, raw, tmp_path):
+    (tmp_path / name).write_bytes(raw)
+    with pytest.raises((DataError, ParameterError)):
+        nli_pairs(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("tuning", "melted"), ("lr", -1.0), ("lr", float("nan")), ("lr", 1e300), ("epochs", 0),
+     ("epochs", float("nan")), ("batch_size", 0), ("rank", 0), ("seed", -1), ("seed", 1.5),
+     ("layers", 0), ("dropout", 1.0), ("max_length", 1)],
+)  # fmt: skip
+def test_an_impossible_setting_is_refused_before_anything_is_read(name, value, tmp_path):
+    with pytest.raises(ParameterError, match=name):
+        train_nli("nowhere", "nowhere.csv", tmp_path, **{name: value})
 
 
 TRAININGS = {

@@ -57,13 +57,15 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
             wrong = np.isinf(values.to_numpy())  # most tables take this quick way
         elif isinstance(values.dtype, pd.StringDtype):
             raise ParameterError(f"The column '{column}' holds text; give numbers.")
+        elif pd.api.types.is_datetime64_any_dtype(values) or values.dtype.kind in "mM":
+            raise ParameterError(f"The column '{column}' holds times; give numbers.")
         else:
             figures = pd.to_numeric(values, errors="coerce")
             text = values.map(lambda value: isinstance(value, str)).astype(bool)
             wrong = values.notna() & (figures.isna() | (figures.abs() == np.inf) | text)
         if wrong.any():
             raise ParameterError(
-                f"The column '{column}' holds {values[wrong].iloc[0]!r}; give numbers."
+                f"The column '{column}' holds {values[wrong].iloc[0]}; give finite numbers."
             )
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
@@ -17,8 +18,16 @@ from .. import asking  # whose cluster is imported on first use
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
 from ..modes.mode import Asking, Mode
 from ..questionnaires import Questionnaire
+from .answers import check_kinds
 from .plan import Plan
 from .progress import Progress
+
+_KINDS = {
+    "dtype": Literal["auto", "float32", "bfloat16"] | None,
+    "progress": bool,
+    "engine": Literal["local", "ray"],
+    "keep_downloads": bool,
+}
 
 
 def ask(
@@ -107,6 +116,7 @@ def ask(
     True
     """
     began = time.perf_counter()
+    check_kinds(locals(), _KINDS)
     dtype = None if dtype == "auto" else dtype
     _check_engine(engine, address, keep_downloads)
     plan = Plan(questionnaires, respondents, mode, dtype, conditions, failures)
@@ -172,8 +182,6 @@ def ask_ways(
 
 
 def _check_engine(engine: str, address: str | None, keep_downloads: bool) -> None:
-    if engine not in ("local", "ray"):
-        raise ParameterError(f"engine must be 'local' or 'ray', got {engine!r}.")
     if address is not None and engine != "ray":
         raise ParameterError("address belongs to a Ray cluster: add engine='ray', or leave it out.")
     if engine == "ray" and not keep_downloads:

@@ -70,6 +70,8 @@ def population(name: str | Path = "embedded") -> list[str]:
         if not names:
             raise RespondentError("data/population holds no adapters: run `make population`.")
         return names
+    if not isinstance(name, str | Path):
+        raise ParameterError(f"A population is a name or a file, got {name!r}.")
     parts = [part.strip() for part in str(name).split(",") if part.strip()]
     names = [name for part in parts for name in (_listed_names(part) if _is_file(part) else [part])]
     if not names:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import httpx2
-from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveInt
+from pydantic import Field, FiniteFloat, NonNegativeInt
 
 from ..asking.answers import check_kinds
 from ..exceptions import ParameterError, RespondentError
 
 _POSITIVE, _FROM_ZERO = Annotated[FiniteFloat, Field(gt=0)], Annotated[FiniteFloat, Field(ge=0)]
 _KINDS = {
-    "concurrency": PositiveInt,
+    "concurrency": Annotated[int, Field(gt=0, le=10_000)],
     "retries": NonNegativeInt,
     "timeout": _POSITIVE,
     "pause": _FROM_ZERO,

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..asking.answers import check_columns, check_once
+from ..data import text_table
 from ..exceptions import DataError, ParameterError
 from ..models.embedded import acceptability as judged
 from ..models.loading import load_sentence_encoder
@@ -214,11 +215,8 @@ def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
     path = Path(named).expanduser()
     if not path.is_file():
         raise DataError(f"{_WORDING_VARIABLE} names {named}, which is no file: correct it.")
-    try:
-        table = pd.read_csv(path, dtype=str).set_index("instrument")["wording"]
-    except (OSError, ValueError, KeyError) as error:  # pandas' errors of parsing are ValueErrors
-        raise DataError(f"{path} is no table of instrument and wording ({error}).") from None
-    rows = table[table.index == questionnaire.short_title].tolist()
+    table = text_table(path, ("instrument", "wording"))
+    rows = table.loc[table["instrument"] == questionnaire.short_title, "wording"].tolist()
     if not rows:
         return own, "paraphrase"
     if len(rows) != len(own):

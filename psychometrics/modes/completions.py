@@ -21,8 +21,8 @@ from tqdm import tqdm
 
 from ..asking.answers import check_numbers
 from ..asking.store import StoredAnswers, key_of
-from ..data import fetch
-from ..exceptions import DataError, ParameterError, RespondentError
+from ..data import fetch, text_table
+from ..exceptions import ParameterError, RespondentError
 from ..models.embedded import embedded_head, load_masked_lm
 from ..models.loading import (
     check_length,
@@ -216,13 +216,13 @@ def templates(source: str | Path = "own") -> pd.DataFrame:
     50
     """
     if source in ("binary", "queer"):
-        frame = _read_words(fetch(f"honest_templates_{source}"), "template_masked")
+        frame = text_table(fetch(f"honest_templates_{source}"), ["template_masked"])
         groups = pd.read_csv(data_dir() / "beliefs" / "templates.csv")
         groups = groups[groups["subset"] == source].drop(columns="subset").reset_index(drop=True)
         frame = pd.concat([frame["template_masked"].rename("template"), groups], axis=1)
     else:
         own = data_dir() / "beliefs" / "own_templates.csv"
-        frame = _read_words(own if str(source) == "own" else Path(source), "template")
+        frame = text_table(own if str(source) == "own" else source, ["template"])
     wrong = frame.index[frame["template"].str.count(re.escape(MASK)) != 1]
     if len(wrong):
         raise ParameterError(
@@ -266,29 +266,12 @@ def lexicon(path: str | Path | None = None) -> pd.DataFrame:
     if str(path) == "own":
         path = data_dir() / "beliefs" / "own_lexicon.csv"
     path = Path(path) if path is not None else fetch("hurtlex_en")
-    frame = _read_words(path, "lemma", "category")
+    frame = text_table(path, ["lemma", "category"])
     if "level" in frame:
         frame = frame[frame["level"] == "conservative"]
     if frame.empty:
         raise ParameterError(f"{path} has no lemma of the level 'conservative': add one.")
     return frame[["lemma", "category"]].drop_duplicates().reset_index(drop=True)
-
-
-def _read_words(path: Path, *needed: str) -> pd.DataFrame:
-    """Return a CSV or TSV as text, once it has the columns that are needed."""
-    tabs = path.suffix.lower() in (".tsv", ".tab")
-    try:
-        # tables with tabs are unquoted: a quotation mark is a lemma's own
-        options = {"sep": "\t", "quoting": 3} if tabs else {}
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, **options)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except ValueError as error:
-        raise ParameterError(f"{path} is not a table with columns: {error}.") from error
-    for name in needed:
-        if name not in frame:
-            raise ParameterError(f"{path} has no column '{name}'; it has {', '.join(frame)}.")
-    return frame
 
 
 def veil(content: pd.DataFrame | Sequence[str], label: str):

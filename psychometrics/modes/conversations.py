@@ -20,7 +20,7 @@ from ..asking.store import StoredAnswers, key_of
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
 from .messages import caesar, encipher, messages, option_labels
-from .mode import Asking, Mode
+from .mode import Asking, Mode, Runs
 from .replies import parse_reply
 
 _Conversation = Generator[tuple[list[dict], dict], str | None, list[dict]]
@@ -49,7 +49,7 @@ class ConversationMode(Mode):
         "cipher": int,
         "reply": Literal["lines", "json", "json_schema"],
         "batch_size": PositiveInt,
-        "runs": PositiveInt,
+        "runs": Runs,
         "ask_again": NonNegativeInt,
         "seed": NonNegativeInt,
     }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+
+from pydantic import Field
 
 from ..asking.answers import check_kinds
 from ..exceptions import ParameterError
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
 
     from ..asking.progress import Progress
     from ..questionnaires import Questionnaire
+
+
+Runs = Annotated[int, Field(gt=0, le=100_000)]
+"""How often each item is asked; more than the limit is a slip, and would fill the memory."""
 
 
 class Asking(NamedTuple):

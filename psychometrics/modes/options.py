@@ -41,7 +41,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import pandas as pd
 import torch
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt
 from scipy.stats import binom
 
 from ..asking.answers import check_kinds, tidy
@@ -51,7 +51,7 @@ from ..models.loading import check_length, load_config, load_model, resolve_devi
 from ..models.sources import digest_text, find
 from ..questionnaires import Questionnaire
 from .messages import messages, option_labels
-from .mode import Asking, LoadedWhenAsked, Mode
+from .mode import Asking, LoadedWhenAsked, Mode, Runs
 from .nli import NLI, PROBABILITIES, NLIRespondent
 
 _HANDLING = "options-1"
@@ -85,7 +85,7 @@ class Options(Mode):
         "persona": _SENTENCE,
         "baseline": _SENTENCE,
         "choose": Literal["argmax", "draw", "expected", "none"],
-        "runs": PositiveInt,
+        "runs": Runs,
         "seed": NonNegativeInt,
     }
 

@@ -16,13 +16,13 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveInt
+from pydantic import Field, FiniteFloat, NonNegativeInt
 
 from ..asking.answers import check_numbers, tidy
 from ..asking.store import key_of
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .mode import Asking, Mode
+from .mode import Asking, Mode, Runs
 
 
 class Simulated(Mode):
@@ -45,7 +45,7 @@ class Simulated(Mode):
         "difficulty_sd": FiniteFloat,
         "acquiescence": FiniteFloat,
         "missing": Annotated[float, Field(ge=0, lt=1)],
-        "runs": PositiveInt,
+        "runs": Runs,
         "seed": NonNegativeInt,
     }
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import tempfile
 from pathlib import Path
 
 import pandas as pd
 
+from ..data import text_table
 from ..exceptions import ParameterError
 from .library import load_questionnaire
 from .wording import RULES, sided_words
@@ -105,18 +108,18 @@ def draft(table: str | Path | pd.DataFrame, path: str | Path, overwrite: bool = 
         lines += _item(number, row, own_options=number > 1)
     lines += ["# The rules that `psychometrics check` goes by:"]
     lines += [f"# - {rule}: {said}" for rule, said in RULES.items()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    load_questionnaire(path)
+    with tempfile.TemporaryDirectory() as folder:  # a draft that does not load is not left behind
+        written = Path(folder) / path.name
+        written.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        load_questionnaire(written)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(written, path)
     return path
 
 
 def _rows(table: str | Path | pd.DataFrame, name: str) -> pd.DataFrame:
     if not isinstance(table, pd.DataFrame):
-        try:
-            table = pd.read_csv(table, dtype=str, encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError, pd.errors.ParserError, ValueError) as error:
-            raise ParameterError(f"{table} cannot be read as CSV: {error}") from None
+        table = text_table(table)
     columns = {column: str(column).strip().lower() for column in table.columns}
     table = table.rename(columns=columns).fillna("").astype(str)
     if unknown := [column for column in table.columns if column not in COLUMNS]:

@@ -99,7 +99,7 @@ def load_questionnaires(
     >>> [one.id for one in load_questionnaires(["gad7", load_questionnaire("phq9")])]
     ['gad7', 'phq9']
     """
-    one = isinstance(given, str | Path | Questionnaire)
+    one = isinstance(given, str | Path | Questionnaire) or not isinstance(given, Iterable)
     return [load_questionnaire(name, texts) for name in ([given] if one else given)]
 
 
