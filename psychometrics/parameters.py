@@ -210,7 +210,6 @@ class _Rasch(_Chapter, of="07-rasch"):
 
 class _Beliefs(_Chapter, of="08-beliefs"):
     scoring: Literal["published", "words", "lexicon", "sifted", "unnamed"] = "unnamed"
-    text: Literal["auto", "fetch", "none"] = "auto"
     models: _LanguageModels | None = None
     kind: Literal["auto", "masked", "causal", "encoder-decoder"] = "auto"
     live_templates: _Text = "own"

@@ -2,12 +2,11 @@
 
 ``templates.csv``, ``hits.parquet`` and ``themes.parquet`` (hits packed to bits),
 ``categories.parquet``, ``lengths.csv`` and ``limits.csv`` (counts), ``agreement.csv``,
-``contrasts.csv`` and ``pairs.csv`` (agreement in meaning, and in words over all templates), and
-``mined.parquet`` (the conversational model). The text is fetched; only
-figures made of it are written. Embedding all completions would take a processor days, so a seeded
-sample of 240 templates of each half is embedded at eleven ranks, which takes about ten minutes; all
-templates at these ranks are 272,649 different sentences, at 200 a second and core 23 minutes. Table
-1 is typed from the paper.
+``contrasts.csv`` and ``pairs.csv`` (agreement in meaning, and in words over all templates). The
+text is fetched; only figures made of it are written. Embedding all completions would take a
+processor days, so a seeded sample of 240 templates of each half is embedded at eleven ranks, which
+takes about ten minutes; all templates at these ranks are 272,649 different sentences, at 200 a
+second and core 23 minutes. Table 1 is typed from the paper.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from psychometrics.data import fetch
 from psychometrics.exceptions import DataError
 from psychometrics.measures.beliefs import contrast, hurtful, missed
 from psychometrics.models.loading import quietly
-from psychometrics.models.sources import base_path, find
-from psychometrics.modes.completions import MASK, completion_rows, lexicon, mine
+from psychometrics.models.sources import base_path
+from psychometrics.modes.completions import MASK, lexicon
 from psychometrics.paths import data_dir
 
 SUBSETS = ("binary", "queer")
@@ -366,32 +365,6 @@ def _wordings(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(subset="both")
 
 
-def _write_mined(folder: Path, model: str = "smollm2") -> None:
-    """What a model that comes with the book completes the drawn templates with, scored."""
-    lemmas = lexicon()["lemma"].unique()
-    unnamed = [lemma for lemma in lemmas if lemma not in (*EVERYDAY, *IDENTITIES)]
-    parts, first = [], 0
-    for place, subset in enumerate(SUBSETS):
-        frame, drawn = templates(subset), _drawn(place)
-        mined = mine(model, frame["template"].iloc[drawn].tolist(), k=20, whole_words=True)
-        rows = completion_rows(mined)
-        logprobs = mined["logprob"].to_numpy(dtype=np.float32).reshape(len(rows), -1)
-        counts = [[len(re.findall(r"\w+", text)) for text in row] for row in rows]
-        bits = {
-            name: list(map(bytes, np.packbits(hurtful(rows, words), axis=1)))
-            for name, words in (("lexicon", lemmas), ("unnamed", unnamed))
-        }
-        part = pd.DataFrame({"template": first + drawn} | bits)
-        part["logprob"] = list(logprobs.round(3))
-        part["words"] = list(np.array(counts, dtype=np.uint8))
-        parts.append(part)
-        first += len(frame)
-    frame = pd.concat(parts, ignore_index=True)
-    frame.insert(0, "digest", pd.Categorical([find(model).revision] * len(frame)))
-    frame.insert(0, "respondent_id", pd.Categorical(["smollm2"] * len(frame)))
-    frame.to_parquet(folder / "mined.parquet", compression="zstd", index=False)
-
-
 def _predicate_pairs(each: Sequence, frame: pd.DataFrame) -> pd.DataFrame:
     """Similarity of an identity's two predicates, and (``first`` is ``second``) of one predicate
     between the identity and the others of its number; means over models.
@@ -624,5 +597,4 @@ def _category_counts(models: Sequence[str], groups: pd.DataFrame) -> Iterable[pd
 if __name__ == "__main__":
     _write_scores(data_dir() / "beliefs")
     _write_themes(data_dir() / "beliefs")
-    _write_mined(data_dir() / "beliefs")
     _write_similarity(data_dir() / "beliefs")
