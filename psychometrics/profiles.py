@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +13,13 @@ from . import __version__
 from .asking.ask import ask
 from .asking.population import population, population_table, untouched_bases
 from .asking.store import key_of
-from .exceptions import ParameterError, RespondentError
+from .exceptions import ParameterError, PsychometricsError, RespondentError
 from .measures.intervals import mean_interval, scale_intervals
 from .measures.norms import compare_norms, norm_table
 from .measures.nulls import kernel, kernel_statistics, null_answers
 from .measures.scoring import keyed_items
 from .models.sources import SMOLLM2, find, read_json
-from .modes import identify
+from .modes import identify, load_respondent
 from .paths import data_dir
 from .questionnaires import Questionnaire, Scale, load_questionnaire
 from .questionnaires.prompts import prompts
@@ -27,6 +27,7 @@ from .rules import flags, item_means, verdict
 
 _HEADS = 99
 _RESPONDENTS = 24  # for which the interval of a statistic without learning is shown
+_NO_FLAGS = pd.DataFrame(columns=["scale", "check", "mark", "words", "value", "questionnaire"])
 _STRANGE = "not judged, as the random heads are built on another base: "
 _TO_PROMPTS = ("nli", "mlm", "causal", "nsp", "acceptability")
 
@@ -92,14 +93,21 @@ def assess(
     answers = ask(loaded, [model], **how)
     if "option" in answers:
         raise ParameterError("choose=none gives probabilities, no answers to score: leave it out.")
-    stand, null = {}, None
+    left_out: dict[str, str] = {}
+    stand, null, accuracy = {}, None, None
     if "term" in answers:
         stand = _base_of(str(model), base)
-        null = null_answers(
-            loaded, "random-heads", _HEADS, base=stand["base"], layers=stand["layers"]
-        )
+        with _leaving_out(left_out, "its own base"):
+            null = _random_heads(loaded, stand)
+        if null is None:  # heads on another base are shown and decide nothing
+            stand = _no_base("cannot be read")
+            null = _random_heads(loaded, stand)
+        with _leaving_out(left_out, "accuracy"):
+            accuracy = _accuracy(who, model)
     chosen = ("embedded" if mode == "nli" else None) if against == "default" else against
-    others = _others(chosen, who["respondent_id"], loaded, how)
+    others = pd.DataFrame()
+    with _leaving_out(left_out, "others"):
+        others = _others(chosen, who["respondent_id"], loaded, how)
     parts: dict[str, list] = {}
     for questionnaire in loaded:
         own, drawn, rest = (
@@ -108,20 +116,23 @@ def assess(
             else None
             for frame in (answers, null, others)
         )
-        judged = _judged(own, questionnaire, drawn, rest, _accuracy(who), stand)
+        judged = _judged(own, questionnaire, drawn, rest, accuracy, stand)
         for name, part in judged.items():
             parts.setdefault(name, []).append(part)
     found = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
-    found["norms"] = _norms(found["scores"], loaded, who) if null is None else pd.DataFrame()
-    found["kernel"] = pd.DataFrame()
-    if stand:
-        with contextlib.suppress(ParameterError):  # a scale of one item has no alpha
+    found["norms"], found["kernel"] = pd.DataFrame(), pd.DataFrame()
+    with _leaving_out(left_out, "norms"):
+        found["norms"] = _norms(found["scores"], loaded, who) if null is None else pd.DataFrame()
+    with _leaving_out(left_out, "kernel"):  # a scale of one item has no alpha
+        if stand:
             K = kernel(loaded, stand["base"], stand["layers"])
             found["kernel"] = kernel_statistics(K, _RESPONDENTS)
     found["asked"] = _asked(who, loaded, answers, conditions, stand)
     if len(others):
         said = f"{others['respondent_id'].nunique()} respondents of '{chosen}'"
         found["asked"].loc["others"] = said
+    for section, reason in (answers.attrs["summary"]["failed"] | left_out).items():
+        found["asked"].loc[f"left out: {section}"] = reason
     return found
 
 
@@ -148,24 +159,41 @@ def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd
     rows = []
     for questionnaire in _load(questionnaires):
         for scale in questionnaire.scales:
-            own = _keyed(one["items"], questionnaire, scale).iloc[0]
+            own = _keyed(one["items"], questionnaire, scale).reset_index(drop=True)
             for name, tables in rest:
-                apart = _keyed(tables["items"], questionnaire, scale).iloc[0] - own
-                apart = apart.dropna().to_numpy(dtype=float) * _size(scale, to_prompts)
+                other = _keyed(tables["items"], questionnaire, scale).reset_index(drop=True)
+                apart = (other - own).stack().dropna().to_numpy(dtype=float)
+                apart = apart * _size(scale, to_prompts)
                 row = {"questionnaire": questionnaire.id, "scale": scale.id, "model": name}
                 row |= dict.fromkeys(("difference", "low", "high"), np.nan)
                 if len(apart):
                     low, high = map(float, mean_interval(apart))
                     row |= {"difference": apart.mean(), "low": low, "high": high}
                 row |= {"n": len(apart), "null": np.nan}
-                if to_prompts:
+                if len(apart) and to_prompts:
                     nulls = (
                         _keyed(both["null_items"], questionnaire, scale).to_numpy(dtype=float)
                         for both in (one, tables)
                     )
                     row["null"] = _differing(*nulls)
                 rows.append(row)
-    return pd.DataFrame(rows)
+    columns = ["questionnaire", "scale", "model", "difference", "low", "high", "n", "null"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+@contextlib.contextmanager
+def _leaving_out(reasons: dict[str, str], section: str) -> Iterator[None]:
+    """Leave a section of the page out if anything in it fails, and note the reason."""
+    try:
+        yield
+    except Exception as error:
+        kind = "" if isinstance(error, PsychometricsError) else f"{type(error).__name__}: "
+        reasons[section] = f"{kind}{' '.join(str(error).split())}"
+
+
+def _random_heads(loaded: list[Questionnaire], stand: dict) -> pd.DataFrame:
+    how = {"base": stand["base"], "layers": stand["layers"]}
+    return null_answers(loaded, "random-heads", _HEADS, **how)
 
 
 def _differing(first: np.ndarray, second: np.ndarray) -> float:
@@ -206,6 +234,8 @@ def _load(questionnaires, mode: str | None = None) -> list[Questionnaire]:
 
 def _judged(answers, questionnaire: Questionnaire, null, others, accuracy, base: dict) -> dict:
     """Tables of one questionnaire."""
+    if answers is None or answers.empty:
+        return {"scores": _unanswered(questionnaire), "flags": _NO_FLAGS}
     to_prompts = null is not None
     found = flags(answers, questionnaire, null, others, accuracy)
     if not base.get("own", True):
@@ -242,13 +272,23 @@ def _judged(answers, questionnaire: Questionnaire, null, others, accuracy, base:
     }
 
 
+def _unanswered(questionnaire: Questionnaire) -> pd.DataFrame:
+    """Rows of scales of which nothing was asked, such as after a failure."""
+    rows = [
+        {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title, "n": 0,
+         "mark": "✗", "verdict": f"no score: 0 of {len(scale.items)} items answered"}
+        for scale in questionnaire.scales
+    ]  # fmt: skip
+    return pd.DataFrame(rows).assign(**dict.fromkeys(("score", "low", "high", "place"), np.nan))
+
+
 def _size(scale: Scale, to_prompts: bool) -> int:
     return len(scale.items) if scale.mode == "sum" and not to_prompts else 1
 
 
 def _keyed(items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale) -> pd.DataFrame:
     own = items[items["questionnaire"] == questionnaire.id]
-    return keyed_items(own, questionnaire, scale)
+    return keyed_items(own, questionnaire, scale) if len(own) else pd.DataFrame()
 
 
 def _cloud(items, questionnaire: Questionnaire, scale: Scale, size: int) -> pd.DataFrame:
@@ -342,19 +382,23 @@ def _base_of(model: str, named: str | Path | None = None) -> dict:
             return own | {"base": base, "said": said}
         except RespondentError:
             pass
-    said = (
-        "on MiniLM, since the untouched base of this model is not known here; they decide nothing"
-    )
+    return _no_base("is not known here")
+
+
+def _no_base(why: str) -> dict:
+    said = f"on MiniLM, since the untouched base of this model {why}; they decide nothing"
     return {"base": "embedded", "layers": None, "own": False,
             "said": f"{said} (name the base by --base)"}  # fmt: skip
 
 
-def _accuracy(who: dict) -> tuple[float, float, float] | None:
-    known = population_table().set_index("respondent_id")
-    name = who["respondent_id"]
-    if who["mode"] != "nli" or who.get("source") != "embedded" or name not in known.index:
+def _accuracy(who: dict, model: str | Path) -> tuple[float, ...] | None:
+    """Accuracy at inference: a member's on held-out pairs, another model's on the labelled ones."""
+    if who["mode"] != "nli":
         return None
-    return tuple(known.loc[name, ["accuracy", "low", "high"]])
+    known = population_table().set_index("respondent_id")
+    if who.get("source") == "embedded" and who["respondent_id"] in known.index:
+        return tuple(known.loc[who["respondent_id"], ["accuracy", "low", "high"]])
+    return load_respondent(model, dtype=who["dtype"]).accuracy()
 
 
 def _others(against: str | None, own: str, loaded: list[Questionnaire], how: dict) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """The rules of what may not be read from a score, the same for all respondents.
 
-They were fixed before any profile was looked at. :func:`flags` applies them to one respondent,
+They were fixed before any profile was looked at, except for *guessing*, which was added when
+untrained models had been seen without a cross. :func:`flags` applies them to one respondent,
 :func:`verdict` sums them up for one scale, and :func:`rules` lists them.
 """
 
@@ -31,6 +32,8 @@ _TO_PROMPTS = {
               "have as much."),
     "accuracy": ("!", "The interval of the accuracy at inference reaches below .50, where guessing "
                  "gives .33."),
+    "guessing": ("✗", "The interval of the accuracy at inference reaches what guessing gives: .33, "
+                 "or .67 for a model that only tells entailment from the rest."),
 }  # fmt: skip
 _TO_ITEMS = {
     "content": ("✗", "Answers within scales, turned by their keys, are no more alike than in 95 % "
@@ -49,7 +52,7 @@ def rules(to_prompts: bool) -> pd.DataFrame:
     Examples
     --------
     >>> rules(to_prompts=True).index.tolist()
-    ['terms', 'trend', 'agreeing', 'alpha', 'accuracy']
+    ['terms', 'trend', 'agreeing', 'alpha', 'accuracy', 'guessing']
     """
     listed = _TO_PROMPTS if to_prompts else _TO_ITEMS
     return pd.DataFrame(listed, index=["mark", "when"]).T.rename_axis("check")
@@ -60,7 +63,7 @@ def flags(
     questionnaire: Questionnaire,
     nulls: pd.DataFrame | None = None,
     others: pd.DataFrame | None = None,
-    accuracy: tuple[float, float, float] | None = None,
+    accuracy: tuple[float, ...] | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return what speaks against reading one respondent's scores.
@@ -76,7 +79,8 @@ def flags(
     others : DataFrame, optional
         Item scores of a population, from :func:`psychometrics.measures.scoring.item_scores`.
     accuracy : tuple of float, optional
-        Share of held-out pairs that are answered rightly, with its 95 % interval.
+        Share of labelled pairs that are answered rightly, with its 95 % interval; where it is not
+        a third, also the share that guessing gives.
     seed : int
         Seed of the deals of answers to items.
 
@@ -128,12 +132,14 @@ def flags(
         if others is not None and others["respondent_id"].nunique() > 2:
             rows += _alpha(questionnaire, others, item_means(nulls))
         if accuracy is not None:
-            value, low, high = accuracy
+            value, low, high, guess = (*accuracy, 1 / 3)[:4]
             words = (
-                f"at inference it is right on {value:.0%} of held-out pairs (95 % interval "
-                f"{low:.0%} to {high:.0%}; guessing 33%)."
+                f"at inference it is right on {value:.0%} of labelled pairs (95 % interval "
+                f"{low:.0%} to {high:.0%}; guessing {guess:.0%})."
             )
-            rows.append(("", "accuracy", "!" if low < 0.5 else "✓", words, value))
+            check = "guessing" if low <= guess else "accuracy"
+            mark = "✗" if low <= guess else "!" if low < 0.5 else "✓"
+            rows.append(("", check, mark, words, value))
     return pd.DataFrame(rows, columns=["scale", "check", "mark", "words", "value"])
 
 
@@ -152,8 +158,10 @@ def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
     to_prompts = "terms" in own.index
     if (own["mark"] == "✗").any():
         same = not to_prompts and own["value"].get("content") == 0
+        guesses = to_prompts and own["mark"]["terms"] != "✗"
         said = (
-            "indistinguishable from a random head" if to_prompts
+            "no better than guessing at inference" if guesses
+            else "indistinguishable from a random head" if to_prompts
             else "the same answer to every item" if same
             else "indistinguishable from answers dealt out at random"
         )  # fmt: skip

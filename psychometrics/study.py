@@ -215,7 +215,7 @@ file or directory); name a readable file.
     for name in study.analyses:
         try:
             tables[name] = makers[name]()
-        except PsychometricsError as error:
+        except Exception as error:  # the other analyses are shown
             tables[name] = str(error)
     return tables
 
@@ -437,7 +437,7 @@ def _evidence(study: _Study, folder: Path, loaded: list, store) -> pd.DataFrame:
         who = readable_names([name])[name]
         try:
             found = assess(name, loaded, study.mode, None, store=store, **first)["scores"]
-        except PsychometricsError as error:
+        except Exception as error:
             rows.append({"respondent": who, "scale": "", "mark": "–", "verdict": str(error)})
             continue
         found = found[["title", "mark", "verdict"]].rename(columns={"title": "scale"})

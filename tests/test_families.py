@@ -11,9 +11,13 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import psychometrics as pm
+from psychometrics import profiles
+from psychometrics.exceptions import RespondentError
 from psychometrics.models.loading import quietly
 from psychometrics.models.vectors import is_decoder, prompt_vectors
 from psychometrics.modes import load_respondent
+from psychometrics.modes.nli import NLI
+from psychometrics.profiles import assess
 from tests.families import FAMILIES, save_family
 from tests.test_respondents_nli import edit
 
@@ -92,3 +96,53 @@ def test_a_trained_xlnet_keeps_its_padding_on_the_left(families, tmp_path):
     pairs = pd.DataFrame(PAIRS, columns=["premise", "hypothesis"]).assign(label=[0, 1, 2])
     pm.training.train_nli(families / "xlnet-base", pairs, tmp_path, epochs=1, progress=False)
     assert AutoTokenizer.from_pretrained(tmp_path).padding_side == "left"
+
+
+@every_family
+def test_an_untrained_model_gets_a_cross_from_its_own_accuracy(families, family, tmp_path):
+    found = assess(families / family, "challenges", against=None, store=tmp_path)
+    assert found["scores"]["mark"].tolist() == ["✗"]
+    assert "guessing" in set(found["flags"]["check"])
+    assert found["asked"].loc["null respondents", "how"].endswith(f"base, {family}-base")
+    assert not found["asked"].index.str.startswith("left out").any()
+    assert len(found["kernel"]) == 3
+
+
+def test_a_section_that_fails_is_left_out_with_its_reason_and_the_others_are_there(
+    families, tmp_path, monkeypatch
+):
+    torn = shutil.copytree(families / "bert-base", tmp_path / "torn")
+    (torn / "model.safetensors").write_bytes(b"nothing")
+
+    def fails(*_):
+        raise TypeError("odd")
+
+    monkeypatch.setattr(profiles, "kernel_statistics", fails)
+    found = assess(families / "bert", "challenges", against=None, base=torn, store=tmp_path / "s")
+    said = found["asked"]["how"]
+    assert "torn cannot be loaded" in said["left out: its own base"]
+    assert said["left out: kernel"] == "TypeError: odd"
+    assert found["kernel"].empty
+    assert len(found["scores"]) == 1
+    assert found["flags"].set_index("check").loc["terms", "mark"] == "–"
+
+
+def test_a_model_that_fails_midway_keeps_the_scores_that_it_has(families, tmp_path, monkeypatch):
+    def only_challenges(mode, questionnaire, asking, own=NLI.answer):
+        if questionnaire.id != "challenges":
+            raise RespondentError("the disk is gone")
+        return own(mode, questionnaire, asking)
+
+    monkeypatch.setattr(NLI, "answer", only_challenges)
+    asked = ["challenges", "gad7"]
+    with pytest.warns(UserWarning, match="the disk is gone"):
+        found = {
+            name: assess(families / name, asked, against=None, store=tmp_path)
+            for name in ("bert", "t5")
+        }
+    scores = found["bert"]["scores"].set_index("questionnaire")
+    assert np.isfinite(scores.loc["challenges", "score"])
+    assert scores.loc["gad7", "verdict"] == "no score: 0 of 7 items answered"
+    assert "the disk is gone" in found["bert"]["asked"].loc["left out: bert", "how"]
+    apart = profiles.differences(found, asked).set_index("questionnaire")
+    assert apart["n"].to_dict() == {"challenges": 4, "gad7": 0}

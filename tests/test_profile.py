@@ -241,7 +241,7 @@ def test_heads_on_another_base_judge_no_model_and_heads_on_the_base_that_is_name
     store, tiny_model
 ):
     strange = assess(tiny_model, "challenges", against=None, store=store)
-    assert strange["scores"]["verdict"].str.endswith("it was not told from a null").all()
+    assert set(strange["flags"].set_index("check").loc[["terms"], "mark"]) == {"–"}
     assert strange["asked"].loc["null respondents", "how"].endswith("(name the base by --base)")
     named = assess(tiny_model, "challenges", against=None, store=store, base=tiny_model)
     assert set(named["flags"].set_index("check").loc[["terms"], "mark"]) <= {"✓", "✗"}
@@ -274,9 +274,13 @@ def test_a_model_that_fails_is_named_while_the_others_are_compared(
     text = _page("compare")
     assert "torn cannot be loaded" in text
     assert "heads differ" in text
-    code, _, errors = command("compare", SMALL, torn, *asked, "-o", "two.html")
+    code, _, errors = command("compare", SMALL, torn, *asked, "-o", "one.html")
     assert code == 1
-    assert "Fewer than two can answer" in errors
+    assert "torn could not be asked" in errors
+    assert "torn cannot be loaded" in _page("one")
+    code, _, errors = command("compare", torn, tmp_path / "nowhere", *asked, "-o", "none.html")
+    assert code == 1
+    assert "No model can answer" in errors
 
 
 @pytest.mark.parametrize(
@@ -372,3 +376,7 @@ def test_alpha_and_accuracy_are_reservations_where_a_null_or_guessing_has_as_muc
     bad = _marks(flags(own, challenges, noise, items, accuracy=(0.5, 0.48, 0.52)))
     assert (good["alpha"], good["accuracy"]) == ("✓", "✓")
     assert (bad["alpha"], bad["accuracy"]) == ("!", "!")
+    guessing = flags(own, challenges, noise, accuracy=(0.4, 0.3, 0.5))
+    assert _marks(guessing)["guessing"] == "✗"
+    words = "no better than guessing at inference; do not interpret"
+    assert verdict(guessing, challenges.scales[0]) == ("✗", words)

@@ -311,8 +311,8 @@ def kernel_statistics(
     samples = np.stack(
         [np.cov((rng.normal(size=(respondents, len(matrix))) @ root.T).T) for _ in range(draws)]
     )
-    drawn = np.stack(list(_implied(samples, sizes).values()))
-    low, high = np.nanquantile(drawn, [0.025, 0.975], axis=1)
+    drawn = pd.DataFrame(dict(enumerate(_implied(samples, sizes).values())))
+    low, high = drawn.quantile([0.025, 0.975]).to_numpy()  # missing where no sample has a value
     return table.assign(low=low, high=high)
 
 

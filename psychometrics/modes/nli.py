@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import torch
+from statsmodels.stats.proportion import proportion_confint
 
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
@@ -68,6 +69,25 @@ class NLIRespondent(PromptRespondent):
         self.pads = pads  # whether texts of several lengths may be one batch
         self._fast_forward = fast_forward(self.model)
         self.order = self._label_order()
+
+    def accuracy(self) -> tuple[float, float, float]:
+        """Return the share of the project's plain labelled pairs that are answered rightly.
+
+        Returns
+        -------
+        value, low, high : float
+            With the 95 % interval (Wilson).
+        """
+        answers, labels = self._labelled()
+        truth = labels.map(NLI_LABELS.index).to_numpy()
+        right = answers.argmax(axis=1) == truth
+        return right.mean(), *proportion_confint(right.sum(), len(right), method="wilson")
+
+    def _labelled(self) -> tuple[np.ndarray, pd.Series]:
+        """Return the answers to the labelled pairs, and their labels."""
+        labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
+        pairs = zip(labelled["premise"], labelled["hypothesis"], strict=True)
+        return self.answer(pairs), labelled["label"]
 
     def batches(self, pairs: Sequence[_Pair]) -> Iterator[tuple[list[_Pair], np.ndarray]]:
         """Yield pairs with their answers, shape (n, 3), batch by batch."""
@@ -144,10 +164,8 @@ class NLIRespondent(PromptRespondent):
             )
         order = labels_from_names([outputs.get(i) for i in range(3)], name)
         if order is None:
-            labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
             self.order = [0, 1, 2]
-            answers = self.answer(zip(labelled["premise"], labelled["hypothesis"], strict=True))
-            order = _labels_from_pairs(answers, labelled["label"], name)
+            order = _labels_from_pairs(*self._labelled(), name)
         return order
 
 
