@@ -7,6 +7,7 @@ PsychoBench's or that of the question_llm library; both are checked by the same 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
 from pathlib import Path
@@ -321,6 +322,13 @@ class _StrictLoader(yaml.SafeLoader):
         if tag is None or tag.rpartition(":")[2] in ("null", "bool", "float", "str", "seq", "map")
     }
 
+    def get_single_node(self) -> yaml.Node | None:
+        node = super().get_single_node()
+        if node is not None and _size(node, {}) > _MOST_NODES:
+            problem = "it repeats itself through aliases (*name) beyond measure"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        return node
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         seen = set()
         for key_node, _ in node.value:
@@ -334,6 +342,20 @@ class _StrictLoader(yaml.SafeLoader):
                 continue
             raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
         return super().construct_mapping(node, deep)
+
+
+_MOST_NODES, _LARGEST, _DEEPEST = 200_000, 8 << 20, 60
+"""Limits of a file: values with every alias written out, bytes, brackets within brackets."""
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """Number of values below a node, those of an alias each time that it is named."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) not in known:
+        parts = itertools.chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
+        known[id(node)] = 1 + sum(_size(part, known) for part in parts)
+    return known[id(node)]
 
 
 _NUMBERS = {  # YAML 1.2's, of a length that a number needs
@@ -354,6 +376,10 @@ _StrictLoader.add_constructor(
 
 def _text(path: Path, place: str) -> str:
     try:
+        if path.exists() and not path.is_file():
+            raise QuestionnaireError(f"{place}: is not a file; name a file.")
+        if path.stat().st_size > _LARGEST:
+            raise QuestionnaireError(f"{place}: has more than {_LARGEST >> 20} MB; split it.")
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise QuestionnaireError(f"{place}: not a text file; save it as UTF-8.") from None
@@ -366,6 +392,8 @@ def _text(path: Path, place: str) -> str:
 def _yaml(path: Path, place: str) -> object:
     text = _text(path, place)
     try:
+        if re.search(rf"(?:[\[{{]\s*){{{_DEEPEST}}}", text):  # which the parser takes minutes for
+            raise RecursionError
         return yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark

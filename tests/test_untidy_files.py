@@ -1,0 +1,144 @@
+"""Untidy files: whatever a file holds, it is read, or refused by one clear error, and soon."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import psychometrics as pm
+from psychometrics.exceptions import PsychometricsError
+from psychometrics.paths import questionnaires_dir
+from psychometrics.questionnaires.drafts import draft
+from psychometrics.questionnaires.readers import read
+
+STUDY = """\
+title: t
+question: q
+planned:
+  date: 2026-01-01
+  expectations:
+    - {says: x, questionnaire: gad7, of: {discrimination: 1.0}, than: {discrimination: 2.0},
+       expect: higher}
+questionnaires: [gad7]
+respondents: ["3"]
+mode: simulated
+conditions: {discrimination: [1.0, 2.0]}
+seeds: [0, 1]
+"""
+POPULATION = """\
+title: p
+respondents:
+  - {model: minilm-mnli-l3-s16}
+  - {model: owner/model, revision: abc, downloads: 3, licence: mit, labels: [a, b]}
+left_out:
+  - {model: x/y, kind: licence, reason: no}
+"""
+ITEMS = 'item,scale,reverse,options\nI am calm,a,,0=no;1=yes\n"I, too",b,yes,\n'
+FILES: dict[str, tuple[str, Callable]] = {
+    "gad7.yaml": (
+        (questionnaires_dir() / "gad7.yaml").read_text(encoding="utf-8"),
+        pm.load_questionnaire,
+    ),
+    "study.yaml": (STUDY, pm.study.load_study),
+    "population.yaml": (POPULATION, lambda file: (pm.population(file), pm.population_table(file))),
+    "items.csv": (ITEMS, lambda file: draft(file, file.with_suffix(".yaml"), overwrite=True)),
+}
+ODD = (
+    "null", "-1", "1e400", ".nan", "[]", "{}", "''", "!!int foo", "!!python/object:os.system x",
+    "&a [*a]", "2020-13-45", '"\\x00"', "*nope", "? ", "|", "9" * 40, "🙂", "'" + "x" * 3000 + "'",
+    "<<: *a", "---", "...", "%YAML 9.9", "a: !!binary x", "x: " + "[" * 3000,
+)  # fmt: skip
+
+
+@contextmanager
+def soon(seconds: int = 10):
+    def stop(*_: object) -> None:
+        raise TimeoutError("a file was read for too long")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@st.composite
+def damaged(draw, text: str) -> bytes:
+    """A file's bytes after some of the slips that people and programs make."""
+    lines = text.split("\n")
+    for _ in range(draw(st.integers(1, 4))):
+        at, other = draw(st.tuples(*[st.integers(0, len(lines) - 1)] * 2))
+        odd = draw(st.sampled_from(ODD))
+        line = lines[at]
+        lines[at] = draw(
+            st.sampled_from(
+                [
+                    "", lines[other], f"{line.partition(':')[0]}: {odd}", "  " + line,
+                    line.lstrip(), line[: len(line) // 2], f"{line}\n{line}", f"{odd}\n{line}",
+                    line.replace('"', ""), line.replace(",", ""), line.replace(" ", "\t"),
+                ]
+            )
+        )  # fmt: skip
+        lines = "\n".join(lines).split("\n")
+    raw = "\n".join(lines).encode()
+    if draw(st.integers(0, 7)) == 0:
+        at = draw(st.integers(0, max(0, len(raw) - 1)))
+        raw = raw[:at] + bytes([draw(st.integers(0, 255))]) + raw[at + 1 :]
+    return raw
+
+
+@pytest.mark.parametrize("name", FILES)
+@settings(
+    max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+@given(data=st.data())
+def test_a_damaged_file_is_read_or_refused_by_an_error_of_ours(name, data, tmp_path):
+    text, put = FILES[name]
+    file = tmp_path / name
+    file.write_bytes(data.draw(damaged(text)))
+    with soon(), suppress(PsychometricsError):
+        put(file)
+
+
+BOMBS = {
+    "aliases": "a0: &a0 [x, x]\n"
+    + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 3)}]\n" for i in range(1, 30)),
+    "an alias of itself": "a: &a [*a]",
+    "brackets": "x: " + "[" * 5000,
+    "braces": "x: " + "{a: " * 5000,
+    "steps": "".join(" " * i + "a:\n" for i in range(1500)),
+    "too long": "x: " + "a" * (9 << 20),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_file_that_would_fill_the_memory_is_refused_soon(bomb, tmp_path):
+    (tmp_path / "a.yaml").write_text(BOMBS[bomb])
+    with soon(), pytest.raises(PsychometricsError):
+        read(tmp_path / "a.yaml", "a.yaml")
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.yaml")
+    os.mkfifo(tmp_path / "pipe.csv")
+    with soon():
+        for path in (tmp_path / "pipe.yaml", tmp_path):
+            with pytest.raises(PsychometricsError):
+                read(path, "it")
+        with pytest.raises(PsychometricsError):
+            draft(tmp_path / "pipe.csv", tmp_path / "a.yaml")
+
+
+def test_a_draft_that_cannot_be_made_leaves_nothing_behind(tmp_path):
+    (tmp_path / "a.csv").write_text("item,options\nI like tea, and coffee,0=no;1=yes\n")
+    with pytest.raises(PsychometricsError, match="line 2"):
+        draft(tmp_path / "a.csv", tmp_path / "a.yaml")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
