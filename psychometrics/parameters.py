@@ -181,7 +181,8 @@ class _Validity(_Scored, of="04-validity"):
     populations: Annotated[int, Field(ge=2)] = 20
 
 
-class _Interventions(_Scored, of="05-interventions"):
+class _Interventions(_Chapter, of="05-interventions"):
+    respondents: _Respondents | None = None
     models: Count = 7
     live: Whole = 1
     arms: _Text = "neutral"
