@@ -90,7 +90,7 @@ COVERAGE = {
     "Spearman's": (lambda r, n: correlation_interval(*_pair(r, n, 0.6)), RANK, 24, 500),
     "Pearson's": (lambda r, n: correlation_interval(*_pair(r, n, 0.6), "pearson"), 0.6, 24, 500),
     "alpha": (lambda r, n: reliability.alpha(_one_factor(r, n, [0.6] * 7)), ALPHA, 24, 120),
-    "omega": (lambda r, n: reliability.omega_interval(_one_factor(r, n, LOADINGS)), OMEGA, 24, 20),
+    "omega": (lambda r, n: reliability.omega(_one_factor(r, n, LOADINGS)), OMEGA, 24, 20),
     "item-total": (  # of an item with the sum of four parallel ones
         lambda r, n: reliability.item_statistics(_one_factor(r, n, [0.6] * 5)).iloc[0],
         4 * 0.36 / np.sqrt(4 + 12 * 0.36), 24, 30,

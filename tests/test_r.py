@@ -17,7 +17,7 @@ from psychometrics.measures import irt
 from psychometrics.measures.intervals import correlation_interval
 from psychometrics.measures.items import item_rest, logistic_dif, mantel_haenszel
 from psychometrics.measures.reliability import alpha, item_statistics, omega
-from psychometrics.measures.structure import factor_models, omega_hierarchical
+from psychometrics.measures.structure import factor_models
 from psychometrics.paths import book_dir, notebooks_dir
 from psychometrics.studies import diagnostic
 from tests.test_validity import THREE, matrix_of, scored, traits
@@ -78,7 +78,7 @@ def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
     )
     their_alpha, their_omega, *rest = in_r(code, table, tmp_path)
     assert alpha(table)["alpha"] == pytest.approx(their_alpha, abs=1e-6)
-    assert omega(table) == pytest.approx(their_omega, abs=1e-3)
+    assert omega(table)["omega"] == pytest.approx(their_omega, abs=1e-3)
     assert item_rest(table)["r"].to_numpy() == pytest.approx(np.array(rest), abs=1e-6)
 
 
@@ -135,15 +135,15 @@ def test_factor_models_are_lavaans(people, correlation, tmp_path):
 
 @pytest.mark.parametrize(("people", "correlation"), [(60, 0.3), (200, 0.7)])
 def test_omega_hierarchical_is_psychs(people, correlation, tmp_path):
-    items, table = _of_three_scales(people, correlation)
-    ours = omega_hierarchical(items, THREE)
+    _, table = _of_three_scales(people, correlation)
+    ours = omega(table, factors=3)
     code = (
         "m <- suppressWarnings(suppressMessages(psych::omega(d, nfactors=3, plot=FALSE))); "
         "l <- m$schmid$sl; "
         "cat(m$omega_h, m$omega.tot, sum(l[, 1]^2) / sum(l[, 'h2']))"
     )
     theirs = in_r(code, table, tmp_path, needs=("psych", "GPArotation"))
-    own = ours[["hierarchical", "total", "explained"]].to_numpy(float)
+    own = ours[["omega", "total", "explained"]].to_numpy(float)
     assert own == pytest.approx(theirs, abs=0.003)
 
 
@@ -212,7 +212,7 @@ def test_gaps_intervals_and_correlations_agree_with_psych_in_r(tmp_path):
         whole.iloc[:, :5].sum(axis=1), whole.iloc[:, 5:10].sum(axis=1), "pearson"
     )
     assert (found["low"], found["high"]) == pytest.approx((low, high), abs=1e-6)
-    assert np.isnan(omega(whole.iloc[: whole.shape[1]])), "as many respondents as items"
+    assert np.isnan(omega(whole.iloc[: whole.shape[1]])["omega"]), "as many respondents as items"
 
 
 def _prose(path: Path) -> str:

@@ -17,6 +17,7 @@ import psychometrics as pm
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.reliability import (
     _cube,
+    _omega,
     _variances,
     alpha,
     generalisability,
@@ -52,7 +53,24 @@ def test_omega_of_a_one_factor_model_is_its_loadings():
     trait = rng.normal(size=(20000, 1))
     values = trait * loadings + rng.normal(size=(20000, 4)) * np.sqrt(1 - loadings**2)
     truth = loadings.sum() ** 2 / (loadings.sum() ** 2 + (1 - loadings**2).sum())
-    assert omega(pd.DataFrame(values)) == pytest.approx(truth, abs=0.01)
+    assert _omega(values, 1)[0] == pytest.approx(truth, abs=0.01)
+
+
+def test_omega_of_several_factors_is_what_the_bifactor_model_says():
+    # Loadings of root one third each on the general and one group factor, by hand.
+    rng, sizes = np.random.default_rng(3), np.array([7, 9, 13])
+    traits = rng.normal(size=3000)[:, None] + rng.normal(size=(3000, 3))
+    values = np.repeat(traits, sizes, axis=1) + rng.normal(size=(3000, 29))
+    values[:, 16:] *= -1  # items that go against the others are turned
+    total = (29**2 + (sizes**2).sum() + 29) / 3
+    found = omega(pd.DataFrame(values), factors=3)
+    assert found["omega"] == pytest.approx(29**2 / 3 / total, abs=0.03)
+    assert found["low"] < found["omega"] < found["high"]
+    assert found["total"] == pytest.approx(1 - 29 / 3 / total, abs=0.01)
+    assert found["explained"] == pytest.approx(0.5, abs=0.03)
+    for items, factors in ((8, 3), (29, 2)):
+        with pytest.raises(ParameterError):
+            omega(pd.DataFrame(values[:, :items]), factors)
 
 
 def test_item_total_leaves_the_item_itself_out():
@@ -202,13 +220,13 @@ def test_a_table_of_scales_has_alpha_and_omega_of_each():
     row = reliability_table(items.assign(questionnaire="gad7"), [gad]).iloc[0]
     keyed = values * [item.keying for item in gad.items]
     assert row["alpha"] == pytest.approx(alpha(keyed)["alpha"])
-    assert row["omega"] == pytest.approx(omega(keyed))
+    assert row["omega"] == pytest.approx(omega(keyed)["omega"])
 
 
 def test_an_item_that_varies_by_rounding_only_is_constant():
     table = parallel(0.6, 4, 30, seed=1)
     table["i0"] = np.where(np.arange(30) % 2, 0.1 + 0.2, 0.3)
-    assert np.isnan(omega(table))
+    assert np.isnan(omega(table)["omega"])
     assert alpha(table)["constant"] == 1
     assert np.isnan(item_statistics(table).loc["i0", "item_total"])
 
@@ -237,7 +255,7 @@ def test_a_gap_is_left_out_and_does_not_count_as_nothing():
     pd.testing.assert_frame_equal(found, item_statistics(whole))
     assert (found["n"] == len(whole)).all()
     pd.testing.assert_series_equal(alpha(gaps), alpha(whole))
-    assert omega(gaps) == omega(whole)
+    pd.testing.assert_series_equal(omega(gaps), omega(whole))
     assert alpha(gaps)["n"] == len(whole)
     # pairwise deletion, and degrees of freedom of all respondents, would give another interval
     low, high = pingouin.cronbach_alpha(whole)[1]

@@ -137,10 +137,7 @@ def _agreeing(function: str) -> Callable:
 LOW_HIGH = (("mean", "low", "high"),)
 CASES = {
     "alpha": Case(pm.reliability.alpha, _matrix, triples=(("alpha", "low", "high"),)),
-    "omega": Case(pm.reliability.omega, _matrix),
-    "omega_interval": Case(
-        pm.reliability.omega_interval, _matrix, triples=(("omega", "low", "high"),)
-    ),
+    "omega": Case(pm.reliability.omega, _matrix, triples=(("omega", "low", "high"),)),
     "item_statistics": Case(
         pm.reliability.item_statistics, _matrix, triples=(("item_total", "low", "high"),)
     ),
@@ -225,10 +222,8 @@ CASES = {
     ),
     "components": Case(lambda t: pm.structure.components(t, THREE, draws=5), _three, ("score",)),
     "factor_models": Case(
-        lambda t: pm.structure.factor_models(t, THREE, parcels=2), _three, ("score",)
-    ),
-    "omega_hierarchical": Case(
-        lambda t: pm.structure.omega_hierarchical(t, THREE, parcels=3), _three, ("score",)
+        lambda t: pm.structure.factor_models(t, THREE[:2]),
+        lambda _: scored(40, traits(40, 0.5)[:2], names=("gad7", "phq9")), ("score",),
     ),
     "rater_agreement": Case(
         lambda t: pm.content.rater_agreement(t, ["natural"]), _ratings, ("natural",)

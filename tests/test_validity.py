@@ -111,29 +111,19 @@ def test_multiverse_holds_every_combination_and_the_chapters_own_value():
     assert own == pytest.approx(wide.corr().loc["gad7", "phq9"])
 
 
-def test_multitrait_multimethod_cells_are_of_complete_pairs_each_with_its_interval(scores):
+def test_two_methods_make_a_multitrait_multimethod_matrix_of_complete_pairs(scores):
     noisy = scores + np.random.default_rng(1).normal(scale=0.1, size=scores.shape)
-    found = correlations.multitrait_multimethod({"nli": scores, "mlm": noisy.iloc[4:]})
-    assert len(found) == 6 * 7 / 2
+    wide = pd.concat({"nli": scores, "mlm": noisy.iloc[4:]}, axis=1)
+    found = correlations.correlations(wide)
     assert found["kind"].value_counts().to_dict() == {
-        "reliability": 6, "heterotrait-monomethod": 6, "heterotrait-heteromethod": 6,
-        "monotrait-heteromethod": 3,
+        "heterotrait-monomethod": 6, "heterotrait-heteromethod": 6, "monotrait-heteromethod": 3,
     }  # fmt: skip
-    cells = found.set_index(["method_2", "trait_2", "method_1", "trait_1"])
-    cell = cells.loc[("nli", "a", "mlm", "c")]
+    cells = {(row.first, row.second): row for row in found.itertuples()}
+    cell = cells[("nli", "a"), ("mlm", "c")]
     expected = stats.spearmanr(scores["a"].iloc[4:], noisy["c"].iloc[4:]).statistic
-    assert (cell["r"], cell["n"]) == (pytest.approx(expected), 20)
-    alone = correlations.correlations(
-        pd.DataFrame({"a": scores["a"], "c": noisy["c"].iloc[4:]}), [("a", "c")]
-    )
-    assert [cell["low"], cell["high"]] == pytest.approx(
-        alone[["spearman_low", "spearman_high"]].iloc[0].tolist()
-    )
-    assert cells.loc[("nli", "a", "mlm", "a"), "r"] > 0.9
-    assert cells.loc[("nli", "a", "nli", "b"), "n"] == 24
-    assert found.query("kind == 'reliability'")["r"].isna().all()
-    with pytest.raises(ParameterError, match="4 respondents"):
-        correlations.multitrait_multimethod({"nli": scores, "mlm": noisy.iloc[:3]})
+    assert (cell.spearman, cell.n) == (pytest.approx(expected), 20)
+    assert cell.kind == "heterotrait-heteromethod"
+    assert cells[("nli", "a"), ("nli", "b")].n == 24
 
 
 def test_an_undefined_correlation_has_no_p_and_leaves_the_others_as_they_are(scores):
@@ -264,16 +254,3 @@ def test_one_factor_is_worse_where_traits_differ_and_no_worse_where_they_are_one
     # One trait by three short scales: correlations of 1 lie on the edge of what is possible.
     one = structure.factor_models(scored(200, traits(200, 1.0)), THREE).iloc[1]
     assert one["difference_p"] > 0.01
-
-
-def test_omega_hierarchical_is_what_the_bifactor_model_says():
-    # Loadings of root one third each on the general and one group factor, by hand.
-    rng = np.random.default_rng(3)
-    general, group = rng.normal(size=3000), rng.normal(size=(3, 3000))
-    items = scored(3000, general + group)
-    sizes = np.array([7, 9, 13])
-    total = (29**2 + (sizes**2).sum() + 29) / 3
-    found = structure.omega_hierarchical(items, THREE)
-    assert found["hierarchical"] == pytest.approx(29**2 / 3 / total, abs=0.03)
-    assert found["total"] == pytest.approx(1 - 29 / 3 / total, abs=0.01)
-    assert found["explained"] == pytest.approx(0.5, abs=0.03)

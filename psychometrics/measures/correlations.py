@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,8 @@ from scipy import special, stats
 from ..asking.answers import check_columns, check_numbers, check_once
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .items import adjust
+from .intervals import fisher_interval
+from .items import adjust, as_numbers
 from .scoring import pss
 
 _LEAST = 4
@@ -21,25 +22,21 @@ _LEAST = 4
 
 def correlations(
     scores: pd.DataFrame,
-    pairs: Sequence[tuple[str, str]],
-    reliabilities: pd.Series | None = None,
+    pairs: Sequence[tuple] | None = None,
     n_resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
     r"""Correlations between scales over respondents, with what is needed to judge them.
 
-    Corrected for attenuation by the reliabilities :math:`\alpha` of the two scales,
-
-    .. math:: r^* = \frac{r_{xy}}{\sqrt{\alpha_x \alpha_y}}
+    Corrected for attenuation by the reliabilities :math:`\alpha` of the two scales, a correlation
+    is :math:`r_{xy} / \sqrt{\alpha_x \alpha_y}`.
 
     Parameters
     ----------
     scores : DataFrame, shape (R, scales)
         Scale scores, respondents as index. A pair is computed over the respondents with both.
-    pairs : sequence of (str, str)
-        Which columns to correlate.
-    reliabilities : Series, optional
-        Reliability by scale, for the correction for attenuation.
+    pairs : sequence of (str, str), optional
+        Which columns to correlate; by default every two.
     n_resamples : int
         Bootstrap samples, and permutations.
     seed : int
@@ -51,10 +48,10 @@ def correlations(
         Per pair: ``n``, the respondents with both scores; ``spearman`` with its percentile
         interval ``spearman_low, spearman_high``; ``pearson`` of the normal scores with
         ``pearson_low, pearson_high``; ``p``, two-sided, by permutation of Spearman's rho;
-        ``p_holm`` over the pairs that have a p; ``corrected``, Pearson's r over the root of the
-        product of the reliabilities (it may exceed 1; missing without a positive reliability).
-        With fewer than four respondents, or a scale on which they are all alike, a pair has ``n``
-        and nothing else.
+        ``p_holm`` over the pairs that have a p. With fewer than four respondents, or a scale on
+        which they are all alike, a pair has ``n`` and nothing else. Columns of two levels, method
+        and trait, make a multitrait-multimethod matrix, whose ``kind`` is such as
+        ``monotrait-heteromethod``.
 
     Raises
     ------
@@ -65,7 +62,8 @@ def correlations(
     References
     ----------
     Reuben et al. (2024), section 4 (construct validity); Spearman (1904) for attenuation;
-    Phipson and Smyth (2010) for p values that are never zero; Holm (1979), by statsmodels.
+    Campbell and Fiske (1959) for several methods; Phipson and Smyth (2010) for p values that are
+    never zero; Holm (1979), by pingouin.
 
     Examples
     --------
@@ -74,29 +72,28 @@ def correlations(
     [0.8]
     """
     check_numbers(n_resamples=n_resamples, seed=seed)
-    pairs = _checked_pairs(scores, pairs)
-    if reliabilities is not None:
-        reliabilities = _reliabilities(reliabilities, {name for pair in pairs for name in pair})
+    pairs = list(itertools.combinations(scores, 2)) if pairs is None else pairs
+    scores = _scores_of(scores, pairs)
     if len(scores) < _LEAST:
         raise ParameterError(f"At least {_LEAST} respondents are needed, got {len(scores)}.")
     rows = []
     for first, second in pairs:
-        x, y = _complete(scores[first], scores[second])
-        ranks = [stats.rankdata(v) for v in (x, y)]
-        rank = _bootstrap_correlation(*ranks, n_resamples, seed, ranked=True)
-        normal = [_normal_scores(v) for v in (x, y)]
-        pearson = _bootstrap_correlation(*normal, n_resamples, seed)
-        row = {"first": first, "second": second, "n": len(x)}
-        row |= dict(zip(("spearman", "spearman_low", "spearman_high"), rank, strict=True))
-        row |= dict(zip(("pearson", "pearson_low", "pearson_high"), pearson, strict=True))
+        both = scores[[first, second]].dropna().to_numpy().T
+        row = {"first": first, "second": second}
+        if scores.columns.nlevels == 2:
+            same = (a == b for a, b in zip(first, second, strict=True))
+            method, trait = ("mono" if alike else "hetero" for alike in same)
+            row["kind"] = f"{trait}trait-{method}method"
+        ranks = stats.rankdata(both, axis=1)
+        row["n"] = n = both.shape[1]
+        normal = special.ndtri(ranks / (n + 1))
+        for name, (x, y), again in (("spearman", ranks, stats.rankdata), ("pearson", normal, None)):
+            found = _bootstrap_correlation(x, y, n_resamples, seed, again)
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
         row["p"] = _permutation_p(*ranks, n_resamples, seed)
-        if reliabilities is not None:
-            product = max(reliabilities[first], 0) * max(reliabilities[second], 0)
-            row["corrected"] = pearson[0] / np.sqrt(product) if product else np.nan
         rows.append(row)
     frame = pd.DataFrame(rows)
-    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjust(frame["p"]))
-    return frame
+    return frame.assign(p_holm=adjust(frame["p"]))
 
 
 def partial_correlations(
@@ -117,10 +114,11 @@ def partial_correlations(
     Returns
     -------
     DataFrame
-        ``first, second, n, partial, low, high, p``; 95 % interval by Fisher's z, from pingouin.
-        ``n`` counts the respondents with both scores and every control. The rest is missing where
-        a scale is constant or follows from the controls, or where there are too few respondents
-        for the interval: fewer than four more than controls.
+        ``first, second, n, partial, low, high, p``: the correlation of what is left of two scales'
+        ranks by regression on the controls' ranks, with its 95 % interval by Fisher's z. ``n``
+        counts the respondents with both scores and every control. The rest is missing where a
+        scale is constant or follows from the controls, or where there are too few respondents for
+        the interval: fewer than four more than controls.
 
     Raises
     ------
@@ -130,7 +128,7 @@ def partial_correlations(
 
     References
     ----------
-    Vallat (2018), pingouin; of ranks, as ``ppcor::pcor.test(method = "spearman")`` in R.
+    Vallat (2018); as ``ppcor::pcor.test(method = "spearman")`` in R.
 
     Examples
     --------
@@ -139,31 +137,30 @@ def partial_correlations(
     >>> partial_correlations(scores, [("x", "y")], control)["partial"].round(2).tolist()
     [0.98]
     """
-    import pingouin  # slow to load
-
-    pairs = _checked_pairs(scores, pairs)
+    scores = _scores_of(scores, pairs)
     held = control.to_frame("control") if isinstance(control, pd.Series) else control
-    _check_table(held)
-    if not held.shape[1]:
-        raise ParameterError("There is no control; use correlations.")
-    held = held.reindex(scores.index).apply(pd.to_numeric).astype(float)
-    held.columns = [f"control {n}" for n in range(held.shape[1])]
+    held = _table(held).reindex(scores.index)
     if held.isna().all(axis=None):
         raise ParameterError("The control has no respondent of the scores; give both one index.")
     if (held.nunique() < 2).any():
         raise ParameterError("What is held constant is so already; leave the control out.")
     rows = []
     for first, second in pairs:
-        both = {"x": pd.to_numeric(scores[first]), "y": pd.to_numeric(scores[second])}
-        table = held.assign(**both).astype(float).dropna()
+        table = np.c_[held, scores[[first, second]]]
+        table = table[~np.isnan(table).any(axis=1)]
         row = {"first": first, "second": second, "n": len(table)}
         row |= dict.fromkeys(("partial", "low", "high", "p"), np.nan)
-        kept, more = _independent(table.rank(), held.columns)
-        if more and len(table) >= len(kept) + _LEAST:
-            result = pingouin.partial_corr(table, "x", "y", kept or None, method="spearman")
-            r, p, interval = result.iloc[0][["r", "p_val", "CI95"]]
-            row |= {"partial": r, "low": interval[0], "high": interval[1], "p": p}
         rows.append(row)
+        ranks = stats.rankdata(table, axis=0) - (len(table) + 1) / 2
+        controls, both = np.split(ranks, [held.shape[1]], axis=1)
+        left = both - controls @ np.linalg.lstsq(controls, both)[0]
+        number = np.linalg.matrix_rank(controls, tol=1e-6) if len(table) else 0
+        size, df = np.sqrt((left**2).sum(axis=0)), len(table) - 2 - number
+        if df + 2 >= _LEAST and (size > 1e-6).all():
+            r = row["partial"] = float(np.clip(left[:, 0] @ left[:, 1] / size.prod(), -1, 1))
+            row["low"], row["high"] = map(float, fisher_interval(r, df + 2))
+            t = abs(r) * np.sqrt(df / max(1 - r**2, 1e-300))
+            row["p"] = float(2 * stats.t.sf(t, df))
     return pd.DataFrame(rows)
 
 
@@ -219,127 +216,28 @@ def multiverse(
     return _correlated(_worlds(responses, questionnaires, pairs, temperatures), pairs)
 
 
-def multitrait_multimethod(
-    scores: Mapping[str, pd.DataFrame],
-    n_resamples: int = 2000,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Spearman correlations between traits measured by several methods, each with its interval.
-
-    Parameters
-    ----------
-    scores : mapping of str to DataFrame
-        Scale scores (respondents by scales) by method, such as the response mode; matched by
-        respondent.
-    n_resamples : int
-        Bootstrap samples of the respondents.
-    seed : int
-        Of the bootstrap, the same for every cell.
-
-    Returns
-    -------
-    DataFrame
-        One row per cell of the lower triangle and the diagonal: ``method_1, trait_1, method_2,
-        trait_2, kind`` (``reliability``, ``monotrait-heteromethod``, ``heterotrait-monomethod``,
-        ``heterotrait-heteromethod``), ``r, low, high``, ``n`` respondents with both scores. The
-        same trait by two methods should correlate more than different traits do. A cell is
-        missing where fewer than four respondents have both scores or score alike; so is the
-        diagonal, which is kept for reliabilities. The matrix is
-        ``found.pivot(index=["method_1", "trait_1"], columns=["method_2", "trait_2"], values="r")``.
-
-    Raises
-    ------
-    ParameterError
-        There is no method, fewer than four respondents are common to all methods, a respondent or
-        a scale stands twice, or something is no number.
-
-    References
-    ----------
-    Campbell and Fiske (1959).
-
-    Examples
-    --------
-    >>> one = pd.DataFrame({"trait": [1.0, 2.0, 3.0, 4.0, 5.0]})
-    >>> two = pd.DataFrame({"trait": [1.0, 3.0, 2.0, 4.0, 5.0]})
-    >>> multitrait_multimethod({"nli": one, "mlm": two})[["kind", "r"]].round(2).to_numpy().tolist()
-    [['reliability', nan], ['monotrait-heteromethod', 0.9], ['reliability', nan]]
-    """
-    check_numbers(n_resamples=n_resamples, seed=seed)
-    if not scores:
-        raise ParameterError("There is no method; give each method's table of scores by name.")
-    for table in scores.values():
-        _check_table(table)
-    common = set.intersection(*(set(table.index) for table in scores.values()))
-    if len(common) < _LEAST:
-        raise ParameterError(f"{_LEAST} respondents are needed in all methods, or more.")
-    wide = {(method, trait): table[trait] for method, table in scores.items() for trait in table}
-    rows = []
-    for number, (one, x) in enumerate(wide.items()):
-        for two, y in list(wide.items())[: number + 1]:
-            same_trait, same_method = one[1] == two[1], one[0] == two[0]
-            pair = _complete(x, y.reindex(x.index))
-            trait, method = ("mono" if same else "hetero" for same in (same_trait, same_method))
-            if same_trait and same_method:
-                kind, cell = "reliability", (np.nan,) * 3
-            else:
-                kind, ranks = f"{trait}trait-{method}method", map(stats.rankdata, pair)
-                cell = _bootstrap_correlation(*ranks, n_resamples, seed, ranked=True)
-            rows.append((*one, *two, kind, *cell, len(pair[0])))
-    columns = ["method_1", "trait_1", "method_2", "trait_2", "kind", "r", "low", "high", "n"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _check_table(table: pd.DataFrame, numbers: Iterable[str] | None = None) -> None:
-    """Refuse a table that names a respondent or column twice, or holds text among its numbers."""
+def _table(table: pd.DataFrame) -> pd.DataFrame:
+    """Numbers of respondents, each once."""
     check_columns(table, ())
-    for labels in (table.columns, table.index):
-        if labels.has_duplicates:
-            raise ParameterError(f"'{labels[labels.duplicated()][0]}' stands twice; keep one.")
-    check_columns(table, (), table.columns if numbers is None else numbers)
+    if table.index.has_duplicates:
+        raise ParameterError(
+            f"'{table.index[table.index.duplicated()][0]}' stands twice; keep one."
+        )
+    return as_numbers(table)
 
 
-def _checked_pairs(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> list:
-    pairs = [tuple(pair) for pair in pairs]
-    if not pairs or any(len(pair) != 2 for pair in pairs):
+def _scores_of(scores: pd.DataFrame, pairs: Sequence[tuple]) -> pd.DataFrame:
+    """The scores that the pairs name."""
+    if not len(pairs) or any(len(pair) != 2 for pair in pairs):
         raise ParameterError("Name pairs of scales, such as [('gad7', 'phq9')].")
-    _check_table(scores, sorted({name for pair in pairs for name in pair}))
-    return pairs
-
-
-def _reliabilities(given: pd.Series, named: set) -> pd.Series:
-    if not isinstance(given, pd.Series) or given.index.has_duplicates:
-        raise ParameterError("Reliabilities must be a Series with each scale once.")
-    if lacking := named - set(given.index):
-        raise ParameterError(f"There is no reliability of '{min(lacking)}'; give it too.")
-    check_columns(given.to_frame("reliability"), (), ["reliability"])
-    return pd.to_numeric(given).astype(float)
-
-
-def _complete(x, y) -> tuple[np.ndarray, np.ndarray]:
-    """Two series, in one order, where both have a value."""
-    x, y = (np.asarray(pd.to_numeric(pd.Series(v)), dtype=float) for v in (x, y))
-    kept = ~(np.isnan(x) | np.isnan(y))
-    return x[kept], y[kept]
+    names = list(dict.fromkeys(name for pair in pairs for name in pair))
+    check_columns(scores, names)
+    return _table(scores[names])
 
 
 def _normal_scores(values: np.ndarray) -> np.ndarray:
     """Each value replaced by the normal quantile of its rank (van der Waerden); ties share one."""
     return special.ndtri(stats.rankdata(values) / (len(values) + 1))
-
-
-def _independent(ranks: pd.DataFrame, controls: Sequence[str]) -> tuple[list[str], bool]:
-    """Controls that do not follow from those before, and whether more is left of x and y."""
-    table = (ranks - ranks.mean()).to_numpy()
-    where, kept = list(ranks.columns), []
-
-    def adds(name: str) -> bool:
-        columns = [where.index(n) for n in (*kept, name)]
-        return np.linalg.matrix_rank(table[:, columns], tol=1e-6) > len(kept)
-
-    for name in controls:
-        if adds(name):
-            kept.append(name)
-    return kept, adds("x") and adds("y")
 
 
 def _worlds(
@@ -408,25 +306,13 @@ def _correlation(x: np.ndarray, y: np.ndarray) -> float:
     return float(row_correlations(np.asarray(x)[None], np.asarray(y)[None])[0])
 
 
-def _bootstrap_correlation(x, y, n_resamples: int, seed: int, ranked: bool = False) -> tuple:
-    """Correlation and its percentile interval; samples are ranked anew where asked.
-
-    :func:`scipy.stats.bootstrap` draws other samples from the same seed.
-    """
+def _bootstrap_correlation(x, y, n_resamples: int, seed: int, again: Callable | None) -> tuple:
+    """Correlation and its percentile interval; samples are ranked anew where asked."""
     if len(x) < _LEAST or np.isnan(value := _correlation(x, y)):
         return (np.nan,) * 3
     draws = np.random.default_rng(seed).integers(0, len(x), size=(n_resamples, len(x)))
-    xs, ys = (_ranks_of(v, draws) if ranked else v[draws] for v in (x, y))
+    xs, ys = (again(v[draws], axis=1) if again else v[draws] for v in (x, y))
     return value, *percentiles(row_correlations(xs, ys))
-
-
-def _ranks_of(values: np.ndarray, draws: np.ndarray) -> np.ndarray:
-    """Ranks within each sample of the values drawn: counting is four times as fast as sorting."""
-    known, places = np.unique(values, return_inverse=True)
-    places, own = places[draws], len(known) * np.arange(len(draws))[:, None]
-    counts = np.bincount((places + own).ravel(), minlength=len(draws) * len(known))
-    counts = counts.reshape(len(draws), -1)
-    return np.take_along_axis(counts.cumsum(axis=1) - (counts - 1) / 2, places, axis=1)
 
 
 def _permutation_p(x, y, n_resamples: int, seed: int) -> float:

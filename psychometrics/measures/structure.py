@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy import optimize, stats
 
-from ..asking.answers import check_columns, check_numbers, check_once
+from ..asking.answers import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .correlations import percentiles, row_correlations
 from .scoring import keyed_items
 
 _LEAST = 4
-
-_LEAST_UNIQUE = 0.005
-"""Bound of unique variances in factors by least squares, as psych in R has it."""
 
 
 def item_deals(
@@ -244,13 +241,7 @@ def components(
     return frame.assign(kept=np.cumprod(own > top).astype(bool), n=people, items=size)
 
 
-def factor_models(
-    items: pd.DataFrame,
-    questionnaires: Sequence[Questionnaire],
-    parcels: int | None = None,
-    draws: int = 1,
-    seed: int = 0,
-) -> pd.DataFrame:
+def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
     r"""One common factor against one factor a scale, by confirmatory factor analysis.
 
     Maximum likelihood makes :math:`F = \log|\Sigma| + tr(S\Sigma^{-1}) - \log|S| - p` smallest for
@@ -263,43 +254,32 @@ def factor_models(
         As :func:`psychometrics.measures.scoring.item_scores` gives them.
     questionnaires : sequence of Questionnaire
         Their scales that are no part of another scale.
-    parcels : int, optional
-        Means of items in so many parcels a scale in place of the items: with fewer respondents
-        than items the likelihood has no maximum. Two or more, and as many as its smallest scale has
-        items at most.
-    draws : int
-        Random allocations of items to parcels, since fit depends on them; of items there is one.
-    seed : int
-        Of the allocations.
 
     Returns
     -------
     DataFrame
-        Two rows per draw: ``draw, model`` (``one factor``, ``a factor a scale``), ``n, observed,
-        parameters, df, chi2, p, cfi, rmsea, aic, bic``; ``difference, difference_df,
-        difference_p`` on the second row, how much worse one factor fits; a column ``first ~
-        second`` for the correlation of every two factors; ``proper``, whether all residual
-        variances are positive and the factors' correlations possible. Numbers are missing where an
-        observed variable does not vary, where respondents are no more than these, or where no
-        maximum was found.
+        Two rows: ``model`` (``one factor``, ``a factor a scale``), ``n, observed, parameters, df,
+        chi2, p, cfi, rmsea, aic, bic``; ``difference, difference_df, difference_p`` on the second
+        row, how much worse one factor fits; a column ``first ~ second`` for the correlation of
+        every two factors; ``proper``, whether all residual variances are positive and the factors'
+        correlations possible. Numbers are missing where an item does not vary, where respondents
+        are no more than items, or where no maximum was found.
 
     Raises
     ------
     ParameterError
         There are fewer than two scales, an item stands in two or has no score, a scale has fewer
-        than two items or parcels, there are more parcels than items, or fewer than four respondents
-        have every item.
+        than two items, or fewer than four respondents have every item.
 
     Notes
     -----
     With as few respondents as here :math:`\chi^2` rejects true models too often; read
-    the difference and AIC, and the share of draws in which they agree. As in lavaan, nothing keeps
+    the difference and AIC. As in lavaan, nothing keeps
     estimates within bounds; ``proper`` tells where they are not.
 
     References
     ----------
-    Jöreskog (1969); Little, Cunningham, Shahar and Widaman (2002) for parcels; Sterba and MacCallum
-    (2010) for their allocations. Compared with lavaan in R.
+    Jöreskog (1969). Compared with lavaan in R.
 
     Examples
     --------
@@ -313,104 +293,20 @@ def factor_models(
     >>> fitted["aic"].idxmin(), fitted["df"].tolist()
     ('a factor a scale', [44, 43])
     """
-    check_numbers(draws=draws, seed=seed)
-    values, sizes = _pooled(items, questionnaires, least=2)
-    _check_parcels(parcels, sizes)
-    rng = np.random.default_rng(seed)
-    names, rows = list(sizes), []
-    pairs = list(itertools.combinations(range(len(names)), 2))
-    for draw in range(1, (draws if parcels else 1) + 1):
-        table, counts = _parcelled(values, sizes, parcels, rng)
-        of = np.repeat(np.arange(len(counts)), counts)
-        one, several = (_confirmatory(table, groups) for groups in (of * 0, of))
-        worse = one["chi2"] - several["chi2"]
-        for name, fitted in (("one factor", one), ("a factor a scale", several)):
-            phi = fitted.pop("phi")
-            row = {"draw": draw, "model": name} | fitted
-            several_factors = len(phi) > 1
-            for i, j in pairs:
-                row[f"{names[i]} ~ {names[j]}"] = phi[i, j] if several_factors else np.nan
-            row["difference"] = worse if several_factors else np.nan
-            row["difference_df"] = len(pairs) if several_factors else np.nan
-            row["difference_p"] = stats.chi2.sf(row["difference"], len(pairs))
-            rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def omega_hierarchical(
-    items: pd.DataFrame,
-    questionnaires: Sequence[Questionnaire],
-    factors: int = 3,
-    parcels: int | None = None,
-    seed: int = 0,
-) -> pd.Series:
-    r"""Share of the variance of a sum of all items that one general factor explains.
-
-    Of a bifactor solution by Schmid and Leiman with loadings :math:`\lambda_{ig}` on the general
-    factor and :math:`\lambda_{if}` on the groups' factors, over the item correlations
-    :math:`r_{ij}`,
-
-    .. math:: \omega_h = \frac{(\sum_i \lambda_{ig})^2}{\sum_{ij} r_{ij}}, \qquad
-              \omega_t = 1 - \frac{\sum_i u_i^2}{\sum_{ij} r_{ij}}, \qquad
-              ECV = \frac{\sum_i \lambda_{ig}^2}{\sum_i h_i^2}
-
-    Parameters
-    ----------
-    items : DataFrame
-        As :func:`psychometrics.measures.scoring.item_scores` gives them.
-    questionnaires : sequence of Questionnaire
-        Their scales that are no part of another scale are pooled. Items that load negatively on
-        the general factor are turned.
-    factors : int
-        Group factors, three or more: with two, their one correlation does not determine loadings
-        on a general factor.
-    parcels, seed
-        As in :func:`factor_models`.
-
-    Returns
-    -------
-    Series
-        ``n`` respondents, ``observed`` items or parcels, ``hierarchical`` with its 95 % interval
-        ``low, high`` (jackknife over respondents, in 50 groups where there are more), ``total``,
-        ``explained`` (common variance); ``proper``, whether all unique variances and those of the
-        group factors are above their bound, 0.005. Missing where an item does not vary, or
-        respondents are no more than observed variables.
-
-    Raises
-    ------
-    ParameterError
-        As in :func:`factor_models`; there are fewer than three factors, or fewer than three
-        observed variables a factor.
-
-    References
-    ----------
-    Schmid and Leiman (1957); Zinbarg, Revelle, Yovel and Li (2005). As ``psych::omega``
-    in R: least squares, then oblimin, by statsmodels.
-
-    Examples
-    --------
-    >>> from psychometrics import load_questionnaire
-    >>> soc = load_questionnaire("soc13")
-    >>> rng = np.random.default_rng(1)
-    >>> general, group = rng.normal(size=300), rng.normal(size=(300, 3))
-    >>> rows = [(r, "soc13", item.id, item.keying * (general[r] + group[r, n % 3] + rng.normal()))
-    ...         for r in range(300) for n, item in enumerate(soc.items)]
-    >>> items = pd.DataFrame(rows, columns=["respondent_id", "questionnaire", "item_id", "score"])
-    >>> omega_hierarchical(items, [soc])["hierarchical"].round(2)
-    np.float64(0.66)
-    """
-    check_numbers(factors=factors, seed=seed)
-    values, sizes = _pooled(items, questionnaires)
-    _check_parcels(parcels, sizes)
-    table, _ = _parcelled(values, sizes, parcels, np.random.default_rng(seed))
-    people, observed = table.shape
-    if factors < 3 or observed < 3 * factors:
-        raise ParameterError("A bifactor solution needs 3 factors, and 3 variables for each.")
-    own = _schmid_leiman(table, factors)
-    reach = _jackknife(table, lambda part: np.array(_schmid_leiman(part, factors)[:1]))[0]
-    low, high = np.clip([own[0] - reach, own[0] + reach], 0, 1)
-    names = ["n", "observed", "hierarchical", "low", "high", "total", "explained", "proper"]
-    return pd.Series([people, observed, own[0], low, high, *own[1:]], names)
+    table, sizes = _pooled(items, questionnaires, least=2)
+    if min(sizes.values()) < 2:
+        raise ParameterError("A factor needs two or more items a scale.")
+    of = np.repeat(np.arange(len(sizes)), list(sizes.values()))
+    pairs, rows = list(itertools.combinations(range(len(sizes)), 2)), []
+    for name, groups in (("one factor", of * 0), ("a factor a scale", of)):
+        fitted = _confirmatory(table, groups)
+        rows.append({"model": name} | fitted)
+    phi, names = rows[1]["phi"], list(sizes)
+    rows[1] |= {f"{names[i]} ~ {names[j]}": phi[i, j] for i, j in pairs}
+    worse = rows[0]["chi2"] - rows[1]["chi2"]
+    rows[1] |= {"difference": worse, "difference_df": len(pairs)}
+    rows[1]["difference_p"] = stats.chi2.sf(worse, len(pairs))
+    return pd.DataFrame(rows).drop(columns="phi")
 
 
 def _pooled(
@@ -424,7 +320,6 @@ def _pooled(
         own = items[items["questionnaire"] == questionnaire.id]
         if not len(own):
             raise ParameterError(f"There are no scores of '{questionnaire.id}'; add them.")
-        check_once(own, own.columns.drop("score"))
         members = [name for scale in scales for name in scale.items]
         if len(set(members)) < len(members):
             raise ParameterError(f"{questionnaire.id}: an item stands in two scales.")
@@ -437,8 +332,6 @@ def _pooled(
     if len(sizes) < least:
         raise ParameterError(f"At least {least} scales are needed, got {len(sizes)}.")
     table = pd.concat(parts, axis=1, join="inner").astype(float).dropna()
-    if np.isinf(table).any(axis=None):
-        raise ParameterError("A score of an item is infinite; correct it.")
     table = table.loc[sorted(table.index, key=str)]  # random draws do not hang on the order given
     if len(table) < _LEAST:
         raise ParameterError(f"{_LEAST} respondents with every item are needed, or more.")
@@ -453,30 +346,6 @@ def _jackknife(
     of = np.arange(len(table)) % groups
     found = np.stack([statistic(table[of != group]) for group in range(groups)])
     return stats.t.ppf(0.975, groups - 1) * np.sqrt((groups - 1) * found.var(axis=0))
-
-
-def _check_parcels(parcels: int | None, sizes: Mapping[str, int]) -> None:
-    if parcels is not None:
-        check_numbers(parcels=parcels)
-    fewest = min(sizes.values()) if parcels is None else parcels
-    if fewest < 2:
-        raise ParameterError("A factor needs two or more observed variables a scale.")
-    if fewest > min(sizes.values()):
-        raise ParameterError(f"A scale has too few items for {parcels} parcels; ask for fewer.")
-
-
-def _parcelled(
-    values: np.ndarray, sizes: Mapping[str, int], parcels: int | None, rng: np.random.Generator
-) -> tuple[np.ndarray, list[int]]:
-    """Means of items, dealt at random to the parcels of their scale; and variables a scale."""
-    if parcels is None:
-        return values, list(sizes.values())
-    columns, start = [], 0
-    for size in sizes.values():
-        order = start + rng.permutation(size)
-        columns += [values[:, order[number::parcels]].mean(axis=1) for number in range(parcels)]
-        start += size
-    return np.column_stack(columns), [parcels] * len(sizes)
 
 
 def _correlation_matrices(tables: np.ndarray) -> np.ndarray:
@@ -611,43 +480,3 @@ def _start(sample: np.ndarray, of: np.ndarray) -> np.ndarray:
     phi = np.clip(covariance / np.outer(spread, spread), -0.8, 0.8)
     loadings = np.clip(loadings, -0.9, 0.9)
     return np.concatenate([loadings, 1 - loadings**2, phi[np.triu_indices(factors, 1)]])
-
-
-def _schmid_leiman(table: np.ndarray, factors: int) -> tuple[float, float, float, bool]:
-    """Omega hierarchical and total, the general factor's share of the communality, properness."""
-    sample = _correlation_matrices(table)
-    if len(table) <= table.shape[1] or not _eigenvalues(sample)[-1] >= 1e-10:
-        return np.nan, np.nan, np.nan, False
-    # An import here for cost; statsmodels is slow to load.
-    from statsmodels.multivariate.factor_rotation import rotate_factors
-
-    loadings, unique = _least_squares_factors(sample, factors)
-    rotated, turn = rotate_factors(loadings, "quartimin")
-    second, group = _least_squares_factors(turn.T @ turn, 1)
-    general = rotated @ second[:, 0]
-    turned = np.where(general < 0, -1.0, 1.0)
-    total = (sample * np.outer(turned, turned)).sum()
-    return (
-        float(general @ turned) ** 2 / total,
-        float(1 - unique.sum() / total),
-        float((general**2).sum() / (loadings**2).sum()),
-        bool(min(unique.min(), group.min()) > _LEAST_UNIQUE + 1e-6),
-    )
-
-
-def _least_squares_factors(matrix: np.ndarray, factors: int) -> tuple[np.ndarray, np.ndarray]:
-    """Loadings and unique variances with the smallest squared residuals of the correlations."""
-
-    def misfit(unique: np.ndarray) -> tuple[float, np.ndarray]:
-        values, vectors = np.linalg.eigh(matrix - np.diag(unique))
-        left = values[:-factors]
-        return float((left**2).sum()), -2 * (vectors[:, :-factors] ** 2) @ left
-
-    start = np.clip(1 / np.diag(np.linalg.pinv(matrix)), _LEAST_UNIQUE, 1)
-    unique = optimize.minimize(
-        misfit, start, jac=True, method="L-BFGS-B", bounds=[(_LEAST_UNIQUE, 1)] * len(matrix),
-        options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 2000},
-    ).x  # fmt: skip
-    values, vectors = np.linalg.eigh(matrix - np.diag(unique))
-    loadings = vectors[:, -factors:] * np.sqrt(values[-factors:].clip(min=0))
-    return loadings[:, ::-1], unique
