@@ -12,7 +12,7 @@ from scipy import special, stats
 from ..asking.answers import check_columns, check_numbers, check_once
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .intervals import fisher_interval
+from .intervals import fisher_interval, percentiles, row_correlations
 from .items import adjust, as_numbers
 from .scoring import pss
 
@@ -323,19 +323,3 @@ def _permutation_p(x, y, n_resamples: int, seed: int) -> float:
     shuffled = np.random.default_rng(seed).permuted(np.tile(y, (n_resamples, 1)), axis=1)
     drawn = np.abs(np.einsum("ij,j", shuffled, x)) / np.sqrt((x**2).sum() * (y**2).sum())
     return float((1 + (drawn >= observed - 1e-12).sum()) / (n_resamples + 1))
-
-
-def row_correlations(xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
-    """Row by row; missing where a row does not vary, whatever rounding leaves of its deviations."""
-    vary = (np.ptp(xs, axis=1) > 0) & (np.ptp(ys, axis=1) > 0)
-    xs = xs - xs.mean(axis=1, keepdims=True)
-    ys = ys - ys.mean(axis=1, keepdims=True)
-    norms = np.sqrt((xs**2).sum(axis=1) * (ys**2).sum(axis=1))
-    return np.divide((xs * ys).sum(axis=1), norms, out=np.full(len(xs), np.nan), where=vary)
-
-
-def percentiles(values: np.ndarray) -> tuple[float, float]:
-    """Central 95 % of a bootstrap; missing where fewer than half of its samples have a value."""
-    values = values[np.isfinite(values)] if np.isfinite(values).mean() >= 0.5 else np.empty(0)
-    low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (np.nan, np.nan)
-    return float(low), float(high)

@@ -14,6 +14,7 @@ import pandas as pd
 from ..asking.answers import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
+from .intervals import row_correlations
 
 
 def congruence(
@@ -205,29 +206,28 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
     columns = ["n", "sum", "squares"]
     for table in (reference, focal):
         check_columns(table, ["item_id"], ["score", *columns])
-    rows = {}
-    for item in focal["item_id"].unique():
-        of = reference[reference["item_id"] == item].set_index("score")[columns]
-        by = focal[focal["item_id"] == item].set_index("score")[columns]
-        total = of.sum()
-        spread = np.sqrt(max(total["squares"] / total["n"] - (total["sum"] / total["n"]) ** 2, 0))
-        both = by.join(of[of["n"] >= least].add_suffix("_of"), how="inner")
-        n = both["n"].sum()
-        row = dict.fromkeys(["smd", "low", "high", "effect"], np.nan) | {"dif": None}
-        if n and spread > 0:
-            weight = both["n"] / n
-            mean, mean_of = both["sum"] / both["n"], both["sum_of"] / both["n_of"]
-            variance = (both["squares"] / both["n"] - mean**2).clip(lower=0) / both["n"]
-            of_mean = (both["squares_of"] / both["n_of"] - mean_of**2).clip(lower=0) / both["n_of"]
-            smd = (weight * (mean - mean_of)).sum()
-            error = np.sqrt((weight**2 * (variance + of_mean)).sum())
-            low, high = smd - 1.959964 * error, smd + 1.959964 * error
-            effect = smd / spread
-            kind = "C" if abs(effect) > 0.25 else "B" if abs(effect) > 0.17 else "A"
-            kind = "A" if low <= 0 <= high else kind
-            row = {"smd": smd, "low": low, "high": high, "effect": effect, "dif": kind}
-        rows[item] = row | {"n": int(n), "matched": n / by["n"].sum() if len(by) else np.nan}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("item_id")
+    whole = reference.groupby("item_id")[columns].sum()
+    spread = whole["squares"] / whole["n"] - (whole["sum"] / whole["n"]) ** 2
+    both = focal.merge(reference[reference["n"] >= least], on=["item_id", "score"])
+    for side in ("_x", "_y"):
+        n, of_side = both[f"n{side}"], both[f"sum{side}"] / both[f"n{side}"]
+        variance = (both[f"squares{side}"] / n - of_side**2).clip(lower=0)
+        both = both.assign(**{f"mean{side}": of_side, f"error{side}": variance / n})
+    weight = both["n_x"] / both.groupby("item_id")["n_x"].transform("sum")
+    both["smd"] = weight * (both["mean_x"] - both["mean_y"])
+    both["error"] = weight**2 * (both["error_x"] + both["error_y"])
+    items = focal["item_id"].unique()
+    sums = both.groupby("item_id")[["smd", "error", "n_x"]].sum().reindex(items)
+    spread = np.sqrt(spread.reindex(items).where(spread > 0))
+    smd, half = sums["smd"].where(spread.notna()), 1.959964 * np.sqrt(sums["error"])
+    found = pd.DataFrame({"smd": smd, "low": smd - half, "high": smd + half})
+    found["effect"] = effect = smd / spread
+    zero = (found["low"] <= 0) & (found["high"] >= 0)
+    kinds = [effect.isna(), zero | (effect.abs() <= 0.17), effect.abs() <= 0.25]
+    found["dif"] = np.select(kinds, [None, "A", "B"], "C")
+    found["n"] = sums["n_x"].fillna(0).astype(int)
+    found["matched"] = found["n"] / focal.groupby("item_id")["n"].sum()
+    return found.rename_axis("item_id")
 
 
 def person_fit(values: pd.DataFrame, mean: pd.Series, covariance: pd.DataFrame) -> pd.DataFrame:
@@ -263,7 +263,8 @@ def person_fit(values: pd.DataFrame, mean: pd.Series, covariance: pd.DataFrame) 
     --------
     >>> mean = pd.Series({"a": 4.0, "b": 2.0, "c": 3.0})
     >>> rows = pd.DataFrame([[5, 1, 3], [1, 5, 3]], columns=["a", "b", "c"])
-    >>> person_fit(rows, mean, pd.DataFrame(np.eye(3), mean.index, mean.index))["profile"].tolist()
+    >>> people = pd.DataFrame(np.eye(3), mean.index, mean.index)
+    >>> person_fit(rows, mean, people)["profile"].round(3).tolist()
     [1.0, -1.0]
     """
     items = list(values)
@@ -277,11 +278,7 @@ def person_fit(values: pd.DataFrame, mean: pd.Series, covariance: pd.DataFrame) 
     gap = np.isnan(table).any(axis=1)
     off = np.where(gap[:, None], 0.0, table - centre)
     distance = np.einsum("ri,ri->r", off, np.linalg.solve(sigma, off.T).T) / len(items)
-    own = table - table.mean(axis=1, keepdims=True)
-    norm = np.sqrt((own**2).sum(axis=1) * ((centre - centre.mean()) ** 2).sum())
-    varies = norm > 1e-9  # a gap is missing here, too, and so does not count as varying
-    profile = np.full(len(table), np.nan)
-    profile[varies] = (own @ (centre - centre.mean()))[varies] / norm[varies]
+    profile = row_correlations(table, np.broadcast_to(centre, table.shape))
     distance[gap] = np.nan
     return pd.DataFrame({"profile": profile, "distance": distance}, index=values.index)
 

@@ -19,7 +19,7 @@ import pandas as pd
 
 from ..asking.answers import check_choice, check_columns, check_numbers
 from ..exceptions import ParameterError
-from .intervals import fisher_interval
+from .intervals import fisher_interval, row_correlations
 
 _CONSTANT = ("uncorrelated", "self", "drop")
 METHODS = ("fasterpam", "alternating", "exact")
@@ -130,14 +130,7 @@ def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
     x = x[~np.isnan(x).any(axis=1)]
     n = len(x)
     rest = x.sum(axis=1, keepdims=True) - x
-    r = np.full(x.shape[1], np.nan)
-    if n > 1:
-        spread = np.minimum(np.ptp(x, axis=0), np.ptp(rest, axis=0))
-        x, rest = x - x.mean(axis=0), rest - rest.mean(axis=0)
-        scale = np.sqrt((x**2).sum(axis=0) * (rest**2).sum(axis=0))
-        known = (spread > 1e-9) & (scale > 0)
-        np.divide((x * rest).sum(axis=0), scale, out=r, where=known)
-        r = r.clip(-1, 1)
+    r = row_correlations(x.T, rest.T) if n > 1 else np.full(x.shape[1], np.nan)
     low, high = fisher_interval(r, n)
     return pd.DataFrame({"r": r, "low": low, "high": high, "n": n}, index=answers.columns)
 

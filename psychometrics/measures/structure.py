@@ -12,7 +12,7 @@ from scipy import optimize, stats
 from ..asking.answers import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .correlations import percentiles, row_correlations
+from .intervals import correlation_matrices, percentiles, row_correlations
 from .scoring import keyed_items
 
 _LEAST = 4
@@ -152,7 +152,7 @@ def heterotrait_monotrait(
     check_numbers(n_resamples=n_resamples, seed=seed)
     values, sizes = _pooled(items, questionnaires, least=2)
     draws = np.random.default_rng(seed).integers(0, len(values), (n_resamples, len(values)))
-    matrices = _correlation_matrices(np.vstack([values[None], values[draws]]))
+    matrices = correlation_matrices(np.vstack([values[None], values[draws]]))
     names, means = list(sizes), _block_means(matrices, list(sizes.values()))
     rows = []
     for i, j in itertools.combinations(range(len(names)), 2):
@@ -229,7 +229,7 @@ def components(
     mixed = rng.permuted(np.tile(values, (draws, 1, 1)), axis=1)
 
     def shares(tables: np.ndarray) -> np.ndarray:
-        return _eigenvalues(_correlation_matrices(tables)) / size
+        return _eigenvalues(correlation_matrices(tables)) / size
 
     own, chance = shares(values[None])[0], shares(mixed)
     reach = _jackknife(values, lambda part: shares(part[None])[0])
@@ -348,15 +348,6 @@ def _jackknife(
     return stats.t.ppf(0.975, groups - 1) * np.sqrt((groups - 1) * found.var(axis=0))
 
 
-def _correlation_matrices(tables: np.ndarray) -> np.ndarray:
-    """Correlations of the columns of each table; missing for a column that does not vary."""
-    centred = tables - tables.mean(axis=-2, keepdims=True)
-    length = np.linalg.norm(centred, axis=-2, keepdims=True)
-    vary = np.ptp(tables, axis=-2, keepdims=True) > 0
-    units = np.divide(centred, length, out=np.full_like(centred, np.nan), where=vary)
-    return np.clip(np.swapaxes(units, -1, -2) @ units, -1, 1)
-
-
 def _eigenvalues(matrices: np.ndarray) -> np.ndarray:
     """Largest first; missing where a matrix is."""
     known = np.isfinite(matrices).all(axis=(-1, -2))
@@ -387,7 +378,7 @@ def _deal_statistics(
 ) -> dict[tuple, np.ndarray]:
     """Statistics of the scales that each deal, an order of the items, makes."""
     blocks = np.split(np.arange(values.shape[1]), np.cumsum(sizes)[:-1])
-    matrix = _correlation_matrices(values)
+    matrix = correlation_matrices(values)
     correlations_dealt = matrix[deals[:, :, None], deals[:, None, :]]
     means = _block_means(correlations_dealt, sizes)
     scores = [values[:, deals[:, block]].mean(axis=2).T for block in blocks]  # deals by people
@@ -420,7 +411,7 @@ def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict:
     result = {"n": people, "observed": size, "parameters": parameters, "df": df}
     result |= dict.fromkeys(("chi2", "p", "cfi", "rmsea", "aic", "bic"), np.nan)
     result |= {"proper": False, "phi": np.full((factors, factors), np.nan)}
-    sample = _correlation_matrices(table)
+    sample = correlation_matrices(table)
     if people <= size or df < 0 or not _eigenvalues(sample)[-1] >= 1e-10:
         return result
     log_sample = np.linalg.slogdet(sample)[1]
@@ -445,7 +436,7 @@ def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict:
         of_phi = 2 * (loadings.T @ slope @ loadings)[pairs]
         return float(value), np.concatenate([of_loadings, np.diag(slope), of_phi])
 
-    start = _start(sample, of)
+    start = np.repeat([0.5, 0.75, 0.0], [size, size, len(pairs[0])])
     fitted = optimize.minimize(misfit, start, jac=True, method="BFGS", options={"gtol": 1e-7})
     if not np.isfinite(fitted.fun) or np.abs(fitted.jac).max() > 1e-4 or fitted.fun > 1e9:
         return result
@@ -463,20 +454,3 @@ def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict:
         result |= {"p": stats.chi2.sf(chi2, df), "rmsea": np.sqrt(own / (df * people))}
     aic, bic = least + 2 * parameters, least + parameters * np.log(people)
     return result | {"aic": aic, "bic": bic, "proper": bool(proper)}
-
-
-def _start(sample: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """Loadings by the first component within each factor's variables; factors at those scores."""
-    size, factors = len(sample), of.max() + 1
-    loadings, weights = np.zeros(size), np.zeros((size, factors))
-    for factor in range(factors):
-        own = np.flatnonzero(of == factor)
-        values, vectors = np.linalg.eigh(sample[np.ix_(own, own)])
-        direction = vectors[:, -1] * (1 if vectors[:, -1].sum() >= 0 else -1)
-        loadings[own] = 0.8 * direction * np.sqrt(values[-1])
-        weights[own, factor] = direction
-    covariance = weights.T @ sample @ weights
-    spread = np.sqrt(np.diag(covariance))
-    phi = np.clip(covariance / np.outer(spread, spread), -0.8, 0.8)
-    loadings = np.clip(loadings, -0.9, 0.9)
-    return np.concatenate([loadings, 1 - loadings**2, phi[np.triu_indices(factors, 1)]])

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ..asking.answers import check_columns
 from ..exceptions import ParameterError
-from .intervals import correlation_interval, mean_interval
+from .intervals import correlation_matrices, mean_interval
 from .scoring import template_cubes
 
 
@@ -144,9 +143,12 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     keys = ["respondent_id", "polarity"]
     means = shares.groupby([*keys, "intensifier", "weight"])["pss"].mean()
     curves = means.unstack(["intensifier", "weight"])
-    weights = curves.columns.get_level_values("weight").to_numpy(dtype=float)
-    table = pd.Series(_spearman(weights, curves.to_numpy(dtype=float)), curves.index).unstack()
-    table = table.rename(columns={1: "source", -1: "inverse"}).rename_axis(columns=None)
+    spread = curves.max(axis=1) - curves.min(axis=1)
+    varies = (spread > 1e-12 * curves.abs().max(axis=1)) & (curves.count(axis=1) > 2)
+    ranks = curves[varies].astype(float).rank(axis=1)
+    weights = 0 * ranks + ranks.columns.get_level_values("weight").to_numpy(dtype=float)
+    found = ranks.corrwith(weights.rank(axis=1), axis=1).clip(-1, 1).reindex(curves.index)
+    table = found.unstack().rename(columns={1: "source", -1: "inverse"}).rename_axis(columns=None)
     return table.reindex(columns=["source", "inverse"])
 
 
@@ -200,13 +202,13 @@ def curve_agreement(shares: pd.DataFrame, keys: Mapping[str, int] | None = None)
         item, template, kind = (table.index.get_level_values(k).to_numpy() for k in range(3))
         block = np.equal.outer(item, item) & np.equal.outer(template, template)
         alike = np.equal.outer(kind, kind)
-        between = _row_correlations(cube)
+        between = correlation_matrices(np.moveaxis(cube, 0, -1))
         signs = kind * np.array([(keys or {}).get(name, 1) for name in item])
         own = []
         for one in pd.unique(item):
             sides = ((sign, (item == one) & (signs == sign)) for sign in (1, -1))
             own.append(sum(sign * cube[rows].mean(axis=0) for sign, rows in sides if rows.any()))
-        across = _row_correlations(np.stack(own))
+        across = correlation_matrices(np.stack(own, axis=-1))
         found = pd.DataFrame({"respondent_id": people, "questionnaire": name})
         found["synonyms"] = _pair_means(between, block & alike)
         found["opposites"] = _pair_means(between, block & ~alike)
@@ -265,41 +267,20 @@ def normalisation_effect(shares: pd.DataFrame) -> pd.DataFrame:
         for number, label in enumerate(split):
             split[label].append(_variance_shares(cube[..., number]))
     columns = ["terms", "intensifiers", "pairing"]
-    means = {}
-    for label, parts in split.items():
-        found = np.concatenate(parts)
-        found = found[np.isfinite(found).all(axis=1)]
-        means[label] = found.mean(axis=0) if len(found) else np.full(3, np.nan)
-    return pd.DataFrame(means, index=columns).T
-
-
-def _spearman(weights: np.ndarray, curves: np.ndarray) -> np.ndarray:
-    """Correlations of the weights with curves (R, L), as the interval's, for all at once."""
-    found = np.full(len(curves), np.nan)
-    gaps = np.isnan(curves).any(axis=1)
-    for row in np.flatnonzero(gaps):
-        found[row] = correlation_interval(weights, curves[row])["r"]
-    varies = np.ptp(curves, axis=1) > 1e-12 * np.abs(curves).max(axis=1)  # false for a gap
-    if len(weights) > 2 and varies.any():
-        ranks = stats.rankdata(curves[varies], axis=1)
-        against = np.broadcast_to(stats.rankdata(weights), ranks.shape)
-        found[varies] = _row_correlations(np.stack([against, ranks]))[:, 0, 1].clip(-1, 1)
-    return found
+    means = {
+        label: pd.DataFrame(np.concatenate(parts), columns=columns).dropna().mean()
+        for label, parts in split.items()
+    }
+    return pd.DataFrame(means).T
 
 
 def _variance_shares(scores: np.ndarray) -> np.ndarray:
     """Shares of terms, intensifiers and pairing in log scores of shape (..., T, L)."""
-    logs = np.log(np.maximum(np.asarray(scores, dtype=np.float64), 1e-12))
-    grand = logs.mean(axis=(-2, -1), keepdims=True)
-    rows = logs.mean(axis=-1, keepdims=True) - grand
-    columns = logs.mean(axis=-2, keepdims=True) - grand
-    rest = logs - grand - rows - columns
-    parts = (np.broadcast_to(part, logs.shape) for part in (rows, columns, rest))
-    squares = np.stack([(part**2).sum(axis=(-2, -1)) for part in parts], axis=-1)
-    whole = squares.sum(axis=-1, keepdims=True)
-    constant = np.ptp(logs, axis=(-2, -1))[..., None] <= 1e-12 * np.abs(logs).max()
-    missing = np.full_like(squares, np.nan)
-    return np.divide(squares, whole, out=missing, where=~constant & (whole > 0))
+    logs = np.log(np.maximum(scores, 1e-12))
+    whole = logs.var(axis=(-2, -1))
+    whole[np.ptp(logs, axis=(-2, -1)) <= 1e-12 * np.abs(logs).max()] = np.nan
+    terms, words = (logs.mean(axis=axis).var(axis=-1) / whole for axis in (-1, -2))
+    return np.stack([terms, words, 1 - terms - words], axis=-1)
 
 
 def _check(shares: pd.DataFrame, columns: list[str], numbers: list[str]) -> None:
@@ -308,23 +289,6 @@ def _check(shares: pd.DataFrame, columns: list[str], numbers: list[str]) -> None
         raise ParameterError("There are no answers; ask a questionnaire first.")
 
 
-def _row_correlations(cube: np.ndarray) -> np.ndarray:
-    """Pearson's correlations of curves, (R, rows, rows) of (rows, R, L).
-
-    Missing for a curve that does not vary or has a gap.
-    """
-    away = cube - cube.mean(axis=-1, keepdims=True)
-    size = np.sqrt((away**2).sum(axis=-1, keepdims=True))
-    varies = size > 1e-12 * np.abs(cube).max(axis=-1, keepdims=True)  # false for a gap
-    unit = np.divide(away, size, out=np.full_like(away, np.nan), where=varies)
-    return np.einsum("irl,jrl->rij", unit, unit)
-
-
 def _pair_means(correlations: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """Means over the chosen pairs of different rows, by respondent; missing without a pair."""
-    upper = np.triu(pairs, 1)
-    chosen = correlations[:, upper]
-    there = np.isfinite(chosen)
-    total = np.where(there, chosen, 0).sum(axis=1)
-    count = there.sum(axis=1)
-    return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+    return pd.DataFrame(correlations[:, np.triu(pairs, 1)]).mean(axis=1).to_numpy()
