@@ -472,6 +472,9 @@ def _train_nli(
     manifest = pm.training.train_nli(
         base, data or ["mnli"], output, **(pm.training.PAPER_SETTINGS | chosen | more)
     )
+    if manifest["resumed_at"] == manifest["steps"]:
+        typer.echo(f"{output}: had been trained on the same pairs with the same settings before")
+        return
     typer.echo(f"{output}: trained on {manifest['pairs']} pairs in {manifest['seconds']:.0f} s")
 
 

@@ -6,6 +6,7 @@ Everything here is a thin use of ``transformers.Trainer`` and ``peft``: data in,
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 import tempfile
@@ -41,7 +42,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from .asking.answers import check_kinds, check_numbers
 from .data import NLI_LABELS, mnli_sample, snli_sample, text_table
 from .exceptions import DataError, ParameterError
-from .models.loading import load_config, load_model
+from .models.loading import load_config, load_model, out_of_memory
 from .models.sources import BASE_MODEL, Source, base_path, find
 
 PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
@@ -122,14 +123,16 @@ def train_nli(
     Returns
     -------
     dict
-        The manifest: settings, number of pairs, steps, seconds, final loss, versions.
+        The manifest: settings, number of pairs, steps, the step ``resumed_at`` (0 for a new run),
+        seconds, final loss, versions.
 
     Raises
     ------
     DataError
         The data cannot be read or lack a column or a label.
     ParameterError
-        A setting is unknown, or impossible for this base.
+        A setting is unknown, or impossible for this base; the folder holds the result of another
+        base, other data or other settings.
 
     References
     ----------
@@ -447,6 +450,10 @@ def _train_classifier(model, tokenizer, table, output, settings, progress, facts
     dataset = _tokens(tokenizer, table, settings.max_length)
     collator = DataCollatorWithPadding(tokenizer)
     manifest = _train(model, dataset, collator, output, settings, progress=progress)
+    before = Path(output) / "manifest.json"
+    if manifest["resumed_at"] == manifest["steps"] and before.is_file():  # nothing was left to do
+        known = json.loads(before.read_text(encoding="utf-8"))
+        return known | {"resumed_at": manifest["resumed_at"]}
     return _save(model, tokenizer, manifest | facts, output)
 
 
@@ -614,16 +621,57 @@ def _train(
     if not progress:
         loop.remove_callback(PrinterCallback)  # which the Trainer puts in the progress bar's place
     started = time.perf_counter()
-    last = get_last_checkpoint(checkpoints) if Path(output).exists() else None
-    result = loop.train(resume_from_checkpoint=last)
+    last = _checkpoint(Path(checkpoints), _digest(model, dataset, settings))
+    done = int(last.rpartition("-")[2]) if last else 0
+    try:
+        result = loop.train(resume_from_checkpoint=last)
+    except Exception as error:
+        if loop.state.global_step > done or not last or out_of_memory(error):
+            raise
+        raise ParameterError(
+            f"{last} cannot be read ({type(error).__name__}), perhaps as a run was killed while it "
+            "was written: remove it and call again."
+        ) from error
     if not np.isfinite(result.training_loss):
         raise ParameterError("The loss is not finite: choose a smaller learning rate (lr).")
     return {
         "steps": result.global_step,
+        "resumed_at": done,
         "loss": round(result.training_loss, 4),
         "seconds": round(time.perf_counter() - started, 1),
         "versions": {name: version(name) for name in ("torch", "transformers", "peft")},
     }
+
+
+def _checkpoint(folder: Path, digest: str) -> str | None:
+    """Return the last checkpoint of this training, whose digest lies beside it; none if it is new.
+
+    Raises
+    ------
+    ParameterError
+        The folder holds checkpoints of another training.
+    """
+    made_of = folder / "made_of.txt"
+    last = get_last_checkpoint(folder) if folder.is_dir() else None
+    if last and not (made_of.is_file() and made_of.read_text(encoding="utf-8") == digest):
+        raise ParameterError(
+            f"{folder.parent} holds a model that was trained from another base, on other data or "
+            f"with other settings: name another folder, or remove {folder}."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    made_of.write_text(digest, encoding="utf-8")
+    return last
+
+
+def _digest(model, dataset: Dataset, settings: _Settings) -> str:
+    """Return a digest of all that training starts from: weights, tokens, labels and settings."""
+    digest = hashlib.sha256(repr(settings).encode())
+    for start in range(0, len(dataset), 10_000):
+        digest.update(repr(dataset[start : start + 10_000]).encode())
+    for name, weights in model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(weights.detach().cpu().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def _bf16() -> bool:

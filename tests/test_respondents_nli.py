@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import shutil
 import warnings
 from pathlib import Path
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 import torch
 from huggingface_hub import constants
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from transformers import (
     AutoConfig,
@@ -278,8 +279,13 @@ def test_answers_follow_the_order_of_the_pairs_and_repeat_for_repeated_pairs(res
         st.tuples(*[st.text(min_size=1, max_size=30).filter(str.strip)] * 2), min_size=1, max_size=5
     )
 )
-def test_any_text_gets_probabilities_that_sum_to_one(respondent, pairs):
-    answers = respondent.answer(pairs)
+def test_any_text_gets_probabilities_that_sum_to_one_or_is_unknown(respondent, pairs):
+    pairs.append((SENTENCES[0], SENTENCES[1]))
+    try:
+        answers = respondent.answer(pairs)
+    except RespondentError as error:
+        assume("tokens of the prompts" not in str(error))
+        raise
     assert answers.shape == (len(pairs), 3)
     assert (answers >= 0).all()
     assert np.abs(answers.sum(axis=1) - 1).max() < 1e-5
@@ -663,6 +669,14 @@ def two_outputs(folder):
     loaded.save_pretrained(folder)
 
 
+def replaced(name, make):
+    def spoil(folder):
+        (folder / name).unlink()
+        make(folder / name)
+
+    return spoil
+
+
 REMOTE = {"AutoConfig": "code.Config", "AutoModelForSequenceClassification": "code.Model"}
 
 
@@ -672,6 +686,10 @@ SPOILT = {
         *map(without, ("*token*", "config.json", "*")),
         *map(cut_short, ("model.safetensors", "config.json", "tokenizer.json")),
         *map(indexed, (["evil.bin"], {"a": 5}, {"a": "../x.safetensors"})),
+        replaced("tokenizer.json", lambda path: path.symlink_to("nowhere")),
+        replaced("tokenizer.json", Path.mkdir),
+        replaced("tokenizer_config.json", os.mkfifo),
+        replaced("tokenizer.json", lambda path: path.with_name("vocab.json").write_text("{}")),
         changed(hidden_size="big"),
         changed(vocab_size=7),
         tokenized(lambda tokenizer: setattr(tokenizer, "pad_token", None)),
@@ -697,6 +715,47 @@ def test_a_folder_that_is_no_whole_and_safe_nli_model_is_refused_in_one_sentence
     with pytest.raises(RespondentError, match=r"^[^\n]*copy[^\n]*\.$") as error:
         load_respondent(copy, device="cpu")
     assert error.value.kind == kind
+
+
+@pytest.mark.parametrize("architecture", ["bert", "gpt2", "roberta", "t5"])
+def test_a_tokenizer_that_knows_none_of_the_words_is_refused(
+    architecture, save_tiny_model, tmp_path
+):
+    folder = save_tiny_model(tmp_path / architecture, architecture)
+    foreign = json.loads((folder / "tokenizer.json").read_text())
+    model, kept = foreign["model"], {token["content"] for token in foreign["added_tokens"]}
+    rows = enumerate(dict(model["vocab"]).items())
+    rows = {token if token in kept else f"漢{n}": value for n, (token, value) in rows}
+    model["vocab"] = rows if architecture != "t5" else list(rows.items())
+    if "merges" in model:
+        model["merges"] = []
+    (folder / "tokenizer.json").write_text(json.dumps(foreign))
+    respondent = load_respondent(folder, device="cpu", dtype="float32")
+    with pytest.raises(RespondentError, match="tokenizer that knows 0 of") as error:
+        respondent.answer(PAIRS)
+    assert error.value.kind == "incomplete"
+
+
+@pytest.mark.parametrize(
+    "file", ["adapter_model.safetensors", "chat_template.jinja", "generation_config.json"]
+)
+def test_every_file_that_loading_reads_is_part_of_the_fingerprint(copy, file):
+    before = identify(copy, dtype="float32")["fingerprint"]
+    (copy / file).write_text("{}")
+    assert identify(copy, dtype="float32")["fingerprint"] != before
+
+
+def test_a_hub_model_fetched_by_its_commit_is_found_by_its_name_offline(hub, tmp_path, monkeypatch):
+    fetched = load_respondent(f"acme/tiny@{COMMIT}", device="cpu", dtype="float32")
+    cache = tmp_path / "hub" / "models--acme--tiny"
+    assert not (cache / "refs" / "main").exists()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert identify("acme/tiny", dtype="float32")["revision"] == COMMIT
+    again = load_respondent("acme/tiny", device="cpu", dtype="float32")
+    np.testing.assert_array_equal(again.answer(PAIRS), fetched.answer(PAIRS))
+    (cache / "snapshots" / ("0" * 40)).mkdir()
+    with pytest.raises(RespondentError, match="HF_HUB_OFFLINE"):
+        identify("acme/tiny")
 
 
 def test_remote_code_that_is_not_needed_is_not_run(copy):

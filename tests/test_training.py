@@ -217,12 +217,37 @@ def test_a_stopped_run_goes_on_from_its_last_epoch(tiny_model, tmp_path):
     assert not changed(tmp_path / "twice", tmp_path / "whole")
 
 
+@pytest.mark.parametrize("other", [{"lr": 1e-2}, {"seed": 5}, {"epochs": 3}, "pairs", "base"])
+def test_a_folder_of_another_training_is_refused_and_left_as_it_is(
+    other, tiny_model, save_tiny_model, tmp_path
+):
+    first = train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=2, progress=False)
+    again = train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=2, progress=False)
+    assert first["resumed_at"] == 0
+    assert again == first | {"resumed_at": first["steps"]}
+    manifest = (tmp_path / "used" / "manifest.json").read_bytes()
+    base = save_tiny_model(tmp_path / "base", seed=7) if other == "base" else tiny_model
+    pairs = PAIRS.iloc[:-1] if other == "pairs" else PAIRS
+    settings = {"epochs": 2} | (other if isinstance(other, dict) else {})
+    with pytest.raises(ParameterError, match="another folder"):
+        train_nli(base, pairs, tmp_path / "used", progress=False, **settings)
+    assert (tmp_path / "used" / "manifest.json").read_bytes() == manifest
+
+
+def test_a_checkpoint_that_was_cut_short_is_named(tiny_model, tmp_path):
+    train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=1, progress=False)
+    weights = next(tmp_path.glob("used/checkpoints/*/model.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(ParameterError, match="remove it and call again"):
+        train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=1, progress=False)
+
+
 def test_an_adapted_encoder_can_be_trained_on(tiny_model, tmp_path):
     sentences = ["I feel calm at home.", "It happens very rarely.", "My daily life is empty."] * 8
     adapt_encoder(
         tiny_model, sentences, tmp_path / "adapted", epochs=2, lr=1e-2, rank=2, progress=False
     )
-    train_nli(tiny_model, PAIRS, tmp_path / "from", tuning="lora", rank=2, epochs=1, lr=0.0,
+    train_nli(tiny_model, PAIRS, tmp_path / "from", tuning="lora", rank=2, epochs=1, lr=1e-12,
               adapter=tmp_path / "adapted", progress=False)  # fmt: skip
     before = load_file(tmp_path / "adapted" / "adapter_model.safetensors")
     after = load_file(tmp_path / "from" / "adapter_model.safetensors")

@@ -331,12 +331,33 @@ def check_length(encoded: list[list[int]], model, tokenizer, more: int = 0) -> l
     ------
     RespondentError
     """
+    check_known(encoded, tokenizer)
     longest, limit = max(map(len, encoded)) + more, token_limit(model, tokenizer)
     if longest > limit:
         raise RespondentError(
             f"A prompt has {longest} tokens and the model reads {limit}: shorten its template."
         )
     return encoded
+
+
+def check_known(encoded: list[list[int]], tokenizer, name: str = "The model") -> None:
+    """Refuse token ids of prompts that are unknown for the most part: their tokenizer is broken.
+
+    Raises
+    ------
+    RespondentError
+    """
+    special, unknown = set(tokenizer.all_special_ids), tokenizer.unk_token_id
+    if unknown in (tokenizer.eos_token_id, tokenizer.pad_token_id):  # which stand at ends, too
+        unknown = None
+    ids = [number for row in encoded for number in row]
+    known = sum(number not in special for number in ids)
+    if known <= (lost := ids.count(unknown)):
+        raise RespondentError(
+            f"{name} has a tokenizer that knows {known} of {known + lost} tokens of the prompts: "
+            "copy the tokenizer's files anew, or ask in a language that the model reads.",
+            kind="incomplete",
+        )
 
 
 @contextmanager

@@ -60,6 +60,10 @@ TOKENIZER_FILES = (
 _SETTINGS_FILES = {
     "config.json",
     "adapter_config.json",
+    "adapter_model.safetensors",  # transformers puts it on the whole model that it lies beside
+    "chat_template.jinja",
+    "chat_template.json",
+    "generation_config.json",
     "recipe.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
@@ -114,7 +118,7 @@ class Source:
             folder = snapshot_download(
                 self.model,
                 revision=self.revision,
-                allow_patterns=["*.json", "*.txt", "*.model", "*.safetensors"],
+                allow_patterns=["*.json", "*.jinja", "*.txt", "*.model", "*.safetensors"],
                 ignore_patterns=None if whole else ["*/*"],
             )
         _check_folder(self.model, Path(folder))
@@ -249,7 +253,13 @@ def _find(name_or_path: str | Path) -> Source:
 
 def _check_folder(name: str, folder: Path) -> None:
     """Refuse a folder that lacks what a model needs, or holds it in an unsafe form."""
-    _check_files(name, {path.name for path in folder.iterdir()})
+    paths = sorted(folder.iterdir())
+    if odd := [path.name for path in paths if path.name in _SETTINGS_FILES and not path.is_file()]:
+        raise RespondentError(
+            f"{name} has {odd[0]}, which is a link to nowhere or no file: copy the folder anew.",
+            kind="incomplete",
+        )
+    _check_files(name, {path.name for path in paths})
     if missing := [path.name for path in _weight_files(name, folder) if not path.is_file()]:
         raise RespondentError(
             f"{name} lacks the weight file {missing[0]} named in its index: copy the folder anew.",
@@ -338,6 +348,8 @@ def _check_files(name: str, files: set[str]) -> None:
             )
     elif not files & set(TOKENIZER_FILES):
         why = "has no tokenizer: save its tokenizer there with save_pretrained"
+    elif files & set(TOKENIZER_FILES) == {"vocab.json"} and "merges.txt" not in files:
+        why = "has the vocab.json of its tokenizer without merges.txt: copy it there, too"
     else:
         return
     raise RespondentError(f"{name} {why}.", kind=kind)
@@ -489,14 +501,33 @@ def _hub(model: str, revision: str | None = None) -> Source:
         return Source(model, "hub", model, commit, digest_text(model, commit), folder)
     if isinstance(adapter, str):
         return _adapter(Path(adapter).parent, model)
+    try:
+        with _hub_errors(model):
+            info = HfApi().model_info(model, revision=revision)
+    except RespondentError as error:
+        if error.kind != "network" or revision or not (only := _only_snapshot(model)):
+            raise
+        return _hub(model, only)
     with _hub_errors(model):
-        info = HfApi().model_info(model, revision=revision)
         files = {file.rfilename for file in info.siblings or []}
         if "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS):
-            patterns = ["*.json", "*.txt", "*.safetensors"]
+            patterns = ["*.json", "*.jinja", "*.txt", "*.safetensors"]
             folder = snapshot_download(model, revision=revision, allow_patterns=patterns)
             return _adapter(Path(folder), model)
     return Source(model, "hub", model, info.sha, digest_text(model, info.sha), None)
+
+
+def _only_snapshot(model: str) -> str | None:
+    """Return the commit of a hub model in the local cache, if exactly one is there.
+
+    A program that asks for a commit leaves no note of which one is the latest (``refs/main``).
+    """
+    from huggingface_hub import constants
+    from huggingface_hub.file_download import repo_folder_name
+
+    folder = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=model, repo_type="model")
+    commits = [path.name for path in folder.glob("snapshots/*") if path.is_dir()]
+    return commits[0] if len(commits) == 1 else None
 
 
 def _is_safe(file: str) -> bool:
@@ -567,6 +598,8 @@ def _hub_errors(model: str) -> Iterator[None]:
 def _digest(folder: Path, weights: list[Path]) -> str:
     """Return a digest of everything in a folder that determines a model's answers."""
     settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]
+    settings = [path for path in settings if path not in weights]
+    settings += sorted(folder.glob("additional_chat_templates/*.jinja"))
     return digest_text(*(f"{path.name}={_sha256(path)}" for path in settings + weights))
 
 

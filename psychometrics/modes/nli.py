@@ -22,7 +22,7 @@ from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..models.embedded import load_embedded
 from ..models.fast import fast_forward, last_states
-from ..models.loading import load_config, load_model, to_device, token_limit
+from ..models.loading import check_known, load_config, load_model, to_device, token_limit
 from ..models.sources import Source, digest_text
 from ..paths import data_dir
 from .prompting import PromptMode, PromptRespondent
@@ -120,6 +120,8 @@ class NLIRespondent(PromptRespondent):
     def _encode(self, pairs: list[tuple[str, str]]) -> list[dict[str, list[int]]]:
         """Return token ids of each pair, unpadded; cut a pair that is too long, with a warning."""
         encoded = self._tokenize(pairs, truncation=False)
+        ids = [features["input_ids"] for features in encoded]
+        check_known(ids, self.tokenizer, self.identity["respondent_id"])
         limit = token_limit(self.model, self.tokenizer)
         too_long = [i for i, features in enumerate(encoded) if len(features["input_ids"]) > limit]
         if too_long:
@@ -378,6 +380,8 @@ def _may_pad(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool
     """
     long = "All of the students passed the exam, and it rained all day.", "Everyone was late."
     encoded = [tokenizer("It rained.", "It was dry."), tokenizer(*long)]
+    if not all(one["input_ids"] for one in encoded):
+        return True  # a broken tokenizer, which is noticed when prompts are read
     alone = model(**tokenizer.pad(encoded[:1], return_tensors="pt")).logits.softmax(-1)
     own = tokenizer.padding_side
     for side in (own, "left" if own == "right" else "right"):
