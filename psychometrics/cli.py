@@ -18,11 +18,21 @@ import psychometrics as pm
 
 from .exceptions import ParameterError, PsychometricsError
 
+_ASKING, _QUESTIONNAIRES = "Ask and score", "Questionnaires"
+_STUDIES, _BOOK = "Profiles and studies", "The book"
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Put questionnaires to language models, score the answers, build the book.",
+)
+_BOOK_PACKAGES = (
+    "bs4",
+    "jupyter_book",
+    "latex2mathml",
+    "nbconvert",
+    "nbformat",
+    "papermill",
+    "pypdf",
 )
 _QuestionnaireName = Annotated[
     str,
@@ -69,7 +79,22 @@ _Output = Annotated[Path | None, Option("--output", "-o", help="The file, see ab
 _Pdf = Annotated[bool, Option("--pdf", help="Print the page to a .pdf file, too.")]
 
 
-@app.command("new-questionnaire")
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(pm.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, Option("--version", is_eager=True, callback=_print_version, help="The version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command("new-questionnaire", rich_help_panel=_QUESTIONNAIRES)
 def _new_questionnaire(
     table: Annotated[Path, Argument(metavar="TABLE", help="A CSV file, see above.")],
     output: _Output = None,
@@ -86,7 +111,7 @@ def _new_questionnaire(
     _print_check(path, measured=False)
 
 
-@app.command("check")
+@app.command("check", rich_help_panel=_QUESTIONNAIRES)
 def _check(
     questionnaire: _QuestionnaireName,
     measure: Annotated[bool, Option("--measure", help="Let models check, too.")] = False,
@@ -145,7 +170,7 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
     )
 
 
-@app.command("prompts")
+@app.command("prompts", rich_help_panel=_QUESTIONNAIRES)
 def _prompts(
     questionnaire: _QuestionnaireName,
     output: _Output = None,
@@ -159,13 +184,13 @@ def _prompts(
         typer.echo(f"{output}: {len(table)} prompts")
 
 
-@app.command("questionnaires")
+@app.command("questionnaires", rich_help_panel=_QUESTIONNAIRES)
 def _questionnaires() -> None:
     """List the questionnaires that come with the project: scales, items, ways to ask, norms."""
     pm.questionnaires.overview().to_csv(sys.stdout, index=False)
 
 
-@app.command("ask")
+@app.command("ask", rich_help_panel=_ASKING)
 def _ask(
     questionnaires: _Questionnaires,
     respondents: _Respondents = "embedded",
@@ -194,7 +219,7 @@ def _ask(
     _exit(answers)
 
 
-@app.command("scores")
+@app.command("scores", rich_help_panel=_ASKING)
 def _scores(
     questionnaires: _Questionnaires,
     respondents: _Respondents = "embedded",
@@ -205,10 +230,15 @@ def _scores(
     ] = None,
     temperature: Annotated[float | None, Option(help="Of the normalisation.")] = None,
     items: Annotated[bool, Option("--items", help="Scores of items, not scales.")] = False,
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="A .csv or .json file in place of the terminal.")
+    ] = None,
     plot: _Plot = None,
 ) -> None:
     """Print scores as CSV, asking what is not in the store yet."""
     pm.figures.check_picture(plot)
+    if output is not None and output.suffix not in (".csv", ".json"):
+        raise ParameterError(f"{output}: end the file's name in .csv or .json.")
     loaded = [pm.load_questionnaire(name) for name in questionnaires]
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
         raise ParameterError("Some of these have scales, others categories: score them one by one.")
@@ -217,11 +247,11 @@ def _scores(
     answers = _answers(loaded, respondents, mode, condition)
     how = {"score": score, "temperature": temperature}
     how = {name: value for name, value in how.items() if value is not None}
-    _show_scores(answers, loaded, items, plot, how)
+    _show_scores(answers, loaded, items, plot, how, output)
     _exit(answers)
 
 
-@app.command("profile")
+@app.command("profile", rich_help_panel=_STUDIES)
 def _profile(
     model: Annotated[str, Argument(help="A member, a folder, a hub id, a chat model.")],
     questionnaires: _Profiled = "gad7,phq9,soc13",
@@ -241,7 +271,7 @@ def _profile(
                    f"({row.low:.3f} to {row.high:.3f}), {row.verdict}")  # fmt: skip
 
 
-@app.command("compare")
+@app.command("compare", rich_help_panel=_STUDIES)
 def _compare(
     models: Annotated[
         list[str], Argument(metavar="MODEL1 MODEL2...", help="Each as for `profile`.")
@@ -266,7 +296,7 @@ def _compare(
 
 
 _study_app = typer.Typer(no_args_is_help=True, help="A study as one file: check, run, report.")
-app.add_typer(_study_app, name="study")
+app.add_typer(_study_app, name="study", rich_help_panel=_STUDIES)
 _StudyFile = Annotated[Path, Argument(metavar="STUDY", help="A .yaml file.")]
 
 
@@ -313,7 +343,7 @@ def _study_report(
     typer.echo(f"open {page}")
 
 
-@app.command("fill-in")
+@app.command("fill-in", rich_help_panel=_ASKING)
 def _fill_in(
     questionnaire: _QuestionnaireName,
     name: Annotated[str, Option(help="What you want to be called.")] = "me",
@@ -336,7 +366,7 @@ def _fill_in(
     _show_scores(answers, loaded, items, plot, {})
 
 
-@app.command("population")
+@app.command("population", rich_help_panel=_ASKING)
 def _population(
     file: Annotated[
         str, Argument(metavar="[FILE]", help="A population's .yaml file.", show_default=False)
@@ -346,7 +376,7 @@ def _population(
     pm.population_table(file).to_csv(sys.stdout, index=False)
 
 
-@app.command("new-population")
+@app.command("new-population", rich_help_panel=_ASKING)
 def _new_population(
     file: Annotated[Path, Argument(help="A .yaml file that is not there yet.")],
     task: Annotated[str | None, Option(help="Such as fill-mask.")] = None,
@@ -371,13 +401,13 @@ def _new_population(
                + (f"; {left.sum()} left out ({said})" if said else ""))  # fmt: skip
 
 
-@app.command("fetch-model")
+@app.command("fetch-model", rich_help_panel=_ASKING)
 def _fetch_model() -> None:
     """Fetch the conversational model that the book asks, smollm2 (98 MB), once."""
     typer.echo(f"smollm2: {pm.models.sources.fetch_smollm2()}")
 
 
-@app.command("run")
+@app.command("run", rich_help_panel=_BOOK)
 def _run(
     notebook: Annotated[str, Argument(help="A notebook's name, such as 03-assessment.")],
     parameter: Annotated[
@@ -404,13 +434,15 @@ def _run(
     raise typer.Exit(1 if "failed" in counts else 0)
 
 
-@app.command("book")
+@app.command("book", rich_help_panel=_BOOK)
 def _book() -> None:
     """Execute all notebooks and build the book."""
     typer.echo(f"open {pm.book.build_book()}")
 
 
-@app.command("check-answer", context_settings={"ignore_unknown_options": True})
+@app.command(
+    "check-answer", rich_help_panel=_BOOK, context_settings={"ignore_unknown_options": True}
+)
 def _check_answer(
     exercise: Annotated[str, Argument(help="Its name, such as ex-column-factor.")],
     value: Annotated[list[str], Argument(help="Your answer: a number or words.")],
@@ -422,7 +454,7 @@ def _check_answer(
     typer.echo("Right.")
 
 
-@app.command("pdf")
+@app.command("pdf", rich_help_panel=_BOOK)
 def _pdf(
     output: Annotated[Path, Option("--output", "-o", help="The file.")] = Path("book.pdf"),
 ) -> None:
@@ -430,7 +462,7 @@ def _pdf(
     typer.echo(f"{pm.book.print_book(output)}")
 
 
-@app.command("slides")
+@app.command("slides", rich_help_panel=_BOOK)
 def _slides(
     chapter: Annotated[str, Argument(help="Such as 03-assessment, or a path.")],
     output: _Output = None,
@@ -443,7 +475,7 @@ def _slides(
     typer.echo(f"open {pm.page.write_page(path, output, 'slides')}")
 
 
-@app.command("train-nli")
+@app.command("train-nli", rich_help_panel=_ASKING)
 def _train_nli(
     base: Annotated[str, Argument(help="A hub id, a folder, or minilm.")],
     output: Annotated[Path, Argument(help="Folder for the model and its manifest.")],
@@ -478,7 +510,7 @@ def _train_nli(
     typer.echo(f"{output}: trained on {manifest['pairs']} pairs in {manifest['seconds']:.0f} s")
 
 
-@app.command("improve")
+@app.command("improve", rich_help_panel=_QUESTIONNAIRES)
 def _improve(
     questionnaire: _QuestionnaireName,
     respondents: _Respondents = "embedded",
@@ -545,7 +577,9 @@ def _answers(questionnaires, respondents: str, mode: str, condition: list[str] |
         return pm.ask(questionnaires, respondents, mode=mode, **(conditions | more))
 
 
-def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict) -> None:
+def _show_scores(
+    answers, questionnaires, items: bool, plot: Path | None, how: dict, output: Path | None = None
+) -> None:
     if items:
         table = pm.item_scores(answers, **how) if "term" in answers else answers
     elif any(questionnaire.categories for questionnaire in questionnaires):
@@ -554,7 +588,13 @@ def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: d
         raise ParameterError("choose=none gives probabilities, no answers to score: add --items.")
     else:
         table = pm.scale_scores(answers, questionnaires=questionnaires, **how)
-    table.to_csv(sys.stdout, index=False, float_format="%.6f")
+    try:
+        if output is not None and output.suffix == ".json":
+            table.to_json(output, orient="records", indent=2)
+        else:
+            table.to_csv(output or sys.stdout, index=False, float_format="%.6f")
+    except OSError as error:
+        raise ParameterError(f"{output} cannot be written ({error}): name another file.") from None
     if plot is not None:
         pm.figures.draw_scores(answers, questionnaires, plot, **how)
         typer.echo(f"drawn in {plot}", err=True)
@@ -575,6 +615,12 @@ def main() -> None:
         app()
     except PsychometricsError as error:
         typer.echo(f"psychometrics: {error}", err=True)
+        raise SystemExit(1) from None
+    except ModuleNotFoundError as error:
+        if error.name not in _BOOK_PACKAGES:
+            raise
+        install = "pip install 'psychometrics-of-language-models[book]'"
+        typer.echo(f"psychometrics: this command needs {error.name}: {install}", err=True)
         raise SystemExit(1) from None
 
 

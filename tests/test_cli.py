@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 import shlex
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -62,6 +64,22 @@ def test_ask_fills_the_store_that_scores_reads(command, tiny_model, tmp_path):
     assert lines[1].startswith(f"{tiny_model.name},gad7,gad7,")
     items = command("scores", "gad7", "--respondents", tiny_model, "--items").splitlines()
     assert len(items) == 1 + 7
+    for name, read in (("s.csv", pd.read_csv), ("s.json", pd.read_json)):
+        assert command("scores", "gad7", "--respondents", tiny_model, "-o", tmp_path / name) == ""
+        assert read(tmp_path / name).shape == (1, 4)
+
+
+def test_the_version_is_printed_and_a_missing_package_is_named_with_its_extra(command):
+    assert command("--version").strip() == pm.__version__
+    hidden = (
+        "import sys; sys.modules['papermill'] = None; from psychometrics.cli import main; main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", hidden, "run", "01-first-score"], capture_output=True, text=True
+    )
+    assert ended.returncode == 1
+    assert "[book]" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_train_nli_makes_a_respondent(command, tiny_model, tmp_path):
@@ -70,7 +88,9 @@ def test_train_nli_makes_a_respondent(command, tiny_model, tmp_path):
     pairs.to_csv(tmp_path / "pairs.csv", index=False)
     output = tmp_path / "trained"
     data = tmp_path / "pairs.csv"
-    shown = command("train-nli", tiny_model, output, "--data", data, "--epochs", "1", "--lr", "0")
+    shown = command(
+        "train-nli", tiny_model, output, "--data", data, "--epochs", "1", "--lr", "1e-9"
+    )
     assert "trained on 16 pairs" in shown
     assert pm.load_respondent(output).answer([("I feel calm.", "It is.")]).shape == (1, 3)
 
@@ -179,6 +199,7 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
         ("scores ipip20 --mode simulated --respondents 2 --score contrast", "score does not"),
         ("scores ipip20 --mode chat --respondents m", "There is no chat endpoint"),
         ("run 03-assessment -o .", "Is a directory"),
+        ("scores gad7 -o scores.txt", ".csv or .json"),
         ("prompts gad7 -o prompts.txt", ".csv or .parquet"),
         ("fill-in gad7 --name ''", "A person needs a name"),
         ("fill-in ipip20 --plot me.txt", "end the picture's name"),
