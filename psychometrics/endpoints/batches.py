@@ -18,7 +18,7 @@ import pandas as pd
 
 from ..asking.store import StoredAnswers, key_of
 from ..exceptions import RespondentError
-from .client import NoReply, read_completion
+from .client import NoReply
 from .request_queue import PATIENCE, RequestQueue, Unasked
 
 _MOST_LINES, _MOST_BYTES = 50_000, 100 * 2**20
@@ -215,7 +215,7 @@ class Batches:
         response = result.get("response") if result else None
         code = response.get("status_code") if isinstance(response, dict) else None
         content = response.get("body") if isinstance(response, dict) else None
-        found = read_completion(content) if code == 200 else None
+        found = self.client.completion(content) if code == 200 else None
         self.queue.budget.settle(most, found, text, paid=code == 200)
         if found is not None:
             self._deliver(key, found)

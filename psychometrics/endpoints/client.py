@@ -237,34 +237,39 @@ class Client:
             text = text.replace(self.endpoint.api_key, "…")
         return _valid(" ".join(text.split()))[:200]
 
+    @staticmethod
+    def completion(content: object) -> dict | None:
+        """Return text, finish reason and usage of a completion; None if it is not a completion.
+
+        Also its ``tokens``, of the request and of the reply, 0 where the endpoint counts none.
+        """
+        try:
+            choice = content["choices"][0]
+            message = choice["message"]
+            said = message.get("content")
+        except (LookupError, TypeError, AttributeError):
+            return None
+        if said is None:
+            said = message.get("refusal") or ""
+        if isinstance(said, list):  # of parts
+            parts = [part.get("text", "") if isinstance(part, dict) else part for part in said]
+            said = "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
+        text = said if isinstance(said, str) else json.dumps(said)
+        reason, usage = choice.get("finish_reason"), content.get("usage")
+        names = ("prompt_tokens", "completion_tokens")
+        tokens = tuple(_whole(usage.get(n)) if isinstance(usage, dict) else 0 for n in names)
+        return {
+            "reply": _valid(text),
+            "finish_reason": None if reason is None else _valid(str(reason)),
+            "usage": usage if tokens[0] else None,
+            "tokens": tokens,
+        }
+
 
 @functools.cache
 def _certificates() -> object:
     """Whom connections trust: read once for all pools, as it takes a while."""
     return httpx2.create_ssl_context()
-
-
-def read_completion(content: object) -> dict | None:
-    """Return text, finish reason and usage of a completion; None if it is not a completion."""
-    try:
-        choice = content["choices"][0]
-        message = choice["message"]
-        said = message.get("content")
-    except (LookupError, TypeError, AttributeError):
-        return None
-    if said is None:
-        said = message.get("refusal") or ""
-    if isinstance(said, list):  # of parts
-        parts = [part.get("text", "") if isinstance(part, dict) else part for part in said]
-        said = "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
-    text = said if isinstance(said, str) else json.dumps(said)
-    reason, usage = choice.get("finish_reason"), content.get("usage")
-    counted = isinstance(usage, dict) and count_tokens(usage, "prompt_tokens")
-    return {
-        "reply": _valid(text),
-        "finish_reason": None if reason is None else _valid(str(reason)),
-        "usage": usage if counted else None,
-    }
 
 
 def _valid(text: str) -> str:
@@ -317,10 +322,7 @@ def _seconds(text: str) -> float | None:
     return sum(float(number) * size[unit] for number, unit in parts)
 
 
-def count_tokens(usage: dict, *names: str) -> int:
-    """Add up numbers of tokens; what is not a number counts 0."""
-    total = 0
-    for value in map(usage.get, names):
-        sound = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e12
-        total += int(value) if sound else 0
-    return total
+def _whole(count: object) -> int:
+    """A number of tokens; 0 for what is no number."""
+    sound = isinstance(count, int | float) and not isinstance(count, bool) and 0 < count < 1e12
+    return int(count) if sound else 0

@@ -7,14 +7,14 @@ import os
 from dataclasses import dataclass, field
 from typing import Annotated
 
-import httpx2
-from pydantic import Field, FiniteFloat, NonNegativeInt
+from pydantic import AnyHttpUrl, Field, FiniteFloat, NonNegativeInt
 
 from ..asking.answers import check_kinds
 from ..exceptions import ParameterError, RespondentError
 
 _POSITIVE, _FROM_ZERO = Annotated[FiniteFloat, Field(gt=0)], Annotated[FiniteFloat, Field(ge=0)]
 _KINDS = {
+    "base_url": AnyHttpUrl | None,
     "concurrency": Annotated[int, Field(gt=0, le=10_000)],
     "retries": NonNegativeInt,
     "timeout": _POSITIVE,
@@ -98,10 +98,6 @@ class Endpoint:
             raise ParameterError(
                 "max_cost needs price_in and price_out, the prices of a million tokens."
             )
-        if self.base_url is not None and not _is_address(self.base_url):
-            raise ParameterError(
-                f"base_url must be an address such as https://host/v1, got {self.base_url!r}."
-            )
         key = self.api_key
         if key is not None and not (isinstance(key, str) and key.isascii() and key.isprintable()):
             raise ParameterError(
@@ -127,11 +123,3 @@ class Endpoint:
             )
         url = (url or "https://api.openai.com/v1").rstrip("/")
         return dataclasses.replace(self, base_url=url, api_key=key)
-
-
-def _is_address(text: object) -> bool:
-    try:
-        url = httpx2.URL(text)
-    except (httpx2.InvalidURL, TypeError, ValueError):
-        return False
-    return url.scheme in ("http", "https") and bool(url.host) and url.port != 0

@@ -15,7 +15,7 @@ import tenacity
 
 from ..asking.progress import Progress
 from ..exceptions import RespondentError
-from .client import Client, NoReply, count_tokens, read_completion
+from .client import Client, NoReply
 from .endpoint import Endpoint
 
 if TYPE_CHECKING:
@@ -125,32 +125,30 @@ class _Budget:
                 await self._settled.wait()
         return most
 
-    def settle(self, most: float, found: dict | None, text: str, paid: bool = False) -> None:
-        """Count what a request took, in place of its reservation; complete ``found["usage"]``.
+    def settle(self, most: float, found: dict | None, text: str, paid: bool = False) -> int:
+        """Count what a request took, in place of its reservation; return its tokens.
 
-        Without a reply that the endpoint may nevertheless have given (``paid``), the most that it
-        may have cost is counted.
+        Completes ``found["usage"]``. Without a reply that the endpoint may nevertheless have given
+        (``paid``), the most that it may have cost is counted.
         """
-        spending = self.spending
+        spending, tokens = self.spending, (0, 0)
         spending.under_way -= 1
         spending.reserved = spending.reserved - most if spending.under_way else 0.0
         if found is not None:
-            usage = found["usage"]
+            tokens, usage = found.pop("tokens"), found["usage"]
             if usage is None:
-                prompt, completion = (max(1, len(part) // 4) for part in (text, found["reply"]))
-                usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+                tokens = tuple(max(1, len(part) // 4) for part in (text, found["reply"]))
+                usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1]}
                 usage["estimated"] = True
             else:
-                seen = count_tokens(usage, "prompt_tokens") / len(text)
+                seen = tokens[0] / len(text)
                 self._tokens_per_byte = max(self._tokens_per_byte or 0.0, seen)
             found["usage"] = json.dumps(usage)
-            prompt, completion = (
-                count_tokens(usage, name) for name in ("prompt_tokens", "completion_tokens")
-            )
-            spending.add(usage, prompt, completion, self.cost(prompt, completion))
+            spending.add(usage, *tokens, self.cost(*tokens))
         elif paid:
             spending.add({"estimated": True}, *self.most_tokens(text), most)
         self._settled.set()
+        return sum(tokens)
 
 
 class RequestQueue:
@@ -311,7 +309,7 @@ class RequestQueue:
                 pace.begin(tokens)
             paid = True  # a request that is broken off may have been replied to
             content, body = await self.client.exchange("POST", "/chat/completions", text)
-            found = read_completion(content)
+            found = self.client.completion(content)
             if found is None:
                 raise NoReply(f"unreadable reply: {self.client.excerpt(body)}", paid=True)
             self._last_reply = time.monotonic()
@@ -326,10 +324,9 @@ class RequestQueue:
             paid = False
             raise
         finally:
-            self.budget.settle(most, found, text, paid)
+            used = self.budget.settle(most, found, text, paid)
             if found is not None:
-                usage = json.loads(found["usage"])
-                pace.settle(tokens, count_tokens(usage, "prompt_tokens", "completion_tokens"))
+                pace.settle(tokens, used)
 
     def _dead(self) -> RespondentError:
         """The error of an endpoint that gives no replies."""
