@@ -176,12 +176,17 @@ def _prompts(
     output: _Output = None,
 ) -> None:
     """Print the prompt table of a questionnaire, or write a .csv or .parquet file."""
-    questionnaire = pm.load_questionnaire(questionnaire)
+    table = pm.prompts(questionnaire)
     if output is None:
-        pm.prompts(questionnaire).to_csv(sys.stdout, index=False)
-    else:
-        table = pm.questionnaires.prompts.write_prompts(questionnaire, output)
-        typer.echo(f"{output}: {len(table)} prompts")
+        table.to_csv(sys.stdout, index=False)
+        return
+    try:
+        {".csv": table.to_csv, ".parquet": table.to_parquet}[output.suffix](output, index=False)
+    except (KeyError, OSError) as error:
+        raise ParameterError(
+            f"{output} must be a .csv or .parquet file to write: {error}"
+        ) from None
+    typer.echo(f"{output}: {len(table)} prompts")
 
 
 @app.command("questionnaires", rich_help_panel=_QUESTIONNAIRES)

@@ -14,7 +14,6 @@ from psychometrics.modes.messages import (
     WORDINGS,
     _fill,
     caesar,
-    encipher,
     messages,
     option_labels,
 )
@@ -45,7 +44,7 @@ def test_no_old_meaning_of_a_number_stays_beside_a_turned_scale():
 
 def test_in_cipher_the_statements_cannot_be_read_and_come_back_whole():
     plain = messages(MINI, MINI.items[:3])[-1]["content"]
-    system, user = encipher(messages(MINI, MINI.items[:3]), MINI, 3)
+    system, user = messages(MINI, MINI.items[:3], cipher=3)
     assert "party" not in user["content"]
     assert caesar(user["content"], -3) == plain
     assert "moved 3 places" in system["content"]
@@ -272,7 +271,7 @@ def test_a_spanish_questionnaire_is_asked_in_spanish_from_end_to_end(wording, re
             whole = " ".join(part["content"] for part in talk)
             assert not english.search(whole), english.search(whole)
             assert whole.count("0 = Ningún día, 1 = Varios días") == 1
-    assert "cifrado" in encipher(messages(gad7, gad7.items), gad7, 2)[0]["content"]
+    assert "cifrado" in messages(gad7, gad7.items, cipher=2)[0]["content"]
 
 
 def test_spanish_replies_are_read():

@@ -10,7 +10,7 @@ from psychometrics.exceptions import QuestionnaireError
 from psychometrics.measures.content import content_validity
 from psychometrics.paths import questionnaires_dir
 from psychometrics.questionnaires import Questionnaire, counts, load_questionnaire
-from psychometrics.questionnaires.prompts import prompts, write_prompts
+from psychometrics.questionnaires.prompts import prompts
 
 TRANSLATED = ("gad7", "phq9", "soc13")
 INTENSIFIERS = {
@@ -61,14 +61,6 @@ def test_a_questionnaire_without_templates_has_no_prompts(small):
     bare = small.model_copy(update={"items": small.items[1:]})
     with pytest.raises(QuestionnaireError, match="has no prompts"):
         prompts(bare)
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_written_prompts_read_back_the_same(tmp_path, ending):
-    path = tmp_path / f"prompts.{ending}"
-    table = write_prompts(load_questionnaire("gad7"), path)
-    read = pd.read_csv(path) if ending == "csv" else pd.read_parquet(path)
-    pd.testing.assert_frame_equal(read, table, check_dtype=False)
 
 
 def test_prompts_take_a_name_a_path_or_a_loaded_questionnaire():

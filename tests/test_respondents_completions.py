@@ -242,8 +242,7 @@ def test_a_template_asked_for_twice_is_answered_twice(masked, tmp_path):
     ("templates", "options"),
     [(given, {}) for given in (["No mask here."], ["[M] and [M]."], [], ["I feel [M].", None], None,
                                [5], ["I feel \ud800 [M]."])]
-    + [(TEMPLATES, how) for how in ({"k": True}, {"batch_size": None}, {"k": 0}, {"k": 10**4},
-                                    {"kind": "diffusion"})],
+    + [(TEMPLATES, how) for how in ({"k": True}, {"batch_size": None}, {"k": 0}, {"k": 10**4})],
 )  # fmt: skip
 def test_wrong_requests_are_refused(masked, tmp_path, templates, options):
     with pytest.raises(ParameterError):

@@ -38,7 +38,6 @@ from ..paths import data_dir
 
 MASK = "[M]"
 """Stands in a template where the completion belongs."""
-KINDS = ("masked", "causal", "encoder-decoder")
 _COLUMNS = ["template", "rank", "completion", "logprob"]
 _MAX_PIECES = 6
 """Tokens after which a word is cut off, should it not end."""
@@ -50,7 +49,6 @@ def mine(
     model: str | Path,
     templates: Sequence[str],
     k: int = 100,
-    kind: str = "auto",
     whole_words: bool = False,
     batch_size: int = 16,
     store: str | Path | None = None,
@@ -71,8 +69,6 @@ def mine(
         Each with one ``[M]``.
     k : int
         Completions for each template.
-    kind : {"auto", "masked", "causal", "encoder-decoder"}
-        "auto" goes by the model's configuration and its tokenizer's mask.
     whole_words : bool
         Leave out tokens that only go on with a word, or are no word at all. A causal model keeps
         K completions nevertheless, drawn from further down.
@@ -110,7 +106,8 @@ def mine(
     >>> mined["rank"].tolist()
     [1, 2, 3, 4, 5]
     """
-    templates = _check_request(templates, k, batch_size, kind)
+    check_numbers(k=k, batch_size=batch_size)
+    templates = _checked_templates(templates)
     if model == "embedded":
         files = sorted(embedded_head("mlm")[0].iterdir())
         name, digest = "embedded", hashlib.sha256(b"".join(f.read_bytes() for f in files))
@@ -120,8 +117,7 @@ def mine(
         name, digest = source.name, source.digest
         if source.kind == "embedded":
             raise RespondentError(f"{model} judges pairs and completes nothing: name 'embedded'.")
-    if kind == "auto":
-        kind = "masked" if model == "embedded" else _model_kind(model)
+    kind = "masked" if model == "embedded" else _model_kind(model)
     # A length was once an option, and is a part of the keys.
     options = {"kind": kind, "k": k, "length": None, "whole_words": whole_words}
     asked = [_HANDLING, name, digest, json.dumps(options)]
@@ -349,8 +345,6 @@ def _model_kind(model: str | Path) -> str:
 @torch.inference_mode()
 def _masked(network, tokenizer, batch: list[str], k: int, whole_words: bool) -> list[list[tuple]]:
     """Return the top K tokens at the mask, by one forward pass a batch."""
-    if tokenizer.mask_token is None:
-        raise RespondentError("This model's tokenizer has no mask: use kind='causal'.")
     inputs = _encode(
         tokenizer, [text.replace(MASK, tokenizer.mask_token) for text in batch], network
     )
@@ -517,16 +511,11 @@ def _encode(tokenizer, texts: list[str], network, more: int = 0) -> dict[str, to
     return {name: part.to(network.device) for name, part in inputs.items() if name in known}
 
 
-def _check_request(templates: Sequence[str], k: int, batch_size: int, kind: str) -> list[str]:
-    if kind not in ("auto", *KINDS):
-        raise ParameterError(f"kind must be one of auto, {', '.join(KINDS)}, got '{kind}'.")
-    check_numbers(k=k, batch_size=batch_size)
-    templates = [] if templates is None else list(templates)
-    if not templates:
+def _checked_templates(templates: Sequence[str] | None) -> list[str]:
+    if not (templates := list(templates or [])):
         raise ParameterError("There are no templates to complete.")
     for text in templates:
-        if not isinstance(text, str) or re.search("[\ud800-\udfff]", text):
-            raise ParameterError(f"{text!r} is no text: give templates as strings.")
-        if text.count(MASK) != 1:
-            raise ParameterError(f"'{text}': write {MASK} exactly once, where words are missing.")
+        sound = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
+        if not sound or text.count(MASK) != 1:
+            raise ParameterError(f"{text!r}: write {MASK} exactly once, where words are missing.")
     return templates

@@ -19,7 +19,7 @@ from ..asking.answers import tidy
 from ..asking.store import StoredAnswers, key_of
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
-from .messages import caesar, encipher, messages, option_labels
+from .messages import caesar, messages, option_labels
 from .mode import Asking, Mode, Runs
 from .replies import parse_reply
 
@@ -91,7 +91,9 @@ class ConversationMode(Mode):
             The role, the wording or the labels are unknown.
         """
         how, who = asking.conditions, asking.identity["respondent_id"]
-        look = {name: how[name] for name in ("role", "wording", "think", "labels", "reply")}
+        look = {
+            name: how[name] for name in ("role", "wording", "think", "labels", "reply", "cipher")
+        }
         messages(questionnaire, questionnaire.items[:1], **look)  # refuse before asking
         return [
             (batch, _conversation(questionnaire, batch, (who, self.name), how, parse))
@@ -176,7 +178,7 @@ def _conversation(
 ) -> _Conversation:
     """Hold the conversation that :meth:`ConversationMode.talks` describes."""
     left, results = batch["items"], {}
-    look = {name: how[name] for name in ("role", "wording", "think", "labels", "reply")}
+    look = {name: how[name] for name in ("role", "wording", "think", "labels", "reply", "cipher")}
     for attempt in range(1, how["ask_again"] + 2):
         items, orders = [item for item, _, _ in left], [order for _, order, _ in left]
         about = {"run": batch["run"], "attempt": attempt, "items": [item.id for item in items]}
@@ -185,7 +187,7 @@ def _conversation(
                 questionnaire, items, how["labels"], how["think"]
             )
         prompt = messages(questionnaire, items, orders=orders, **look)
-        reply = yield encipher(prompt, questionnaire, how["cipher"]), about
+        reply = yield prompt, about
         if reply is None:
             read = [("unasked" if about.get("unasked") else "no_reply", None)] * len(items)
         else:

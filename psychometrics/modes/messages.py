@@ -64,6 +64,7 @@ def messages(
     labels: str = "numeric",
     orders: Sequence[tuple[int, ...]] | None = None,
     reply: str = "lines",
+    cipher: int = 0,
 ) -> list[dict[str, str]]:
     """Write the messages that put some items to a chat model, in the questionnaire's language.
 
@@ -82,6 +83,8 @@ def messages(
         For each item, which option is shown at which place; by default as given.
     reply : {"lines", "json", "json_schema", "choice"}
         Ask for a line for each statement, for one JSON object, or for the choice alone.
+    cipher : int
+        By how many places each letter of the user's message is moved on; the system text says so.
 
     Returns
     -------
@@ -106,7 +109,8 @@ def messages(
     """
     if not items:
         raise ParameterError("There are no items to ask: give at least one.")
-    language = _language(questionnaire)
+    tongue = questionnaire.language.partition("-")[0].lower()
+    language = _LANGUAGES.get(tongue, _LANGUAGES["en"])
     phrases = language["phrases"]
     template = language["wordings"].get(wording, wording)
     if not isinstance(template, str) or "{statements}" not in template:
@@ -135,33 +139,10 @@ def messages(
         user = f"{phrases['think']} {user}"
     example = names[-1] if labels == "numeric" else f'"{names[-1]}"'
     system = _system_text(language, role, reply, think, example)
+    if cipher:
+        user = caesar(user, cipher)
+        system = f"{system} {_fill(phrases['cipher'], {'places': f'{cipher}'})}"
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
-
-
-def encipher(
-    prompt: list[dict[str, str]], questionnaire: Questionnaire, places: int
-) -> list[dict[str, str]]:
-    """Move each letter of the user's message on by some places, and say so in the system text.
-
-    Examples
-    --------
-    >>> from psychometrics.questionnaires import load_questionnaire
-    >>> prompt = [{"role": "system", "content": "Hello."}, {"role": "user", "content": "Xyz"}]
-    >>> encipher(prompt, load_questionnaire("ipip20"), 3)[1]["content"]
-    'Abc'
-    """
-    if not places:
-        return prompt
-    system, user = prompt
-    said = _fill(_language(questionnaire)["phrases"]["cipher"], {"places": f"{places}"})
-    return [
-        system | {"content": f"{system['content']} {said}"},
-        user | {"content": caesar(user["content"], places)},
-    ]
-
-
-def _language(questionnaire: Questionnaire) -> dict:
-    return _LANGUAGES.get(questionnaire.language.partition("-")[0].lower(), _LANGUAGES["en"])
 
 
 def _system_text(language: dict, role: str, reply: str, think: bool, label: str) -> str:

@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submodules=["drafts", "library", "model", "perturbations", "prompts", "readers", "wording"],
     submod_attrs={
         "library": [
+            "COMPASS",
             "load_questionnaire",
             "load_questionnaires",
             "questionnaire_names",
@@ -15,6 +16,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "model": ["Questionnaire", "Item", "Option", "Scale"],
         "perturbations": ["perturbed", "shuffled_words"],
-        "readers": ["psychobench_keys", "corrections", "COMPASS"],
+        "readers": ["psychobench_keys"],
     },
 )

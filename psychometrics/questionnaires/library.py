@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..data import fetch
 from ..exceptions import QuestionnaireError
 from ..paths import questionnaires_dir
-from .model import Questionnaire, Scale, checked, on_one_line
+from .model import Questionnaire, Scale, checked
 from .perturbations import PERTURBATIONS, perturbed
-from .readers import COMPASS, political_compass, psychobench, psychobench_keys, read
+from .readers import psychobench, psychobench_keys, read
+
+COMPASS = "political_compass"
 
 
 def load_questionnaire(
@@ -62,7 +65,10 @@ def load_questionnaire(
     if named in psychobench_keys():
         return psychobench(named, texts)
     if named == COMPASS:
-        return political_compass()
+        path, content = fetch(COMPASS), {"id": COMPASS, "title": "Political Compass (question_llm)"}
+        content |= {"short_title": "PCT", "measures": "political position"}
+        content |= {"citation": "questionllm"}
+        return checked(read(path, path.name) | content, path.name)
     if known := _perturbation(named):
         name, how, seed = known
         return perturbed(load_questionnaire(name, texts), how, seed, texts)
@@ -212,21 +218,21 @@ def _find(name_or_path: str | Path) -> Path:
     except (OSError, RuntimeError, ValueError):  # too long, an unknown user's home, a NUL
         pass
     names = questionnaire_names()
-    asked = on_one_line(str(name_or_path)[:100])
+    asked = str(name_or_path)[:100]
     near = difflib.get_close_matches(asked, names, n=1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     raise QuestionnaireError(
-        f"No questionnaire '{asked}'{hint}: give one of {', '.join(names)}, or the path of a "
+        f"No questionnaire {asked!r}{hint}: give one of {', '.join(names)}, or the path of a "
         "YAML or JSON file."
     )
 
 
 def _shown(path: Path) -> str:
     """The path as a reader would write it."""
-    for base in (Path.cwd(), questionnaires_dir().parent):
-        if path.resolve().is_relative_to(base):
-            return on_one_line(path.resolve().relative_to(base).as_posix())
-    return on_one_line(str(path))
+    bases = (Path.cwd(), questionnaires_dir().parent)
+    base = next((base for base in bases if path.resolve().is_relative_to(base)), None)
+    shown = str(path) if base is None else path.resolve().relative_to(base).as_posix()
+    return shown if shown.isprintable() else repr(shown)
 
 
 def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:

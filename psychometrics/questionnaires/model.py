@@ -319,7 +319,7 @@ def checked(content: object, place: str, schema: type[Part] = Questionnaire):
         for m in found
         if m["type"] != "too_short" or m["loc"] not in inside
     ]
-    lines = dict.fromkeys(f"{place}{on_one_line(line)}." for lines in told for line in lines)
+    lines = dict.fromkeys(f"{place}{_on_one_line(line)}." for lines in told for line in lines)
     raise QuestionnaireError("\n".join(dict.fromkeys(lines)))
 
 
@@ -404,14 +404,8 @@ def _scale_mistakes(questionnaire: Questionnaire, ids: list[str]) -> list[str]:
     parents = {scale.id: scale.parent for scale in questionnaire.scales}
     for scale in questionnaire.scales:
         place = f"scale {scale.id}"
-        above, seen = scale.parent, {scale.id}
-        if above is not None and above not in parents:
-            found.append(f"{place}: its parent '{above}' is no scale; correct it")
-        while above in parents and above not in seen:
-            seen.add(above)
-            above = parents[above]
-        if above in seen:
-            found.append(f"{place}: is its own ancestor; correct its parent")
+        if scale.parent is not None and parents.get(scale.parent, "") is not None:
+            found.append(f"{place}: its parent must be a scale without a parent; correct it")
         found += [
             f"{place}: there is no item '{name}'; correct it"
             for name in scale.items
@@ -497,7 +491,7 @@ def _place(location: tuple, content: object) -> str:
     return ", ".join(words)
 
 
-def on_one_line(text: str) -> str:
+def _on_one_line(text: str) -> str:
     """Text on one line: what is not printable as its escape."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 

@@ -26,7 +26,7 @@ def perturbed(
     Parameters
     ----------
     questionnaire : Questionnaire
-    how : {"none", "order", "typos", "paraphrase", "negation"}
+    how : {"order", "typos", "paraphrase", "negation"}
         ``order``: the items in another order. ``typos``: a slip in about one of six words of four
         letters or more, and in at least one of each text that has such a word. ``paraphrase``: one
         of the item's ``paraphrases``, else its statement in a frame (*It is true that I ...*).
@@ -41,14 +41,13 @@ def perturbed(
     Returns
     -------
     Questionnaire
-        With ``none`` the one that was given.
 
     Raises
     ------
     ParameterError
-        There is no such way, the seed is impossible, or no rule fits an item that has no text of
-        its own for it. The rules are English: in other languages items need ``paraphrases`` or
-        ``negated``, and their templates are left out.
+        There is no such way, or no rule fits an item that has no text of its own for it. The
+        rules are English: in other languages items need ``paraphrases`` or ``negated``, and their
+        templates are left out.
 
     Examples
     --------
@@ -60,12 +59,8 @@ def perturbed(
     >>> load_questionnaire("ipip20-typos-1").items[1].text
     "Sympathze with others' feelings."
     """
-    if how == "none":
-        return questionnaire
     if how not in PERTURBATIONS:
-        raise ParameterError(f"how must be none or one of {', '.join(PERTURBATIONS)}, got {how!r}.")
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 10**9:
-        raise ParameterError(f"seed must be a whole number from 0, got {seed!r}.")
+        raise ParameterError(f"how must be one of {', '.join(PERTURBATIONS)}, got {how!r}.")
     items, stem = list(questionnaire.items), questionnaire.stem
     # A generator for each item: what one item becomes does not depend on the others.
     draws = [np.random.default_rng([seed, number]) for number in range(len(items) + 1)]

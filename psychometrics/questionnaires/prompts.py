@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..exceptions import ParameterError, QuestionnaireError
+from ..exceptions import QuestionnaireError
 from .library import load_questionnaire
 from .model import Questionnaire
 
@@ -56,43 +56,6 @@ def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
         raise QuestionnaireError(f"{questionnaire.id} has no prompts; add templates and terms.")
     columns = ["questionnaire", "item_id", "template", "term", "polarity", "intensifier", "level"]
     return pd.DataFrame(rows, columns=[*columns, "weight", "premise", "hypothesis"])
-
-
-def write_prompts(questionnaire: str | Path | Questionnaire, path: str | Path) -> pd.DataFrame:
-    """Write the prompt table as CSV or Parquet, by the ending of the file's name.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire, name or path
-    path : str or Path
-        Of a file in a folder that is there.
-
-    Returns
-    -------
-    DataFrame
-        What is written, as :func:`prompts` gives it.
-
-    Raises
-    ------
-    ParameterError
-        The name ends in neither ``.csv`` nor ``.parquet``, or cannot be written to.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     len(write_prompts("challenges", f"{folder}/prompts.csv"))
-    192
-    """
-    table, path = prompts(questionnaire), Path(path).expanduser()
-    write = {".csv": table.to_csv, ".parquet": table.to_parquet}.get(path.suffix.lower())
-    if write is None:
-        raise ParameterError(f"{path}: end the file's name in .csv or .parquet.")
-    try:
-        write(path, index=False)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise ParameterError(f"{path}: cannot be written ({error}); name another file.") from None
-    return table
 
 
 def _signed_terms(terms) -> list[tuple[int, str]]:

@@ -20,9 +20,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ..data import fetch
 from ..exceptions import QuestionnaireError
 from ..paths import data_dir
-from .model import Part, Questionnaire, checked, on_one_line, repeated
-
-COMPASS = "political_compass"
+from .model import Part, Questionnaire, checked, repeated
 
 _Whole = Annotated[int, Field(strict=True)]
 _Truth = BeforeValidator(
@@ -55,14 +53,6 @@ def read(path: Path, place: str) -> object:
     keys = set(entry) if isinstance(entry, dict) else set()
     layout = max(_QuestionLlm, _PsychoBench, key=lambda known: len(keys & set(known.model_fields)))
     return checked(entry, place, layout).ours(path)
-
-
-def political_compass() -> Questionnaire:
-    """The Political Compass, from question_llm's file."""
-    path = fetch(COMPASS)
-    stated = {"id": COMPASS, "title": "Political Compass, as used by question_llm"}
-    stated |= {"short_title": "PCT", "measures": "political position", "citation": "questionllm"}
-    return checked(read(path, path.name) | stated, path.name)
 
 
 @functools.cache
@@ -129,25 +119,6 @@ def psychobench(name: str, texts: bool) -> Questionnaire:
 
 
 @functools.cache
-def corrections() -> pd.DataFrame:
-    """What is wrong in PsychoBench's file and how the project has it.
-
-    Returns
-    -------
-    DataFrame
-        ``questionnaire, kind, place, upstream, ours, reason``. Rows of the kind *wording* are
-        applied when items are read; *name* is corrected in the project's keys; the others say
-        what a reader should know.
-
-    Examples
-    --------
-    >>> set(corrections().query("questionnaire == 'dtdd' and kind == 'name'")["ours"])
-    {'Narcissism'}
-    """
-    return pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
-
-
-@functools.cache
 def _upstream_file() -> dict[str, dict]:
     entries = json.loads(fetch("psychobench").read_text(encoding="utf-8"))
     return {entry["name"]: entry for entry in entries}
@@ -157,7 +128,7 @@ def _upstream_entry(name: str) -> dict:
     """PsychoBench's entry of a scale, with the project's corrections of its wording."""
     entry = _upstream_file()[psychobench_keys()[name]["upstream"]]
     entry = {**entry, "questions": dict(entry["questions"])}
-    known = corrections()
+    known = pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
     for row in known[(known["questionnaire"] == name) & (known["kind"] == "wording")].itertuples():
         part, place = entry["questions"], row.place.removeprefix("item ")
         if row.place == "prompt":
@@ -398,9 +369,7 @@ def _yaml(path: Path, place: str) -> object:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise QuestionnaireError(
-            f"{place}{where}: not valid YAML ({on_one_line(str(error.problem))})."
-        ) from None
+        raise QuestionnaireError(f"{place}{where}: not valid YAML ({error.problem!r}).") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise QuestionnaireError(
@@ -415,9 +384,7 @@ def _yaml(path: Path, place: str) -> object:
 def _json(path: Path, place: str) -> object:
     def once(pairs: list[tuple[str, object]]) -> dict:
         if twice := repeated([key.strip() for key, _ in pairs], fold=False):
-            raise QuestionnaireError(
-                f"{place}: '{on_one_line(twice[0])}' is given twice; keep one."
-            )
+            raise QuestionnaireError(f"{place}: {twice[0]!r} is given twice; keep one.")
         return dict(pairs)
 
     def refused(name: str):
