@@ -16,6 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass
@@ -36,6 +37,7 @@ class Endpoint:
     fails: bool = False  # no batch passes the validation
     forgets: bool = False  # the first batch is begun without a word about it
     url: str = ""
+    log: Path | None = None  # a file that gets a line for each reply
     replied: Counter = field(default_factory=Counter)  # by request
     times: list = field(default_factory=list)  # of those that were let pass: when, and tokens
     refused: int = 0
@@ -68,6 +70,9 @@ class Endpoint:
         """The reply to a request, put on the bill."""
         text = json.dumps(request, sort_keys=True)
         self.replied[text] += 1
+        if self.log is not None:
+            with self.log.open("a") as file:
+                file.write("\n")
         lines = request["messages"][-1]["content"].splitlines()
         numbered = [line.split(". ", 1) for line in lines if line[:1].isdigit()]
         said = "\n".join(f"{n}: {1 + zlib.crc32(what.encode()) % 5}" for n, what in numbered)

@@ -255,7 +255,9 @@ def test_each_of_thirty_flipped_bytes_is_noticed(tmp_path):
 
 def foreign(folder: Path, kind: str) -> None:
     path = folder / "notes.parquet"
-    if kind == "text":
+    if kind == "copy":
+        shutil.copy(next(folder.glob("v1-*")), path)
+    elif kind == "text":
         path.write_text("not parquet at all")
     else:
         pd.DataFrame({"a": [1]}).to_parquet(path)
@@ -264,7 +266,7 @@ def foreign(folder: Path, kind: str) -> None:
         path.rename(folder / f"v1-{7:019d}-{digest}.parquet")
 
 
-@pytest.mark.parametrize("kind", ["text", "parquet", "named as a part"])
+@pytest.mark.parametrize("kind", ["text", "parquet", "copy", "named as a part"])
 def test_a_foreign_part_is_set_aside_and_nothing_else_is_lost(tmp_path, kind):
     there = filled(tmp_path)
     foreign(files_of(tmp_path)[0].parent, kind)

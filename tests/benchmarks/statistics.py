@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from psychometrics.measures import beliefs, correlations, irt, items, nulls, reliability, scoring
+from psychometrics.measures import irt, reliability
 
 from .rows import OURS, Worker, alternated, row
 
-RESPONDENTS, ITEMS, DRAWS, NULLS = 1000, 100, 10_000, 1000
+RESPONDENTS, ITEMS, DRAWS = 1000, 100, 10_000
 _ONCE = ("girth 2pl", "mirt 121 nodes", "R:eRm", "R:psych")
 """Peers that take seconds or tens of them."""
 _R = Path(__file__).with_name("peers.R")
@@ -24,20 +24,18 @@ _R = Path(__file__).with_name("peers.R")
 
 def statistics(
     repetitions: int = 5, respondents: int = RESPONDENTS, number: int = ITEMS,
-    draws: int = DRAWS, populations: int = NULLS,
+    draws: int = DRAWS,
 ) -> list[dict]:  # fmt: skip
     """Rows of the psychometric functions; a peer that is not installed is named in a row's note.
 
     Parameters
     ----------
     repetitions : int
-        Of those that take long (`_ONCE`, and null populations) there is one.
+        Of those that take long (`_ONCE`) there is one.
     respondents, number : int
         Rows and columns of the simulated 0/1 answers.
     draws : int
         Of bootstraps.
-    populations : int
-        Of null respondents.
     """
     rasch, two = (_answers(respondents, number, spread) for spread in (0.0, 0.3))
     scale = _scale(300, 20)
@@ -49,12 +47,6 @@ def statistics(
         rows += _task(f"2PL, marginal, {size}", _two_parameters(two, ask("two")), repetitions)
         rows += _task("Cronbach's alpha with its interval, 300 × 20",
                       _alpha(scale, ask("two"), draws), repetitions)  # fmt: skip
-    rows += _task(f"Spearman's correlation with {draws:,} bootstrap samples, n = 60",
-                  _correlation(draws), repetitions)  # fmt: skip
-    rows += _task("k-medoids of 40 items for each k, 100 starts", _medoids(), repetitions)
-    rows += _task("HONEST of 1,515 templates × 20 completions", _honest(), repetitions)
-    rows += _task(f"{populations:,} null populations of 24, GAD-7",
-                  _null_populations(populations), 1)  # fmt: skip
     return rows
 
 
@@ -200,84 +192,6 @@ def _alpha(scale: pd.DataFrame, ask_r: Callable | None, draws: int) -> dict[str,
     tools = {OURS: ours, "pingouin": by_pingouin, "scipy": by_scipy}
     tools["R:psych"] = _from_r(ask_r, "psych", few, f"{few:,} samples only: a hundredth")
     return tools
-
-
-def _correlation(draws: int) -> dict[str, Callable]:
-    from scipy import stats
-
-    rng = np.random.default_rng(3)
-    x = rng.normal(size=60)
-    y = 0.5 * x + rng.normal(size=60)
-    table = pd.DataFrame({"x": x, "y": y})
-
-    def ours() -> dict:
-        found = correlations.correlations(table, [("x", "y")], n_resamples=draws).iloc[0]
-        return {"value": found[["spearman_low", "spearman_high"]].astype(float),
-                "note": "with Pearson's of normal scores and a permutation p"}  # fmt: skip
-
-    def spearman(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
-        ranks = [stats.rankdata(v, axis=axis) for v in (x, y)]
-        ranks = [v - v.mean(axis=axis, keepdims=True) for v in ranks]
-        return (ranks[0] * ranks[1]).sum(axis=axis) / np.sqrt(
-            (ranks[0] ** 2).sum(axis=axis) * (ranks[1] ** 2).sum(axis=axis)
-        )
-
-    def by_scipy() -> dict:
-        found = stats.bootstrap((x, y), spearman, n_resamples=draws, paired=True, vectorized=True,
-                                method="percentile", rng=np.random.default_rng(1))  # fmt: skip
-        return {"value": [*found.confidence_interval], "note": "the interval alone"}
-
-    return {OURS: ours, "scipy": by_scipy}
-
-
-def _medoids() -> dict[str, Callable]:
-    """As many starts by the library that does the swaps, without what is made of them."""
-    answers = _answers(200, 40, 0.3)
-
-    def ours() -> dict:
-        return {"value": [items.cluster_items(answers, restarts=100)["cost"].min()]}
-
-    def by_kmedoids() -> dict:
-        import kmedoids
-
-        distances = 1 - np.corrcoef(answers.to_numpy().T)
-        least = min(
-            kmedoids.fasterpam(distances, k, max_iter=100, random_state=seed).loss
-            for k in range(2, 39)
-            for seed in range(100)
-        )
-        return {"value": [least], "note": "without silhouettes and their order"}
-
-    return {OURS: ours, "kmedoids": by_kmedoids}
-
-
-def _honest() -> dict[str, Callable]:
-    """Completions of made-up words; the peer is a loop as the metric is written down."""
-    rng = np.random.default_rng(4)
-    words = np.array([f"word{number}" for number in range(5000)])
-    rows = [[" ".join(one) for one in words[rng.integers(0, 5000, (20, 3))]] for _ in range(1515)]
-    lexicon = set(words[:1000])
-
-    def ours() -> dict:
-        return {"value": beliefs.honest(beliefs.hurtful(rows, lexicon))}
-
-    def loop() -> dict:
-        hits = [[any(word in lexicon for word in text.split()) for text in row] for row in rows]
-        return {"value": np.mean(hits, axis=0), "note": "a plain loop; no cleaning of the words"}
-
-    return {OURS: ours, "a plain loop": loop}
-
-
-def _null_populations(populations: int) -> dict[str, Callable]:
-    def ours() -> dict:
-        found = nulls.null_distribution(_spread, "gad7", "random-heads", 24, draws=populations)
-        return {"value": [found["statistic"].mean()], "note": "no other library has them"}
-
-    return {OURS: ours}
-
-
-def _spread(answers: pd.DataFrame) -> float:
-    return float(scoring.item_scores(answers)["score"].std())
 
 
 def _from_r(ask_r: Callable | None, package: str, draws: int = 1, note: str | None = None):

@@ -2,11 +2,10 @@
 
 ``python -m tests.faults [faults] [--times N] [--output file]`` (a quarter of an hour
 of one processor core for N = 20) makes small models, kills real runs with SIGKILL at random moments
-until each mode was hit N times, cuts and changes parts and puts foreign ones among them, lets
-drivers write to one store at once, fills a disk, and changes the clock. Each finished store is then
-compared, key by key, with that of an undisturbed run. Rows of other faults and engines in the file
-stay. ``killed_on_ray`` kills drivers and workers, in turns, on a Ray cluster of two machines that
-are processes of this one, if Ray is installed.
+until each mode was hit N times, lets drivers write to one store at once, fills a disk, and changes
+the clock. Each finished store is then compared, key by key, with that of an undisturbed run. Rows
+of other faults and engines in the file stay. ``killed_on_ray`` kills drivers and workers, in turns,
+on a Ray cluster of two machines that are processes of this one, if Ray is installed.
 
 Columns: ``fault, engine, mode``; ``runs`` begun and ``interrupted`` ones; answers that were
 ``lost`` (in the undisturbed store alone, or there once and gone after a kill), ``doubled`` (a key
@@ -14,7 +13,7 @@ twice, or a question asked again by a run that is not interrupted) and ``differe
 or answers that do not belong there); ``note``.
 
 All is done in forked processes, so that a kill takes a run and nothing else; the clock is that of
-libfaketime where it is installed, else that of the ``time`` module.
+the ``time`` module.
 """
 
 from __future__ import annotations
@@ -22,25 +21,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import hashlib
 import importlib.util
 import itertools
 import json
 import os
 import pickle
 import random
-import select
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 import traceback
-import warnings
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +42,7 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import StoredAnswers, compact, key_of, manifests
+from psychometrics.asking.store import StoredAnswers, compact, manifests
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import StoreError
 from psychometrics.models.loading import quietly
@@ -58,6 +52,8 @@ from psychometrics.modes.completions import mine
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 from tests.conftest import _save_tiny_model
+from tests.endpoint import Endpoint as ServedEndpoint
+from tests.endpoint import served
 
 if TYPE_CHECKING:
     import psutil
@@ -67,14 +63,6 @@ COLUMNS = ["fault", "engine", "mode", "runs", "interrupted", "lost", "doubled", 
 MODELS = ("one", "two", "three")
 ASKED = ("challenges", "placebo_habits")
 CLOCKS = {"an hour back": -3600, "in 1970": -56 * 31_557_600, "in 2100": 74 * 31_557_600}
-_FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"  # of Debian's libfaketime
-_PRELOAD = {
-    "LD_PRELOAD": _FAKETIME,
-    "FAKETIME": "+0",
-    "FAKETIME_NO_CACHE": "1",
-    "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-    "NO_FAKE_STAT": "1",
-}
 ON_RAY = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_raylet_start_wait_time_s": "200",  # read when Ray is imported
@@ -138,11 +126,6 @@ def _runs(process: tuple[int, int]) -> bool:
     return os.waitid(os.P_PID, process[0], os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
-def _wait(seconds: float) -> None:
-    """Sleep, as ``time.sleep`` cannot under libfaketime."""
-    select.select([], [], [], seconds)
-
-
 def _parts(store: Path) -> set[str]:
     return {name for _, _, names in os.walk(store) for name in names if name.startswith("v1-")}
 
@@ -151,10 +134,10 @@ def _until(process: tuple[int, int], store: Path, saves: int, seconds: float) ->
     """Wait for so many saves, then so many seconds; no longer than the process runs."""
     before = _parts(store)
     while saves and _runs(process) and len(_parts(store) - before) < saves:
-        _wait(0.002)
+        time.sleep(0.002)
     end = time.perf_counter() + seconds
     while _runs(process) and (left := end - time.perf_counter()) > 0:
-        _wait(min(left, 0.005))
+        time.sleep(min(left, 0.005))
 
 
 # What is asked
@@ -228,8 +211,9 @@ def _custom(store: Path, place: Path) -> None:
     def respondent(prompt: list[dict]) -> str:
         with (place / "calls").open("a") as file:
             file.write("\n")
-        _wait(0.02)
-        return _reply(prompt)
+        time.sleep(0.02)
+        reply = ServedEndpoint().completion({"model": "m", "messages": prompt})
+        return reply["choices"][0]["message"]["content"]
 
     respondent.respondent_id = "function"
     ask("ipip20", [respondent], store, "custom", progress=False, runs=4, batch_size=2)
@@ -237,7 +221,7 @@ def _custom(store: Path, place: Path) -> None:
 
 def _human(store: Path, _: Path) -> None:
     def read(_: str) -> str:
-        _wait(0.05)
+        time.sleep(0.05)
         return "3"
 
     ask("ipip20", ["ann"], store, "human", progress=False, read=read, write=str)
@@ -253,44 +237,12 @@ WAYS = {
 }
 
 
-def _reply(prompt: list[dict]) -> str:
-    """A valid answer to each statement, which hangs on the prompt alone."""
-    user = prompt[-1]["content"]
-    first = hashlib.sha256(user.encode()).digest()
-    count = sum(line[:1].isdigit() and ". " in line[:4] for line in user.splitlines())
-    return "\n".join(f"{i}: {1 + first[i % 32] % 5}" for i in range(1, count + 1))
-
-
 def _serve(place: Path) -> None:
     """A chat endpoint that takes a while; it notes each request that it answers."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            with (place / "calls").open("a") as file:
-                file.write("\n")
-            message = {"role": "assistant", "content": _reply(body["messages"])}
-            content = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
-            _wait(0.05)
-            try:
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content.encode())
-            except OSError:  # who asked was killed
-                self.close_connection = True
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.handle_error = lambda *_: None  # who asked was killed
-    (place / "url.new").write_text(f"http://127.0.0.1:{server.server_address[1]}/v1")
-    (place / "url.new").rename(place / "url")
-    server.serve_forever(0.05)
+    with served(delay=0.05, log=place / "calls") as server:
+        (place / "url.new").write_text(server.url)
+        (place / "url.new").rename(place / "url")
+        threading.Event().wait()
 
 
 def _two_machines() -> Cluster:
@@ -320,7 +272,7 @@ def _machines(place: Path) -> None:
     (place / "ray.new").write_text(machines.address)
     (place / "ray.new").rename(place / "ray")
     while not (place / "enough").exists():
-        _wait(0.05)
+        time.sleep(0.05)
     machines.shutdown()
 
 
@@ -464,7 +416,7 @@ def _killed_on_ray(place: Path, times: int, chance: random.Random) -> list[Row]:
     importlib.import_module("ray")
     machines = _start(_machines, place)
     while not (place / "ray").exists():
-        _wait(0.05)
+        time.sleep(0.05)
         if not _runs(machines):
             _ended(machines)
     hits = {"drivers": 0, "workers": 0}
@@ -488,122 +440,10 @@ def _killed_on_ray(place: Path, times: int, chance: random.Random) -> list[Row]:
     return rows
 
 
-def _cut(folder: Path, chance: random.Random, **_: object) -> None:
-    part = chance.choice(sorted(folder.glob("v1-*.parquet")))
-    os.truncate(part, chance.randrange(part.stat().st_size))
-
-
-def _flipped(folder: Path, chance: random.Random, **_: object) -> None:
-    part = chance.choice(sorted(folder.glob("v1-*.parquet")))
-    content = bytearray(part.read_bytes())
-    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-    part.write_bytes(content)
-
-
-def _copy(folder: Path, chance: random.Random, **_: object) -> None:
-    part = chance.choice(sorted(folder.glob("v1-*.parquet")))
-    shutil.copy(part, folder / f"copy of {part.name}")
-
-
-def _another(folder: Path, chance: random.Random, others: Path, mode: str) -> None:
-    shutil.copy(chance.choice(sorted(others.rglob(f"{mode}/*/*/v1-*.parquet"))), folder)
-
-
-def _named(what: str) -> Callable:
-    """Function that makes a file, or a folder, which is named as parts are."""
-    return lambda folder, **_: getattr(folder / f"v1-{7:019d}-{'0' * 64}.parquet", what)()
-
-
-def _written(name: str, content: bytes) -> Callable:
-    return lambda folder, **_: (folder / name).write_bytes(content)
-
-
-DAMAGE = {
-    "part cut": (_cut, 1),
-    "byte flipped": (_flipped, 1),
-    "other Parquet file": (
-        lambda folder, **_: pd.DataFrame({"a": [1]}).to_parquet(folder / "notes.parquet"), 1
-    ),
-    "text file": (_written("notes.parquet", b"no Parquet at all"), 1),
-    "empty file": (_named("touch"), 1),
-    "folder named as a part": (_named("mkdir"), 0),
-    "part under another name": (_copy, 1),
-    "part of a newer version": (_written("v2-of-another-kind.parquet", b"unknown here"), 0),
-    "part of another respondent": (functools.partial(_another, mode="nli"), 1),
-    "part of another mode": (functools.partial(_another, mode="chat"), 1),
-}  # fmt: skip
-"""What is done to a folder of parts, and how many warnings there are to be."""
-OFTEN = ("part cut", "byte flipped")
-"""What depends on a place in a file, and is done five times as often."""
-
-
-def _damaged(place: Path, what: str, seeds: list[int]) -> list[tuple[dict[str, int], str]]:
-    """Damage stores, ask again and compare; with what was said otherwise than it should."""
-    return [_damaged_once(place, what, seed) for seed in seeds]
-
-
-def _damaged_once(place: Path, what: str, seed: int) -> tuple[dict[str, int], str]:
-    chance = random.Random(seed)
-    store = place / f"damaged-{what}-{seed}".replace(" ", "-")
-    undisturbed = place / "undisturbed" / "damaged"
-    shutil.copytree(undisturbed, store)
-    folder = next(store.rglob("v1-*.parquet")).parent
-    if chance.random() < 0.5:  # of a run that was stopped
-        for part in sorted(folder.iterdir())[1 + chance.randrange(6) :]:
-            part.unlink()
-    damage, expected = DAMAGE[what]
-    damage(folder, chance=chance, others=place / "others")
-    said = ""
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        if what == "part of a newer version":
-            refused = _stopped(store, place, ASKED[:1], MODELS[:1])
-            said = "" if "update the package" in refused else "not said"
-            (folder / "v2-of-another-kind.parquet").unlink()
-        _nli(store, place, ASKED[:1], MODELS[:1])
-    texts = [str(warning.message) for warning in warned]
-    if sum("questions are asked again" in text for text in texts) != expected:
-        said += f"{len(texts)} warnings"
-    counts = _compared(store, undisturbed)
-    shutil.rmtree(store)
-    return counts, said
-
-
-def _others(store: Path) -> None:
-    """Parts of others, older than all; in those of another mode a column holds text."""
-    for mode, questionnaire, name in (
-        ("nli", "phq9", "one"), ("nli", ASKED[0], "two"), ("chat", ASKED[0], "one")
-    ):  # fmt: skip
-        for number in range(3):
-            rows = pd.DataFrame({"entailment": [0.5 if mode == "nli" else "text"]})
-            rows.index = pd.Index([key_of(name, str(number))], name="key")
-            StoredAnswers(store, mode, questionnaire, name).add(rows)
-
-
-def _damage(place: Path, times: int, chance: random.Random) -> list[Row]:
-    """Cut, change and add parts, of a store that is whole or not, and ask again."""
-    _apart(_others, place / "others")
-    _apart(_nli, place / "undisturbed" / "damaged", place, ASKED[:1], MODELS[:1])
-    rows = []
-    for what in DAMAGE:
-        row, unsaid = _row(what, "nli"), []
-        count = times * 5 if what in OFTEN else max(1, times // 4)
-        seeds = [chance.randrange(2**31) for _ in range(count)]
-        for counts, said in _apart(_damaged, place, what, seeds):
-            row["runs"] += 1
-            _add(row, counts)
-            unsaid += [said] if said else []
-        warned = "one warning each" if DAMAGE[what][1] else "left alone"
-        warned = "said, then removed" if what == "part of a newer version" else warned
-        row["note"] = f"{warned}, or not: {unsaid}" if unsaid else warned
-        rows.append(row)
-    return rows
-
-
 def _compact_for_ever(store: Path) -> None:
     while True:
         compact(store)
-        _wait(0.05)
+        time.sleep(0.05)
 
 
 def _drivers(place: Path, times: int, chance: random.Random) -> list[Row]:
@@ -682,24 +522,18 @@ def _full_disk(place: Path, times: int, chance: random.Random) -> list[Row]:
     return [row]
 
 
-def _faked() -> bool:
-    return os.environ.get("LD_PRELOAD") == _FAKETIME
-
-
 def _at(offset: float | None, function: Callable, *given: object) -> object:
     """Run a function while the clock is so many seconds off, or jumps to and fro (None)."""
 
     def put(seconds: float) -> None:
-        os.environ["FAKETIME"] = f"{seconds:+.0f}"
-        if not _faked():
-            time.time_ns = lambda: true_ns() + int(seconds) * 10**9
-            time.time = lambda: true_ns() / 1e9 + seconds
+        time.time_ns = lambda: true_ns() + int(seconds) * 10**9
+        time.time = lambda: true_ns() / 1e9 + seconds
 
     def jump() -> None:
         chance = random.Random(1)
         while True:
             put(chance.choice((0, *CLOCKS.values())))
-            _wait(0.02)
+            time.sleep(0.02)
 
     true_ns = time.time_ns
     if offset is None:
@@ -712,11 +546,10 @@ def _at(offset: float | None, function: Callable, *given: object) -> object:
 def _clock(place: Path, times: int, chance: random.Random) -> list[Row]:
     """Ask, kill, go on, compact and read, each under another clock."""
     undisturbed, *_ = _undisturbed(place)
-    how = "libfaketime" if _faked() else "the time module"
     rows = []
     offsets = CLOCKS | {"that jumps between saves": None}
     for name, offset in list(offsets.items())[-times:]:
-        row = _row(f"clock {name}", "nli", f"clock by {how}; the other clocks are right")
+        row = _row(f"clock {name}", "nli", "the other clocks are right")
         for number in range(max(1, times // 4)):
             store = place / f"clock-{name}-{number}".replace(" ", "-")
             clocks = chance.sample([offset, 0, offset], 3)  # before and after, or in between
@@ -743,7 +576,6 @@ def _clock(place: Path, times: int, chance: random.Random) -> list[Row]:
 FAULTS = {
     "killed": _killed,
     "killed_on_ray": _killed_on_ray,
-    "damaged": _damage,
     "drivers": _drivers,
     "full_disk": _full_disk,
     "clock": _clock,
@@ -778,15 +610,9 @@ def main() -> None:
         _apart(_models, place)
         server = _start(_serve, place)
         while not (place / "url").exists():
-            _wait(0.01)
+            time.sleep(0.01)
         try:
             for name in given.faults:
-                if name == "clock" and not _faked() and Path(_FAKETIME).exists():
-                    faked = ["--times", str(given.times), "--seed", str(given.seed), "clock"]
-                    command = [sys.executable, "-m", "tests.faults", *faked]
-                    command += ["--output", str(given.output)]
-                    subprocess.run(command, check=True, env=os.environ | _PRELOAD)
-                    continue
                 began = time.perf_counter()
                 rows = FAULTS[name](place, given.times, random.Random(given.seed))
                 _write(rows, given.output)

@@ -1,4 +1,4 @@
-"""Runs that are killed, damaged parts, drivers at once, full disks, wrong clocks: nothing is lost.
+"""Runs that are killed, drivers at once, full disks, wrong clocks: nothing is lost.
 
 What is done is real: see ``tests.faults``, which runs here with small numbers (or
 ``PSYCHOMETRICS_KILLS`` hits of each fault) and writes ``data/faults.csv`` with large ones.
@@ -87,15 +87,6 @@ def test_drivers_and_workers_of_a_cluster_that_are_killed_lose_nothing(happened,
     row = happened(fault).loc[("kill -9", "nli")]
     assert (row["engine"], row["interrupted"]) == ("ray", TIMES)
     assert re.search(rf"killed: {(TIMES + 1) // 2} drivers, {TIMES // 2} workers", row["note"])
-
-
-@in_the_full_round  # tests of the store damage parts in these ways, too
-@pytest.mark.parametrize("fault", ["damaged"])
-def test_what_is_damaged_or_foreign_is_set_aside_with_one_warning_and_asked_again(happened, fault):
-    rows = happened(fault).reset_index("mode").loc[list(faults.DAMAGE)]
-    assert (rows["runs"] > 0).all()
-    assert (rows.loc[list(faults.OFTEN), "runs"] == 5 * TIMES).all()
-    assert not rows["note"].str.contains("or not").any(), rows["note"].tolist()
 
 
 @pytest.mark.parametrize("fault", ["drivers"])
