@@ -68,25 +68,6 @@ def test_nothing_is_asked_twice_and_of_a_changed_questionnaire_what_changed(tmp_
     assert {premise[:18] for premise, _ in counting.asked} == {"People I relied on"}
 
 
-def test_another_precision_is_another_respondent_to_the_store(tmp_path, tiny_model):
-    first = pm.ask("challenges", tiny_model, tmp_path, dtype="float32", progress=False)
-    second = pm.ask("challenges", tiny_model, tmp_path, dtype="bfloat16", progress=False)
-    assert not np.array_equal(first[PROBABILITIES], second[PROBABILITIES])
-    again = pm.ask("challenges", tiny_model, tmp_path, dtype="float32", progress=False)
-    pd.testing.assert_frame_equal(first, again)
-
-
-def test_the_manifest_tells_who_was_asked_what(tmp_path, tiny_model):
-    pm.ask("challenges", tiny_model, tmp_path, dtype="float32", progress=False)
-    (manifest,) = manifests(tmp_path).to_dict("records")
-    assert manifest["respondent_id"] == tiny_model.name
-    assert manifest["prompts"] == manifest["answers"] == 4 * 48
-    assert manifest["package_version"] == pm.__version__
-    assert (manifest["dtype"], manifest["device"], manifest["mode"]) == ("float32", "cpu", "nli")
-    assert manifest["seconds"] > 0
-    assert {"model", "revision", "prompts_sha256"} <= set(manifest)
-
-
 # Modes
 
 

@@ -281,8 +281,3 @@ def test_spanish_replies_are_read():
         ("ok", 1.0), ("ok", 3.0), ("ok", 0.0), REFUSED,
     ]  # fmt: skip
     assert parse_reply("Como modelo de lenguaje no siento.", gad7, gad7.items[:1]) == [REFUSED]
-
-
-def test_another_language_without_words_of_its_own_is_asked_in_english():
-    german = MINI.model_copy(update={"language": "de"})
-    assert messages(german, MINI.items) == messages(MINI, MINI.items)

@@ -76,12 +76,6 @@ def test_the_reported_accuracy_is_that_of_the_shipped_weights():
     assert measured == pytest.approx(reported, abs=0.05)  # of a fifth of the pairs
 
 
-def test_names_given_by_hand_are_taken_as_they_are():
-    assert population("a/b, ./my model") == ["a/b", "./my model"]
-    with pytest.raises(RespondentError, match="name at least one"):
-        population(" , ")
-
-
 @pytest.mark.parametrize("was", [True, False])
 def test_members_share_a_tokenizer_and_leave_the_garbage_collector_as_it_was(was):
     (gc.enable if was else gc.disable)()

@@ -130,18 +130,6 @@ def test_what_stays_refused_or_wrong_is_recorded_as_such_after_the_set_number_of
     assert len(seen) == 2
 
 
-def test_a_second_call_sends_nothing_and_a_changed_question_is_sent(tmp_path):
-    with scripted() as (url, seen, _):
-        first = ask_chat(FOUR, "m", runs=3, base_url=url, store=tmp_path, **QUICK)
-        second = ask_chat(FOUR, "m", runs=3, base_url=url, store=tmp_path, **QUICK)
-        assert len(seen) == 3
-        pd.testing.assert_frame_equal(first, second)
-        ask_chat(FOUR, "m", runs=4, base_url=url, store=tmp_path, **QUICK)  # one run more
-        assert len(seen) == 4
-        ask_chat(FOUR, "m", runs=3, role="hero", base_url=url, store=tmp_path, **QUICK)
-        assert len(seen) == 7
-
-
 # --- servers that do harm --------------------------------------------------------------------
 
 
@@ -368,19 +356,6 @@ def test_extreme_traits_come_back_exactly_however_they_are_asked(tmp_path, how):
     reverse = {item for scale in MINI.scales for item in scale.reverse}
     expected = [1.0 if item in reverse else 5.0 for item in answers["item_id"]]
     assert answers["value"].tolist() == expected
-
-
-def test_refusals_and_strays_cost_requests_but_no_answers_are_made_up(tmp_path):
-    traits = draw_traits(MINI, 1) * 0 + 60.0
-    with simulated_endpoint(MINI, traits, refuses=0.3, strays=0.2, seed=3) as url:
-        answers = ask_chat(MINI, "simulated-1", runs=6, base_url=url, store=tmp_path)
-    assert answers["attempts"].max() == 3
-    assert (answers["status"] == "ok").mean() > 0.9
-    good = answers[answers["status"] == "ok"]
-    assert set(good["value"]) == {1.0, 5.0}
-    with simulated_endpoint(MINI, traits, refuses=1.0) as url:
-        answers = ask_chat(MINI, "simulated-1", runs=1, base_url=url, store=tmp_path / "b")
-    assert set(answers["status"]) == {"refused"}
 
 
 def test_wrong_parameters_and_a_missing_endpoint_are_refused_before_anything_is_sent(

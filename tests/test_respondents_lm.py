@@ -105,13 +105,6 @@ def test_next_sentence_is_the_first_output_and_acceptability_the_second(folder, 
         assert value == pytest.approx(float(logits.softmax(-1)[0, int(mode != "nsp")]), rel=1e-4)
 
 
-def test_order_and_repetition_of_prompts_do_not_matter(folder):
-    respondent = _load(folder, "mlm")
-    once = respondent.answer(PROMPTS)
-    again = respondent.answer([PROMPTS[2], PROMPTS[0], PROMPTS[2]])
-    np.testing.assert_allclose(again, once[[2, 0, 2]], rtol=1e-5)
-
-
 @pytest.mark.parametrize("mode", ["mlm", "causal", "nsp"])
 def test_questionnaires_are_asked_and_scored_in_other_modes(folder, tmp_path, mode):
     name = folder / mode
@@ -133,14 +126,6 @@ def test_a_model_without_the_head_is_refused(folder, tiny_model):
         pm.load_respondent(tiny_model, mode="acceptability")
     with pytest.raises(RespondentError, match="it answers in modes nli and mlm"):
         pm.load_respondent("minilm-mnli-l6-s2", mode="nsp")
-
-
-def test_bad_prompts_are_named(folder):
-    respondent = _load(folder, "mlm")
-    with pytest.raises(RespondentError, match="'always' does not occur in"):
-        respondent.answer([("I feel calm.", "It never happens.", "always")])
-    with pytest.raises(RespondentError, match="no prompts"):
-        respondent.answer([])
 
 
 def test_an_intensifier_that_opens_the_text_has_a_probability_too(folder):

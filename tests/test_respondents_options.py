@@ -16,7 +16,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from psychometrics import load_respondent, population
+from psychometrics import load_respondent
 from psychometrics.asking.answers import COLUMNS
 from psychometrics.asking.ask import ask
 from psychometrics.exceptions import ParameterError, RespondentError
@@ -129,16 +129,6 @@ def test_the_place_of_an_option_falls_out_exactly_over_cyclic_orders():
     assert table["option"].tolist() == [1, 2, 3, 4, 5]
 
 
-def test_a_model_without_a_self_prefers_places_and_cyclic_orders_take_most_of_it_away(
-    causal, tmp_path
-):
-    table = shares_of(MINI, causal, tmp_path, labels="alphabetical")
-    given_ = table[table["permutation"] == 1].groupby("option")["probability"].mean()
-    even = pooled(table).groupby("option")["probability"].mean()
-    assert given_.max() > 0.3
-    assert (even - 0.2).abs().max() < 0.5 * (given_ - 0.2).abs().max()
-
-
 def test_answers_come_from_the_store_the_second_time(causal, tmp_path, monkeypatch):
     first = by_options(TWO, causal, tmp_path)
     monkeypatch.setattr("psychometrics.modes.options._Scorer", None)
@@ -170,11 +160,6 @@ def test_what_does_not_go_together_is_refused_and_the_condition_named(
     (headless / "config.json").write_text(config.replace("BertForSequence", "BertForNoSequence"))
     with pytest.raises(RespondentError, match=r"causal or an encoder-decoder|head"):
         by_options(TWO, headless, tmp_path)
-
-
-def test_a_wording_of_the_users_is_kept_with_the_answers(tiny_model, tmp_path):
-    table = by_options(TWO, tiny_model, tmp_path, wording="It is {label}.")
-    assert set(table["wording"]) == {"It is {label}."}
 
 
 @given(st.integers(2, 5))
@@ -225,15 +210,6 @@ def test_a_personas_options_are_binomial_in_what_it_entails(tiny_model, tmp_path
     asked = [(persona, MINI.statement(item)) for item in MINI.items]
     e, _, c = respondent.answer(asked).astype(float).T
     assert np.allclose(answers["value"], 1 + 4 * (1 + e - c) / 2, atol=1e-4)  # mean of a binomial
-
-
-def test_embedded_respondents_find_a_statement_accurate_and_its_denial_not(tmp_path):
-    name = next(n for n in population() if "frozen" not in n)
-    saint = by_options(
-        MINI, name, tmp_path, choose="expected",
-        persona="I sympathize with others' feelings. I feel others' emotions.",
-    ).set_index("item_id")["value"]  # fmt: skip
-    assert saint["ipip20_2"] > 4 > 3 > saint["ipip20_7"]  # "Am not interested in other people's..."
 
 
 def test_draws_follow_the_probabilities_and_argmax_takes_the_first_of_equals():

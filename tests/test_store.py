@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow.fs
-import pyarrow.parquet as pq
 import pytest
 
 import psychometrics as pm
@@ -578,13 +577,6 @@ def test_manifests_say_who_answered_how_with_which_version(tmp_path):
     assert (said["first"] <= said["last"]).all()
     text = b"".join(path.read_bytes() for path in files_of(tmp_path))
     assert os.uname().nodename.encode() not in text, "no host is named"
-
-
-def test_a_part_is_plain_parquet_for_other_tools(tmp_path):
-    filled(tmp_path, parts=1)
-    table = pq.read_table(files_of(tmp_path)[0])
-    assert table.column_names == ["key", "probability", "by", "written", "seconds", "manifest"]
-    assert json.loads(table["manifest"][0].as_py())["respondent_id"] == "owner/model"
 
 
 # Growth
