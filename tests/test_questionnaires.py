@@ -290,7 +290,7 @@ BAD = {
     "merge key": ("<<: {id: own}", "merge key"),
     "a key that is no text": ("1: x", "the key 1 "),
     "a tag of YAML": ("a: !!int maybe", "a tag (!!...)"),
-    "an alias of itself": ("items: &a [*a]\n", "item 1: "),
+    "an alias of itself": ("items: &a [*a]\n", "nested too deeply"),
 }
 BAD_JSON = {
     "nan": (json.dumps(changed(PSYCHOBENCH, "scale", to=float("nan"))), "NaN is no number"),
