@@ -25,11 +25,11 @@ from .claims import counts, expectations, scorecard
 from .exceptions import DataError, ParameterError, PsychometricsError
 from .exercises import answer
 from .exercises import listed as exercises
+from .page import find_browser, print_page
 from .parameters import unknown
 from .paths import book_dir, notebooks_dir
 from .record import figure as figure
 from .record import mistakes
-from .record import p_text as p_text
 from .record import plan as plan
 from .record import read as read
 from .record import table as table
@@ -254,7 +254,6 @@ AT_ONCE = 2
 """Chapters that are executed at the same time."""
 LONGEST = ("04-validity", "05-interventions")
 """Chapters that are executed first."""
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
 def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
@@ -289,16 +288,14 @@ def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
     missing = [page.name for page in pages if not page.is_file()]
     if missing:
         raise PsychometricsError(f"There is no page {missing[0]}: run `psychometrics book` first.")
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        raise PsychometricsError("Chromium or Chrome prints the book, and neither is on the PATH.")
+    find_browser()
     writer, starts = PdfWriter(), {}
     with tempfile.TemporaryDirectory() as folder:
         for number, page in enumerate(tqdm(pages, disable=not progress, unit="page")):
             starts[page.resolve()] = len(writer.pages)
             printed = Path(folder) / f"{number}.pdf"
             address = f"{page.resolve().as_uri()}?page={len(writer.pages) + 1}"
-            _print_page(browser, address, printed, Path(folder) / "profile")
+            print_page(address, printed, Path(folder) / "profile")
             writer.append(printed, import_outline=False)
             writer.add_outline_item(title=_page_title(page), page_number=starts[page.resolve()])
         _link_pages(writer, starts)
@@ -319,18 +316,6 @@ def _page_names(toc: Path) -> list[str]:
 def _page_title(page: Path) -> str:
     found = re.search(r"<title>(.*?)</title>", page.read_text(encoding="utf-8"), re.S)
     return unescape(found.group(1)).partition(" — ")[0].strip()
-
-
-def _print_page(browser: str, address: str, output: Path, profile: Path) -> None:
-    options = ["--headless", "--disable-gpu", "--disable-quic", "--no-first-run",
-               "--disable-background-networking", "--disable-component-update", "--disable-sync",
-               "--no-pdf-header-footer", "--virtual-time-budget=20000",
-               f"--user-data-dir={profile}", f"--print-to-pdf={output}"]  # fmt: skip
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        options.append("--no-sandbox")  # which it has to be told where root starts it
-    subprocess.run([browser, *options, address], check=False, capture_output=True, timeout=300)
-    if not output.is_file():
-        raise PsychometricsError(f"{browser} did not print {address}.")
 
 
 def _link_pages(writer: PdfWriter, starts: dict[Path, int]) -> None:

@@ -241,9 +241,9 @@ def _scores(
     plot: _Plot = None,
 ) -> None:
     """Print scores as CSV, asking what is not in the store yet."""
-    pm.figures.check_picture(plot)
-    if output is not None and output.suffix not in (".csv", ".json"):
-        raise ParameterError(f"{output}: end the file's name in .csv or .json.")
+    for path, endings in ((plot, (".png", ".svg", ".pdf")), (output, (".csv", ".json"))):
+        if path is not None:
+            pm.page.check_output(path, endings)
     loaded = [pm.load_questionnaire(name) for name in questionnaires]
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
         raise ParameterError("Some of these have scales, others categories: score them one by one.")
@@ -361,7 +361,8 @@ def _fill_in(
     `diagnostic` is the test of inference that people and models were given, `diagnostic-mn` its
     part MN.
     """
-    pm.figures.check_picture(plot)
+    if plot is not None:
+        pm.page.check_output(plot, (".png", ".svg", ".pdf"))
     first, _, category = questionnaire.partition("-")
     if first == "diagnostic":
         loaded = [pm.studies.diagnostic.questionnaire(category.upper() or None)]

@@ -56,8 +56,9 @@ def answer(exercise: str, runs: str | Path | None = None) -> tuple[float | str, 
     found = row["answer"]
     if "[" in found:
         found = cell(found, data_dir() / "tables" if runs is None else Path(runs), row["chapter"])
-    found = _number(found)
-    if isinstance(found, str):
+    try:
+        found = float(found)
+    except ValueError:
         return found, math.nan
     whole = found == round(found)
     return found, float(row["tolerance"] or (0 if whole else max(0.005, abs(found) / 100)))
@@ -132,10 +133,3 @@ def _readings(said: str) -> list[float]:
 
 def _letters(text: str) -> str:
     return "".join(letter for letter in text.lower() if letter.isalnum())
-
-
-def _number(text: float | str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text

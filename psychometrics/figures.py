@@ -326,24 +326,6 @@ def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str =
     return fig
 
 
-def check_picture(path: Path | None) -> None:
-    """Refuse a picture that cannot be written, before anything is asked for it.
-
-    Examples
-    --------
-    >>> check_picture(Path("scores.txt"))
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.ParameterError: scores.txt: end the picture's name in .png, .svg ...
-    """
-    if path is None:
-        return
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ParameterError(f"{path}: end the picture's name in .png, .svg or .pdf.")
-    if not path.absolute().parent.is_dir():
-        raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
-
-
 def draw_scores(
     answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], path: Path, **how: object
 ) -> None:

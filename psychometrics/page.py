@@ -18,7 +18,7 @@ _FENCE = re.compile(r"^(`{3,}|:{3,})\{([\w-]+)\}[ \t]*(.*)\n((?:.*\n)*?)\1[ \t]*
 _ROLE = re.compile(r"\{([a-z:]+)\}`([^`]+)`")
 _MATH = re.compile(r"\$\$(.+?)\$\$(?:[ \t]*\([\w-]+\))?|(?<![\w$])\$([^$\n]+?)\$(?!\d)", re.S)
 _LABEL = re.compile(r"^\(([\w-]+)\)=\n+(?:#+ (.+)\n)?", re.M)
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _PAGE = """
 {%- extends 'lab/index.html.j2' -%}
 {%- block html_head_js -%}{%- endblock -%}
@@ -99,7 +99,10 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     output = Path(output) if output else executed.with_suffix(".html")
     try:
         if output.suffix == ".pdf":
-            _print(text, output)
+            with tempfile.TemporaryDirectory() as folder:
+                held = Path(folder) / "page.html"
+                held.write_text(text, encoding="utf-8")
+                print_page(held.as_uri(), output.absolute(), Path(folder) / "browser")
         else:
             output.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -107,59 +110,85 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     return output
 
 
-def check_page_path(path: str | Path) -> Path:
-    """Refuse a page that could not be written, before anything is computed for it.
+def check_output(path: str | Path, endings: tuple[str, ...] = (".html", ".pdf")) -> Path:
+    """Refuse a page or picture that could not be written, before anything is computed for it.
+
+    Parameters
+    ----------
+    path : str or Path
+    endings : tuple of str
+        How its name may end.
+
+    Returns
+    -------
+    Path
+        With its ending in small letters.
 
     Raises
     ------
     ParameterError
-        The name ends neither in .html nor in .pdf, its folder is missing, or there is no browser
-        that prints a .pdf.
+        The name ends otherwise, its folder is missing, or it is a folder.
 
     Examples
     --------
-    >>> check_page_path("report.doc")
+    >>> check_output("report.doc")
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: report.doc: end the page's name in .html or .pdf.
+    psychometrics.exceptions.ParameterError: report.doc: end the file's name in .html or .pdf.
     """
     path = Path(path)
-    if path.suffix.lower() not in (".html", ".pdf"):
-        raise ParameterError(f"{path}: end the page's name in .html or .pdf.")
+    if path.suffix.lower() not in endings:
+        raise ParameterError(f"{path}: end the file's name in {' or '.join(endings)}.")
     if not path.absolute().parent.is_dir():
         raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
     if path.is_dir():
         raise ParameterError(f"{path} is a folder: name a file.")
-    if path.suffix.lower() == ".pdf":
-        _browser()
     return path.with_suffix(path.suffix.lower())
 
 
-def _print(text: str, output: Path) -> None:
-    """Print a page to a PDF file by Chromium or Chrome."""
-    browser = _browser()
-    with tempfile.TemporaryDirectory() as profile:
-        page, printed = Path(profile) / "page.html", Path(profile) / "page.pdf"
-        page.write_text(text, encoding="utf-8")
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-                   "--no-first-run", "--disable-background-networking", "--disable-sync",
-                   "--disable-component-update", "--no-pdf-header-footer",
-                   "--virtual-time-budget=20000", f"--user-data-dir={profile}/browser",
-                   f"--print-to-pdf={printed}", page.as_uri()]  # fmt: skip
-        subprocess.run([browser, *options], check=False, capture_output=True, timeout=300)
-        if not printed.is_file():
-            raise PsychometricsError(f"{browser} did not print {output}.")
-        shutil.copy(printed, output)
+def find_browser() -> str:
+    """Return the path of Chromium or Chrome.
 
-
-def _browser() -> str:
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    Raises
+    ------
+    ParameterError
+        Neither is installed.
+    """
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise ParameterError(
             "Chromium or Chrome prints a PDF, and neither is on the PATH: install one, or print "
             "the .html file from your browser."
         )
     return browser
+
+
+def print_page(address: str, output: Path, profile: Path) -> None:
+    """Print an address to a PDF file by a browser without a window.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``file:///tmp/page.html``.
+    output : Path
+    profile : Path
+        A folder for the browser's own files, which several calls may share.
+
+    Raises
+    ------
+    ParameterError
+        There is no browser.
+    PsychometricsError
+        It did not print.
+    """
+    browser = find_browser()
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+               "--disable-background-networking", "--disable-component-update", "--disable-sync",
+               "--no-pdf-header-footer", "--virtual-time-budget=20000",
+               f"--user-data-dir={profile}", f"--print-to-pdf={output}"]  # fmt: skip
+    subprocess.run([browser, *options, address], check=False, capture_output=True, timeout=300)
+    if not output.is_file():
+        raise PsychometricsError(f"{browser} did not print {address}.")
 
 
 def _plain(notebook, executed: Path, kind: str):

@@ -267,30 +267,13 @@ def number(value: object, form: str = "") -> str:
         return str(value)
     if math.isnan(value):
         return "–"
-    if form == "p":
-        return p_text(value)
+    if form == "p":  # as the American Psychological Association writes it
+        if value < 0.001:
+            return "< .001"
+        return "> .999" if value > 0.999 else f"{value:.3f}".removeprefix("0")
     if form.endswith("d"):
         value = round(value)
     return format(value, form or ".3g").replace("-", "\N{MINUS SIGN}")
-
-
-def p_text(p: float) -> str:
-    """Return a p value as the American Psychological Association writes it.
-
-    References
-    ----------
-    Publication manual of the American Psychological Association (7th ed., 2020), section 6.36.
-
-    Examples
-    --------
-    >>> [p_text(p) for p in (0.0002, 0.034, 0.9996, float("nan"))]
-    ['< .001', '.034', '> .999', '–']
-    """
-    if math.isnan(p):
-        return "–"
-    if p < 0.001:
-        return "< .001"
-    return "> .999" if p > 0.999 else f"{p:.3f}".removeprefix("0")
 
 
 def shown(notebook: Path) -> list[dict]:

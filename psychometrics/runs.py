@@ -15,7 +15,7 @@ import pandas as pd
 from .asking.store import key_of
 from .book import RUNS, parse_parameters, run_notebook
 from .exceptions import ParameterError, PsychometricsError
-from .page import check_page_path, write_page
+from .page import check_output, find_browser, write_page
 from .parameters import CHAPTERS, check_parameters, unknown
 from .paths import notebooks_dir
 
@@ -56,9 +56,11 @@ def write_report(
     >>> write_report("profile", {"model": "minilm-both-l6-s1"}, ["profile.txt"])
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: profile.txt: end the page's name in .html or .pdf.
+    psychometrics.exceptions.ParameterError: profile.txt: end the file's name in .html or .pdf.
     """
-    pages = [check_page_path(page) for page in pages]
+    pages = [check_output(page) for page in pages]
+    if any(page.suffix == ".pdf" for page in pages):
+        find_browser()
     check_parameters(notebook, dict(parameters))
     executed = executed or RUNS / f"{pages[0].stem}.ipynb"
     executed = run_notebook(notebook, dict(parameters), executed)

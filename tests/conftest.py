@@ -204,7 +204,7 @@ def browser():
     """Chromium or Chrome without a window, one for all pages of a module."""
     import shutil
 
-    from psychometrics.book import BROWSERS
+    from psychometrics.page import BROWSERS
 
     sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = next(filter(None, map(shutil.which, BROWSERS)), None)

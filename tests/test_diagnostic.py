@@ -9,7 +9,6 @@ import pytest
 from data.make.diagnostic import build_diagnostic
 from psychometrics import data
 from psychometrics.exceptions import DataError, ParameterError, PsychometricsError
-from psychometrics.measures import irt
 from psychometrics.measures import items as classical
 from psychometrics.measures.intervals import fisher_interval
 from psychometrics.parameters import check_parameters
@@ -125,21 +124,6 @@ def test_items_are_twins_two_directions_of_one_pair_of_sentences():
     assert (pairs["subcategory"].nunique() == 1).all()
 
 
-def test_one_published_lstm_solves_nothing():
-    solved = diagnostic.answers("lstms").sum(axis=1)
-    assert (solved == 0).sum() == 1
-
-
-def test_regimes_are_the_papers_four():
-    counts = diagnostic.models()["regime"].value_counts().to_dict()
-    assert counts == {
-        "both": 155,
-        "fine-tuned from scratch": 47,
-        "pre-trained only": 26,
-        "untrained": 12,
-    }
-
-
 def test_models_of_this_book_are_in_all_regimes_and_join_the_published_ones():
     live = diagnostic.models(live=True)
     assert set(live["regime"]) == set(diagnostic.REGIMES.values())
@@ -149,14 +133,6 @@ def test_models_of_this_book_are_in_all_regimes_and_join_the_published_ones():
     trained = live[live["finetuned"] & (live["population"] == "lstms")]
     assert len(trained) >= 8
     assert (trained["low"] > 1 / 3).all()
-
-
-def test_log_odds_of_label_givers_follow_their_rasch_difficulties():
-    rng = np.random.default_rng(0)
-    x = pd.DataFrame((rng.random((20, 12)) < np.repeat([0.2, 0.5, 0.8], 4)).astype(int))
-    wrong = (1 - x).sum()
-    hard = np.log((wrong + 0.5) / (20 - wrong + 0.5))
-    assert np.corrcoef(hard, irt.fit(x)["difficulty"])[0, 1] > 0.999
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.integrate import quad
-from scipy.stats import norm
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import irt
@@ -26,28 +24,6 @@ def drawn(parameters: pd.DataFrame, respondents: int = 1500, seed: int = 1) -> p
     rng = np.random.default_rng(seed)
     p = irt.probability(rng.standard_normal(respondents), parameters)
     return pd.DataFrame((rng.random(p.shape) < p).astype(np.int8), columns=parameters.index)
-
-
-def test_two_symmetric_items_have_the_difficulty_that_integration_gives():
-    # One of four solves the second item, three the first; independent given ability.
-    x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [1, 0, 0, 0]})
-    found = irt.fit(x)["difficulty"]
-
-    def minus(b: float) -> float:
-        def pattern(first: int, second: int) -> float:
-            def density(t: float) -> float:
-                p, q = 1 / (1 + np.exp(-(t + b))), 1 / (1 + np.exp(-(t - b)))
-                return norm.pdf(t) * (p if first else 1 - p) * (q if second else 1 - q)
-
-            return quad(density, -8, 8)[0]
-
-        return -(np.log(pattern(1, 1)) + 2 * np.log(pattern(1, 0)) + np.log(pattern(0, 0)))
-
-    from scipy.optimize import minimize_scalar
-
-    expected = minimize_scalar(minus, bounds=(0, 4), method="bounded").x
-    assert found["easy"] == pytest.approx(-expected, abs=1e-3)
-    assert found["hard"] == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.parametrize("gaps", [0, 0.2])

@@ -22,11 +22,6 @@ def table(rows: list[str], columns: str = "abcdefgh") -> pd.DataFrame:
 SMALL = table(["1110", "1100", "1000", "1011", "0000"])
 
 
-def test_difficulty_is_the_share_who_solved_it_and_leaves_gaps_out():
-    assert classical.difficulty(SMALL).tolist() == [0.8, 0.4, 0.4, 0.2]
-    assert classical.difficulty(pd.DataFrame({"a": [1, None, 0, 1]})).tolist() == [2 / 3]
-
-
 def test_item_rest_is_the_correlation_with_the_sum_of_the_others():
     found = classical.item_rest(SMALL)["r"]
     # By hand for the first item: (1,1,1,1,0) with (2,1,0,2,0).

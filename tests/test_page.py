@@ -112,15 +112,15 @@ def test_slides_have_sections_tables_and_figures_and_no_code(executed):
 def test_a_page_that_cannot_be_written_is_refused(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ParameterError):
-        page.check_page_path(name)
+        page.check_output(name)
     with pytest.raises(ParameterError):
         page.write_page("not-run.ipynb")
 
 
 def test_a_page_is_printed(executed, tmp_path):
     try:
-        path = page.check_page_path(tmp_path / "p.pdf")
+        page.find_browser()
     except ParameterError as error:
         pytest.skip(str(error))
-    page.write_page(executed, path)
+    path = page.write_page(executed, tmp_path / "p.pdf")
     assert path.read_bytes().startswith(b"%PDF")

@@ -77,16 +77,6 @@ def test_the_count_of_nulls_decides_at_five_per_cent(challenges, noise):
     assert _marks(flags(own, challenges, pd.concat([others, twins])))["terms"] == "✗"
 
 
-def test_alpha_is_a_reservation_where_the_null_has_as_much(challenges, noise):
-    items = pm.item_scores(noise)
-    own = _answered(challenges, stance=True)
-    rng = np.random.default_rng(0)
-    trait = dict(zip(items["respondent_id"].unique(), rng.normal(size=40), strict=True))
-    alike = items.assign(score=items["respondent_id"].map(trait) + rng.normal(0, 0.1, len(items)))
-    assert _marks(flags(own, challenges, noise, alike))["alpha"] == "✓"
-    assert _marks(flags(own, challenges, noise, items))["alpha"] == "!"
-
-
 def test_a_good_member_is_told_from_random_heads_and_a_frozen_one_has_its_accuracy_against_it(
     store,
 ):

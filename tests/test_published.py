@@ -77,44 +77,12 @@ def test_a_label_counts_more_than_the_number_beside_it(small):
 
 
 @needs_mirror
-def test_labels_repeated_before_the_answers_are_no_answers(small):
-    table = small["llmpersonality"].set_index(["respondent_id", "item_id"])["value"]
-    first = [table["claude-3-haiku", f"ipip50_{n}"] for n in range(1, 6)]
-    assert first == [2, 2, 4, 4, 4]  # not 1 to 5, as the labels run
-
-
-@needs_mirror
 def test_scores_of_the_sense_of_coherence_are_those_that_the_file_has(small):
     raw = pd.read_csv(data.fetch("adults_peru"))
     items = pm.item_scores(small["adults_peru"]).drop(columns=["mode", "run"])
     keyed = pm.scoring.keyed_items(items, pm.load_questionnaire("soc13"))
     shift = keyed.sum(axis=1).to_numpy() - raw["TOTAL_SOC"].to_numpy()
     assert np.ptp(shift) == 0  # turned items are negative, not 8 less the answer
-
-
-@needs_mirror
-def test_the_headers_of_the_runs_name_the_domains_in_another_order_than_the_items():
-    for model in ("qwen2.5-72b", "llama3.3-70b"):
-        raw = _raw("baseline", model)
-        assert "".join(dict.fromkeys(name[0] for name in raw)) == "ENCAO"
-        ids = published._asked_order()
-        once = _shipped("answers").query("source == 'llmpersonality'")
-        others = once.groupby("item_id")["value"].mean()
-        letters = {"E": 0, "N": 10, "A": 20, "C": 30, "O": 40}
-        named = [ids[letters[name[0]] + int(name[1:]) - 1] for name in raw]
-        by_place = _agreement(raw.mean().to_numpy(), others[list(ids)])
-        by_header = _agreement(raw.mean().to_numpy(), others[named])
-        assert by_place > 0.5 > by_header
-
-
-@needs_mirror
-def test_the_cycled_condition_fits_neither_its_header_nor_the_order_of_the_items():
-    for model in published.MODELS:
-        usual, cycled = _raw("history", model).mean(), _raw("cycled", model).mean()
-        assert _agreement(usual.to_numpy(), cycled.to_numpy()) < 0.1
-        letters = [name for letter in "ENACO" for name in cycled.index if name[0] == letter]
-        ordered = sorted(letters, key=lambda name: ("ENACO".index(name[0]), int(name[1:])))
-        assert _agreement(usual.to_numpy(), cycled[ordered].to_numpy()) < 0.2
 
 
 @needs_mirror

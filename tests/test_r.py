@@ -234,7 +234,7 @@ PAGES = {
 def _of_items() -> list[np.ndarray]:
     table = diagnostic.answers("transformers", "MN")
     found = pm.items.item_rest(table)["r"]
-    return [pm.items.difficulty(table), [pm.reliability.alpha(table)["alpha"]], found]
+    return [table.mean(), [pm.reliability.alpha(table)["alpha"]], found]
 
 
 def _of_rasch() -> list[np.ndarray]:

@@ -66,11 +66,10 @@ def _fitted(x: pd.DataFrame) -> pd.DataFrame:
 
 
 CALLS = {
-    "difficulty": lambda x, _: classical.difficulty(x),
     "item_rest": lambda x, _: classical.item_rest(x),
     "mean_inter_item": lambda x, _: classical.mean_inter_item(x),
     "null_spearman": lambda x, _: classical.null_spearman(
-        classical.difficulty(x).to_numpy(), 5, 20, labels=list("xyxyxy")[: x.shape[1]]
+        classical.as_numbers(x).mean().to_numpy(), 5, 20, labels=list("xyxyxy")[: x.shape[1]]
     ),
     "cluster_items": lambda x, _: classical.cluster_items(x, 2, 0),
     "exact clusters": lambda x, _: classical.cluster_items(x, 2, 0, "drop", "exact"),

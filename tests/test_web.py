@@ -19,6 +19,7 @@ from bs4 import BeautifulSoup
 
 from psychometrics import book
 from psychometrics.exceptions import PsychometricsError
+from psychometrics.page import BROWSERS
 from psychometrics.paths import book_dir
 
 HTML = book_dir() / "_build" / "html"
@@ -349,7 +350,7 @@ def small_book(tmp_path, monkeypatch):
 
 def test_the_book_is_printed_in_its_order_with_bookmarks_and_links_inside(small_book):
     pypdf = pytest.importorskip("pypdf")
-    if not any(map(shutil.which, book.BROWSERS)):
+    if not any(map(shutil.which, BROWSERS)):
         pytest.skip("neither Chromium nor Chrome is installed")
     printed = pypdf.PdfReader(book.print_book(small_book / "book.pdf", progress=False))
     assert len(printed.pages) == 2

@@ -70,34 +70,6 @@ def as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def difficulty(answers: pd.DataFrame) -> pd.Series:
-    r"""Share of respondents who solved each item, the classical "difficulty" (high is easy).
-
-    .. math:: p_i = \frac{1}{R} \sum_r x_{ri}
-
-    Parameters
-    ----------
-    answers : DataFrame, shape (R, I)
-        0 or 1, items as columns; missing answers are left out, and an item that no one answered
-        has a missing share.
-
-    Returns
-    -------
-    Series, shape (I,)
-        Shares between 0 and 1.
-
-    References
-    ----------
-    Laverghetta et al. (2021), section 5.1.
-
-    Examples
-    --------
-    >>> difficulty(pd.DataFrame({"a": [1, 1, 0, 0], "b": [1, 1, 1, 0]})).tolist()
-    [0.5, 0.75]
-    """
-    return as_numbers(answers).mean()
-
-
 def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
     r"""Corrected item-total correlation: each item with the sum of the others.
 
