@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 TITLES = {
     "two-way": "Two-way normalisation, step by step",
     "null": "A population against populations that know nothing",
+    "kernel": "What a questionnaire gives with nothing learnt",
     "item-curve": "The curve of an item, and what it tells",
     "honest": "HONEST by scoring, rank and identity",
     "multiverse": "One correlation, a hundred specifications",
@@ -48,6 +49,8 @@ HINTS = {
     "null": "Untrained heads read the same sentences on the same bases. Choose a statistic and a "
     "base, then move the value: how high must it be to lie beyond nearly all populations that "
     "know nothing, and does the size of their weights matter?",
+    "kernel": "Choose a questionnaire, a base and its depth. Do items about the weather agree as "
+    "those about anxiety do, with nothing learnt? Do trained members lie outside the grey range?",
     "item-curve": "Move the difficulty, the discrimination and the guessing of an item, and the "
     "ability of a respondent. Where does an item tell most, and what does guessing cost?",
     "honest": "The bars are HONEST of the published models; with another scoring a tick marks the "
@@ -163,6 +166,8 @@ ALTERNATIVES = {
     "normalised over the terms, and the normalised distribution over the intensifiers.",
     "null": "Ten panels of boxes, one a statistic and base: populations of untrained heads of "
     "four sizes as boxes, our population as a line across.",
+    "kernel": "Six heat maps, one a base and depth: correlations of the 13 items of the SOC-13 "
+    "over untrained heads.",
     "item-curve": "Above, three S-shaped curves of the probability to solve an item against "
     "ability; below, their information, highest where a curve is steepest.",
     "honest": "Twenty-one models in rows, with a point for each scoring: as published most "
@@ -316,6 +321,94 @@ def _null_figure() -> Figure:
     return figure
 
 
+# --- what no training gives
+
+
+@functools.cache
+def _kernel_tables() -> tuple[list[Questionnaire], pd.DataFrame, pd.DataFrame]:
+    """Questionnaires; item correlations by base; alphas and correlations of untrained heads.
+
+    Those have the members' value as ``trained`` and the interval of as many heads as there are
+    ``members``, 24 where there are fewer than three.
+    """
+    key = ["base", "statistic", "scale", "other"]
+    rows = pd.read_csv(data_dir() / "kernels.csv", keep_default_na=False).set_index(key)
+    rows = rows[rows.index.isin(["alpha", "correlation"], level="statistic")]
+    own = pd.read_csv(data_dir() / "explorers" / "kernel-members.csv", keep_default_na=False)
+    own = own.set_index(key).rename(columns={"value": "trained"})
+    rows = rows.join(own[["members", "trained"]]).fillna({"members": 0})
+    rows.update(own[["low", "high"]])
+    names = dict.fromkeys(scale.split()[0] for *_, scale, _ in rows.index)
+    pairs = _shipped("kernel").set_index(["one", "other"])
+    return [load_questionnaire(name) for name in names], pairs, rows
+
+
+def _kernel_data() -> dict:
+    loaded, pairs, rows = _kernel_tables()
+    bases = list(pairs.columns)
+    names = {}
+    for one in loaded:
+        top = [scale for scale in one.scales if scale.parent is None]
+        for scale in top:
+            whole = len(top) == 1
+            label = one.id if whole and scale.id == one.id else f"{one.id} {scale.id}"
+            names[label] = one.short_title if whole else scale.title or scale.id
+    known = rows.loc[bases[0]].index
+    statistics = [
+        f"alpha of {names[a]}" if kind == "alpha" else f"{names[a]} with {names[b]}"
+        for kind, a, b in known
+    ]
+    asked = []
+    for one in loaded:
+        own = {label for label in names if label.split()[0] == one.id}
+        inside = [
+            k for k, (kind, a, b) in enumerate(known)
+            if {a, b} - {""} <= own or (len(own) == 1 and {a, b} & own)
+        ]  # fmt: skip
+        asked.append(
+            {"name": one.short_title, "items": [i.text for i in one.items], "rows": inside}
+        )
+    of_item = {item.id: one.id for one in loaded for item in one.items}
+    by = pairs.index.get_level_values("one").map(of_item)
+    return {
+        "questionnaires": asked,
+        "statistics": statistics,
+        "first": bases.index("MiniLM, 6 layers"),
+        "bases": [
+            {
+                "name": base,
+                "members": int(rows.loc[base, "members"].max()),
+                "r": [pairs.loc[by == one.id, base].tolist() for one in loaded],
+                "values": rows.loc[base, ["value", "low", "high", "trained"]]
+                .round(3)
+                .to_numpy()
+                .tolist(),
+            }
+            for base in bases
+        ],
+    }
+
+
+def _kernel_figure() -> Figure:
+    import matplotlib.pyplot as plt
+    import seaborn as sns
+
+    _, pairs, _ = _kernel_tables()
+    part = pairs[pairs.index.get_level_values("one").str.startswith("soc13_")]
+    figure, axes = plt.subplots(3, 2, figsize=(8, 11))
+    for ax, (base, r) in zip(axes.flat, part.items(), strict=True):
+        upper = np.triu_indices(13, 1)
+        matrix = np.eye(13)
+        matrix[upper] = matrix.T[upper] = r
+        numbers = range(1, 14)
+        sns.heatmap(matrix, ax=ax, cmap="PuOr_r", vmin=-1, vmax=1, square=True,
+                    xticklabels=numbers, yticklabels=numbers)  # fmt: skip
+        ax.set(title=base)
+    figure.suptitle("SOC-13: correlations of items over untrained heads")
+    figure.tight_layout()
+    return figure
+
+
 # --- an item's curve
 
 _PRESETS = (
@@ -458,6 +551,7 @@ def _multiverse_figure() -> Figure:
 _DATA = {
     "two-way": _two_way_data,
     "null": _null_data,
+    "kernel": _kernel_data,
     "item-curve": _item_curve_data,
     "honest": _honest_data,
     "multiverse": _multiverse_data,
@@ -465,6 +559,7 @@ _DATA = {
 _FIGURES = {
     "two-way": _two_way_figure,
     "null": _null_figure,
+    "kernel": _kernel_figure,
     "item-curve": _item_curve_figure,
     "honest": _honest_figure,
     "multiverse": _multiverse_figure,

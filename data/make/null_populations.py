@@ -8,6 +8,7 @@ sizes. ``data/within_base.csv`` compares the members with them under the plan's 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,7 +17,15 @@ from scipy.stats import rankdata
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population, population_table, untouched_bases
-from psychometrics.measures.evidence import by_base, logits, profiles, reached, resized
+from psychometrics.measures.evidence import (
+    by_base,
+    evidence,
+    jackknife,
+    logits,
+    profiles,
+    reached,
+    resized,
+)
 from psychometrics.measures.nulls import null_answers
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir
@@ -152,5 +161,73 @@ def _grown(null: pd.DataFrame, sizes: np.ndarray) -> pd.DataFrame:
     return null.assign(**dict(zip(names, values.reshape(-1, 3).T, strict=True)))
 
 
+def centred(table: pd.DataFrame, depths: pd.Series) -> pd.DataFrame:
+    """Return profiles whose scores are centred within each depth, and divided by their size there.
+
+    The size is the root of the mean variance of the items of source terms. Depths are labels of
+    base and depth, indexed as the table; a respondent that is alone at its depth is left out.
+    """
+    found = []
+    for _, part in table.groupby(depths, sort=False):
+        scores = part[["source", "inverse"]]
+        size = np.sqrt(part["source"].var().mean())
+        if len(part) > 1:
+            found.append(pd.concat([(scores - scores.mean()) / size, part[["silhouette"]]], axis=1))
+    return pd.concat(found)
+
+
+def _kinds(table: pd.DataFrame, loaded: list) -> pd.Series:
+    """Return each kind of evidence of a profile, *beyond placebos* among them."""
+    found = evidence(table, loaded, EXPECTED)
+    real = found[[f"ρ {a} {b}" for a, b in EXPECTED]].abs().mean()
+    placebos = found[[f"ρ {a} {b}" for a in NAMES[:3] for b in PLACEBOS]].abs().mean()
+    return pd.concat([found, pd.Series({"beyond placebos": real - placebos})])
+
+
+def _by_depth(table: pd.DataFrame, depths: pd.Series, loaded: list) -> pd.DataFrame:
+    """Return each kind of evidence by depth, and of all depths of a base, centred."""
+    table = centred(table, depths)
+    own = depths[table.index]
+    groups = {name: own == name for name in own.unique()}
+    groups |= {name: own.str.startswith(name) for name in ("MiniLM", "SmolLM2")}
+    return pd.DataFrame({name: _kinds(table[which], loaded) for name, which in groups.items()}).T
+
+
+def _depths() -> None:
+    """Write ``data/within_depth.csv``: the comparison with untrained heads by base and depth."""
+    loaded = [load_questionnaire(name) for name in NAMES]
+    members = population("encoders") + population("decoders")
+    table = population_table().set_index("respondent_id").loc[members]
+    depths = table["family"] + ", " + table["layers"].astype(int).astype(str) + " layers"
+    answers = ask(loaded, members, progress=False)
+    sizes = np.sqrt((logits(answers) ** 2).mean(axis=(1, 2)))
+    ours = profiles(answers, loaded).loc[members]
+    observed = _by_depth(ours, depths, loaded)
+    many = ours[depths.map(depths.value_counts()) > 1]
+    half = jackknife(
+        lambda part: _kinds(centred(part, depths[part.index]), loaded),
+        many, table.loc[many.index, "family"],
+    )  # fmt: skip
+    drawn = []
+    for number, null in _populations(loaded, members):
+        if number == POPULATIONS:
+            break
+        for size, factor in SIZES.items():
+            heads = profiles(null if factor is None else resized(null, factor * sizes), loaded)
+            heads = heads.set_axis(members)
+            drawn.append(_by_depth(heads, depths, loaded).assign(size=size))
+        print(number, flush=True)
+    drawn, found = pd.concat(drawn).set_index("size", append=True), []
+    for base, size in drawn.index.unique():
+        rows = reached(observed.loc[base], drawn.loc[[(base, size)]])
+        if base in half.index:
+            rows["low"] = observed.loc[base] - half.loc[base]
+            rows["high"] = observed.loc[base] + half.loc[base]
+        rows["members"] = depths[many.index].str.startswith(base).sum()
+        found.append(rows.rename_axis("evidence").reset_index().assign(base=base, size=size))
+    found = pd.concat(found).set_index(["base", "size", "evidence"]).reset_index()
+    found.to_csv(data_dir() / "within_depth.csv", index=False, float_format="%.5g")
+
+
 if __name__ == "__main__":
-    _main()
+    _depths() if "depths" in sys.argv else _main()
