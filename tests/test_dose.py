@@ -13,6 +13,10 @@ from psychometrics.measures import evidence, nulls
 from psychometrics.models.vectors import layer_vectors
 
 NAMES = ("gad7", "soc13")
+NEEDS_PAIRS = pytest.mark.skipif(
+    not pm.data.available("mnli_entailment", "mnli_neutral", "mnli_contradiction", "snli_s1_dev"),
+    reason="needs the samples of MNLI and SNLI",
+)
 
 
 @pytest.fixture(scope="module")
@@ -117,12 +121,73 @@ def test_the_jackknife_of_a_mean_is_its_standard_error():
     )
 
 
-@pytest.mark.skipif(
-    not pm.data.available("mnli_entailment", "mnli_neutral", "mnli_contradiction", "snli_s1_dev"),
-    reason="needs the samples of MNLI and SNLI",
-)
+@NEEDS_PAIRS
 def test_no_premise_of_the_pool_stops_training_or_gives_the_accuracy():
     pairs = dose.pool()
     premises = pairs.groupby("part")["premise"].agg(set)
     assert pairs["part"].value_counts().to_dict() == {"train": 16000, "stop": 800, "test": 800}
     assert not premises["train"] & (premises["stop"] | premises["test"])
+
+
+@NEEDS_PAIRS
+def test_a_member_trained_on_hypotheses_is_trained_once_and_judged_with_and_without_premise(
+    monkeypatch, tmp_path
+):
+    few, held = dose.nli_pairs(["mnli"])[:36], dose.mnli_sample().query("held_out")[:24]
+    seen, train = [], dose.train_nli
+    monkeypatch.setattr(dose, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(dose, "nli_pairs", lambda names: few)
+    monkeypatch.setattr(dose, "mnli_sample", lambda: held)
+    monkeypatch.setattr(dose, "train_nli", lambda *a, **k: seen.append(a[1]) or train(*a, **k))
+    respondent, right = dose.member(3)
+    assert len(seen) == 1
+    assert (seen[0]["premise"] == "").all()
+    assert len(seen[0]) == 12, "a third of the pairs"
+    given = list(zip(held["premise"], held["hypothesis"], strict=True))
+    expected = (respondent.answer(given).argmax(axis=1) == held["label"].to_numpy()).mean()
+    assert right["accuracy"] == pytest.approx(expected)
+    again, same = dose.member(3)
+    assert len(seen) == 1, "the merged model is read from its folder"
+    assert same == right
+    assert np.abs(again.answer(given[:3]) - respondent.answer(given[:3])).max() < 1e-6
+
+
+@NEEDS_PAIRS
+def test_members_that_are_the_populations_own_have_its_values(monkeypatch):
+    """Two of the population's members stand for those trained on hypotheses."""
+    table = pm.population_table().query("family == 'MiniLM' and layers == 6 and tuning == 'lora'")
+    names = list(table["respondent_id"])
+    asked = pm.ask(list(dose.QUESTIONNAIRES), names, progress=False)
+    own = [asked.loc[asked["respondent_id"] == name, dose.PROBABILITIES] for name in names]
+
+    class Member:
+        def __init__(self, answers):
+            self.answers = answers.to_numpy()
+
+        def answer(self, pairs):
+            assert len(pairs) == len(self.answers)
+            return self.answers
+
+    right = {"accuracy": 0.5, "accuracy without premise": 0.4}
+    pairs = np.random.default_rng(0).normal(size=(2, len(dose.pool()), 384)).astype("float32")
+    monkeypatch.setattr(dose, "cached", lambda *a: pairs)  # for a secondary statistic alone
+    monkeypatch.setattr(dose, "member", lambda seed: (Member(own[seed]), right))
+    monkeypatch.setattr(dose, "POPULATIONS", 4)
+    found = dose.compared_members(range(3))
+    members = found["members"].set_index("respondent_id")
+    kind = members["trained on"].value_counts()
+    assert kind.to_dict() == {"whole pairs": len(names), "hypotheses": 3}
+    twins = members.loc[names[:3], ["decisiveness", "silhouette"]].to_numpy()
+    np.testing.assert_allclose(
+        members.loc[["s0", "s1", "s2"], ["decisiveness", "silhouette"]], twins
+    )
+    loaded = [pm.load_questionnaire(name) for name in dose.QUESTIONNAIRES]
+    three = asked[asked["respondent_id"].isin(names[:3])]
+    known = evidence.profiles(three, loaded)["silhouette"].iloc[:, :29].mean(axis=1)
+    values = found["member statistics"].set_index("statistic")
+    row = values.loc["silhouette"]
+    assert row["value"] == pytest.approx(known.mean(), abs=1e-3)
+    half = 1.959964 * known.std() / np.sqrt(3)
+    assert row["high"] - row["value"] == pytest.approx(half, rel=0.02)
+    assert row["whole low"] <= row["whole"] <= row["whole high"]
+    assert row["matched high"] < row["value"], "untrained heads have lower silhouettes"

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data.make.null_populations import centred
 from psychometrics import (
     ask,
     item_scores,
     load_questionnaire,
     null_answers,
     population,
+    population_table,
     pss,
     untouched_bases,
 )
@@ -28,6 +30,7 @@ from psychometrics.measures.evidence import (
     resized,
 )
 from psychometrics.measures.reliability import alpha, omega
+from psychometrics.measures.scoring import keyed_items
 from psychometrics.measures.structure import heterotrait_monotrait
 from psychometrics.measures.validity import term_silhouettes
 from psychometrics.paths import data_dir
@@ -168,3 +171,29 @@ def test_the_shipped_table_has_the_members_as_they_answer():
     shipped = shipped.query("size == 'trained' and base == 'SmolLM2'").iloc[0]
     for kind in ("alpha", "correlations", "silhouette", "source and inverse"):
         assert shipped[kind] == pytest.approx(found[kind], abs=1e-3)
+
+
+def test_scores_within_a_depth_have_no_mean_and_the_size_of_every_other_depth():
+    rng = np.random.default_rng(2)
+    columns = pd.MultiIndex.from_product([("source", "inverse", "silhouette"), ("a", "b")])
+    table = pd.DataFrame(rng.normal(size=(9, 6)), columns=columns)
+    depths = pd.Series(["3"] * 4 + ["6"] * 4 + ["5"])
+    table.iloc[4:8, :4] = 100 * table.iloc[:4, :4] + 7  # the same pattern, larger and elsewhere
+    found = centred(table, depths)
+    assert list(found.index) == list(range(8)), "alone at its depth: left out"
+    np.testing.assert_allclose(found.iloc[:4, :4], found.iloc[4:, :4])
+    np.testing.assert_allclose(found["source"].iloc[:4].var().mean(), 1)
+    pd.testing.assert_frame_equal(found[["silhouette"]], table.loc[:7, ["silhouette"]])
+
+
+def test_the_shipped_table_by_depth_has_the_members_as_they_answer():
+    table = population_table().query("family == 'SmolLM2' and layers == 30")
+    names, members = ["gad7", "phq9", "soc13"], list(table["respondent_id"])
+    loaded = [load_questionnaire(name) for name in names]
+    items = item_scores(ask(names, members, progress=False))
+    expected = np.mean([alpha(keyed_items(items, q))["alpha"] for q in loaded])
+    shipped = pd.read_csv(data_dir() / "within_depth.csv")
+    row = shipped.query("base == 'SmolLM2' and size == 'matched' and evidence == 'alpha'").iloc[0]
+    assert row["observed"] == pytest.approx(expected, abs=1e-3)
+    assert row["members"] == len(members)
+    assert (shipped["draws"].max(), shipped["size"].nunique()) == (200, 4)

@@ -244,6 +244,39 @@ def test_the_share_of_null_populations_is_the_packages_and_moves_by_keyboard(vis
     assert _values(page)["observed"] == pytest.approx(observed, abs=1e-6)
 
 
+@pytest.mark.parametrize(("base", "layers"), [("MiniLM, 4 layers", 4), ("MiniLM, 6 layers", 6)])
+def test_what_no_training_gives_in_the_page_is_what_the_kernel_gives(visit, base, layers):
+    two = [pm.load_questionnaire(name) for name in ("gad7", "soc13")]
+    K = pm.nulls.kernel(two, "embedded", layers)
+    members = pm.population_table().query("family == 'MiniLM' and layers == @layers")
+    implied = pm.nulls.kernel_statistics(K, len(members)).set_index(["statistic", "scale", "other"])
+    page = visit("kernel.html")
+    page.get_by_role("combobox", name="Questionnaire").select_option(label="SOC-13")
+    page.get_by_role("combobox", name="Base and depth").select_option(label=base)
+    alpha, said = implied.loc[("alpha", "soc13", "")], _values(page)
+    assert said["untrained"] == pytest.approx(alpha["value"], abs=1e-3)
+    assert [said["low"], said["high"]] == pytest.approx([alpha["low"], alpha["high"]], abs=0.05)
+    items = pm.item_scores(pm.ask("soc13", list(members["respondent_id"]), progress=False))
+    trained = pm.reliability.alpha(pm.scoring.keyed_items(items, two[1]))["alpha"]
+    assert said["trained"] == pytest.approx(trained, abs=2e-3)
+    with_gad = page.locator("tr", has=page.get_by_text("GAD-7 with SOC-13", exact=True))
+    found = float(with_gad.locator("td").first.get_attribute("data-value"))
+    assert found == pytest.approx(implied.loc[("correlation", "gad7", "soc13"), "value"], abs=1e-3)
+    size = np.sqrt(np.diag(K))
+    r = (K.to_numpy() / size / size[:, None])[7:, 7:]
+    page.get_by_text("The correlations as a table").click()
+    np.testing.assert_allclose(_cells(page), r, atol=0.006)
+    told = page.locator(".explorer-plot svg").first.get_attribute("aria-label")
+    assert f"{(r[np.triu_indices(13, 1)] < 0).sum()} below zero" in told
+
+
+def test_a_depth_with_too_few_members_says_so(visit):
+    page = visit("kernel.html")
+    page.get_by_role("combobox", name="Base and depth").select_option(label="MiniLM, 5 layers")
+    assert "too few trained members" in page.locator(".explorer-said").inner_text()
+    assert "trained" not in _values(page)
+
+
 @pytest.mark.parametrize(
     ("difficulty", "discrimination", "guessing", "theta"),
     [(0.0, 1.0, 0.0, 0.0), (1.25, 2.5, 0.2, 0.5), (-1.0, -0.8, 0.33, 2.0)],

@@ -305,7 +305,7 @@ class Study:
         self.name = name
         self.base, depth, self.steps = BASES[name]
         self.pairs, self.layer = pool(), 1 if depth == 6 else 0
-        self.labels = torch.from_numpy(self.pairs["label"].to_numpy())
+        self.labels = torch.tensor(self.pairs["label"].to_numpy(copy=True))
         self.table, self.places = templates()
         self.items = list(dict.fromkeys(place.item for place in self.places))
         asked = self.table.drop_duplicates("item_id").set_index("item_id")["questionnaire"]

@@ -166,8 +166,10 @@ def kernel(
     covariance of two items is :math:`K_{ab} = \phi_a^\top \phi_b`, up to the size of the head.
 
     The tanh of an encoder's head and the normalisation are taken to first order. Both hold while
-    answers stay near 1/3, as they do at the starting values of :func:`null_answers`; a head that
-    is made as decided as a trained model leaves them (chapter 4 measures by how much).
+    answers stay near 1/3, as they do at the starting values of :func:`null_answers`: over six bases
+    or depths the item correlations of 2,000 such heads correlate with the kernel's at .998 or more,
+    and no alpha differs by more than .023. Heads as decided as a trained model leave the kernel
+    (correlations of .73 to .99, alphas lower by up to .22; ``data/kernel_errors.csv``, chapter 4).
 
     Parameters
     ----------
