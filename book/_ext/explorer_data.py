@@ -336,7 +336,8 @@ def _kernel_tables() -> tuple[list[Questionnaire], pd.DataFrame, pd.DataFrame]:
     rows = rows[rows.index.isin(["alpha", "correlation"], level="statistic")]
     own = pd.read_csv(data_dir() / "explorers" / "kernel-members.csv", keep_default_na=False)
     own = own.set_index(key).rename(columns={"value": "trained"})
-    rows = rows.join(own[["members", "trained"]]).fillna({"members": 0})
+    rows = rows.astype({"value": float}).join(own[["members", "trained"]])
+    rows["members"] = rows["members"].fillna(0)
     rows.update(own[["low", "high"]])
     names = dict.fromkeys(scale.split()[0] for *_, scale, _ in rows.index)
     pairs = _shipped("kernel").set_index(["one", "other"])
@@ -395,17 +396,17 @@ def _kernel_figure() -> Figure:
 
     _, pairs, _ = _kernel_tables()
     part = pairs[pairs.index.get_level_values("one").str.startswith("soc13_")]
+    colours = sns.blend_palette(["#c14f00", "white", "0.3"], as_cmap=True)
     figure, axes = plt.subplots(3, 2, figsize=(8, 11))
     for ax, (base, r) in zip(axes.flat, part.items(), strict=True):
         upper = np.triu_indices(13, 1)
         matrix = np.eye(13)
         matrix[upper] = matrix.T[upper] = r
         numbers = range(1, 14)
-        sns.heatmap(matrix, ax=ax, cmap="PuOr_r", vmin=-1, vmax=1, square=True,
+        sns.heatmap(matrix, ax=ax, cmap=colours, vmin=-1, vmax=1, square=True,
                     xticklabels=numbers, yticklabels=numbers)  # fmt: skip
         ax.set(title=base)
     figure.suptitle("SOC-13: correlations of items over untrained heads")
-    figure.tight_layout()
     return figure
 
 

@@ -185,7 +185,8 @@ def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
             continue
         scores = item_scores(ask(loaded, members, progress=False))
         wide = scores.pivot(index="respondent_id", columns="item_id", values="score")
-        keys = {item.id: item.keying for q in loaded for item in q.items}
+        top = [(q, scale) for q in loaded for scale in q.scales if scale.parent is None]
+        keys = {item: key for q, scale in top for item, key in q.keys(scale).items()}
         wide = (wide * pd.Series(keys))[K.index.get_level_values("item_id")]
         own = kernel_statistics(pd.DataFrame(np.cov(wide.T), K.index, K.index)).set_index(KEY)
         ends = kernel_statistics(K, len(members)).set_index(KEY)[["low", "high"]]

@@ -197,7 +197,7 @@
     const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
     const first = Math.ceil(low / step - 1e-9) * step;
     const found = [];
-    for (let x = first; x <= high + step * 1e-9; x += step) found.push(Number(x.toPrecision(10)));
+    for (let x = first; x <= high + step * 1e-9; x += step) found.push(Number((Math.round(x / step) * step).toPrecision(10)));
     return found;
   }
 

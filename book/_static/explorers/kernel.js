@@ -6,7 +6,7 @@ window.explorerScripts.kernel = function (body, data, tools) {
   const questionnaire = tools.select("Questionnaire", data.questionnaires.map((one) => one.name), tell, 0);
   const base = tools.select("Base and depth", data.bases.map((one) => one.name), tell, data.first);
   const said = tools.sentence();
-  const heat = tools.plot((width) => Math.min(width, 420) + 44, drawHeat);
+  const heat = tools.plot((width) => Math.min(width, 420) + 22, drawHeat);
   const places = tools.plot(() => 30 * rows().length + 66, drawPlaces);
   const numbers = html("div", {});
   const matrix = html("details", {});
@@ -56,8 +56,8 @@ window.explorerScripts.kernel = function (body, data, tools) {
     );
     numbers.replaceChildren(
       tools.table(
-        `${chosen().name} on ${on().name}`,
-        ["statistic", "untrained", "low (2.5 %)", "high (97.5 %)", ...(many ? ["trained"] : [])],
+        `${chosen().name} on ${on().name}; low and high: 95 % of samples of ${among}`,
+        ["statistic", "untrained", "low", "high", ...(many ? ["trained"] : [])],
         rows().map((row) => ({ name: row.name, values: row.values.slice(0, many ? 4 : 3) })),
         { digits: 2 },
       ),
