@@ -170,6 +170,13 @@ def _masked_model(respondent: NLIRespondent, masked_lm: str):
     if kinds[0] != kinds[1]:
         raise RespondentError(f"masked_lm is {kinds[0]}, the respondent {kinds[1]}: name another.")
     encoder = respondent.model.base_model
+    shapes = [one.get_input_embeddings().weight.shape for one in (model, encoder)]
+    if shapes[0] != shapes[1]:
+        said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
+        raise RespondentError(
+            f"masked_lm and the respondent have other vocabularies ({said}): name the masked "
+            "language model that the respondent was trained from."
+        )
     setattr(model, model.base_model_prefix, encoder)
     model.tie_weights()
     model.requires_grad_(True)  # merged adapters come frozen

@@ -23,7 +23,8 @@ from transformers import (
     AutoTokenizer,
 )
 
-from psychometrics.exceptions import RespondentError
+import psychometrics as pm
+from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models import sources
 from psychometrics.models.embedded import acceptability, load_masked_lm
 from psychometrics.models.fast import fast_forward as forward_of
@@ -641,9 +642,12 @@ def headless(folder):
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def two_outputs(folder):
+def two_outputs(folder, names=("positive", "negative")):
     loaded = AutoModelForSequenceClassification.from_pretrained(
-        folder, id2label={0: "entailment", 1: "not_entailment"}, ignore_mismatched_sizes=True
+        folder,
+        id2label=dict(enumerate(names)),
+        label2id={name: number for number, name in enumerate(names)},
+        ignore_mismatched_sizes=True,
     )
     loaded.save_pretrained(folder)
 
@@ -694,6 +698,29 @@ def test_a_folder_that_is_no_whole_and_safe_nli_model_is_refused_in_one_sentence
     with pytest.raises(RespondentError, match=r"^[^\n]*copy[^\n]*\.$") as error:
         load_respondent(copy, device="cpu")
     assert error.value.kind == kind
+
+
+def test_a_model_of_two_outputs_answers_with_neutral_and_contradiction_missing(copy, tmp_path):
+    two_outputs(copy, ("not_entailment", "entailment"))
+    respondent = load_respondent(copy, device="cpu", dtype="float32")
+    answers = respondent.answer(PAIRS)
+    expected = plainly(copy, PAIRS, ["entailment"])
+    np.testing.assert_allclose(answers[:, :1], expected, atol=1e-5)
+    assert np.isnan(answers[:, 1:]).all()
+    right, _, _, guess = respondent.accuracy()
+    assert 0 <= right <= 1
+    assert guess == pytest.approx(2 / 3)
+    for asked in (192, 0):
+        table = pm.ask("challenges", [copy], tmp_path, dtype="float32", progress=False)
+        assert table.attrs["summary"]["asked"] == asked
+    assert pm.scale_scores(table)["score"].notna().all()
+    for needs_three in (
+        lambda: pm.scale_scores(table, score="contrast"),
+        lambda: pm.evidence.logits(table),
+        lambda: pm.ask("ipip20", [copy], tmp_path, "options", dtype="float32", score="contrast"),
+    ):
+        with pytest.raises(ParameterError, match="tells entailment from the rest alone"):
+            needs_three()
 
 
 @pytest.mark.parametrize("architecture", ["bert", "gpt2", "roberta", "t5"])

@@ -69,6 +69,21 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
             )
 
 
+def check_three(answers: pd.DataFrame) -> None:
+    """Refuse answers of a respondent that does not tell neutral from contradiction.
+
+    Raises
+    ------
+    ParameterError
+    """
+    if (pooled := answers["contradiction"].isna()).any():
+        name = answers.get("respondent_id", pd.Series("The model", answers.index))[pooled].iloc[0]
+        raise ParameterError(
+            f"{name} tells entailment from the rest alone, and this needs neutral and "
+            "contradiction: leave it out, or score entailment."
+        )
+
+
 def check_once(table: pd.DataFrame, columns: Iterable[str]) -> None:
     """Refuse a table that has two rows for one combination of some columns.
 

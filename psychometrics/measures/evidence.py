@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ..asking.answers import check_three
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .nulls import kernel_statistics
@@ -297,6 +298,7 @@ def logits(answers: pd.DataFrame) -> np.ndarray:
     >>> logits(null_answers("challenges", "noise", respondents=2)).shape
     (2, 192, 3)
     """
+    check_three(answers)
     number = answers["respondent_id"].nunique()
     logs = np.log(np.maximum(answers[_CLASSES].to_numpy(dtype=float), 1e-12))
     logs = logs.reshape(number, -1, 3)

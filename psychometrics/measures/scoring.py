@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_choice, check_columns, check_once
+from ..asking.answers import check_choice, check_columns, check_once, check_three
 from ..exceptions import ParameterError, QuestionnaireError
 from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
 
@@ -103,7 +103,7 @@ def pss(
     ------
     ParameterError
         The answers are empty or lack a column, there is no such score, or a respondent has not
-        answered every prompt of a template once.
+        answered every prompt of a template once, or has two outputs and so no contrast.
 
     Examples
     --------
@@ -592,5 +592,6 @@ def raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
     first, *other = (answers[name].to_numpy(dtype=np.float64) for name in names)
     if not other:
         return first
+    check_three(answers)
     total = first + other[0]
     return np.divide(first, total, out=np.full_like(total, 0.5), where=total != 0)

@@ -3,6 +3,7 @@
 :meth:`NLI.load` loads a classifier and finds out what each of its outputs means;
 :meth:`NLIRespondent.answer` turns pairs of premise and hypothesis into probabilities of entailment,
 neutral and contradiction. A classifier has an output for each; a decoder says one of three words.
+A classifier of two outputs, entailment or not, pools the other two, which are missing then.
 """
 
 from __future__ import annotations
@@ -70,18 +71,21 @@ class NLIRespondent(PromptRespondent):
         self._fast_forward = fast_forward(self.model)
         self.order = self._label_order()
 
-    def accuracy(self) -> tuple[float, float, float]:
+    def accuracy(self) -> tuple[float, float, float, float]:
         """Return the share of the project's plain labelled pairs that are answered rightly.
 
         Returns
         -------
-        value, low, high : float
-            With the 95 % interval (Wilson).
+        value, low, high, guess : float
+            With the 95 % interval (Wilson), and what guessing gives.
         """
         answers, labels = self._labelled()
         truth = labels.map(NLI_LABELS.index).to_numpy()
-        right = answers.argmax(axis=1) == truth
-        return right.mean(), *proportion_confint(right.sum(), len(right), method="wilson")
+        right, guess = answers.argmax(axis=1) == truth, 1 / 3
+        if len(self.order) == 1:  # entailment or not
+            right, guess = (answers[:, 0] > 0.5) == (truth == 0), 2 / 3
+        low, high = proportion_confint(right.sum(), len(right), method="wilson")
+        return right.mean(), low, high, guess
 
     def _labelled(self) -> tuple[np.ndarray, pd.Series]:
         """Return the answers to the labelled pairs, and their labels."""
@@ -111,7 +115,9 @@ class NLIRespondent(PromptRespondent):
                     f"{self.identity['dtype']}: load it with dtype='float32', or check its weights."
                 )
             order = order[len(batch) :]
-            yield [unique[i] for i in batch], values
+            # What a model of two outputs does not tell apart is missing.
+            pooled = np.full((len(values), 3 - values.shape[1]), np.nan, dtype=values.dtype)
+            yield [unique[i] for i in batch], np.hstack([values, pooled])
 
     def _order(self, pairs: list[_Pair], encoded: list[dict]) -> list[int]:
         """Return an order: longest first, so that memory runs out at once or never."""
@@ -158,10 +164,13 @@ class NLIRespondent(PromptRespondent):
         """Return the positions of entailment, neutral and contradiction among the outputs."""
         name = self.identity["respondent_id"]
         outputs = self.model.config.id2label
+        if len(outputs) == 2 and (place := _entailment_of_two(outputs)) is not None:
+            return [place]
         if len(outputs) != 3:
             raise RespondentError(
-                f"{name} has {len(outputs)} output(s), not three: name a model trained to tell "
-                "entailment, neutral and contradiction apart.",
+                f"{name} has {len(outputs)} output(s): name a model trained to tell entailment, "
+                "neutral and contradiction apart, or one with the outputs entailment and "
+                "not_entailment.",
                 kind="labels",
             )
         order = labels_from_names([outputs.get(i) for i in range(3)], name)
@@ -296,6 +305,20 @@ def labels_from_names(names: Sequence[str], model: str = "The model") -> list[in
             kind="labels",
         )
     return [positions[0] for positions in found]
+
+
+def _entailment_of_two(outputs: dict[int, str]) -> int | None:
+    """Return the place of entailment where the other of two outputs is all the rest.
+
+    Examples
+    --------
+    >>> _entailment_of_two({0: "not_entailment", 1: "entailment"})
+    1
+    """
+    plain = [str(outputs.get(i) or "").strip().lower() for i in range(2)]
+    found = [name.startswith("entail") for name in plain]
+    rest = [name.startswith(("not", "non", "neutral", "contra")) for name in plain]
+    return found.index(True) if sum(found) == sum(rest) == 1 else None
 
 
 def _labels_from_pairs(

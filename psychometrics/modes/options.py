@@ -44,7 +44,7 @@ import torch
 from pydantic import Field, NonNegativeInt
 from scipy.stats import binom
 
-from ..asking.answers import check_kinds, tidy
+from ..asking.answers import check_kinds, check_three, tidy
 from ..asking.store import StoredAnswers, key_of
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import check_length, load_config, load_model, resolve_device, to_device
@@ -323,6 +323,8 @@ def _by_entailment(
     NLI("nli").ask_missing(asking, keys, stored, len(keys))
     found = stored.rows.loc[[keys[pair] for pair in pairs], list(PROBABILITIES)].to_numpy()
     e, _, c = found.T
+    if how["score"] == "contrast" or persona is not None:
+        check_three(pd.DataFrame({"contradiction": c}))
     if persona is not None:
         values = rows.groupby("item_id")["value"]
         rank = values.rank(method="first").to_numpy() - 1

@@ -189,8 +189,8 @@ class PromptRespondent:
         Returns
         -------
         ndarray of float32, shape (n, 3) or (n, 1)
-            In input order: entailment, neutral and contradiction, summing to one, in mode nli;
-            one probability in the other modes.
+            In input order: entailment, neutral and contradiction, summing to one, in mode nli (the
+            latter two missing where a model has two outputs); one probability in the other modes.
 
         Raises
         ------
