@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from ..models.loading import out_of_memory
 from ..modes import mode_named
 from ..modes.mode import Mode
 from ..questionnaires import load_questionnaires
+from ..questionnaires.model import repeated
 from .population import population
 
 _LASTING = ("no safetensors", "remote code", "architecture", "labels", "memory")
@@ -48,8 +48,8 @@ class Plan:
         loaded = load_questionnaires(questionnaires)
         if not loaded:
             raise ParameterError("There is no questionnaire to ask: name at least one.")
-        if repeated := _repeated(questionnaire.id for questionnaire in loaded):
-            raise ParameterError(f"The questionnaire {repeated} is given twice: keep one.")
+        if twice := repeated([questionnaire.id for questionnaire in loaded], fold=False):
+            raise ParameterError(f"The questionnaire {twice[0]} is given twice: keep one.")
         listed = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
         if isinstance(respondents, str) or listed:
             respondents = population(respondents)
@@ -76,14 +76,11 @@ class Plan:
         if not self.respondents:
             missing = RespondentError("There is no respondent to ask: name at least one.")
             raise next(iter(self.failures.errors.values()), missing)
-        if repeated := _repeated(identity["respondent_id"] for identity, *_ in self.respondents):
+        names = [identity["respondent_id"] for identity, *_ in self.respondents]
+        if twice := repeated(names, fold=False):
             raise RespondentError(
-                f"Two respondents are called '{repeated}': keep one, or rename a folder."
+                f"Two respondents are called '{twice[0]}': keep one, or rename a folder."
             )
-
-
-def _repeated(names: Iterable[str]) -> str | None:
-    return min((name for name, count in Counter(names).items() if count > 1), default=None)
 
 
 def respondent_error(name: str, error: Exception) -> RespondentError:

@@ -197,15 +197,12 @@ class StoredAnswers:
             The disk is full, the store cannot be written to, or a column holds another kind of
             value than in the parts before; what was stored before is still there.
         """
-        table = _as_table(rows)
         with self._lock:
-            keys = dict.fromkeys(rows.index)  # in order, each once
-            new = [key for key in keys if key not in self._keys]
-            if not new:
+            rows = rows[~rows.index.duplicated()]
+            rows = rows[[key not in self._keys for key in rows.index]]
+            if not len(rows):
                 return
-            if len(new) < len(rows):
-                first = {key: i for i, key in reversed(list(enumerate(rows.index)))}
-                table = table.take([first[key] for key in new])
+            table = _as_table(rows)
             schema = _common_schema(self._schema, table)
             if schema is None:
                 raise StoreError(
@@ -214,12 +211,12 @@ class StoredAnswers:
                 )
             # Never earlier than what it is added to, though clocks may go back.
             written = max(time.time_ns(), self._last_written + 1)
-            table = _with_bookkeeping(table, written, seconds / len(new), self._manifest)
+            table = _with_bookkeeping(table, written, seconds / len(rows), self._manifest)
             self._read_parts.add(self._folder.write(table))
             columns = self._columns or list(rows.columns)
             columns = ["key", "written", *(name for name in columns if name in rows.columns)]
             self._tables.append(table.select(columns))
-            self._keys.update(new)
+            self._keys.update(rows.index)
             self._schema, self._last_written, self._frame = schema, written, None
             self._added = True
 

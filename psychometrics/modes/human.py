@@ -73,11 +73,6 @@ class _Sitting:
                 self.answers[row.item_id] = None if pd.isna(row.value) else row.value
             self.number = row.number
 
-    def first_open(self) -> int:
-        """Return the place of the first item without an answer, or the number of items."""
-        items = self.questionnaire.items
-        return next((i for i, item in enumerate(items) if item.id not in self.answers), len(items))
-
     def _asked(self, item: Item) -> str:
         """Return a hash of what the person saw."""
         options = [f"{o.value:g} {o.label}" for o in self.questionnaire.choices(item)]
@@ -112,7 +107,7 @@ def _ask(sitting: _Sitting, read: Callable, write: Callable) -> None:
     items = questionnaire.items
     write(f"{questionnaire.title}\n{questionnaire.instructions}")
     write("Type a number; b goes back, s skips, q leaves; answers are saved at once.")
-    place = sitting.first_open()
+    place = next((i for i, item in enumerate(items) if item.id not in answers), len(items))
     while True:
         known = {}
         if place == len(items):

@@ -16,7 +16,6 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
-    field_validator,
     model_validator,
 )
 
@@ -108,23 +107,17 @@ class _Template(Part):
     hypothesis: _Text
     terms: _Terms | None = None
 
-    @field_validator("premise", "hypothesis")
-    @classmethod
-    def _placeholders_known(cls, text: str) -> str:
-        unknown = [name for name in re.findall(r"{([^{}]*)}", text) if name not in _PLACEHOLDERS]
-        if unknown:
-            raise ValueError(
-                f"unknown placeholder {{{unknown[0]}}}: templates know {{term}} and {{intensifier}}"
-            )
+    @model_validator(mode="after")
+    def _one_gap_each(self) -> _Template:
+        text = self.premise + self.hypothesis
+        gaps = re.findall(r"{([^{}]*)}", text)
+        if unknown := set(gaps) - set(_PLACEHOLDERS):
+            known = "templates know {term} and {intensifier}"
+            raise ValueError(f"unknown placeholder {{{min(unknown)}}}: {known}")
         if set("{}") & set(re.sub(r"{[^{}]*}", "", text)):
             raise ValueError("has a brace without its partner: write {term} or {intensifier}")
-        return text
-
-    @model_validator(mode="after")
-    def _placeholders_once(self) -> _Template:
         for name in _PLACEHOLDERS:
-            times = (self.premise + self.hypothesis).count(f"{{{name}}}")
-            if times != 1:
+            if (times := gaps.count(name)) != 1:
                 raise ValueError(
                     f"premise and hypothesis together need {{{name}}} exactly once, "
                     f"they have it {times} times"
@@ -255,18 +248,17 @@ class Questionnaire(Part):
 
     def item(self, item_id: str) -> Item:
         """The item with this id."""
-        for item in self.items:
-            if item.id == item_id:
-                return item
-        raise ParameterError(f"{self.id} has no item '{item_id}': it has {self.items[0].id} etc.")
+        return self._named("item", self.items, item_id)
 
     def scale(self, scale_id: str) -> Scale:
         """The scale with this id."""
-        for scale in self.scales:
-            if scale.id == scale_id:
-                return scale
-        known = ", ".join(scale.id for scale in self.scales)
-        raise ParameterError(f"{self.id} has no scale '{scale_id}': it has {known}.")
+        return self._named("scale", self.scales, scale_id)
+
+    def _named(self, kind: str, parts: tuple[Item | Scale, ...], name: str) -> Item | Scale:
+        if (found := next((part for part in parts if part.id == name), None)) is None:
+            known = ", ".join([part.id for part in parts][:9])
+            raise ParameterError(f"{self.id} has no {kind} '{name}': it has {known} etc.")
+        return found
 
     def members(self, scale: Scale) -> list[Item]:
         """Items of a scale, in the questionnaire's order."""
