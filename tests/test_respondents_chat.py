@@ -392,6 +392,8 @@ def test_address_and_key_come_from_the_environment(tmp_path, monkeypatch):
     (part,) = tmp_path.rglob("*.parquet")
     assert b"secret-key" not in part.read_bytes()
     assert "secret-key" not in repr(Endpoint(api_key="secret-key"))
+    guarded = Endpoint("http://user:secret-key@127.0.0.1:9/v1")
+    assert "secret-key" not in repr(guarded) + guarded.place
 
 
 # --- a real model behind a real server -------------------------------------------------------

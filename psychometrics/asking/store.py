@@ -599,7 +599,9 @@ def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
     except (OSError, RuntimeError, TypeError, ValueError, ImportError) as error:
         named = os.environ.get("PSYCHOMETRICS_STORE") if store is None else store
         said = f"{named!r} cannot be opened as a store ({_reason(error)})"
-        said = re.sub(r"//[^/@\s]*@", "//", said)  # a URL may hold a key and its secret
+        # a URL may hold a key and its secret
+        said = re.sub(r"//[^/@\s]*@", "//", said)
+        said = re.sub(r"(?i)((?:secret|key|token|password)[\w-]*=)[^&'\s]+", r"\1...", said)
         raise StoreError(
             f"{said}: name a folder, or a URL that pyarrow or fsspec opens, in PSYCHOMETRICS_STORE."
         ) from None
@@ -617,6 +619,8 @@ def _open_url(url: str) -> tuple[fs.FileSystem, str]:
     if url.startswith("s3://") and "allow_delayed_open" not in url:
         # A part is sent in one request, which may be sent again where no reply came, not in three.
         url += ("&" if "?" in url else "?") + "allow_delayed_open=true"
+    if url.startswith("gs://") and "retry_limit_seconds" not in url:
+        url += ("&" if "?" in url else "?") + "retry_limit_seconds=10"  # not 15 minutes
     try:
         return fs.FileSystem.from_uri(url)
     except (ValueError, NotImplementedError):

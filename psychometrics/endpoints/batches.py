@@ -46,7 +46,7 @@ class Batches:
         self.done: dict[str, list[str]] = {}  # marks, with the keys that nobody asked for
         self.sent: dict[str, dict] = {}  # by mark: those that are not over
         for row in log.rows.to_dict("records") if len(log) else ():
-            if row["url"] != queue.endpoint.base_url:
+            if row["url"] != queue.endpoint.place:
                 continue
             known = self.sent.setdefault(row["mark"], {"batch": "", "keys": [], "over": False})
             known["batch"] = row["batch"] or known["batch"]
@@ -292,7 +292,7 @@ class Batches:
         """Write into the store what is known of a batch."""
         known = self.sent[mark]
         row = {"mark": mark, "state": state, "batch": known["batch"], "keys": keys}
-        row["url"] = self.queue.endpoint.base_url
+        row["url"] = self.queue.endpoint.place
         index = pd.Index([key_of(mark, state, keys)], name="key")
         row = pd.DataFrame([row], index=index)
         await asyncio.to_thread(self.log.add, row)

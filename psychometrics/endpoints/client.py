@@ -130,7 +130,7 @@ class Client:
 
     def __init__(self, endpoint: Endpoint, name: str) -> None:
         self.endpoint, self.pace = endpoint, _pace_of(endpoint)
-        self.where = f"{name} at {httpx2.URL(endpoint.base_url).copy_with(userinfo=b'')}"
+        self.where = f"{name} at {endpoint.place}"
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=_PER_POOL)
         how = {"follow_redirects": False, "timeout": endpoint.timeout, "limits": limits}
         self._pools = [

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Annotated
 
+import httpx2
 from pydantic import AnyHttpUrl, Field, FiniteFloat, NonNegativeInt
 
 from ..asking.answers import check_kinds
@@ -77,7 +78,7 @@ class Endpoint:
     4
     """
 
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=False)  # it may hold a password
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 120.0
     concurrency: int = 4
@@ -103,6 +104,11 @@ class Endpoint:
             raise ParameterError(
                 "api_key holds characters that cannot be sent, such as a line break: copy it again."
             )
+
+    @property
+    def place(self) -> str:
+        """Address without the user and password that it may hold, for errors and the store."""
+        return str(httpx2.URL(self.base_url).copy_with(userinfo=b""))
 
     def resolved(self) -> Endpoint:
         """Complete address and key from the environment.
