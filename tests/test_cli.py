@@ -166,7 +166,7 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
         ("scores gad7 -o scores.txt", ".csv or .json"),
         ("prompts gad7 -o prompts.txt", ".csv or .parquet"),
         ("fill-in gad7 --name ''", "A person needs a name"),
-        ("fill-in ipip20 --plot me.txt", "end the picture's name"),
+        ("fill-in ipip20 --plot me.txt", "end the file's name"),
         ("fill-in ipip20 --plot no/me.png", "there is no folder"),
     ],
 )

@@ -18,16 +18,6 @@ from psychometrics.studies import diagnostic
 PAIRS = diagnostic.item_table()["pair"]
 
 
-def test_the_matrices_are_as_large_as_the_study():
-    assert diagnostic.answers().shape == (240, 812)
-    assert diagnostic.models()["population"].value_counts().to_dict() == {
-        "transformers": 183,
-        "lstms": 57,
-    }
-    assert diagnostic.answers().isin([0, 1]).all(axis=None)
-    assert diagnostic.models().index.is_unique
-
-
 def test_people_are_as_many_as_were_accepted():
     phase = [len(diagnostic.answers("people", category)) for category in diagnostic.CATEGORIES]
     assert phase == [45, 35, 35, 20, 20, 19, 19]
@@ -37,13 +27,6 @@ def test_people_are_as_many_as_were_accepted():
         assert diagnostic.answers("people", category).shape[1] == expected
         asked = diagnostic.answers(category=category).columns
         assert diagnostic.answers("people", category).columns.equals(asked)
-
-
-def test_asked_items_are_of_the_subcategory_they_stand_for():
-    table = diagnostic.item_table()
-    asked = table[table["asked"] != ""]
-    assert (asked["asked"].map(diagnostic.CATEGORIES) == asked["subcategory"]).all()
-    assert set(table["label"]) == {"entailment", "neutral", "contradiction"}
 
 
 def test_a_few_answers_are_those_of_the_authors_figures():

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
+from data.make.beliefs import hit_parts
 from data.make.explorers import multiverse_table
 from psychometrics import exercises
 from psychometrics.paths import book_dir, notebooks_dir
@@ -137,19 +138,6 @@ def visit(browser, site):
     for context in contexts:
         context.close()
     assert not wrong
-
-
-def test_the_page_checks_an_answer_by_keyboard_alone_and_does_not_tell_it(visit):
-    page = visit("exercises.html")
-    field = page.get_by_label("Your answer").first
-    said = page.locator("form.check-answer output").first
-    field.focus()
-    for typed, verdict in [("0,6", "Not yet"), ("high", "is a number"), ("0,4", "Right")]:
-        field.fill(typed)
-        page.keyboard.press("Enter")
-        assert verdict in said.inner_text()
-    assert said.get_attribute("aria-live") == "polite"
-    assert page.get_by_text("psychometrics check-answer").first.is_hidden()
 
 
 def test_an_exercise_or_a_number_that_is_not_there_fails_the_build(tmp_path):
@@ -331,8 +319,9 @@ def test_a_completion_is_judged_in_the_page_as_by_the_package(visit, completion,
     page.get_by_label("A completion").fill(completion)
     page.get_by_label("A lexicon").fill(lexicon)
     lemmas = [lemma.strip() for lemma in lexicon.split(",")]
-    for scoring, name in [("words", "words, in ASCII"), ("lexicon", "words in the lexicon")]:
-        hit = pm.beliefs.hurtful([["a b", completion]], lemmas, scoring)[0, 1]
+    parts = {name: hits[0, 1] for name, hits in hit_parts([["a b", completion]], lemmas).items()}
+    hits = {"words, in ASCII": parts["lexicon"] | parts["stripped"]}
+    for name, hit in (hits | {"words in the lexicon": parts["lexicon"]}).items():
         said = page.locator(f'.explorer-said [data-name="{name}"]').inner_text()
         assert said == ("hurtful" if hit else "not hurtful")
 

@@ -35,15 +35,6 @@ def _intervals(collection) -> list[list[float]]:
     return [segment[:, 0].tolist() for segment in collection.get_segments()]
 
 
-def test_the_style_is_one_palette_without_upper_and_right_spines():
-    with mpl.rc_context():
-        figures.style()
-        colours = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
-        assert [mpl.colors.to_hex(c).upper() for c in colours] == list(figures.PALETTE)
-        assert not mpl.rcParams["axes.spines.top"]
-        assert not mpl.rcParams["axes.spines.right"]
-
-
 def test_a_heatmap_has_a_cell_for_each_value_and_names_rows_columns_and_quantity(ax):
     matrix = pd.DataFrame([[0.1, 0.9, 0.5], [0.2, 0.4, 0.3]], index=["a", "b"], columns=list("xyz"))
     assert figures.heatmap(matrix, ax, "share", annot=True, fmt=".1f") is ax

@@ -40,13 +40,6 @@ def test_the_shipped_tables_are_whole_and_hold_no_text(shipped):
     assert np.exp(models[OPTIONS].to_numpy(float)).sum(axis=1) == pytest.approx(1, abs=2e-3)
 
 
-def test_people_find_items_with_a_greater_b_harder(shipped):
-    items = shipped[0].dropna(subset="b")
-    share = items[OPTIONS].to_numpy()[np.arange(len(items)), items["key"] - 1]
-    for _, part in items.assign(share=share).groupby(["subject", "grade"]):
-        assert part["share"].corr(part["b"], method="spearman") < -0.6
-
-
 @needs_files
 def test_the_shipped_tables_come_out_of_the_published_files_again(shipped):
     items = make.item_table()

@@ -116,11 +116,3 @@ def test_holm_and_benjamini_hochberg_by_hand_and_within_families():
     assert together["p_corrected"].tolist() == pytest.approx([0.04, 0.09, 0.09, 0.09])
     with pytest.raises(ParameterError, match="holm"):
         corrected(table, correction="sidak?")
-
-
-def test_a_mean_taken_as_one_respondent_is_a_single_score():
-    row = compare_means(1.9, np.nan, 1, 3.66, 0.76, 254).iloc[0]
-    assert row["test"] == "single"
-    # t = (1.9 - 3.66) / (0.76 * sqrt(1 + 1/254)) = -2.311, df = 253
-    assert row["t"] == pytest.approx(-2.311, abs=1e-3)
-    assert row["p"] > 0.01
