@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.scoring import pss
+from psychometrics.measures.intervals import correlation_interval
 from psychometrics.measures.styles import (
     balanced_pairs,
     decisiveness,
@@ -18,7 +19,6 @@ from psychometrics.measures.styles import (
     empty_answers,
     key_difference,
     response_styles,
-    source_inverse_correlation,
 )
 from psychometrics.questionnaires import load_questionnaire
 from tests.test_scoring import answered, filled_in
@@ -71,13 +71,19 @@ def test_decisiveness_is_zero_for_an_even_spread_and_seven_roots_for_certainty()
     assert found["sure"] > 10
 
 
+def both_kinds(answers, q, normalised="both"):
+    """The correlation of scores from source and from inverse terms."""
+    pairs = balanced_pairs(answers, [q], normalised=normalised)
+    return correlation_interval(pairs["source"], pairs["inverse"])
+
+
 def test_source_and_inverse_terms_agree_unless_a_respondent_says_yes_to_all():
     responses = answered("challenges", [f"r{n}" for n in range(6)])
     strength = responses["respondent_id"].str[1:].astype(int) / 10
     stance = responses["polarity"] * responses["weight"]
     q = pm.load_questionnaire("challenges")
     content = responses.assign(entailment=0.5 + 0.1 * strength * stance)
-    assert source_inverse_correlation(content, [q]).loc["challenges", "rho"] == pytest.approx(1)
+    assert both_kinds(content, q)["r"] == pytest.approx(1)
     nothing = responses.assign(entailment=0.5 + 0.1 * strength * responses["weight"])
     spread = pm.item_scores(nothing)["score"].abs().max()
     assert spread < 1e-6, "two-way normalisation removes saying yes altogether"
@@ -89,21 +95,21 @@ def test_two_way_normalisation_makes_noise_agree_and_one_way_shows_agreeing():
     rng = np.random.default_rng(4)
     noise = pd.concat([table.assign(respondent_id=f"r{n}", entailment=rng.random(len(table)))
                        for n in range(40)])  # fmt: skip
-    both = source_inverse_correlation(noise, [q]).loc["challenges"]
-    one = source_inverse_correlation(noise, [q], normalised="intensifiers").loc["challenges"]
+    both = both_kinds(noise, q)
+    one = both_kinds(noise, q, "intensifiers")
     assert both["low"] > 0.5, "a positive correlation where nothing is there"
     assert one["low"] < 0 < one["high"]
     strength = noise["respondent_id"].str[1:].astype(int) / 40
     yes = noise.assign(entailment=0.5 + 0.1 * strength * noise["weight"])
-    one = source_inverse_correlation(yes, [q], normalised="intensifiers").loc["challenges"]
-    assert one["rho"] == pytest.approx(-1)
+    one = both_kinds(yes, q, "intensifiers")
+    assert one["r"] == pytest.approx(-1)
     pairs = balanced_pairs(yes, [q])
     assert pairs["content"].abs().max() < 1e-9
     assert pairs["agreeing"].is_monotonic_increasing or pairs["agreeing"].corr(
         pairs["respondent_id"].str[1:].astype(int)
     ) == pytest.approx(1, abs=0.01)
     with pytest.raises(ParameterError, match="normalised must be"):
-        source_inverse_correlation(yes, [q], normalised="terms")
+        both_kinds(yes, q, "terms")
 
 
 def test_habits_give_the_internal_consistency_of_the_formula():

@@ -130,10 +130,6 @@ class Case:
     """Whether rows in another order give the same."""
 
 
-def _agreeing(function: str) -> Callable:
-    return lambda t: getattr(pm.styles, function)(t, [SPOILT], normalised="intensifiers")
-
-
 LOW_HIGH = (("mean", "low", "high"),)
 CASES = {
     "alpha": Case(pm.reliability.alpha, _matrix, triples=(("alpha", "low", "high"),)),
@@ -179,10 +175,9 @@ CASES = {
     "normalisation_effect": Case(pm.trends.normalisation_effect, _shares, ("raw", "pss")),
     "decisiveness": Case(pm.styles.decisiveness, _shares, ("pss",)),
     "response_styles": Case(lambda t: pm.styles.response_styles(t, MINI), _one_mode, ("value",)),
-    "source_inverse": Case(
-        _agreeing("source_inverse_correlation"), _whole, ("entailment",), (("rho", "low", "high"),)
+    "balanced_pairs": Case(
+        lambda t: pm.styles.balanced_pairs(t, [SPOILT]), _whole, ("entailment",)
     ),
-    "balanced_pairs": Case(_agreeing("balanced_pairs"), _whole, ("entailment",)),
     "desirability_contrast": Case(
         pm.styles.desirability_contrast, _compared, ("delta",), (("contrast", "low", "high"),)
     ),

@@ -278,7 +278,7 @@ def generalisability(
     if target not in facets:
         raise ParameterError(f"The target '{target}' must be one of the facets: {list(facets)}.")
     order = [target, *(f for f in facets if f != target)]
-    check_columns(scores, order, ["score"])
+    check_columns(scores, ())
     if scores.empty:
         raise ParameterError("There are no scores to generalise from.")
     named = [c for c in ("questionnaire", "scale") if c in scores and c not in facets]
@@ -289,8 +289,10 @@ def generalisability(
         n = len(cube)
         without = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
         without = np.reshape([_coefficients(one) for one in without], (-1, 2))
-        shares = _variances(_cube(part, list(facets)), list(facets)).set_index("source")["share"]
-        row = dict(zip(named, name, strict=True)) | dict(shares)
+        variances = _variances(_cube(part, list(facets)))["variance"].clip(lower=0)
+        shares = variances / (variances.sum() or np.nan)
+        row = dict(zip(named, name, strict=True))
+        row |= {"×".join(facets[a] for a in s): share for s, share in shares.items()}
         for kind, value, left in zip(
             ("relative", "absolute"), _coefficients(cube), without.T, strict=True
         ):
@@ -533,17 +535,10 @@ def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
     return series.to_numpy().reshape(sizes)
 
 
-def _variances(cube: np.ndarray, names: list[str]) -> pd.DataFrame:
-    r"""Variance components of a fully crossed design, one row per source.
+def _variances(cube: np.ndarray) -> pd.DataFrame:
+    r"""Variance components of a fully crossed design: ``df, ms, variance`` by the source's axes.
 
-    With :math:`n_f` levels of each facet and mean squares :math:`MS_T` of each set of facets,
-
-    .. math:: \hat\sigma^2_S = \frac{1}{\prod_{f \notin S} n_f}
-              \sum_{T \supseteq S} (-1)^{|T| - |S|}\, MS_T
-
-    A ``source`` is facets joined by ×; the last holds the error too. ``variance`` has negative
-    estimates as they are, ``share`` as 0. Cronbach, Gleser, Nanda and Rajaratnam (1972); Brennan
-    (2001), chapter 3.
+    .. math:: \hat\sigma^2_s = \frac{1}{n_{\bar s}} \sum_{t \supseteq s} (-1)^{|t| - |s|} MS_t
     """
     axes = range(cube.ndim)
     sets = [s for k in range(1, cube.ndim + 1) for s in itertools.combinations(axes, k)]
@@ -555,33 +550,21 @@ def _variances(cube: np.ndarray, names: list[str]) -> pd.DataFrame:
             effect = effect - effect.mean(axis=a, keepdims=True)
         df[s] = int(np.prod([cube.shape[a] - 1 for a in s]))
         ms[s] = (effect**2).sum() * cube.size / effect.size / df[s]
-    rows = []
+    rows = {}
     for s in sets:
-        above = [t for t in sets if set(s) <= set(t)]
-        signed = sum((-1) ** (len(t) - len(s)) * ms[t] for t in above)
+        signed = sum((-1) ** (len(t) - len(s)) * ms[t] for t in sets if set(s) <= set(t))
         scale = np.prod([cube.shape[a] for a in axes if a not in s])
-        rows.append(("×".join(names[a] for a in s), df[s], ms[s], signed / scale))
-    table = pd.DataFrame(rows, columns=["source", "df", "ms", "variance"])
-    positive = table["variance"].clip(lower=0)
-    table["share"] = positive / positive.sum() if positive.sum() > 0 else np.nan
-    return table
+        rows[s] = {"df": df[s], "ms": ms[s], "variance": signed / scale}
+    return pd.DataFrame(rows.values(), pd.Index(rows, tupleize_cols=False))
 
 
 def _coefficients(cube: np.ndarray) -> tuple[float, float]:
-    """Relative and absolute coefficient of the first axis, averaged over the others' levels."""
-    table = _variances(cube, [str(axis) for axis in range(cube.ndim)])
-    true = relative = absolute = 0.0
-    for source, variance in zip(table["source"], table["variance"].clip(lower=0), strict=True):
-        axes = [int(axis) for axis in source.split("×")]
-        over = np.prod([cube.shape[axis] for axis in axes if axis])
-        if axes == [0]:
-            true = variance
-        else:
-            absolute += variance / over
-            relative += variance / over if 0 in axes else 0.0
-    if true + absolute == 0:
-        return np.nan, np.nan
-    return (true / (true + relative) if true + relative else np.nan), true / (true + absolute)
+    """Generalisability of the means over all axes but the first, relative and absolute."""
+    parts = _variances(cube)["variance"].clip(lower=0)
+    parts = {s: x / np.prod([cube.shape[a] for a in s if a]) for s, x in parts.items()}
+    true, whole = parts[0,], sum(parts.values())
+    relative = sum(x for s, x in parts.items() if 0 in s)
+    return tuple(true / x if whole and x else np.nan for x in (relative, whole))
 
 
 def _intraclass(wide: pd.DataFrame) -> dict[str, tuple[float, float, float]]:

@@ -12,7 +12,6 @@ from scipy import stats
 from ..asking.answers import check_choice, check_columns, check_numbers, check_once, tidy
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaire, load_questionnaires
-from .intervals import correlation_interval
 from .scoring import keyed_items, pss
 
 DESIRABLE = {
@@ -255,69 +254,6 @@ def decisiveness(shares: pd.DataFrame) -> pd.Series:
     return 100 * squares.groupby(shares["respondent_id"], sort=False).mean().pow(0.5)
 
 
-def source_inverse_correlation(
-    responses: pd.DataFrame,
-    questionnaires: Sequence[Questionnaire],
-    score: str = "entailment",
-    temperature: float = 1.0,
-    normalised: Literal["both", "intensifiers", "none"] = "both",
-) -> pd.DataFrame:
-    r"""Spearman correlation of scores from source terms and from reversed inverse terms.
-
-    Agreeing with everything raises the one and lowers the other, so that it shows as a negative
-    correlation, **if** the score is taken before source and inverse terms are set against each
-    other. The two-way normalisation divides by the sum over both kinds, so that what one kind
-    gains the other loses: after it even independent noise correlates at +0.90, and a high
-    correlation is no evidence.
-
-    Parameters
-    ----------
-    responses : DataFrame
-        As :func:`psychometrics.asking.ask` gives them.
-    questionnaires : sequence of Questionnaire
-    score, temperature
-        As in :func:`psychometrics.measures.scoring.item_scores`.
-    normalised : {"both", "intensifiers", "none"}
-        Scores over terms and intensifiers, the :func:`psychometrics.measures.scoring.two_way`
-        score; over
-        the intensifiers of each term only, which leaves agreeing visible; or raw.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by questionnaire: ``n`` respondents, ``rho`` and its 95 % interval ``low, high`` by
-        Fisher's z. Missing where scores do not vary, or with fewer than three respondents.
-
-    Raises
-    ------
-    ParameterError
-        An answer is missing or there twice, or ``normalised`` is unknown.
-
-    References
-    ----------
-    Spearman (1904); Bonett and Wright (2000) for the interval; Soto et al. (2008) for balanced
-    keys.
-
-    Examples
-    --------
-    >>> from psychometrics import load_questionnaire, prompts
-    >>> table = prompts(load_questionnaire("challenges"))
-    >>> answers = pd.concat(
-    ...     [table.assign(respondent_id=r, entailment=0.5 + s * table["polarity"] * table["weight"])
-    ...      for r, s in (("a", 0.1), ("b", 0.05), ("c", 0.02))])
-    >>> found = source_inverse_correlation(answers, [load_questionnaire("challenges")])
-    >>> found["rho"].round(2).tolist()
-    [1.0]
-    """
-    table = balanced_pairs(responses, questionnaires, score, temperature, normalised)
-    rows = {}
-    for questionnaire in questionnaires:
-        own = table[table["questionnaire"] == questionnaire.id]
-        found = correlation_interval(own["source"].to_numpy(), own["inverse"].to_numpy())
-        rows[questionnaire.id] = found.rename({"r": "rho"}).to_dict()
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("questionnaire")
-
-
 def balanced_pairs(
     responses: pd.DataFrame,
     questionnaires: Sequence[Questionnaire],
@@ -334,11 +270,23 @@ def balanced_pairs(
 
     is what a respondent gives to both alike, and what it gives to the one against the other.
 
+    Agreeing with everything raises the score from source terms and lowers that from inverse terms:
+    over respondents they correlate negatively, **if** the score is taken before the two kinds are
+    set against each other. The two-way normalisation divides by the sum over both kinds, so that
+    what one kind gains the other loses: after it even independent noise correlates at +0.90, and a
+    high correlation is no evidence.
+
     Parameters
     ----------
-    responses, questionnaires, score, temperature, normalised
-        As in :func:`source_inverse_correlation`. After normalisation over the terms, agreeing is
-        removed by construction.
+    responses : DataFrame
+        As :func:`psychometrics.asking.ask` gives them.
+    questionnaires : sequence of Questionnaire
+    score, temperature
+        As in :func:`psychometrics.measures.scoring.item_scores`.
+    normalised : {"both", "intensifiers", "none"}
+        Scores over terms and intensifiers, the :func:`psychometrics.measures.scoring.two_way`
+        score, which removes agreeing by construction; over the intensifiers of each term only,
+        which leaves it visible; or raw.
 
     Returns
     -------
@@ -351,7 +299,7 @@ def balanced_pairs(
     Raises
     ------
     ParameterError
-        As there.
+        An answer is missing or there twice, or ``normalised`` is unknown.
 
     References
     ----------
