@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.scoring import pss
 from psychometrics.measures.intervals import correlation_interval
+from psychometrics.measures.scoring import pss
 from psychometrics.measures.styles import (
     balanced_pairs,
     decisiveness,
