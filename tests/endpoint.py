@@ -75,7 +75,9 @@ class Endpoint:
                 file.write("\n")
         lines = request["messages"][-1]["content"].splitlines()
         numbered = [line.split(". ", 1) for line in lines if line[:1].isdigit()]
-        said = "\n".join(f"{n}: {1 + zlib.crc32(what.encode()) % 5}" for n, what in numbered)
+        values = {n: 1 + zlib.crc32(what.encode()) % 5 for n, what in numbered}
+        said = "\n".join(f"{n}: {value}" for n, value in values.items())
+        said = json.dumps(values) if "response_format" in request else said
         if self.refuses and len(numbered) > 1 and zlib.crc32(text.encode()) % self.refuses == 0:
             said = "As a language model, I have no personality to describe."
         prompt = len(text) // 4

@@ -27,23 +27,11 @@ def recorded(model: str, files: list[str], **more: object) -> dict:
     """An entry of the listing, as ``/api/models`` gives it."""
     licence = more.pop("licence", "mit")
     task = more.pop("task", "text-classification")
-    return {
-        "_id": commit(model)[:24],
-        "id": model,
-        "modelId": model,
-        "author": model.split("/")[0],
-        "private": False,
-        "gated": False,
-        "downloads": 0,
-        "likes": 3,
-        "pipeline_tag": task,
-        "library_name": "transformers",
-        "sha": commit(model),
-        "tags": ["transformers", "safetensors", task, *([f"license:{licence}"] if licence else [])],
-        "cardData": {"license": licence},
-        "siblings": [{"rfilename": file} for file in [".gitattributes", "README.md", *files]],
-        **more,
-    }
+    tags = ["safetensors", task, *([f"license:{licence}"] if licence else [])]
+    files = [{"rfilename": file} for file in [".gitattributes", "README.md", *files]]
+    known = {"id": model, "sha": commit(model), "gated": False, "private": False, "downloads": 0}
+    known |= {"pipeline_tag": task, "tags": tags, "siblings": files}
+    return known | {"cardData": {"license": licence}} | more
 
 
 class Hub:

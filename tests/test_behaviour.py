@@ -38,16 +38,6 @@ def test_each_harmful_request_has_a_harmless_one():
     assert kinds.to_dict() == {"harmful": 12, "harmless": 12}
 
 
-def test_the_same_role_has_the_same_luck_and_the_null_another():
-    asked = behaving._requests().iloc[:1]
-    twice = {"default": "default", "by another name": "default"}
-    found = behaving.declined("smollm2", asked, twice, runs=1)
-    said = found.pivot(index="item", columns="role", values="reply")
-    assert (said["default"] == said["by another name"]).all()
-    assert (said["default"] != said[behaving.AGAIN]).any()
-    assert found["value"].isin([0, 1]).all()
-
-
 def test_a_fact_is_right_where_the_option_of_value_one_is_chosen(tmp_path):
     own = behaving._facts().iloc[:3]
     roles = {"default": "default"}

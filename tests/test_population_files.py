@@ -128,7 +128,7 @@ def test_a_query_keeps_what_the_first_paper_would_and_says_of_the_others_why(hub
     [
         ({"path": "x.csv"}, "must end in .yaml"),
         ({"path": "no/x.yaml"}, "there is no folder no"),
-        ({"top": 0}, "top must be 1 or more"),
+        ({"top": 0}, "top should be greater than 0"),
         ({"max_memory": "much"}, "max_memory is written as 24GB or 500MiB, got 'much'"),
         ({"max_memory": "1kB"}, "finds no model.*: 12 were looked at.*for memory"),
         ({"search": ["nothing"]}, r"finds no model that can be taken: 0 were looked at\."),

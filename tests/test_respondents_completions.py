@@ -259,13 +259,3 @@ def test_models_that_complete_nothing_are_refused(tiny_model, causal, masked, tm
     ):  # fmt: skip
         with pytest.raises(RespondentError):
             _mine(model, [template], tmp_path, k=2)
-
-
-def test_memory_that_runs_out_is_told(masked, tmp_path, monkeypatch):
-    def full(*_):
-        raise MemoryError
-
-    monkeypatch.setattr(mining, "_masked", full)
-    with pytest.raises(RespondentError) as error:
-        _mine(masked, TEMPLATES, tmp_path, k=2)
-    assert error.value.kind == "memory"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -18,6 +15,7 @@ import pytest
 
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 
+from .endpoint import served
 from .killing import run_elsewhere
 
 ROOT = book_dir().parent
@@ -83,31 +81,6 @@ def _snippets() -> list:
 SNIPPETS = _snippets()
 
 
-class _Chat(BaseHTTPRequestHandler):
-    """Answers each numbered statement with 4, in JSON where it was asked to."""
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        lines = body["messages"][-1]["content"].splitlines()
-        numbers = [str(n + 1) for n in range(sum(line[:1].isdigit() for line in lines))]
-        text = "\n".join(f"{number}: 4" for number in numbers)
-        if "response_format" in body:
-            text = json.dumps(dict.fromkeys(numbers, 4))
-        message = {"role": "assistant", "content": text}
-        whole = json.dumps(
-            {"choices": [{"message": message, "index": 0, "finish_reason": "stop"}],
-             "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}}
-        ).encode()  # fmt: skip
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(whole)))
-        self.end_headers()
-        self.wfile.write(whole)
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="module")
 def place(page, tmp_path_factory, tiny_model):
     """A folder as a reader of the page would have it, and the environment of its shell."""
@@ -125,21 +98,17 @@ def place(page, tmp_path_factory, tiny_model):
         (folder / name).write_text(study[1], encoding="utf-8")
     listed = re.search(r"^```yaml\n(.*?)^```$", (book_dir() / "using.md").read_text(), re.M | re.S)
     (folder / "three.yaml").write_text(listed[1], encoding="utf-8")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Chat)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     store = folder / ".store"
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "PYTHONPATH": os.pathsep.join(paths),
         "PSYCHOMETRICS_STORE": os.environ.get("PSYCHOMETRICS_STORE", str(store)),
-        "OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_address[1]}/v1",
         "OPENAI_API_KEY": "none",
         "MPLBACKEND": "agg",
     }
-    yield folder, environment
-    server.shutdown()
-    server.server_close()
+    with served() as server:
+        yield folder, environment | {"OPENAI_BASE_URL": server.url}
 
 
 @pytest.mark.timeout(900)

@@ -176,13 +176,6 @@ def test_a_store_may_be_a_url(tmp_path, kind):
         pd.testing.assert_frame_equal(read(tmp_path / "store"), there)
 
 
-def test_an_object_store_is_opened_with_the_endpoint_of_its_url():
-    url = "s3://bucket/answers?endpoint_override=127.0.0.1:9&scheme=http&region=x"
-    system, root = store_module._open_url(url)
-    assert (system.type_name, root) == ("s3", "bucket/answers")
-    assert system.region == "x"
-
-
 @pytest.mark.parametrize(
     "store",
     [5, b"x", "", "~nosuchuser/x", "a\x00b", "nosuch://me:hidden1@x", "\ud800", "s3://",
@@ -582,34 +575,6 @@ def test_manifests_say_who_answered_how_with_which_version(tmp_path):
 
 
 # Growth
-
-
-def grown(store, answers: int, monkeypatch) -> tuple[int, int, int]:
-    """Bytes written, files written and files read to add that many answers 512 at a time."""
-    folder, written, reads = store_module._Folder, [], []
-    put, opened = folder._write_file, folder.read
-
-    def counted(self, name, content):
-        written.append(content.size)
-        put(self, name, content)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(folder, "_write_file", counted)
-        patch.setattr(folder, "_sync", lambda *_: None)
-        patch.setattr(folder, "read", lambda s, *a, **k: reads.append(a) or opened(s, *a, **k))
-        kept = StoredAnswers(store, *WHO)
-        for start in range(0, answers, 512):
-            kept.add(rows_of(range(start, min(start + 512, answers))))
-        assert len(kept.rows) == answers
-    return sum(written), len(written), len(reads)
-
-
-def test_ten_times_the_answers_cost_ten_times_as_much(tmp_path, monkeypatch):
-    small = grown(tmp_path / "small", 1_024, monkeypatch)
-    large = grown(tmp_path / "large", 10_240, monkeypatch)
-    assert small[1:] == (2, 0)
-    assert large[1:] == (20, 0), "each chunk is one file, and none is read or written again"
-    assert 9 < large[0] / small[0] < 11
 
 
 def test_many_short_runs_rewrite_a_row_few_times(tmp_path, monkeypatch):

@@ -9,7 +9,6 @@ import torch
 
 import psychometrics as pm
 from data.make import talking
-from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.models.loading import load_model
 from psychometrics.training import adapt_causal
 from tests.tiny import save_tiny_decoder
@@ -63,34 +62,6 @@ def test_an_adapter_is_trained_and_merged_whatever_the_models_precision(tiny_tal
     assert {weight.dtype for weight in after.values()} == {torch.bfloat16}
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert changed == {name for name in before if "_proj" in name}, "every linear layer, no other"
-
-
-def test_impossible_studies_and_adapters_are_refused():
-    with pytest.raises(ParameterError):
-        talking.talk("x", "y", [])
-    with pytest.raises(DataError, match="no sentences"):
-        adapt_causal(None, None, [])
-    with pytest.raises(ParameterError, match="rank"):
-        adapt_causal(None, None, ["I am."], rank=0)
-
-
-def test_a_stopped_study_goes_on_with_the_next_cell(tiny_talker, tiny_model, tmp_path, monkeypatch):
-    few = {"TOKENS": {"conversation": 3, "own_replies": 3}, "READ": 8, "SAMPLES": 1,
-           "TICKED": ("gad7",), "TOLD": ("gad7",)}  # fmt: skip
-    few["_sentences"] = lambda: {"ordinary": ["It rains."], "neutral": ["He ate."]}
-    for name, value in few.items():
-        monkeypatch.setattr(talking, name, value)
-    settings = {"seeds": [0], "rank": 2, "cache": tmp_path, "progress": False}
-    talking.talk(tiny_talker, tiny_model, ["neutral"], **settings)
-    seen, original = [], talking._cell
-    monkeypatch.setattr(talking, "_cell", lambda *args: seen.append(args[2]) or original(*args))
-    scores, replies = talking.talk(tiny_talker, tiny_model, ["neutral", "depressive"], **settings)
-    assert seen == ["depressive"]
-    assert list(scores.columns) == talking.COLUMNS
-    assert set(scores["way"]) == {"options", "own_replies", "conversation", "text"}
-    assert scores["score"].notna().all()
-    assert len(replies) == 3 * len(talking.openers())
-    assert scores.query("way == 'own_replies'")["score"].between(-1, 1).all()
 
 
 def test_the_papers_two_replies_to_a_call_for_help_are_told_apart():

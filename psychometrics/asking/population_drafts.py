@@ -182,7 +182,8 @@ def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | N
     given = {"top": top, "min_downloads": min_downloads}
     check_kinds(given, {"top": PositiveInt, "min_downloads": NonNegativeInt})
     try:
-        return TypeAdapter(ByteSize | None).validate_python(max_memory)
+        most = TypeAdapter(ByteSize | None).validate_python(max_memory)
+        return most if most is None else int(most)
     except ValidationError:
         wanted = "max_memory is written as 24GB or 500MiB"
         raise ParameterError(f"{wanted}, got {max_memory!r}.") from None

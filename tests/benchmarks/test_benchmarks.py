@@ -8,24 +8,15 @@ import pandas as pd
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import AutoConfig, AutoModelForSequenceClassification
+from transformers import AutoModelForSequenceClassification
 
 from psychometrics.exceptions import PsychometricsError
 from tests import benchmarks
 from tests.benchmarks.asking import _cold
 from tests.benchmarks.flops import forward_flop
 from tests.benchmarks.growth import growth
-from tests.benchmarks.rows import COLUMNS, Worker, alternated, peak_mb
+from tests.benchmarks.rows import COLUMNS, Worker, peak_mb
 from tests.benchmarks.statistics import statistics
-
-
-def test_operations_of_a_small_classifier_are_those_worked_by_hand():
-    sizes = {"hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = AutoConfig.for_model("bert", **sizes, intermediate_size=8)
-    # of 3 tokens: four 4 x 4 maps, 4 x 8 and 8 x 4, scores and their sums, pooler, three outputs
-    by_hand = 2 * 3 * (4 * 16 + 2 * 32) + 2 * (2 * 3 * 3 * 4) + 2 * 16 + 2 * 4 * 3
-    assert forward_flop(config, [3]) == by_hand == 968
-    assert forward_flop(config, [3, 3]) == 2 * by_hand
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])
@@ -37,15 +28,6 @@ def test_operations_are_those_that_torch_counts(architecture, save_tiny_model, t
     with torch.inference_mode(), FlopCounterMode(display=False) as counter:
         model(input_ids=torch.full((2, 11), 5), attention_mask=torch.ones(2, 11, dtype=int))
     assert counter.get_total_flops() == pytest.approx(forward_flop(model.config, [11, 11]))
-
-
-def test_tools_take_turns_and_one_that_times_itself_is_believed():
-    asked = []
-    tools = {"a": lambda: asked.append("a"), "b": lambda: asked.append("b") or {"seconds": 7.0}}
-    found = list(alternated(tools, 3))
-    assert asked == ["a", "b", "b", "a", "a", "b"]
-    assert [took for name, _, took, _ in found if name == "b"] == [7.0] * 3
-    assert all(took < 1 for name, _, took, _ in found if name == "a")
 
 
 def test_a_peer_that_ends_is_named_with_its_last_words():
