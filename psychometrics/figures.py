@@ -316,7 +316,7 @@ def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str =
                 markersize=4, markeredgewidth=0, label=name)  # fmt: skip
     for number, who in enumerate(people):
         own = points[points["who"] == who].dropna(subset="score")
-        y = own["row"].map(at) - len(clouds) - number
+        y = own["row"].map(at).astype(float) - len(clouds) - number  # of nobody, too
         ax.hlines(y, own["low"], own["high"], color=TRAINED, linewidth=2)
         ax.plot(own["score"], y, MARKERS[number % len(MARKERS)], color=TRAINED, label=who)
     ax.axvline(0, linestyle=":", color="black", linewidth=1)

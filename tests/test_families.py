@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,6 +28,24 @@ PAIRS = (
     ("Over the last two weeks, at work and at home, I feel nervous and anxious.", "Never."),
     ("I enjoy what I do.", "It very rarely happens to me, but sometimes it does."),
 )
+STUDY = """
+title: Nobody answers
+question: What does a study say of a respondent that refuses everything?
+planned:
+  date: 2026-11-23
+  expectations:
+    - says: Neuroticism is lower where the order is turned.
+      questionnaire: ipip20
+      scale: neuroticism
+      of: {order: reversed}
+      than: {order: given}
+      expect: lower
+questionnaires: [ipip20]
+respondents: [simulated-1]
+mode: chat
+conditions: {order: [given, reversed]}
+analyses: [scores, expectations, effects, reliability, evidence]
+"""
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -146,3 +166,43 @@ def test_a_model_that_fails_midway_keeps_the_scores_that_it_has(families, tmp_pa
     assert "the disk is gone" in found["bert"]["asked"].loc["left out: bert", "how"]
     apart = profiles.differences(found, asked).set_index("questionnaire")
     assert apart["n"].to_dict() == {"challenges": 4, "gad7": 0}
+
+
+def test_every_family_is_asked_and_scored_by_the_commands(families, ended):
+    names = ",".join(str(families / family) for family in FAMILIES)
+    code, said, _ = ended("ask", "challenges", "--respondents", names)
+    assert (code, said.split()[0]) == (0, str(len(FAMILIES)))
+    code, said, _ = ended("scores", "challenges", "--respondents", names)
+    assert code == 0
+    assert pd.read_csv(io.StringIO(said))["score"].notna().sum() == len(FAMILIES)
+
+
+def test_a_page_compares_families_and_names_the_one_that_fails(families, ended):
+    torn = families / "torn"
+    shutil.copytree(families / "bert", torn, dirs_exist_ok=True)
+    (torn / "model.safetensors").write_bytes(b"nothing")
+    names = [families / "t5", families / "gpt2", torn, families / "bert-without-pooler"]
+    asked = ["--questionnaires", "challenges", "--against", "nobody"]
+    code, said, errors = ended("compare", *names, *asked)
+    assert code == 1
+    assert "torn could not be asked" in errors
+    assert "challenges: gpt2 " in said
+    assert Path("compare.html").is_file()
+
+
+def test_a_model_that_refuses_everything_is_a_row_of_its_page_and_of_a_study(
+    ended, tmp_path, monkeypatch
+):
+    mini = pm.load_questionnaire("ipip20")
+    traits = pm.modes.simulated.draw_traits(mini, 1)
+    (tmp_path / "study.yaml").write_text(STUDY)
+    with pm.endpoints.server.simulated_endpoint(mini, traits, refuses=1.0) as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        asked = ["--questionnaires", "ipip20", "--mode", "chat", "-c", "runs=1", "-o", "page.html"]
+        code, said, errors = ended("profile", "simulated-1", *asked)
+        assert (code, said.count("no score: 0 of 4 items answered")) == (0, 5), errors
+        assert "0 of 20 answers could be read" in Path("page.html").read_text(encoding="utf-8")
+        assert ended("study", "run", "study.yaml")[0] == 0
+        tables = pm.study.study_tables("study.yaml")
+    assert tables["evidence"]["verdict"].str.startswith("no score").all()
+    assert isinstance(tables["scores"], str) or tables["scores"]["score"].isna().all()
