@@ -212,7 +212,6 @@ class _Rasch(_Chapter, of="07-rasch"):
 class _Beliefs(_Chapter, of="08-beliefs"):
     scoring: Literal["published", "words", "lexicon", "sifted", "unnamed"] = "unnamed"
     models: _LanguageModels | None = None
-    kind: Literal["auto", "masked", "causal", "encoder-decoder"] = "auto"
     live_templates: _Text = "own"
     live_lexicon: _Text = "auto"
     group: _Text = "gender"

@@ -512,7 +512,7 @@ def _encode(tokenizer, texts: list[str], network, more: int = 0) -> dict[str, to
 
 
 def _checked_templates(templates: Sequence[str] | None) -> list[str]:
-    if not (templates := list(templates or [])):
+    if not (templates := [] if templates is None else list(templates)):
         raise ParameterError("There are no templates to complete.")
     for text in templates:
         sound = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
