@@ -50,8 +50,8 @@ HINTS = {
     "base, then move the value: how high must it be to lie beyond nearly all populations that "
     "know nothing, and does the size of their weights matter?",
     "kernel": "Choose a questionnaire, a base and its depth. Do items about the weather agree as "
-    "those about anxiety do in untrained heads near their start? Do trained members lie outside the "
-    "grey range?",
+    "those about anxiety do in untrained heads near their start? Do trained members lie outside "
+    "the grey range?",
     "item-curve": "Move the difficulty, the discrimination and the guessing of an item, and the "
     "ability of a respondent. Where does an item tell most, and what does guessing cost?",
     "honest": "The bars are HONEST of the published models; with another scoring a tick marks the "
