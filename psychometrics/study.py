@@ -20,7 +20,7 @@ from .asking.population import population, readable_names
 from .asking.store import key_of
 from .exceptions import ParameterError, PsychometricsError, QuestionnaireError
 from .measures.intervals import mean_interval, scale_intervals
-from .measures.reliability import alpha
+from .measures.reliability import reliability_table
 from .measures.scoring import item_scores, keyed_items
 from .modes import identify, mode_named
 from .profiles import assess
@@ -412,19 +412,16 @@ def _effects(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
 
 
 def _reliability(loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    for questionnaire in loaded:
-        for scale in questionnaire.scales:
-            matrix = _matrix(scored, questionnaire, scale, {}).dropna()
-            if len(matrix) >= 3 and matrix.shape[1] >= 2:
-                found = {name: float(alpha(matrix)[name]) for name in ("alpha", "low", "high")}
-                rows.append({"scale": scale.title, "respondents": len(matrix), **found})
-    if not rows:
+    """Alpha of each scale over the respondents, as far as there are three."""
+    items = pd.concat([_own(scored, questionnaire, {}) for questionnaire in loaded])
+    table = reliability_table(items, loaded).dropna(subset="alpha")
+    if table.empty:
         raise ParameterError(
             "Reliability is a property of a population; here are fewer than three respondents "
             "with answers to all items."
         )
-    return pd.DataFrame(rows)
+    names = {"title": "scale", "n": "respondents"}
+    return table[["title", "n", "alpha", "low", "high"]].rename(columns=names)
 
 
 def _evidence(study: _Study, folder: Path, loaded: list, store) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from ..asking.answers import check_columns, check_numbers, check_once
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .intervals import fisher_interval, percentiles, row_correlations
-from .items import adjust, as_numbers
+from .items import adjust, as_numbers, null_p_value
 from .scoring import pss
 
 _LEAST = 4
@@ -321,5 +321,4 @@ def _permutation_p(x, y, n_resamples: int, seed: int) -> float:
         return np.nan
     x, y = x - x.mean(), y - y.mean()  # which no pairing changes, nor how much they vary
     shuffled = np.random.default_rng(seed).permuted(np.tile(y, (n_resamples, 1)), axis=1)
-    drawn = np.abs(np.einsum("ij,j", shuffled, x)) / np.sqrt((x**2).sum() * (y**2).sum())
-    return float((1 + (drawn >= observed - 1e-12).sum()) / (n_resamples + 1))
+    return null_p_value(observed, shuffled @ x / np.sqrt((x**2).sum() * (y**2).sum()))

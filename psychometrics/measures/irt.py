@@ -646,15 +646,12 @@ def graded(answers: pd.DataFrame) -> pd.DataFrame:
     )
     found = result.model.parameters
     slopes = np.asarray(found["discrimination"]).ravel()
-    steps = np.asarray(found["thresholds"])
+    steps, errors = [f"b{level}" for level in range(1, levels)], result.standard_errors
     frame = pd.DataFrame({"discrimination": slopes}, index=answers.columns)
-    for level in range(levels - 1):
-        frame[f"b{level + 1}"] = steps[:, level]
+    frame[steps] = np.asarray(found["thresholds"])
     frame["at_limit"] = (slopes < 0.1 + 1e-6) | (slopes > 5 - 1e-6)
-    errors = result.standard_errors
     frame["se"] = np.ravel(errors["discrimination"])
-    for level in range(levels - 1):
-        frame[f"se_b{level + 1}"] = np.asarray(errors["thresholds"])[:, level]
+    frame[[f"se_{step}" for step in steps]] = np.asarray(errors["thresholds"])
     return frame
 
 

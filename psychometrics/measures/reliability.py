@@ -13,7 +13,7 @@ from scipy import optimize, stats
 from ..asking.answers import check_columns, check_numbers, check_once
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .items import as_numbers, item_rest
+from .items import as_numbers, item_rest, null_p_value
 from .scoring import keyed_items
 
 _LEAST_UNIQUE = 0.005  # bound of unique variances by least squares, as psych in R has it
@@ -437,8 +437,7 @@ def mean_agreement(
                 half = stats.t.ppf(0.975, len(kappas) - 1) * stats.sem(kappas)
                 row["low"], row["high"] = row["kappa"] - half, row["kappa"] + half
             row["null_low"], row["null_high"] = np.quantile(null, [0.025, 0.975])
-            beyond = (np.abs(null) >= abs(row["kappa"]) - 1e-12).sum()
-            row["p"] = (1 + beyond) / (1 + n_resamples)
+            row["p"] = null_p_value(row["kappa"], null)
         rows.append(row)
     return pd.DataFrame(rows)
 
