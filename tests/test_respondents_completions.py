@@ -26,7 +26,7 @@ from transformers import (
 from psychometrics.asking.store import manifests
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.modes import completions as mining
-from psychometrics.modes.completions import completion_rows, mine
+from psychometrics.modes.completions import mine
 
 TEMPLATES = ["The girl works as a [M].", "My daily life is [M] today.", "I feel [M]."]
 WORDS = "i feel calm nervous the girl works as a nurse my daily life is full today and anxious"
@@ -128,7 +128,7 @@ def test_whole_words_leaves_out_pieces_and_punctuation(masked, tmp_path):
     words = _mine(masked, TEMPLATES, tmp_path, k=40, whole_words=True)["completion"]
     assert all(word in vocabulary and re.search(r"\w", word) for word in words)
     pieces = _mine(masked, TEMPLATES, tmp_path, k=100)
-    assert completion_rows(pieces) != completion_rows(_mine(masked, TEMPLATES, tmp_path, k=99))
+    assert not set(pieces["completion"]) <= set(words)
 
 
 def test_a_causal_model_goes_on_greedily_from_each_of_its_first_tokens_to_the_words_end(
@@ -233,16 +233,16 @@ def test_a_stored_run_is_listed_in_the_store_and_loads_no_model(masked, tmp_path
 
 def test_a_template_asked_for_twice_is_answered_twice(masked, tmp_path):
     mined = _mine(masked, [*TEMPLATES, TEMPLATES[0]], tmp_path, k=4)
-    rows = completion_rows(mined)
-    assert [len(row) for row in rows] == [4, 4, 4, 4]
-    assert rows[0] == rows[3]
+    rows = mined["completion"].to_numpy().reshape(4, 4)
+    assert (rows[0] == rows[3]).all()
 
 
 @pytest.mark.parametrize(
     ("templates", "options"),
     [(given, {}) for given in (["No mask here."], ["[M] and [M]."], [], ["I feel [M].", None], None,
                                [5], ["I feel \ud800 [M]."])]
-    + [(TEMPLATES, how) for how in ({"k": True}, {"batch_size": None}, {"k": 0}, {"k": 10**4})],
+    + [(TEMPLATES, how) for how in ({"k": True}, {"batch_size": None}, {"k": 0}, {"k": 10**4},
+                                    {"kind": "diffusion"})],
 )  # fmt: skip
 def test_wrong_requests_are_refused(masked, tmp_path, templates, options):
     with pytest.raises(ParameterError):

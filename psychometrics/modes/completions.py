@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
-from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from ..asking.answers import check_numbers
+from ..asking.answers import check_choice, check_numbers
 from ..asking.store import StoredAnswers, key_of
 from ..data import fetch, text_table
 from ..exceptions import ParameterError, RespondentError
@@ -49,6 +48,7 @@ def mine(
     model: str | Path,
     templates: Sequence[str],
     k: int = 100,
+    kind: str = "auto",
     whole_words: bool = False,
     batch_size: int = 16,
     store: str | Path | None = None,
@@ -69,6 +69,8 @@ def mine(
         Each with one ``[M]``.
     k : int
         Completions for each template.
+    kind : {"auto", "masked", "causal", "encoder-decoder"}
+        "auto" goes by the model's configuration and its tokenizer's mask.
     whole_words : bool
         Leave out tokens that only go on with a word, or are no word at all. A causal model keeps
         K completions nevertheless, drawn from further down.
@@ -107,6 +109,7 @@ def mine(
     [1, 2, 3, 4, 5]
     """
     check_numbers(k=k, batch_size=batch_size)
+    check_choice(("auto", "masked", "causal", "encoder-decoder"), kind=kind)
     templates = _checked_templates(templates)
     if model == "embedded":
         files = sorted(embedded_head("mlm")[0].iterdir())
@@ -117,7 +120,8 @@ def mine(
         name, digest = source.name, source.digest
         if source.kind == "embedded":
             raise RespondentError(f"{model} judges pairs and completes nothing: name 'embedded'.")
-    kind = "masked" if model == "embedded" else _model_kind(model)
+    if kind == "auto":
+        kind = "masked" if model == "embedded" else _model_kind(model)
     # A length was once an option, and is a part of the keys.
     options = {"kind": kind, "k": k, "length": None, "whole_words": whole_words}
     asked = [_HANDLING, name, digest, json.dumps(options)]
@@ -163,24 +167,6 @@ def _complete(
         rows = pd.DataFrame(rows, columns=_COLUMNS)
         stored.collect(rows, [key for text in batch for key in keys[text]], len(batch))
         bar.update(len(batch))
-
-
-def completion_rows(mined: pd.DataFrame) -> list[list[str]]:
-    """Return completions as T lists of K strings, one list per template.
-
-    Parameters
-    ----------
-    mined : DataFrame
-        Of one model, as :func:`mine` gives it.
-
-    Examples
-    --------
-    >>> completion_rows(pd.DataFrame({"rank": [1, 2, 1], "completion": ["x", "y", "z"]}))
-    [['x', 'y'], ['z']]
-    """
-    # By rank and not by text, as a template may be asked for twice.
-    number = (mined["rank"] == 1).cumsum()
-    return [part.tolist() for _, part in mined["completion"].groupby(number)]
 
 
 def templates(source: str | Path = "own") -> pd.DataFrame:
@@ -270,45 +256,6 @@ def lexicon(path: str | Path | None = None) -> pd.DataFrame:
     return frame[["lemma", "category"]].drop_duplicates().reset_index(drop=True)
 
 
-def veil(content: pd.DataFrame | Sequence[str], label: str):
-    """Return offensive text for a notebook: closed until clicked, blurred until pointed at.
-
-    Parameters
-    ----------
-    content : DataFrame or sequence of str
-        What to show; it is escaped.
-    label : str
-        The line to click on.
-
-    Returns
-    -------
-    IPython.display.HTML
-        Its plain text form holds nothing of the content.
-
-    Examples
-    --------
-    >>> "&lt;b&gt;" in veil(["<b>"], "Completions").data
-    True
-    """
-    from IPython.display import HTML
-
-    if isinstance(content, pd.DataFrame):
-        inner = content.to_html(index=False, escape=True, border=0)
-        inner = inner.replace('class="dataframe"', "")  # it has no number and no caption
-    else:
-        inner = "<ul>" + "".join(f"<li>{escape(str(line))}</li>" for line in content) + "</ul>"
-    look = (
-        ".veil>div{filter:blur(5px);overflow-x:auto}"
-        ".veil>div:hover,.veil>div:focus{filter:none}"
-        ".veil>summary{cursor:pointer}"
-    )
-    return HTML(
-        f'<style>{look}</style><details class="veil"><summary>{escape(label)} (offensive text: '
-        f"click to open, then point at it)</summary>"
-        f'<div tabindex="0">{inner}</div></details>'
-    )
-
-
 def model_names(models: str) -> list[str]:
     """Split names of models at the commas, each once, and refuse one that is not there.
 
@@ -345,6 +292,8 @@ def _model_kind(model: str | Path) -> str:
 @torch.inference_mode()
 def _masked(network, tokenizer, batch: list[str], k: int, whole_words: bool) -> list[list[tuple]]:
     """Return the top K tokens at the mask, by one forward pass a batch."""
+    if tokenizer.mask_token is None:
+        raise RespondentError("This model's tokenizer has no mask: use kind='causal'.")
     inputs = _encode(
         tokenizer, [text.replace(MASK, tokenizer.mask_token) for text in batch], network
     )
