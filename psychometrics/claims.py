@@ -353,6 +353,7 @@ def _holds(value: float | str | None, rule: str, bar: float | str | None) -> boo
 def _words(value: float, low: float = math.nan, high: float = math.nan) -> str:
     if math.isnan(value):
         return ""
+    value, low, high = (round(one, 4) + 0.0 for one in (value, low, high))  # 0.00002 is 0
     text = number(value, ".4g" if abs(value) >= 1000 else ".3g")
     if math.isnan(low) and math.isnan(high):
         return text
