@@ -18,6 +18,7 @@ from .measures.intervals import mean_interval, scale_intervals
 from .measures.norms import compare_norms, norm_table
 from .measures.nulls import kernel, kernel_statistics, null_answers
 from .measures.scoring import keyed_items
+from .models.loading import load_config
 from .models.sources import SMOLLM2, find, read_json
 from .modes import identify, load_respondent
 from .paths import data_dir
@@ -362,7 +363,7 @@ def _base_of(model: str, named: str | Path | None = None) -> dict:
     """The untouched base that a model's random heads are built on, and what to say of it."""
     own = {"layers": None, "own": True}
     if named is not None:
-        find(str(named))
+        _check_base(model, str(named))
         said = f"on the untouched base that was named, {Path(named).name}"
         return own | {"base": str(named), "said": said}
     if model == SMOLLM2:
@@ -383,6 +384,21 @@ def _base_of(model: str, named: str | Path | None = None) -> dict:
         except RespondentError:
             pass
     return _no_base("is not known here")
+
+
+def _check_base(model: str, base: str) -> None:
+    """Refuse a base that this model cannot have been trained from."""
+    if find(model).kind == "embedded":
+        return
+    kinds = [
+        f"{config.model_type} of {config.hidden_size} dimensions"
+        for config in map(load_config, (model, base))
+    ]
+    if kinds[0] != kinds[1]:
+        raise ParameterError(
+            f"The model is a {kinds[0]} and the base {base} a {kinds[1]}: name the untouched model "
+            "that it was trained from."
+        )
 
 
 def _no_base(why: str) -> dict:

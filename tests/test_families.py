@@ -14,8 +14,9 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import psychometrics as pm
 from psychometrics import profiles
-from psychometrics.exceptions import RespondentError
+from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models.loading import quietly
+from psychometrics.models.sources import base_path
 from psychometrics.models.vectors import is_decoder, prompt_vectors
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import NLI
@@ -145,6 +146,14 @@ def test_a_section_that_fails_is_left_out_with_its_reason_and_the_others_are_the
     assert found["kernel"].empty
     assert len(found["scores"]) == 1
     assert found["flags"].set_index("check").loc["terms", "mark"] == "–"
+
+
+def test_a_base_of_another_architecture_or_width_is_refused(families, tmp_path):
+    for base in ("roberta-base", "deberta-base"):
+        with pytest.raises(ParameterError, match="trained from"):
+            assess(families / "bert", "challenges", base=families / base, store=tmp_path)
+    with pytest.raises(ParameterError, match="384 dimensions"):
+        assess(families / "bert", "challenges", base=base_path(), store=tmp_path)
 
 
 def test_a_model_that_fails_midway_keeps_the_scores_that_it_has(families, tmp_path, monkeypatch):
