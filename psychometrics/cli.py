@@ -316,6 +316,9 @@ def _study_check(study: _StudyFile) -> None:
         f"or population(s), asked in mode {loaded.mode} in {ways} way(s); "
         f"{len(loaded.planned.expectations)} expectation(s), planned on {loaded.planned.date}"
     )
+    if power := pm.study.study_power(study):
+        shares = ", ".join(f"{share:.0%}" for share in power)
+        typer.echo(f"simulated power for the smallest effect of interest: {shares}")
 
 
 @_study_app.command("run")

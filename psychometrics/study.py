@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import time
 import warnings
 from collections.abc import Iterator
@@ -20,11 +21,12 @@ from .asking.population import population, readable_names
 from .asking.store import key_of
 from .exceptions import ParameterError, PsychometricsError, QuestionnaireError
 from .measures.intervals import mean_interval, scale_intervals
+from .measures.items import adjust
 from .measures.reliability import reliability_table
 from .measures.scoring import item_scores, keyed_items
 from .modes import identify, mode_named
 from .profiles import assess
-from .questionnaires import Questionnaire, load_questionnaire
+from .questionnaires import Questionnaire, Scale, load_questionnaire
 from .questionnaires.model import Part, checked
 from .questionnaires.readers import read
 
@@ -44,6 +46,12 @@ class _Expectation(Part):
 class _Planned(Part):
     date: str
     expectations: tuple[_Expectation, ...] = ()
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    correction: Literal["none", "holm", "fdr_bh"] = "none"
+    smallest_effect: Annotated[float, Field(gt=0)] | None = None
+    spread: Annotated[float, Field(gt=0)] = 1.0
+    exclusions: str = ""
+    stopping: str = ""
 
 
 class _Study(Part):
@@ -75,9 +83,12 @@ def load_study(path: str | Path, was_run: bool = False) -> _Study:
         YAML: ``title``; ``question``; ``planned`` with a ``date`` and ``expectations``, each of
         which ``says`` in words that the scores of a ``questionnaire`` (and ``scale``) under the
         conditions ``of`` are ``higher``, ``lower`` or ``different`` (``expect``) ``than`` under
-        others; ``questionnaires`` and ``respondents``, as the commands take them; ``mode``;
-        ``conditions``, a list of values for each, of which all combinations are asked; ``seeds``;
-        ``analyses``, some of scores, expectations, effects, reliability and evidence.
+        others, and where wanted ``alpha`` (0.05) and a ``correction`` of the expectations' p values
+        (none, holm, fdr_bh), the ``smallest_effect`` of interest in points of an item and the
+        ``spread`` of the items' differences (1) for its power, and in words ``exclusions`` and the
+        ``stopping`` rule; ``questionnaires`` and ``respondents``, as the commands take them;
+        ``mode``; ``conditions``, a list of values for each, of which all combinations are asked;
+        ``seeds``; ``analyses``, some of scores, expectations, effects, reliability and evidence.
     was_run : bool
         Refuse a study that was not run.
 
@@ -130,7 +141,8 @@ def run_study(path: str | Path, store: str | Path | None = None, progress: bool 
     -------
     dict
         ``asked``, ``from_store``, ``unanswered``, ``seconds``, ``failed`` (reasons by respondent
-        and combination) and ``plan``: whether the planned part is the one of the first run.
+        and combination), ``plan``, whether the planned part is the one of the first run, and
+        ``changed``: what else is not as it was then.
 
     Raises
     ------
@@ -152,9 +164,10 @@ file or directory); name a readable file.
         told = answers.attrs["summary"]
         for name in ("asked", "from_store", "unanswered", "seconds"):
             summary[name] = round(summary[name] + told[name], 2)
-    summary["plan"] = record["plan"] == _plan_key(study)
+    summary["changed"] = _changed(path, study, record)
+    summary["plan"] = "planned" not in summary["changed"]
     record["runs"].append({"at": _now(), "version": __version__, **summary})
-    _record_path(path).write_text(json.dumps(record, indent=1), encoding="utf-8")
+    _write_record(_record_path(path), record)
     return summary
 
 
@@ -197,7 +210,7 @@ def study_tables(
 file or directory); name a readable file.
     """
     study, folder = load_study(path, was_run=True), Path(path).parent
-    record = json.loads(_record_path(path).read_text(encoding="utf-8"))
+    record = _read_record(_record_path(path))
     failed: dict[str, str] = {}
     answers = list(_answers(study, Path(path), store, False, failed))
     if not answers:
@@ -211,13 +224,57 @@ file or directory); name a readable file.
         "reliability": lambda: _reliability(loaded, scored),
         "evidence": lambda: _evidence(study, folder, loaded, store),
     }
-    tables = {"plan": _plan(study, record), "asked": _asked(study, record, failed)}
+    tables = {
+        "plan": _plan(study, study_power(path), record, _changed(path, study, record)),
+        "asked": _asked(study, record, failed),
+    }
     for name in study.analyses:
         try:
             tables[name] = makers[name]()
         except Exception as error:  # the other analyses are shown
             tables[name] = str(error)
     return tables
+
+
+def study_power(path: str | Path) -> list[float]:
+    """Simulate the power of each expectation for the smallest effect of interest.
+
+    Parameters
+    ----------
+    path : str or Path
+        The study's file; its plan names a ``smallest_effect``.
+
+    Returns
+    -------
+    list of float
+        Share of 2,000 simulated studies whose interval over items excludes zero on the right side,
+        if the differences of a scale's items are normal around the smallest effect with the
+        ``spread`` of the plan; empty where no smallest effect is named.
+
+    Raises
+    ------
+    ParameterError
+        As :func:`load_study`.
+
+    Examples
+    --------
+    >>> study_power("nowhere.yaml")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
+file or directory); name a readable file.
+    """
+    study = load_study(path)
+    planned, found = study.planned, []
+    if planned.smallest_effect is None:
+        return found
+    known = {one.id: one for one in _load(study, Path(path).parent)}
+    for e in planned.expectations:
+        scale = _scale(known[e.questionnaire], e)
+        size = (2000, len(scale.items))
+        draws = np.random.default_rng(0).normal(planned.smallest_effect, planned.spread, size)
+        found.append(float((mean_interval(draws)[0] > 0).mean()))
+    return found
 
 
 def _load(study: _Study, folder: Path) -> list[Questionnaire]:
@@ -347,18 +404,28 @@ def _words(chosen: dict) -> str:
     return ", ".join(f"{name}={value}" for name, value in chosen.items()) or "all"
 
 
-def _plan(study: _Study, record: dict) -> pd.DataFrame:
-    rows = {"planned on": study.planned.date, "first run": record["first"]}
-    kept = record["plan"] == _plan_key(study)
-    rows["plan"] = (
-        "the plan of the first run"
-        if kept
-        else "CHANGED AFTER THE FIRST RUN: what follows explores, it does not test"
-    )
-    for number, e in enumerate(study.planned.expectations, start=1):
+def _plan(study: _Study, power: list[float], record: dict, changed: list[str]) -> pd.DataFrame:
+    planned = study.planned
+    others = ", ".join(name for name in changed if name != "planned")
+    rows = {
+        "planned on": planned.date,
+        "first run": record["first"],
+        "plan": "CHANGED AFTER THE FIRST RUN: what follows explores, it does not test"
+        if "planned" in changed
+        else "the plan of the first run",
+        "changed since the first run": others or "nothing",
+        "alpha": f"{planned.alpha:g}, correction: {planned.correction}",
+        "smallest effect of interest": planned.smallest_effect,
+        "exclusions": planned.exclusions,
+        "stopping": planned.stopping,
+    }
+    for number, e in enumerate(planned.expectations, start=1):
         said = f"{e.says} ({_words(e.of)} {e.expect} than {_words(e.than)})"
         rows[f"expectation {number}"] = said
-    return pd.DataFrame({"value": rows}).rename_axis("what")
+    for number, share in enumerate(power, start=1):
+        rows[f"power of expectation {number}"] = f"{share:.0%}, simulated, for the smallest effect"
+    stated = {name: value for name, value in rows.items() if value not in (None, "")}
+    return pd.DataFrame({"value": stated}).rename_axis("what")
 
 
 def _scores(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
@@ -378,23 +445,39 @@ def _scores(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
 
 def _expectations(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     known = {questionnaire.id: questionnaire for questionnaire in loaded}
-    rows = []
-    for wanted in study.planned.expectations:
-        questionnaire = known[wanted.questionnaire]
-        scale = questionnaire.scale(wanted.scale) if wanted.scale else questionnaire.scales[0]
-        found = _difference(scored, questionnaire, scale, wanted.of, wanted.than)
-        sides = {"higher": found["low"] > 0, "lower": found["high"] < 0}
-        sides["different"] = sides["higher"] or sides["lower"]
-        verdict = (
-            "✓ as expected" if sides[wanted.expect]
-            else "✗ the other way round" if sides["different"]
-            else "– not answered" if np.isnan(found["p"])
-            else "! open: the interval includes zero"
-        )  # fmt: skip
-        rows.append({"expectation": wanted.says, "scale": scale.title, **found, "verdict": verdict})
+    planned = study.planned
+    rows, wanted = [], [e.expect for e in planned.expectations]
+    for e in planned.expectations:
+        questionnaire = known[e.questionnaire]
+        scale = _scale(questionnaire, e)
+        found = _difference(scored, questionnaire, scale, e.of, e.than)
+        rows.append({"expectation": e.says, "scale": scale.title, **found})
     if not rows:
         raise ParameterError("Nothing was expected.")
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    if planned.correction != "none":
+        table["p corrected"] = adjust(table["p"], planned.correction)
+    tested = table["p corrected" if "p corrected" in table else "p"]
+    stated = planned.model_fields_set & {"alpha", "correction"}
+    significant = tested < planned.alpha if stated else np.full(len(table), True)
+    return table.assign(
+        verdict=[
+            _verdict(row, side, bool(sure), planned.smallest_effect)
+            for (_, row), side, sure in zip(table.iterrows(), wanted, significant, strict=True)
+        ]
+    )
+
+
+def _verdict(row: pd.Series, expected: str, significant: bool, smallest: float | None) -> str:
+    if np.isnan(row["p"]):
+        return "– not answered"
+    sides = {"higher": row["low"] > 0, "lower": row["high"] < 0}
+    sides["different"] = sides["higher"] or sides["lower"]
+    if smallest is not None and max(abs(row["low"]), abs(row["high"])) < smallest:
+        return "✗ smaller than the smallest effect of interest"
+    if sides[expected]:
+        return "✓ as expected" if significant else "! open: p is not below alpha"
+    return "✗ the other way round" if sides["different"] else "! open: the interval includes zero"
 
 
 def _effects(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
@@ -403,12 +486,27 @@ def _effects(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
         for value, questionnaire in itertools.product(values[1:], loaded):
             for scale in questionnaire.scales:
                 sides = {name: value}, {name: values[0]}
+                if _is_planned(study, questionnaire, scale, sides):
+                    continue
                 found = _difference(scored, questionnaire, scale, *sides)
                 rows.append({"condition": f"{name}: {value} less {values[0]}",
                              "scale": scale.title, **found})  # fmt: skip
     if not rows:
-        raise ParameterError("No condition has two values to compare.")
+        raise ParameterError("No condition has two values that no expectation compares.")
     return pd.DataFrame(rows)
+
+
+def _scale(questionnaire: Questionnaire, expected: _Expectation) -> Scale:
+    return questionnaire.scale(expected.scale) if expected.scale else questionnaire.scales[0]
+
+
+def _is_planned(study: _Study, questionnaire, scale, sides: tuple[dict, dict]) -> bool:
+    return any(
+        e.questionnaire == questionnaire.id
+        and scale == _scale(questionnaire, e)
+        and sides in ((e.of, e.than), (e.than, e.of))
+        for e in study.planned.expectations
+    )
 
 
 def _reliability(loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
@@ -460,26 +558,59 @@ def _asked(study: _Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame({"how": rows}).rename_axis("what")
 
 
-def _plan_key(study: _Study) -> str:
-    return key_of(study.planned.model_dump_json())
-
-
 def _record_path(path: str | Path) -> Path:
     return Path(path).with_suffix("") / "record.json"
 
 
+def _as_run(path: str | Path, study: _Study) -> dict:
+    """All that decides what a study finds: its file, its questionnaires and its models."""
+    folder, first = Path(path).parent, study.combinations[0]
+    models = {}
+    for name in _respondents(study, folder):
+        try:
+            identity = identify(name, study.mode, **first)
+        except PsychometricsError as error:
+            identity = {"revision": str(error)}
+        models[name] = str(identity.get("fingerprint") or identity.get("revision") or "")
+    texts = {one.id: key_of(one.model_dump_json()) for one in _load(study, folder)}
+    more = {"models": models, "texts of questionnaires": texts, "package": __version__}
+    return json.loads(study.model_dump_json()) | more
+
+
+def _changed(path: str | Path, study: _Study, record: dict) -> list[str]:
+    """Names of what is not as it was at the first run."""
+    now = _as_run(path, study)
+    return [name for name, value in now.items() if record["study"].get(name) != value]
+
+
 def _record(path: str | Path, study: _Study) -> dict:
-    """The record of runs; the first run fixes the plan."""
+    """The record of runs, with a copy of the study as it was at the first."""
     file = _record_path(path)
     if file.is_file():
-        return json.loads(file.read_text(encoding="utf-8"))
+        return _read_record(file)
+    record = {"first": _now(), "study": _as_run(path, study), "runs": []}
+    _write_record(file, record)
+    return record
+
+
+def _read_record(file: Path) -> dict:
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        if {"first", "study", "runs"} <= set(record):
+            return record
+    except (OSError, ValueError, TypeError):
+        pass
+    raise ParameterError(f"{file} is damaged or of an older version: move it away and run again.")
+
+
+def _write_record(file: Path, record: dict) -> None:
+    part = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        record = {"plan": _plan_key(study), "first": _now(), "runs": []}
-        file.write_text(json.dumps(record, indent=1), encoding="utf-8")
+        part.write_text(json.dumps(record, indent=1), encoding="utf-8")
+        part.replace(file)  # a run that is killed leaves the record as it was
     except OSError as error:
         raise ParameterError(f"{file} cannot be written: {error.strerror}.") from None
-    return record
 
 
 def _now() -> str:

@@ -16,6 +16,7 @@ from psychometrics.study import (
     _difference,
     load_study,
     run_study,
+    study_power,
     study_tables,
 )
 
@@ -70,6 +71,37 @@ def test_a_plan_that_was_changed_after_the_first_run_is_marked(study):
     study.write_text(STUDY.replace("expect: lower", "expect: higher"))
     assert run_study(study, progress=False)["plan"] is False
     assert study_tables(study)["plan"].loc["plan", "value"].startswith("CHANGED")
+
+
+def test_what_else_was_changed_is_listed_and_a_damaged_record_is_refused(study):
+    run_study(study, progress=False)
+    other = STUDY.replace("minilm-both50-l3-s12", "minilm-both-l6-s1").replace("Argmax or", "A or")
+    study.write_text(other)
+    summary = run_study(study, progress=False)
+    assert summary["plan"] is True
+    assert set(summary["changed"]) == {"title", "respondents", "models"}
+    plan = study_tables(study)["plan"]["value"]
+    assert plan["changed since the first run"] == ", ".join(summary["changed"])
+    (study.with_suffix("") / "record.json").write_text('{"first": ')
+    with pytest.raises(ParameterError, match="damaged"):
+        run_study(study, progress=False)
+
+
+def test_a_plan_with_alpha_a_correction_and_a_smallest_effect_is_held_to_them(study):
+    expected = STUDY.partition("    - says")[2].partition("questionnaires:")[0]
+    again = "    - says" + expected.replace("neuroticism", "extraversion")
+    stated = "  alpha: 0.01\n  correction: holm\n  smallest_effect: 2.0\n  stopping: one run\n"
+    study.write_text(STUDY.replace("questionnaires: [", again + stated + "questionnaires: [", 1))
+    shown = CliRunner().invoke(app, ["study", "check", str(study)], catch_exceptions=False)
+    assert re.search("smallest effect of interest: ([0-9]+%, )[0-9]+%", shown.stdout)
+    assert all(0.5 < share < 1 for share in study_power(study))  # four items, d = 2
+    run_study(study, progress=False)
+    tables = study_tables(study)
+    found = tables["expectations"]
+    assert (found["p corrected"] >= found["p"]).all()
+    assert not found["verdict"].str.startswith("✓").any(), "flips of four signs cannot give p < .01"
+    assert tables["plan"].loc["stopping", "value"] == "one run"
+    assert not tables["effects"]["scale"].isin(["Neuroticism", "Extraversion"]).any()
 
 
 def test_who_fails_is_named_while_the_others_are_asked(study):
