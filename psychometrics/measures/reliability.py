@@ -254,7 +254,7 @@ def generalisability(
         share of each source; ``relative, relative_low, relative_high`` (:math:`E\rho^2`, the order
         of the objects), ``absolute, absolute_low, absolute_high`` (:math:`\Phi`, their level),
         ``objects``. The 95 % intervals are a jackknife's over the objects, as in
-        :func:`omega_interval`, while the other facets stay as they are: of 6 to 24 objects they
+        :func:`omega`, while the other facets stay as they are: of 6 to 24 objects they
         hold the true coefficient in 92 to 96 %, a percentile bootstrap in 84 to 92 %. Missing for
         two objects, or where a coefficient is 1.
 
