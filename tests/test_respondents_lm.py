@@ -16,6 +16,7 @@ from transformers import (
 
 import psychometrics as pm
 from psychometrics.exceptions import RespondentError
+from tests.tiny import log_probabilities
 
 PROMPTS = [
     ("I feel nervous.", "It never happens to me.", "never"),
@@ -82,11 +83,7 @@ def test_causal_probability_puts_the_tokens_together_as_it_says(folder, mean):
         before = hypothesis.split(intensifier)[0]
         start = tokenizer(f"{premise} {before}", add_special_tokens=False)["input_ids"]
         words = tokenizer(intensifier, add_special_tokens=False)["input_ids"]
-        ids = [tokenizer.cls_token_id, *start, *words]
-        with torch.no_grad():
-            logs = model(torch.tensor([ids])).logits[0].log_softmax(-1)
-        place = len(ids) - len(words)
-        p = np.array([float(logs[place + i - 1, token].exp()) for i, token in enumerate(words)])
+        p = np.exp(log_probabilities(model, [tokenizer.cls_token_id, *start], words))
         expected = {
             "product": p.prod(),
             "geometric": p.prod() ** (1 / len(p)),

@@ -29,6 +29,7 @@ from psychometrics.modes.options import (
     pooled,
 )
 from psychometrics.questionnaires import load_questionnaire
+from tests.tiny import log_probabilities
 
 MINI = load_questionnaire("ipip20")
 TWO = MINI.model_copy(update={"id": "two", "items": MINI.items[:2], "scales": ()})
@@ -71,7 +72,7 @@ def _prompt(order, labels="numeric"):
 
 
 @pytest.mark.parametrize("score", ["label", "text"])
-def test_log_probabilities_of_a_causal_model_equal_those_computed_token_by_token(
+def test_log_probabilities_of_a_causal_model_equal_those_of_plain_transformers(
     causal, tmp_path, score
 ):
     table = shares_of(TWO, causal, tmp_path, score=score, permutations="reversed")
@@ -81,12 +82,8 @@ def test_log_probabilities_of_a_causal_model_equal_those_computed_token_by_token
     ids += tokenizer(f"{_prompt((4, 3, 2, 1, 0))}Answer:", add_special_tokens=False)["input_ids"]
     for row in table[table["item_id"] == "ipip20_1"].to_dict("records"):
         reply = str(row["position"]) if score == "label" else row["label"]
-        total, read = 0.0, list(ids)
-        for token in tokenizer(reply, add_special_tokens=False)["input_ids"]:
-            with torch.no_grad():
-                logits = model(torch.tensor([read])).logits[0, -1]
-            total += logits.log_softmax(-1)[token].item()
-            read.append(token)
+        added = tokenizer(reply, add_special_tokens=False)["input_ids"]
+        total = log_probabilities(model, ids, added).sum()
         assert row["log_probability"] == pytest.approx(total, abs=2e-3)
         assert row["option"] == 6 - row["position"]
 
@@ -251,9 +248,7 @@ def test_a_voice_goes_on_from_the_statement_and_shows_no_options(causal, tmp_pat
     said = TWO.statement(TWO.items[0])
     read = start + tokenizer(said, add_special_tokens=False)["input_ids"]
     ids = tokenizer(" This describes me very accurately.", add_special_tokens=False)["input_ids"]
-    with torch.no_grad():
-        logs = model(torch.tensor([read + ids])).logits[0].log_softmax(-1)
-    total = sum(logs[len(read) + i - 1, token].item() for i, token in enumerate(ids))
+    total = log_probabilities(model, read, ids).sum()
     assert row["log_probability"] == pytest.approx(total, abs=2e-3)
 
 

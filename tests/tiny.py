@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import torch
+
 TEMPLATE = (
     "{% for m in messages %}<{{ m['role'] }}> {{ m['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}<assistant> {% endif %}"
@@ -14,7 +17,6 @@ def save_tiny_decoder(
     folder: Path, architecture: str = "llama", end: str | None = "<|endoftext|>", spread: float = 10
 ) -> Path:
     """Save a causal model as published ones are: without a head, without a padding token."""
-    import torch
     from tokenizers.pre_tokenizers import ByteLevel
     from transformers import AutoConfig, AutoModelForCausalLM, GPT2Tokenizer
 
@@ -38,3 +40,10 @@ def save_tiny_decoder(
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def log_probabilities(model, read: list[int], added: list[int]) -> np.ndarray:
+    """Log-probabilities of a causal model's tokens after those that it has read, in one pass."""
+    with torch.no_grad():
+        logs = model(torch.tensor([[*read, *added]])).logits[0].log_softmax(-1)
+    return logs[range(len(read) - 1, len(read) + len(added) - 1), added].numpy()
