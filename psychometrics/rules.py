@@ -101,8 +101,8 @@ def flags(
     *n* heads as large or larger, (k + 1) / (n + 1) is at most .05. The statistic of *trend* is
     half the difference between the Spearman correlations of source and of inverse terms with the
     weights. On both bases of the book the silhouette alone separated trained respondents from heads
-    that nobody trained,
-    so it alone forbids to read a score. Even without a flag, nothing proves that a score measures
+    that nobody trained, so among the statistics of answers it alone forbids to read a score. Even
+    without a flag, nothing proves that a score measures
     what its name says.
 
     References

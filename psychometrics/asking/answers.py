@@ -75,6 +75,13 @@ def check_three(answers: pd.DataFrame) -> None:
     Raises
     ------
     ParameterError
+
+    Examples
+    --------
+    >>> check_three(pd.DataFrame({"contradiction": [None]}))
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: The model tells entailment from the rest alone, ...
     """
     if (pooled := answers["contradiction"].isna()).any():
         name = answers.get("respondent_id", pd.Series("The model", answers.index))[pooled].iloc[0]
