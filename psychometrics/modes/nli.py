@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .mode import Asking
 
 PROBABILITIES = ("entailment", "neutral", "contradiction")
-_HANDLING = {"embedded": "nli-1"}, "nli-2"
+_HANDLING = dict.fromkeys(("embedded", "packed"), "nli-1"), "nli-2"
 """Versions of all that this file does to an answer, by kind of source and of all other kinds.
 
 They are part of the fingerprint, so raise them with it. Since 2 batches are checked for padding."""
