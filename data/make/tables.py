@@ -6,6 +6,7 @@ and for each figure that an exercise is answered from.
 
 import re
 import shutil
+import sys
 
 import pandas as pd
 
@@ -14,6 +15,8 @@ from psychometrics.record import moved
 
 if __name__ == "__main__":
     kept, runs = data_dir() / "tables", book_dir() / "chapters"
+    if not any(runs.glob("*/tab-*.csv")):
+        sys.exit("No chapter has run here: build the book first (make book).")
     with pd.option_context("display.max_rows", None, "display.max_colwidth", 90):
         found = moved(kept, runs)
         print(found.to_string(index=False) if len(found) else "nothing moved")
