@@ -200,3 +200,16 @@ def test_what_cannot_be_asked_is_refused_before_anybody_is_asked(given, tmp_path
     with pytest.raises(PsychometricsError):
         pm.ask(**(usual | given))
     assert not any(tmp_path.iterdir())
+
+
+def test_failures_noted_by_several_processes_at_once_are_all_kept(tmp_path):
+    script = (
+        "import sys; from psychometrics.asking.plan import _Failures\n"
+        "kept = _Failures(sys.argv[1], 'nli', None, {})\n"
+        "for n in range(10): kept.add(f'{sys.argv[2]}-{n}', ValueError('no'))"
+    )
+    file = tmp_path / "failures.csv"
+    command = [sys.executable, "-c", script, str(file)]
+    running = [subprocess.Popen([*command, str(who)]) for who in range(4)]
+    assert [one.wait(120) for one in running] == [0] * 4
+    assert len(pd.read_csv(file)) == 40

@@ -64,6 +64,7 @@ def test_a_study_resumes_and_its_report_shows_plan_scores_and_verdicts(study):
     tables = study_tables(study)
     assert set(tables) == {"plan", "asked", "scores", "expectations", "effects", "reliability"}
     assert len(tables["scores"]) == 2 * 5 * 3
+    assert tables["scores"][["low", "high"]].stack().between(1, 5).all(), "a scale ends there"
 
 
 def test_a_plan_that_was_changed_after_the_first_run_is_marked(study):

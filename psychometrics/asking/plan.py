@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
+from filelock import FileLock
 
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import out_of_memory
@@ -110,11 +112,12 @@ class _Failures:
         self._path = None if path is None else Path(path).expanduser()
         listed = ", ".join(f"{name}={value}" for name, value in conditions.items())
         self._way = {"mode": mode, "dtype": dtype or "", "conditions": listed}
-        rows = self._rows()
+        with self._alone():
+            rows = self._rows()
+            if self._path is not None:
+                self._write(rows)  # now, if it cannot be written, and not after the first failure
         lasting = rows[rows["kind"].isin(_LASTING) & (rows["fingerprint"] != "")]
         self._lasting = {row["fingerprint"]: row for row in lasting.to_dict("records")}
-        if self._path is not None:
-            self._write(rows)  # now rather than after the first failure, if it cannot be written
 
     def known(self, identity: dict, questionnaire: str) -> RespondentError | None:
         """Return the error of an earlier run that would occur again."""
@@ -132,9 +135,6 @@ class _Failures:
         if self._path is None:
             return
         reason, at = " ".join(str(error).split()), time.strftime("%Y-%m-%dT%H:%M:%S")
-        rows = self._rows()
-        earlier = self._lines_of({name}, rows)
-        same = earlier & (rows["reason"] == reason)
         row = {
             **self._way,
             "respondent": name,
@@ -142,16 +142,42 @@ class _Failures:
             "reason": reason,
             "questionnaire": questionnaire,
             "fingerprint": (identity or {}).get("fingerprint", ""),
-            "at": rows.loc[same, "at"].iloc[0] if same.any() else at,  # when it was first found
         }
-        self._write(pd.concat([rows[~earlier], pd.DataFrame([row], columns=_COLUMNS)]))
+        with self._alone():
+            rows = self._rows()
+            earlier = self._lines_of({name}, rows)
+            same = earlier & (rows["reason"] == reason)
+            row["at"] = rows.loc[same, "at"].iloc[0] if same.any() else at  # when first found
+            self._write(pd.concat([rows[~earlier], pd.DataFrame([row], columns=_COLUMNS)]))
 
     def remove(self, names: set[str]) -> None:
         """Take a respondent that has answered after all out of the file."""
-        if self._path is not None:
+        if self._path is None:
+            return
+        with self._alone():
             rows = self._rows()
             if (gone := self._lines_of(names, rows)).any():
                 self._write(rows[~gone])
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let one process at a time read and write the file."""
+        if self._path is None:
+            yield
+            return
+        lock = FileLock(self._path.with_name(f".{self._path.name}.lock"), timeout=60)
+        try:
+            if not self._path.parent.is_dir():  # which the lock would make
+                raise NotADirectoryError(f"there is no folder {self._path.parent}")
+            lock.acquire()
+        except OSError as error:  # a time-out is one, too
+            raise ParameterError(
+                f"{self._path} cannot be written ({error.strerror or error}): name another file."
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _lines_of(self, names: set[str], rows: pd.DataFrame) -> pd.Series:
         same_way = (rows[list(self._way)] == list(self._way.values())).all(axis=1)
