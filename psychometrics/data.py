@@ -87,7 +87,8 @@ def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
     ----------
     path : str or Path
         A file with a line of headers; values are parted by commas or semicolons, whichever the
-        headers have more of, or by tabs (``.tsv``, ``.tab``; there quotation marks are letters).
+        headers have more of, or by tabs (``.tsv``, ``.tab``; there a
+        quotation mark that has no second one is a letter).
         UTF-8, UTF-16 with a byte order mark, or Windows-1252.
     needed : sequence of str
         Columns that must be there.
@@ -119,27 +120,12 @@ def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
     text = _text_of(path)
     tabs = path.suffix.lower() in (".tsv", ".tab")
     comma = "\t" if tabs else max(",;\t", key=text.lstrip().partition("\n")[0].count)
-    quoting = csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL
-    lines = io.StringIO(text, newline="")
-    reader = csv.reader(lines, delimiter=comma, quoting=quoting, strict=True)
-    rows, names = [], None
     try:
-        for row in reader:
-            if not any(map(str.strip, row)):
-                continue
-            if names is None:
-                names = [name.strip() for name in row]
-            elif len(row) > len(names):
-                what = f"{len(row)} values for {len(names)} columns"
-                mend = f"put a value that holds '{comma}' into quotation marks"
-                raise ParameterError(f"{path}, line {reader.line_num}: {what}; {mend}.")
-            else:
-                rows.append(row + [""] * (len(names) - len(row)))
-    except csv.Error as error:
-        raise ParameterError(
-            f"{path}, line {reader.line_num}, is not a table's ({error}): correct it."
-        ) from None
-    names = names or []
+        names, rows = _cells(text, path, comma, csv.QUOTE_MINIMAL)
+    except ParameterError:
+        if not tabs:
+            raise
+        names, rows = _cells(text, path, comma, csv.QUOTE_NONE)
     if twice := [name for name in names if names.count(name) > 1]:
         raise ParameterError(f"{path} has the column '{twice[0]}' twice: keep one.")
     if missing := [name for name in needed if name not in names]:
@@ -189,6 +175,31 @@ def snli_sample() -> pd.DataFrame:
         frame[name] = frame[name].str.replace(r"\s+([.,!?;:])", r"\1", regex=True).str.strip()
     frame["label"] = frame["label"].map(NLI_LABELS.index)
     return frame
+
+
+def _cells(text: str, path: Path, comma: str, quoting: int) -> tuple[list[str], list[list[str]]]:
+    """Return a table's headers and its rows, each as long as the headers."""
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=comma, quoting=quoting, strict=True
+    )
+    names, rows = [], []
+    try:
+        for row in reader:
+            if not any(map(str.strip, row)):
+                continue
+            if not names:
+                names = [name.strip() for name in row]
+            elif len(row) > len(names):
+                what = f"{len(row)} values for {len(names)} columns"
+                mend = f"put a value that holds '{comma}' into quotation marks"
+                raise ParameterError(f"{path}, line {reader.line_num}: {what}; {mend}.")
+            else:
+                rows.append(row + [""] * (len(names) - len(row)))
+    except csv.Error as error:
+        raise ParameterError(
+            f"{path}, line {reader.line_num}, is not a table's ({error}): correct it."
+        ) from None
+    return names, rows
 
 
 def _text_of(path: Path) -> str:

@@ -186,6 +186,7 @@ def print_page(address: str, output: Path, profile: Path) -> None:
                "--disable-background-networking", "--disable-component-update", "--disable-sync",
                "--no-pdf-header-footer", "--virtual-time-budget=20000",
                f"--user-data-dir={profile}", f"--print-to-pdf={output}"]  # fmt: skip
+    output.unlink(missing_ok=True)  # an earlier print is not taken for this one
     subprocess.run([browser, *options, address], check=False, capture_output=True, timeout=300)
     if not output.is_file():
         raise PsychometricsError(f"{browser} did not print {address}.")

@@ -225,7 +225,7 @@ file or directory); name a readable file.
         "evidence": lambda: _evidence(study, folder, loaded, store),
     }
     tables = {
-        "plan": _plan(study, study_power(path), record, _changed(path, study, record)),
+        "plan": _plan(study, _powers(study, loaded), record, _changed(path, study, record)),
         "asked": _asked(study, record, failed),
     }
     for name in study.analyses:
@@ -265,10 +265,14 @@ def study_power(path: str | Path) -> list[float]:
 file or directory); name a readable file.
     """
     study = load_study(path)
+    return _powers(study, _load(study, Path(path).parent))
+
+
+def _powers(study: _Study, loaded: list[Questionnaire]) -> list[float]:
     planned, found = study.planned, []
     if planned.smallest_effect is None:
         return found
-    known = {one.id: one for one in _load(study, Path(path).parent)}
+    known = {one.id: one for one in loaded}
     for e in planned.expectations:
         scale = _scale(known[e.questionnaire], e)
         size = (2000, len(scale.items))

@@ -93,12 +93,18 @@ def test_held_out_pairs_share_no_premise_with_the_rest_and_lines_of_snli_belong_
         ("a.csv", "item;scale\nIch bin müde;s\n".encode("cp1252")),
         ("a.csv", '"item";"scale"\n"Ich bin müde";"s"\n'.encode("utf-16")),
         ("a.tsv", "item\tscale\nIch bin müde\ts\n".encode()),
+        ("a.tsv", '"item"\tscale\n"Ich bin müde"\ts\n'.encode()),
     ],
 )
 def test_a_table_is_read_as_spreadsheets_save_it(name, raw, tmp_path):
     (tmp_path / name).write_bytes(raw)
     read = text_table(tmp_path / name, ["item"])
     assert read.to_dict("records") == [{"item": "Ich bin müde", "scale": "s"}]
+
+
+def test_a_lone_quotation_mark_in_a_table_with_tabs_is_a_letter(tmp_path):
+    (tmp_path / "a.tsv").write_text('item\tscale\n"I said\ts\n')
+    assert text_table(tmp_path / "a.tsv").to_dict("records") == [{"item": '"I said', "scale": "s"}]
 
 
 @pytest.mark.parametrize(
