@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from .data import available
 from .exceptions import DataError
 from .paths import book_dir, data_dir
 from .record import cell, number, with_interval
@@ -217,8 +218,9 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
     -------
     DataFrame
         ``data/expectations.csv`` (``chapter, sentence, cell, rule, bar``, the bar a number or an
-        address), with ``value`` (None if the chapter does not show the cell) and ``holds``.
-        Chapters that are not in the folder are left out.
+        address, and ``needs``, external data without which the chapter shows something else), with
+        ``value`` (None if the chapter does not show the cell) and ``holds``.
+        Chapters that are not in the folder are left out, and sentences whose data are not at hand.
 
     Examples
     --------
@@ -227,7 +229,9 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
     """
     runs = _folder(runs)
     table = pd.read_csv(data_dir() / "expectations.csv", dtype=str, keep_default_na=False)
-    table = table[table["chapter"].isin([path.stem for path in runs.glob("*.ipynb")])].copy()
+    at_hand = table["needs"].map(lambda key: not key or available(key))
+    executed = table["chapter"].isin([path.stem for path in runs.glob("*.ipynb")])
+    table = table[executed & at_hand].copy()
     table["value"] = [_shown(row.cell, runs, row.chapter) for row in table.itertuples()]
     bars = [
         _shown(row.bar, runs, row.chapter) if "[" in row.bar else row.bar

@@ -85,9 +85,10 @@ def data(monkeypatch, tmp_path):
         + "b,It is dear,reuben2024,table 2,,untestable,,,,two,,,It is.,our respondents,,\n"
     )
     (tmp_path / "data" / "expectations.csv").write_text(
-        "chapter,sentence,cell,rule,bar\n"
-        '09-own,it rises,"09/tab-own[rise, r]",above,0\n'
-        '09-own,it falls,"09/tab-own[rise, r]",below,"09/tab-own[rise, r low]"\n'
+        "chapter,sentence,cell,rule,bar,needs\n"
+        '09-own,it rises,"09/tab-own[rise, r]",above,0,\n'
+        '09-own,it falls,"09/tab-own[rise, r]",below,"09/tab-own[rise, r low]",\n'
+        '09-own,it is high,"09/tab-own[rise, r]",above,0.9,psychobench\n'
     )
     monkeypatch.setattr(claims, "data_dir", lambda: tmp_path / "data")
     return folder
@@ -191,6 +192,10 @@ def test_a_chapter_that_is_being_executed_lists_what_it_has_shown_itself(
     assert claims.scorecard(runs).loc["a", ["value", "verdict"]].tolist() == [0.6, HELD]
 
 
-def test_a_sentence_that_does_not_hold_is_found(data, runs):
+@pytest.mark.parametrize("at_hand", [True, False])
+def test_a_sentence_that_does_not_hold_is_found_where_its_data_are_at_hand(
+    data, runs, monkeypatch, at_hand
+):
+    monkeypatch.setattr(claims, "available", lambda key: at_hand)
     table = claims.expectations(runs)
-    assert table["holds"].tolist() == [True, False]
+    assert table["holds"].tolist() == [True, False, *[False] * at_hand]
