@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 
 import pandas as pd
@@ -205,6 +206,28 @@ def test_a_killed_run_loses_at_most_those_in_flight(tmp_path):
         assert (answers["status"] == "ok").all()
         assert answers.attrs["summary"]["from_store"] > 0
     assert 100 <= sum(server.replied.values()) <= 100 + 64
+
+
+def _drive(url, store, cache, tables):
+    os.environ["XDG_CACHE_HOME"] = str(cache)
+    server = type("Server", (), {"url": url})
+    put(server, store, {"shuffle": False, "ask_again": 1}).to_pickle(tables)
+
+
+def test_drivers_with_a_store_in_common_pay_once_and_return_what_it_holds(tmp_path):
+    with served(delay=0.02) as server:
+        fork = multiprocessing.get_context("fork")
+        places = [(server.url, tmp_path / "s", tmp_path / f"c{n}", tmp_path / f"{n}.pkl")
+                  for n in range(3)]  # fmt: skip
+        drivers = [fork.Process(target=_drive, args=place) for place in places]
+        for driver in drivers:
+            driver.start()
+        for driver in drivers:
+            driver.join()
+        assert sum(server.replied.values()) == 100
+        there = put(server, tmp_path / "s", {"shuffle": False, "ask_again": 1})
+        assert sum(server.replied.values()) == 100
+    assert all(same(there, pd.read_pickle(path)) for *_, path in places)
 
 
 def test_a_refused_batch_is_one_sentence_and_can_be_sent_again(tmp_path):

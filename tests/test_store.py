@@ -46,7 +46,8 @@ def filled(store, parts: int = 3, each: int = 4, who=WHO) -> pd.DataFrame:
 
 
 def files_of(store) -> list[Path]:
-    return sorted(path for path in Path(store).rglob("*") if path.is_file())
+    files = (path for path in Path(store).rglob("*") if path.is_file())
+    return sorted(path for path in files if path.suffix != ".lock")
 
 
 def read(store, who=WHO, columns=None) -> pd.DataFrame:
@@ -115,6 +116,22 @@ def test_the_first_written_answer_counts_whoever_reads(tmp_path):
     assert read(tmp_path)["by"].to_dict() == expected
     compact(tmp_path)
     assert read(tmp_path)["by"].to_dict() == expected
+
+
+def test_what_one_has_added_is_never_replaced_by_what_another_adds_later(tmp_path, monkeypatch):
+    early, late = StoredAnswers(tmp_path, *WHO), StoredAnswers(tmp_path, *WHO)
+    assert late.add(rows_of([1, 2], "late")) == []
+    monkeypatch.setattr(store_module.time, "time_ns", lambda: 1)  # its clock is behind
+    assert early.add(rows_of([2, 3], "early")) == [key_of("2")]
+    assert early.rows["by"].tolist() == late.rows["by"].tolist() == ["late", "late", "early"]
+
+
+def test_a_store_that_is_removed_while_answers_come_is_said(tmp_path):
+    kept = StoredAnswers(tmp_path / "s", *WHO)
+    kept.add(rows_of([1]))
+    shutil.rmtree(tmp_path / "s")
+    with pytest.raises(StoreError, match="removed"):
+        kept.add(rows_of([2]))
 
 
 def test_a_clock_that_goes_back_does_not_change_who_was_first(tmp_path, monkeypatch):
@@ -427,8 +444,8 @@ def test_readers_see_all_rows_while_others_compact_and_add(tmp_path):
 
 def test_after_a_part_could_not_be_read_none_is_missing(tmp_path, monkeypatch):
     kept = StoredAnswers(tmp_path, *WHO)
-    there = filled(tmp_path)
     kept.add(rows_of([50]))
+    there = filled(tmp_path)
     opened = store_module._Folder.read
 
     def failing(self, name, *others):

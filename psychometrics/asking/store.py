@@ -4,7 +4,9 @@ Each save adds one Parquet file, a *part*, to ``<store>/<mode>/<questionnaire>/<
 part is ever changed. The stored answers are the union of the parts, one row per key. If two rows
 have the same key, the one written first counts, by the writer's clock, which never goes back behind
 what the writer has read. A key is a hash of everything that produced an answer (:func:`key_of`), so
-an unchanged question is never asked twice and a changed one never gets an old answer.
+an unchanged question is never asked twice and a changed one never gets an old answer. Processes of
+one machine, and all that share a folder, add one after the other (by a lock in it): what one of
+them has added is never replaced by what another adds later.
 
 A part is written under another name and then renamed (on a local disk once the disk has confirmed
 it), or put whole on an object store. So a killed process leaves a part or nothing, and any number
@@ -42,7 +44,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
 from pyarrow import fs
 
 from .. import __version__
@@ -145,7 +149,7 @@ class StoredAnswers:
         below = data_dir().joinpath("answers", *names)
         self._folder = _Folder(system, "/".join([root, *names]))
         self._shipped = _Folder(_LOCAL, below.as_posix()) if below.is_dir() else None
-        self.url, self.path = _store_url(store), self._folder.path
+        self.url, self.path, self._root = _store_url(store), self._folder.path, root
         self._columns = None if columns is None else list(columns)
         self._manifest = _encodable(json.dumps(given, ensure_ascii=False, default=str))
         self._lock = threading.RLock()
@@ -178,7 +182,38 @@ class StoredAnswers:
                 self._frame = self._as_frame()
             return self._frame.copy(deep=False)
 
-    def add(self, rows: pd.DataFrame, seconds: float = 0.0) -> None:
+    @contextlib.contextmanager
+    def alone(
+        self, name: str = "", timeout: float = -1.0, waits: Callable[[], object] = bool
+    ) -> Iterator[None]:
+        """Hold a lock of these answers, in the store or else in the cache, and read them.
+
+        Parameters
+        ----------
+        name : str
+            The lock's; a lock of another name does not hinder.
+        timeout : float
+            Seconds after which to go on without it; negative for ever.
+        waits : callable
+            Called if another process has it.
+        """
+        here = self._folder.system.type_name == "local"
+        folder = Path(self._root) / ".locks" if here else cache_dir() / "locks"
+        place = self.path.removeprefix(self._root) if here else self.url + self.path
+        lock = FileLock(folder / f"{key_of(place, name)}.lock")
+        with contextlib.ExitStack() as held:
+            with contextlib.suppress(OSError):  # also a time-out, and where no lock can be made
+                folder.mkdir(parents=True, exist_ok=True)
+                try:
+                    lock.acquire(timeout=0)
+                except Timeout:
+                    waits()
+                    lock.acquire(timeout=timeout)
+                held.callback(lock.release)
+            self._read()
+            yield
+
+    def add(self, rows: pd.DataFrame, seconds: float = 0.0) -> list[str]:
         """Store rows as one new part, which is safe on the disk when this returns.
 
         Rows whose key is stored already are left out; nothing is written if none is new.
@@ -191,34 +226,51 @@ class StoredAnswers:
         seconds : float
             Seconds that the answers took.
 
+        Returns
+        -------
+        list of str
+            The keys of the rows that were left out.
+
         Raises
         ------
         StoreError
-            The disk is full, the store cannot be written to, or a column holds another kind of
-            value than in the parts before; what was stored before is still there.
+            The disk is full, the store cannot be written to or was removed meanwhile, or a column
+            holds another kind of value than in the parts before; what was stored before is still
+            there.
         """
+        given = rows.index
         with self._lock:
-            rows = rows[~rows.index.duplicated()]
-            rows = rows[[key not in self._keys for key in rows.index]]
-            if not len(rows):
-                return
-            table = _as_table(rows)
-            schema = _common_schema(self._schema, table)
-            if schema is None:
-                raise StoreError(
-                    f"{self._folder.path} keeps other kinds of values than were to be added: name "
-                    f"another folder in PSYCHOMETRICS_STORE."
-                )
-            # Never earlier than what it is added to, though clocks may go back.
-            written = max(time.time_ns(), self._last_written + 1)
-            table = _with_bookkeeping(table, written, seconds / len(rows), self._manifest)
-            self._read_parts.add(self._folder.write(table))
-            columns = self._columns or list(rows.columns)
-            columns = ["key", "written", *(name for name in columns if name in rows.columns)]
-            self._tables.append(table.select(columns))
-            self._keys.update(rows.index)
-            self._schema, self._last_written, self._frame = schema, written, None
-            self._added = True
+            if not set(given) <= self._keys:
+                with self.alone(timeout=60.0):
+                    rows = rows[[key not in self._keys for key in given] & ~given.duplicated()]
+                    if len(rows):
+                        self._add(rows, seconds)
+                        return list(set(given) - set(rows.index))
+        return list(given)
+
+    def _add(self, rows: pd.DataFrame, seconds: float) -> None:
+        if self._read_parts and not self._folder.files():
+            raise StoreError(
+                f"{self.path} was emptied or removed while answers were added to it: leave it "
+                "alone and run again; what it held is asked again."
+            )
+        table = _as_table(rows)
+        schema = _common_schema(self._schema, table)
+        if schema is None:
+            raise StoreError(
+                f"{self._folder.path} keeps other kinds of values than were to be added: name "
+                f"another folder in PSYCHOMETRICS_STORE."
+            )
+        # Never earlier than what it is added to, though clocks may go back.
+        written = max(time.time_ns(), self._last_written + 1)
+        table = _with_bookkeeping(table, written, seconds / len(rows), self._manifest)
+        self._read_parts.add(self._folder.write(table))
+        columns = self._columns or list(rows.columns)
+        columns = ["key", "written", *(name for name in columns if name in rows.columns)]
+        self._tables.append(table.select(columns))
+        self._keys.update(rows.index)
+        self._schema, self._last_written, self._frame = schema, written, None
+        self._added = True
 
     def collect(self, rows: pd.DataFrame, keys: list[str], questions: int) -> None:
         """Store rows that answer a number of questions, together with those that follow soon.
@@ -258,7 +310,7 @@ class StoredAnswers:
         self.close()
 
     def _read(self) -> None:
-        """Read the parts that are new here, and make one table of all."""
+        """Read the parts that are new here."""
 
         def wanted(column: str) -> bool:
             needed = self._columns is None or column in ("key", "written", *self._columns)
@@ -266,19 +318,19 @@ class StoredAnswers:
 
         for folder in filter(None, (self._shipped, self._folder)):
             seen = self._read_parts if folder is self._folder else set()
-            self._tables += folder.read_new(seen, self._schema, wanted)
-            if self._tables:
-                self._tables = [_union(self._tables)]
-                self._schema = self._tables[0].schema
+            for table in folder.read_new(seen, self._schema, wanted):
+                self._schema = _common_schema(self._schema, table)
+                self._tables.append(table)
+                self._keys.update(table["key"].to_pylist())
+                self._last_written = max(self._last_written, pc.max(table["written"]).as_py())
+                self._frame = None
         self._shipped = None
-        if self._tables:
-            self._keys.update(self._tables[0]["key"].to_pylist())
-            self._last_written = max(self._last_written, self._tables[0]["written"][-1].as_py())
 
     def _as_frame(self) -> pd.DataFrame:
         if not self._tables:
             index = pd.Index([], name="key", dtype=str)
             return pd.DataFrame(columns=self._columns or [], index=index)
+        self._tables = [_union(self._tables)]
         frame = self._tables[0].drop_columns(["written"]).to_pandas().set_index("key")
         return frame if self._columns is None else frame.reindex(columns=self._columns)
 

@@ -264,6 +264,7 @@ class RequestQueue:
             self.stopped = True  # at once, or the next request would be begun
             raise
         await self._saves[own].save(key, (about, text, found), time.monotonic() - began)
+        found = replies.known[key]  # as the store has it
         about["sent"], about["cut"] = True, found["finish_reason"] == "length"
         self._failures, self._replied = 0, self._replied + 1
         return found["reply"]

@@ -5,8 +5,8 @@ in batches. If ``endpoint`` is given, or the name is an endpoint's, requests are
 
 Each request is a batch of statements in a run's order. Its reply goes into the store before it is
 used, under a key made from everything that produced it. A killed run resumes where it stopped: no
-request whose reply is stored is sent again. If two runs on one machine would send the same
-requests, the second waits for the first.
+request whose reply is stored is sent again. If two runs would send the same requests, the second
+waits for the first; so it is on all machines that share the folder of the store.
 
 Conditions
 ----------
@@ -43,7 +43,6 @@ from typing import Annotated, ClassVar, NamedTuple
 import pandas as pd
 from pydantic import Field, FiniteFloat, InstanceOf, PositiveInt
 
-from ..asking.progress import Progress
 from ..asking.store import StoredAnswers, key_of
 from ..endpoints.batches import Batches
 from ..endpoints.endpoint import Endpoint
@@ -51,7 +50,6 @@ from ..endpoints.request_queue import RequestQueue
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import load_model, resolve_device, resolve_dtype, to_device
 from ..models.sources import Source, digest_text, find
-from ..paths import cache_dir
 from ..questionnaires import Questionnaire
 from . import generation
 from .conversations import ConversationMode, StoredReplies
@@ -192,14 +190,14 @@ class Chat(ConversationMode):
         # Calls that differ in nothing but their number of runs would send the same requests.
         same = {key: value for key, value in asking.conditions.items() if key != "runs"}
         text = questionnaire.model_dump_json()
-        key = key_of(str(asking.store), asking.identity["fingerprint"], text, repr(same))
+        key = key_of(asking.identity["fingerprint"], text, repr(same))
         return _Job(questionnaire, talks, sum(len(batch["items"]) for batch, _ in talks), key)
 
     def _ask_here(self, job: _Job, asking: Asking) -> list[dict]:
         """Ask a model on this machine one questionnaire; each reply is saved at once."""
         cut: set[str] = set()
         asking.bar.expect(job.questions)
-        with _alone(job.key, asking.bar), _stored(job, asking) as replies:
+        with _stored(job, asking) as replies:
 
             def reply_to_all(turns: list[tuple[list, dict]]) -> list[tuple[str, bool]]:
                 keys, new = [], {}
@@ -241,8 +239,15 @@ class _Job(NamedTuple):
 
 @contextlib.contextmanager
 def _stored(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
+    """Wait until no other process makes the same run, which would be paid twice; read its store."""
     name, manifest = asking.identity["respondent_id"], asking.identity | asking.conditions
-    with StoredAnswers(asking.store, "chat", job.questionnaire.id, name, manifest) as stored:
+    waits = functools.partial(
+        asking.bar.set_postfix_str, "waiting for the same run in another process"
+    )
+    with (
+        StoredAnswers(asking.store, "chat", job.questionnaire.id, name, manifest) as stored,
+        stored.alone(job.key, waits=waits),
+    ):
         yield StoredReplies(stored, asking.identity["fingerprint"])
 
 
@@ -269,9 +274,8 @@ def _ask_endpoint(
                 return
 
     with contextlib.ExitStack() as stack:
-        for key in sorted(job.key for job in jobs):  # in one order, or two runs would block
-            stack.enter_context(_alone(key, bar))
-        stored = {job.questionnaire.id: stack.enter_context(_stored(job, asking)) for job in jobs}
+        in_order = sorted(jobs, key=lambda job: job.key)  # else two runs would block each other
+        stored = {j.questionnaire.id: stack.enter_context(_stored(j, asking)) for j in in_order}
         for job in jobs:
             bar.expect(job.questions)
         queue = RequestQueue(endpoint, identity, settings, bar, stored)
@@ -312,28 +316,6 @@ def _model_here(respondent: str | Path) -> Source | None:
         raise RespondentError(
             f"{said}, or name a model on this machine; {respondent!r} is none."
         ) from no_endpoint
-
-
-@contextlib.contextmanager
-def _alone(key: str, bar: Progress) -> Iterator[None]:
-    """Wait until no other process of this machine makes the same run: it would be paid twice."""
-    import filelock
-
-    folder = cache_dir() / "running"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(folder / f"{key}.lock")
-        try:
-            lock.acquire(timeout=0)
-        except filelock.Timeout:
-            bar.set_postfix_str("waiting for the same run in another process")
-            lock.acquire()
-    except OSError:  # no place for a lock: only money is at stake
-        yield
-        return
-    with lock, contextlib.ExitStack() as stack:
-        stack.callback(lock.release)
-        yield
 
 
 def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, str]:

@@ -169,8 +169,11 @@ class StoredReplies:
             | {"request": request, **found}
             for about, request, found in new.values()
         ]
-        self._stored.add(pd.DataFrame(rows, index=pd.Index(list(new), name="key")), seconds)
+        index = pd.Index(list(new), name="key")
         self.known |= {key: {"finish_reason": None} | found for key, (_, _, found) in new.items()}
+        if there := self._stored.add(pd.DataFrame(rows, index=index), seconds):
+            columns = ["reply", "finish_reason"]  # another process was first: its replies count
+            self.known |= self._stored.rows.loc[there].reindex(columns=columns).to_dict("index")
 
 
 def _conversation(

@@ -78,6 +78,7 @@ class Custom(ConversationMode):
             if replies and reply is not None:
                 new = {key: (about, text, {"reply": reply})}
                 replies.add(new, time.perf_counter() - began)
+                reply = replies.known[key]["reply"]
             return reply, True
 
         with contextlib.ExitStack() as stack:
