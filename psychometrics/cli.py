@@ -486,8 +486,13 @@ def _slides(
 
 @app.command("train-nli", rich_help_panel=_ASKING)
 def _train_nli(
-    base: Annotated[str, Argument(help="A hub id, a folder, or minilm.")],
-    output: Annotated[Path, Argument(help="Folder for the model and its manifest.")],
+    base: Annotated[str, Argument(help="A hub id, a folder, or minilm; not with --base-file.")],
+    output: Annotated[
+        Path | None, Argument(help="Folder for the model, or of the models.", show_default=False)
+    ] = None,
+    base_file: Annotated[
+        str | None, Option(help="A population's file: train a head for each base in it.")
+    ] = None,
     data: Annotated[list[str] | None, Option(help="mnli, snli, files, hub ids.")] = None,
     paper: Annotated[bool, Option("--paper", help="The paper's settings.")] = False,
     tuning: Annotated[
@@ -502,21 +507,43 @@ def _train_nli(
     """Put an NLI head on a base model, an encoder or a decoder, and train it.
 
     --data may be repeated (default: mnli). --paper: base unfrozen, lr 5e-5, 3 epochs.
+    --base-file FILE OUTPUT trains a head for each base of a file; called again, it goes on.
     """
     chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if paper and chosen:
         raise ParameterError(f"--paper sets {', '.join(chosen)} itself: leave one of them out.")
+    if (output is None) == (base_file is None):
+        raise ParameterError("Name a base and a folder, or --base-file and a folder.")
+    output = output or Path(base)
     if (file := next(filter(Path.is_file, (output, *output.parents)), None)) is not None:
         raise ParameterError(f"{file} is a file: name a folder for the model.")
-    more = pm.book.parse_parameters(condition or [])
-    manifest = pm.training.train_nli(
-        base, data or ["mnli"], output, **(pm.training.PAPER_SETTINGS | chosen | more)
+    data, more = data or ["mnli"], pm.book.parse_parameters(condition or [])
+    how, failed = pm.training.PAPER_SETTINGS | chosen | more, False
+    if base_file is None:
+        results = [(output, pm.training.train_nli(base, data, output, **how))]
+    else:
+        results = pm.training.train_heads(base_file, data, output, **how)
+    for folder, found in results:
+        failed |= isinstance(found, Exception)
+        typer.echo(f"{folder}: {_said_of_training(found)}")
+    raise typer.Exit(int(failed))
+
+
+def _said_of_training(found: dict | Exception) -> str:
+    """Say what came of a training in a line: a manifest, or an error."""
+    if isinstance(found, Exception):
+        return f"not trained: {found}"
+    said = f"trained on {found['pairs']} pairs in {found['seconds']:.0f} s"
+    if found["resumed_at"] == found["steps"]:
+        said = "had been trained on the same pairs with the same settings before"
+    if "held_out" not in found:
+        return f"{said}; no pairs were held out to measure its accuracy"
+    right, *ends, guess = (f"{found[key]:.1%}" for key in ("accuracy", "low", "high", "majority"))
+    return (
+        f"{said}; accuracy {right} ({' to '.join(ends)}) on {found['held_out']} held-out pairs, "
+        f"where the commonest label gets {guess}"
     )
-    if manifest["resumed_at"] == manifest["steps"]:
-        typer.echo(f"{output}: had been trained on the same pairs with the same settings before")
-        return
-    typer.echo(f"{output}: trained on {manifest['pairs']} pairs in {manifest['seconds']:.0f} s")
 
 
 @app.command("improve", rich_help_panel=_QUESTIONNAIRES)

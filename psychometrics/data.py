@@ -152,11 +152,20 @@ def mnli_sample() -> pd.DataFrame:
         [pd.read_csv(fetch(f"mnli_{label}"), dtype={"premise": str}) for label in NLI_LABELS],
         ignore_index=True,
     ).dropna(subset=["premise", "hypothesis"])
-    frame["held_out"] = [
-        int(hashlib.sha256(text.strip().encode()).hexdigest(), 16) % 10 == 0
-        for text in frame["premise"]
-    ]
+    frame["held_out"] = hash_split(frame["premise"])
     return frame[["premise", "hypothesis", "label", "genre", "held_out"]].reset_index(drop=True)
+
+
+def hash_split(texts: Sequence[str], one_in: int = 10) -> list[bool]:
+    """Say which texts are held out: one in ten, or in more, by the SHA-256 of the text alone.
+
+    Examples
+    --------
+    >>> hash_split(["I feel calm.", "I feel nervous.", "I feel calm."])
+    [False, False, False]
+    """
+    hashes = [hashlib.sha256(str(text).strip().encode()).hexdigest() for text in texts]
+    return [int(found, 16) % max(10, one_in) == 0 for found in hashes]
 
 
 def snli_sample() -> pd.DataFrame:

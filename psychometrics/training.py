@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -20,11 +22,13 @@ from typing import Annotated, Literal
 import numpy as np
 import pandas as pd
 import torch
+import yaml
 from datasets import Dataset
 from peft import LoraConfig, PeftModel, get_peft_model, load_peft_weights
 from pydantic import Field, FiniteFloat, PositiveInt
 from safetensors import safe_open
 from safetensors.torch import save_file
+from statsmodels.stats.proportion import proportion_confint
 from transformers import (
     DataCollatorForLanguageModeling,
     DataCollatorWithPadding,
@@ -40,15 +44,27 @@ from transformers.pytorch_utils import Conv1D
 from transformers.trainer_utils import get_last_checkpoint
 
 from .asking.answers import check_kinds, check_numbers
-from .data import NLI_LABELS, mnli_sample, snli_sample, text_table
+from .asking.population import population
+from .data import NLI_LABELS, hash_split, mnli_sample, snli_sample, text_table
 from .exceptions import DataError, ParameterError
-from .models.loading import load_config, load_model, out_of_memory
-from .models.sources import BASE_MODEL, Source, base_path, find
+from .models.loading import OF_HEADS, load_config, load_model, out_of_memory
+from .models.sources import BASE_MODEL, Source, base_path, find, read_json
+from .modes import load_respondent
 
 PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
 """Fine-tuning on MNLI as in EMPALC, section 5: base unfrozen, 3 epochs at 5e-5."""
 
 
+_README = """To load this folder without the package that trained it:
+
+    from transformers import AutoTokenizer
+    from {library} import {builder}
+
+    tokenizer = AutoTokenizer.from_pretrained("this folder")
+    model = {builder}.from_pretrained("this folder"{given})
+
+Outputs, in order: {labels}.
+"""
 _KINDS = {
     "tuning": Literal["unfrozen", "frozen", "lora"],
     "epochs": Annotated[FiniteFloat, Field(gt=0, le=1000)],
@@ -104,10 +120,13 @@ def train_nli(
     data : str, sequence of str, or DataFrame
         ``"mnli"`` and ``"snli"`` are the project's samples (MNLI without its held-out pairs); a
         path is a CSV, JSON-lines or Parquet file with columns ``premise, hypothesis, label``;
-        anything else is a hub id (``"nyu-mll/multi_nli"``). Several are concatenated.
+        anything else is a hub id (``"nyu-mll/multi_nli"``). Several are concatenated. The pairs
+        of one premise in ten are held out by the hash of the premise (MNLI's sample: those that
+        nobody is trained on; at most about 2,000 of each source). A DataFrame is trained on whole.
     output : str or Path
-        Folder for the model, its tokenizer and ``manifest.json``. A run that was stopped resumes
-        from its last epoch when called again with the same folder.
+        Folder for the model, its tokenizer, ``manifest.json`` and a ``README.md`` with the lines
+        that load it without this package. A run that was stopped resumes from its last epoch when
+        called again with the same folder.
     adapter : str or Path, optional
         LoRA adapter of the same base (see :func:`adapt_encoder`) to start from.
     progress : bool
@@ -124,7 +143,9 @@ def train_nli(
     -------
     dict
         The manifest: settings, number of pairs, steps, the step ``resumed_at`` (0 for a new run),
-        seconds, final loss, versions.
+        seconds, final loss, versions; where pairs were held out, their number, the share that the
+        saved folder labels rightly (``accuracy`` with Wilson's 95 % interval ``low, high``), and
+        ``majority``, the share right of whoever always gives the commonest label of training.
 
     Raises
     ------
@@ -149,7 +170,8 @@ def train_nli(
     """
     chosen = _Settings.of(settings)
     set_seed(chosen.seed)
-    pairs = nli_pairs(data)
+    pairs = _labelled(data, split=True)
+    pairs, held_out = pairs[~pairs["held_out"]], pairs[pairs["held_out"]]
     model, tokenizer = _fresh(base, "classifier", NLI_LABELS, chosen.layers, chosen.dropout)
     if chosen.tuning == "frozen":
         # BERT's pooler counts as part of the head
@@ -161,7 +183,54 @@ def train_nli(
             _start_from(model, adapter)
     table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
     facts = {"base": str(base), "pairs": len(pairs), **asdict(chosen)}
-    return _train_classifier(model, tokenizer, table, output, chosen, progress, facts)
+    facts |= {"majority": (held_out["label"] == pairs["label"].mode()[0]).mean()}
+    how = output, chosen, progress, facts
+    return _train_classifier(model, tokenizer, table, *how, held_out=held_out)
+
+
+def train_heads(
+    file: str | Path, data: str | Sequence[str] | pd.DataFrame, output: str | Path, **how: object
+) -> Iterator[tuple[Path, dict | Exception]]:
+    """Train an NLI head for every base that a population's file lists, one after the other.
+
+    Parameters
+    ----------
+    file : str or Path
+        A population's file, whose respondents are the bases.
+    data, **how
+        As in :func:`train_nli`.
+    output : str or Path
+        Folder for a folder of each base and for ``population.yaml``, which lists what is trained.
+        Heads that were trained before are kept, and a run that was stopped goes on.
+
+    Yields
+    ------
+    folder : Path
+    result : dict or Exception
+        The manifest, or why this base cannot be trained.
+
+    Raises
+    ------
+    ParameterError
+        The file cannot be read, or two bases have one name.
+    """
+    bases, trained = {}, []
+    for base in population(file):
+        name = Path(base).name if Path(base).expanduser().is_dir() else base
+        name = re.sub(r"[^\w.-]", "-", name)
+        if bases.setdefault(name, base) != base:
+            raise ParameterError(f"{file}: two bases are called {name}; rename one.")
+    for name, base in bases.items():
+        try:
+            result = train_nli(base, data, Path(output) / name, **how)
+        except Exception as error:  # memory that ran out, or a base that is odd: the others go on
+            result = error
+        else:
+            trained.append({"model": name})
+            listed = {"title": f"NLI heads for the bases of {file}", "respondents": trained}
+            text = yaml.safe_dump(listed, sort_keys=False)
+            (Path(output) / "population.yaml").write_text(text, encoding="utf-8")
+        yield Path(output) / name, result
 
 
 def adapt_encoder(
@@ -229,13 +298,17 @@ def adapt_encoder(
         weight_decay=0.01,
     )
     dataset = _tokens(tokenizer, {"text": list(sentences)}, return_special_tokens_mask=True)
-    collator = DataCollatorForLanguageModeling(tokenizer)
-    how = _Settings(epochs=epochs, lr=lr), _MaskedTokensTrainer, progress
-    manifest = _train(model, dataset, collator, output, *how, optimizers=(optimizer, None))
+    collator, chosen = DataCollatorForLanguageModeling(tokenizer), _Settings(epochs=epochs, lr=lr)
+    digest = _digest(model, dataset, chosen)
+    if known := _finished(Path(output), digest):
+        return known
+    how = collator, output, chosen, digest, _MaskedTokensTrainer, progress
+    manifest = _train(model, dataset, *how, optimizers=(optimizer, None))
     manifest |= {"base": str(base), "sentences": len(sentences), "rank": rank}
+    _save(model, tokenizer, output)
     weights = {name: parameter.detach().clone() for name, parameter in head.items()}
     save_file(weights, Path(output) / "head.safetensors")
-    return _save(model, tokenizer, manifest, output)
+    return _finish(manifest, output)
 
 
 def train_acceptability(
@@ -349,7 +422,7 @@ def adapt_causal(
     collator = DataCollatorForLanguageModeling(tokenizer, mlm=False)
     with tempfile.TemporaryDirectory() as folder:
         settings = _Settings(epochs=epochs, lr=lr, batch_size=batch_size, seed=seed)
-        manifest = _train(trained, dataset, collator, folder, settings, progress=False)
+        manifest = _train(trained, dataset, collator, folder, settings, "", progress=False)
     if rank is not None:
         trained.merge_and_unload()
         model.requires_grad_(True)
@@ -361,11 +434,17 @@ def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
 
     Sources are named as in :func:`train_nli`; MNLI's held-out pairs are never among them.
     """
+    pairs = _labelled(data)
+    return pairs[~pairs["held_out"]].drop(columns="held_out").reset_index(drop=True)
+
+
+def _labelled(data: str | Sequence[str] | pd.DataFrame, split: bool = False) -> pd.DataFrame:
+    """Labelled pairs and which are ``held_out``: MNLI's; if split, some of other sources, too."""
     if isinstance(data, pd.DataFrame):
-        frame = data
+        frame = data.assign(held_out=False)
     else:
-        sources = [data] if isinstance(data, str) else list(data)
-        frame = pd.concat([_source(name) for name in sources], ignore_index=True)
+        frames = [_source(name, split) for name in ([data] if isinstance(data, str) else data)]
+        frame = pd.concat(frames, ignore_index=True)
     if missing := {"premise", "hypothesis", "label"} - set(frame.columns):
         raise DataError(f"NLI data lack the column(s) {', '.join(sorted(missing))}: add them.")
     if frame["label"].dtype.kind not in "iu":
@@ -379,6 +458,8 @@ def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
     frame = frame[frame["label"].between(0, 2)].dropna(subset=["premise", "hypothesis"])
     if frame.empty:
         raise DataError("There are no labelled pairs to train on: give at least one.")
+    if frame["held_out"].all():
+        frame = frame.assign(held_out=False)
     return frame.reset_index(drop=True)
 
 
@@ -445,26 +526,46 @@ def _tokens(
     )  # fmt: skip
 
 
-def _train_classifier(model, tokenizer, table, output, settings, progress, facts: dict) -> dict:
+def _train_classifier(
+    model, tokenizer, table, output, settings, progress, facts: dict, held_out=()
+) -> dict:
     """Train on texts with labels, and save the model with a manifest of these facts."""
     dataset = _tokens(tokenizer, table, settings.max_length)
+    digest = _digest(model, dataset, settings)
+    if known := _finished(Path(output), digest):
+        return known
     collator = DataCollatorWithPadding(tokenizer)
-    manifest = _train(model, dataset, collator, output, settings, progress=progress)
-    before = Path(output) / "manifest.json"
-    if manifest["resumed_at"] == manifest["steps"] and before.is_file():  # nothing was left to do
-        known = json.loads(before.read_text(encoding="utf-8"))
-        return known | {"resumed_at": manifest["resumed_at"]}
-    return _save(model, tokenizer, manifest | facts, output)
+    manifest = _train(model, dataset, collator, output, settings, digest, progress=progress)
+    _save(model, tokenizer, output)
+    majority = facts.pop("majority", None)
+    if len(held_out):
+        facts |= _accuracy(Path(output), held_out) | {"majority": round(float(majority), 4)}
+    return _finish(manifest | facts, output)
+
+
+def _accuracy(folder: Path, pairs: pd.DataFrame) -> dict:
+    """Measure the saved model as a respondent, on pairs that it was not trained on."""
+    asked = load_respondent(folder, dtype="float32")
+    answers = asked.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
+    right = int((answers.argmax(axis=1) == pairs["label"].to_numpy()).sum())
+    low, high = proportion_confint(right, len(pairs), method="wilson")
+    found = {"accuracy": right / len(pairs), "low": low, "high": high}
+    return {"held_out": len(pairs)} | {name: round(float(x), 4) for name, x in found.items()}
 
 
 def _source_of(base: str | Path) -> Source:
     return find(base_path() if base == "minilm" else base)
 
 
-def _source(name: str) -> pd.DataFrame:
+def _source(name: str, split: bool) -> pd.DataFrame:
     if name == "mnli":
-        frame = mnli_sample()
-        return frame[~frame["held_out"]]
+        return mnli_sample()
+    frame = _read_source(name)
+    held_out = split and "premise" in frame and hash_split(frame["premise"], len(frame) // 2000)
+    return frame.assign(held_out=held_out)
+
+
+def _read_source(name: str) -> pd.DataFrame:
     if name == "snli":
         return snli_sample()
     path = Path(name)
@@ -587,7 +688,15 @@ class _MaskedTokensTrainer(Trainer):
 
 
 def _train(
-    model, dataset, collator, output, settings: _Settings, trainer=None, progress=True, **own
+    model,
+    dataset,
+    collator,
+    output,
+    settings: _Settings,
+    digest,
+    trainer=None,
+    progress=True,
+    **own,
 ) -> dict:
     checkpoints = str(Path(output) / "checkpoints")
     lengths = [len(ids) for ids in dataset["input_ids"]]
@@ -621,7 +730,7 @@ def _train(
     if not progress:
         loop.remove_callback(PrinterCallback)  # which the Trainer puts in the progress bar's place
     started = time.perf_counter()
-    last = _checkpoint(Path(checkpoints), _digest(model, dataset, settings))
+    last = _checkpoint(Path(checkpoints), digest)
     done = int(last.rpartition("-")[2]) if last else 0
     try:
         result = loop.train(resume_from_checkpoint=last)
@@ -639,8 +748,34 @@ def _train(
         "resumed_at": done,
         "loss": round(result.training_loss, 4),
         "seconds": round(time.perf_counter() - started, 1),
+        "digest": digest,
         "versions": {name: version(name) for name in ("torch", "transformers", "peft")},
     }
+
+
+def _finished(folder: Path, digest: str) -> dict | None:
+    """Return the manifest of this training if it was done before; none if it was not.
+
+    Raises
+    ------
+    ParameterError
+        The folder holds another model.
+    """
+    manifest, files = folder / "manifest.json", ("config.json", "adapter_config.json")
+    if manifest.is_file():
+        known = read_json(str(folder), manifest)
+        if known.get("digest") == digest:
+            return known | {"resumed_at": known["steps"]}
+    elif (folder / "checkpoints").is_dir() or not any((folder / name).exists() for name in files):
+        return None
+    raise ParameterError(_other(folder))
+
+
+def _other(folder: Path) -> str:
+    return (
+        f"{folder} holds a model that was trained from another base, on other data or with other "
+        "settings: name another folder, or remove this one."
+    )
 
 
 def _checkpoint(folder: Path, digest: str) -> str | None:
@@ -654,10 +789,7 @@ def _checkpoint(folder: Path, digest: str) -> str | None:
     made_of = folder / "made_of.txt"
     last = get_last_checkpoint(folder) if folder.is_dir() else None
     if last and not (made_of.is_file() and made_of.read_text(encoding="utf-8") == digest):
-        raise ParameterError(
-            f"{folder.parent} holds a model that was trained from another base, on other data or "
-            f"with other settings: name another folder, or remove {folder}."
-        )
+        raise ParameterError(_other(folder.parent))
     folder.mkdir(parents=True, exist_ok=True)
     made_of.write_text(digest, encoding="utf-8")
     return last
@@ -680,16 +812,34 @@ def _bf16() -> bool:
     return torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
-def _save(model, tokenizer: PreTrainedTokenizerBase, manifest: dict, output: str | Path) -> dict:
-    output = Path(output)
+def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None:
+    """Save a model so that plain transformers or peft load it, and say how in its README."""
+    output, config, given = Path(output), model.config, ""
+    library, builder = "transformers", "AutoModelForSequenceClassification"
     model.save_pretrained(output)
-    if isinstance(model, PeftModel):  # names of outputs and layers kept, which an adapter lacks
-        model.get_base_model().config.save_pretrained(output)
+    tokenizer.save_pretrained(output)
+    if isinstance(model, PeftModel):
         path = output / "adapter_config.json"
         settings = json.loads(path.read_text(encoding="utf-8"))
         if settings["base_model_name_or_path"] == str(Path(base_path()).resolve()):
             settings["base_model_name_or_path"] = BASE_MODEL  # wherever it lies elsewhere
             path.write_text(json.dumps(settings, indent=2), encoding="utf-8")
-    tokenizer.save_pretrained(output)
-    (output / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        # A config.json beside an adapter would be taken for the base's.
+        kept = {name: getattr(config, name) for name in OF_HEADS}
+        (output / "recipe.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
+        library, builder = "peft", "AutoPeftModelForSequenceClassification"
+        if not settings["task_type"]:  # a masked language model's, whose head is a file of its own
+            return (output / "README.md").unlink(missing_ok=True)
+        numbers = {name: value for name, value in kept.items() if isinstance(value, int)}
+        given = "".join(f", {name}={value}" for name, value in numbers.items())
+    labels = ", ".join(config.id2label.values())
+    text = _README.format(library=library, builder=builder, given=given, labels=labels)
+    (output / "README.md").write_text(text, encoding="utf-8")
+
+
+def _finish(manifest: dict, output: str | Path) -> dict:
+    """Write the manifest; the checkpoints are no longer needed."""
+    text = json.dumps(manifest, indent=1)
+    (Path(output) / "manifest.json").write_text(text, encoding="utf-8")
+    shutil.rmtree(Path(output) / "checkpoints", ignore_errors=True)
     return manifest

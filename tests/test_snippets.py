@@ -29,6 +29,7 @@ CANNOT = {
     ),
     r"^source \.venv/bin/activate": "the environment of the test is active",
     r"train-nli bert-base-uncased": "needs a model and data from the hub",
+    r"my-models|my-adapter": "needs models that were trained; tests of training do as much",
     r"new-population|--respondents nli\.yaml": "needs a listing and models from the hub; tests of "
     "their own serve one",
     r"^psychometrics improve": "asks half of the population about each candidate, for minutes",

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from transformers import (
     AutoModelForMaskedLM,
 )
 
+import psychometrics as pm
 from data.make import heads
 from psychometrics import data, load_respondent, training
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
@@ -31,6 +34,12 @@ from psychometrics.training import (
 )
 from tests.tiny import save_tiny_decoder
 
+PLAIN = """
+with torch.no_grad():
+    logits = model.eval()(**tokenizer({}, {}, padding=True, return_tensors="pt")).logits
+assert "psychometrics" not in sys.modules
+print(json.dumps(logits.softmax(-1).tolist()))
+"""
 HYPOTHESES = ["I feel calm.", "It happens.", "I never do."]  # entailed, neutral, contradicted
 PAIRS = pd.DataFrame({"premise": "I feel calm.", "hypothesis": np.repeat(HYPOTHESES, 8),
                       "label": np.repeat([0, 1, 2], 8)})  # fmt: skip
@@ -65,6 +74,10 @@ def trained_answers(monkeypatch, pairs, *arguments, **settings) -> np.ndarray:
             kept["model"](**kept["tokenizer"](*pair, return_tensors="pt")).logits for pair in pairs
         ]
     return torch.cat(logits).softmax(dim=-1).numpy()
+
+
+def stop(*_):
+    raise KeyboardInterrupt
 
 
 def changed(trained: Path, base: Path) -> set[str]:
@@ -125,6 +138,81 @@ def test_a_base_without_a_head_or_padding_token_is_trained_and_answers_as_in_tra
     np.testing.assert_allclose(found, answers, atol=2e-5)
     assert np.ptp(found, axis=0).max() > 1e-3
     assert layers in (None, respondent.model.config.num_hidden_layers)
+
+
+def test_the_two_lines_of_the_readme_load_adapters_without_this_package(tmp_path, save_tiny_model):
+    code, asked = "import json, sys, torch", list(map(list, zip(*LONG_AND_SHORT, strict=True)))
+    outs = {"bert": save_tiny_model, "gpt2": save_tiny_decoder}
+    for architecture, save in outs.items():
+        base, out = save(tmp_path / architecture, architecture), tmp_path / f"{architecture}-lora"
+        train_nli(base, PAIRS, out, tuning="lora", layers=1, epochs=1, lr=1e-2, progress=False)
+        left = {"README.md", "adapter_config.json", "adapter_model.safetensors", "manifest.json",
+                "recipe.json", "tokenizer.json", "tokenizer_config.json"}  # fmt: skip
+        assert {path.name for path in out.iterdir()} - {"chat_template.jinja"} == left
+        lines = (out / "README.md").read_text().replace("this folder", str(out)).splitlines()
+        code += "\n" + "\n".join(line.strip() for line in lines if line.startswith("    "))
+        code += PLAIN.format(*asked)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    for architecture, line in zip(outs, ended.stdout.splitlines(), strict=True):
+        respondent = load_respondent(tmp_path / f"{architecture}-lora", dtype="float32")
+        np.testing.assert_allclose(json.loads(line), respondent.answer(LONG_AND_SHORT), atol=2e-5)
+
+
+@pytest.fixture
+def many_pairs(tmp_path):
+    """A file of pairs with 60 premises; nobody is trained on those of some."""
+    premises = [f"I feel calm, {number}." for number in range(60)]
+    frame = pd.DataFrame({"premise": np.repeat(premises, 3), "hypothesis": HYPOTHESES * 60,
+                          "label": [0, 1, 2] * 60})  # fmt: skip
+    frame.to_csv(tmp_path / "pairs.csv", index=False)
+    return frame
+
+
+def test_accuracy_is_measured_on_premises_that_nobody_was_trained_on(
+    many_pairs, tiny_model, tmp_path, monkeypatch
+):
+    seen, own = [], training._tokens
+    monkeypatch.setattr(training, "_tokens", lambda *x: seen.append(x[1]["premise"]) or own(*x))
+    out, data = tmp_path / "out", str(tmp_path / "pairs.csv")
+    manifest = train_nli(tiny_model, data, out, epochs=9, lr=5e-3, progress=False)
+    held = many_pairs[~many_pairs["premise"].isin(seen[0])]
+    assert 0 < len(held) == manifest["held_out"] == len(many_pairs) - manifest["pairs"]
+    pairs = list(zip(held["premise"], held["hypothesis"], strict=True))
+    answers = load_respondent(out, dtype="float32").answer(pairs)
+    right = (answers.argmax(axis=1) == held["label"]).mean()
+    assert manifest["accuracy"] == pytest.approx(right, abs=1e-4)
+    assert manifest["low"] < right <= manifest["high"] + 1e-4
+    assert right > 0.6
+    assert manifest["majority"] == pytest.approx(1 / 3, abs=1e-4)
+
+
+def test_a_files_bases_are_trained_one_by_one_and_a_stopped_run_keeps_what_is_done(
+    many_pairs, tiny_model, save_tiny_model, tmp_path, monkeypatch, ended
+):
+    shutil.copytree(tiny_model, tmp_path / "one")
+    save_tiny_model(tmp_path / "two", "electra")
+    respondents = "".join(f"- model: {name}\n" for name in ("one", "lost/lost", "two"))
+    (tmp_path / "bases.yml").write_text(f"title: Bases\nrespondents:\n{respondents}")
+    own = training._finish
+    asked = ["train-nli", "--base-file", "bases.yml", "out", "--data", "pairs.csv", "--epochs", "1"]
+    with monkeypatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        patch.setattr(training, "_finish", lambda m, o: stop() if "two" in str(o) else own(m, o))
+        with pytest.raises(KeyboardInterrupt):
+            list(training.train_heads("bases.yml", "pairs.csv", "out", epochs=1.0, progress=False))
+    kept = (tmp_path / "out" / "one" / "manifest.json").read_bytes()
+    code, said, _ = ended(*asked)
+    lines = [line for line in said.splitlines() if line.startswith("out/")]
+    assert code == 1
+    assert [line.split(":")[0] for line in lines] == ["out/one", "out/lost-lost", "out/two"]
+    assert "before; accuracy" in lines[0]
+    assert "not trained" in lines[1]
+    assert "trained on" in lines[2]
+    assert (tmp_path / "out" / "one" / "manifest.json").read_bytes() == kept
+    assert [Path(name).name for name in pm.population(tmp_path / "out" / "population.yaml")] == [
+        "one", "two"
+    ]  # fmt: skip
 
 
 def test_what_cannot_be_trained_is_refused(tiny_model, tmp_path):
@@ -234,8 +322,11 @@ def test_a_folder_of_another_training_is_refused_and_left_as_it_is(
     assert (tmp_path / "used" / "manifest.json").read_bytes() == manifest
 
 
-def test_a_checkpoint_that_was_cut_short_is_named(tiny_model, tmp_path):
-    train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=1, progress=False)
+def test_a_checkpoint_that_was_cut_short_is_named(tiny_model, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:  # killed before the model is saved
+        patch.setattr(training, "_save", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=1, progress=False)
     weights = next(tmp_path.glob("used/checkpoints/*/model.safetensors"))
     weights.write_bytes(weights.read_bytes()[:100])
     with pytest.raises(ParameterError, match="remove it and call again"):

@@ -32,7 +32,7 @@ _HEADS = {
     "encoder": ("AutoModel", "an encoder"),
 }
 """Kinds of heads: the class in transformers that has it, and what a model with it is called."""
-_OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
+OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
 
 
 @contextmanager
@@ -152,7 +152,8 @@ def load_model(
 def load_config(source: Source | str | Path, **changes: object) -> PreTrainedConfig:
     """Load a model's configuration, with changes; errors as in :func:`load_model`.
 
-    An adapter's is its base's, with the outputs that the ``config.json`` beside it names.
+    An adapter's is its base's, with the outputs that the ``recipe.json`` (or, in older folders,
+    the ``config.json``) beside it names.
     """
     from transformers import CONFIG_MAPPING, AutoConfig
 
@@ -166,8 +167,8 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
         )
     if source.kind == "adapter":
         beside = source.folder / "config.json"
-        written = read_json(name, beside) if beside.is_file() else {}
-        changes = {key: written[key] for key in _OF_HEADS if key in written} | changes
+        written = (read_json(name, beside) if beside.is_file() else {}) | source.recipe
+        changes = {key: written[key] for key in OF_HEADS if key in written} | changes
         if isinstance(names := changes.get("id2label"), dict):
             changes["id2label"] = {int(number): label for number, label in names.items()}
     with _loading(name, "a model"):
