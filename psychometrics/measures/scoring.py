@@ -411,15 +411,18 @@ def category_scores(
         To items, as :func:`psychometrics.asking.ask` gives them; or with a column ``probability``
         and one
         row per option, in which case ``run`` is 1 if it lacks. The probabilities of an item are
-        divided by their sum.
+        divided by their sum, after the mean of their logarithms over ``permutation``, if there are
+        several orders of the options.
     questionnaires : Questionnaire, name or path, or several of them
         With ``categories``.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, questionnaire, mode, run, category, score, sd, low, high, answered,
-        items``. ``sd`` is that of the score if each answer were drawn from its probabilities;
+        ``respondent_id, questionnaire, mode, run, category, score, share, sd, low, high,
+        answered, items``. ``share`` is the score divided by the sum over the categories (the
+        library's ``normalize_res``; missing where the sum is 0);
+        ``sd`` is that of the score if each answer were drawn from its probabilities;
         ``low`` and ``high`` are the least and greatest score that the category can take. With a
         question unanswered the score is missing: to leave it out would be to answer it with 0.
 
@@ -443,6 +446,57 @@ def category_scores(
     _check(answers, ("questionnaire",))
     parts = [_category_rows(answers, q) for q in load_questionnaires(questionnaires, texts=False)]
     return pd.concat(parts, ignore_index=True)
+
+
+def ideal_answers(
+    questionnaire: str | Path | Questionnaire,
+    category: str,
+    within: float = 0.0,
+    opposite: bool = False,
+) -> pd.DataFrame:
+    """List the options that speak most for a category.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire, name or path
+        With ``categories``.
+    category : str
+    within : float
+        How far an option's weight may be from the greatest of all the questionnaire's weights.
+    opposite : bool
+        List the options that speak most against it instead: weights near the least of all.
+
+    Returns
+    -------
+    DataFrame
+        ``item_id, value, label, weight``; several rows, or none, for an item.
+
+    Raises
+    ------
+    ParameterError
+        The questionnaire has no such category.
+
+    References
+    ----------
+    The question_llm library (third document), ``get_optim_answers()``.
+
+    Examples
+    --------
+    >>> ideal_answers("two_axes", "economic")["label"].unique().tolist()
+    ['strongly disagree', 'strongly agree']
+    """
+    questionnaire = load_questionnaire(questionnaire, texts=False)
+    check_choice(questionnaire.categories, category=category)
+    at, sign = questionnaire.categories.index(category), -1 if opposite else 1
+    weights = [w for item in questionnaire.items for row in item.weights for w in row]
+    bar = max(sign * w for w in weights) - within
+    rows = [
+        (item.id, option.value, option.label, row[at])
+        for item in questionnaire.items
+        for option, row in zip(questionnaire.choices(item), item.weights, strict=True)
+        if sign * row[at] >= bar
+    ]
+    return pd.DataFrame(rows, columns=["item_id", "value", "label", "weight"])
 
 
 def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
@@ -470,8 +524,10 @@ def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
     ends = weights.groupby(level=0)
     answered = mean.groupby(**runs).size()
     whole = answered == len(questionnaire.items)
+    score = (mean.groupby(**runs).sum() + bias).where(whole)
     found = {
-        "score": (mean.groupby(**runs).sum() + bias).where(whole),
+        "score": score,
+        "share": score.div(score.sum(axis=1).replace(0, np.nan), axis=0),
         "sd": np.sqrt((square - mean**2).clip(lower=0).groupby(**runs).sum()),
     }
     table = pd.concat({name: wide.stack() for name, wide in found.items()}, axis=1)
@@ -492,6 +548,8 @@ def _option_shares(answers: pd.DataFrame, questionnaire: Questionnaire, options)
     if "probability" not in part:
         chosen = _values(part, list(_KEYS)).rename(columns={"score": "value"}).dropna()
         part = chosen.assign(probability=1.0)
+    elif "status" in part:
+        part = part[part["status"] == "ok"]
     _check(part, (*_KEYS, "item_id"), ["value", "probability"])
     if not (part["probability"] >= 0).all():
         raise ParameterError(f"{questionnaire.id}: probabilities must be numbers from 0.")
@@ -500,7 +558,15 @@ def _option_shares(answers: pd.DataFrame, questionnaire: Questionnaire, options)
     if not (inside := places.isin(options)).all():
         item, option = places[~inside][0]
         raise ParameterError(f"{questionnaire.id}, item {item}: {option:g} is no option's value.")
-    check_once(part, [*_KEYS, "item_id", "value"])
+    keys = [*_KEYS, "item_id", "value"]
+    check_once(part, [*keys, *({"permutation"} & {*part})])
+    if "permutation" in part:
+        logs = np.log(part["probability"].clip(lower=1e-300))
+        if "log_probability" in part:  # which long texts have, where a probability is 0
+            logs = part["log_probability"].fillna(logs)
+        part = part.assign(log=logs).groupby(keys, sort=False, as_index=False)["log"].mean()
+        most = part.groupby([*_KEYS, "item_id"])["log"].transform("max")
+        part["probability"] = np.exp(part["log"] - most)
     return part
 
 

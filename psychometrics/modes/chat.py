@@ -10,15 +10,17 @@ waits for the first; so it is on all machines that share the folder of the store
 
 Conditions
 ----------
-``role``, ``wording``, ``think``, ``labels``, ``cipher`` and ``reply`` as in
+``role``, ``wording``, ``think``, ``labels``, ``cipher``, ``demonstrations`` and ``reply`` as in
 :func:`psychometrics.modes.messages.messages`; replies in cipher are deciphered before they are
-read. ``reply="json_schema"`` also sends the replies' JSON schema as ``response_format``, so that
+read. A ``wording`` of None is the questionnaire's own prompt where its file states one, else v1. ``reply="json_schema"`` also sends the replies' JSON schema as ``response_format``, so that
 the endpoint lets nothing else pass; not all endpoints know it.
 ``order`` of the options: ``"given"``, ``"reversed"``, or ``"shuffled"``, drawn for each run.
 ``temperature`` and ``max_tokens`` go to the endpoint; None leaves them to it. The paper has 0, or
 0.01 where 0 is not taken. ``shuffle``: whether each run has the statements in an order of its own,
-drawn with ``seed``. ``batch_size``: statements per request. ``runs``: how often the whole
-questionnaire is asked; the paper's ten. ``ask_again``: how often statements without a valid answer
+drawn with ``seed``. ``batch_size``: statements per request. ``history``: whether a batch goes
+with the earlier batches of its run and their replies, as one conversation. ``runs``: how often the
+whole questionnaire is asked; the paper's ten. ``repeats``: how many runs after one another share an
+order, so that n orders with m repeats are n · m runs. ``ask_again``: how often statements without a valid answer
 are put again, by themselves. ``endpoint``: an :class:`Endpoint`. ``constrained``: only for models
 on this machine, which then can write nothing but a line with a valid label for each statement, so
 that every reply can be read; what it chooses among them is its own.
@@ -53,7 +55,7 @@ from ..models.sources import Source, digest_text, find
 from ..questionnaires import Questionnaire
 from . import generation
 from .conversations import ConversationMode, StoredReplies
-from .messages import caesar, option_labels
+from .messages import as_filed, caesar, option_labels
 from .mode import Asking, LoadedWhenAsked
 
 _TOKENS = {"statement": 16, "before": 32, "thought": 512}
@@ -352,7 +354,7 @@ def _load(respondent: str | Path, dtype: str) -> Callable[..., list[dict]]:
 
 def _local_request(questionnaire: Questionnaire, prompt: list, about: dict, asking: Asking) -> dict:
     """Return everything that a reply follows from."""
-    how = asking.conditions
+    how = as_filed(questionnaire, asking.conditions)
     tokens = _TOKENS["statement"] * len(about["items"]) + _TOKENS["before"]
     tokens += _TOKENS["thought"] if how["think"] else 0
     request = {

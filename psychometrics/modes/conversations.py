@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Sequence
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from ..asking.answers import tidy
 from ..asking.store import StoredAnswers, key_of
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
-from .messages import caesar, messages, option_labels
+from .messages import LABELS, as_filed, caesar, messages, option_labels
 from .mode import Asking, Mode, Runs
 from .replies import parse_reply
 
+_LOOK = ("role", "wording", "think", "labels", "reply", "cipher", "demonstrations")
+"""Conditions that make the messages."""
 _Conversation = Generator[tuple[list[dict], dict], str | None, list[dict]]
 
 
@@ -31,7 +33,7 @@ class ConversationMode(Mode):
 
     conditions: ClassVar = {
         "role": "default",
-        "wording": "v1",
+        "wording": None,
         "think": False,
         "labels": "numeric",
         "order": "given",
@@ -39,17 +41,23 @@ class ConversationMode(Mode):
         "reply": "lines",
         "shuffle": True,
         "batch_size": 30,
+        "history": False,
+        "demonstrations": 0,
         "runs": 1,
+        "repeats": 1,
         "ask_again": 0,
         "seed": 0,
     }
     kinds: ClassVar = {
-        "labels": Literal["numeric", "alphabetical"],
+        "labels": Literal[LABELS],
         "order": Literal["given", "reversed", "shuffled"],
         "cipher": int,
         "reply": Literal["lines", "json", "json_schema"],
         "batch_size": PositiveInt,
+        "history": bool,
+        "demonstrations": Annotated[int, Field(ge=0, le=4)],
         "runs": Runs,
+        "repeats": Runs,
         "ask_again": NonNegativeInt,
         "seed": NonNegativeInt,
     }
@@ -79,7 +87,8 @@ class ConversationMode(Mode):
         -------
         list of (dict, generator)
             A batch is its ``run`` and ``items``, a list of (item, order of options, place from 1).
-            A conversation asks a batch, then what is left of it, at most ``ask_again`` more times.
+            A conversation asks a batch, then what is left of it, at most ``ask_again`` more times;
+            with ``history`` it asks all batches of a run, each with what was said before.
             It yields what to send, and what that is about (``run, attempt, items``, and
             ``response_format`` if the reply has a schema). Send in the reply, or None if there is
             none; set ``about["cut"]`` if the reply was cut off, ``about["unasked"]`` if it was not
@@ -90,15 +99,19 @@ class ConversationMode(Mode):
         ParameterError
             The role, the wording or the labels are unknown.
         """
-        how, who = asking.conditions, asking.identity["respondent_id"]
-        look = {
-            name: how[name] for name in ("role", "wording", "think", "labels", "reply", "cipher")
-        }
+        who, how = asking.identity["respondent_id"], as_filed(questionnaire, asking.conditions)
+        look = {name: how[name] for name in _LOOK}
         messages(questionnaire, questionnaire.items[:1], **look)  # refuse before asking
-        return [
-            (batch, _conversation(questionnaire, batch, (who, self.name), how, parse))
-            for batch in _batches(questionnaire, how)
-        ]
+        batches = _batches(questionnaire, how)
+        rounds = [[batch] for batch in batches]
+        if how["history"]:
+            rounds = [[b for b in batches if b["run"] == run] for run in range(1, how["runs"] + 1)]
+        talks = []
+        for part in rounds:
+            whole = {"run": part[0]["run"], "items": [i for batch in part for i in batch["items"]]}
+            talk = _in_turn(questionnaire, part, (who, self.name), how, parse)
+            talks.append((whole, talk))
+        return talks
 
     def hold(
         self,
@@ -132,6 +145,7 @@ class ConversationMode(Mode):
 
     def table(self, rows: list[dict], questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
         """Return the rows of all conversations tidily, by run and in the questionnaire's order."""
+        how = as_filed(questionnaire, how)
         place = {item.id: i for i, item in enumerate(questionnaire.items)}
         table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
         shown = ("role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
@@ -176,12 +190,22 @@ class StoredReplies:
             self.known |= self._stored.rows.loc[there].reindex(columns=columns).to_dict("index")
 
 
-def _conversation(
-    questionnaire: Questionnaire, batch: dict, who: tuple[str, str], how: dict, parse: Callable
+def _in_turn(
+    questionnaire: Questionnaire, batches: list[dict], who: tuple, how: dict, parse: Callable
 ) -> _Conversation:
     """Hold the conversation that :meth:`ConversationMode.talks` describes."""
+    said, rows = [], []
+    for batch in batches:
+        rows += yield from _conversation(questionnaire, batch, who, how, parse, said)
+    return rows
+
+
+def _conversation(
+    questionnaire: Questionnaire, batch: dict, who: tuple, how: dict, parse: Callable, said: list
+) -> _Conversation:
+    """Ask a batch; what was said before goes with it, and what is said now is added."""
     left, results = batch["items"], {}
-    look = {name: how[name] for name in ("role", "wording", "think", "labels", "reply", "cipher")}
+    look = {name: how[name] for name in _LOOK}
     for attempt in range(1, how["ask_again"] + 2):
         items, orders = [item for item, _, _ in left], [order for _, order, _ in left]
         about = {"run": batch["run"], "attempt": attempt, "items": [item.id for item in items]}
@@ -190,7 +214,10 @@ def _conversation(
                 questionnaire, items, how["labels"], how["think"]
             )
         prompt = messages(questionnaire, items, orders=orders, **look)
+        prompt = [*said, prompt[-1]] if said else prompt
         reply = yield prompt, about
+        if how["history"] and reply is not None:
+            said[:] = [*prompt, {"role": "assistant", "content": reply}]
         if reply is None:
             read = [("unasked" if about.get("unasked") else "no_reply", None)] * len(items)
         else:
@@ -226,7 +253,8 @@ def _batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
     """Split all runs into batches of items, each with its order of options and its place."""
     plan, count = [], len(questionnaire.items)
     for run in range(1, how["runs"] + 1):
-        rng = np.random.default_rng([how["seed"], run])  # whatever the number of runs
+        # An order of its own, whatever the number of runs; with repeats several share it.
+        rng = np.random.default_rng([how["seed"], (run - 1) // how["repeats"] + 1])
         places = rng.permutation(count) if how["shuffle"] else range(count)
         counts = {len(questionnaire.choices(item)) for item in questionnaire.items}
         drawn = {n: _option_order(n, how["order"], rng) for n in sorted(counts)}

@@ -3,8 +3,11 @@
 Conditions
 ----------
 All but ``parse`` as for chat models, see :mod:`psychometrics.modes.chat`. ``parse`` takes
-reply, questionnaire, items, labels and orders, and returns a (status, value) for each item; by
-default :func:`psychometrics.modes.replies.parse_reply`.
+reply, questionnaire, items, labels and orders, and returns for each item a (status, value), or a
+dict with the probability of each label, such as ``{"A": 0.7, "B": 0.3}``; by
+default :func:`psychometrics.modes.replies.parse_reply`. Probabilities are divided by their sum.
+They give the expected value, and of a questionnaire with categories one row per option, as
+``choose="expected"`` does in mode ``options``.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from ..asking.store import StoredAnswers, key_of
 from ..exceptions import ParameterError, RespondentError
 from ..questionnaires import Questionnaire
 from .conversations import ConversationMode, StoredReplies
+from .messages import option_labels
 from .mode import Asking
 from .replies import parse_reply
 
@@ -87,18 +91,43 @@ class Custom(ConversationMode):
                 replies = StoredReplies(stack.enter_context(stored), identity["fingerprint"])
             for talk in talks:  # one after the other, as the bar moves on at the end of each
                 rows += self.hold([talk], asking, lambda turns: [reply_to(*turn) for turn in turns])
+        if any(isinstance(row["value"], dict) for row in rows):
+            rows = [one for row in rows for one in _weighed(row, questionnaire)]
         return self.table(rows, questionnaire, how)
 
 
 def _checked_parser(parse: Callable) -> Callable:
-    """Wrap a parser so that it is refused where it does not return a pair for each item."""
+    """Wrap a parser so that it is refused where it does not return a pair or dict for each item."""
 
     def parse_all(text, questionnaire, items, labels, orders):
         read = list(parse(text, questionnaire, items, labels, orders) or [])
+        for at, (item, order) in enumerate(zip(items, orders, strict=True)):
+            if at < len(read) and isinstance(read[at], dict):
+                read[at] = _probabilities(read[at], questionnaire.choices(item), labels, order)
         if len(read) != len(items) or not all(isinstance(r, tuple) and len(r) == 2 for r in read):
             raise ParameterError(
-                f"parse must give a (status, value) for each of {len(items)} items, got {read!r}."
+                f"parse must give a (status, value) or the probabilities of the labels for each of "
+                f"{len(items)} items, got {read!r}."
             )
         return read
 
     return parse_all
+
+
+def _probabilities(given: dict, options, labels: str, order: tuple[int, ...]) -> tuple[str, object]:
+    """Status and probability of each value, from the probabilities of labels."""
+    names = dict(zip(option_labels(options, labels), order, strict=True))
+    shares = {options[names[str(key)]].value: p for key, p in given.items() if str(key) in names}
+    if len(shares) < len(given) or not all(0 <= p < float("inf") for p in shares.values()):
+        raise ParameterError(f"parse must give numbers from 0 for {', '.join(names)}, got {given}.")
+    total = sum(shares.values())
+    return ("ok", {v: p / total for v, p in shares.items()}) if total else ("unreadable", None)
+
+
+def _weighed(row: dict, questionnaire: Questionnaire) -> list[dict]:
+    """An answer by probabilities as its expected value, or as a row for each option."""
+    shares = row["value"] if isinstance(row["value"], dict) else {row["value"]: 1.0}
+    if row["status"] != "ok" or not questionnaire.categories:
+        expected = sum(v * p for v, p in shares.items()) if row["status"] == "ok" else None
+        return [row | {"value": expected}]
+    return [row | {"value": value, "probability": float(p)} for value, p in shares.items()]

@@ -27,7 +27,7 @@ WORDINGS: dict[str, str] = _LANGUAGES["en"]["wordings"]
 REPLIES = ("lines", "json", "json_schema", "choice")
 """How replies are to be written; ``json_schema`` also gives an endpoint their form, and ``choice``
 is for a single statement, answered by the choice alone."""
-LABELS = ("numeric", "alphabetical")
+LABELS = ("numeric", "alphabetical", "lowercase")
 
 
 def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[str]:
@@ -37,9 +37,9 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
     ----------
     options : sequence of Option
         In the questionnaire's order.
-    labels : {"numeric", "alphabetical"}
-        The options' values in rising order, or A, B, C and so on. Labels belong to positions:
-        where options are shown in another order, the first place still has the first label.
+    labels : {"numeric", "alphabetical", "lowercase"}
+        The options' values in rising order, or A, B, C, or a, b, c and so on. Labels belong to
+        positions: where options are shown in another order, the first place still has the first.
 
     Examples
     --------
@@ -52,7 +52,30 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
         return [f"{value:g}" for value in sorted(option.value for option in options)]
     if len(options) > len(string.ascii_uppercase):
         raise ParameterError(f"{len(options)} options are more than letters; use numeric labels.")
-    return list(string.ascii_uppercase[: len(options)])
+    letters = string.ascii_uppercase if labels == "alphabetical" else string.ascii_lowercase
+    return list(letters[: len(options)])
+
+
+def as_filed(questionnaire: Questionnaire, how: dict) -> dict:
+    """Return conditions with the ``wording`` settled: the file's own, if it states one, else v1.
+
+    A file's own prompt comes with its labels, and asks one item at a time where it has a place for
+    one ``{question}``.
+
+    Examples
+    --------
+    >>> from psychometrics.questionnaires import load_questionnaire
+    >>> as_filed(load_questionnaire("ipip20"), {"wording": None})
+    {'wording': 'v1'}
+    """
+    own, wording = questionnaire.prompt, how["wording"]
+    if wording is None:
+        wording = "file" if own and own.usual else "v1"
+    if wording == "file" and own:
+        how = how | {"labels": own.labels}
+        if "{question}" in own.template and "batch_size" in how:
+            how = how | {"batch_size": 1}
+    return how | {"wording": wording}
 
 
 def messages(
@@ -65,6 +88,7 @@ def messages(
     orders: Sequence[tuple[int, ...]] | None = None,
     reply: str = "lines",
     cipher: int = 0,
+    demonstrations: int = 0,
 ) -> list[dict[str, str]]:
     """Write the messages that put some items to a chat model, in the questionnaire's language.
 
@@ -75,7 +99,10 @@ def messages(
         In the order in which they are numbered.
     role, wording : str
         Names in ``ROLES`` and ``WORDINGS``, or texts of the user's; a wording has ``{statements}``
-        and may have ``{instructions}``, ``{levels}``, ``{range}`` and ``{things}``.
+        and may have ``{instructions}``, ``{levels}``, ``{range}`` and ``{things}``. The default
+        role is the questionnaire's own system text, if it has one. The wording ``"file"`` is the
+        questionnaire's own prompt, word by word: its ``prompt``, else its instructions and below
+        them the numbered statements, as PsychoBench sends them; nothing is said of the reply.
     think : bool
         Ask for an explanation before the scores.
     labels : {"numeric", "alphabetical"}
@@ -85,11 +112,14 @@ def messages(
         Ask for a line for each statement, for one JSON object, or for the choice alone.
     cipher : int
         By how many places each letter of the user's message is moved on; the system text says so.
+    demonstrations : int
+        How many statements of fact are shown first, with the reply that is wanted (the highest
+        option where it is true, else the lowest); in cipher, if there is one. At most 4.
 
     Returns
     -------
     list of dict
-        ``role`` and ``content``, system first unless it is empty.
+        ``role`` and ``content``, system first unless it is empty, then demonstrations.
 
     Raises
     ------
@@ -112,6 +142,14 @@ def messages(
     tongue = questionnaire.language.partition("-")[0].lower()
     language = _LANGUAGES.get(tongue, _LANGUAGES["en"])
     phrases = language["phrases"]
+    if wording == "file":
+        if think or cipher or demonstrations or reply not in ("lines", "choice"):
+            raise ParameterError("A file's own prompt is sent as it is: leave think, cipher, "
+                                 "reply and demonstrations out.")  # fmt: skip
+        role_text = _role_text(language, role)
+        if role == "default":
+            role_text = questionnaire.system or ""
+        return _filed_messages(questionnaire, items, role_text, labels, orders)
     template = language["wordings"].get(wording, wording)
     if not isinstance(template, str) or "{statements}" not in template:
         raise ParameterError(
@@ -137,23 +175,61 @@ def messages(
     user = re.sub(r" {2,}", " ", _fill(template, parts))
     if think:
         user = f"{phrases['think']} {user}"
-    example = names[-1] if labels == "numeric" else f'"{names[-1]}"'
-    system = _system_text(language, role, reply, think, example)
+    quoted = names
+    if labels != "numeric" and reply != "lines":
+        quoted = [f'"{name}"' for name in names]
+    role_text = _role_text(language, role)
+    if role == "default" and reply != "choice" and questionnaire.system:
+        plain = labels == "numeric" and reply == "lines"
+        own = questionnaire.system if plain else _without_numbers(questionnaire.system)
+        role_text = own or role_text
+    system = _system_text(role_text, phrases, reply, think, quoted[-1])
+    answers = [f"1: {name}" if reply == "lines" else f'{{"1": {name}}}' for name in quoted]
+    turns, values = [], [options[0][i].value for i in orders[0]]
+    for at, text in enumerate(language["demonstrations"][:demonstrations]):
+        place = values.index(min(values) if at % 2 else max(values))
+        turns += [("user", f"1. {text}"), ("assistant", answers[place])]
+    turns.append(("user", user))
     if cipher:
-        user = caesar(user, cipher)
+        turns = [(who, caesar(text, cipher)) for who, text in turns]
         system = f"{system} {_fill(phrases['cipher'], {'places': f'{cipher}'})}"
-    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    turns = [("system", system), *turns]
+    return [{"role": who, "content": text} for who, text in turns]
 
 
-def _system_text(language: dict, role: str, reply: str, think: bool, label: str) -> str:
-    """The role, a name or a sentence, and what the reply is to look like."""
-    role_text, phrases = language["roles"].get(role), language["phrases"]
-    if role_text is None:
-        if not isinstance(role, str) or " " not in role.strip():
-            raise ParameterError(
-                f"There is no role {role!r}: name one of {', '.join(ROLES)}, or write a sentence."
-            )
-        role_text = role.strip()
+def _filed_messages(questionnaire, items, system: str, labels: str, orders) -> list[dict]:
+    """The questionnaire's own prompt after the system text, if there is one."""
+    own = questionnaire.prompt
+    if own is None and not questionnaire.instructions:
+        raise ParameterError(f"{questionnaire.id} has no prompt or instructions: name a wording.")
+    template = own.template if own else f"{questionnaire.instructions}\n{{statements}}"
+    parts = {"statements": "\n".join(f"{n}. {item.text}" for n, item in enumerate(items, start=1))}
+    if "{question}" in template:
+        if len(items) > 1:
+            raise ParameterError(f"{questionnaire.id} asks one item at a time: give one item.")
+        options = questionnaire.choices(items[0])
+        order = orders[0] if orders else range(len(options))
+        names = option_labels(options, labels)
+        lines = [f"{n}{own.delimiter}{options[i].label}" for n, i in zip(names, order, strict=True)]
+        parts |= {"question": items[0].text, "choices": "\n".join(lines)}
+    elif orders and any(list(order) != sorted(order) for order in orders):
+        raise ParameterError(f"The prompt of {questionnaire.id} names its options in their order.")
+    user = {"role": "user", "content": _fill(template, parts)}
+    return [{"role": "system", "content": system}, user] if system else [user]
+
+
+def _role_text(language: dict, role: str) -> str:
+    """A role's text, by its name or as it is."""
+    text = language["roles"].get(role, role)
+    if text is role and (not isinstance(role, str) or " " not in role.strip()):
+        raise ParameterError(
+            f"There is no role {role!r}: name one of {', '.join(ROLES)}, or write a sentence."
+        )
+    return text.strip()
+
+
+def _system_text(role_text: str, phrases: dict, reply: str, think: bool, label: str) -> str:
+    """The role, and what the reply is to look like."""
     if reply in ("lines", "choice"):
         form = f"{phrases['explain' if think else 'alone']} {phrases[reply]}"
         form += f" {phrases['last']}" if think else ""
@@ -178,7 +254,8 @@ def _without_numbers(instructions: str) -> str:
     'How true is each of these?'
     """
     sentences = re.split(r"(?<=[.!?])\s+", instructions.strip())
-    kept = [s for s in sentences if not re.search(r"\d", s) and not s.startswith("Here are the")]
+    stale = ("Here are the", "Format:")
+    kept = [s for s in sentences if not re.search(r"\d", s) and not s.startswith(stale)]
     return " ".join(kept)
 
 

@@ -50,7 +50,7 @@ from ..exceptions import ParameterError, RespondentError
 from ..models.loading import check_length, load_config, load_model, resolve_device, to_device
 from ..models.sources import digest_text, find
 from ..questionnaires import Questionnaire
-from .messages import messages, option_labels
+from .messages import LABELS, as_filed, messages, option_labels
 from .mode import Asking, LoadedWhenAsked, Mode, Runs
 from .nli import NLI, PROBABILITIES, NLIRespondent
 
@@ -80,7 +80,7 @@ class Options(Mode):
         "seed": 0,
     }
     kinds: ClassVar = {
-        "labels": Literal["numeric", "alphabetical"],
+        "labels": Literal[LABELS],
         "permutations": Literal["given", "reversed", "cyclic"],
         "persona": _SENTENCE,
         "baseline": _SENTENCE,
@@ -130,7 +130,8 @@ class Options(Mode):
         DataFrame
             ``respondent_id, questionnaire, mode, run, item_id, value, status``, ``probability`` (of
             the option chosen; missing with ``"expected"``), then ``by`` and the conditions. With
-            ``choose="none"`` one row per option, its ``value`` and ``probability``, ``option``
+            ``choose="none"``, and of a questionnaire with categories, whose values are names, with
+            ``"expected"``, one row per option, its ``value`` and ``probability``, ``option``
             (place in the questionnaire, from 1) and ``label``; of logits once per ``permutation``,
             with the ``position`` where it was shown and its ``log_probability``, which
             :func:`pooled` averages.
@@ -139,9 +140,9 @@ class Options(Mode):
         ----------
         The question_llm library's description (third document), the local HuggingFace module.
         """
-        identity = asking.identity
-        how = _check_conditions(identity, asking.conditions)
+        identity, how = asking.identity, asking.conditions
         by_logits = identity["by"] == "logits"
+        how = _check_conditions(identity, as_filed(questionnaire, how) if by_logits else how)
         who = {"respondent_id": identity["respondent_id"], "mode": "options", "run": 1}
         manifest = {**identity, "device": str(resolve_device(None)), **how}
         ask = _by_logits if by_logits else _by_entailment
@@ -149,10 +150,12 @@ class Options(Mode):
         with StoredAnswers(asking.store, *asked) as stored:
             shares = ask(questionnaire, asking, stored, how)
         shares = shares.assign(**who, status="ok", questionnaire=questionnaire.id)
-        if how["choose"] == "none":
+        weighed = how["choose"] == "expected" and questionnaire.categories
+        if by_logits and how["choose"] != "none":
+            shares = pooled(shares).assign(run=1, status="ok")
+        if weighed or how["choose"] == "none":
             answers = tidy(shares, questionnaire)
         else:
-            shares = pooled(shares) if by_logits else shares
             answers = _choose(shares, questionnaire, how["choose"], how["runs"], how["seed"])
         shown = {k: v for k, v in how.items() if k not in ("runs", "seed")}
         return answers.assign(by=identity["by"], **shown)
@@ -411,7 +414,8 @@ def _prompt(questionnaire, item, how: dict, order: tuple[int, ...]) -> tuple[str
         questionnaire, [item], how["role"], how["wording"], labels=how["labels"], orders=[order],
         reply="choice",
     )  # fmt: skip
-    return tuple(message["content"] for message in prompt)
+    texts = [message["content"] for message in prompt]
+    return ("", *texts)[-2:]  # a file's own prompt may have no system text
 
 
 def _exp_within(logs: pd.Series, by) -> np.ndarray:
@@ -472,7 +476,7 @@ class _Scorer:
             return self.tokenizer(f"{system}\n{user}\n")["input_ids"], ""
         ids = self._tokens(user if voice else f"{system}\n{user}\nAnswer:")
         start = self.tokenizer.bos_token_id
-        return ([start, *ids] if start is not None else ids), " "
+        return ([start, *ids] if start is not None else ids), "" if user[-1:].isspace() else " "
 
     def _causal(self, sequences: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:
         """Score replies; those of one token share a single pass over their prompt."""

@@ -171,6 +171,22 @@ class _Norm(Part):
     citation: _Text
 
 
+class _Prompt(Part):
+    """A prompt to be sent word by word, see :func:`psychometrics.modes.messages.messages`.
+
+    The ``template`` has ``{statements}``, or ``{question}`` and ``{choices}`` for one item, whose
+    choices have ``labels`` and the ``delimiter`` before them. Without ``usual`` it is sent only
+    where ``wording="file"`` asks for it.
+    """
+
+    model_config = ConfigDict(str_strip_whitespace=False)  # blanks at its end are sent, too
+
+    template: Annotated[str, AfterValidator(_clean), Field(pattern=r"\{(statements|question)\}")]
+    labels: Literal["numeric", "alphabetical", "lowercase"] = "numeric"
+    delimiter: Annotated[str, Field(max_length=20), AfterValidator(_clean)] = ". "
+    usual: bool = True
+
+
 class Item(Part):
     """One question, its key, and what it needs for a way of asking.
 
@@ -207,6 +223,7 @@ class Questionnaire(Part):
     wording: Literal["verbatim", "paraphrase", "upstream"] = "verbatim"
     instructions: _Paragraph | None = None
     system: _Paragraph | None = None
+    prompt: _Prompt | None = None
     stem: _Text | None = None
     options: tuple[Option, ...] = Field(
         default=(), validation_alias=AliasChoices("options", "response")

@@ -13,9 +13,10 @@ import re
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
+import numpy as np
 import pandas as pd
 import yaml
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from ..data import fetch
 from ..exceptions import QuestionnaireError
@@ -217,12 +218,23 @@ class _Question(Part):
     question: str
     choices: tuple[str, ...] | None = None
     scores: tuple[tuple[float, ...], ...] | None = None
-    answer: Annotated[Literal["True", "False"] | None, _Truth] = None
+    answer: Annotated[str | None, _Truth] = None
+
+
+_INDICES = {"numerical": "numeric", "alphabetical": "alphabetical", "alphabetical_u":
+            "alphabetical", "alphabetical_l": "lowercase"}  # fmt: skip
+"""What question_llm calls its labels, and what this project does."""
 
 
 class _QuestionLlm(Part):
     """A file of question_llm: Likert (``choice_descs``), choice (``choices``) or true/false."""
 
+    model_config = ConfigDict(str_strip_whitespace=False)
+
+    prompt_template: str | None = None
+    choice_delim: str | None = None
+    index_type: Literal[tuple(_INDICES)] | None = None
+    seed: Annotated[_Whole, Field(ge=0, lt=1 << 32)] | None = None
     instruction: str | None = None
     categories: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     categories_bias: tuple[float, ...] | None = None
@@ -235,30 +247,52 @@ class _QuestionLlm(Part):
 
     @model_validator(mode="after")
     def _scored(self) -> _QuestionLlm:
+        if self.seed is not None and (self.choice_descs or not self.categories):
+            raise ValueError("seed: shuffles the `choices` of questions with scores; remove it")
         for key, question in self.data.items():
-            true_or_false = self.labels(question) == ("True", "False") and not question.scores
             if (question.answer is None) == (self.categories is None) or (
-                question.answer and not true_or_false
+                question.answer and question.scores
             ):
                 raise ValueError(
-                    f"data, {key}: needs an `answer` without choices, scores and categories, or "
+                    f"data, {key}: needs an `answer` without scores and categories, or "
                     "else scores by the file's `categories`; add the one or remove the other"
+                )
+            if question.answer and question.answer not in (labels := self.labels(question)):
+                raise ValueError(
+                    f"data, {key}, answer: must be one of {', '.join(labels)}; correct it"
                 )
         return self
 
+    def prompt(self) -> dict:
+        """The prompt that the library makes, by its own defaults where the file says nothing."""
+        stated = (self.prompt_template, self.choice_delim, self.index_type)
+        index = self.index_type or ("numerical" if self.choice_descs else "alphabetical")
+        return {
+            "template": self.prompt_template or "{question}\n{choices}",
+            "delimiter": ". " if self.choice_delim is None else self.choice_delim,
+            "labels": _INDICES[index],
+            "usual": any(part is not None for part in stated),
+        }
+
     def ours(self, path: Path) -> dict:
         """The file in the project's layout; true/false questions add to correct or incorrect."""
-        items = []
+        items, luck = [], np.random.RandomState(self.seed)
         for key, question in self.data.items():
-            labels = self.labels(question)
-            by_answer = {"True": ((1, 0), (0, 1)), "False": ((0, 1), (1, 0))}
-            item = {"id": key, "text": question.question}
+            labels, weights = self.labels(question), question.scores
+            if question.answer:
+                weights = [(1, 0) if label == question.answer else (0, 1) for label in labels]
+            if self.seed is not None:  # the library's own draw
+                order = luck.choice(len(labels), len(labels), replace=False)
+                labels = [labels[i] for i in order]
+                weights = [weights[i] for i in order if i < len(weights or ())]
+            item = {"id": key, "text": question.question, "weights": weights}
             item["options"] = _options(1, len(labels), dict(enumerate(labels, start=1)))
-            items.append(item | {"weights": by_answer.get(question.answer, question.scores)})
+            items.append(item)
         categories = self.categories or ("Correct", "Incorrect")
         return _unstated(path, path.stem) | {
             "measures": ", ".join(categories),
             "instructions": self.instruction or "Choose the option that fits best.",
+            "prompt": self.prompt(),
             "items": items,
             "categories": categories,
             "bias": self.categories_bias or [0.0] * len(categories),
