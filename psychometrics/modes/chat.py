@@ -12,18 +12,19 @@ Conditions
 ----------
 ``role``, ``wording``, ``think``, ``labels``, ``cipher``, ``demonstrations`` and ``reply`` as in
 :func:`psychometrics.modes.messages.messages`; replies in cipher are deciphered before they are
-read. A ``wording`` of None is the questionnaire's own prompt where its file states one, else v1. ``reply="json_schema"`` also sends the replies' JSON schema as ``response_format``, so that
-the endpoint lets nothing else pass; not all endpoints know it.
+read. A ``wording`` of None is the questionnaire's own prompt where its file states one, else v1.
+``reply="json_schema"`` also sends the replies' JSON schema as ``response_format``, so that the
+endpoint lets nothing else pass; not all endpoints know it.
 ``order`` of the options: ``"given"``, ``"reversed"``, or ``"shuffled"``, drawn for each run.
 ``temperature`` and ``max_tokens`` go to the endpoint; None leaves them to it. The paper has 0, or
 0.01 where 0 is not taken. ``shuffle``: whether each run has the statements in an order of its own,
-drawn with ``seed``. ``batch_size``: statements per request. ``history``: whether a batch goes
-with the earlier batches of its run and their replies, as one conversation. ``runs``: how often the
-whole questionnaire is asked; the paper's ten. ``repeats``: how many runs after one another share an
-order, so that n orders with m repeats are n · m runs. ``ask_again``: how often statements without a valid answer
-are put again, by themselves. ``endpoint``: an :class:`Endpoint`. ``constrained``: only for models
-on this machine, which then can write nothing but a line with a valid label for each statement, so
-that every reply can be read; what it chooses among them is its own.
+drawn with ``seed``. ``batch_size``: statements per request. ``history``: whether a batch goes with
+the earlier batches of its run and their replies, as one conversation. ``runs``: how often the whole
+questionnaire is asked; the paper's ten. ``repeats``: how many runs after one another share an
+order, so that n orders with m repeats are n · m runs. ``ask_again``: how often statements without a
+valid answer are put again, by themselves. ``endpoint``: an :class:`Endpoint`. ``constrained``: only
+for models on this machine, which then can write nothing but a line with a valid label for each
+statement, so that every reply can be read; what it chooses among them is its own.
 
 On this machine a ``temperature`` of None is 1, ``max_tokens`` of None as much as the lines need
 (and 512 tokens for thoughts), and each reply is drawn with a seed from ``seed``, its run and what
