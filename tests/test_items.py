@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from scipy.stats import chi2, pearsonr, spearmanr
+from scipy.stats import chi2, pearsonr
 from statsmodels.stats.contingency_tables import StratifiedTable
 
 from psychometrics.exceptions import ParameterError
@@ -37,32 +37,13 @@ def test_mean_inter_item_is_the_mean_phi_and_skips_items_without_variance():
     assert np.isnan(classical.mean_inter_item(table(["11", "11"])))
 
 
-def test_null_spearman_is_scipys_spearman_of_the_same_guesses():
-    shares = np.array([0.1, 0.4, 0.4, 0.9, 0.7])
-    null = classical.null_spearman(shares, people=7, draws=50, seed=3)
-    counts = np.random.default_rng(3).binomial(7, 0.5, size=(50, 5))
-    assert null == pytest.approx([spearmanr(shares, row).statistic for row in counts])
-
-
-def test_null_p_values_are_uniform_when_only_chance_is_at_work():
-    shares = np.linspace(0.1, 0.9, 15)
-    null = classical.null_spearman(shares, draws=4000, seed=1)
-    fresh = classical.null_spearman(shares, draws=1000, seed=2)
-    p = np.array([classical.null_p_value(value, null) for value in fresh])
-    assert (p < 0.05).mean() == pytest.approx(0.05, abs=0.021)  # three Monte Carlo errors
-    assert (p < 0.5).mean() == pytest.approx(0.5, abs=0.048)
-
-
-def test_constant_items_are_far_from_all_or_from_themselves_or_gone():
+def test_constant_items_are_far_from_all_and_in_the_papers_script_from_themselves():
     x = table(["110", "100", "101", "110"])
-    assert classical._distances(x, "uncorrelated").loc["a"].tolist() == [0, 1, 1]
-    assert classical._distances(x, "self").loc["a"].tolist() == [1, 1, 1]
-    assert classical._distances(x, "drop").columns.tolist() == ["b", "c"]
-    assert classical._distances(x, "uncorrelated").loc["b", "c"] == pytest.approx(
-        1 - pearsonr([1, 0, 0, 1], [0, 0, 1, 0])[0]
-    )
-    with pytest.raises(ParameterError, match="constant must be"):
-        classical.cluster_items(x, constant="no")
+    near = 1 - pearsonr([1, 0, 0, 1], [0, 0, 1, 0])[0]
+    usual, script = (classical._distances(x, apart) for apart in (False, True))
+    assert usual[0].tolist() == [0, 1, 1]
+    assert script[0].tolist() == [1, 1, 1]
+    assert usual[1, 2] == script[1, 2] == pytest.approx(near)
 
 
 def blocks() -> pd.DataFrame:
@@ -72,7 +53,7 @@ def blocks() -> pd.DataFrame:
     return pd.DataFrame(np.repeat(common, 3, axis=1) ^ flips, columns=list("abcdefghi")).astype(int)
 
 
-@pytest.mark.parametrize("method", classical.METHODS)
+@pytest.mark.parametrize("method", ["exact", "alternating"])
 def test_clusters_find_the_blocks_that_were_planted(method):
     found = classical.cluster_items(blocks(), restarts=20, seed=1, method=method)
     assert found["labels"].iloc[0] == (0, 0, 0, 1, 1, 1, 2, 2, 2)
@@ -82,33 +63,26 @@ def test_clusters_find_the_blocks_that_were_planted(method):
         assert found["hits"].sum() == 20 * 6  # k from 2 to 7
 
 
+def partition(labels) -> pd.DataFrame:
+    """A clustering of one partition."""
+    row = {"k": len(set(labels)), "cost": 1.0, "silhouette": 0.5, "labels": tuple(labels)}
+    return pd.DataFrame([row | {"items": tuple(range(len(labels)))}])
+
+
 def test_agreement_of_partitions_is_the_correlation_of_pairs_and_is_certain_only_where_it_can_be():
-    r, p, _ = classical.mantel_test((0, 0, 1, 1), (0, 0, 0, 1), draws=500)
+    row = classical.compare_partitions(partition((0, 0, 1, 1)), partition((0, 0, 0, 1)))
     # Pairs ab, ac, ad, bc, bd, cd: together 1,0,0,0,0,1 and 1,1,0,1,0,0.
-    assert r == pytest.approx(pearsonr([1, 0, 0, 0, 0, 1], [1, 1, 0, 1, 0, 0])[0])
-    assert p > 0.5
-    labels = (0,) * 5 + (1,) * 5 + (2,) * 5
-    assert classical.mantel_test(labels, labels, draws=999)[1] == pytest.approx(0.001)
-    assert np.isnan(classical.mantel_test((0, 1, 2), (0, 0, 1))[0])
+    assert row["agreement"] == pytest.approx(pearsonr([1, 0, 0, 0, 0, 1], [1, 1, 0, 1, 0, 0])[0])
+    assert row["p"] > 0.5
+    same = partition((0,) * 5 + (1,) * 5 + (2,) * 5)
+    assert classical.compare_partitions(same, same)["p"] < 0.001
 
 
 def test_agreement_of_partitions_p_values_are_not_too_small_under_chance():
     rng = np.random.default_rng(5)
-    p = [
-        classical.mantel_test(rng.integers(0, 3, 12), rng.integers(0, 3, 12), 300, s)[1]
-        for s in range(100)
-    ]
-    assert np.mean(np.array(p) < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 100)
-
-
-def test_mantels_test_sees_the_same_structure_and_only_that():
-    matrix = blocks().corr()
-    r, p, items = classical.mantel_test(matrix, matrix.round(1), draws=200)
-    assert (r > 0.9, p < 0.02, items) == (True, True, 9)
-    other = pd.DataFrame(
-        np.random.default_rng(1).integers(0, 2, (60, 9)), columns=matrix.columns
-    ).corr()
-    assert classical.mantel_test(matrix, other, draws=200)[1] > 0.05
+    pairs = rng.integers(0, 3, (50, 2, 12))
+    p = [classical.compare_partitions(*map(partition, pair))["p"] for pair in pairs]
+    assert np.mean(np.array(p) < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 50)
 
 
 def groups(shift: float = 0.0, n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -124,7 +98,7 @@ def groups(shift: float = 0.0, n: int = 400, seed: int = 0) -> tuple[pd.DataFram
 
 def test_mantel_haenszel_is_statsmodels_on_the_same_strata():
     reference, focal = groups(0.8, n=150)
-    found = classical.mantel_haenszel(reference, focal)
+    found = classical.dif(reference, focal)
     item = 3
     total = {"r": reference.sum(axis=1), "f": focal.sum(axis=1)}
     strata = [
@@ -146,7 +120,7 @@ def test_mantel_haenszel_by_hand_on_one_stratum():
     # Items b and c make every sum 2, so that all match: a is solved by 3 of 4 and by 1 of 4.
     reference = table(["110", "110", "110", "011"], "abc")
     focal = table(["110", "011", "011", "011"], "abc")
-    row = classical.mantel_haenszel(reference, focal).loc["a"]
+    row = classical.dif(reference, focal).loc["a"]
     assert row["odds_ratio"] == pytest.approx(3 * 3 / (1 * 1))
     assert row["delta"] == pytest.approx(-2.35 * np.log(9))
     # (|3 - 2| - 0.5)^2 over 4*4*4*4 / (64*7)
@@ -157,7 +131,7 @@ def test_mantel_haenszel_by_hand_on_one_stratum():
 def test_both_methods_find_the_planted_item_and_leave_the_others_alone():
     reference, focal = groups(1.2)
     mh, logistic = (
-        classical.mantel_haenszel(reference, focal), classical.logistic_dif(reference, focal)
+        classical.dif(reference, focal), classical.dif(reference, focal, "logistic")
     )  # fmt: skip
     assert mh.loc[0, "ets"] == "C"
     assert mh.loc[0, "delta"] == pytest.approx(-2.35 * 1.2, abs=0.8)  # the planted log odds ratio
@@ -168,8 +142,8 @@ def test_both_methods_find_the_planted_item_and_leave_the_others_alone():
 
 def test_false_alarms_of_both_methods_stay_at_their_level():
     found = [groups(0.0, n=150, seed=s) for s in range(12)]
-    mh = np.concatenate([classical.mantel_haenszel(*pair)["p"] for pair in found])
-    logistic = np.concatenate([classical.logistic_dif(*pair)["p_uniform"] for pair in found])
+    mh = np.concatenate([classical.dif(*pair)["p"] for pair in found])
+    logistic = np.concatenate([classical.dif(*pair, "logistic")["p_uniform"] for pair in found])
     for p in (mh, logistic):
         assert np.mean(p < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / len(p))
 
@@ -179,7 +153,7 @@ def test_logistic_dif_agrees_with_statsmodels():
     both = pd.concat([reference, focal], ignore_index=True)
     score = both.sum(axis=1).to_numpy(float)
     design = np.c_[np.ones(240), (score - score.mean()) / score.std(), np.repeat([0.0, 1.0], 120)]
-    row = classical.logistic_dif(reference, focal).loc[2]
+    row = classical.dif(reference, focal, "logistic").loc[2]
     fit, plain = (sm.Logit(both[2], design[:, :n]).fit(disp=0) for n in (3, 2))
     assert row["group"] == pytest.approx(fit.params.iloc[2], abs=1e-6)
     assert row["se"] == pytest.approx(fit.bse.iloc[2], abs=1e-5)
@@ -189,36 +163,24 @@ def test_logistic_dif_agrees_with_statsmodels():
 def test_dif_is_missing_or_infinite_where_it_must_be():
     reference = table(["111", "110", "100", "101"], "abc")
     focal = table(["011", "010", "000", "001"], "abc").assign(c=[1, 0, 1, 1])
-    mh = classical.mantel_haenszel(reference, focal)
+    mh = classical.dif(reference, focal)
     assert (mh.loc["a", "odds_ratio"], mh.loc["a", "delta"]) == (np.inf, -np.inf)
     same = table(["11", "10"], "ab")
-    assert np.isnan(classical.mantel_haenszel(same, same).loc["a", "p"])
-    assert np.isnan(classical.logistic_dif(same, same).loc["a", "p"])
+    assert np.isnan(classical.dif(same, same).loc["a", "p"])
+    assert np.isnan(classical.dif(same, same, "logistic").loc["a", "p"])
 
 
 def test_the_continuity_correction_stops_at_no_difference():
     # a: 1 of 2 against 1 of 2, so that nothing is left to correct; statsmodels would find 0.25.
     reference = table(["110", "011"], "abc")
-    row = classical.mantel_haenszel(reference, reference).loc["a"]
+    row = classical.dif(reference, reference).loc["a"]
     assert (row["odds_ratio"], row["chi2"], row["p"]) == (1, 0, 1)
-
-
-def test_populations_that_prefer_labels_agree_with_people_only_through_the_labels():
-    # Two labels: an order by label is +1 or -1 for every preference, but for noise.
-    shares = np.array([0.1, 0.2, 0.3, 0.7, 0.8, 0.9])
-    told = classical.null_spearman(shares, 2000, 400, 0, labels=list("xxxyyy"))
-    assert np.mean(np.abs(told) > 0.6) > 0.8
-    assert abs(np.nanmean(told)) < 0.15
-    blind = classical.null_spearman(shares, 2000, 400, 0, labels=list("xyxyxy"))
-    assert np.mean(np.abs(blind) > 0.6) < 0.1
-    with pytest.raises(ParameterError, match="as many as shares"):
-        classical.null_spearman(shares, labels=["x"])
 
 
 def test_an_item_that_a_whole_group_missed_has_a_likelihood_ratio_and_an_infinite_effect():
     reference, focal = groups(0.0, n=100)
     focal[0] = 0
-    row = classical.logistic_dif(reference, focal).loc[0]
+    row = classical.dif(reference, focal, "logistic").loc[0]
     assert row["group"] == -np.inf
     assert np.isnan(row["se"])
     assert row["size"] == "C"
@@ -233,7 +195,7 @@ def test_an_item_that_a_whole_group_missed_has_a_likelihood_ratio_and_an_infinit
 
 def test_blocks_change_places_as_wholes_and_every_such_order_is_as_probable():
     blocks = ["x", "y", "x", "z", "y"]  # two twins and one item alone
-    orders = classical.block_orders(blocks, draws=4000, seed=1)
+    orders = classical._block_orders(blocks, draws=4000, seed=1)
     assert (np.sort(orders, axis=1) == np.arange(5)).all()
     kinds, counts = np.unique(orders, axis=0, return_counts=True)
     # By hand: the twins change places or not, each is turned round or not; z stays.
@@ -245,30 +207,20 @@ def test_blocks_change_places_as_wholes_and_every_such_order_is_as_probable():
     assert (moved[:, 1] == moved[:, 4]).all()
     # With labels the first twins (e, n) and the second (n, e) only meet label by label.
     labels = ["e", "n", "n", "e", "e"]
-    kinds = np.unique(classical.block_orders(blocks, 200, labels=labels), axis=0)
+    kinds = np.unique(classical._block_orders(blocks, 200, labels=labels), axis=0)
     assert kinds.tolist() == [[0, 1, 2, 3, 4], [4, 2, 1, 3, 0]]
-    single = classical.block_orders(range(4), 3000, seed=2)
+    single = classical._block_orders(range(4), 3000, seed=2)
     assert len(np.unique(single, axis=0)) == 24
-    with pytest.raises(ParameterError, match="labels must be as many"):
-        classical.block_orders([0, 1], 3, labels=["a"])
-    with pytest.raises(ParameterError, match="must be known"):
-        classical.block_orders([0, None], 3)
 
 
-def test_the_searches_find_the_least_cost_that_trying_all_medoids_finds():
-    x = blocks().iloc[:40]
-    few = x.iloc[:, :7].assign(all=1)
-    for table, how, sizes in (
-        (x, {"restarts": 30}, (2, 3, 4)), (few, {"method": "exact"}, (2, 3)),
-    ):  # fmt: skip
-        matrix = classical._distances(table, "uncorrelated").to_numpy()
-        found = classical.cluster_items(table, **how)
-        for k in sizes:
-            least = min(matrix[list(m)].min(axis=0).sum()
-                        for m in combinations(range(len(matrix)), k))  # fmt: skip
-            assert found.loc[found["k"] == k, "cost"].min() == pytest.approx(least)
-            if "method" in how:  # and every partition of that cost
-                assert found.loc[found["k"] == k, "cost"].max() == pytest.approx(least)
+def test_the_search_finds_the_least_cost_that_trying_all_medoids_finds():
+    few = blocks().iloc[:40, :7].assign(all=1)
+    matrix = classical._distances(few, False)
+    found = classical.cluster_items(few)
+    for k in (2, 3):
+        sets = combinations(range(len(matrix)), k)
+        least = min(matrix[list(medoids)].min(axis=0).sum() for medoids in sets)
+        assert found.loc[found["k"] == k, "cost"].to_numpy() == pytest.approx(least)
     wide = pd.concat([blocks()] * 3, axis=1).set_axis(range(27), axis=1)
     with pytest.raises(ParameterError):
-        classical.cluster_items(wide, method="exact")
+        classical.cluster_items(wide)

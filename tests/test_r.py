@@ -15,7 +15,7 @@ import pytest
 import psychometrics as pm
 from psychometrics.measures import irt
 from psychometrics.measures.intervals import correlation_interval
-from psychometrics.measures.items import item_rest, logistic_dif, mantel_haenszel
+from psychometrics.measures.items import dif, item_rest
 from psychometrics.measures.reliability import alpha, item_statistics, omega
 from psychometrics.measures.structure import factor_models
 from psychometrics.paths import book_dir, notebooks_dir
@@ -84,7 +84,7 @@ def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
 
 def test_mantel_haenszel_is_rs(tmp_path):
     one, two = diagnostic.answers("people", "LE"), diagnostic.answers("transformers", "LE")
-    ours = mantel_haenszel(one, two)
+    ours = dif(one, two)
     item = ours.index[np.isfinite(ours["delta"]) & (ours["ets"] == "C")][0]
     both = pd.concat([one, two], ignore_index=True)
     table = pd.DataFrame(
@@ -151,7 +151,7 @@ def test_likelihood_ratios_under_separation_are_those_of_rs_glm(tmp_path):
     rng = np.random.default_rng(3)
     one, two = (pd.DataFrame(rng.integers(0, 2, (40, 6)), columns=list("abcdef")) for _ in "ab")
     two["a"] = 0  # no one of the second group solves it
-    ours = logistic_dif(one, two).loc["a"]
+    ours = dif(one, two, "logistic").loc["a"]
     assert ours["group"] == -np.inf
     both = pd.concat([one, two], ignore_index=True)
     table = pd.DataFrame({"y": both["a"], "g": [0] * 40 + [1] * 40, "t": both.sum(axis=1)})
@@ -271,7 +271,7 @@ def _of_the_page() -> list[np.ndarray]:
         factors[["chi2", "df", "cfi", "rmsea"]].to_numpy().ravel(),
         factors["difference_p"].dropna(),
         *_of_tests(),
-        pm.items.mantel_haenszel(*groups).loc[16, ["odds_ratio", "delta"]],
+        pm.items.dif(*groups).loc[16, ["odds_ratio", "delta"]],
     ]
 
 

@@ -68,16 +68,10 @@ def _fitted(x: pd.DataFrame) -> pd.DataFrame:
 CALLS = {
     "item_rest": lambda x, _: classical.item_rest(x),
     "mean_inter_item": lambda x, _: classical.mean_inter_item(x),
-    "null_spearman": lambda x, _: classical.null_spearman(
-        classical.as_numbers(x).mean().to_numpy(), 5, 20, labels=list("xyxyxy")[: x.shape[1]]
-    ),
-    "cluster_items": lambda x, _: classical.cluster_items(x, 2, 0),
-    "exact clusters": lambda x, _: classical.cluster_items(x, 2, 0, "drop", "exact"),
-    "mantel_test": lambda x, y: classical.mantel_test(
-        *(classical.as_numbers(table).corr() for table in (x, y)), 20
-    ),
-    "mantel_haenszel": lambda x, y: classical.mantel_haenszel(x, y),
-    "logistic_dif": lambda x, y: classical.logistic_dif(x, y),
+    "clusters": lambda x, _: classical.cluster_items(x),
+    "alternating clusters": lambda x, _: classical.cluster_items(x, 2, 0, "alternating"),
+    "dif": lambda x, y: classical.dif(x, y),
+    "logistic dif": lambda x, y: classical.dif(x, y, "logistic"),
     "fit_conditional": lambda x, _: irt.fit_conditional(x),
     "2pl": lambda x, _: irt.fit(x, "2pl"),
     "3pl": lambda x, _: irt.fit(x, "3pl"),
@@ -87,9 +81,9 @@ CALLS = {
     "item_fit": lambda x, _: irt.item_fit(x, _fitted(x), simulations=2),
     "person_fit": lambda x, _: irt.person_fit(x, _fitted(x), simulations=2),
 }
-STATISTIC = {"mantel_haenszel": "delta", "logistic_dif": "r2", "item_fit": "infit",
+STATISTIC = {"dif": "delta", "logistic dif": "r2", "item_fit": "infit",
              "person_fit": "lz", "item_rest": "r"}  # fmt: skip
-TURNED = ("mantel_test", "logistic_dif", "abilities", "item_fit", "person_fit")
+TURNED = ("logistic dif", "abilities", "item_fit", "person_fit")
 """Columns are matched by their labels: in another order they give the same."""
 
 

@@ -12,7 +12,6 @@ Two tables of the same items are matched by their labels, whatever the order of 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -21,8 +20,6 @@ from ..asking.answers import check_choice, check_columns, check_numbers
 from ..exceptions import ParameterError
 from .intervals import fisher_interval, row_correlations
 
-_CONSTANT = ("uncorrelated", "self", "drop")
-METHODS = ("fasterpam", "alternating", "exact")
 _EXACT_ITEMS = 18  # 2 to this power sets of medoids are tried
 _MOST_TIES = 500  # partitions of equal cost that are kept for each k
 _SEPARATED = 15  # log odds that only a likelihood without a maximum reaches
@@ -134,68 +131,6 @@ def mean_inter_item(answers: pd.DataFrame) -> float:
     return float(np.nanmean(pairs)) if np.isfinite(pairs).any() else float("nan")
 
 
-def null_spearman(
-    shares: np.ndarray,
-    people: int = 20,
-    draws: int = 10_000,
-    seed: int = 0,
-    labels: np.ndarray | None = None,
-) -> np.ndarray:
-    """Spearman correlations of given shares with those of populations that know nothing.
-
-    Parameters
-    ----------
-    shares : ndarray, shape (I,)
-        Share of a population that solved each item; missing ones are left out.
-    people : int
-        Size of a guessing population.
-    draws : int
-        How many of them.
-    seed : int
-        Seed of the draws.
-    labels : array, shape (I,), optional
-        Right answers of the items. A population then does not toss coins, but has a preference
-        for labels (drawn evenly from all preferences) and gives them without looking at the item,
-        as untrained classifiers do: an item's share is that of its label. Of a Categorical all
-        categories count, so that the same seed has the same preferences for every set of items.
-
-    Returns
-    -------
-    ndarray, shape (draws,)
-        The null distribution of which one draw would be one arbitrary number; missing where
-        the shares, or the guesses, are all alike.
-
-    References
-    ----------
-    Laverghetta et al. (2021), table 1, whose random baseline is one such draw.
-
-    Examples
-    --------
-    >>> null = null_spearman(np.array([0.2, 0.4, 0.5, 0.9]), draws=2000, seed=1)
-    >>> bool(abs(np.nanmean(null)) < 0.05)
-    True
-    """
-    from scipy.stats import rankdata
-
-    check_numbers(people=people, draws=draws, seed=seed)
-    shares = as_numbers(pd.DataFrame({"share": np.ravel(shares)}))["share"]
-    known, rng = shares.notna().to_numpy(), np.random.default_rng(seed)
-    shares, chance = shares[known].to_numpy(), 0.5
-    if labels is not None:
-        if len(labels) != len(known):
-            raise ParameterError("labels must be as many as shares.")
-        labels = pd.Categorical(labels)
-        chance = rng.dirichlet(np.ones(max(len(labels.categories), 1)), size=draws)
-        chance = chance[:, labels.codes[known]]
-    counts = rng.binomial(people, chance, size=(draws, len(shares)))
-    ranks = rankdata(counts, axis=1)
-    ranks -= ranks.mean(axis=1, keepdims=True)
-    target = rankdata(shares)
-    target -= target.mean()
-    scale = np.sqrt((ranks**2).sum(axis=1) * (target**2).sum())
-    return np.divide(ranks @ target, scale, out=np.full(draws, np.nan), where=scale > 1e-9)
-
-
 def null_p_value(value: float, null: np.ndarray) -> float:
     """Two-sided p value of a correlation in a simulated null distribution, never exactly zero.
 
@@ -228,30 +163,25 @@ def cluster_items(
     answers: pd.DataFrame,
     restarts: int = 100,
     seed: int = 0,
-    constant: str = "uncorrelated",
-    method: str = "fasterpam",
+    method: str = "exact",
 ) -> pd.DataFrame:
-    """k-medoids of the items on 1 - r for every k, from many random starts.
+    """k-medoids of the items on 1 - r for every k.
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
         Scores; each correlation is over the respondents who answered both items.
     restarts : int
-        Random starts for each k; ``exact`` needs none.
+        Random starts for each k of ``alternating``.
     seed : int
         Seed of the starts.
-    constant : {"uncorrelated", "self", "drop"}
-        An item that everyone or no one solved has no correlation (nor have two items that no one
-        answered both of). It is set at distance 1 from all others (as if r were 0); or at distance
-        1 from all others *and from itself*, which is what replacing a missing r by 0 does in the
-        paper's script and goes with ``alternating`` only; or left out.
-    method : {"fasterpam", "alternating", "exact"}
-        How one start is improved: by swaps, or by turns of assigning and choosing medoids, which
-        gets stuck more often (and is what the paper used). ``exact`` tries all sets of medoids, of
-        18 items or fewer, and gives for each k *all* partitions of least cost, of which there are
-        many: an item as far from two medoids may go with either. Of more than 500 for one k, 500
-        are drawn.
+    method : {"exact", "alternating"}
+        ``exact`` tries all sets of medoids, of 18 items or fewer, and gives for each k *all*
+        partitions of least cost, of which there are many: an item as far from two medoids may go
+        with either. Of more than 500 for one k, 500 are drawn. An item that everyone or no one
+        solved has no correlation; it is at distance 1 from all others, as if r were 0.
+        ``alternating`` is the paper's script: turns of assigning items and choosing medoids, from
+        random starts, in which such an item is at distance 1 *from itself*, too.
 
     Returns
     -------
@@ -268,44 +198,38 @@ def cluster_items(
 
     References
     ----------
-    Laverghetta et al. (2021), section 5.1 ("IIC-based clustering"); Schubert and Rousseeuw (2021);
-    Rousseeuw (1987).
+    Laverghetta et al. (2021), section 5.1 ("IIC-based clustering"); Rousseeuw (1987).
 
     Examples
     --------
     >>> x = pd.DataFrame({"a": [1, 1, 0, 0], "b": [1, 1, 0, 0], "c": [0, 1, 0, 1],
     ...                   "d": [0, 1, 0, 1], "e": [1, 0, 0, 1]})
-    >>> cluster_items(x, restarts=5).iloc[0]["labels"]
+    >>> cluster_items(x).iloc[0]["labels"]
     (0, 0, 1, 1, 2)
     """
-    check_choice(_CONSTANT, constant=constant)
-    check_choice(METHODS, method=method)
-    if constant == "self" and method != "alternating":
-        raise ParameterError("constant='self' is no distance; it goes with method='alternating'.")
+    check_choice(("exact", "alternating"), method=method)
     check_numbers(restarts=restarts, seed=seed)
     answers = as_numbers(answers)
-    frame = _distances(answers, constant)
-    matrix, rng = frame.to_numpy(), np.random.default_rng(seed)
+    matrix, rng = _distances(answers, method == "alternating"), np.random.default_rng(seed)
     if len(matrix) < 4:
         raise ParameterError(f"clusters need 4 items or more, here {len(matrix)}.")
     if (answers.nunique() > 1).sum() < 2:
         raise ParameterError("clusters need 2 items with variance or more.")
     if method == "exact" and len(matrix) > _EXACT_ITEMS:
-        raise ParameterError(f"method='exact' takes {_EXACT_ITEMS} items; take 'fasterpam'.")
-    improve = {"fasterpam": _fasterpam, "alternating": _alternating}.get(method)
+        raise ParameterError(f"method='exact' takes {_EXACT_ITEMS} items; take 'alternating'.")
     found: dict[tuple[int, ...], tuple[float, int]] = {}
     for k in range(2, len(matrix) - 1):
-        if improve is None:
+        if method == "exact":
             ends = _all_cheapest(matrix, k, rng)
         else:
             starts = (rng.choice(len(matrix), k, replace=False) for _ in range(restarts))
-            ends = (improve(matrix, start) for start in starts)
+            ends = (_alternating(matrix, start) for start in starts)
         for labels, cost in ends:
             labels = _relabelled(labels)
             least, hits = found.get(labels, (np.inf, 0))
             found[labels] = (min(least, cost), hits + 1)
     rows = [
-        (max(labels) + 1, cost, _silhouette(matrix, labels), labels, tuple(frame.columns), hits)
+        (max(labels) + 1, cost, _silhouette(matrix, labels), labels, tuple(answers), hits)
         for labels, (cost, hits) in found.items()
         if 1 < max(labels) + 1 < len(labels)
     ]
@@ -316,49 +240,16 @@ def cluster_items(
     return table.loc[order].reset_index(drop=True)
 
 
-def block_orders(
+def _block_orders(
     blocks: pd.Series, draws: int, seed: int = 0, labels: pd.Series | None = None
 ) -> np.ndarray:
     """Random orders of items in which those of one block, such as twins, stay together.
 
-    Blocks of equal size change places as wholes, and items within a block with each other. A
-    statistic of items in these orders has the null distribution in which twins still are twins.
-
-    Parameters
-    ----------
-    blocks : sequence, shape (I,)
-        Which items belong together: equal values are one block, such as the two directions of one
-        pair of sentences. With a block for each item all orders are as probable.
-    draws : int
-        How many orders.
-    seed : int
-        Their seed.
-    labels : sequence, shape (I,), optional
-        Right answers of the items, say. Items then take the places of items with the same label
-        only, and blocks those of blocks with the same labels.
-
-    Returns
-    -------
-    ndarray of int, shape (draws, I)
-        Positions: ``x[orders]`` are the shuffled items.
-
-    Raises
-    ------
-    ParameterError
-        Labels are not as many as blocks, or one is missing.
-
-    Examples
-    --------
-    >>> orders = block_orders([0, 0, 1, 1, 2], draws=200)
-    >>> sorted({tuple(int(x) for x in order) for order in orders})[:3]
-    [(0, 1, 2, 3, 4), (0, 1, 3, 2, 4), (1, 0, 2, 3, 4)]
+    Blocks of equal size change places as wholes, and items within a block with each other. With
+    labels, items only take the places of items of the same label, and blocks those of blocks with
+    the same labels.
     """
-    check_numbers(draws=draws, seed=seed)
     labels = np.zeros(len(blocks)) if labels is None else np.asarray(labels)
-    if len(labels) != len(blocks):
-        raise ParameterError("labels must be as many as blocks.")
-    if pd.isna(np.asarray(blocks)).any() or pd.isna(labels).any():
-        raise ParameterError("blocks and labels must be known of every item.")
     codes, named = pd.factorize(np.asarray(blocks))[0], pd.factorize(labels, sort=True)[0]
     alike: dict[tuple[int, ...], list[np.ndarray]] = {}
     for block in range(codes.max(initial=-1) + 1):
@@ -441,7 +332,7 @@ def blocked_correlation(
         single = np.sqrt((1 + ranks * r**2 / 2) / (n - 3))
         reach = 1.959964 * max(z.std(ddof=1), single)
         found["low"], found["high"] = np.tanh(np.arctanh(r) + np.array([-reach, reach]))
-    null = _weighted_correlations(a, b[block_orders(blocks, draws, seed)], np.ones((draws, n)))
+    null = _weighted_correlations(a, b[_block_orders(blocks, draws, seed)], np.ones((draws, n)))
     found[names[4:]] = np.nanquantile(null, [0.5, 0.025, 0.975])
     found["p"] = null_p_value(r, null)
     return found
@@ -468,14 +359,16 @@ def compare_partitions(
     margin : float
         Partitions whose silhouette is so much lower count as equally good, with ``silhouette``.
     blocks, labels : Series, optional
-        Which block each item is of, and its right answer, by label, as in :func:`block_orders`.
+        Which block each item is of, and its right answer, by label. Blocks are permuted
+        as wholes, and items within them.
     seed : int
         Seed of the permutations.
 
     Returns
     -------
     Series
-        ``agreement`` of the two chosen partitions (see :func:`mantel_test`), ``low, high``
+        ``agreement`` of the two chosen partitions, the correlation over pairs of items of being in
+        one cluster (1 or 0); ``low, high``
         over all pairs of equally good ones, of which there are ``ties_first, ties_second``;
         ``null, null_low, null_high``, median and central 95 % where blocks are permuted, ``p``
         among these, ``p_items`` with single items permuted, and ``p_labels`` with blocks that only
@@ -498,156 +391,36 @@ def compare_partitions(
     row = {"agreement": values[0, 0], "low": np.nanmin(values), "high": np.nanmax(values)}
     row |= {"ties_first": len(one), "ties_second": len(other)}
     blocks = pd.Series(shared, shared) if blocks is None else blocks[shared]
-    orders = block_orders(blocks, 2000, seed)
-    drawn = one[:1] @ _memberships(sides[1].iloc[0].to_numpy()[orders]).T
-    null = np.nanquantile(drawn, [0.5, 0.025, 0.975])
+
+    def agreements(orders: np.ndarray) -> np.ndarray:
+        return _memberships(sides[1].iloc[0].to_numpy()[orders]) @ one[0]
+
+    orders = _block_orders(blocks, 2000, seed)
+    null = np.nanquantile(agreements(orders), [0.5, 0.025, 0.975])
     row |= dict(zip(("null", "null_low", "null_high"), null, strict=True))
-    ways = {"p": {"blocks": blocks}, "p_items": {}}
+    ways = {"p": (blocks, None), "p_items": (shared, None)}
     if labels is not None:
-        ways["p_labels"] = {"blocks": blocks, "labels": labels[shared]}
-    for name, kept in ways.items():
-        row[name] = mantel_test(sides[0].iloc[0], sides[1].iloc[0], 10_000, seed, **kept)[1]
+        ways["p_labels"] = (blocks, labels[shared])
+    for name, (kept, alike) in ways.items():
+        orders = _block_orders(kept, 10_000, seed, alike)
+        row[name] = null_p_value(row["agreement"], agreements(orders))
     return pd.Series(row)
 
 
-def mantel_test(
-    first: pd.DataFrame | Sequence,
-    second: pd.DataFrame | Sequence,
-    draws: int = 2000,
-    seed: int = 0,
-    blocks: Sequence | None = None,
-    labels: Sequence | None = None,
-) -> tuple[float, float, int]:
-    """Mantel's test: do two matrices, or two partitions, of the same items agree?
+def dif(
+    reference: pd.DataFrame, focal: pd.DataFrame, method: str = "mantel-haenszel"
+) -> pd.DataFrame:
+    r"""Differential item functioning: is an item harder for one of two groups at equal scores?
 
-    Pairs share items, so that a test that takes the I (I - 1) / 2 pairs as independent, as the
-    paper's does for partitions, is too sure of itself. Items are permuted instead.
-
-    Parameters
-    ----------
-    first, second : DataFrame, shape (I, I), or sequence, shape (I,)
-        Correlations between items, as ``answers.corr()`` gives them, matched by label; items
-        without variance in either are left out, and so is, one after the other, the item with most
-        missing correlations until none is missing. Or the clusters of the items, in the same order
-        (or two Series, matched by label): then pairs of items are together, 1, or apart, 0.
-    draws : int
-        Random orders of the items of ``second``.
-    seed : int
-        Their seed.
-    blocks, labels : sequences, shape (I,), optional
-        As in :func:`block_orders`, in the order of ``first``: items that belong together change
-        places together, and with labels only with items of the same label.
-
-    Returns
-    -------
-    (float, float, int)
-        Pearson correlation over the pairs, its two-sided p value, and the number of items. The
-        first two are missing if all pairs of one matrix are alike.
-
-    Raises
-    ------
-    ParameterError
-        The items differ, fewer than three are left, or a partition lacks a label.
-
-    References
-    ----------
-    Mantel (1967); Laverghetta et al. (2021), table 2, for partitions.
-
-    Examples
-    --------
-    >>> r, p, items = mantel_test((0, 0, 0, 1, 1, 1), (1, 1, 1, 0, 0, 0), draws=1000)
-    >>> round(r, 6), p < 0.2, items
-    (1.0, True, 6)
-    """
-    check_numbers(draws=draws, seed=seed)
-    first, second = (_pairs_of(given) for given in (first, second))
-    for matrix in (first, second):
-        columns = _same_labels(first.columns, matrix.columns, "both matrices")
-        _same_labels(columns, matrix.index, "the rows and columns of a matrix")
-    a, b = (matrix.loc[columns, columns].to_numpy() for matrix in (first, second))
-    gaps = ~(np.isfinite(a) & np.isfinite(b))
-    np.fill_diagonal(gaps, False)
-    left = np.arange(len(a))
-    while gaps[np.ix_(left, left)].any():
-        left = np.delete(left, gaps[np.ix_(left, left)].sum(axis=1).argmax())
-    a, b = a[np.ix_(left, left)], b[np.ix_(left, left)]
-    if len(a) < 3:
-        raise ParameterError(f"3 items with variance are needed, or more; here {len(a)}.")
-    one, two = upper = np.triu_indices_from(a, 1)
-    x, y = a[upper] - a[upper].mean(), b[upper]
-    if min(np.ptp(x), np.ptp(y)) < 1e-12:
-        return float("nan"), float("nan"), len(a)
-    blocks, labels = (
-        given if given is None else np.asarray(given)[left] if len(given) == len(columns) else ()
-        for given in (np.arange(len(columns)) if blocks is None else blocks, labels)
-    )
-    orders = block_orders(blocks, draws, seed, labels)
-    scale = len(x) * x.std() * y.std()  # as much in every order
-    observed = float(x @ y / scale)
-    null = b[orders[:, one], orders[:, two]] @ x / scale
-    return observed, null_p_value(observed, null), len(a)
-
-
-def mantel_haenszel(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
-    r"""Differential item functioning by the Mantel-Haenszel odds ratio, with the ETS classes.
-
-    Respondents are matched on the number of items solved, the studied item included. With a right
-    and b wrong answers of the reference group in a stratum of n, c and d of the focal group,
+    Respondents are matched on the number t of items solved, the studied item included. With a
+    right and b wrong answers of the reference group in a stratum of n, c and d of the focal group,
+    Mantel and Haenszel's odds ratio is
 
     .. math:: \hat\psi = \frac{\sum_s a_s d_s / n_s}{\sum_s b_s c_s / n_s}, \qquad
        \Delta = -2.35 \ln \hat\psi.
 
-    Parameters
-    ----------
-    reference, focal : DataFrame, shapes (R, I) and (F, I)
-        0/1 answers without gaps of the two groups to the same items, matched by label.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by item: ``odds_ratio`` (above 1: easier for the reference group at equal score),
-        ``delta`` (ETS scale, -2.35 ln of it: negative, harder for the focal group), ``se`` of
-        delta with its 95 % interval ``low, high``, ``chi2`` with continuity correction, ``p``,
-        ``p_holm``, ``p_fdr`` and ``ets``: A negligible *or not significant*, B moderate, C large.
-        Delta is infinite, and ``se, low, high`` are missing, where no stratum has a right answer
-        of one group beside a wrong one of the other; all are missing (and ``ets`` empty) where no
-        stratum holds both groups and both answers.
-
-    Raises
-    ------
-    ParameterError
-        The items differ, or an answer is missing or neither 0 nor 1.
-
-    References
-    ----------
-    Holland and Thayer (1988); Zieky (1993) for the classes; Robins, Breslow and Greenland (1986)
-    for the standard error.
-
-    Examples
-    --------
-    >>> reference = pd.DataFrame({"a": [1, 1, 1, 0], "b": [1, 1, 1, 1], "c": [0, 0, 0, 1]})
-    >>> focal = pd.DataFrame({"a": [1, 0, 0, 0], "b": [1, 1, 1, 1], "c": [0, 1, 1, 1]})
-    >>> float(mantel_haenszel(reference, focal).loc["a", "odds_ratio"].round(6))  # 3 3 / 1 1
-    9.0
-    """
-    both, group = _two_groups(reference, focal)
-    total = both.sum(axis=1)
-    rows = {item: _mantel_haenszel(both[item].to_numpy(), group, total) for item in both}
-    frame = pd.DataFrame(rows, index=["odds_ratio", "delta", "se", "chi2", "p"]).T
-    frame = frame.assign(p_holm=adjust(frame["p"]), p_fdr=adjust(frame["p"], "fdr_bh"))
-    reach = 1.959964 * frame["se"]
-    place = frame.columns.get_loc("chi2")
-    frame.insert(place, "high", frame["delta"] + reach)
-    frame.insert(place, "low", frame["delta"] - reach)
-    frame["ets"] = [_ets_class(*row) for row in frame[["delta", "se", "p"]].to_numpy()]
-    return frame
-
-
-def logistic_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
-    r"""Differential item functioning by logistic regression: uniform, non-uniform, effect size.
-
-    Each item is regressed on the sum of all items, then on the group as well, then on their
-    product; likelihood-ratio tests compare the three:
+    Logistic regression on t, then on the group g as well, then on their product, gives
+    likelihood-ratio tests of uniform and of non-uniform DIF:
 
     .. math:: \mathrm{logit} P(x_i = 1) = \beta_0 + \beta_1 t + \beta_2 g + \beta_3 t g
 
@@ -655,20 +428,28 @@ def logistic_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
     ----------
     reference, focal : DataFrame, shapes (R, I) and (F, I)
         0/1 answers without gaps of the two groups to the same items, matched by label.
+    method : {"mantel-haenszel", "logistic"}
 
     Returns
     -------
     DataFrame
-        Indexed by item: ``group`` (log odds of the focal group at equal sum) with its standard
-        error ``se``, ``p_uniform``, ``p_nonuniform``, ``p`` (both, two degrees of freedom),
-        ``p_holm``, ``p_fdr``, ``r2`` (gain in Nagelkerke's R squared) and ``size``: A below 0.035
-        or not significant, B below 0.07, else C.
+        Indexed by item, with ``p, p_holm, p_fdr``.
 
-        Where group and sum separate right answers from wrong ones, the likelihood has no maximum,
-        but a limit that it comes as near to as one likes; the tests are of those limits, as
-        everywhere. ``group`` is then infinite and has no standard error. Everything is missing
-        where all answered an item alike, or where all sums are alike; ``p_nonuniform`` and ``p``
-        are where those of one group are.
+        Mantel-Haenszel: ``odds_ratio`` (above 1: easier for the reference group at equal score),
+        ``delta`` (ETS scale, -2.35 ln of it: negative, harder for the focal group), ``se`` of
+        delta with its 95 % interval ``low, high``, ``chi2`` with continuity correction, and
+        ``ets``: A negligible *or not significant*, B moderate, C large. Delta is infinite, and
+        ``se, low, high`` are missing, where no stratum has a right answer of one group beside a
+        wrong one of the other; all are missing (and ``ets`` empty) where no stratum holds both
+        groups and both answers.
+
+        Logistic: ``group`` (log odds of the focal group at equal sum) with its standard error
+        ``se``, ``p_uniform``, ``p_nonuniform``, ``p`` of both (two degrees of freedom), ``r2``
+        (gain in Nagelkerke's R squared) and ``size``: A below 0.035 or not significant, B below
+        0.07, else C. Where group and sum separate right answers from wrong ones, the tests are of
+        the limits of the likelihood, and ``group`` is infinite without a standard error.
+        Everything is missing where all answered an item alike, or where all sums are alike;
+        ``p_nonuniform`` and ``p`` are where those of one group are.
 
     Raises
     ------
@@ -677,46 +458,62 @@ def logistic_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
 
     References
     ----------
-    Swaminathan and Rogers (1990); Jodoin and Gierl (2001) for the classes.
+    Holland and Thayer (1988); Zieky (1993) for the ETS classes; Robins, Breslow and Greenland
+    (1986) for the standard error. Swaminathan and Rogers (1990); Jodoin and Gierl (2001) for the
+    sizes.
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> one, two = (pd.DataFrame(rng.integers(0, 2, (200, 4)), columns=list("abcd")) for _ in "ab")
-    >>> logistic_dif(one, two.assign(a=two["a"] & two["b"])).loc["a", "group"] < 0
-    np.True_
+    >>> reference = pd.DataFrame({"a": [1, 1, 1, 0], "b": [1, 1, 1, 1], "c": [0, 0, 0, 1]})
+    >>> focal = pd.DataFrame({"a": [1, 0, 0, 0], "b": [1, 1, 1, 1], "c": [0, 1, 1, 1]})
+    >>> float(dif(reference, focal).loc["a", "odds_ratio"].round(6))  # 3 3 / 1 1
+    9.0
     """
+    check_choice(("mantel-haenszel", "logistic"), method=method)
+    both, group = _two_groups(reference, focal)
+    if method == "logistic":
+        return _logistic(both, group.astype(float))
+    total = both.sum(axis=1)
+    rows = {item: _mantel_haenszel(both[item].to_numpy(), group, total) for item in both}
+    frame = pd.DataFrame(rows, index=["odds_ratio", "delta", "se", "chi2", "p"]).T
+    frame = frame.assign(p_holm=adjust(frame["p"]), p_fdr=adjust(frame["p"], "fdr_bh"))
+    reach = 1.959964 * frame["se"]
+    frame.insert(3, "low", frame["delta"] - reach)
+    frame.insert(4, "high", frame["delta"] + reach)
+    frame["ets"] = [_ets_class(*row) for row in frame[["delta", "se", "p"]].to_numpy()]
+    return frame
+
+
+def _logistic(both: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
+    """DIF by logistic regression; `group` is 1 for respondents of the focal group."""
     from scipy.stats import chi2
     from statsmodels.api import GLM, families
 
-    both, focal_group = _two_groups(reference, focal)
-    group = focal_group.astype(float)
     score = both.sum(axis=1).to_numpy(float)
     score = (score - score.mean()) / (score.std() or 1)
     design = np.c_[np.ones_like(score), score, group, group * score]
     # Without variance of the sums nothing is matched; with none in one group nothing can cross.
     ranks = [np.linalg.matrix_rank(design[:, :n]) for n in (2, 3, 4)]
-    columns = ["group", "se", "p_uniform", "p_nonuniform", "p", "r2"]
-    rows = {item: dict.fromkeys(columns, np.nan) for item in both}
-    varied = both.columns[both.nunique() > 1] if ranks[:2] == [2, 3] else ()
-    for item in varied:
-        y, row = both[item].to_numpy(float), rows[item]
+    rows = {}
+    for item in both.columns[both.nunique() > 1] if ranks[:2] == [2, 3] else ():
+        y = both[item].to_numpy(float)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # of separation, whose limit is what is wanted
             models = [GLM(y, design[:, :n], families.Binomial()) for n in (1, 2, 3, 4)]
             fitted = [model.fit(maxiter=100, tol=1e-13) for model in models]
         null, *likelihoods = (found.llf for found in fitted)
         gains = 2 * np.maximum(np.diff(likelihoods), 0)
-        with_group = fitted[2]
-        row["group"], row["se"] = with_group.params[-1], with_group.bse[-1]
-        if np.abs(design[:, :3] @ with_group.params).max() > _SEPARATED:
-            row["group"], row["se"] = np.sign(row["group"]) * np.inf, np.nan
+        effect, se = fitted[2].params[-1], fitted[2].bse[-1]
+        if np.abs(design[:, :3] @ fitted[2].params).max() > _SEPARATED:
+            effect, se = np.sign(effect) * np.inf, np.nan
         shares = 1 - np.exp(2 * (null - np.array(likelihoods)) / len(y))
-        row["r2"] = (shares[1 if ranks[2] < 4 else 2] - shares[0]) / (1 - np.exp(2 * null / len(y)))
-        row["p_uniform"] = chi2.sf(gains[0], 1)
-        if ranks[2] == 4:
-            row["p_nonuniform"], row["p"] = chi2.sf(gains[1], 1), chi2.sf(gains.sum(), 2)
-    frame = pd.DataFrame(rows, index=columns).T
+        r2 = (shares[ranks[2] - 2] - shares[0]) / (1 - np.exp(2 * null / len(y)))
+        crossing = (
+            [chi2.sf(gains[1], 1), chi2.sf(gains.sum(), 2)] if ranks[2] == 4 else [np.nan] * 2
+        )
+        rows[item] = [effect, se, chi2.sf(gains[0], 1), *crossing, r2]
+    columns = ["group", "se", "p_uniform", "p_nonuniform", "p", "r2"]
+    frame = pd.DataFrame(rows, index=columns).T.reindex(both.columns).astype(float)
     frame = frame.assign(p_holm=adjust(frame["p"]), p_fdr=adjust(frame["p"], "fdr_bh"))
     frame["size"] = np.select([frame["r2"] < 0.035, frame["r2"] < 0.07], ["A", "B"], "C")
     frame.loc[frame["p"].isna(), "size"] = ""
@@ -764,17 +561,6 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
         return p
     method = {"bonferroni": "bonf"}.get(method, method)
     return pd.Series(multicomp(p.to_numpy(), method=method)[1], p.index)
-
-
-def _pairs_of(given: pd.DataFrame | Sequence) -> pd.DataFrame:
-    """A matrix of pairs of items; of a partition, whether they are together."""
-    if isinstance(given, pd.DataFrame):
-        return as_numbers(given)
-    clusters = given if isinstance(given, pd.Series) else pd.Series(given)
-    if clusters.isna().any() or clusters.empty:
-        raise ParameterError("the partitions lack a label: leave that item out of both.")
-    together = np.equal.outer(clusters.to_numpy(), clusters.to_numpy())
-    return pd.DataFrame(together.astype(float), clusters.index, clusters.index)
 
 
 def _equally_good(table: pd.DataFrame, choose: str, margin: float) -> pd.DataFrame:
@@ -835,14 +621,11 @@ def _two_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFr
     return both, np.arange(len(both)) >= len(reference)
 
 
-def _distances(answers: pd.DataFrame, constant: str) -> pd.DataFrame:
-    """Distances 1 - r between items, zero on the diagonal but for constant items of ``self``."""
-    if constant == "drop":
-        answers = answers.loc[:, answers.nunique() > 1]
+def _distances(answers: pd.DataFrame, apart: bool) -> np.ndarray:
+    """Distances 1 - r between items, and of constant items `apart` from themselves, too."""
     matrix = 1 - answers.corr().fillna(0).to_numpy().copy()
-    alone = (answers.nunique() < 2).to_numpy() if constant == "self" else 0.0
-    np.fill_diagonal(matrix, alone)
-    return pd.DataFrame(np.clip(matrix, 0, 2), index=answers.columns, columns=answers.columns)
+    np.fill_diagonal(matrix, (answers.nunique() < 2).to_numpy() & apart)
+    return np.clip(matrix, 0, 2)
 
 
 def _silhouette(matrix: np.ndarray, labels: tuple[int, ...]) -> float:
@@ -874,13 +657,6 @@ def _relabelled(labels: np.ndarray) -> tuple[int, ...]:
     """The same partition named in order of appearance, so that equal ones compare equal."""
     seen: dict[int, int] = {}
     return tuple(seen.setdefault(int(label), len(seen)) for label in labels)
-
-
-def _fasterpam(matrix: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
-    import kmedoids
-
-    result = kmedoids.fasterpam(matrix, start.astype(np.uint64), n_cpu=1)
-    return result.labels, float(result.loss)
 
 
 def _all_cheapest(
