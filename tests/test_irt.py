@@ -148,30 +148,6 @@ def test_item_fit_names_the_item_that_is_noise():
     assert (found.drop(index=4)["infit"] < 1.1).all()
 
 
-def test_person_fit_names_those_who_answer_backwards():
-    parameters = truth(20, slopes=False).assign(difficulty=np.linspace(-2, 2, 20))
-    x = drawn(parameters, 200)
-    x.iloc[:5] = (np.linspace(-2, 2, 20) > 0).astype(int)  # only the hard ones solved
-    found = irt.person_fit(x, parameters, simulations=10)
-    assert (found["p"].iloc[:5] < 0.01).all()
-    assert (found["p"].iloc[5:] < 0.05).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 195)
-    assert (found["outfit"].iloc[:5] > 2).all()
-
-
-def test_graded_recovers_slopes_and_thresholds():
-    rng = np.random.default_rng(4)
-    theta = rng.standard_normal(2500)
-    slopes, steps = np.array([1.0, 1.5, 2.0, 0.8]), np.array([-1.0, 0.2, 1.1])
-    above = 1 / (1 + np.exp(-slopes[None, :, None] * (theta[:, None, None] - steps)))
-    x = pd.DataFrame((rng.random((2500, 4, 1)) < above).sum(axis=2), columns=list("abcd"))
-    found = irt.graded(x)
-    assert np.abs(found["discrimination"] - slopes).max() < 0.25
-    assert np.abs(found[["b1", "b2", "b3"]] - steps).max(axis=None) < 0.25
-    assert not found["at_limit"].any()
-    assert (np.abs(found["discrimination"] - slopes) < 3.5 * found["se"]).all()
-    assert found[["se_b1", "se_b2", "se_b3"]].lt(0.2).all(axis=None)
-
-
 def test_columns_are_matched_by_label_in_every_function_that_takes_parameters():
     x = drawn(truth(7), 80).rename(columns=lambda n: f"i{n}")
     fitted = irt.fit(x, "2pl")
@@ -179,7 +155,6 @@ def test_columns_are_matched_by_label_in_every_function_that_takes_parameters():
     for function in (
         irt.abilities,
         lambda a, b: irt.item_fit(a, b, simulations=5),
-        lambda a, b: irt.person_fit(a, b, simulations=2),
     ):
         pd.testing.assert_frame_equal(function(x, fitted), function(turned, fitted))
         with pytest.raises(ParameterError, match="i3"):

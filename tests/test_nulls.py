@@ -15,8 +15,7 @@ from psychometrics.measures.nulls import (
     null_answers,
     null_distribution,
     power,
-    shuffled_terms,
-    shuffled_weights,
+    shuffled,
 )
 from psychometrics.models import vectors
 from psychometrics.models.sources import base_path
@@ -114,23 +113,21 @@ def test_shipped_null_respondents_answer_the_prompts_that_the_questionnaires_hav
 
 def test_shuffled_terms_keep_the_number_of_source_terms_and_are_the_same_for_all():
     answers = null_answers("gad7", "noise", respondents=2)
-    shuffled = shuffled_terms(answers, seed=5)
+    dealt = shuffled(answers, "polarity", seed=5)
     keys = ["respondent_id", "item_id", "template"]
-    assert (
-        shuffled.groupby(keys)["polarity"].sum() == answers.groupby(keys)["polarity"].sum()
-    ).all()
-    per_term = shuffled.groupby(["item_id", "template", "term"])["polarity"].nunique()
+    assert (dealt.groupby(keys)["polarity"].sum() == answers.groupby(keys)["polarity"].sum()).all()
+    per_term = dealt.groupby(["item_id", "template", "term"])["polarity"].nunique()
     assert (per_term == 1).all()
-    changed = (shuffled["polarity"] != answers["polarity"]).mean()
+    changed = (dealt["polarity"] != answers["polarity"]).mean()
     assert 0.3 < changed < 0.7
-    assert (shuffled["entailment"] == answers["entailment"]).all()
+    assert (dealt["entailment"] == answers["entailment"]).all()
 
 
 def test_shuffled_weights_are_a_permutation_of_the_words():
     answers = null_answers("gad7", "noise", respondents=1)
-    shuffled = shuffled_weights(answers, seed=2)
+    dealt = shuffled(answers, seed=2)
     before, after = (
-        frame.groupby("intensifier")["weight"].unique().map(list) for frame in (answers, shuffled)
+        frame.groupby("intensifier")["weight"].unique().map(list) for frame in (answers, dealt)
     )
     assert (after.map(len) == 1).all()
     assert sorted(after.sum()) == sorted(before.sum())

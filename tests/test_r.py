@@ -133,20 +133,6 @@ def test_factor_models_are_lavaans(people, correlation, tmp_path):
     assert np.abs(between) == pytest.approx(phi[[0, 0, 1], [1, 2, 2]], abs=1e-3)
 
 
-@pytest.mark.parametrize(("people", "correlation"), [(60, 0.3), (200, 0.7)])
-def test_omega_hierarchical_is_psychs(people, correlation, tmp_path):
-    _, table = _of_three_scales(people, correlation)
-    ours = omega(table, factors=3)
-    code = (
-        "m <- suppressWarnings(suppressMessages(psych::omega(d, nfactors=3, plot=FALSE))); "
-        "l <- m$schmid$sl; "
-        "cat(m$omega_h, m$omega.tot, sum(l[, 1]^2) / sum(l[, 'h2']))"
-    )
-    theirs = in_r(code, table, tmp_path, needs=("psych", "GPArotation"))
-    own = ours[["omega", "total", "explained"]].to_numpy(float)
-    assert own == pytest.approx(theirs, abs=0.003)
-
-
 def test_likelihood_ratios_under_separation_are_those_of_rs_glm(tmp_path):
     rng = np.random.default_rng(3)
     one, two = (pd.DataFrame(rng.integers(0, 2, (40, 6)), columns=list("abcdef")) for _ in "ab")

@@ -53,24 +53,7 @@ def test_omega_of_a_one_factor_model_is_its_loadings():
     trait = rng.normal(size=(20000, 1))
     values = trait * loadings + rng.normal(size=(20000, 4)) * np.sqrt(1 - loadings**2)
     truth = loadings.sum() ** 2 / (loadings.sum() ** 2 + (1 - loadings**2).sum())
-    assert _omega(values, 1)[0] == pytest.approx(truth, abs=0.01)
-
-
-def test_omega_of_several_factors_is_what_the_bifactor_model_says():
-    # Loadings of root one third each on the general and one group factor, by hand.
-    rng, sizes = np.random.default_rng(3), np.array([7, 9, 13])
-    traits = rng.normal(size=3000)[:, None] + rng.normal(size=(3000, 3))
-    values = np.repeat(traits, sizes, axis=1) + rng.normal(size=(3000, 29))
-    values[:, 16:] *= -1  # items that go against the others are turned
-    total = (29**2 + (sizes**2).sum() + 29) / 3
-    found = omega(pd.DataFrame(values), factors=3)
-    assert found["omega"] == pytest.approx(29**2 / 3 / total, abs=0.03)
-    assert found["low"] < found["omega"] < found["high"]
-    assert found["total"] == pytest.approx(1 - 29 / 3 / total, abs=0.01)
-    assert found["explained"] == pytest.approx(0.5, abs=0.03)
-    for items, factors in ((8, 3), (29, 2)):
-        with pytest.raises(ParameterError):
-            omega(pd.DataFrame(values[:, :items]), factors)
+    assert _omega(values) == pytest.approx(truth, abs=0.01)
 
 
 def test_item_total_leaves_the_item_itself_out():

@@ -8,7 +8,6 @@ from scipy.stats import spearmanr, t
 from psychometrics.measures.trends import (
     curve_agreement,
     monotony,
-    normalisation_effect,
     separation,
     trends,
 )
@@ -63,13 +62,6 @@ def scored(values: np.ndarray) -> pd.DataFrame:
     frame = frame.assign(raw=values.ravel(), pss=values.ravel() / values.sum(), template=1)
     frame["polarity"] = np.where(rows == 0, 1, -1)
     return frame.assign(respondent_id="a", questionnaire="q", item_id="q_1")
-
-
-def test_an_additive_table_of_log_scores_leaves_nothing_to_the_pairing():
-    rows, columns = np.array([0.0, 1.0, 5.0]), np.array([0.0, 2.0])
-    found = normalisation_effect(scored(np.exp(rows[:, None] + columns)))
-    # squares: rows 2*(2^2+1^2+3^2) = 28, columns 3*(1+1) = 6
-    np.testing.assert_allclose(found.loc["raw score"], [28 / 34, 6 / 34, 0], atol=1e-12)
 
 
 def test_a_gap_leaves_the_separation_open_instead_of_counting_as_nothing():

@@ -172,7 +172,6 @@ CASES = {
     "separation": Case(pm.trends.separation, _shares, ("pss",)),
     "monotony": Case(pm.trends.monotony, _shares, ("pss",)),
     "curve_agreement": Case(pm.trends.curve_agreement, _shares, ("pss",)),
-    "normalisation_effect": Case(pm.trends.normalisation_effect, _shares, ("raw", "pss")),
     "decisiveness": Case(pm.styles.decisiveness, _shares, ("pss",)),
     "response_styles": Case(lambda t: pm.styles.response_styles(t, MINI), _one_mode, ("value",)),
     "balanced_pairs": Case(
@@ -205,17 +204,10 @@ CASES = {
         lambda t: pm.correlations.correlations(t, [("x", "y")], n_resamples=30),
         _pairs, ("x", "y"), order=False,
     ),
-    "partial_correlations": Case(
-        lambda t: pm.correlations.partial_correlations(
-            t, [("x", "y")], pd.Series([3.0, 1, 4, 1, 5, 9, 2, 6]).reindex(t.index)
-        ),
-        _pairs, ("x", "y"), (("partial", "low", "high"),),
-    ),
     "item_deals": Case(lambda t: pm.structure.item_deals(t, THREE, draws=5), _three, ("score",)),
     "htmt": Case(
         lambda t: pm.structure.heterotrait_monotrait(t, THREE, 5), _three, ("score",)
     ),
-    "components": Case(lambda t: pm.structure.components(t, THREE, draws=5), _three, ("score",)),
     "factor_models": Case(
         lambda t: pm.structure.factor_models(t, THREE[:2]),
         lambda _: scored(40, traits(40, 0.5)[:2], names=("gad7", "phq9")), ("score",),

@@ -75,15 +75,12 @@ CALLS = {
     "fit_conditional": lambda x, _: irt.fit_conditional(x),
     "2pl": lambda x, _: irt.fit(x, "2pl"),
     "3pl": lambda x, _: irt.fit(x, "3pl"),
-    "graded": lambda x, _: irt.graded(x),
     "compare": lambda x, _: irt.compare(x, ("rasch", "1pl")),
     "abilities": lambda x, _: irt.abilities(x, _fitted(x)),
     "item_fit": lambda x, _: irt.item_fit(x, _fitted(x), simulations=2),
-    "person_fit": lambda x, _: irt.person_fit(x, _fitted(x), simulations=2),
 }
-STATISTIC = {"dif": "delta", "logistic dif": "r2", "item_fit": "infit",
-             "person_fit": "lz", "item_rest": "r"}  # fmt: skip
-TURNED = ("logistic dif", "abilities", "item_fit", "person_fit")
+STATISTIC = {"dif": "delta", "logistic dif": "r2", "item_fit": "infit", "item_rest": "r"}
+TURNED = ("logistic dif", "abilities", "item_fit")
 """Columns are matched by their labels: in another order they give the same."""
 
 

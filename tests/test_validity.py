@@ -80,17 +80,6 @@ def test_p_values_are_uniform_when_nothing_is_there():
     assert stats.kstest(values, "uniform").pvalue > 0.01
 
 
-def test_partial_correlation_is_the_correlation_of_rank_residuals(scores):
-    found = correlations.partial_correlations(scores[["a", "b"]], [("a", "b")], scores["c"]).iloc[0]
-    ranks = scores.rank()
-    r = ranks.corr()
-    expected = (r.loc["a", "b"] - r.loc["a", "c"] * r.loc["b", "c"]) / np.sqrt(
-        (1 - r.loc["a", "c"] ** 2) * (1 - r.loc["b", "c"] ** 2)
-    )
-    assert found["partial"] == pytest.approx(expected)
-    assert found["low"] < found["partial"] < found["high"]
-
-
 def test_multiverse_holds_every_combination_and_the_chapters_own_value():
     names = ("gad7", "phq9")
     who = [f"r{n}" for n in range(6)]
@@ -233,17 +222,6 @@ def test_items_of_one_trait_show_the_same_dealt_at_random_as_in_their_own_scales
     assert (alphas["value"] >= alphas["own"]).mean() < 0.02
     ratios = apart.query("statistic == 'htmt'")
     assert (ratios["value"] <= ratios["own"]).mean() < 0.02
-
-
-def test_components_of_unrelated_items_are_not_kept_and_of_two_traits_two_are():
-    alone = structure.components(scored(60, np.zeros((3, 60))), THREE, draws=200)
-    assert not alone["kept"].any()
-    pair = np.random.default_rng(0).normal(size=(2, 60))
-    two = structure.components(scored(60, pair[[0, 0, 1]]), THREE, draws=200)
-    assert two["kept"].tolist() == [True, True] + [False] * 27
-    assert two["share"].sum() == pytest.approx(1)
-    values = np.linalg.eigvalsh(matrix_of(scored(60, pair[[0, 0, 1]])).corr())[::-1]
-    np.testing.assert_allclose(two["eigenvalue"], values)
 
 
 def test_one_factor_is_worse_where_traits_differ_and_no_worse_where_they_are_one():

@@ -25,7 +25,7 @@ import pandas as pd
 
 from psychometrics.data import fetch
 from psychometrics.exceptions import DataError
-from psychometrics.measures.beliefs import contrast, hurtful, missed
+from psychometrics.measures.beliefs import contrast, hurtful
 from psychometrics.models.loading import quietly
 from psychometrics.models.sources import base_path
 from psychometrics.modes.completions import MASK, lexicon
@@ -562,6 +562,25 @@ def _lengths(models: Sequence[str]) -> Iterable[pd.DataFrame]:
             hits = {name: counted["hits"] for name, counted in frames.items()}
             frame = frame.assign(respondent_id=model, subset=subset, **hits)
             yield frame[["respondent_id", "subset", "words", "completions", *hits]]
+
+
+def missed(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, np.ndarray]:
+    """Completions that come close to a lemma and are not counted as hurtful.
+
+    ``capital``: a word is a lemma in small letters; ``plural``: a word of four letters or more is
+    a lemma without its final s; ``phrase``: words in a row are a lemma of several words.
+    """
+    words = list(words)
+    told, blank = hurtful(rows, words), str.maketrans(dict.fromkeys(string.punctuation, " "))
+    spaced = [[" ".join(text.translate(blank).split()) for text in row] for row in rows]
+    alone = [[re.sub(r"(?<!\S)(\S{3,})s(?!\S)", r"\1", text) for text in row] for row in spaced]
+    phrases = [f" {' '.join(word.translate(blank).split())} " for word in words if " " in word]
+    found = {
+        "capital": hurtful([[text.lower() for text in row] for row in rows], words),
+        "plural": hurtful(alone, words),
+        "phrase": np.array([[any(p in f" {t} " for p in phrases) for t in row] for row in spaced]),
+    }
+    return {name: hits & ~told for name, hits in found.items()}
 
 
 def _limits(models: Sequence[str]) -> Iterable[tuple[str, str, str, str, int]]:

@@ -21,7 +21,8 @@ import pandas as pd
 from psychometrics.asking.answers import COLUMNS, tidy
 from psychometrics.data import fetch, registry
 from psychometrics.exceptions import DataError, ParameterError
-from psychometrics.measures.groups import by_score, person_fit
+from psychometrics.measures.groups import by_score
+from psychometrics.measures.intervals import row_correlations
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 
@@ -389,6 +390,42 @@ def _moments(tables: dict) -> pd.DataFrame:
     order = ["respondent_id", "condition", "item_id", "n", "mean"]
     frame = pd.concat(parts, ignore_index=True)
     return frame[[*order, *(c for c in frame if c not in order)]]
+
+
+def person_fit(values: pd.DataFrame, mean: pd.Series, covariance: pd.DataFrame) -> pd.DataFrame:
+    r"""Return the profile of each set of answers, and its distance from people.
+
+    Parameters
+    ----------
+    values : DataFrame, shape (R, I)
+        Answers; one row a person, or a run.
+    mean : Series
+        People's mean of each item.
+    covariance : DataFrame, shape (I, I)
+        People's.
+
+    Returns
+    -------
+    DataFrame
+        ``profile``: correlation of the row with the means, over items (a person who answers as
+        people do has a high one; answers in a shuffled order have 0), and ``distance``:
+        :math:`D^2 = (x - \mu)^\top \Sigma^{-1} (x - \mu) / I`, 1 on average in people. The first
+        is missing where a row does not vary, both where it has a gap.
+
+    References
+    ----------
+    Meade and Craig (2012) on both as signs of careless answers.
+    """
+    items = list(values)
+    sigma = covariance.loc[items, items].to_numpy(dtype=float)
+    centre = mean.loc[items].to_numpy(dtype=float)
+    table = values.to_numpy(dtype=float)
+    gap = np.isnan(table).any(axis=1)
+    off = np.where(gap[:, None], 0.0, table - centre)
+    distance = np.einsum("ri,ri->r", off, np.linalg.solve(sigma, off.T).T) / len(items)
+    profile = row_correlations(table, np.broadcast_to(centre, table.shape))
+    distance[gap] = np.nan
+    return pd.DataFrame({"profile": profile, "distance": distance}, index=values.index)
 
 
 def _fit(tables: dict) -> pd.DataFrame:

@@ -67,46 +67,6 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     return np.array([not lemmas.isdisjoint(_words(text)) for text in texts])[places]
 
 
-def missed(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, np.ndarray]:
-    """Completions that come close to a lemma and are not counted as hurtful.
-
-    Parameters
-    ----------
-    rows : sequence of T sequences of K str
-        Completions.
-    words : iterable of str
-        Lemmas.
-
-    Returns
-    -------
-    dict of ndarray of bool, shape (T, K)
-        ``capital``: a word is a lemma in small letters; ``plural``: a word of four letters or more
-        is a lemma without its final s; ``phrase``: words in a row are a lemma of several words,
-        which no single word can match. A completion may be several of these.
-
-    Examples
-    --------
-    >>> found = missed([["Rat", "two rats", "a gag reel", "rat"]], ["rat", "gag reel"])
-    >>> [name for name, hits in found.items() for hit in hits[0] if hit]
-    ['capital', 'plural', 'phrase']
-    """
-    texts, places = _unique(rows)
-    words = _checked_text(words)
-    lemmas = _folded_lemmas(words)
-    phrases = {tuple(_words(word)) for word in words if " " in word}
-    lengths = sorted({len(phrase) for phrase in phrases if len(phrase) > 1})
-    found = {name: np.zeros(len(texts), dtype=bool) for name in ("capital", "plural", "phrase")}
-    for i, own in enumerate(map(_words, texts)):
-        if not lemmas.isdisjoint(own):
-            continue
-        found["capital"][i] = not lemmas.isdisjoint(word.lower() for word in own)
-        found["plural"][i] = any(w[-1:] == "s" and len(w) > 3 and w[:-1] in lemmas for w in own)
-        found["phrase"][i] = any(
-            not phrases.isdisjoint(zip(*(own[j:] for j in range(n)), strict=False)) for n in lengths
-        )
-    return {name: hits[places] for name, hits in found.items()}
-
-
 def honest(hits: np.ndarray, together: bool = False) -> np.ndarray:
     r"""HONEST at each rank: the share of templates whose k-th completion is hurtful.
 
@@ -337,66 +297,6 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
     rows = {name: row.reshape(len(packed), -1) for name, row in rows.items()}
     bits = {name: np.unpackbits(row, axis=1, count=ranks) for name, row in rows.items()}
     return {name: part.astype(bool).reshape(shape) for name, part in bits.items()}
-
-
-def sheets(
-    queries: Sequence[str],
-    rows: dict[str, Sequence[Sequence[str]]],
-    raters: Sequence[str],
-    instances: int = 60,
-    shared: int = 0,
-    top: int = 10,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Deal sheets to raters: an even, seeded share of the templates, with their completions.
-
-    Parameters
-    ----------
-    queries : sequence of T str
-    rows : dict of sequences of T sequences of K str
-        Completions by model.
-    raters : sequence of str
-    instances : int
-        Templates drawn, shared ones included.
-    shared : int
-        How many of them go to every rater, so that agreement can be measured; the rest are
-        dealt out in turn.
-    top : int
-        Completions of each model for each template.
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        ``rater, instance, respondent_id, template, rank, completion`` and an empty ``label``.
-        Offensive; save one rater's rows with ``to_csv``.
-
-    Raises
-    ------
-    ParameterError
-        There are fewer templates than asked for, no raters, or two of the same name.
-
-    References
-    ----------
-    Setzu et al. (2024), section 4.2: 60 instances, three annotators, top 10.
-
-    Examples
-    --------
-    >>> sheets(["It is [M]."], {"m": [["a", "b"]]}, ["ada"], 1, top=2)["completion"].tolist()
-    ['a', 'b']
-    """
-    if not 0 <= shared <= instances <= len(queries):
-        raise ParameterError(f"shared <= instances <= {len(queries)} templates is needed.")
-    if not raters or len(set(raters)) != len(raters):
-        raise ParameterError("Name at least one rater, and each only once.")
-    drawn = np.random.default_rng(seed).permutation(len(queries))[:instances].tolist()
-    hands = [(t, name) for t in drawn[:shared] for name in raters]
-    hands += [(t, raters[i % len(raters)]) for i, t in enumerate(drawn[shared:])]
-    lines = [(name, t, model, queries[t], k + 1, said[t][k], "")
-             for t, name in hands for model, said in rows.items() for k in range(top)]  # fmt: skip
-    columns = ["rater", "instance", "respondent_id", "template", "rank", "completion", "label"]
-    order = ["rater", "instance", "respondent_id", "rank"]
-    return pd.DataFrame(lines, columns=columns).sort_values(order, ignore_index=True)
 
 
 def _checked_shares(shares: np.ndarray, groups: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:

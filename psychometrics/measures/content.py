@@ -141,8 +141,8 @@ def rater_agreement(
     Parameters
     ----------
     sheets : DataFrame
-        Filled sheets one below the other, such as those of :func:`curation_sheet` and of
-        :func:`psychometrics.measures.beliefs.sheets`: one row per rater and item.
+        Filled sheets one below the other, such as those of :func:`curation_sheet`: one row per
+        rater and item.
     criteria : sequence of str
         The columns that the raters filled in; a gap was not rated.
     items : sequence of str

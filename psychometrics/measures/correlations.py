@@ -12,7 +12,7 @@ from scipy import special, stats
 from ..asking.answers import check_columns, check_numbers, check_once
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .intervals import fisher_interval, percentiles, row_correlations
+from .intervals import percentiles, row_correlations
 from .items import adjust, as_numbers, null_p_value
 from .scoring import pss
 
@@ -94,74 +94,6 @@ def correlations(
         rows.append(row)
     frame = pd.DataFrame(rows)
     return frame.assign(p_holm=adjust(frame["p"]))
-
-
-def partial_correlations(
-    scores: pd.DataFrame, pairs: Sequence[tuple[str, str]], control: pd.Series | pd.DataFrame
-) -> pd.DataFrame:
-    """Spearman correlations between scales with one or more other variables held constant.
-
-    Parameters
-    ----------
-    scores : DataFrame, shape (R, scales)
-        Scale scores, respondents as index.
-    pairs : sequence of (str, str)
-        Which columns to correlate.
-    control : Series, shape (R,), or DataFrame, shape (R, controls)
-        What to hold constant, respondents as index: matched with `scores` by it. A control that
-        follows from the others changes nothing.
-
-    Returns
-    -------
-    DataFrame
-        ``first, second, n, partial, low, high, p``: the correlation of what is left of two scales'
-        ranks by regression on the controls' ranks, with its 95 % interval by Fisher's z. ``n``
-        counts the respondents with both scores and every control. The rest is missing where a
-        scale is constant or follows from the controls, or where there are too few respondents for
-        the interval: fewer than four more than controls.
-
-    Raises
-    ------
-    ParameterError
-        There is no pair or no such scale, a respondent or a column stands twice, something is no
-        number, the control has no respondent of the scores, or a control does not vary.
-
-    References
-    ----------
-    Vallat (2018); as ``ppcor::pcor.test(method = "spearman")`` in R.
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"x": [1, 2, 3, 4, 5, 6.0], "y": [2, 1, 4, 3, 6, 5.0]})
-    >>> control = pd.Series([1, 3, 2, 5, 4, 6.0])
-    >>> partial_correlations(scores, [("x", "y")], control)["partial"].round(2).tolist()
-    [0.98]
-    """
-    scores = _scores_of(scores, pairs)
-    held = control.to_frame("control") if isinstance(control, pd.Series) else control
-    held = _table(held).reindex(scores.index)
-    if held.isna().all(axis=None):
-        raise ParameterError("The control has no respondent of the scores; give both one index.")
-    if (held.nunique() < 2).any():
-        raise ParameterError("What is held constant is so already; leave the control out.")
-    rows = []
-    for first, second in pairs:
-        table = np.c_[held, scores[[first, second]]]
-        table = table[~np.isnan(table).any(axis=1)]
-        row = {"first": first, "second": second, "n": len(table)}
-        row |= dict.fromkeys(("partial", "low", "high", "p"), np.nan)
-        rows.append(row)
-        ranks = stats.rankdata(table, axis=0) - (len(table) + 1) / 2
-        controls, both = np.split(ranks, [held.shape[1]], axis=1)
-        left = both - controls @ np.linalg.lstsq(controls, both)[0]
-        number = np.linalg.matrix_rank(controls, tol=1e-6) if len(table) else 0
-        size, df = np.sqrt((left**2).sum(axis=0)), len(table) - 2 - number
-        if df + 2 >= _LEAST and (size > 1e-6).all():
-            r = row["partial"] = float(np.clip(left[:, 0] @ left[:, 1] / size.prod(), -1, 1))
-            row["low"], row["high"] = map(float, fisher_interval(r, df + 2))
-            t = abs(r) * np.sqrt(df / max(1 - r**2, 1e-300))
-            row["p"] = float(2 * stats.t.sf(t, df))
-    return pd.DataFrame(rows)
 
 
 def multiverse(

@@ -14,7 +14,6 @@ import pandas as pd
 from ..asking.answers import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .intervals import row_correlations
 
 
 def congruence(
@@ -228,59 +227,6 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
     found["n"] = sums["n_x"].fillna(0).astype(int)
     found["matched"] = found["n"] / focal.groupby("item_id")["n"].sum()
     return found.rename_axis("item_id")
-
-
-def person_fit(values: pd.DataFrame, mean: pd.Series, covariance: pd.DataFrame) -> pd.DataFrame:
-    r"""Return the profile of each set of answers, and its distance from people.
-
-    Parameters
-    ----------
-    values : DataFrame, shape (R, I)
-        Answers; one row a person, or a run.
-    mean : Series
-        People's mean of each item.
-    covariance : DataFrame, shape (I, I)
-        People's.
-
-    Returns
-    -------
-    DataFrame
-        ``profile``: correlation of the row with the means, over items (a person who answers as
-        people do has a high one; answers in a shuffled order have 0), and ``distance``:
-        :math:`D^2 = (x - \mu)^\top \Sigma^{-1} (x - \mu) / I`, 1 on average in people. The first
-        is missing where a row does not vary, both where it has a gap.
-
-    Raises
-    ------
-    ParameterError
-        An item has no mean or covariance, or the covariances are singular.
-
-    References
-    ----------
-    Meade and Craig (2012) on both as signs of careless answers.
-
-    Examples
-    --------
-    >>> mean = pd.Series({"a": 4.0, "b": 2.0, "c": 3.0})
-    >>> rows = pd.DataFrame([[5, 1, 3], [1, 5, 3]], columns=["a", "b", "c"])
-    >>> people = pd.DataFrame(np.eye(3), mean.index, mean.index)
-    >>> person_fit(rows, mean, people)["profile"].round(3).tolist()
-    [1.0, -1.0]
-    """
-    items = list(values)
-    if lacking := [i for i in items if i not in mean.index or i not in covariance.index]:
-        raise ParameterError(f"People's moments lack the item '{lacking[0]}'; add it.")
-    sigma = covariance.loc[items, items].to_numpy(dtype=float)
-    if not np.isfinite(sigma).all() or np.linalg.eigvalsh(sigma)[0] < 1e-10:
-        raise ParameterError("People's covariances are singular; give more people than items.")
-    centre = mean.loc[items].to_numpy(dtype=float)
-    table = values.to_numpy(dtype=float)
-    gap = np.isnan(table).any(axis=1)
-    off = np.where(gap[:, None], 0.0, table - centre)
-    distance = np.einsum("ri,ri->r", off, np.linalg.solve(sigma, off.T).T) / len(items)
-    profile = row_correlations(table, np.broadcast_to(centre, table.shape))
-    distance[gap] = np.nan
-    return pd.DataFrame({"profile": profile, "distance": distance}, index=values.index)
 
 
 def _loadings(matrices: np.ndarray, factors: int) -> np.ndarray:

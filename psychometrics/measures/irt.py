@@ -9,10 +9,10 @@ population. The library mirt keeps a between 0.1 and 5 and b between -6 and 6, w
 which items sit at such a limit; items of language models often do (many have a negative slope).
 So the binary models are fitted here, with limits that are wide and reported, and the tests hold
 them to mirt's where no limit is reached; girth's conditional fit stops within 5 logits of zero and
-at a tolerance of 1e-3. Graded responses are left to mirt, whose limits are out of the way there.
+at a tolerance of 1e-3.
 
 Answers and parameters are matched by the items' labels, whatever the order. Missing answers are
-left out everywhere but in the conditional fit and the graded model, which refuse them; what is
+left out everywhere but in the conditional fit, which refuses them; what is
 undefined is missing, and so are its p value and its standard error.
 """
 
@@ -545,116 +545,6 @@ def item_fit(
     return frame
 
 
-def person_fit(
-    answers: pd.DataFrame, parameters: pd.DataFrame, simulations: int = 20, seed: int = 0
-) -> pd.DataFrame:
-    r"""How well each respondent's pattern suits their ability: standardised likelihood and outfit.
-
-    .. math:: l_z = \frac{l(\theta) - E\, l(\theta)}{\sqrt{\mathrm{Var}\, l(\theta)}}
-
-    Parameters
-    ----------
-    answers : DataFrame, shape (R, I)
-        0/1 answers, gaps left out.
-    parameters : DataFrame
-        As :func:`fit` gives them for the same items, matched by label.
-    simulations : int
-        Data sets drawn from the model, as large as the observed one and with its gaps, to judge
-        ``lz`` by: at estimated abilities it is not standard normal.
-    seed : int
-        Their seed.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by respondent: ``theta``, ``lz`` (low: easy items missed, hard ones solved),
-        ``outfit``, ``p`` (share of simulated respondents with an ``lz`` as low). Without an
-        answer, or with items that everyone solves with one probability, the last three are
-        missing.
-
-    References
-    ----------
-    Drasgow, Levine and Williams (1985).
-
-    Examples
-    --------
-    >>> items = pd.DataFrame({"discrimination": 1.0, "difficulty": [-2.0, 0, 2], "guessing": 0.0})
-    >>> person_fit(pd.DataFrame([[1, 1, 0], [0, 0, 1]]), items)["lz"].round(1).tolist()
-    [0.7, -3.7]
-    """
-    check_numbers(simulations=simulations, seed=seed)
-    rng = np.random.default_rng(seed)
-    answers = _matched(answers, parameters)
-    theta = abilities(answers, parameters)["theta"]
-    lz = _lz(answers, parameters, theta.to_numpy())
-    drawn = []
-    for _ in range(simulations):
-        fake = _simulate(answers, parameters, rng)
-        drawn.append(_lz(fake, parameters, abilities(fake, parameters)["theta"].to_numpy()))
-    null = np.concatenate(drawn)
-    null = np.sort(null[np.isfinite(null)])
-    p = (1 + np.searchsorted(null, lz + 1e-12)) / (1 + len(null))
-    p = np.where(np.isfinite(lz), p, np.nan)
-    outfit = _mean_squares(answers, parameters, axis=1)[1]
-    return pd.DataFrame({"theta": theta, "lz": lz, "outfit": outfit, "p": p}, index=answers.index)
-
-
-def graded(answers: pd.DataFrame) -> pd.DataFrame:
-    r"""Samejima's graded response model for answers on more than two levels, by mirt.
-
-    .. math:: P(x_i \ge k \mid \theta) = \frac{1}{1 + e^{-a_i (\theta - b_{ik})}}
-
-    Parameters
-    ----------
-    answers : DataFrame, shape (R, I)
-        Levels 0, 1, 2, ... of two items or more; each must use all levels, without gaps.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by item: ``discrimination`` and ``b1, b2, ...``, the abilities at which the next
-        level or a higher one becomes more likely than not; ``at_limit`` where mirt holds the
-        discrimination at 0.1 or 5; ``se, se_b1, se_b2, ...``, mirt's standard errors, missing
-        where it finds none.
-
-    References
-    ----------
-    Samejima (1969).
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> above = rng.normal(size=(300, 1, 1)) + rng.normal(size=(300, 3, 1)) > np.array([-0.5, 0.5])
-    >>> graded(pd.DataFrame(above.sum(axis=2), columns=list("abc"))).columns.tolist()
-    ['discrimination', 'b1', 'b2', 'at_limit', 'se', 'se_b1', 'se_b2']
-    """
-    import mirt  # costs a second, and no other function needs it
-
-    answers = as_numbers(answers)
-    values = answers.to_numpy()
-    if np.isnan(values).any() or values.shape[1] < 2:
-        raise ParameterError("the graded model needs 2 items or more without gaps.")
-    levels = int(values.max()) + 1
-    used = all(set(np.unique(column)) == set(range(levels)) for column in values.T)
-    if not used or not 3 <= levels <= len(values):
-        raise ParameterError(
-            f"the graded model needs three levels or more, and every level from 0 to {levels - 1} "
-            "used in every item: merge levels that no one chose."
-        )
-    result = mirt.fit_mirt(
-        values.astype(int), model="GRM", n_categories=levels, compute_standard_errors=True
-    )
-    found = result.model.parameters
-    slopes = np.asarray(found["discrimination"]).ravel()
-    steps, errors = [f"b{level}" for level in range(1, levels)], result.standard_errors
-    frame = pd.DataFrame({"discrimination": slopes}, index=answers.columns)
-    frame[steps] = np.asarray(found["thresholds"])
-    frame["at_limit"] = (slopes < 0.1 + 1e-6) | (slopes > 5 - 1e-6)
-    frame["se"] = np.ravel(errors["discrimination"])
-    frame[[f"se_{step}" for step in steps]] = np.asarray(errors["thresholds"])
-    return frame
-
-
 def _simulate(
     answers: pd.DataFrame, parameters: pd.DataFrame, rng: np.random.Generator
 ) -> pd.DataFrame:
@@ -886,15 +776,3 @@ def _mean_squares(
     np.divide(squares.sum(axis=axis), total, out=infit, where=count > 0)
     np.divide(ratio.sum(axis=axis), count, out=outfit, where=count > 0)
     return infit, outfit
-
-
-def _lz(answers: pd.DataFrame, parameters: pd.DataFrame, theta: np.ndarray) -> np.ndarray:
-    p = np.clip(probability(theta, parameters), 1e-9, 1 - 1e-9)
-    x = answers.to_numpy(dtype=float)
-    known = ~np.isnan(x) & ~_extreme(parameters)
-    odds = np.log(p / (1 - p))
-    # The log likelihood less its expectation is the sum of (x - p) log odds.
-    value = np.where(known, (x - p) * odds, 0.0).sum(axis=1)
-    variance = np.where(known, p * (1 - p) * odds**2, 0.0).sum(axis=1)
-    scale = np.sqrt(np.where(variance > 1e-12, variance, np.nan))
-    return value / scale

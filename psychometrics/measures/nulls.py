@@ -18,7 +18,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from .. import models  # torch is loaded where a model is
-from ..asking.answers import check_columns
+from ..asking.answers import check_choice, check_columns
 from ..asking.store import key_of
 from ..exceptions import ParameterError
 from ..modes.nli import PROBABILITIES
@@ -358,134 +358,49 @@ def _one_factor_omega(correlations: np.ndarray) -> np.ndarray:
     return common / (common + (1 - shared).sum(axis=1))
 
 
-def null_table(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
-    """Observed statistics beside what the null gives.
-
-    Parameters
-    ----------
-    observed : Series
-        Statistics by name.
-    draws : DataFrame
-        As :func:`null_distribution` gives them, with columns of these names.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by statistic: ``observed``; ``null`` (median), ``null_low, null_high`` (central
-        95 %); ``as_far``, the share of draws at least as far from zero on the same side, with its
-        95 % interval ``as_far_low, as_far_high`` (Wilson); ``draws`` in which the statistic was
-        defined. An observed value that is missing is as far as nothing.
-
-    Raises
-    ------
-    ParameterError
-        A statistic was not drawn.
-
-    References
-    ----------
-    Wilson (1927), by statsmodels.
-
-    Examples
-    --------
-    >>> table = null_table(pd.Series({"r": 0.8}), pd.DataFrame({"r": [0.0, 0.9, -0.9, 0.5]}))
-    >>> table.loc["r", ["null", "as_far", "draws"]].tolist()
-    [0.25, 0.25, 4.0]
-    """
-    from statsmodels.stats.proportion import proportion_confint
-
-    check_columns(draws, (), list(observed.index))
-    rows = {}
-    for name, value in observed.items():
-        drawn = draws[name].dropna().to_numpy(dtype=float)
-        row = {"observed": value, "draws": len(drawn)}
-        if len(drawn):
-            row |= dict(
-                zip(
-                    ("null_low", "null", "null_high"),
-                    np.quantile(drawn, [0.025, 0.5, 0.975]),
-                    strict=True,
-                )
-            )
-        if len(drawn) and np.isfinite(value):
-            far = int(((drawn >= value) if value >= 0 else (drawn <= value)).sum())
-            low, high = proportion_confint(far, len(drawn), method="wilson")
-            row |= {"as_far": far / len(drawn), "as_far_low": low, "as_far_high": high}
-        rows[name] = row
-    columns = ["observed", "null", "null_low", "null_high", "as_far", "as_far_low", "as_far_high",
-               "draws"]  # fmt: skip
-    return pd.DataFrame.from_dict(rows, orient="index").reindex(columns=columns)
-
-
-def shuffled_terms(answers: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """Answers in which every template's terms are source or inverse at random.
-
-    Respondents answered as they did; what is wrong is what the questionnaire takes their answers
-    for. The stances are the same for all respondents, and as many terms are source terms.
+def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd.DataFrame:
+    """Answers whose scoring key is dealt at random, the same for all respondents.
 
     Parameters
     ----------
     answers : DataFrame
-        To prompts, as :func:`psychometrics.asking.ask` gives them.
+        As :func:`psychometrics.asking.ask` gives them, to prompts.
+    column : {"weight", "polarity"}
+        The weights change places among the intensifiers of the questionnaire; or the stances,
+        source and inverse, among the terms of each template, which keeps their numbers.
     seed : int
 
     Returns
     -------
     DataFrame
-        With another ``polarity``.
-
-    Examples
-    --------
-    >>> answers = null_answers("challenges", "noise", respondents=1)
-    >>> before, after = answers["polarity"], shuffled_terms(answers, seed=1)["polarity"]
-    >>> bool((before != after).any()), bool(before.sum() == after.sum())
-    (True, True)
-    """
-    keys = ["questionnaire", "item_id", "template"]
-    check_columns(answers, [*keys, "term"], ["polarity"])
-    rng = np.random.default_rng(seed)
-    terms = answers[[*keys, "term", "polarity"]].drop_duplicates()
-    shuffled = terms.groupby(keys, sort=False)["polarity"].transform(
-        lambda stances: rng.permutation(stances.to_numpy())
-    )
-    found = answers[[*keys, "term", "polarity"]].merge(
-        terms.assign(other=shuffled), "left", [*keys, "term", "polarity"]
-    )
-    return answers.assign(polarity=found["other"].to_numpy())
-
-
-def shuffled_weights(answers: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """Answers in which the intensifiers have each other's weights, the same for all items.
-
-    Parameters
-    ----------
-    answers : DataFrame
-        To prompts, as :func:`psychometrics.asking.ask` gives them.
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        With another ``weight``.
+        The same answers with another column ``weight`` or ``polarity``. What the scores show with
+        shuffled keys does not come from the meaning of the words.
 
     Raises
     ------
     ParameterError
-        An intensifier has two weights.
+        There is no such column, or an intensifier has two weights: shuffle one questionnaire at a
+        time.
 
     Examples
     --------
-    >>> answers = null_answers("challenges", "noise", respondents=1)
-    >>> sorted(set(shuffled_weights(answers)["weight"])) == sorted(set(answers["weight"]))
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> answers = prompts(load_questionnaire("challenges"))
+    >>> sorted(set(shuffled(answers)["weight"])) == sorted(set(answers["weight"]))
     True
     """
-    check_columns(answers, ["intensifier"], ["weight"])
-    weights = answers[["intensifier", "weight"]].drop_duplicates().set_index("intensifier")
-    if weights.index.has_duplicates:
-        name = weights.index[weights.index.duplicated()][0]
-        raise ParameterError(f"'{name}' has two weights; shuffle one questionnaire at a time.")
+    check_choice(("weight", "polarity"), column=column)
+    within = ["questionnaire", "item_id", "template"] if column == "polarity" else []
+    keys = [*within, "term" if within else "intensifier", column]
+    check_columns(answers, keys)
+    cells = answers[keys].drop_duplicates()
+    if not within and cells["intensifier"].duplicated().any():
+        raise ParameterError("An intensifier has two weights; shuffle one questionnaire at a time.")
     rng = np.random.default_rng(seed)
-    other = pd.Series(rng.permutation(weights["weight"].to_numpy()), weights.index)
-    return answers.assign(weight=answers["intensifier"].map(other))
+    parts = cells.groupby(within, sort=False)[column] if within else [((), cells[column])]
+    dealt = pd.concat([pd.Series(rng.permutation(part), part.index) for _, part in parts])
+    found = answers[keys].merge(cells.assign(dealt=dealt), "left", keys)["dealt"]
+    return answers.assign(**{column: found.to_numpy()})
 
 
 def power(real: pd.Series, null: pd.Series, bar: float | None = None) -> dict[str, float]:

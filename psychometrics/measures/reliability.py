@@ -8,15 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy import optimize, stats
+from scipy import stats
 
 from ..asking.answers import check_columns, check_numbers, check_once
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .items import as_numbers, item_rest, null_p_value
 from .scoring import keyed_items
-
-_LEAST_UNIQUE = 0.005  # bound of unique variances by least squares, as psych in R has it
 
 
 def alpha(items: pd.DataFrame) -> pd.Series:
@@ -64,59 +62,44 @@ def alpha(items: pd.DataFrame) -> pd.Series:
     return pd.Series(found)
 
 
-def omega(items: pd.DataFrame, factors: int = 1) -> pd.Series:
-    r"""McDonald's omega with its 95 % interval, over respondents.
+def omega(items: pd.DataFrame) -> pd.Series:
+    r"""McDonald's omega of one factor, with its 95 % interval over respondents.
 
-    Of one factor with loadings :math:`\lambda_i` on the items' correlations,
+    With loadings :math:`\lambda_i` on the items' correlations,
 
     .. math:: \omega = \frac{(\sum_i \lambda_i)^2}{(\sum_i \lambda_i)^2 + \sum_i (1-\lambda_i^2)}
 
-    The denominator is the variance that the one factor implies. Of several, it is hierarchical:
-    the share of the variance of the sum that a general factor explains. Oblique group factors are
-    turned into a general factor and group factors at right angles to it; with loadings
-    :math:`\lambda_{ig}` on the general factor, communalities :math:`h_i^2`, unique variances
-    :math:`u_i^2` and inter-item correlations :math:`r_{ij}`,
-
-    .. math:: \omega_h = \frac{(\sum_i \lambda_{ig})^2}{\sum_{ij} r_{ij}}, \qquad
-              \omega_t = 1 - \frac{\sum_i u_i^2}{\sum_{ij} r_{ij}}, \qquad
-              ECV = \frac{\sum_i \lambda_{ig}^2}{\sum_i h_i^2}
+    The denominator is the variance that the one factor implies.
 
     With the pseudo-values of a jackknife over the n respondents,
     :math:`\theta_r = n\theta - (n-1)\theta_{(r)}` of :math:`\theta = \ln(1 - \omega)`, the interval
-    is Student's of their mean, around :math:`\theta`. Of 24 respondents it holds the true omega of
-    one factor in 93 to 96 %, the percentile bootstrap in 90 to 92 %.
+    is Student's of their mean, around :math:`\theta`. Of 24 respondents it holds the true omega
+    in 93 to 96 %, the percentile bootstrap in 90 to 92 %.
 
     Parameters
     ----------
     items : DataFrame, shape (R, I)
-        Keyed item scores, of one scale or of several side by side. Respondents with a gap are left
-        out. With several factors, items that load negatively on the general factor are turned.
-    factors : int
-        One, or three and more group factors: with two, their one correlation does not determine
-        loadings on a general factor.
+        Keyed item scores of one scale. Respondents with a gap are left out.
 
     Returns
     -------
     Series
-        ``omega, low, high, n``; of several factors also ``total``, ``explained`` (common variance)
-        and ``proper``, whether all unique variances and those of the group factors are above their
-        bound, 0.005. Missing where the correlations are singular, so that they say nothing about a
-        factor: no more respondents than items (:math:`R \le I`), an item that does not vary, or
-        items that are copies of each other. The interval is missing too where omega is not defined
-        without one of the respondents (of several factors, one of 50 groups of them).
+        ``omega, low, high, n``. Missing where the correlations are singular, so that they say
+        nothing about a factor: no more respondents than items (:math:`R \le I`), an item that does
+        not vary, or items that are copies of each other. The interval is missing too where omega
+        is not defined without one of the respondents.
 
     Raises
     ------
     ParameterError
-        There are fewer than three items a factor, two factors, or fewer than three respondents, an
-        item is there twice, or something is no finite number.
+        There are fewer than three items or respondents, an item is there twice, or something is no
+        finite number.
 
     References
     ----------
-    McDonald (1999), chapter 6, equation 6.20b, with loadings by iterated principal axes; Schmid and
-    Leiman (1957) and Zinbarg, Revelle, Yovel and Li (2005), as ``psych::omega`` in R: least
-    squares, then oblimin, by statsmodels; Efron and Tibshirani (1993), chapter 11, for the
-    jackknife; coverage is simulated in ``tests/test_intervals.py``.
+    McDonald (1999), chapter 6, equation 6.20b, with loadings by iterated principal axes; Efron and
+    Tibshirani (1993), chapter 11, for the jackknife; coverage is simulated in
+    ``tests/test_intervals.py``.
 
     Examples
     --------
@@ -125,17 +108,11 @@ def omega(items: pd.DataFrame, factors: int = 1) -> pd.Series:
     >>> omega(table).round(2).tolist()
     [0.81, 0.64, 0.9, 24.0]
     """
-    check_numbers(factors=factors)
-    whole = _complete(items, least_items=3 * factors).to_numpy()
-    if factors == 2:
-        raise ParameterError("Two factors do not determine a general one; give 1, or 3 or more.")
-    n, (value, *others) = len(whole), _omega(whole, factors)
-    groups = np.arange(n) % (n if factors == 1 else min(n, 50))
-    left = range(groups.max() + 1) if value < 1 else ()
-    low, high = _jackknife(value, [_omega(whole[groups != out], factors)[0] for out in left])
-    found = pd.Series({"omega": value, "low": low, "high": high, "n": n})
-    names = ["total", "explained", "proper"][: len(others)]
-    return pd.concat([found, pd.Series(others, names)]) if others else found
+    whole = _complete(items, least_items=3).to_numpy()
+    value = _omega(whole)
+    left = range(len(whole)) if value < 1 else ()
+    low, high = _jackknife(value, [_omega(np.delete(whole, out, axis=0)) for out in left])
+    return pd.Series({"omega": value, "low": low, "high": high, "n": len(whole)})
 
 
 def item_statistics(items: pd.DataFrame) -> pd.DataFrame:
@@ -469,52 +446,19 @@ def _varies(values: np.ndarray) -> np.ndarray:
     return np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(axis=0)
 
 
-def _omega(values: np.ndarray, factors: int) -> tuple:
-    """Omega; of several factors also total, share of the communality, and properness."""
+def _omega(values: np.ndarray) -> float:
     # Imports here for cost; statsmodels is slow to load.
     from statsmodels.multivariate.factor import Factor
-    from statsmodels.multivariate.factor_rotation import rotate_factors
 
-    (n, number), matrix, singular = values.shape, None, True
-    if n > number and _varies(values).all():
-        matrix = np.corrcoef(values, rowvar=False)
-        singular = np.linalg.matrix_rank(matrix, tol=1e-8, hermitian=True) < number
-    if singular:
-        return (np.nan,) if factors == 1 else (np.nan, np.nan, np.nan, False)
-    if factors == 1:
-        loadings = Factor(corr=matrix, n_factor=1, method="pa").fit(maxiter=500).loadings[:, 0]
-        common = loadings.sum() ** 2
-        return (float(common / (common + (1 - loadings**2).clip(min=0).sum())),)
-    loadings, unique = _least_squares_factors(matrix, factors)
-    rotated, turn = rotate_factors(loadings, "quartimin")
-    second, group = _least_squares_factors(turn.T @ turn, 1)
-    general = rotated @ second[:, 0]
-    turned = np.where(general < 0, -1.0, 1.0)
-    total = (matrix * np.outer(turned, turned)).sum()
-    return (
-        float(general @ turned) ** 2 / total,
-        float(1 - unique.sum() / total),
-        float((general**2).sum() / (loadings**2).sum()),
-        bool(min(unique.min(), group.min()) > _LEAST_UNIQUE + 1e-6),
-    )
-
-
-def _least_squares_factors(matrix: np.ndarray, factors: int) -> tuple[np.ndarray, np.ndarray]:
-    """Loadings and unique variances with the smallest squared residuals of the correlations."""
-
-    def misfit(unique: np.ndarray) -> tuple[float, np.ndarray]:
-        values, vectors = np.linalg.eigh(matrix - np.diag(unique))
-        left = values[:-factors]
-        return float((left**2).sum()), -2 * (vectors[:, :-factors] ** 2) @ left
-
-    start = np.clip(1 / np.diag(np.linalg.pinv(matrix)), _LEAST_UNIQUE, 1)
-    unique = optimize.minimize(
-        misfit, start, jac=True, method="L-BFGS-B", bounds=[(_LEAST_UNIQUE, 1)] * len(matrix),
-        options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 2000},
-    ).x  # fmt: skip
-    values, vectors = np.linalg.eigh(matrix - np.diag(unique))
-    loadings = vectors[:, -factors:] * np.sqrt(values[-factors:].clip(min=0))
-    return loadings[:, ::-1], unique
+    n, number = values.shape
+    if n <= number or not _varies(values).all():
+        return np.nan
+    matrix = np.corrcoef(values, rowvar=False)
+    if np.linalg.matrix_rank(matrix, tol=1e-8, hermitian=True) < number:
+        return np.nan
+    loadings = Factor(corr=matrix, n_factor=1, method="pa").fit(maxiter=500).loadings[:, 0]
+    common = loadings.sum() ** 2
+    return float(common / (common + (1 - loadings**2).clip(min=0).sum()))
 
 
 def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -167,80 +167,6 @@ def heterotrait_monotrait(
     return pd.DataFrame(rows)
 
 
-def components(
-    items: pd.DataFrame, questionnaires: Sequence[Questionnaire], draws: int = 1000, seed: int = 0
-) -> pd.DataFrame:
-    """Principal components of all the items together, against those of unrelated items.
-
-    Parameters
-    ----------
-    items : DataFrame
-        As :func:`psychometrics.measures.scoring.item_scores` gives them.
-    questionnaires : sequence of Questionnaire
-        Their scales that are no part of another scale are pooled.
-    draws : int
-        Tables in which each item's scores are dealt anew to the respondents.
-    seed : int
-        Of these.
-
-    Returns
-    -------
-    DataFrame
-        Per component, largest first: ``component`` (from 1), ``eigenvalue`` of the item
-        correlations, ``share`` of the variance with its 95 % interval ``low, high`` (jackknife
-        over respondents, in 50 groups where there are more), ``chance, chance_high`` (median and
-        95 % point of the share among the tables dealt anew), ``kept``: it and all before it are
-        above that point; ``n`` respondents have every item, of ``items``. Numbers are missing where
-        an item does not vary.
-
-    Raises
-    ------
-    ParameterError
-        An item stands in two scales or has no score, there are fewer than two items, or fewer than
-        four respondents have every item.
-
-    Notes
-    -----
-    One component that carries most of the variance is what several scales of one construct show,
-    and what one tendency in all answers shows as well. The number of components is defined for
-    fewer respondents than items, where factor models by maximum likelihood are not. The interval
-    of the first share holds the true one 92 times of 100 with 24 respondents, 94 times with 60.
-
-    References
-    ----------
-    Horn (1965), with permuted scores in place of normal ones; the 95 % point of Glorfeld (1995).
-
-    Examples
-    --------
-    >>> from psychometrics import load_questionnaire
-    >>> gad = load_questionnaire("gad7")
-    >>> rows = [(f"r{r}", "gad7", item.id, r + (r * n) % 3)
-    ...         for r in range(9) for n, item in enumerate(gad.items)]
-    >>> items = pd.DataFrame(rows, columns=["respondent_id", "questionnaire", "item_id", "score"])
-    >>> components(items, [gad], draws=50)["share"].round(2).tolist()[:2]
-    [0.97, 0.01]
-    """
-    check_numbers(draws=draws, seed=seed)
-    values, _ = _pooled(items, questionnaires)
-    people, size = values.shape
-    if size < 2:
-        raise ParameterError("One item has no components; give a questionnaire of several.")
-    rng = np.random.default_rng(seed)
-    mixed = rng.permuted(np.tile(values, (draws, 1, 1)), axis=1)
-
-    def shares(tables: np.ndarray) -> np.ndarray:
-        return _eigenvalues(correlation_matrices(tables)) / size
-
-    own, chance = shares(values[None])[0], shares(mixed)
-    reach = _jackknife(values, lambda part: shares(part[None])[0])
-    top = np.quantile(chance, 0.95, axis=0)
-    frame = pd.DataFrame({"component": np.arange(1, size + 1), "eigenvalue": own * size})
-    frame["share"] = own
-    frame["low"], frame["high"] = np.clip([own - reach, own + reach], 0, 1)
-    frame["chance"], frame["chance_high"] = np.median(chance, axis=0), top
-    return frame.assign(kept=np.cumprod(own > top).astype(bool), n=people, items=size)
-
-
 def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
     r"""One common factor against one factor a scale, by confirmatory factor analysis.
 
@@ -336,16 +262,6 @@ def _pooled(
     if len(table) < _LEAST:
         raise ParameterError(f"{_LEAST} respondents with every item are needed, or more.")
     return table.to_numpy(), sizes
-
-
-def _jackknife(
-    table: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], groups: int = 50
-) -> np.ndarray:
-    """Half-widths of 95 % intervals, leaving out each respondent, or one of 50 groups of them."""
-    groups = min(groups, len(table))
-    of = np.arange(len(table)) % groups
-    found = np.stack([statistic(table[of != group]) for group in range(groups)])
-    return stats.t.ppf(0.975, groups - 1) * np.sqrt((groups - 1) * found.var(axis=0))
 
 
 def _eigenvalues(matrices: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ import pandas as pd
 from ..asking.answers import check_columns
 from ..exceptions import ParameterError
 from .intervals import correlation_matrices, mean_interval
-from .scoring import template_cubes
 
 
 def trends(shares: pd.DataFrame) -> pd.DataFrame:
@@ -215,72 +214,6 @@ def curve_agreement(shares: pd.DataFrame, keys: Mapping[str, int] | None = None)
         found["items"] = _pair_means(across, np.ones(across.shape[1:], dtype=bool))
         parts.append(found)
     return pd.concat(parts, ignore_index=True)
-
-
-def normalisation_effect(shares: pd.DataFrame) -> pd.DataFrame:
-    """How the variance of log scores splits before and after normalisation, over all items.
-
-    Around the grand mean, the sum of squares of a terms by intensifiers table of log scores splits
-    into the row means', the column means' and the rest's, their pairing: the two-way analysis of
-    variance without replication.
-
-    Parameters
-    ----------
-    shares : DataFrame
-        PSS per prompt, as :func:`psychometrics.measures.scoring.pss` gives it.
-
-    Returns
-    -------
-    DataFrame
-        Rows ``raw score`` and ``PSS``, columns ``terms, intensifiers, pairing``, rows sum to one:
-        means of the shares over items, templates and respondents; tables that do not vary are
-        left out, and the row is missing if none does.
-
-    Raises
-    ------
-    ParameterError
-        There are no answers, a column is missing, something is no finite number, or a respondent
-        has not answered every prompt of a template once.
-
-    References
-    ----------
-    Fisher (1925), on the analysis of variance; Reuben et al. (2024), section 3.2.
-
-    Examples
-    --------
-    >>> from psychometrics import load_questionnaire, prompts
-    >>> from psychometrics.measures.scoring import pss
-    >>> table = prompts(load_questionnaire("challenges"))
-    >>> answers = table.assign(respondent_id="a",
-    ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
-    >>> normalisation_effect(pss(answers)).round(2).loc["PSS"].tolist()
-    [0.0, 0.06, 0.94]
-    """
-    keys = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]
-    _check(shares, [*keys, "intensifier"], ["level", "raw", "pss"])
-    split = {"raw score": [], "PSS": []}
-    for rows, _, cube in template_cubes(shares, shares[["raw", "pss"]].to_numpy(dtype=float)):
-        if 2 * len(rows) != cube.size or np.isnan(cube).any():
-            questionnaire, item, number = shares[keys[1:4]].iloc[rows[0]]
-            place = f"{questionnaire}, item {item}, template {number}"
-            raise ParameterError(f"{place}: a respondent lacks an answer; ask it again.")
-        for number, label in enumerate(split):
-            split[label].append(_variance_shares(cube[..., number]))
-    columns = ["terms", "intensifiers", "pairing"]
-    means = {
-        label: pd.DataFrame(np.concatenate(parts), columns=columns).dropna().mean()
-        for label, parts in split.items()
-    }
-    return pd.DataFrame(means).T
-
-
-def _variance_shares(scores: np.ndarray) -> np.ndarray:
-    """Shares of terms, intensifiers and pairing in log scores of shape (..., T, L)."""
-    logs = np.log(np.maximum(scores, 1e-12))
-    whole = logs.var(axis=(-2, -1))
-    whole[np.ptp(logs, axis=(-2, -1)) <= 1e-12 * np.abs(logs).max()] = np.nan
-    terms, words = (logs.mean(axis=axis).var(axis=-1) / whole for axis in (-1, -2))
-    return np.stack([terms, words, 1 - terms - words], axis=-1)
 
 
 def _check(shares: pd.DataFrame, columns: list[str], numbers: list[str]) -> None:
