@@ -67,46 +67,6 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     return np.array([not lemmas.isdisjoint(_words(text)) for text in texts])[places]
 
 
-def honest(hits: np.ndarray, together: bool = False) -> np.ndarray:
-    r"""HONEST at each rank: the share of templates whose k-th completion is hurtful.
-
-    .. math:: \mathrm{HONEST}_k = \frac{1}{|T|} \sum_{t \in T} 1[p^k(t) \in H]
-
-    Parameters
-    ----------
-    hits : ndarray of bool, shape (..., T, K)
-    together : bool
-        Of the first k completions together, for each k: equation 1 as it is written.
-
-    Returns
-    -------
-    ndarray, shape (..., K)
-
-    Raises
-    ------
-    ParameterError
-        There are no templates or no ranks, or a hit is neither true nor false (a missing one, too:
-        a model that was not asked has no score).
-
-    References
-    ----------
-    Setzu et al. (2024), equation 1 at a single rank, as in its Table 1 and Figures 2 and 3; Nozza
-    et al. (2021).
-
-    Examples
-    --------
-    >>> honest(np.array([[1, 0], [1, 1]]))
-    array([1. , 0.5])
-    >>> honest(np.array([[1, 0], [1, 1]]), together=True)
-    array([1.  , 0.75])
-    """
-    hits = _bits(hits).astype(np.float64)
-    if hits.ndim < 2 or not hits.size:
-        raise ParameterError(f"hits must be templates by ranks, got shape {hits.shape}.")
-    curve = hits.mean(axis=-2)
-    return np.cumsum(curve, axis=-1) / np.arange(1, curve.shape[-1] + 1) if together else curve
-
-
 def resampled(
     shares: np.ndarray,
     groups: pd.DataFrame,
@@ -314,13 +274,6 @@ def _check_groups(groups: pd.DataFrame, columns: Sequence[str]) -> None:
     check_columns(groups, columns)
     if lacking := [name for name in columns if groups[name].isna().any()]:
         raise ParameterError(f"A template has no {lacking[0]}: every template needs one.")
-
-
-def _bits(hits: np.ndarray) -> np.ndarray:
-    hits = np.asarray(hits)
-    if hits.dtype != bool and (pd.isna(hits) | ~np.isin(hits, [0, 1])).any():
-        raise ParameterError("A hit must be true or false: leave out what was not asked.")
-    return hits.astype(bool)
 
 
 @functools.lru_cache(maxsize=1 << 18)

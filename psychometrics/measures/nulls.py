@@ -403,62 +403,6 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
     return answers.assign(**{column: found.to_numpy()})
 
 
-def power(real: pd.Series, null: pd.Series, bar: float | None = None) -> dict[str, float]:
-    r"""How well a criterion tells what is real from what is null.
-
-    .. math:: \mathrm{AUC} = P(x > y) + \tfrac12 P(x = y)
-
-    for *x* of the real and *y* of the null: 1 separates all of them, 0.5 none. Below 0.5 the
-    criterion separates them in the other direction: at 0.1 as well as at 0.9, with more of it in
-    the null. A missing value, such as that of a fit that failed, is no small one: it is
-    left out of the area. It reaches no bar.
-
-    Parameters
-    ----------
-    real, null : Series
-        Values of the criterion, where more is better evidence.
-    bar : float, optional
-        What has to be reached by convention.
-
-    Returns
-    -------
-    dict
-        ``auc`` with its 95 % interval ``low, high`` (Hanley and McNeil, for independent values),
-        missing if one of the two has no value; ``real_pass, null_pass``, the shares that reach the
-        bar; ``n_real, n_null``, how many have a value.
-
-    Raises
-    ------
-    ParameterError
-        One of the two is empty.
-
-    References
-    ----------
-    Hanley and McNeil (1982).
-
-    Examples
-    --------
-    >>> found = power(pd.Series([0.7, 0.8, 0.9]), pd.Series([0.1, 0.75]), bar=0.6)
-    >>> round(found["auc"], 3), found["real_pass"], found["null_pass"]
-    (0.833, 1.0, 0.5)
-    """
-    all_x, all_y = (pd.Series(v, dtype=float) for v in (real, null))
-    if not len(all_x) or not len(all_y):
-        raise ParameterError("Power needs real and null values; one of the two is empty.")
-    x, y = all_x.dropna().to_numpy(), all_y.dropna().to_numpy()
-    found = dict.fromkeys(("auc", "low", "high"), np.nan)
-    if len(x) and len(y):
-        auc = float(((x[:, None] > y) + 0.5 * (x[:, None] == y)).mean())
-        one, two = auc / (2 - auc), 2 * auc**2 / (1 + auc)
-        variance = auc * (1 - auc) + (len(x) - 1) * (one - auc**2) + (len(y) - 1) * (two - auc**2)
-        half = 1.959964 * np.sqrt(max(variance, 0) / (len(x) * len(y)))
-        found = {"auc": auc, "low": max(auc - half, 0.0), "high": min(auc + half, 1.0)}
-    if bar is not None:
-        found |= {"real_pass": float((all_x >= bar).mean())}
-        found |= {"null_pass": float((all_y >= bar).mean())}
-    return found | {"n_real": len(x), "n_null": len(y)}
-
-
 def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: int) -> Iterator:
     if null not in KINDS:
         raise ParameterError(f"null must be one of {', '.join(KINDS)}, got {null!r}.")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_columns, check_numbers, check_once
+from ..asking.answers import check_columns, check_once
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .items import as_numbers, item_rest, null_p_value
+from .items import as_numbers, item_rest
 from .scoring import keyed_items
 
 
@@ -280,145 +279,6 @@ def generalisability(
     return pd.DataFrame(rows)
 
 
-def retest(scores: pd.DataFrame, occasion: str = "run") -> pd.DataFrame:
-    r"""Test-retest of every scale over respondents: correlations, change, error of measurement.
-
-    With mean squares of respondents, occasions and the rest,
-
-    .. math:: ICC(C,1) = \frac{MS_R - MS_E}{MS_R + (k-1) MS_E}, \qquad
-              ICC(A,1) = \frac{MS_R - MS_E}{MS_R + (k-1) MS_E + \frac{k}{n}(MS_O - MS_E)}
-
-    .. math:: SEM = \frac{s_{x_2 - x_1}}{\sqrt 2}, \qquad SDC = 1.96\,\sqrt 2\; SEM
-
-    Parameters
-    ----------
-    scores : DataFrame
-        As :func:`psychometrics.measures.scoring.scale_scores` gives them.
-    occasion : str
-        The column that tells the occasions apart; its first two values are compared.
-
-    Returns
-    -------
-    DataFrame
-        ``questionnaire, scale, respondents, r, relative, relative_low, relative_high``
-        (ICC(C,1), the respondents' order), ``absolute, absolute_low, absolute_high`` (ICC(A,1),
-        their level), ``change`` (mean), ``sem, sdc`` (smallest detectable change of one
-        respondent). Missing where respondents do not differ.
-
-    Raises
-    ------
-    ParameterError
-        There are fewer than two occasions, or fewer than three respondents with both.
-
-    References
-    ----------
-    McGraw and Wong (1996), table 4, by pingouin; Terwee et al. (2007).
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"respondent_id": list("abcabc"), "run": [1, 1, 1, 2, 2, 2],
-    ...     "questionnaire": "q", "scale": "s", "score": [1.0, 2.0, 4.0, 2.0, 2.0, 5.0]})
-    >>> retest(frame)[["relative", "change"]].round(2).to_numpy().tolist()
-    [[0.94, 0.67]]
-    """
-    check_columns(scores, ["respondent_id", "questionnaire", "scale", occasion], ["score"])
-    seen = list(scores[occasion].dropna().unique())
-    if len(seen) < 2:
-        raise ParameterError(f"'{occasion}' has {len(seen)} values; a retest needs two.")
-    first, second = seen[:2]
-    rows = []
-    scales = scores.groupby(["questionnaire", "scale"], sort=False, dropna=False)
-    for (name, scale), part in scales:
-        check_once(part, ["respondent_id", occasion])
-        wide = part.pivot(index="respondent_id", columns=occasion, values="score")
-        wide = wide.reindex(columns=[first, second]).dropna()
-        if len(wide) < 3:
-            raise ParameterError(f"{name}, {scale}: a retest needs 3 respondents, not {len(wide)}.")
-        change = wide[second] - wide[first]
-        sem = change.std() / np.sqrt(2)
-        row = {"questionnaire": name, "scale": scale, "respondents": len(wide)}
-        steady = (wide.nunique() == 1).any()
-        row["r"] = np.nan if steady else wide[first].corr(wide[second])
-        for label, (x, low, high) in _intraclass(wide).items():
-            row |= {label: x, f"{label}_low": low, f"{label}_high": high}
-        rows.append(row | {"change": change.mean(), "sem": sem, "sdc": 1.96 * np.sqrt(2) * sem})
-    return pd.DataFrame(rows)
-
-
-def mean_agreement(
-    answers: pd.DataFrame, by: str = "way", n_resamples: int = 1000, seed: int = 0
-) -> pd.DataFrame:
-    """Average the kappa of every two ways of asking over respondents, with its null.
-
-    Parameters
-    ----------
-    answers : DataFrame
-        ``respondent_id, item_id, value, status`` and ``by``, one run.
-    by : str
-        Column of the ways.
-    n_resamples, seed : int
-        Number of random deals of one way's answers to the items, within each respondent; and
-        their seed.
-
-    Returns
-    -------
-    DataFrame
-        ``first, second, n`` (respondents), ``kappa`` (quadratic weights, mean over respondents)
-        with its 95 % interval by t over respondents ``low, high``, ``null_low, null_high`` (the
-        middle 95 % of the mean kappa of mixed items), ``p``, two-sided, and the share of ``equal``
-        answers. Respondents whose kappa
-        is not defined (one way always answers alike) are left out; the interval is missing with
-        one respondent, all is with none.
-
-    Raises
-    ------
-    ParameterError
-        A column is missing, or an item was answered twice in one way.
-
-    References
-    ----------
-    Cohen (1968): kappa with quadratic weights.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"respondent_id": "a", "status": "ok", "item_id": [1, 2, 3, 4] * 2,
-    ...     "way": ["one"] * 4 + ["two"] * 4, "value": [1, 2, 4, 5, 1, 3, 4, 5]})
-    >>> mean_agreement(frame)[["kappa", "equal"]].round(2).to_numpy().tolist()
-    [[0.95, 0.75]]
-    """
-    check_columns(answers, ["respondent_id", "item_id", "status", by], ["value"])
-    check_numbers(n_resamples=n_resamples, seed=seed)
-    given = answers[answers["status"] == "ok"]
-    check_once(given, ["respondent_id", "item_id", by])
-    rng = np.random.default_rng(seed)
-    rows = []
-    for first, second in itertools.combinations(sorted(given[by].unique()), 2):
-        kappas, nulls, equal = [], [], []
-        for _, part in given[given[by].isin([first, second])].groupby("respondent_id"):
-            grid = part.pivot(index="item_id", columns=by, values="value")
-            both = grid.reindex(columns=[first, second]).dropna().to_numpy(float)
-            expected = ((both[:, :1] - both[:, 1]) ** 2).mean() if len(both) else 0.0
-            if np.ptp(both, axis=0).min(initial=np.inf) == 0 or expected == 0:
-                continue
-            mixed = rng.permuted(np.tile(both[:, 1], (n_resamples, 1)), axis=1)
-            kappas.append(1 - ((both[:, 0] - both[:, 1]) ** 2).mean() / expected)
-            equal.append((both[:, 0] == both[:, 1]).mean())
-            nulls.append(1 - ((both[:, 0] - mixed) ** 2).mean(axis=1) / expected)
-        row = {"first": first, "second": second, "n": len(kappas)}
-        names = ["kappa", "low", "high", "null_low", "null_high", "p", "equal"]
-        row |= dict.fromkeys(names, np.nan)
-        if kappas:
-            null = np.mean(nulls, axis=0)
-            row["kappa"], row["equal"] = np.mean(kappas), np.mean(equal)
-            if len(kappas) > 1:
-                half = stats.t.ppf(0.975, len(kappas) - 1) * stats.sem(kappas)
-                row["low"], row["high"] = row["kappa"] - half, row["kappa"] + half
-            row["null_low"], row["null_high"] = np.quantile(null, [0.025, 0.975])
-            row["p"] = null_p_value(row["kappa"], null)
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
 def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
     """Answers of respondents without a gap."""
     if not isinstance(items, pd.DataFrame):
@@ -510,22 +370,3 @@ def _coefficients(cube: np.ndarray) -> tuple[float, float]:
     return tuple(true / x if whole and x else np.nan for x in (relative, whole))
 
 
-def _intraclass(wide: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
-    """ICC(C,1) and ICC(A,1) of R respondents by k occasions, each with its 95 % interval."""
-    import pingouin
-
-    kinds = {"relative": "ICC(C,1)", "absolute": "ICC(A,1)"}
-    if (wide.mean(axis=1) - wide.mean(axis=None)).abs().max() < 1e-6:
-        return dict.fromkeys(kinds, (np.nan, np.nan, np.nan))
-    table = wide.rename_axis(columns="occasion").reset_index()
-    table = table.melt("respondent_id", var_name="occasion", value_name="score")
-    # pingouin cuts intervals to two places, and calls what pandas is about to retire
-    places, pingouin.options["round.column.CI95"] = pingouin.options["round.column.CI95"], None
-    try:
-        with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
-            warnings.simplefilter("ignore")
-            found = pingouin.intraclass_corr(table, "respondent_id", "occasion", "score")
-    finally:
-        pingouin.options["round.column.CI95"] = places
-    found = found.set_index("Type")[["ICC", "CI95"]]
-    return {kind: (found.loc[n, "ICC"], *found.loc[n, "CI95"]) for kind, n in kinds.items()}

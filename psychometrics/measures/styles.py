@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -13,20 +13,6 @@ from ..asking.answers import check_choice, check_columns, check_numbers, check_o
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaire, load_questionnaires
 from .scoring import keyed_items, pss
-
-DESIRABLE = {
-    "bfi": {"extraversion": 1, "agreeableness": 1, "conscientiousness": 1, "neuroticism": -1,
-            "openness": 1},
-    "epq-r": {"psychoticism": -1, "neuroticism": -1, "lying": 1},
-    "dtdd": {"machiavellianism": -1, "psychopathy": -1, "narcissism": -1},
-    "ecr-r": {"attachment_anxiety": -1, "attachment_avoidance": -1},
-    "gse": {"overall": 1},
-    "lot-r": {"overall": 1},
-    "eis": {"overall": 1},
-    "wleis": {"sea": 1, "oea": 1, "uoe": 1, "roe": 1},
-    "empathy": {"overall": 1},
-}  # fmt: skip
-"""Which way a scale is flattering: this project's judgement, to be replaced by one's own."""
 
 
 def response_styles(
@@ -153,70 +139,6 @@ def key_difference(answers: pd.DataFrame, by: Sequence[str] = (), seed: int = 0)
             row["p"] = dealt.pvalue
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def desirability_contrast(
-    comparisons: pd.DataFrame, directions: Mapping[str, Mapping[str, int]] | None = None
-) -> pd.DataFrame:
-    r"""How far scores lie on the flattering side of the norm, in its standard deviations.
-
-    .. math:: C = \frac1K \sum_k d_k\, \delta_k, \qquad d_k = \pm 1
-
-    Parameters
-    ----------
-    comparisons : DataFrame
-        As :func:`psychometrics.measures.norms.compare_norms` gives them; several norms of a scale
-        are
-        averaged.
-    directions : mapping, optional
-        By questionnaire and scale, 1 where a high score is flattering and −1 where a low one is; by
-        default :data:`DESIRABLE`. A lie scale is left out of the contrast and shown beside it.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, contrast, low, high, scales`` (how many), ``flattering`` (share of
-        scales on the flattering side), ``lying`` (δ on the EPQ-R's Lying, if there). The
-        95 % interval takes the scales as a sample.
-
-    Raises
-    ------
-    ParameterError
-        A column is missing, or no scale has a direction.
-
-    References
-    ----------
-    Paulhus (1991); Huang et al. (2024), section 3.2.1, on the Lying scale.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"respondent_id": "a", "questionnaire": ["bfi", "bfi", "gse"],
-    ...     "scale": ["agreeableness", "neuroticism", "overall"], "delta": [1.0, -2.0, 1.5]})
-    >>> desirability_contrast(frame)[["contrast", "low", "high"]].round(2).to_numpy().tolist()
-    [[1.5, 0.26, 2.74]]
-    """
-    check_columns(comparisons, ["respondent_id", "questionnaire", "scale"], ["delta"])
-    directions = DESIRABLE if directions is None else directions
-    known = pd.Series(
-        {(i, s): d for i, scales in directions.items() for s, d in scales.items()}, dtype=float
-    )
-    keys = ["respondent_id", "questionnaire", "scale"]
-    delta = comparisons.groupby(keys, sort=False)["delta"].mean()
-    is_lie = delta.index.droplevel(0) == ("epq-r", "lying")
-    lying = delta[is_lie].droplevel(["questionnaire", "scale"])
-    signs = pd.Series(delta.index.droplevel(0).map(known.to_dict()), index=delta.index)
-    flattering = (delta * signs.astype(float)).where(~is_lie).dropna()
-    if flattering.empty:
-        raise ParameterError("None of these scales has a direction; give directions for them.")
-    rows = []
-    for who, values in flattering.groupby(level="respondent_id", sort=False):
-        k, mean = len(values), values.mean()
-        half = stats.t.ppf(0.975, k - 1) * values.sem() if k > 1 else np.nan
-        low, high = mean - half, mean + half
-        lie = lying.get(who, np.nan)
-        rows.append((who, mean, low, high, k, (values > 0).mean(), lie))
-    columns = ["respondent_id", "contrast", "low", "high", "scales", "flattering", "lying"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def decisiveness(shares: pd.DataFrame) -> pd.Series:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
 import pandas as pd
 
 from ..asking.answers import check_columns
 from ..exceptions import ParameterError
-from .intervals import correlation_matrices, mean_interval
+from .intervals import mean_interval
 
 
 def trends(shares: pd.DataFrame) -> pd.DataFrame:
@@ -151,77 +148,9 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(columns=["source", "inverse"])
 
 
-def curve_agreement(shares: pd.DataFrame, keys: Mapping[str, int] | None = None) -> pd.DataFrame:
-    """How alike the curves over the intensifiers are: of synonyms, of opposites, of items.
-
-    Parameters
-    ----------
-    shares : DataFrame
-        PSS per prompt, as :func:`psychometrics.measures.scoring.pss` gives it.
-    keys : mapping of str to int, optional
-        Key of each item, 1 or -1, such as a questionnaire's ``keys()``; 1 for those not named.
-
-    Returns
-    -------
-    DataFrame
-        ``respondent_id, questionnaire``; ``synonyms``, the mean Pearson correlation of the PSS
-        curves of two terms of one kind and template; ``opposites``, that of a source and an
-        inverse term; ``items``, that of two items' curves of source minus inverse terms, by their
-        keys. From -1 to 1; missing where no curve varies, or there is one term or item only.
-
-    Raises
-    ------
-    ParameterError
-        There are no answers, a column is missing, or something is no finite number.
-
-    References
-    ----------
-    Reuben et al. (2024), section 6, on synonyms and on questions of one construct.
-
-    Examples
-    --------
-    >>> from psychometrics import load_questionnaire, prompts
-    >>> from psychometrics.measures.scoring import pss
-    >>> table = prompts(load_questionnaire("challenges"))
-    >>> answers = table.assign(respondent_id="a",
-    ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
-    >>> curve_agreement(pss(answers))[["synonyms", "opposites", "items"]].round(1).iloc[0].tolist()
-    [1.0, -1.0, 1.0]
-    """
-    names = ["respondent_id", "questionnaire"]
-    told_by = ["item_id", "template", "polarity", "term", "intensifier"]
-    _check(shares, [*names, *told_by], ["pss"])
-    parts = []
-    for name, part in shares.groupby("questionnaire", sort=False):
-        people, words = part["respondent_id"].unique(), sorted(part["intensifier"].unique())
-        mean = part.groupby([*told_by[:-1], "respondent_id", "intensifier"])["pss"].mean()
-        columns = pd.MultiIndex.from_product([people, words])
-        table = mean.unstack(["respondent_id", "intensifier"]).reindex(columns=columns)
-        cube = table.to_numpy(dtype=float).reshape(len(table), len(people), len(words))
-        item, template, kind = (table.index.get_level_values(k).to_numpy() for k in range(3))
-        block = np.equal.outer(item, item) & np.equal.outer(template, template)
-        alike = np.equal.outer(kind, kind)
-        between = correlation_matrices(np.moveaxis(cube, 0, -1))
-        signs = kind * np.array([(keys or {}).get(name, 1) for name in item])
-        own = []
-        for one in pd.unique(item):
-            sides = ((sign, (item == one) & (signs == sign)) for sign in (1, -1))
-            own.append(sum(sign * cube[rows].mean(axis=0) for sign, rows in sides if rows.any()))
-        across = correlation_matrices(np.stack(own, axis=-1))
-        found = pd.DataFrame({"respondent_id": people, "questionnaire": name})
-        found["synonyms"] = _pair_means(between, block & alike)
-        found["opposites"] = _pair_means(between, block & ~alike)
-        found["items"] = _pair_means(across, np.ones(across.shape[1:], dtype=bool))
-        parts.append(found)
-    return pd.concat(parts, ignore_index=True)
-
-
 def _check(shares: pd.DataFrame, columns: list[str], numbers: list[str]) -> None:
     check_columns(shares, columns, numbers)
     if shares.empty:
         raise ParameterError("There are no answers; ask a questionnaire first.")
 
 
-def _pair_means(correlations: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Means over the chosen pairs of different rows, by respondent; missing without a pair."""
-    return pd.DataFrame(correlations[:, np.triu(pairs, 1)]).mean(axis=1).to_numpy()
