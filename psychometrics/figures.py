@@ -51,43 +51,6 @@ def style() -> None:
     }
 
 
-def heatmap(
-    matrix: pd.DataFrame, ax: Axes | None = None, label: str = "", signed: bool = False, **kwargs
-) -> Axes:
-    """A frame as coloured cells.
-
-    Parameters
-    ----------
-    matrix : DataFrame
-        Its index and columns name rows and columns.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    label : str
-        Name of the quantity, with its unit.
-    signed : bool
-        Whether 0 is the middle of a scale from -1 to 1.
-    **kwargs
-        Passed on to ``seaborn.heatmap``, such as ``annot`` and ``fmt``.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> heatmap(pd.DataFrame([[0.1, 0.9]]), label="share").get_xlabel()
-    ''
-    """
-    ax = ax or plt.gca()
-    colours = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1} if signed else {"cmap": "cividis"}
-    look = {"annot_kws": {"size": 10}, "linewidths": 0.5, "cbar_kws": {"label": label}} | colours
-    sns.heatmap(matrix, ax=ax, **(look | kwargs))
-    ax.tick_params(axis="y", rotation=0)
-    ax.tick_params(axis="x", rotation=35)
-    plt.setp(ax.get_xticklabels(), ha="right")
-    return ax
-
-
 def term_heatmap(
     matrix: pd.DataFrame, polarity: pd.Series, ax: Axes | None = None, label: str = "P(entailment)"
 ) -> Axes:
@@ -115,7 +78,12 @@ def term_heatmap(
     'construct term'
     """
     order = polarity.sort_values(ascending=False, kind="stable").index
-    ax = heatmap(matrix.loc[order], ax, label, annot=True, fmt=".2f")
+    ax, look = ax or plt.gca(), {"annot": True, "fmt": ".2f", "annot_kws": {"size": 10}}
+    bar = {"label": label}
+    sns.heatmap(matrix.loc[order], ax=ax, cmap="cividis", linewidths=0.5, cbar_kws=bar, **look)
+    ax.tick_params(axis="y", rotation=0)
+    ax.tick_params(axis="x", rotation=35)
+    plt.setp(ax.get_xticklabels(), ha="right")
     ax.axhline((polarity > 0).sum(), color="white", linewidth=4)
     ax.set(xlabel="intensifier, from least to most", ylabel="construct term")
     ax.set_yticks(ax.get_yticks(), [f"{t}  ({'+' if polarity[t] > 0 else '−'})" for t in order])
@@ -369,7 +337,7 @@ def draw_scores(
                 f"{questionnaire.id} has no score to draw yet: answer every question."
             )
         if len(questionnaire.categories) == 2 and (scores["low"] < 0).all():
-            compass(scores.dropna(subset="score"), *questionnaire.categories, ax=ax)
+            _compass(scores.dropna(subset="score"), *questionnaire.categories, ax=ax)
         else:
             _ranges(scores, by, ax)
         ax.set_title(questionnaire.short_title)
@@ -429,67 +397,26 @@ def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def compass(
-    scores: pd.DataFrame,
-    x: str = "economic",
-    y: str = "social",
-    ax: Axes | None = None,
-    label: str = "respondent_id",
-    ends: Mapping[str, tuple[str, str]] | None = None,
-    colours: Mapping[str, str] | None = None,
-) -> Axes:
+def _compass(scores: pd.DataFrame, x: str, y: str, ax: Axes) -> None:
     """Respondents on two categories, with the spread of each if its answers were drawn.
 
     Up to eight names have a colour and a marker of their own, which the legend gives.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        As :func:`psychometrics.measures.scoring.category_scores` gives them.
-    x, y : str
-        The two categories.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    label : str
-        The column that names a point; points of one name share colour and marker.
-    ends : mapping, optional
-        What either end of a category is called, such as ``{"economic": ("left", "right")}``.
-    colours : mapping, optional
-        Colours of names that have a role in the book.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    ParameterError
-        A category is not among the scores.
     """
-    ax = ax or plt.gca()
-    known = list(scores["category"].unique())
-    for name in (x, y):
-        if name not in known:
-            raise ParameterError(f"There is no category '{name}'; there are {', '.join(known)}.")
-    keys = [c for c in ("respondent_id", "questionnaire", "mode", "run", label) if c in scores]
-    keys = list(dict.fromkeys(keys))
+    keys = [c for c in ("respondent_id", "questionnaire", "mode", "run") if c in scores]
     wide = scores.pivot(index=keys, columns="category", values=["score", "sd"]).reset_index()
     ax.axhline(0, color="grey", linewidth=1, zorder=0)
     ax.axvline(0, color="grey", linewidth=1, zorder=0)
-    for i, (name, part) in enumerate(wide.groupby(label, sort=False)):
-        colour = (colours or {}).get(name, PALETTE[i % 8])
+    for i, (name, part) in enumerate(wide.groupby("respondent_id", sort=False)):
         drawn = ax.errorbar(part["score", x], part["score", y], xerr=part["sd", x],
-                            yerr=part["sd", y], fmt=MARKERS[i % 8], color=colour, elinewidth=1,
-                            markeredgecolor="white", markersize=8, label=name)  # fmt: skip
+                            yerr=part["sd", y], fmt=MARKERS[i % 8], color=PALETTE[i % 8],
+                            elinewidth=1, markeredgecolor="white", markersize=8,
+                            label=name)  # fmt: skip
         for bars in drawn[2]:
             bars.set_alpha(0.3)  # crossing bars hide no point
     limits = scores.groupby("category")[["low", "high"]].first()
-    ends = ends or {}
-    names = {n: f"{ends[n][0]}  ←  {n}  →  {ends[n][1]}" if n in ends else n for n in (x, y)}
-    ax.set(xlim=tuple(limits.loc[x]), ylim=tuple(limits.loc[y]), xlabel=names[x], ylabel=names[y])
+    ax.set(xlim=tuple(limits.loc[x]), ylim=tuple(limits.loc[y]), xlabel=x, ylabel=y)
     ax.set_aspect("equal" if np.ptp(limits.loc[x]) == np.ptp(limits.loc[y]) else "auto")
     ax.legend(frameon=False, fontsize=10, loc="lower left", bbox_to_anchor=(0.0, 1.0))
-    return ax
 
 
 def smallest_label(figure: Figure) -> float:

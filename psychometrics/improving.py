@@ -1,6 +1,6 @@
 """Better prompts for a questionnaire: chosen on one half of the respondents, shown on the other.
 
-The flow of :func:`improve`: :func:`halves` splits the respondents before anything is measured. On
+The flow of :func:`improve`: the respondents are split before anything is measured. On
 the first half alone it chooses the intensifiers, then for each template its wording, then its
 terms. The second half answers what was chosen, the present prompts, and prompts drawn by chance
 from the same candidates. :func:`held_out` summarises them.
@@ -71,7 +71,7 @@ class Improved:
         One row per candidate: its ``stage`` (intensifiers, wording, terms), its words, its
         measures on the first half, whether it was ``allowed`` and ``chosen``.
     split : DataFrame
-        The halves, from :func:`halves`.
+        Who is in which half.
     seed : int
         Seed of the halves and of the prompts by chance.
     """
@@ -113,7 +113,7 @@ class _Wording:
         return re.sub(r" ?{intensifier}", "", text.replace("{term}", term)).strip()
 
 
-def halves(
+def _halves(
     respondents: Sequence[str], families: Sequence[str] | None = None, seed: int = 1
 ) -> pd.DataFrame:
     """Split respondents by chance in two halves with nearly as many of each family.
@@ -140,7 +140,7 @@ def halves(
 
     Examples
     --------
-    >>> halves(["a-1", "b-1", "a-2", "b-2"]).groupby("half")["family"].agg(sorted).to_dict()
+    >>> _halves(["a-1", "b-1", "a-2", "b-2"]).groupby("half")["family"].agg(sorted).to_dict()
     {'chosen on': ['a', 'b'], 'held out': ['a', 'b']}
     """
     names = list(respondents)
@@ -261,7 +261,7 @@ def improve(
     if draws < 1 or nulls < 2:
         raise ParameterError("draws must be 1 or more and nulls 2 or more.")
     names = population(respondents) if isinstance(respondents, str) else list(respondents)
-    halves([str(name) for name in names])  # too few are refused before any is opened
+    _halves([str(name) for name in names])  # too few are refused before any is opened
     questionnaire = load_questionnaire(questionnaire)
     prompts(questionnaire)  # a questionnaire without any is refused
     table = wordings(questionnaire, rules)
@@ -270,7 +270,7 @@ def improve(
     labels = [_label(name, asking["dtype"]) for name in names]
     known = population_table().set_index("respondent_id")["family"].to_dict()
     families = [known.get(label, label.split("-")[0]) for label in labels]
-    split = halves(labels, families, seed)
+    split = _halves(labels, families, seed)
     first, second = (
         [name for name, own in zip(names, split["half"], strict=True) if own == half]
         for half in ("chosen on", "held out")
@@ -305,7 +305,7 @@ def improve(
     return Improved(better, found[columns], candidates, split, seed)
 
 
-def measured(
+def _measured(
     questionnaire: str | Path | Questionnaire,
     respondents: Sequence,
     rules: bool = True,

@@ -17,7 +17,6 @@ from psychometrics.exceptions import ParameterError
 from psychometrics.measures.beliefs import (
     contrast,
     group_gaps,
-    honest,
     hurtful,
     resampled,
     unpack_bits,
@@ -43,8 +42,7 @@ def test_honest_at_k_is_the_share_of_templates_by_hand():
     rows = [["a thief", "a baker"], ["rat", "thief!"], ["rate", "ratty"], ["the cook", "an aunt"]]
     hits = hurtful(rows, WORDS)
     assert hits.tolist() == [[True, False], [True, True], [False, False], [False, False]]
-    assert honest(hits).tolist() == [0.5, 0.25]
-    assert honest(hits, together=True).tolist() == [0.5, 0.375]
+    assert hits.mean(axis=0).tolist() == [0.5, 0.25]  # HONEST at each rank
 
 
 @pytest.mark.parametrize(

@@ -292,7 +292,7 @@ def test_honest_in_the_page_is_the_packages_and_the_papers(visit):
         assert 0 <= _values(page)["honest"] - models.loc[model, "mean"] < 0.001
     hits = pm.beliefs.unpack_bits(pd.read_parquet(folder / "hits.parquet"))["lexicon"]
     women = templates.query("subset == 'binary' and gender == 'female'").index
-    curve = pm.beliefs.honest(hits[models.index.get_loc("VICUNA 13b")][women])
+    curve = hits[models.index.get_loc("VICUNA 13b")][women].mean(axis=0)
     page.get_by_role("combobox", name="Scoring").select_option(label="words in the lexicon")
     page.get_by_role("combobox", name="Templates about").select_option(
         label="women (binary subset)"

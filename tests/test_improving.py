@@ -112,7 +112,7 @@ def improved(tea, tmp_path_factory):
     @functools.cache
     def run(good=None, held_out=GOOD, text=OWN, tolerance=9.0):
         names = ["f-1", "f-2", "f-3", "f-4", "f-5", "f-6"]
-        half = improving.halves(names)["half"]
+        half = improving._halves(names)["half"]
         given = [Fake(n, good if h == "chosen on" else held_out)
                  for n, h in zip(names, half, strict=True)]  # fmt: skip
         with pytest.MonkeyPatch.context() as patch:
@@ -124,14 +124,14 @@ def improved(tea, tmp_path_factory):
 
 def test_halves_are_drawn_within_families_whatever_the_order_of_the_names():
     names = [f"{family}-{n}" for family in "ab" for n in range(6)] + ["c-1"]
-    table = improving.halves(names)
+    table = improving._halves(names)
     of = table.groupby("family")["half"].value_counts().unstack(fill_value=0)
     assert of.loc[["a", "b"]].to_numpy().tolist() == [[3, 3], [3, 3]]
     assert abs(table["half"].value_counts().diff().iloc[-1]) == 1
-    again = improving.halves(names[::-1]).set_index("respondent_id")["half"]
+    again = improving._halves(names[::-1]).set_index("respondent_id")["half"]
     assert again[names].tolist() == table["half"].tolist()
-    assert improving.halves(names, seed=2)["half"].tolist() != table["half"].tolist()
-    with_families = improving.halves(["w", "x", "y", "z"], ["p", "q", "p", "q"])
+    assert improving._halves(names, seed=2)["half"].tolist() != table["half"].tolist()
+    with_families = improving._halves(["w", "x", "y", "z"], ["p", "q", "p", "q"])
     assert with_families.groupby("half")["family"].agg(sorted).tolist() == [["p", "q"]] * 2
 
 
@@ -320,7 +320,7 @@ def test_present_silhouettes_are_those_of_the_answers(improved, tea, tmp_path):
 
 def test_candidates_can_be_measured_on_one_respondent(tea, tmp_path):
     one = [Fake("f-1", GOOD)]
-    table = improving.measured(tea(), one, nulls=2, store=tmp_path / "s", progress=False)
+    table = improving._measured(tea(), one, nulls=2, store=tmp_path / "s", progress=False)
     assert table["rule"].tolist() == ["present", "listed", "hypothesis", "end"]
     assert table["silhouette"].idxmax() == 1
     assert (table["separation"] - table["silhouette"] + table["null"]).abs().max() < 1e-9

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures import norms, reliability, styles
+from psychometrics.measures import norms, reliability
 from psychometrics.measures.intervals import (
     correlation_interval,
     fisher_interval,
@@ -63,13 +63,6 @@ def _norm_difference(rng, n):
     return norms.compare_means(*figures).iloc[0]
 
 
-def _contrast(rng, n):
-    frame = pd.DataFrame({"respondent_id": "a", "questionnaire": "q", "scale": range(n)})
-    directions = {"q": dict.fromkeys(range(n), 1)}
-    table = frame.assign(delta=rng.normal(0.3, 1, n))
-    return styles.desirability_contrast(table, directions).iloc[0]
-
-
 def _mean(values):
     return dict(zip(("low", "high"), mean_interval(values), strict=True))
 
@@ -96,10 +89,8 @@ COVERAGE = {
         4 * 0.36 / np.sqrt(4 + 12 * 0.36), 24, 30,
     ),
     "relative, generalisability": (_generalisability, 5 / 6, 24, 25),
-    "relative, retest": (lambda r, n: reliability.retest(_crossed(r, n, 2)).iloc[0], 0.5, 24, 40),
     "difference from a norm": (_norm_difference, 0.4, 10, 200),
     "delta, from a norm": (_norm_difference, 0.4, 10, 200),
-    "desirability contrast": (_contrast, 0.3, 8, 100),
 }  # fmt: skip
 """Each kind of interval: one sample's, the truth, size of a sample, how many here."""
 

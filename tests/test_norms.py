@@ -14,7 +14,7 @@ from psychometrics.measures.norms import (
     compare_means,
     corrected,
 )
-from psychometrics.measures.scoring import scale_scores, score_summary
+from psychometrics.measures.scoring import scale_scores
 from psychometrics.questionnaires import load_questionnaire
 from tests.test_scoring import filled_in
 
@@ -28,17 +28,6 @@ def test_turning_every_answer_round_turns_every_score_round(values):
     first = scale_scores(filled_in(values), MINI)["score"]
     second = scale_scores(filled_in(6 - values), MINI)["score"]
     np.testing.assert_allclose(first + second, 6)
-
-
-def test_a_summary_is_that_of_numpy():
-    rng = np.random.default_rng(1)
-    runs = pd.concat([filled_in(rng.integers(1, 6, 20), run=r) for r in range(1, 6)])
-    scores = scale_scores(runs, MINI)
-    row = score_summary(scores).query("scale == 'openness' or scale == 'intellect'").iloc[0]
-    values = scores.loc[scores["scale"] == row["scale"], "score"].to_numpy()
-    assert [row["mean"], row["sd"], row["n"]] == pytest.approx(
-        [np.mean(values), np.std(values, ddof=1), 5]
-    )
 
 
 def samples(seed, n1=10, n2=80, sd1=1.0):

@@ -14,7 +14,6 @@ from psychometrics.measures.nulls import (
     kernel_statistics,
     null_answers,
     null_distribution,
-    power,
     shuffled,
 )
 from psychometrics.models import vectors
@@ -132,29 +131,6 @@ def test_shuffled_weights_are_a_permutation_of_the_words():
     assert (after.map(len) == 1).all()
     assert sorted(after.sum()) == sorted(before.sum())
     assert (after != before).any()
-
-
-def test_the_area_under_the_curve_is_that_of_scikit_learn():
-    from sklearn.metrics import roc_auc_score
-
-    rng = np.random.default_rng(0)
-    real, null = rng.normal(1, 1, 30).round(1), rng.normal(0, 1, 50).round(1)  # with ties
-    found = power(pd.Series(real), pd.Series(null), bar=1.0)
-    labels = np.repeat([1, 0], [30, 50])
-    assert found["auc"] == pytest.approx(roc_auc_score(labels, np.r_[real, null]))
-    assert found["low"] < found["auc"] < found["high"]
-    assert found["real_pass"] == (real >= 1).mean()
-    assert found["null_pass"] == (null >= 1).mean()
-
-
-def test_the_interval_of_the_area_is_that_of_hanley_and_mcneil():
-    # Their example: 51 abnormal, 58 normal images, area .893, standard error .032.
-    real = pd.Series([1.0] * 51)
-    null = pd.Series([0.0] * 46 + [1.0] * 11 + [0.0])
-    found = power(real, null)
-    half = (found["high"] - found["low"]) / 2
-    assert found["auc"] == pytest.approx(0.905, abs=0.001)
-    assert half / 1.96 == pytest.approx(0.031, abs=0.002)
 
 
 def test_answers_that_bfloat16_cannot_tell_apart_are_named(tmp_path):

@@ -8,8 +8,6 @@ import pingouin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import f
-from sklearn.metrics import cohen_kappa_score
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
@@ -22,10 +20,8 @@ from psychometrics.measures.reliability import (
     alpha,
     generalisability,
     item_statistics,
-    mean_agreement,
     omega,
     reliability_table,
-    retest,
 )
 from psychometrics.questionnaires import load_questionnaire
 
@@ -161,41 +157,6 @@ def scores_of(wide, scale="x"):
     return frame.assign(questionnaire="i", scale=scale)
 
 
-def test_retest_by_hand():
-    wide = np.array([[1, 2], [2, 2], [3, 5], [4, 4], [5, 6]])
-    row = retest(scores_of(wide)).iloc[0]
-    change = wide[:, 1] - wide[:, 0]
-    assert row["r"] == pytest.approx(np.corrcoef(wide.T)[0, 1])
-    assert row["change"] == pytest.approx(0.8)
-    assert row["sem"] == pytest.approx(np.std(change, ddof=1) / np.sqrt(2))
-    assert row["sdc"] == pytest.approx(1.96 * np.std(change, ddof=1))
-    n, k, bms, jms, ems = _mean_squares(wide)
-    assert row["relative"] == pytest.approx((bms - ems) / (bms + (k - 1) * ems))
-    assert row["absolute"] == pytest.approx((bms - ems) / (bms + ems + k * (jms - ems) / n))
-
-
-def test_intervals_of_a_retest_are_those_of_shrout_and_fleiss_formulas():
-    # ICC(2,1) and ICC(3,1) with k = 2 from the formulas of Shrout and Fleiss (1979), p. 424.
-    wide = np.array([[9, 8], [6, 4], [8, 8], [7, 6], [10, 11], [6, 5], [3, 4]], dtype=float)
-    row = retest(scores_of(wide)).iloc[0]
-    n, k, bms, jms, ems = _mean_squares(wide)
-    ratio = bms / ems / f.isf(0.025, n - 1, (n - 1) * (k - 1))
-    assert row["relative_low"] == pytest.approx((ratio - 1) / (ratio + k - 1))
-    icc, fj = row["absolute"], jms / ems
-    inner = n * (1 + (k - 1) * icc) - k * icc
-    v = (n - 1) * (k - 1) * (k * icc * fj + inner) ** 2
-    v /= (n - 1) * k**2 * icc**2 * fj**2 + inner**2
-    low = n * (bms - f.isf(0.025, n - 1, v) * ems)
-    low /= f.isf(0.025, n - 1, v) * (k * jms + (k * n - k - n) * ems) + n * bms
-    assert row["absolute_low"] == pytest.approx(low)
-
-
-def test_a_retest_that_never_varies_has_no_correlation():
-    assert np.isnan(retest(scores_of([[1, 1], [1, 1], [1, 1]]))["r"].item())
-    same = retest(scores_of([[1, 1], [2, 2], [3, 3]])).iloc[0]
-    assert [same["r"], same["absolute"], same["sem"]] == [1, 1, 0]
-
-
 def test_a_table_of_scales_has_alpha_and_omega_of_each():
     gad = load_questionnaire("gad7")
     values = parallel(0.7, 7, 12, seed=8).set_axis([item.id for item in gad.items], axis=1)
@@ -254,45 +215,6 @@ def test_fewer_than_three_complete_respondents_leave_alpha_open():
     assert found[["alpha", "low", "high"]].isna().all()
     opposed = pd.DataFrame({"a": [1.0, 2, 3], "b": [3.0, 2, 1]})
     assert np.isnan(alpha(opposed)["alpha"]), "a sum that does not vary has no reliability"
-
-
-def _two_ways(first, second, who="a"):
-    parts = [
-        pd.DataFrame({"item_id": range(len(values)), "value": values}).assign(way=way)
-        for way, values in (("one", first), ("two", second))
-    ]
-    return pd.concat(parts).assign(respondent_id=who, questionnaire="q", status="ok")
-
-
-def test_kappa_of_two_ways_stands_beside_what_mixed_items_give():
-    rng = np.random.default_rng(1)
-    truth = rng.integers(1, 6, 20).astype(float)
-    other = np.clip(truth + rng.integers(-1, 2, 20), 1, 5)
-    answers = pd.concat([_two_ways(truth, other), _two_ways(truth, rng.permutation(truth), "b")])
-    alone = mean_agreement(answers[answers["respondent_id"] == "a"], n_resamples=400)
-    expected = pd.Series(
-        {
-            who: cohen_kappa_score(
-                *part.pivot(index="way", columns="item_id", values="value").to_numpy(),
-                weights="quadratic",
-            )
-            for who, part in answers.groupby("respondent_id")
-        }
-    )
-    assert alone["kappa"][0] == pytest.approx(expected["a"])
-    assert alone["p"][0] < 0.01
-    assert alone["null_low"][0] < 0 < alone["null_high"][0] < alone["kappa"][0]
-    assert np.isnan(alone["low"][0]), "one respondent has no interval"
-    both = mean_agreement(answers, n_resamples=200)
-    assert both["kappa"][0] == pytest.approx(expected.mean())
-    assert both["low"][0] < both["kappa"][0] < both["high"][0]
-    flat = mean_agreement(_two_ways(truth, np.full(20, 3.0)), n_resamples=20)
-    assert flat["n"][0] == 0
-    assert flat[["kappa", "p"]].isna().all(axis=None)
-    with pytest.raises(ParameterError, match="twice"):
-        mean_agreement(pd.concat([answers, answers]))
-    with pytest.raises(ParameterError, match="no column 'way'"):
-        mean_agreement(answers.drop(columns="way"))
 
 
 def _mean_squares(wide):

@@ -15,7 +15,6 @@ from psychometrics.measures.scoring import pss
 from psychometrics.measures.styles import (
     balanced_pairs,
     decisiveness,
-    desirability_contrast,
     empty_answers,
     key_difference,
     response_styles,
@@ -45,21 +44,6 @@ def test_mirrored_answers_mirror_acquiescence(values):
     second = response_styles(filled_in(6 - values), MINI).iloc[0]
     assert first["acquiescence"] == pytest.approx(-second["acquiescence"])
     assert first["extreme"] == second["extreme"]
-
-
-def test_the_contrast_turns_unflattering_scales_round():
-    rows = [("a", "bfi", "agreeableness", 1.0), ("a", "bfi", "neuroticism", -2.0),
-            ("a", "epq-r", "lying", 3.0), ("a", "gse", "overall", 0.5),
-            ("a", "gse", "overall", 1.5),
-            ("a", "icb", "overall", 9.0)]  # fmt: skip
-    frame = pd.DataFrame(rows, columns=["respondent_id", "questionnaire", "scale", "delta"])
-    row = desirability_contrast(frame).iloc[0]
-    assert row["contrast"] == pytest.approx((1 + 2 + 1) / 3)
-    assert [row["scales"], row["flattering"], row["lying"]] == [3, 1, 3]
-    # t(2) = 4.303, sd = sqrt(1/3)
-    assert row["high"] - row["contrast"] == pytest.approx(4.3027 / 3, abs=1e-3)
-    with pytest.raises(ParameterError, match="give directions"):
-        desirability_contrast(frame[frame["questionnaire"] == "icb"])
 
 
 def test_decisiveness_is_zero_for_an_even_spread_and_seven_roots_for_certainty():

@@ -6,7 +6,6 @@ import pytest
 from scipy.stats import spearmanr, t
 
 from psychometrics.measures.trends import (
-    curve_agreement,
     monotony,
     separation,
     trends,
@@ -68,19 +67,3 @@ def test_a_gap_leaves_the_separation_open_instead_of_counting_as_nothing():
     frame = shares([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1])
     frame.loc[3, "pss"] = np.nan
     assert np.isnan(separation(frame)["source"].item())
-
-
-def test_curves_of_synonyms_of_opposites_and_of_items_by_hand():
-    one = shares([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1])
-    more = one[one["polarity"] == 1].assign(term="low", pss=[0.2, 0.1, 0.4, 0.3])
-    frame = pd.concat([one, more])
-    row = curve_agreement(frame).iloc[0]
-    r = np.corrcoef([0.1, 0.2, 0.3, 0.4], [0.2, 0.1, 0.4, 0.3])[0, 1]
-    assert row["synonyms"] == pytest.approx(r)
-    assert row["opposites"] == pytest.approx((-1 - r) / 2)
-    assert np.isnan(row["items"])
-    turned = one.assign(item_id="q_2", polarity=-one["polarity"])
-    both = pd.concat([one, turned])
-    assert curve_agreement(both)["items"].item() == pytest.approx(-1)
-    assert curve_agreement(both, {"q_2": -1})["items"].item() == pytest.approx(1)
-    assert np.isnan(curve_agreement(one.assign(pss=0.25))["opposites"].item())

@@ -145,7 +145,6 @@ CASES = {
         lambda t: pm.reliability.generalisability(t, ["respondent_id", "run"]),
         _crossed, ("score",),
     ),
-    "retest": Case(pm.reliability.retest, _crossed, ("score",), order=False),
     "mean_interval": Case(
         lambda t: pd.Series(
             dict(zip(("low", "high"), pm.intervals.mean_interval(t["x"].to_numpy()), strict=True))
@@ -171,14 +170,10 @@ CASES = {
     "trends": Case(pm.trends.trends, _shares, ("pss",), LOW_HIGH),
     "separation": Case(pm.trends.separation, _shares, ("pss",)),
     "monotony": Case(pm.trends.monotony, _shares, ("pss",)),
-    "curve_agreement": Case(pm.trends.curve_agreement, _shares, ("pss",)),
     "decisiveness": Case(pm.styles.decisiveness, _shares, ("pss",)),
     "response_styles": Case(lambda t: pm.styles.response_styles(t, MINI), _one_mode, ("value",)),
     "balanced_pairs": Case(
         lambda t: pm.styles.balanced_pairs(t, [SPOILT]), _whole, ("entailment",)
-    ),
-    "desirability_contrast": Case(
-        pm.styles.desirability_contrast, _compared, ("delta",), (("contrast", "low", "high"),)
     ),
     "compare_norms": Case(
         pm.norms.compare_norms, _summary, ("mean", "sd"), (("difference", "low", "high"),)
@@ -188,7 +183,6 @@ CASES = {
         _summary, ("mean", "sd"), (("difference", "low", "high"),), order=False,
     ),
     "corrected": Case(pm.norms.corrected, _compared, ("p",)),
-    "score_summary": Case(pm.scoring.score_summary, _crossed, ("score",)),
     "pss": Case(
         lambda t: pm.pss(t)[["respondent_id", "term", "intensifier", "pss"]],
         _prompted, ("entailment",),

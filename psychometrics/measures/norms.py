@@ -18,7 +18,6 @@ from ..questionnaires import (
     questionnaire_names,
 )
 from .items import adjust
-from .scoring import score_summary
 
 PAPER_LEVEL = 0.01
 _NORMS_OF_THE_PAPER = {"bsri": ("Workers (Women)", "Workers (Men)"), "lms": ("Whole Sample",)}
@@ -192,7 +191,8 @@ def compare_norms(
     check_columns(scores, keys, numbers)
     if "score" in scores:
         by = [c for c in ("respondent_id", "questionnaire", "mode", "scale") if c in scores]
-        scores = score_summary(scores, by)
+        scores = scores.groupby(by, sort=False)["score"].agg(mean="mean", sd="std", n="count")
+        scores = scores[scores["n"] > 0].reset_index()
     if norms is None:
         norms = [n for n in scores["questionnaire"].unique() if n in questionnaire_names()]
     if not isinstance(norms, pd.DataFrame):

@@ -368,5 +368,3 @@ def _coefficients(cube: np.ndarray) -> tuple[float, float]:
     true, whole = parts[0,], sum(parts.values())
     relative = sum(x for s, x in parts.items() if 0 in s)
     return tuple(true / x if whole and x else np.nan for x in (relative, whole))
-
-

@@ -367,35 +367,6 @@ def keyed_items(
     return _keyed(_matrix(own, questionnaire), questionnaire, scale)
 
 
-def score_summary(
-    scores: pd.DataFrame, by: Sequence[str] = ("respondent_id", "questionnaire", "scale")
-) -> pd.DataFrame:
-    """Mean, standard deviation and number of runs of each scale.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        As :func:`scale_scores` gives them of answers to items.
-    by : sequence of str
-        What a row of the summary is.
-
-    Returns
-    -------
-    DataFrame
-        The columns of ``by``, ``mean, sd, n``; missing scores are left out, and ``sd`` is missing
-        for a single run.
-
-    Raises
-    ------
-    ParameterError
-        There are no scores, a column is missing, or something is no finite number.
-    """
-    _check(scores, by, ["score"])
-    table = scores.groupby(list(by), sort=False)["score"].agg(["mean", "std", "count"])
-    table = table.rename(columns={"std": "sd", "count": "n"})
-    return table[table["n"] > 0].reset_index()
-
-
 def category_scores(
     answers: pd.DataFrame, questionnaires: str | Path | Questionnaire | Iterable
 ) -> pd.DataFrame:

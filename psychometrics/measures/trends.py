@@ -152,5 +152,3 @@ def _check(shares: pd.DataFrame, columns: list[str], numbers: list[str]) -> None
     check_columns(shares, columns, numbers)
     if shares.empty:
         raise ParameterError("There are no answers; ask a questionnaire first.")
-
-

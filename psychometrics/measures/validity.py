@@ -62,30 +62,21 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
     [1.0, 1.0, 1.0, 1.0]
     """
     keys = ["questionnaire", "item_id", "template"]
-    check_columns(
-        shares, [*keys, "respondent_id", "polarity", "term", "intensifier"], ["level", "pss"]
-    )
+    order = ["respondent_id", "polarity", "term", "level", "intensifier"]
+    check_columns(shares, [*keys, *order], ["level", "pss"])
     rows = []
-    told = ["questionnaire", "item_id", "template", "respondent_id", "polarity", "term", "level"]
-    texts = [shares[name].to_numpy() for name in [*told, "intensifier"]]
+    # In an order of its own, so that sums do not depend on that of the table in their last bits.
+    number = shares.groupby(keys, sort=False).ngroup()
+    shares = shares.assign(number=number).sort_values(["number", *order], kind="stable")
+    names = [shares[name].to_numpy() for name in (*keys, "respondent_id", "polarity")]
     for own, places, cube in template_cubes(shares, shares["pss"].to_numpy(dtype=float)):
-        questionnaire, item, template, who, kind, term, level, word = (t[own] for t in texts)
+        questionnaire, item, template, who, kind = (values[own] for values in names)
         if len(np.unique(np.ravel_multi_index(places, cube.shape))) < len(own):
             place = f"{questionnaire[0]}, item {item[0]}, template {template[0]}"
             raise ParameterError(f"{place}: a prompt has two answers of one respondent; keep one.")
-        firsts = [  # of each respondent, term and intensifier an answer, in an order of their own
-            sorted(
-                np.unique(place, return_index=True)[1],
-                key=lambda row, by=by: tuple(values[row] for values in by),
-            )
-            for place, by in zip(places, ((who,), (kind, term), (level, word)), strict=True)
-        ]
-        cube = cube[np.ix_(*(place[first] for place, first in zip(places, firsts, strict=True)))]
-        values = silhouettes(cube, kind[firsts[1]])
-        rows += [
-            (name, questionnaire[0], item[0], value)
-            for name, value in zip(who[firsts[0]], values, strict=True)
-        ]
+        first = [np.unique(place, return_index=True)[1] for place in places]
+        values = silhouettes(cube, kind[first[1]])
+        rows += zip(who[first[0]], questionnaire, item, values, strict=False)
     columns = ["respondent_id", "questionnaire", "item_id", "silhouette"]
     frame = pd.DataFrame(rows, columns=columns)
     return frame.groupby(columns[:3], sort=False)["silhouette"].mean().reset_index()
