@@ -7,7 +7,7 @@ QUICK := house scoring reliability validity items irt norms styles intervals tre
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test quick faults bench lint population answers nulls study profiles tables picture clean
+.PHONY: book pdf test quick faults bench lint population answers nulls study profiles sums tables picture clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -52,6 +52,10 @@ study: $(VENV)/installed  ## measure the intervention studies that come with the
 
 profiles: $(VENV)/installed  ## make the scores behind a profile anew
 	$(BIN)/python -m data.make.profiles
+
+sums:  ## keep the SHA-256 of shipped tables and weights, which are checked when they are read
+	cd data && find * \( -name '*.parquet' -o -name '*.safetensors' \) -not -path 'answers/*' \
+		| LC_ALL=C sort | xargs sha256sum > SHA256SUMS
 
 tables: $(VENV)/installed  ## keep the tables of the built book, and print what moved
 	$(BIN)/python -m data.make.tables

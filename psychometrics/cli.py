@@ -178,10 +178,12 @@ def _prompts(
     """Print the prompt table of a questionnaire, or write a .csv or .parquet file."""
     table = pm.prompts(questionnaire)
     if output is None:
-        table.to_csv(sys.stdout, index=False)
+        _without_formulas(table).to_csv(sys.stdout, index=False)
         return
     try:
-        {".csv": table.to_csv, ".parquet": table.to_parquet}[output.suffix](output, index=False)
+        {".csv": _without_formulas(table).to_csv, ".parquet": table.to_parquet}[output.suffix](
+            output, index=False
+        )
     except (KeyError, OSError) as error:
         raise ParameterError(
             f"{output} must be a .csv or .parquet file to write: {error}"
@@ -382,7 +384,7 @@ def _population(
     ] = "embedded",
 ) -> None:
     """Print the table of the embedded population, or of a file's."""
-    pm.population_table(file).to_csv(sys.stdout, index=False)
+    _without_formulas(pm.population_table(file)).to_csv(sys.stdout, index=False)
 
 
 @app.command("new-population", rich_help_panel=_ASKING)
@@ -628,12 +630,23 @@ def _show_scores(
         if output is not None and output.suffix == ".json":
             table.to_json(output, orient="records", indent=2)
         else:
+            table = _without_formulas(table)
             table.to_csv(output or sys.stdout, index=False, float_format="%.6f")
     except OSError as error:
         raise ParameterError(f"{output} cannot be written ({error}): name another file.") from None
     if plot is not None:
         pm.figures.draw_scores(answers, questionnaires, plot, **how)
         typer.echo(f"drawn in {plot}", err=True)
+
+
+def _without_formulas(table):
+    """Put a ' before texts that a spreadsheet would compute."""
+
+    def plain(value: object) -> object:
+        formula = isinstance(value, str) and re.match(r"[=@\t\r]|[+-](?![\d.]+$)", value)
+        return f"'{value}" if formula else value
+
+    return table.map(plain)
 
 
 def _exit(answers) -> None:

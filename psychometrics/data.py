@@ -80,6 +80,41 @@ def available(*keys: str) -> bool:
     return all(any((Path(root) / _relative(key)).is_file() for root in roots) for key in keys)
 
 
+def shipped(path: str | Path) -> Path:
+    """Return the path of a file below ``data/`` after checking its bytes by ``data/SHA256SUMS``.
+
+    Parameters
+    ----------
+    path : str or Path
+        In ``data/``; a file that has no line there is not checked.
+
+    Raises
+    ------
+    DataError
+        It was changed.
+
+    Examples
+    --------
+    >>> shipped("nulls.parquet").name
+    'nulls.parquet'
+    """
+    path = data_dir() / path
+    known = _sums().get(path.relative_to(data_dir()).as_posix())
+    if known and path.is_file() and _sha256(path, path.stat().st_mtime_ns) != known:
+        raise DataError(
+            f"{path} is not the file that was shipped (data/SHA256SUMS): install the package or "
+            "check the file out again; if you made it anew, run `make sums`."
+        )
+    return path
+
+
+@functools.cache
+def _sums() -> dict[str, str]:
+    path = data_dir() / "SHA256SUMS"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return {name: digest for digest, name in (line.split(maxsplit=1) for line in lines)}
+
+
 def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
     """Read a user's table as text, in the forms in which spreadsheets save one.
 

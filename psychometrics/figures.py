@@ -41,6 +41,7 @@ def style() -> None:
     sns.set_theme(context="notebook", style="ticks", palette=PALETTE, font_scale=0.95)
     plt.rcParams |= {
         "font.size": 11,
+        "text.parse_math": False,  # a name or a text may hold a $
         "legend.fontsize": 10,
         "legend.title_fontsize": 10,
         "figure.dpi": 144,

@@ -7,7 +7,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from functools import cache
+from functools import cache, partial
+from html import escape
 from pathlib import Path
 
 from .exceptions import ParameterError, PsychometricsError
@@ -39,6 +40,13 @@ table.words td, table.words th { text-align: left !important; vertical-align: to
 {%- else -%}{{ super() }}{%- endif -%}
 {% endblock %}
 """
+_TAGS = re.findall(
+    r"\w+",
+    "a abbr b blockquote br caption code dd del details div dl dt em figcaption figure h1 h2 h3 h4 "
+    "h5 h6 hr i img li ol p pre s small span strong sub summary sup table tbody td tfoot th thead "
+    "tr u ul",
+)
+_ATTRIBUTES = {"*": ["class", "id", "title", "colspan", "rowspan", "href", "src", "alt"]}
 _SLIDES = """
 {%- extends 'reveal/index.html.j2' -%}
 {%- block html_head_js_mathjax -%}{%- endblock -%}
@@ -77,6 +85,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
         ...
     psychometrics.exceptions.ParameterError: runs/no-such-run.ipynb was not executed: ...
     """
+    import bleach
     import nbformat
     from jinja2 import DictLoader
     from nbconvert import HTMLExporter, SlidesExporter
@@ -86,12 +95,25 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
         raise ParameterError(
             f"{executed} was not executed: run the notebook first (`psychometrics run`)."
         )
-    notebook, formulas = _plain(nbformat.read(executed, as_version=4), executed, kind)
+    try:
+        notebook = nbformat.read(executed, as_version=4)
+        nbformat.validate(notebook)
+        notebook, formulas = _plain(notebook, executed, kind)
+    except (OSError, ValueError, LookupError, AttributeError, TypeError,
+            nbformat.ValidationError) as error:  # fmt: skip
+        raise ParameterError(
+            f"{executed} is not an executed notebook ({error!s:.100}): run the chapter again."
+        ) from None
     loader = {"extra_loaders": [DictLoader({"page.html.j2": _PAGE, "slides.html.j2": _SLIDES})]}
     if kind == "slides":
         exporter = SlidesExporter(template_file="slides.html.j2", exclude_input=True, **loader)
     else:
         exporter = HTMLExporter(template_file="page.html.j2", **loader)
+    exporter.sanitize_html = True  # of what a reply, a name or another's notebook may hold
+    clean = partial(bleach.clean, tags=_TAGS, attributes=_ATTRIBUTES, strip=True)
+    exporter.register_filter(
+        "clean_html", lambda text: clean(re.sub(r"(?is)<(style|script)\b.*?</\1\s*>", "", text))
+    )
     text, _ = exporter.from_notebook_node(notebook)
     # what loads diagrams from elsewhere, and where the style's colours come from
     text = re.sub(r'<script type="module">.*?</script>|/\*.*?\*/', "", text, flags=re.S)
@@ -269,7 +291,10 @@ class _Prose:
         from latex2mathml.converter import convert
 
         display = "block" if found[1] else "inline"
-        self.formulas.append(convert((found[1] or found[2]).strip(), display=display))
+        try:
+            self.formulas.append(convert((found[1] or found[2]).strip(), display=display))
+        except Exception:  # dollars of a text; the library's errors have no base of their own
+            return found[0]
         return f"HELDFORMULA{len(self.formulas) - 1}X"
 
     def _role(self, found: re.Match) -> str:
@@ -277,7 +302,7 @@ class _Prose:
         said, _, target = text.rstrip(">").rpartition("<")
         if kind == "num":
             try:
-                return printed(text, self.executed.parent, self.executed.stem)
+                return escape(printed(text, self.executed.parent, self.executed.stem))
             except (PsychometricsError, ValueError):
                 return "–"
         if kind == "numref":

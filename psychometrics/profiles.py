@@ -13,6 +13,7 @@ from . import __version__
 from .asking.ask import ask
 from .asking.population import population, population_table, untouched_bases
 from .asking.store import key_of
+from .data import shipped
 from .exceptions import ParameterError, PsychometricsError, RespondentError
 from .measures.intervals import mean_interval, scale_intervals
 from .measures.norms import compare_norms, norm_table
@@ -21,7 +22,6 @@ from .measures.scoring import keyed_items
 from .models.loading import load_config
 from .models.sources import SMOLLM2, find, read_json
 from .modes import identify, load_respondent
-from .paths import data_dir
 from .questionnaires import Questionnaire, Scale, load_questionnaire
 from .questionnaires.prompts import prompts
 from .rules import flags, item_means, verdict
@@ -206,7 +206,7 @@ def _differing(first: np.ndarray, second: np.ndarray) -> float:
 
 def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
     """The embedded population's shipped item scores, empty where the prompts are others."""
-    path = data_dir() / "profile.parquet"
+    path = shipped("profile.parquet")
     table = pd.read_parquet(path) if path.is_file() else pd.DataFrame({"prompts": []})
     digest = key_of(prompts(questionnaire).to_csv(index=False))
     return table[table["prompts"] == digest].drop(columns="prompts")

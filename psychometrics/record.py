@@ -389,6 +389,7 @@ def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
             words[name], last = _printed(flat[name], formats.get(name, formats.get(""))), name
     words.columns = [column.replace("_", " ") for column in words]
     words.index.names = [name and str(name).replace("_", " ") for name in words.index.names]
+    words = words.rename(index=_escaped, columns=_escaped).rename_axis(index=_escaped)
     # where a column is words, it reads from the left
     left = {name for name in flat if not pd.api.types.is_numeric_dtype(flat[name])}
     html = words.map(_linked).to_html(
@@ -403,6 +404,10 @@ def _printed(column: pd.Series, form: str | None) -> list[str]:
     whole = (column.dropna() % 1 == 0).all()
     form = form or ("d" if whole else ".2f")
     return ["" if math.isnan(value) else number(value, form) for value in column.astype(float)]
+
+
+def _escaped(label: object) -> object:
+    return escape(label) if isinstance(label, str) else label
 
 
 def _linked(text: str) -> str:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 
+import nbformat
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nbformat import v4
 
 import psychometrics as pm
-from psychometrics.exceptions import PsychometricsError
-from psychometrics.paths import questionnaires_dir
+from psychometrics import cli
+from psychometrics.exceptions import DataError, ParameterError, PsychometricsError
+from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires.drafts import draft
 from psychometrics.questionnaires.readers import read
+from psychometrics.record import _html
 
 STUDY = """\
 title: t
@@ -142,3 +149,55 @@ def test_a_draft_that_cannot_be_made_leaves_nothing_behind(tmp_path):
     with pytest.raises(PsychometricsError, match="line 2"):
         draft(tmp_path / "a.csv", tmp_path / "a.yaml")
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+EVIL = "=<img src=x onerror=alert(1)>$x_{$"
+
+
+def test_what_a_reply_or_a_name_holds_is_text_on_every_page_and_in_every_export(tmp_path, capsys):
+    frame = pd.DataFrame({EVIL: [EVIL], "n": [1]}, index=pd.Index([EVIL], name=EVIL))
+    html = _html(frame, {})
+    assert "<img" not in html
+    cells = [
+        v4.new_markdown_cell(f"# {EVIL}\n\n[x](javascript:alert(1))\n\n> <table><td>1</table>"),
+        v4.new_code_cell(outputs=[v4.new_output("display_data", {"text/html": EVIL + html})]),
+    ]
+    nbformat.write(v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
+    for kind in ("page", "slides"):
+        page = pm.page.write_page(tmp_path / "a.ipynb", tmp_path / f"{kind}.html", kind).read_text()
+        body = page[page.index("<body") :]
+        assert not re.search(r"onerror=(?!alert\(1\)&gt;)|href=.javascript", body)
+        assert "<blockquote>" in body
+        assert 'class="dataframe' in body
+    text = (questionnaires_dir() / "ipip20.yaml").read_text().replace("ipip20", "odd")
+    (tmp_path / "odd.yaml").write_text(text.replace("Extraversion", "'=1+$x_{$'"))
+    odd = pm.load_questionnaire(tmp_path / "odd.yaml")
+    answers = pm.ask(odd, 2, tmp_path, "simulated", progress=False)
+    pm.figures.draw_scores(answers, [odd], tmp_path / "a.png")
+    cli._show_scores(answers, [odd], False, None, {})
+    assert ",'=1+$x_{$," in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"cells": 3}', '{"nbformat": 99, "cells": []}', "\udcff"], ids=repr
+)
+def test_what_is_no_notebook_makes_no_slides(text, tmp_path):
+    (tmp_path / "a.ipynb").write_text(text, errors="surrogateescape")
+    with pytest.raises(ParameterError):
+        pm.page.write_page(tmp_path / "a.ipynb", tmp_path / "a.html", "slides")
+
+
+def test_a_shipped_file_whose_bytes_were_changed_is_refused(tmp_path, monkeypatch):
+    lines = (data_dir() / "SHA256SUMS").read_text().splitlines()
+    known = {line.split()[1] for line in lines}
+    files = {p.relative_to(data_dir()).as_posix() for p in data_dir().rglob("*.[ps]a[rf][qe]*t*")}
+    assert known == {name for name in files if not name.startswith("answers/")}
+    for name in ("profile.parquet", "SHA256SUMS"):
+        shutil.copy(data_dir() / name, tmp_path)
+    monkeypatch.setattr("psychometrics.data.data_dir", lambda: tmp_path)
+    assert pm.data.shipped("profile.parquet").is_file()
+    flipped = bytearray((tmp_path / "profile.parquet").read_bytes())
+    flipped[999] ^= 1
+    (tmp_path / "profile.parquet").write_bytes(flipped)
+    with pytest.raises(DataError):
+        pm.data.shipped("profile.parquet")

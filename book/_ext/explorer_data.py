@@ -18,6 +18,7 @@ import pandas as pd
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import readable_names
 from psychometrics.claims import published
+from psychometrics.data import shipped
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.beliefs import unpack_bits
 from psychometrics.measures.irt import information, probability
@@ -284,7 +285,7 @@ def _two_way_figure() -> Figure:
 
 
 def _null_table() -> pd.DataFrame:
-    table = pd.read_parquet(data_dir() / "null_populations.parquet")
+    table = pd.read_parquet(shipped("null_populations.parquet"))
     table = table[table["base"] != "both"]
     table["base"] = table["base"].map({"MiniLM": "encoders", "SmolLM2": "decoders"})
     return table.set_index(["base", "size"])
@@ -460,7 +461,7 @@ def _beliefs(name: str) -> pd.DataFrame:
 
 def _hits() -> dict[str, np.ndarray]:
     """Hits of the 21 published models under each scoring, (21, 1515, 100)."""
-    bits = unpack_bits(pd.read_parquet(data_dir() / "beliefs" / "hits.parquet"))
+    bits = unpack_bits(pd.read_parquet(shipped("beliefs/hits.parquet")))
     words = bits["lexicon"] | bits["stripped"]
     hits = {"published": words ^ bits["switched"], "words": words, "lexicon": bits["lexicon"]}
     hits["sifted"] = bits["lexicon"] & ~bits["everyday"]

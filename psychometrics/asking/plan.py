@@ -165,14 +165,15 @@ class _Failures:
         if self._path is None:
             yield
             return
-        lock = FileLock(self._path.with_name(f".{self._path.name}.lock"), timeout=60)
         try:
+            lock = FileLock(self._path.with_name(f".{self._path.name}.lock"), timeout=60)
             if not self._path.parent.is_dir():  # which the lock would make
                 raise NotADirectoryError(f"there is no folder {self._path.parent}")
             lock.acquire()
-        except OSError as error:  # a time-out is one, too
+        except (OSError, ValueError) as error:  # a time-out, or no file's name
             raise ParameterError(
-                f"{self._path} cannot be written ({error.strerror or error}): name another file."
+                f"{self._path} cannot be written ({getattr(error, 'strerror', '') or error}): name "
+                "another file."
             ) from None
         try:
             yield
@@ -186,6 +187,8 @@ class _Failures:
     def _rows(self) -> pd.DataFrame:
         if self._path is None or not self._path.exists():
             return pd.DataFrame(columns=_COLUMNS, dtype=str)
+        if not self._path.is_file():
+            raise ParameterError(f"{self._path} is not a file: name a .csv file.")
         try:
             rows = pd.read_csv(self._path, dtype=str, keep_default_na=False)
         except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors

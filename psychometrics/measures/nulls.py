@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 from .. import models  # torch is loaded where a model is
 from ..asking.answers import check_choice, check_columns
 from ..asking.store import key_of
+from ..data import shipped
 from ..exceptions import ParameterError
 from ..modes.nli import PROBABILITIES
-from ..paths import data_dir
 from ..questionnaires import Questionnaire, load_questionnaires
 from ..questionnaires.prompts import prompts
 from .scoring import template_cubes
@@ -514,7 +514,7 @@ def _shipped(null: str, pairs: tuple) -> np.ndarray | None:
 @functools.cache
 def _shipped_table(null: str) -> pd.DataFrame:
     """Indexed by prompt; three columns for each respondent."""
-    path = data_dir() / SHIPPED
+    path = shipped(SHIPPED)
     if not path.is_file():
         return pd.DataFrame()
     table = pd.read_parquet(path).set_index("key")

@@ -626,6 +626,12 @@ def raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
     names = ["entailment", "contradiction"][: 1 if score == "entailment" else 2]
     names = ["probability"] if "probability" in answers else names
     check_columns(answers, (), names)
+    shown = {"probability", "entailment", "neutral", "contradiction"} & set(answers)
+    shown = answers[sorted(shown)].apply(pd.to_numeric, errors="coerce")
+    if ((shown < 0) | (shown > 1)).any(axis=None) or (shown.sum(axis=1) > 1.02).any():
+        raise ParameterError(
+            f"{', '.join(shown)} must be probabilities, from 0 to 1 and no more than 1 together."
+        )
     first, *other = (answers[name].to_numpy(dtype=np.float64) for name in names)
     if not other:
         return first

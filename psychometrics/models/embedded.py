@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..data import NLI_LABELS
+from ..data import NLI_LABELS, shipped
 from ..exceptions import RespondentError
 from ..paths import data_dir
 from .loading import load_config, load_model, load_tokenizer, resolve_dtype, to_device
@@ -140,6 +140,8 @@ def embedded_head(name: str) -> tuple[Path, dict]:
     'cola'
     """
     folder = data_dir() / "heads" / name
+    for path in folder.glob("*.safetensors"):
+        shipped(path)
     if not (folder / "adapter_model.safetensors").is_file():
         raise RespondentError(f"data/heads has no '{name}': run `make population`.")
     return folder, json.loads((folder / "recipe.json").read_text(encoding="utf-8"))

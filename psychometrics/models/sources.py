@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ..data import shipped
 from ..exceptions import RespondentError
 from ..paths import cache_dir, data_dir
 
@@ -422,7 +423,7 @@ def digest_text(*parts: str) -> str:
 
 
 def _embedded(name: str, folder: Path) -> Source:
-    weights = sorted(folder.glob("*.safetensors"))
+    weights = [shipped(path) for path in sorted(folder.glob("*.safetensors"))]
     if not weights:
         raise RespondentError(f"data/population/{name} has no weights: run `make population`.")
     base = Path(base_path())
@@ -467,7 +468,17 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
             + ": save the adapter anew with save_pretrained.",
             kind="no safetensors",
         )
-    called = read_json(name, folder / "adapter_config.json").get("base_model_name_or_path")
+    settings = read_json(name, folder / "adapter_config.json")
+    for key in ("target_modules", "exclude_modules", "rank_pattern", "alpha_pattern"):
+        given = settings.get(key) or ()
+        for text in [given] if isinstance(given, str) else given:
+            if re.search(r"[)*+?}][*+{]|([*+].*){6}", str(text)) or len(str(text)) > 1000:
+                raise RespondentError(
+                    f"{name} has a pattern in adapter_config.json whose matching may never end "
+                    f"({key}: {text!s:.40}): name the modules in a list.",
+                    kind="incomplete",
+                )
+    called = settings.get("base_model_name_or_path")
     if not isinstance(called, str) or not called.strip():
         raise RespondentError(
             f"{name} does not say which model it adapts: write base_model_name_or_path into its "

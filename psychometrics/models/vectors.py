@@ -16,8 +16,9 @@ from transformers import AutoModel, BatchEncoding, PreTrainedConfig
 from transformers.models.auto import modeling_auto
 
 from ..asking.store import key_of
+from ..data import shipped
 from ..exceptions import ParameterError
-from ..paths import cache_dir, data_dir
+from ..paths import cache_dir
 from .loading import load_config, load_model, load_tokenizer, resolve_device
 from .sources import SMOLLM2, base_path, find
 
@@ -198,7 +199,7 @@ def _reads_last(config: PreTrainedConfig) -> bool:
 @functools.lru_cache(maxsize=4)
 def _shipped_vectors(pairs: tuple) -> np.ndarray | None:
     """The untouched decoder's last vectors of shipped prompts, shape (prompts, width)."""
-    path = data_dir() / SHIPPED
+    path = shipped(SHIPPED)
     if not path.is_file():
         return None
     held = load_file(path)

@@ -49,6 +49,7 @@ class ConversationMode(Mode):
         "seed": 0,
     }
     kinds: ClassVar = {
+        **dict.fromkeys(("think", "shuffle"), bool),
         "labels": Literal[LABELS],
         "order": Literal["given", "reversed", "shuffled"],
         "cipher": int,

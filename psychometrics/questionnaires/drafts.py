@@ -17,6 +17,9 @@ from .wording import RULES, sided_words
 
 COLUMNS = ("item", "scale", "reverse", "options", "source", "inverse", "premise", "hypothesis")
 """Columns of the table; ``item`` is needed, the others may be left out or empty."""
+_REVERSE = dict.fromkeys(("yes", "y", "true", "1", "-1", "r", "reverse", "x"), True)
+_REVERSE |= dict.fromkeys(("", "no", "n", "false", "0", "+1"), False)
+_MOST_ITEMS = 2000
 _HEAD = """\
 # A draft, made from a table of {size} items. Lines that begin with # are for you.
 # What the keys mean stands in questionnaires/README.md. Check it at each save:
@@ -122,6 +125,10 @@ def _rows(table: str | Path | pd.DataFrame, name: str) -> pd.DataFrame:
         table = text_table(table)
     columns = {column: str(column).strip().lower() for column in table.columns}
     table = table.rename(columns=columns).fillna("").astype(str)
+    if twice := table.columns[table.columns.duplicated()].tolist():
+        raise ParameterError(f"The table has the column '{twice[0]}' twice: keep one.")
+    if len(table) > _MOST_ITEMS:
+        raise ParameterError(f"The table has {len(table)} rows, above {_MOST_ITEMS}: split it.")
     if unknown := [column for column in table.columns if column not in COLUMNS]:
         raise ParameterError(f"There is no column '{unknown[0]}'; use {', '.join(COLUMNS)}.")
     if "item" not in table:
@@ -130,10 +137,14 @@ def _rows(table: str | Path | pd.DataFrame, name: str) -> pd.DataFrame:
     table = table[table["item"] != ""].reset_index(drop=True)
     if table.empty:
         raise ParameterError("The table has no items.")
-    return table.assign(
-        id=[f"{name}_{number}" for number in range(1, len(table) + 1)],
-        reverse=table["reverse"].str.lower().isin(["yes", "y", "true", "1", "-1", "r", "reverse"]),
-    )
+    reverse = table["reverse"].str.lower().map(_REVERSE)
+    if reverse.isna().any():
+        raise ParameterError(
+            f"item {reverse.isna().idxmax() + 1}: reverse is yes or no, got "
+            f"'{table['reverse'][reverse.isna()].iloc[0]}'."
+        )
+    ids = [f"{name}_{number}" for number in range(1, len(table) + 1)]
+    return table.assign(id=ids, reverse=reverse.astype(bool))
 
 
 def _item(number: int, row, own_options: bool) -> list[str]:
