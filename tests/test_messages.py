@@ -101,11 +101,25 @@ READ = [
     ("1: 4\n1: 4\n2: 9\n2: 3\n3: 2", [4, BOTH, 2]),
     ("1: 4\n4: 5\n0: 2\n17: 1", [4, GONE, GONE]),
     ("1: 4\n2: 4 or 5\n3: perhaps", [4, UNREAD, UNREAD]),
-    ("1: 4/5\n2: five\n3: 4 very accurate", [UNREAD, UNREAD, UNREAD]),
+    ("1: 4/5\n2: five\n3: 4 very accurate", [4, UNREAD, UNREAD]),
+    ("1: 3/4\n2: 4 out of 5\n3: 4/55", [UNREAD, 4, UNREAD]),
     ("1: 4\nI'm sorry, but I cannot answer the others.", [4, REFUSED, REFUSED]),
     ("As an AI language model, I do not have personal habits.", [REFUSED] * 3),
     ("I don’t have feelings.", [REFUSED] * 3),
-    ("4\n5\n1", [UNREAD] * 3),
+    ("4\n5\n1", [4, 5, 1]),
+    ("4\n\nvery accurate\n9", [4, 5, OUT]),
+    ("1\n2\n3", [UNREAD] * 3),  # numbers of the statements?
+    ("4\n5", [UNREAD] * 3),
+    ("Sure!\n4\n5\n1", [UNREAD] * 3),
+    ("4\nfour\n1", [UNREAD] * 3),
+    # With a remark.
+    ("1: 4 (agree)\n2: 5, I do.\n3: Very inaccurate. I never do", [4, 5, 1]),
+    ("1: 4 - moderately accurate\n2: 4 (very accurate)\n3: 1: it is wrong", [4, UNREAD, 1]),
+    ("1: 4, or more\n2: 4 (not 5)\n3: 2, as an AI I have no moods.", [UNREAD] * 3),
+    ("1: 4, three: 5\n2: 3 (not at all)\n3: 5; 4", [UNREAD] * 3),
+    # In a table.
+    ("| No. | Score |\n|---|---|\n| 1 | 4 |\n| 2 | **5** |\n| 3 | 9 |", [4, 5, OUT]),
+    ("1 | I am the life of the party. | 4\n2 | 5 | I do\n3 | 1 | 2", [4, 5, UNREAD]),
     ("4 5 1", [UNREAD] * 3),
     ("The weather is fine.", [UNREAD] * 3),
     ("", [GONE] * 3),
@@ -161,6 +175,7 @@ def test_replies_are_read_strictly(reply, expected):
         ("4", ("ok", 4.0)), ("4.", ("ok", 4.0)), ("(4)", ("ok", 4.0)), ("Score: 3", ("ok", 3.0)),
         ("Very accurate.", ("ok", 5.0)), ("1: 4", ("ok", 4.0)), ("7", OUT), ("1.5", OUT),
         ("I think 4", UNREAD), ("-1: 4", UNREAD), ("4 or 5", UNREAD),
+        ("4\n\nI often do.", ("ok", 4.0)), ("Answer: 4 (true)", ("ok", 4.0)), ("4\n5", UNREAD),
     ],
 )  # fmt: skip
 def test_a_single_statement_may_be_answered_by_the_label_alone(reply, expected):

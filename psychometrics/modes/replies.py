@@ -30,8 +30,17 @@ _LINE = re.compile(
     re.IGNORECASE,
 )
 _SAID_BEFORE = re.compile(
-    r"^(the |la )?(score|answer|choice|rating|option|puntuación|respuesta|opción)( is| es)? (?=\S)"
+    r"^(the |la )?(score|answer|choice|rating|option|puntuación|respuesta|opción)"
+    r"( is| es)?:? (?=\S)",
+    re.IGNORECASE,
 )
+_REMARK = re.compile(r"\s*(?:[(\[,;–—\n]|[.:]\s|\s-\s)")
+_DOUBT = re.compile(
+    r"\d|\b(or|not|perhaps|maybe|between|o|no|quizás?|tal vez|entre|oder|nicht|vielleicht|ou|pas|"
+    r"peut-être|one|two|three|four|five|six|seven|eight|nine|ten)\b",
+    re.IGNORECASE,
+)
+"""What a remark behind an answer must not have: it could take the answer back."""
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 _CORRECTION = re.compile(
@@ -49,10 +58,13 @@ def parse_reply(
 ) -> list[tuple[str, float | None]]:
     """Status and value of each item, from one reply, in lines or in JSON.
 
-    A statement is answered by a line with its number, a separator and the label or the whole
-    text of an option (also both, if they agree), and nothing else but the statement's own text
-    and marks of emphasis. Several such answers may stand on a line between commas. To a single
-    statement the label or text alone will do. A statement answered twice, differently, is
+    A statement is answered by a line with its number, a separator and the label or the whole text
+    of an option (also both, if they agree), and nothing else but the statement's own text, marks of
+    emphasis, the highest label (``4/5``), and a remark in brackets or after a comma, dash, colon or
+    stop that has no number, doubt, refusal or other option in it. Several such answers may stand on
+    a line between commas; in a table, a row has the number and one answer. Labels alone answer the
+    statements in their order if they are as many lines as statements, and not 1, 2, 3 and so on. To
+    a single statement the label or text alone will do. A statement answered twice, differently, is
     ``ambiguous``, also where the second stands in a line of correction; a number that is no label
     ``out_of_range``; a line with the statement's number and anything else ``unreadable``. What
     stands in ``<think>`` is no answer, even where the thinking never ends. Where the rest is
@@ -111,10 +123,13 @@ def parse_reply(
             for number, answer in _numbered(said, readers):
                 if number in found:
                     found[number].add(answer)
-    if not found and len(items) == 1:
-        alone = readers[0].read(_bare(text))
-        if alone[0] in ("ok", "out_of_range"):
-            return [alone]
+    if not found:
+        lines = [text] if len(items) == 1 else [line for line in text.splitlines() if line.strip()]
+        numbers = [str(number) for number in range(1, len(items) + 1)]
+        if len(lines) == len(items) and (len(items) == 1 or [*map(_plain, lines)] != numbers):
+            alone = [reader.read(_bare(line)) for reader, line in zip(readers, lines, strict=True)]
+            if all(status in ("ok", "out_of_range") for status, _ in alone):
+                return alone
     rest = "missing" if found else "unreadable"
     if refuses(text):
         rest = "refused"
@@ -140,21 +155,22 @@ class _Reader:
         names = option_labels(options, labels)
         self.statements = {_plain(item.text), _plain(questionnaire.statement(item))}
         self.id = item.id
-        self.values = {}
+        self.values, self.texts = {}, {_plain(option.label) for option in options}
         for name, i in zip(names, order, strict=True):
             text = _plain(options[i].label)
             for reply in (name, text, f"{name} {text}", f"{text} {name}"):
                 self.values.setdefault(_plain(reply), set()).add(options[i].value)
-        self.names = {_plain(name) for name in names}
+        self.names, self.highest = {_plain(name) for name in names}, re.escape(names[-1])
 
     def read(self, text: str) -> tuple[str, float | None]:
         text = re.sub(r"(?<![\d.,])(\d+)\.0+(?![\d.,])", r"\1", text)  # 4.0 is the label 4
+        text = re.sub(rf"^(\d+) ?(/|out of) ?{self.highest}(?!\w)", r"\1", text)
         plain = _plain(text)
         for statement in self.statements:
             if plain.startswith(statement) and plain != statement:
                 plain = plain.removeprefix(statement).strip()
         plain = re.sub(_SAID_BEFORE, "", plain)
-        values = self.values.get(plain, set())
+        values = self.values.get(plain, set()) or self._before_a_remark(text)
         if len(values) == 1:
             return "ok", next(iter(values))
         before, _, number = _bare(text).rpartition(":")
@@ -164,6 +180,18 @@ class _Reader:
         if not values and re.fullmatch(r"[a-z]", plain) and plain not in self.names:
             return "out_of_range", None
         return "unreadable", None
+
+    def _before_a_remark(self, text: str) -> set:
+        """Values of an answer that a remark follows which takes nothing back."""
+        text = re.sub(_SAID_BEFORE, "", _bare(text))
+        found = _REMARK.search(text)
+        if not found or _DOUBT.search(remark := text[found.start() :]) or refuses(remark):
+            return set()
+        values, said = self.values.get(_plain(text[: found.start()]), set()), _plain(remark)
+        texts = [t for t in self.texts if re.search(rf"(?<!\w){re.escape(t)}(?!\w)", said)]
+        whole = [t for t in texts if not any(t != other and t in other for other in texts)]
+        letters = {_plain(letter) for letter in re.findall(r"\b[A-HJ-Z]\b", remark)} & self.names
+        return values if all(self.values[t] == values for t in [*whole, *letters]) else set()
 
 
 _ANSWER_KEYS = ("answer", "score", "value", "label", "rating", "choice", "option", "response",
@@ -256,7 +284,12 @@ def _json_answer(number: int, value: object, readers: list[_Reader]) -> list:
 
 
 def _numbered(line: str, readers: list[_Reader]) -> list[tuple[int, tuple[str, float | None]]]:
-    """Answers on a line: as a whole, else between its commas."""
+    """Answers on a line: as a table's row or as a whole, else between its commas."""
+    cells = [cell.strip() for cell in _bare(line).strip("|").split("|")]
+    if len(cells) > 1 and (number := _number_of(cells[0], readers)):
+        read = [readers[number - 1].read(cell) for cell in cells[1:]]
+        good = [answer for answer in read if answer[0] != "unreadable"]
+        return [(number, good[0] if len(good) == 1 else ("unreadable", None))]
     whole = _read_line(line, readers)
     if whole and whole[1][0] == "ok":
         return [whole]
