@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
 from .. import asking  # whose cluster is imported on first use
@@ -19,6 +20,7 @@ from ..exceptions import ParameterError, PsychometricsError, RespondentError
 from ..modes.mode import Asking, Mode
 from ..questionnaires import Questionnaire
 from .answers import check_kinds
+from .judge import judged
 from .plan import Plan
 from .progress import Progress
 
@@ -214,6 +216,8 @@ def _put(
                 if error := plan.failures.known(identity, questionnaire):
                     raise error
                 for answers in mode.answer_all(questionnaires, asking):
+                    if plan.conditions.get("judge"):
+                        answers = judged(mode, answers, questionnaires, asking)
                     tables.append(answers)  # one by one: those before an error count
         plan.failures.remove({name, str(one[1])})
     except Exception as error:
@@ -242,6 +246,8 @@ def _summarise(
         "kinds": {name: error.kind for name, error in errors.items()},
         "seconds": round(seconds, 2),
     }
+    if "judge" in answers:
+        summary["judge"] = answers["judge"].replace("", np.nan).value_counts().to_dict()
     if bar.unasked:
         summary["unasked"] = bar.unasked
     if bar.spending.replies:
@@ -262,6 +268,8 @@ def _summary_line(summary: dict) -> str:
     ]
     if "unasked" in summary:
         parts.append(f"{summary['unasked']} left unasked")
+    if "judge" in summary:
+        parts.append("the judge " + ", ".join(f"{k} {n}" for k, n in summary["judge"].items()))
     if tokens := summary.get("tokens"):
         about = "about " if tokens["estimated"] else ""
         sent = f"{about}{tokens['prompt']:,} tokens sent"

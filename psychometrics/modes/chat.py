@@ -24,7 +24,11 @@ questionnaire is asked; the paper's ten. ``repeats``: how many runs after one an
 order, so that n orders with m repeats are n · m runs. ``ask_again``: how often statements without a
 valid answer are put again, by themselves. ``endpoint``: an :class:`Endpoint`. ``constrained``: only
 for models on this machine, which then can write nothing but a line with a valid label for each
-statement, so that every reply can be read; what it chooses among them is its own.
+statement, so that every reply can be read; what it chooses among them is its own. ``raw``: also
+only here; the model goes on from the text of the messages, without a chat template, as a base model
+does. ``judge``: a chat model, here or at the same endpoint, which reads what the rules leave
+unread; see :func:`psychometrics.asking.judge.judged`, whose column ``judge`` and the summary say
+how much it read, and how often it agrees with the rules where these read a reply.
 
 On this machine a ``temperature`` of None is 1, ``max_tokens`` of None as much as the lines need
 (and 512 tokens for thoughts), and each reply is drawn with a seed from ``seed``, its run and what
@@ -59,6 +63,8 @@ from .conversations import ConversationMode, StoredReplies
 from .messages import as_filed, caesar, option_labels
 from .mode import Asking, LoadedWhenAsked
 
+_RAW = r"{{ bos_token }}{{ messages | map(attribute='content') | join('\n\n') }}"
+"""The template of a conversation that a base model goes on from."""
 _TOKENS = {"statement": 16, "before": 32, "thought": 512}
 """Tokens that a reply may have where ``max_tokens`` is None."""
 
@@ -73,6 +79,8 @@ class Chat(ConversationMode):
         "runs": 10,
         "ask_again": 2,
         "constrained": False,
+        "raw": False,
+        "judge": None,
         "endpoint": None,
     }
     kinds: ClassVar = {
@@ -80,6 +88,8 @@ class Chat(ConversationMode):
         "temperature": Annotated[FiniteFloat, Field(ge=0)] | None,
         "max_tokens": PositiveInt | None,
         "constrained": bool,
+        "raw": bool,
+        "judge": str | Path | None,
         "endpoint": InstanceOf[Endpoint] | None,
     }
 
@@ -110,19 +120,19 @@ class Chat(ConversationMode):
             dtype, fingerprint = _precision_and_fingerprint(source, dtype)
             known = source.model, source.revision, dtype
             return self._who(source.name, source.kind, fingerprint, *known)
-        if how["constrained"]:
+        if alone := [name for name in ("constrained", "raw") if how[name]]:
             raise ParameterError(
-                "constrained needs a model on this machine; an endpoint is asked without it."
+                f"{alone[0]} needs a model on this machine; an endpoint is asked without it."
             )
         endpoint, model = (how["endpoint"] or Endpoint()).resolved(), str(respondent)
         name = f"{endpoint.name}/{model}" if endpoint.name else model
         return self._who(name, "endpoint", key_of("chat-1", name), model)
 
-    def open(self, respondent: str | Path, identity: dict, **_: object) -> object:
+    def open(self, respondent: str | Path, identity: dict, **how: object) -> object:
         """Return a model on this machine, loaded at its first question; else the name as it is."""
         if identity["source"] == "endpoint":
             return respondent
-        return LoadedWhenAsked(lambda: _load(respondent, identity["dtype"]))
+        return LoadedWhenAsked(lambda: _load(respondent, identity["dtype"], how["raw"]))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put one questionnaire to a chat model, as :meth:`answer_all` does several."""
@@ -343,12 +353,14 @@ def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, 
     return dtype, digest_text(*parts)
 
 
-def _load(respondent: str | Path, dtype: str) -> Callable[..., list[dict]]:
+def _load(respondent: str | Path, dtype: str, raw: bool) -> Callable[..., list[dict]]:
     """Return :func:`psychometrics.modes.generation.replies` of a model."""
     source = find(respondent)
     what = "a causal language model, which can reply"
     model, tokenizer = load_model(source, "causal", what=what)
     tokenizer.name_or_path = source.name
+    if raw:
+        tokenizer.chat_template = _RAW
     model = to_device(model, resolve_device(None), dtype, source.name)
     return functools.partial(generation.replies, model, tokenizer)
 
@@ -366,6 +378,8 @@ def _local_request(questionnaire: Questionnaire, prompt: list, about: dict, aski
     }
     if request["temperature"]:
         request["seed"] = how["seed"]
+    if how["raw"]:
+        request["raw"] = True
     if how["constrained"]:
         request["form"] = _form(questionnaire, about["items"], how)
     return request

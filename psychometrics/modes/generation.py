@@ -143,7 +143,8 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
         name = getattr(tokenizer, "name_or_path", "") or "This model"
         raise RespondentError(
             f"{name} has no chat template, so it was not made for conversations: choose a model "
-            "that was tuned on instructions, or ask it in mode 'options' or 'causal'."
+            "that was tuned on instructions, or ask it with raw=True, or in mode 'options' or "
+            "'causal'."
         )
     forms = [list(conversation)]
     if len(forms[0]) > 1 and forms[0][0]["role"] == "system":

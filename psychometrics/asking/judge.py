@@ -1,0 +1,105 @@
+"""A judge: a chat model that reads the replies which the strict rules leave unread."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+import pandas as pd
+
+from ..modes.messages import as_filed, caesar
+from ..modes.mode import Asking, Mode
+from ..questionnaires import Item, Option, Questionnaire, Scale
+
+_UNREAD = ("unreadable", "ambiguous", "missing")
+_CHECKED = 20
+"""Most replies that the rules did read and the judge reads again, without being told."""
+_NONE = "none of these"
+
+
+def judged(
+    mode: Mode, answers: pd.DataFrame, questionnaires: Iterable[Questionnaire], asking: Asking
+) -> pd.DataFrame:
+    """Have a judge read replies: those that are unread, and some others to see how far it agrees.
+
+    Parameters
+    ----------
+    mode : Mode
+        The chat mode, which asks the judge, too: at the same endpoint, or on this machine, where it
+        can write nothing but an answer.
+    answers : DataFrame
+        Of one respondent to one of the questionnaires.
+    questionnaires : iterable of Questionnaire
+    asking : Asking
+        Its condition ``judge`` names the model.
+
+    Returns
+    -------
+    DataFrame
+        The answers. ``judge`` is ``read`` where the judge found an answer, whose status is now
+        ``ok``; ``none`` where it found none; ``agrees`` or ``differs`` where the rules had read it,
+        whose answer stands; else empty.
+    """
+    asked = answers["questionnaire"].iloc[0]
+    questionnaire = next(each for each in questionnaires if each.id == asked)
+    unread = answers["status"].isin(_UNREAD) & answers["raw"].fillna("").str.strip().ne("")
+    read = answers.index[answers["status"] == "ok"]
+    rows = answers.loc[[*answers.index[unread], *read[:: len(read) // _CHECKED + 1]]]
+    answers = answers.assign(judge="")
+    if rows.empty:
+        return answers
+    items, meant, size = {}, {}, as_filed(questionnaire, asking.conditions)["batch_size"]
+    for row in rows.itertuples():
+        text, options, meant[row.Index] = _question(row, questionnaire, size)
+        item = Item(id=f"reply_{len(items) + 1}", text=text, options=options)
+        meant[row.Index] |= {"item": items.setdefault((_fold(text), options), item).id}
+    sheet = Questionnaire(
+        id=f"{questionnaire.id}-replies"[:100], title="Replies", short_title="Replies",
+        measures="what a reply says", citation="user", source="replies", licence="none",
+        instructions="Somebody replied to a statement. Which option does the reply choose?",
+        items=tuple(items.values()),
+        scales=(Scale(id="all", title="all", items=tuple(item.id for item in items.values())),),
+    )  # fmt: skip
+    who, here = asking.conditions["judge"], asking.identity["source"] != "endpoint"
+    how = mode.complete(
+        {"runs": 1, "batch_size": 1, "shuffle": False, "constrained": here}
+        | {name: asking.conditions[name] for name in ("endpoint", "max_tokens")}
+        | {"labels": rows["labels"].iloc[0]}
+    )
+    identity = mode.identify(who, asking.identity["dtype"], **how)
+    judge = mode.open(who, identity, **how)
+    asked = asking._replace(respondent=judge, identity=identity, conditions=how)
+    found = mode.answer(sheet, asked).set_index("item_id")["value"]
+    for row in rows.itertuples():
+        value = meant[row.Index].get(found[meant[row.Index]["item"]])
+        if row.status == "ok":
+            answers.loc[row.Index, "judge"] = "agrees" if value == row.value else "differs"
+        elif value is None:
+            answers.loc[row.Index, "judge"] = "none"
+        else:
+            answers.loc[row.Index, ["value", "status", "judge"]] = value, "ok", "read"
+    return answers
+
+
+def _question(row, questionnaire: Questionnaire, batch_size: int) -> tuple[str, tuple, dict]:
+    """What the judge is asked about a reply, its options, and what their values stand for.
+
+    The options have the labels of their places: the first has the lowest, whatever was shown there.
+    """
+    item = questionnaire.item(row.item_id)
+    shown = [questionnaire.choices(item)[int(place) - 1] for place in row.options.split()]
+    labels = sorted(option.value for option in shown)
+    options = [Option(value=v, label=o.label) for v, o in zip(labels, shown, strict=True)]
+    options.append(Option(value=labels[-1] + 1, label=_NONE))
+    said = caesar(row.raw, -row.cipher)[:2000]
+    reply = "".join(sign if sign.isprintable() else " " for sign in said)
+    reply = re.sub(r"<(?=\S)", "< ", re.sub(r"\s+", " ", reply)).strip()
+    number = f" {(row.position - 1) % batch_size + 1}" if row.attempts == 1 else ""
+    text = f'Statement{number}, among others: "{questionnaire.statement(item)}" Reply: "{reply}"'
+    return text, tuple(options), {v: o.value for v, o in zip(labels, shown, strict=True)}
+
+
+def _fold(text: str) -> str:
+    """What makes two texts the same question."""
+    return unicodedata.normalize("NFKC", text).casefold()
