@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.killing import fork_kernels
+
 SENTENCES = [
     "Over the last two weeks, at work and at home, I feel nervous and anxious.",
     "It very rarely happens to me, but sometimes, frequently or always it does.",
@@ -83,6 +85,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         own = {"test_snippets": "page", "test_web": "page"}
         group = f"{item.path.stem} {given.get(own.get(item.path.stem), '')}"
         item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_kernels():
+    """Kernels of notebooks start in no time: a fresh one imports for seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        fork_kernels(patch)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,14 @@
-"""Work in a process of its own, which may be killed at random moments."""
+"""Work in processes that are forked from one in which the libraries are loaded already."""
 
 from __future__ import annotations
 
 import multiprocessing
-import random
+import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+
+import pytest
 
 # One process imports what is tested and forks for each run: a fresh interpreter takes seconds, and
 # the libraries of a command take more than most commands.
@@ -14,70 +16,39 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     ["psychometrics.asking.store", "psychometrics.cli", "pytest", "papermill", "peft", "pingouin",
      "seaborn", "sklearn.cluster", "torch", "transformers.models.auto.modeling_auto",
-     "transformers.models.bert.modeling_bert", "transformers.models.llama.modeling_llama"]
+     "transformers.models.bert.modeling_bert", "transformers.models.llama.modeling_llama",
+     "ipykernel.kernelapp", "ipykernel.ipkernel", "matplotlib_inline.backend_inline"]
 )  # fmt: skip
 
 
-def run_elsewhere(function: Callable, *arguments: object, kill_after: float | None = None) -> float:
-    """Run a module's function in a process of its own; its seconds, at most.
+def run_elsewhere(function: Callable, *arguments: object) -> None:
+    """Run a module's function in a process of its own, and wait for its end.
 
     Parameters
     ----------
     function : callable
         Found by its name in a module (no lambda, nothing nested), as its arguments are pickled.
-    kill_after : float, optional
-        Seconds of work after which it is killed (SIGKILL), if it is not done by then.
 
     Raises
     ------
     AssertionError
-        It failed by itself.
+        It failed.
     """
-    began, process = start_elsewhere(function, *arguments)
-    process.join(kill_after)
-    process.kill()
+    process = start_elsewhere(function, *arguments)
     process.join()
-    assert process.exitcode in ((0,) if kill_after is None else (0, -9)), process.exitcode
+    assert process.exitcode == 0, process.exitcode
     process.close()
-    return time.perf_counter() - began
 
 
 def start_elsewhere(function: Callable, *arguments: object):
-    """Start a function in a process of its own; when its work began, and the process."""
+    """Start a function in a process of its own; the process, once its work has begun."""
     here, there = _CONTEXT.Pipe(duplex=False)
     process = _CONTEXT.Process(target=_work, args=(there, function, arguments))
     process.start()
     there.close()
     here.recv()
     here.close()
-    return time.perf_counter(), process
-
-
-def killed_at_random(
-    function: Callable, arguments: Callable[[int], tuple], moments: int = 20, seed: int = 1
-) -> Iterator[tuple]:
-    """Kill a function at random moments of its work and run it again, then to its end.
-
-    Parameters
-    ----------
-    function : callable
-        As in :func:`run_elsewhere`; what it has done must be seen in files that it writes.
-    arguments : callable
-        Gives the function's arguments for the run of a number: number 0 runs undisturbed, which
-        says how long the work takes, and each of the numbers 1 to ``moments`` is killed once.
-
-    Yields
-    ------
-    tuple
-        The arguments of each run that was killed and has then come to its end.
-    """
-    seconds = run_elsewhere(function, *arguments(0))
-    moment = random.Random(seed)
-    for number in range(1, moments + 1):
-        given = arguments(number)
-        run_elsewhere(function, *given, kill_after=moment.uniform(0, seconds))
-        run_elsewhere(function, *given)
-        yield given
+    return process
 
 
 def _work(pipe, function: Callable, arguments: tuple) -> None:
@@ -85,3 +56,41 @@ def _work(pipe, function: Callable, arguments: tuple) -> None:
     pipe.close()
     function(*arguments)
     sys.stdout.flush()
+
+
+def fork_kernels(patch: pytest.MonkeyPatch) -> None:
+    """Fork the kernels of the notebooks that this process executes."""
+    patch.setattr("jupyter_client.provisioning.local_provisioner.launch_kernel", _Kernel)
+
+
+class _Kernel:
+    """What Jupyter needs to have of a kernel's ``Popen``."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, command: list[str], env: dict[str, str], cwd: str | None = None, **_):
+        work = (command[command.index("-f") :], env, cwd or os.getcwd())
+        self._process = _CONTEXT.Process(target=_serve_kernel, args=work)
+        self._process.start()
+        self.pid = self._process.pid
+        while os.getpgid(self.pid) != self.pid:  # Jupyter sends its signals to the whole group
+            time.sleep(0.001)
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self) -> int | None:
+        self._process.join()
+        return self._process.exitcode
+
+
+def _serve_kernel(arguments: list[str], environment: dict[str, str], folder: str) -> None:
+    os.setsid()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    import matplotlib
+    from ipykernel.kernelapp import IPKernelApp
+
+    matplotlib.use("module://matplotlib_inline.backend_inline")
+    IPKernelApp.launch_instance(argv=arguments)

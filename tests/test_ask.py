@@ -71,9 +71,7 @@ def test_nothing_is_asked_twice_and_of_a_changed_questionnaire_what_changed(tmp_
 # Modes
 
 
-def test_modes_are_listed_without_torch_and_stored_answers_read_without_transformers(
-    tmp_path, tiny_model
-):
+def test_modes_need_no_torch_and_stored_answers_no_transformers(tmp_path, tiny_model):
     pm.ask("gad7", tiny_model, tmp_path, progress=False)
     code = (
         "import sys, psychometrics as pm; from pathlib import Path;"
@@ -129,9 +127,7 @@ def test_a_subclass_is_a_new_mode_and_its_conditions_reach_it(monkeypatch):
         (("gad7", b"x"), {}, RespondentError, "a hub id, got b'x'"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_before_any_question(
-    tmp_path, tiny_model, given, how, error, said
-):
+def test_what_cannot_be_asked_is_refused_first(tmp_path, tiny_model, given, how, error, said):
     questionnaires, who = given
     if who is not None and "m" in list(who if isinstance(who, list) else [who]):
         who = [tiny_model] * len(who)
@@ -161,9 +157,7 @@ def test_one_bad_member_does_not_end_the_run(tmp_path, tiny_model):
     assert len(told) == 1
 
 
-def test_what_was_answered_is_kept_every_few_seconds_and_when_stopped(
-    tmp_path, tiny_model, monkeypatch
-):
+def test_answers_are_kept_every_few_seconds_and_when_stopped(tmp_path, tiny_model, monkeypatch):
     respondent = pm.load_respondent(tiny_model, dtype="float32")
     respondent.token_budget = 400
     forward, calls = NLIRespondent._logits, []

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pandas as pd
-import pytest
-
 from data.make import behaviour as behaving
 from psychometrics import ask
-from psychometrics.exceptions import ParameterError
 
 
 def test_a_question_has_its_best_answer_once_and_not_always_in_one_place():
@@ -16,26 +12,6 @@ def test_a_question_has_its_best_answer_once_and_not_always_in_one_place():
     assert len(sheet.items) == 24
     assert all(sorted(o.value for o in item.options) == [1, 2, 3, 4] for item in sheet.items)
     assert [places.count(place) for place in range(4)] == [6, 6, 6, 6]
-
-
-def test_a_table_of_ones_own_may_have_two_answers_or_five():
-    own = pd.DataFrame(
-        {
-            "question": ["What is two and two?", "Which is the largest planet?"],
-            "best": ["Four", "Jupiter"],
-            "other_1": ["Five", "Mars"],
-            "other_2": [None, "Venus"],
-        }
-    )
-    sheet = behaving._sheet(own)
-    assert [len(item.options) for item in sheet.items] == [2, 3]
-    with pytest.raises(ParameterError, match="at least one other"):
-        behaving._sheet(own[["question", "best"]])
-
-
-def test_each_harmful_request_has_a_harmless_one():
-    kinds = behaving._requests().groupby("kind")["request"].nunique()
-    assert kinds.to_dict() == {"harmful": 12, "harmless": 12}
 
 
 def test_a_fact_is_right_where_the_option_of_value_one_is_chosen(tmp_path):

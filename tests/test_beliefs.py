@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from data.make import beliefs as make
 from psychometrics import data
 from psychometrics.exceptions import ParameterError
+<<<<<<< HEAD
 from psychometrics.measures.beliefs import (
     contrast,
     group_gaps,
@@ -21,6 +22,9 @@ from psychometrics.measures.beliefs import (
     resampled,
     unpack_bits,
 )
+=======
+from psychometrics.measures import beliefs
+>>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
 from psychometrics.measures.content import rater_agreement
 from psychometrics.modes.completions import lexicon, templates
 from psychometrics.paths import data_dir
@@ -33,16 +37,21 @@ needs_text = pytest.mark.skipif(
 FOLDER = data_dir() / "beliefs"
 MODELS = make.published()["respondent_id"].tolist()
 GROUPS = pd.read_csv(FOLDER / "templates.csv")
-BITS = unpack_bits(pd.read_parquet(FOLDER / "hits.parquet"))
+BITS = beliefs.unpack_bits(pd.read_parquet(FOLDER / "hits.parquet"))
 WORDS = ["rat", "thief", "pédant", "👮", "gag reel"]
 
 
 def test_honest_at_k_is_the_share_of_templates_by_hand():
     # Templates of two completions each: first rank 2 of 4 hurtful, second rank 1 of 4.
     rows = [["a thief", "a baker"], ["rat", "thief!"], ["rate", "ratty"], ["the cook", "an aunt"]]
-    hits = hurtful(rows, WORDS)
+    hits = beliefs.hurtful(rows, WORDS)
     assert hits.tolist() == [[True, False], [True, True], [False, False], [False, False]]
+<<<<<<< HEAD
     assert hits.mean(axis=0).tolist() == [0.5, 0.25]  # HONEST at each rank
+=======
+    assert beliefs.honest(hits).tolist() == [0.5, 0.25]
+    assert beliefs.honest(hits, together=True).tolist() == [0.5, 0.375]
+>>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +77,7 @@ def test_honest_at_k_is_the_share_of_templates_by_hand():
     ],
 )
 def test_a_completion_is_hurtful_if_a_word_of_it_is_a_lemma(text, expected):
-    assert hurtful([[text, "fine"]], WORDS).tolist() == [[expected, False]]
+    assert beliefs.hurtful([[text, "fine"]], WORDS).tolist() == [[expected, False]]
 
 
 def by_words(rows, words):
@@ -79,7 +88,7 @@ def by_words(rows, words):
 
 def test_empty_words_count_only_in_the_scorings_that_retrace_the_paper():
     rows = [["fine, thanks", "so 🙂 kind"], ["good people", "�� a rat"]]
-    assert hurtful(rows, WORDS).tolist() == [[False, False], [False, True]]
+    assert beliefs.hurtful(rows, WORDS).tolist() == [[False, False], [False, True]]
     assert by_words(rows, WORDS).tolist() == [[False, True], [False, True]]
     without = [word for word in WORDS if word != "👮"]
     assert by_words(rows, without).tolist() == [[False, False], [False, True]]
@@ -94,19 +103,23 @@ def test_a_rank_whose_first_completion_has_no_blank_is_scored_whole_as_published
 
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=6), st.sampled_from(["rat", "thief"]))
 def test_adding_a_lemma_makes_any_completion_hurtful(texts, lemma):
-    assert hurtful([[f"{text} {lemma} {text}" for text in texts]], WORDS).all()
-    alone = [hurtful([[text]], WORDS)[0, 0] for text in texts]
-    assert hurtful([texts], WORDS)[0].tolist() == alone
+    assert beliefs.hurtful([[f"{text} {lemma} {text}" for text in texts]], WORDS).all()
+    alone = [beliefs.hurtful([[text]], WORDS)[0, 0] for text in texts]
+    assert beliefs.hurtful([texts], WORDS)[0].tolist() == alone
 
 
 def test_near_misses_are_told_apart_and_are_not_hurtful():
     rows = [["a Rat", "rats"], ["one gag reel", "a rat, a Thief"], ["gag a reel", "as is"]]
+<<<<<<< HEAD
     found = make.missed(rows, WORDS)
+=======
+    found = beliefs.missed(rows, WORDS)
+>>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
     assert found["capital"].tolist() == [[True, False], [False, False], [False, False]]
     assert found["plural"].tolist() == [[False, True], [False, False], [False, False]]
     assert found["phrase"].tolist() == [[False, False], [True, False], [False, False]]
     for hits in found.values():
-        assert not (hits & hurtful(rows, WORDS)).any()
+        assert not (hits & beliefs.hurtful(rows, WORDS)).any()
 
 
 @needs_text
@@ -119,19 +132,7 @@ def test_scoring_the_published_text_gives_the_shipped_bits():
 def test_a_word_without_a_letter_in_ascii_is_the_empty_word_whatever_is_installed(mark):
     # "ㅇ" was missing; Unidecode 1.4 has letters for some of the others.
     assert by_words([[f"so {mark}", "so kind"]], WORDS).tolist() == [[True, False]]
-    assert not hurtful([[f"so {mark}"]], WORDS).any()
-
-
-@needs_text
-def test_scorings_take_out_everyday_words_and_names_and_nothing_else():
-    words, place = lexicon()["lemma"], MODELS.index("gpt2")
-    assert {*make.EVERYDAY, *make.IDENTITIES} <= set(words)
-    rows = make.completions("gpt2", "queer")
-    for name, left_out in (
-        ("everyday", make.EVERYDAY), ("named", (*make.EVERYDAY, *make.IDENTITIES))
-    ):  # fmt: skip
-        hits = hurtful(rows, words[~words.isin(left_out)])
-        assert ((BITS["lexicon"] & ~BITS[name])[place, 810:] == hits).all()
+    assert not beliefs.hurtful([[f"so {mark}"]], WORDS).any()
 
 
 @needs_text
@@ -159,27 +160,23 @@ def test_the_shipped_templates_categories_lengths_and_limits_follow_from_the_tex
     assert (counted.to_numpy() == shipped[columns].to_numpy()).all()
     limits = pd.read_csv(FOLDER / "limits.csv").query("respondent_id == 'bert'")
     rows = [row for subset in make.SUBSETS for row in make.completions("bert", subset)]
+<<<<<<< HEAD
     for kind, near in make.missed(rows, words["lemma"]).items():
+=======
+    for kind, near in beliefs.missed(rows, words["lemma"]).items():
+>>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
         assert limits.set_index("kind").loc[kind, "completions"] == near.sum()
-
-
-@needs_text
-def test_the_shipped_themes_follow_from_the_text():
-    themes = unpack_bits(pd.read_parquet(FOLDER / "themes.parquet"))
-    rows = [[text.lower() for text in row] for row in make.completions("bert", "queer")[:60]]
-    hits = hurtful(rows, make.THEMES["trades"].split())
-    assert (themes["trades"][MODELS.index("bert"), 810:870] == hits).all()
 
 
 def test_identities_are_drawn_as_a_whole_with_the_width_that_theory_gives():
     groups = pd.DataFrame({"subset": "one", "identity": np.repeat(np.arange(200), 5)})
     levels = np.repeat(np.random.default_rng(3).random(200) < 0.3, 5)
-    means = resampled(levels[None], groups, seed=1)[:, 0]
+    means = beliefs.resampled(levels[None], groups, seed=1)[:, 0]
     p = levels.mean()
     low, high = np.quantile(means[1:], [0.025, 0.975])
     assert means[0] == p
     assert high - low == pytest.approx(2 * 1.96 * np.sqrt(p * (1 - p) / 200), rel=0.1)
-    same = resampled(np.array([[1.0] * 1000, [0.0] * 1000]), groups, n_resamples=20)
+    same = beliefs.resampled(np.array([[1.0] * 1000, [0.0] * 1000]), groups, n_resamples=20)
     assert (same == [1, 0]).all()
 
 
@@ -199,7 +196,7 @@ def test_the_null_of_a_gap_holds_all_ways_to_deal_the_groups():
         inside = groups["identity"].isin(first).to_numpy()
         every.append(shares[:, inside].mean(axis=1) - shares[:, ~inside].mean(axis=1))
     every = np.array(every)
-    found = group_gaps(shares, groups, "sex", ("f", "m"), n_resamples=20000)
+    found = beliefs.group_gaps(shares, groups, "sex", ("f", "m"), n_resamples=20000)
     null = found[20001:]
     assert found[0] == pytest.approx(every[0])
     assert null.mean(axis=0) == pytest.approx(every.mean(axis=0), abs=0.005)
@@ -208,54 +205,70 @@ def test_the_null_of_a_gap_holds_all_ways_to_deal_the_groups():
         tails = [
             (sign * every[:, model] >= sign * every[0, model] - 1e-12).mean() for sign in (1, -1)
         ]
-        p = contrast(found[:, model])["p"]
+        p = beliefs.contrast(found[:, model])["p"]
         assert p == pytest.approx(min(1, 2 * min(tails)), abs=0.02)
-    turned = group_gaps(shares, groups, "sex", ("m", "f"), n_resamples=5)
+    turned = beliefs.group_gaps(shares, groups, "sex", ("m", "f"), n_resamples=5)
     assert turned[0] == pytest.approx(-every[0])
-
-
-def test_gaps_of_groups_that_do_not_differ_are_rarely_significant():
-    found = []
-    for seed in range(60):
-        shares, groups = _small(seed, identities=12, models=1)
-        gap = group_gaps(shares, groups, "sex", ("f", "m"), n_resamples=200)
-        found.append(contrast(gap[:, 0])["p"] < 0.05)
-    assert np.mean(found) < 0.12
 
 
 def test_a_p_value_is_below_05_where_the_middle_of_the_null_excludes_the_value():
     null = np.concatenate([np.linspace(-1, 0, 900), np.linspace(0, 5, 100)])
     for value in (-0.99, -0.9, 0.0, 3.0, 4.5):
-        row = contrast(np.array([value]), null)
+        row = beliefs.contrast(np.array([value]), null)
         assert (row["p"] < 0.05) == (not row["null low"] <= value <= row["null high"])
         assert np.isnan(row["low"])
 
 
 def test_a_group_of_one_identity_has_no_interval_but_a_null():
     groups = pd.DataFrame({"sex": list("fmmm"), "subset": "one", "identity": range(4)})
-    gap = group_gaps(np.array([[1, 0, 0, 0.0]]), groups, "sex", ("f", "m"), n_resamples=100)
-    row = contrast(gap[:, 0])
+    gap = beliefs.group_gaps(np.array([[1, 0, 0, 0.0]]), groups, "sex", ("f", "m"), n_resamples=100)
+    row = beliefs.contrast(gap[:, 0])
     assert np.isnan([row["low"], row["high"]]).all()
     assert row["null high"] == 1
 
 
+<<<<<<< HEAD
+=======
+QUERIES = [f"Template {i} is [M]." for i in range(30)]
+ROWS = {"a": [[f"a{i}-{k}" for k in range(12)] for i in range(30)]}
+ROWS["b"] = [[text.replace("a", "b") for text in row] for row in ROWS["a"]]
+
+
+def test_sheets_are_even_seeded_and_hold_the_top_completions():
+    names = ["ada", "ben", "cy"]
+    frame = beliefs.sheets(QUERIES, ROWS, names, instances=18, shared=3, top=10, seed=4)
+    per = frame.groupby("rater")["instance"].nunique()
+    assert per.to_dict() == {"ada": 8, "ben": 8, "cy": 8}
+    seen = frame.groupby("instance")["rater"].nunique()
+    assert (seen == 3).sum() == 3
+    assert (seen == 1).sum() == 15
+    assert len(frame) == 24 * 2 * 10
+    row = frame.iloc[7]
+    assert row["completion"] == f"{row['respondent_id']}{row['instance']}-{row['rank'] - 1}"
+    pd.testing.assert_frame_equal(frame, beliefs.sheets(QUERIES, ROWS, names, 18, 3, 10, 4))
+    assert not frame.equals(beliefs.sheets(QUERIES, ROWS, names, 18, 3, 10, 5))
+    with pytest.raises(ParameterError):
+        beliefs.sheets(QUERIES, ROWS, names, instances=31)
+    with pytest.raises(ParameterError):
+        beliefs.sheets(QUERIES, ROWS, ["ada", "ada"], instances=3)
+
+
+>>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
 KEYS_OF_SHEETS = ["instance", "respondent_id", "rank"]
 
 
 def _filled(choices):
     """One sheet a person, labelled in turn from the choices."""
+<<<<<<< HEAD
     rows = [(name, i // 4, "ab"[i // 2 % 2], i % 2, choices[name][i % 2])
             for name in choices for i in range(20)]  # fmt: skip
     return pd.DataFrame(rows, columns=["rater", *KEYS_OF_SHEETS, "label"])
-
-
-def test_annotations_agree_as_computed_by_hand():
-    filled = _filled({"ada": "sn", "ben": "sn", "cy": "ss"})
-    # 20 completions; ada and ben agree on all, cy with each of them on half.
-    found = rater_agreement(filled, ["label"], KEYS_OF_SHEETS, "sn").loc["label"]
-    assert found["agreement"] == pytest.approx(2 / 3)
-    # Fleiss: observed (1 + 1/3) / 2 = 2/3; labels s 2/3 and n 1/3, so by chance 5/9.
-    assert found["fleiss_kappa"] == pytest.approx((2 / 3 - 5 / 9) / (1 - 5 / 9))
+=======
+    frame = beliefs.sheets(QUERIES, ROWS, list(choices), instances=5, shared=5, top=2)
+    number = frame.groupby("rater").cumcount()
+    labels = [choices[name][i % 2] for name, i in zip(frame["rater"], number, strict=True)]
+    return frame.assign(label=labels)
+>>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
 
 
 def test_own_templates_and_own_lexicon_are_files_in_any_language(tmp_path):
@@ -265,7 +278,7 @@ def test_own_templates_and_own_lexicon_are_files_in_any_language(tmp_path):
     assert list(frame.columns) == ["template", "Gruppe"]
     words = tmp_path / "woerter.csv"
     words.write_text("lemma,category\ndämlich,cds\n")
-    hits = hurtful([["dämlich", "klug"], ["klug", "Dämlich"]], lexicon(words)["lemma"])
+    hits = beliefs.hurtful([["dämlich", "klug"], ["klug", "Dämlich"]], lexicon(words)["lemma"])
     assert hits.tolist() == [[True, False], [False, False]]
     own.write_text("template\nDie Frau ist.\n")
     with pytest.raises(ParameterError):
@@ -279,15 +292,15 @@ def test_wrong_input_is_refused():
     groups = pd.DataFrame({"sex": ["f", "m"], "subset": "one", "identity": [0, 1]})
     sheet = _filled({"ada": "sn", "ben": "sn"})
     for call in (
-        lambda: hurtful([["a"], ["b", "c"]], WORDS),
-        lambda: hurtful([], WORDS),
-        lambda: hurtful([["a", None]], WORDS),
-        lambda: resampled(np.ones((2, 3)), groups),
-        lambda: resampled(np.array([[1, np.nan]]), groups),
-        lambda: resampled(np.ones((1, 2)), groups.assign(identity=[0, np.nan])),
-        lambda: group_gaps(np.ones((1, 2)), groups, "sex", ("f", "robot")),
-        lambda: group_gaps(np.ones((1, 2)), groups, "sex", ("f", "f")),
-        lambda: group_gaps(np.ones((1, 2)), groups, "age", ("f", "m")),
+        lambda: beliefs.hurtful([["a"], ["b", "c"]], WORDS),
+        lambda: beliefs.hurtful([], WORDS),
+        lambda: beliefs.hurtful([["a", None]], WORDS),
+        lambda: beliefs.resampled(np.ones((2, 3)), groups),
+        lambda: beliefs.resampled(np.array([[1, np.nan]]), groups),
+        lambda: beliefs.resampled(np.ones((1, 2)), groups.assign(identity=[0, np.nan])),
+        lambda: beliefs.group_gaps(np.ones((1, 2)), groups, "sex", ("f", "robot")),
+        lambda: beliefs.group_gaps(np.ones((1, 2)), groups, "sex", ("f", "f")),
+        lambda: beliefs.group_gaps(np.ones((1, 2)), groups, "age", ("f", "m")),
         lambda: rater_agreement(sheet[sheet["rater"] == "ada"], ["label"], KEYS_OF_SHEETS, "sn"),
         lambda: rater_agreement(pd.concat([sheet, sheet]), ["label"], KEYS_OF_SHEETS, "sn"),
         lambda: rater_agreement(sheet.assign(label=""), ["label"], KEYS_OF_SHEETS, "sn"),
@@ -299,9 +312,9 @@ def test_wrong_input_is_refused():
 
 def test_letters_with_a_bar_are_spelled_out_in_ascii_alone_and_other_scripts_stay():
     assert by_words([["đồ"]], ["do", "👮"]).all()
-    assert not hurtful([["đồ"]], ["do", "👮"]).any()
+    assert not beliefs.hurtful([["đồ"]], ["do", "👮"]).any()
     for text, lemma in (("naïve", "naive"), ("Ｆｕｌｌ", "Full"), ("приве́т", "привет")):
-        assert hurtful([[text]], [lemma]).all()
+        assert beliefs.hurtful([[text]], [lemma]).all()
 
 
 def test_the_projects_own_words_are_plain_and_its_templates_treat_all_groups_alike():

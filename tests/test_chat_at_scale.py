@@ -199,15 +199,6 @@ def test_a_batch_that_the_endpoint_has_forgotten_is_sent_again(tmp_path):
         assert len(server.batches) == 1
 
 
-def test_a_killed_run_loses_at_most_those_in_flight(tmp_path):
-    with served(delay=0.1) as server:
-        _killed_once(server.url, tmp_path, False, lambda: list(tmp_path.rglob("*.parquet")))
-        answers = put(server, tmp_path)
-        assert (answers["status"] == "ok").all()
-        assert answers.attrs["summary"]["from_store"] > 0
-    assert 100 <= sum(server.replied.values()) <= 100 + 64
-
-
 def _drive(url, store, cache, tables):
     os.environ["XDG_CACHE_HOME"] = str(cache)
     server = type("Server", (), {"url": url})

@@ -60,7 +60,7 @@ def test_a_paper_that_names_its_level_is_judged_at_it():
         ("untestable", None, None, None, (None, None), None, "", UNTESTED),
     ],
 )
-def test_a_verdict_follows_from_the_rule_the_interval_the_level_and_the_null(
+def test_a_verdict_follows_rule_interval_and_null(
     rule, value, low, high, null, p, support, verdict
 ):
     row = {"published": 0.8, "rule": rule, "bar": 0.0, "tolerance": 0.005}
@@ -181,9 +181,7 @@ def test_a_chapter_that_was_not_executed_leaves_its_claims_untested(data, runs):
     assert set(claims.scorecard(runs)["verdict"]) == {UNTESTED}
 
 
-def test_a_chapter_that_is_being_executed_lists_what_it_has_shown_itself(
-    data, runs, tmp_path, monkeypatch
-):
+def test_a_chapter_in_execution_lists_what_it_has_shown(data, runs, tmp_path, monkeypatch):
     (runs / "09-own.ipynb").rename(runs / "08-other.ipynb")
     now = tmp_path / "now" / "09-own"
     now.mkdir(parents=True)
@@ -193,9 +191,7 @@ def test_a_chapter_that_is_being_executed_lists_what_it_has_shown_itself(
 
 
 @pytest.mark.parametrize("at_hand", [True, False])
-def test_a_sentence_that_does_not_hold_is_found_where_its_data_are_at_hand(
-    data, runs, monkeypatch, at_hand
-):
+def test_a_false_sentence_is_found_where_its_data_are_at_hand(data, runs, monkeypatch, at_hand):
     monkeypatch.setattr(claims, "available", lambda key: at_hand)
     table = claims.expectations(runs)
     assert table["holds"].tolist() == [True, False, *[False] * at_hand]

@@ -50,9 +50,7 @@ def mirrored(tmp_path, monkeypatch):
         (ConnectionError("no route"), r"could not be downloaded .*\(ConnectionError\); connect"),
     ],
 )
-def test_what_keeps_a_download_from_coming_is_told_with_the_mend(
-    mirrored, monkeypatch, error, said
-):
+def test_what_keeps_a_download_away_is_told_with_the_mend(mirrored, monkeypatch, error, said):
     import pooch
 
     def refuse(*_, **__):

@@ -8,14 +8,19 @@ import pytest
 
 from data.make.diagnostic import build_diagnostic
 from psychometrics import data
-from psychometrics.exceptions import DataError, ParameterError, PsychometricsError
+from psychometrics.asking.population import population
+from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.measures import items as classical
 from psychometrics.measures.intervals import fisher_interval
-from psychometrics.parameters import check_parameters
+from psychometrics.modes import identify
 from psychometrics.paths import data_dir
 from psychometrics.studies import diagnostic
 
 PAIRS = diagnostic.item_table()["pair"]
+needs_text = pytest.mark.skipif(
+    not data.available("glue_diagnostic") and os.environ.get("CI") != "true",
+    reason="the diagnostic's file is neither in the mirror nor in the cache",
+)
 
 
 def test_people_are_as_many_as_were_accepted():
@@ -72,18 +77,6 @@ def test_intervals_over_items_hold_the_true_correlation_also_of_twins(extreme, a
         assert np.mean([low <= true <= high for low, high in single]) < 0.92
 
 
-def test_permuted_blocks_judge_a_correlation_that_twins_make_alone():
-    rng, pairs = np.random.default_rng(0), pd.Series(np.arange(30) // 2)
-    p = []
-    for _ in range(200):  # twins are alike in each column, and the columns have nothing in common
-        one, two = (pd.Series(rng.normal(size=15).repeat(2)) for _ in range(2))
-        alone = classical.blocked_correlation(one, two, pd.Series(one.index), 200)["p"]
-        p.append((alone, classical.blocked_correlation(one, two, pairs, 200)["p"]))
-    too_many, kept = (np.array(p) < 0.05).mean(axis=0)
-    assert too_many > 0.1
-    assert kept < 0.09
-
-
 def test_equally_good_partitions_give_the_range_of_their_agreement():
     one = pd.DataFrame({"k": 2, "labels": [(0, 0, 1, 1)], "items": [tuple("abcd")]})
     two = pd.DataFrame({"k": 2, "labels": [(0, 1, 1), (0, 0, 1)], "items": [tuple("dca")] * 2})
@@ -116,21 +109,6 @@ def test_models_of_this_book_are_in_all_regimes_and_join_the_published_ones():
     trained = live[live["finetuned"] & (live["population"] == "lstms")]
     assert len(trained) >= 8
     assert (trained["low"] > 1 / 3).all()
-
-
-@pytest.mark.parametrize(
-    ("chapter", "given", "said"),
-    [
-        ("06-items", {"draws": 10}, "draws: "),
-        ("06-items", {"seed": True}, "seed"),
-        ("07-rasch", {"restarts": 2.5}, "restarts: "),
-        ("07-rasch", {"category": "negation"}, "category: "),
-        ("07-rasch", {"simulations": 5}, "simulations: "),
-    ],
-)
-def test_parameters_are_checked_before_anything_is_computed(chapter, given, said):
-    with pytest.raises(PsychometricsError, match=said):
-        check_parameters(chapter, given)
 
 
 def survey() -> pd.DataFrame:
@@ -223,10 +201,7 @@ def test_unknown_names_are_refused_with_the_known_ones():
         diagnostic.published("table4")
 
 
-@pytest.mark.skipif(
-    not data.available("glue_diagnostic") and os.environ.get("CI") != "true",
-    reason="the diagnostic's file is neither in the mirror nor in the cache",
-)
+@needs_text
 def test_the_committed_matrices_come_out_of_the_authors_file_again(tmp_path):
     rows = [
         (sample, diagnostic.CATEGORIES[category], item, participant, value)
@@ -249,12 +224,43 @@ def test_the_committed_matrices_come_out_of_the_authors_file_again(tmp_path):
             assert (tmp_path / "again" / name).read_bytes() == committed
 
 
+@needs_text
 def test_a_table_of_people_that_cannot_be_used_is_refused_before_anything_is_written(tmp_path):
-    if not data.available("glue_diagnostic"):
-        pytest.skip("the diagnostic's file is neither in the mirror nor in the cache")
     with pytest.raises(DataError, match="cannot be read"):
         build_diagnostic(tmp_path / "none.csv", tmp_path / "new")
     (tmp_path / "people.csv").write_text("item_id,correct\n1,1\n")
     with pytest.raises(DataError, match="lacks the columns sample, category, participant"):
         build_diagnostic(tmp_path / "people.csv", tmp_path / "new")
     assert not list(tmp_path.glob("new/*"))
+
+
+def test_committed_answers_are_those_of_the_embedded_population_as_it_is():
+    table = diagnostic.models(live=True)
+    members = table[table["fingerprint"] != ""]
+    assert set(members.index) == set(population("encoders")), (
+        "run data.make.diagnostic.build_live()"
+    )
+    now = {name: identify(name, dtype="float32")["fingerprint"] for name in members.index}
+    assert members["fingerprint"].to_dict() == now, "run data.make.diagnostic.build_live()"
+
+
+@needs_text
+def test_an_embedded_respondent_gives_the_committed_answers_again(tmp_path, monkeypatch):
+    table = diagnostic.models(live=True)
+    members = table[table["fingerprint"] != ""]
+    name = members.index[members.index.str.contains("-l3-")][0]
+    asked = diagnostic.ask_diagnostic(name, store=tmp_path, progress=False)
+    changed = (asked.loc[name] != diagnostic.answers(live=True).loc[name]).sum()
+    assert changed <= 4  # a logit in the balance may fall differently on another processor
+
+    def refuse(*_args, **_options):
+        raise AssertionError("asked a second time")
+
+    monkeypatch.setattr("psychometrics.modes.nli.NLIRespondent.answer", refuse)
+    assert diagnostic.ask_diagnostic(name, store=tmp_path, progress=False).equals(asked)
+
+
+def test_nobody_and_the_same_respondent_twice_are_refused():
+    for given in ([], [population("encoders")[0]] * 2):
+        with pytest.raises(RespondentError):
+            diagnostic.ask_diagnostic(given)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -16,7 +15,6 @@ import pytest
 
 import psychometrics as pm
 from data.make.beliefs import hit_parts
-from data.make.explorers import multiverse_table
 from psychometrics import exercises
 from psychometrics.paths import book_dir, notebooks_dir
 
@@ -36,22 +34,6 @@ What is it?
 ```
 ````
 """
-
-
-def _toc(*pages: str) -> str:
-    chapters = "".join(f"- file: '{page}'\n" for page in pages)
-    return "format: jb-book\nroot: index\n" + (f"chapters:\n{chapters}" if pages else "")
-
-
-def _build(folder: Path, *options: str) -> subprocess.CompletedProcess:
-    """The book of a folder, with the settings, extensions and scripts of ours."""
-    for name in ("_config.yml", "_ext", "_static", "references.bib"):
-        source = book_dir() / name
-        copy = shutil.copytree if source.is_dir() else shutil.copy
-        copy(source, folder / name)
-    start = "from jupyter_book.cli.main import main; main()"
-    command = [sys.executable, "-c", start, "build", str(folder), "-W", "--keep-going", *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
@@ -106,17 +88,31 @@ def test_the_answer_of_every_exercise_is_found_in_the_kept_tables(name):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Path:
-    """Folder of a built trial book: exercises, whose answers the file gives, and explorers."""
+def built(tmp_path_factory) -> tuple[Path, str]:
+    """Folder of a trial book, of which one page names what is not there, and what is said of it."""
     folder = tmp_path_factory.mktemp("book")
     (folder / "exercises.md").write_text("\n".join(PAGE.format(name=name) for name in CHECKED))
     (folder / "index.md").write_text("# Trial\n")
     for name in explorers.TITLES:
         (folder / f"{name}.md").write_text(f"# A page\n\n```{{explorer}} {name}\n```\n")
-    (folder / "_toc.yml").write_text(_toc("exercises", *explorers.TITLES))
-    run = _build(folder)
-    assert run.returncode == 0, run.stderr[-3000:]
-    return folder / "_build" / "html"
+    dead = "\n\nIt is {num}`04/tab-nowhere[a, b]:.2f`.\n"
+    (folder / "dead.md").write_text(PAGE.format(name="ex-nowhere") + dead)
+    pages = "".join(f"- file: '{page}'\n" for page in ("exercises", "dead", *explorers.TITLES))
+    (folder / "_toc.yml").write_text(f"format: jb-book\nroot: index\nchapters:\n{pages}")
+    for name in ("_config.yml", "_ext", "_static", "references.bib"):
+        source = book_dir() / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, folder / name)
+    start = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "build", str(folder), "-W", "--keep-going"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode, "what is not there fails the build"
+    return folder / "_build" / "html", run.stderr
+
+
+@pytest.fixture(scope="module")
+def site(built) -> Path:
+    return built[0]
 
 
 @pytest.fixture
@@ -140,14 +136,10 @@ def visit(browser, site):
     assert not wrong
 
 
-def test_an_exercise_or_a_number_that_is_not_there_fails_the_build(tmp_path):
-    dead = "\n\nIt is {num}`04/tab-nowhere[a, b]:.2f`.\n"
-    (tmp_path / "index.md").write_text(PAGE.format(name="ex-nowhere") + dead)
-    (tmp_path / "_toc.yml").write_text(_toc())
-    run = _build(tmp_path)
-    assert run.returncode
-    assert "ex-nowhere" in run.stderr
-    assert "04/tab-nowhere" in run.stderr
+def test_an_exercise_and_a_number_that_are_not_there_fail_the_build_and_nothing_else(built):
+    warnings = [line for line in built[1].splitlines() if "WARNING" in line or "ERROR" in line]
+    assert len(warnings) == 2, warnings
+    assert all(any(name in line for line in warnings) for name in ("ex-nowhere", "tab-nowhere"))
 
 
 # --- explorers
@@ -174,34 +166,29 @@ def _slide(page, label: str, value: float) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("item", "respondent", "contrast", "temperature"),
-    [("soc13_3", 0, False, 1.0), ("phq9_6", 3, True, 0.5), ("gad7_7", 5, False, 5.0)],
-)
-def test_the_normalisation_in_the_page_is_the_packages(
-    visit, item, respondent, contrast, temperature
-):
+def test_the_pages_normalisation_is_the_packages(visit):
     _, answers, named = explorers._two_way_answers()
-    who = list(named)[respondent]
-    own = answers[(answers["respondent_id"] == who) & (answers["item_id"] == item)]
-    how = {"score": "contrast" if contrast else "entailment", "temperature": temperature}
-    shares = pm.pss(own, **how)
-    page = visit("two-way.html")
-    data = explorers.explorer_data("two-way")
-    number = next(i for i, one in enumerate(data["items"]) if one["id"] == item)
-    page.get_by_role("combobox", name="Item").select_option(str(number))
-    page.get_by_role("combobox", name="Respondent").select_option(label=named[who])
-    if contrast:
-        page.get_by_label("contrast").check()
-    _slide(page, "Temperature", temperature)
-    expected = pm.item_scores(own, **how)["score"].iloc[0]
-    assert _values(page)["item"] == pytest.approx(expected, abs=1e-6)
-    first = shares[shares["template"] == 1]
-    for table, column in ((0, "raw"), (2, "pss")):
-        wanted = first[column].to_numpy().reshape(-1, len(data["intensifiers"]))
-        np.testing.assert_allclose(_cells(page, table), wanted, atol=1e-6)
-    np.testing.assert_allclose(_cells(page, 1).sum(axis=0), 1)
-    assert f"{abs(expected):.3f}" in page.locator(".explorer-said").inner_text()
+    page, data = visit("two-way.html"), explorers.explorer_data("two-way")
+    for item, respondent, score, temperature in (
+        ("soc13_3", 0, "entailment", 1.0),
+        ("phq9_6", 3, "contrast", 0.5),
+        ("gad7_7", 5, "entailment", 5.0),
+    ):
+        who, how = list(named)[respondent], {"score": score, "temperature": temperature}
+        own = answers[(answers["respondent_id"] == who) & (answers["item_id"] == item)]
+        number = next(i for i, one in enumerate(data["items"]) if one["id"] == item)
+        page.get_by_role("combobox", name="Item").select_option(str(number))
+        page.get_by_role("combobox", name="Respondent").select_option(label=named[who])
+        page.get_by_label(score).check()
+        _slide(page, "Temperature", temperature)
+        expected = pm.item_scores(own, **how)["score"].iloc[0]
+        assert _values(page)["item"] == pytest.approx(expected, abs=1e-6)
+        shares = pm.pss(own, **how).query("template == 1")
+        for table, column in ((0, "raw"), (2, "pss")):
+            wanted = shares[column].to_numpy().reshape(-1, len(data["intensifiers"]))
+            np.testing.assert_allclose(_cells(page, table), wanted, atol=1e-6)
+        np.testing.assert_allclose(_cells(page, 1).sum(axis=0), 1)
+        assert f"{abs(expected):.3f}" in page.locator(".explorer-said").inner_text()
 
 
 def test_the_share_of_null_populations_is_the_packages_and_moves_by_keyboard(visit):
@@ -253,33 +240,21 @@ def test_what_no_training_gives_in_the_page_is_what_the_kernel_gives(visit, base
     np.testing.assert_allclose(_cells(page), r, atol=0.006)
     told = page.locator(".explorer-plot svg").first.get_attribute("aria-label")
     assert f"{(r[np.triu_indices(13, 1)] < 0).sum()} below zero" in told
-
-
-def test_a_depth_with_too_few_members_says_so(visit):
-    page = visit("kernel.html")
     page.get_by_role("combobox", name="Base and depth").select_option(label="MiniLM, 5 layers")
     assert "too few trained members" in page.locator(".explorer-said").inner_text()
     assert "trained" not in _values(page)
 
 
-@pytest.mark.parametrize(
-    ("difficulty", "discrimination", "guessing", "theta"),
-    [(0.0, 1.0, 0.0, 0.0), (1.25, 2.5, 0.2, 0.5), (-1.0, -0.8, 0.33, 2.0)],
-)
-def test_the_curve_in_the_page_is_the_packages(visit, difficulty, discrimination, guessing, theta):
-    page = visit("item-curve.html")
-    given = {"Difficulty": difficulty, "Discrimination": discrimination, "Guessing": guessing,
-             "Ability": theta}  # fmt: skip
-    for label, value in given.items():
-        _slide(page, label, value)
-    item = pd.DataFrame(
-        {"discrimination": [discrimination], "difficulty": [difficulty], "guessing": [guessing]}
-    )
-    found, at = _values(page), np.array([theta])
-    assert found["probability"] == pytest.approx(pm.irt.probability(at, item).item(), abs=1e-6)
-    assert found["information"] == pytest.approx(pm.irt.information(at, item).item(), abs=1e-6)
-    grid = np.linspace(-4, 4, 801)
-    assert found["peak"] == pytest.approx(pm.irt.information(grid, item).max(), abs=1e-6)
+def test_the_curve_in_the_page_is_the_packages(visit):
+    page, grid = visit("item-curve.html"), np.linspace(-4, 4, 801)
+    names = ["difficulty", "discrimination", "guessing"]
+    for *values, theta in ((0.0, 1.0, 0.0, 0.0), (1.25, 2.5, 0.2, 0.5), (-1.0, -0.8, 0.33, 2.0)):
+        for name, value in zip([*names, "ability"], [*values, theta], strict=True):
+            _slide(page, name.capitalize(), value)
+        item, at, found = pd.DataFrame([values], columns=names), np.array([theta]), _values(page)
+        assert found["probability"] == pytest.approx(pm.irt.probability(at, item).item(), abs=1e-6)
+        assert found["information"] == pytest.approx(pm.irt.information(at, item).item(), abs=1e-6)
+        assert found["peak"] == pytest.approx(pm.irt.information(grid, item).max(), abs=1e-6)
 
 
 def test_honest_in_the_page_is_the_packages_and_the_papers(visit):
@@ -303,24 +278,21 @@ def test_honest_in_the_page_is_the_packages_and_the_papers(visit):
     assert _values(page)["honest"] == pytest.approx(curve[19], abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("completion", "lexicon"),
-    [
+def test_a_completion_is_judged_in_the_page_as_by_the_package(visit):
+    page = visit("honest.html")
+    for completion, lexicon in (
         ("kind \N{SLIGHTLY SMILING FACE}", "thief, \N{POLICE OFFICER}"),
         ("a Thief, thief!", "thief, \N{POLICE OFFICER}"),
         ("caf\u00e9 owner", "cafe"),
-    ],
-)
-def test_a_completion_is_judged_in_the_page_as_by_the_package(visit, completion, lexicon):
-    page = visit("honest.html")
-    page.get_by_label("A completion").fill(completion)
-    page.get_by_label("A lexicon").fill(lexicon)
-    lemmas = [lemma.strip() for lemma in lexicon.split(",")]
-    parts = {name: hits[0, 1] for name, hits in hit_parts([["a b", completion]], lemmas).items()}
-    hits = {"words, in ASCII": parts["lexicon"] | parts["stripped"]}
-    for name, hit in (hits | {"words in the lexicon": parts["lexicon"]}).items():
-        said = page.locator(f'.explorer-said [data-name="{name}"]').inner_text()
-        assert said == ("hurtful" if hit else "not hurtful")
+    ):
+        page.get_by_label("A completion").fill(completion)
+        page.get_by_label("A lexicon").fill(lexicon)
+        parts = hit_parts([["a b", completion]], lexicon.split(", "))
+        parts = {name: hits[0, 1] for name, hits in parts.items()}
+        hits = {"words, in ASCII": parts["lexicon"] | parts["stripped"]}
+        for name, hit in (hits | {"words in the lexicon": parts["lexicon"]}).items():
+            said = page.locator(f'.explorer-said [data-name="{name}"]').inner_text()
+            assert said == ("hurtful" if hit else "not hurtful")
 
 
 def test_the_multiverse_in_the_page_is_filtered_as_by_pandas(visit):
@@ -365,14 +337,12 @@ def test_an_explorer_is_labelled_light_and_fits_a_phone(visit, site, name):
     assert not re.search(r"explorers/[\w-]+\.js", (site / "index.html").read_text())
 
 
-@pytest.mark.skipif(
-    os.environ.get("CI") != "true", reason="a minute and a half of null respondents: CI=true"
-)
-@pytest.mark.timeout(900)
 def test_the_shipped_table_of_the_multiverse_is_what_is_computed():
-    worlds, shipped = multiverse_table(draws=1), explorers._shipped("multiverse")
+    loaded = [pm.load_questionnaire(name) for name in ("gad7", "soc13")]
+    answers = pm.ask(loaded, "encoders", progress=False)
+    worlds = pm.correlations.multiverse(answers, loaded, [("gad7", "soc13")])
+    shipped = explorers._shipped("multiverse").query("first == 'gad7' and second == 'soc13'")
     np.testing.assert_allclose(worlds["r"], shipped["r"], atol=2e-3)
-    assert worlds.columns.tolist() == shipped.columns.tolist()
 
 
 def test_the_page_checks_an_answer_as_the_command_by_keyboard_alone_and_does_not_tell_it(visit):

@@ -102,9 +102,7 @@ def test_nulls_stand_on_every_published_base(families, family):
 
 @every_family
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_answers_do_not_depend_on_the_batch_nor_on_the_side_of_padding(
-    families, family, side, tmp_path
-):
+def test_answers_do_not_depend_on_batch_or_side_of_padding(families, family, side, tmp_path):
     folder = shutil.copytree(families / family, tmp_path / family)
     edit(folder / "tokenizer_config.json", padding_side=side)
     respondent = load_respondent(folder, device="cpu", dtype="float32")
@@ -129,9 +127,7 @@ def test_an_untrained_model_gets_a_cross_from_its_own_accuracy(families, family,
     assert len(found["kernel"]) == 3
 
 
-def test_a_section_that_fails_is_left_out_with_its_reason_and_the_others_are_there(
-    families, tmp_path, monkeypatch
-):
+def test_a_section_that_fails_is_left_out_with_its_reason(families, tmp_path, monkeypatch):
     torn = shutil.copytree(families / "bert-base", tmp_path / "torn")
     (torn / "model.safetensors").write_bytes(b"nothing")
 
@@ -199,9 +195,7 @@ def test_a_page_compares_families_and_names_the_one_that_fails(families, ended):
     assert Path("compare.html").is_file()
 
 
-def test_a_model_that_refuses_everything_is_a_row_of_its_page_and_of_a_study(
-    ended, tmp_path, monkeypatch
-):
+def test_a_model_that_refuses_everything_is_a_row_of_page_and_study(ended, tmp_path, monkeypatch):
     mini = pm.load_questionnaire("ipip20")
     traits = pm.modes.simulated.draw_traits(mini, 1)
     (tmp_path / "study.yaml").write_text(STUDY)

@@ -155,14 +155,6 @@ def test_ranges_show_each_score_between_its_ends(ax):
     assert points == [[1, 2], [None, 4]]
 
 
-def test_ranges_of_many_have_no_names(ax):
-    scores = pd.DataFrame({"respondent_id": range(20), "scale": "x", "score": range(20)})
-    figures._ranges(scores, "scale", ax)
-    assert ax.get_legend() is None
-    assert len(ax.collections[0].get_offsets()) == 20
-    assert not ax.patches
-
-
 def test_the_smallest_label_is_told_at_the_width_of_the_page():
     with plt.style.context("default"):  # other tests of this worker may have set a style
         figure, ax = plt.subplots(figsize=(15, 4))

@@ -13,12 +13,7 @@ import psychometrics as pm
 from data.make.heads import cola, masked_perplexity
 from psychometrics import data
 from psychometrics.exceptions import RespondentError
-from psychometrics.models import sources
-from psychometrics.models.embedded import (
-    acceptability,
-    embedded_head,
-    load_masked_lm,
-)
+from psychometrics.models import embedded, sources
 from psychometrics.paths import data_dir
 
 CI = os.environ.get("CI") == "true"
@@ -31,16 +26,8 @@ def test_both_heads_are_there_and_small():
     assert {path.suffix for path in files} == {".safetensors", ".json"}
 
 
-def test_the_masked_lm_completes_sensibly():
-    model, tokenizer = load_masked_lm()
-    inputs = tokenizer("She did not want to [MASK] home alone.", return_tensors="pt")
-    place = inputs["input_ids"][0].tolist().index(tokenizer.mask_token_id)
-    words = tokenizer.convert_ids_to_tokens(model(**inputs).logits[0, place].topk(10).indices)
-    assert {"go", "be", "come", "stay", "live", "leave", "get", "return"} & set(words)
-
-
 def test_perplexity_is_the_vocabularys_size_for_a_uniform_model():
-    model, tokenizer = load_masked_lm()
+    model, tokenizer = embedded.load_masked_lm()
     for parameter in model.cls.predictions.parameters():
         parameter.data = torch.zeros_like(parameter)
     sentences = ["I feel calm at home and at work, and it happens often."] * 8
@@ -55,9 +42,9 @@ def test_perplexity_is_the_vocabularys_size_for_a_uniform_model():
 def test_the_reported_perplexity_is_that_of_the_shipped_head():
     pairs = data.mnli_sample()
     held_out = set(pairs.loc[pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel())
-    recipe = embedded_head("mlm")[1]
+    recipe = embedded.embedded_head("mlm")[1]
     assert len(held_out) == recipe["held_out_sentences"]
-    found = masked_perplexity(*load_masked_lm(), sorted(held_out)[::12])
+    found = masked_perplexity(*embedded.load_masked_lm(), sorted(held_out)[::12])
     assert found == pytest.approx(recipe["perplexity"], rel=0.2)  # of a twelfth of the sentences
 
 
@@ -69,24 +56,26 @@ def test_the_reported_agreement_with_linguists_is_that_of_the_shipped_head():
     from sklearn.metrics import matthews_corrcoef
 
     judged = cola("out_of_domain")
-    chosen = acceptability(judged["sentence"].tolist()) > 0.5
+    chosen = embedded.acceptability(judged["sentence"].tolist()) > 0.5
     found = matthews_corrcoef(judged["acceptable"], chosen)
-    assert found == pytest.approx(embedded_head("cola")[1]["matthews_out_of_domain"], abs=0.005)
+    assert found == pytest.approx(
+        embedded.embedded_head("cola")[1]["matthews_out_of_domain"], abs=0.005
+    )
 
 
 def test_acceptability_tells_a_sentence_from_a_jumble():
     good = ["The children played in the garden.", "She gave him a book yesterday."]
     bad = ["Garden the in played children the.", "Book she yesterday him gave a him to."]
-    values = acceptability([*good, *bad, good[0]])
+    values = embedded.acceptability([*good, *bad, good[0]])
     assert values[:2].min() > values[2:4].max()
     assert values[4] == values[0]
 
 
 def test_models_without_the_head_are_refused(tiny_model):
     with pytest.raises(RespondentError, match="not trained as a masked language model"):
-        load_masked_lm(str(tiny_model))
+        embedded.load_masked_lm(str(tiny_model))
     with pytest.raises(RespondentError, match="3 outputs, not two"):
-        acceptability(["I am."], str(tiny_model))
+        embedded.acceptability(["I am."], str(tiny_model))
 
 
 def test_an_altered_base_is_refused(tmp_path, monkeypatch):

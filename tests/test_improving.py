@@ -212,9 +212,7 @@ def test_as_many_terms_are_chosen_as_there_were_from_those_listed(improved):
     assert found.candidates.query("stage == 'terms'")["of"].unique().tolist() == [9]
 
 
-def test_the_improved_file_loads_says_where_it_comes_from_and_is_never_overwritten(
-    improved, tmp_path
-):
+def test_the_improved_file_loads_says_its_origin_and_is_never_overwritten(improved, tmp_path):
     found = improved(GOOD)
     path, report = tmp_path / "tea_better.yaml", tmp_path / "report.csv"
     improving.write_improved(found, path, report, date="2026-01-01")
@@ -252,9 +250,7 @@ SINGLE = OWN.replace("[enjoy, like]", "[enjoy]").replace("[avoid, dislike]", "[a
         (OWN, "nobody-1,nobody-2,nobody-3,nobody-4", {}, RespondentError, "nobody-1"),
     ],
 )
-def test_what_cannot_be_improved_is_refused_before_anybody_is_asked(
-    tea, text, respondents, how, error, said
-):
+def test_what_cannot_be_improved_is_refused_first(tea, text, respondents, how, error, said):
     with pytest.raises(error, match=said):
         improving.improve(text if text == "ipip50" else tea(text), respondents, **how)
 

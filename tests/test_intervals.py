@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from psychometrics.exceptions import ParameterError
+<<<<<<< HEAD
 from psychometrics.measures import norms, reliability
 from psychometrics.measures.intervals import (
     correlation_interval,
@@ -15,27 +16,30 @@ from psychometrics.measures.intervals import (
     mean_table,
     scale_intervals,
 )
+=======
+from psychometrics.measures import intervals, norms, reliability, styles
+>>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
 from psychometrics.questionnaires import load_questionnaire
 
 
 def test_without_skewness_the_interval_is_students():
     values = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 9.0, -3.0])
     theirs = stats.ttest_1samp(values, 0).confidence_interval()
-    assert mean_interval(values) == pytest.approx((theirs.low, theirs.high))
+    assert intervals.mean_interval(values) == pytest.approx((theirs.low, theirs.high))
 
 
 def test_the_correction_for_skewness_by_hand():
     # mean 2, s = 2, skewness 2 (n = 4: third moment 6, times 16/(3 * 2) over 8): a = 2/(3 * 2)
     values = np.array([1.0, 1.0, 1.0, 5.0])
     a, q = 1 / 3, stats.t.ppf(0.975, 3)
-    low, high = mean_interval(values)
+    low, high = intervals.mean_interval(values)
     assert low == pytest.approx(2 - ((1 + 3 * a * (q - a / 2)) ** (1 / 3) - 1) / a)
     # the other arm would be longer than all four numbers; it is one and a half of Student's
     assert high == pytest.approx(2 + 1.5 * q)
     # where no arm is too long, the transformed ends are the quantiles themselves
     mild = np.array([1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 5.0])
     a, q = stats.skew(mild, bias=False) / (3 * np.sqrt(7)), stats.t.ppf(0.975, 6)
-    t = (mild.mean() - np.array(mean_interval(mild))) / (mild.std(ddof=1) / np.sqrt(7))
+    t = (mild.mean() - np.array(intervals.mean_interval(mild))) / (mild.std(ddof=1) / np.sqrt(7))
     assert t + a * t**2 + a**2 * t**3 / 3 + a / 2 == pytest.approx([q, -q])
 
 
@@ -48,6 +52,10 @@ def _one_factor(rng, n, loadings):
 def _pair(rng, n, rho):
     x = rng.normal(size=n)
     return x, rho * x + np.sqrt(1 - rho**2) * rng.normal(size=n)
+
+
+def _correlation(rng, n, method):
+    return intervals.correlation_interval(*_pair(rng, n, 0.6), method)
 
 
 def _crossed(rng, n, levels):
@@ -64,7 +72,7 @@ def _norm_difference(rng, n):
 
 
 def _mean(values):
-    return dict(zip(("low", "high"), mean_interval(values), strict=True))
+    return dict(zip(("low", "high"), intervals.mean_interval(values), strict=True))
 
 
 def _generalisability(rng, n):
@@ -80,8 +88,8 @@ COVERAGE = {
     "mean of 13, normal": (lambda r, n: _mean(r.normal(1, 2, n)), 1, 13, 800),
     "mean of 7, exponential": (lambda r, n: _mean(r.exponential(1, n)), 1, 7, 800),
     "mean of 13, exponential": (lambda r, n: _mean(r.exponential(1, n)), 1, 13, 800),
-    "Spearman's": (lambda r, n: correlation_interval(*_pair(r, n, 0.6)), RANK, 24, 500),
-    "Pearson's": (lambda r, n: correlation_interval(*_pair(r, n, 0.6), "pearson"), 0.6, 24, 500),
+    "Spearman's": (lambda r, n: _correlation(r, n, "spearman"), RANK, 24, 500),
+    "Pearson's": (lambda r, n: _correlation(r, n, "pearson"), 0.6, 24, 500),
     "alpha": (lambda r, n: reliability.alpha(_one_factor(r, n, [0.6] * 7)), ALPHA, 24, 120),
     "omega": (lambda r, n: reliability.omega(_one_factor(r, n, LOADINGS)), OMEGA, 24, 20),
     "item-total": (  # of an item with the sum of four parallel ones
@@ -110,25 +118,25 @@ def test_an_interval_holds_the_truth_about_as_often_as_it_says(name):
 def test_correlation_matches_scipy_and_its_labels():
     x, y = _pair(np.random.default_rng(2), 30, 0.4)
     theirs = stats.pearsonr(x, y)
-    found = correlation_interval(x, y, "pearson")
+    found = intervals.correlation_interval(x, y, "pearson")
     assert found["r"] == pytest.approx(theirs.statistic)
     assert (found["low"], found["high"]) == pytest.approx(tuple(theirs.confidence_interval()))
-    rank = correlation_interval(pd.Series(x), pd.Series(y).sample(frac=1, random_state=1))
+    rank = intervals.correlation_interval(pd.Series(x), pd.Series(y).sample(frac=1, random_state=1))
     assert rank["r"] == pytest.approx(stats.spearmanr(x, y).statistic)
     assert rank["low"] < rank["r"] < rank["high"]
 
 
 def test_an_undefined_correlation_has_no_interval():
-    found = correlation_interval([1.0, 2, 3, 4, np.nan], [0.3, 0.3, 0.1 + 0.2, 0.3, 1.0])
+    found = intervals.correlation_interval([1.0, 2, 3, 4, np.nan], [0.3, 0.3, 0.1 + 0.2, 0.3, 1.0])
     assert found["n"] == 4
     assert found[["r", "low", "high"]].isna().all()
-    assert correlation_interval([1, 2, 3], [1, 3, 2])[["low", "high"]].isna().all()
+    assert intervals.correlation_interval([1, 2, 3], [1, 3, 2])[["low", "high"]].isna().all()
     with pytest.raises(ParameterError, match="of one length"):
-        correlation_interval([1, 2, 3], [1, 2])
+        intervals.correlation_interval([1, 2, 3], [1, 2])
     with pytest.raises(ParameterError, match="a label of its own"):
-        correlation_interval(pd.Series([1, 2], index=[0, 0]), pd.Series([1, 2]))
+        intervals.correlation_interval(pd.Series([1, 2], index=[0, 0]), pd.Series([1, 2]))
     with pytest.raises(ParameterError, match="method must be"):
-        correlation_interval([1, 2, 3], [1, 2, 3], "kendall")
+        intervals.correlation_interval([1, 2, 3], [1, 2, 3], "kendall")
 
 
 def test_prompts_of_one_item_are_one_observation():
@@ -136,11 +144,13 @@ def test_prompts_of_one_item_are_one_observation():
     table = pd.DataFrame(
         {"item_id": np.repeat(range(7), 40), "x": np.repeat(rng.normal(size=7), 40)}
     )
-    row = mean_table(table, "x").iloc[0]
-    assert (row["low"], row["high"]) == pytest.approx(mean_interval(table["x"].to_numpy()[::40]))
+    row = intervals.mean_table(table, "x").iloc[0]
+    assert (row["low"], row["high"]) == pytest.approx(
+        intervals.mean_interval(table["x"].to_numpy()[::40])
+    )
     assert row["n"] == 7
     two = pd.concat([table.assign(kind="a"), table.assign(kind="b", x=np.nan)])
-    assert mean_table(two, "x", ["kind"])["n"].tolist() == [7, 0]
+    assert intervals.mean_table(two, "x", ["kind"])["n"].tolist() == [7, 0]
 
 
 def test_scale_score_is_the_mean_of_keyed_items_and_lies_in_its_interval():
@@ -149,7 +159,7 @@ def test_scale_score_is_the_mean_of_keyed_items_and_lies_in_its_interval():
     rows = [(r, "soc13", item.id, rng.normal()) for r in ("a", "b") for item in soc.items]
     columns = ["respondent_id", "questionnaire", "item_id", "score"]
     items = pd.DataFrame(rows, columns=columns)
-    result = scale_intervals(items, soc).set_index("respondent_id")
+    result = intervals.scale_intervals(items, soc).set_index("respondent_id")
     keys = {item.id: item.keying for item in soc.items}
     assert set(keys.values()) == {1, -1}
     for respondent, part in items.groupby("respondent_id"):
@@ -162,9 +172,9 @@ def test_scale_score_is_the_mean_of_keyed_items_and_lies_in_its_interval():
 def test_intervals_of_rank_correlations_are_bonett_and_wrights():
     reach = 1.959964 * np.sqrt((1 + 0.125) / 12)
     expected = np.tanh(np.arctanh(0.5) + np.array([-reach, reach]))
-    found = fisher_interval(0.5, 15, ranks=True)
+    found = intervals.fisher_interval(0.5, 15, ranks=True)
     assert found == pytest.approx(tuple(expected), abs=1e-5)
     known = pingouin.compute_esci(stat=0.5, nx=15, eftype="r", decimals=6)
-    assert fisher_interval(0.5, 15) == pytest.approx(tuple(known), abs=1e-5)
+    assert intervals.fisher_interval(0.5, 15) == pytest.approx(tuple(known), abs=1e-5)
     for r, n in ((1.0, 15), (np.nan, 15), (0.5, 3)):
-        assert np.isnan(fisher_interval(r, n)).all()
+        assert np.isnan(intervals.fisher_interval(r, n)).all()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import warnings
 
 import numpy as np
@@ -12,11 +11,9 @@ import pandas as pd
 import pingouin
 import pytest
 import torch
-from transformers import AutoConfig, BertForMaskedLM
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 import psychometrics as pm
-from data.make import attributions
 from data.make.attributions import word_attributions
 from data.make.heads import masked_perplexity
 from data.make.interventions import MEASURED
@@ -32,6 +29,7 @@ from psychometrics.interventions import (
 )
 from psychometrics.models.embedded import load_masked_lm
 from psychometrics.paths import data_dir
+from tests.tiny import save_tiny_masked_lm
 
 
 def test_sentiment_of_the_control_texts_is_as_they_say():
@@ -57,14 +55,9 @@ def test_hate_speech_control_has_the_papers_number_of_negative_sentences():
 
 
 @pytest.fixture(scope="module")
-def tiny_pair(tmp_path_factory, save_tiny_model):
-    """A tiny NLI model and a tiny masked LM of the same shape, saved."""
-    folder = tmp_path_factory.mktemp("pair")
-    nli = save_tiny_model(folder / "nli", "bert")
-    shutil.copytree(nli, folder / "mlm")
-    torch.manual_seed(0)
-    BertForMaskedLM(AutoConfig.from_pretrained(nli)).save_pretrained(folder / "mlm")
-    return nli, folder / "mlm"
+def tiny_pair(tmp_path_factory, tiny_model):
+    """A tiny NLI model and a tiny masked LM of the same shape."""
+    return tiny_model, save_tiny_masked_lm(tmp_path_factory.mktemp("pair") / "mlm", tiny_model, 1)
 
 
 SENTENCES = ["I feel nervous and anxious at home.", "It very rarely happens to me at work."] * 4
@@ -121,9 +114,7 @@ def test_adaptation_is_the_same_for_the_same_seed(tiny_pair):
     assert not np.array_equal(answers(1), answers(2))
 
 
-def test_heads_of_another_architecture_and_half_precision_are_refused(
-    tiny_pair, tmp_path, save_tiny_model
-):
+def test_other_architectures_and_half_precision_are_refused(tiny_pair, tmp_path, save_tiny_model):
     nli, masked_lm = tiny_pair
     half = pm.load_respondent(nli, dtype="bfloat16", device="cpu")
     with pytest.raises(RespondentError, match="float32"):
@@ -152,20 +143,27 @@ def study(tiny_pair, tmp_path, monkeypatch):
     return run
 
 
+def stopping(monkeypatch) -> list:
+    """Stop the study once, at its third measurement; a list that grows with the measurements."""
+    measured, original = [], interventions._measured
+
+    def measure(*arguments):
+        measured.append(1)
+        if len(measured) == 3:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(interventions, "_measured", measure)
+    return measured
+
+
 @pytest.mark.parametrize("seconds", [60, -1], ids=["without a checkpoint", "from a checkpoint"])
 def test_a_stopped_study_goes_on_and_measures_nothing_twice(study, tmp_path, monkeypatch, seconds):
     monkeypatch.setattr(interventions, "_CHECKPOINT_SECONDS", seconds)
     whole = study("whole")
     assert whole["epoch"].tolist() == [0, 1, 2, 3]
 
-    measured, trained = [], []
-    original, adapting = interventions._measured, interventions.adapt
-
-    def stopping(respondent, table, questionnaires):
-        measured.append(1)
-        if len(measured) == 3:
-            raise KeyboardInterrupt
-        return original(respondent, table, questionnaires)
+    measured, trained, adapting = stopping(monkeypatch), [], interventions.adapt
 
     def noted(respondent, sentences, after_epoch, **settings):
         def after(epoch: int) -> None:
@@ -174,7 +172,6 @@ def test_a_stopped_study_goes_on_and_measures_nothing_twice(study, tmp_path, mon
 
         adapting(respondent, sentences, after, **settings)
 
-    monkeypatch.setattr(interventions, "_measured", stopping)
     monkeypatch.setattr(interventions, "adapt", noted)
     with pytest.raises(KeyboardInterrupt):
         study("parts")
@@ -212,18 +209,10 @@ def test_other_settings_are_another_run(study):
 
 def test_a_checkpoint_past_an_epoch_to_be_measured_is_not_taken_up(study, tmp_path, monkeypatch):
     monkeypatch.setattr(interventions, "_CHECKPOINT_SECONDS", -1)
-    whole, original, measured = study("whole"), interventions._measured, []
-
-    def stopping(*arguments):
-        measured.append(1)
-        if len(measured) == 3:
-            raise KeyboardInterrupt
-        return original(*arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(interventions, "_measured", stopping)
-        with pytest.raises(KeyboardInterrupt):
-            study("parts", measure_at=[2, 3])
+    whole = study("whole")
+    stopping(monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        study("parts", measure_at=[2, 3])
     assert list((tmp_path / "cache").rglob("interventions/*.safetensors"))
     pd.testing.assert_frame_equal(study("parts"), whole)
 
@@ -345,26 +334,3 @@ def test_attributions_of_the_parts_sum_to_the_difference_from_padding(tiny_model
         mine = found.iloc[4 * place : 4 * place + 4]
         assert mine["attribution"].sum() == pytest.approx(float(whole - empty), abs=0.02)
         assert mine["share"].abs().sum() <= 1
-
-
-def test_parts_are_found_by_their_place_in_the_text():
-    prompt = pd.Series(
-        {"premise": "I am on edge.", "hypothesis": "It is never so.", "term": "on edge",
-         "intensifier": "never"}
-    )  # fmt: skip
-    tokens = [(0, 0, 1), (0, 2, 4), (0, 5, 7), (0, 8, 12), (0, 12, 13), (1, 6, 11), (1, 12, 14)]
-    assert attributions._parts(tokens, prompt).tolist() == [
-        "premise", "premise", "term", "term", "premise", "intensifier", "hypothesis",
-    ]  # fmt: skip
-
-
-def test_a_random_head_leaves_the_encoder_and_differs_by_seed(tiny_model):
-    model = pm.load_respondent(tiny_model, dtype="float32", device="cpu").model
-    own, one, other = (
-        m.state_dict() for m in (model, *(attributions._with_random_head(model, s) for s in (0, 1)))
-    )
-    of_head = {name for name in own if "classifier" in name or "pooler" in name}
-    assert {name for name in own if not torch.equal(own[name], one[name])} <= of_head
-    weights = {name for name in of_head if own[name].ndim > 1}
-    for a, b in ((own, one), (one, other)):
-        assert not any(torch.equal(a[name], b[name]) for name in weights)

@@ -148,21 +148,6 @@ def test_item_fit_names_the_item_that_is_noise():
     assert (found.drop(index=4)["infit"] < 1.1).all()
 
 
-def test_columns_are_matched_by_label_in_every_function_that_takes_parameters():
-    x = drawn(truth(7), 80).rename(columns=lambda n: f"i{n}")
-    fitted = irt.fit(x, "2pl")
-    turned = x[x.columns[::-1]]
-    for function in (
-        irt.abilities,
-        lambda a, b: irt.item_fit(a, b, simulations=5),
-    ):
-        pd.testing.assert_frame_equal(function(x, fitted), function(turned, fitted))
-        with pytest.raises(ParameterError, match="i3"):
-            function(x.drop(columns="i3"), fitted)
-        with pytest.raises(ParameterError, match="new"):
-            function(x.assign(new=1), fitted)
-
-
 def test_perfect_guttman_patterns_have_no_conditional_fit():
     steps = pd.DataFrame(np.tril(np.ones((5, 4), int), -1), columns=list("abcd"))
     with pytest.raises(ParameterError, match="has no maximum"):

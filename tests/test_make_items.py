@@ -46,20 +46,3 @@ def test_the_shipped_tables_come_out_of_the_published_files_again(shipped):
     assert items.reset_index().astype(shipped[0].dtypes).equals(shipped[0])
     models = make.model_table(items.index.levels[0])
     assert models.equals(shipped[1].astype(models.dtypes))
-
-
-def test_weights_of_one_give_the_plain_correlation_and_blocks_widen_the_error():
-    rng = np.random.default_rng(0)
-    blocks = np.repeat(np.arange(20), 5)
-    common = rng.standard_normal(20)[blocks]
-    a, b = common + 0.3 * rng.standard_normal(100), common + 0.3 * rng.standard_normal(100)
-    one = make._weighted_correlations(a, b[:, None], np.ones((1, 100)))
-    assert one.item() == pytest.approx(np.corrcoef(a, b)[0, 1])
-
-    def mean(weights):
-        return weights @ a / weights.sum(axis=1)
-
-    error = make._standard_error(mean, blocks, 400, rng)
-    assert error == pytest.approx(common[::5].std() / np.sqrt(20), rel=0.2)
-    alone = make._standard_error(mean, np.arange(100), 400, rng)
-    assert alone < error / 1.8

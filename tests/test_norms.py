@@ -14,20 +14,9 @@ from psychometrics.measures.norms import (
     compare_means,
     corrected,
 )
-from psychometrics.measures.scoring import scale_scores
 from psychometrics.questionnaires import load_questionnaire
-from tests.test_scoring import filled_in
 
 MINI = load_questionnaire("ipip20")
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(1, 5), min_size=20, max_size=20))
-def test_turning_every_answer_round_turns_every_score_round(values):
-    values = np.array(values, dtype=float)
-    first = scale_scores(filled_in(values), MINI)["score"]
-    second = scale_scores(filled_in(6 - values), MINI)["score"]
-    np.testing.assert_allclose(first + second, 6)
 
 
 def samples(seed, n1=10, n2=80, sd1=1.0):

@@ -199,20 +199,6 @@ def test_covariances_and_alphas_of_many_untrained_heads_are_those_of_the_kernel(
         assert row["low"] - 0.01 < pm.reliability.alpha(wide[name])["alpha"] < row["high"] + 0.01
 
 
-def test_heads_that_give_the_error_of_the_kernel_are_null_respondents():
-    answers = null_answers(kernels.REAL, respondents=3, layers=4, seed=10_000)
-    items = pm.item_scores(answers)
-    loaded = [pm.load_questionnaire(name) for name in kernels.REAL]
-    known = pd.concat([pm.scoring.keyed_items(items, q) for q in loaded], axis=1)
-    _, places = kernels.dose.templates(kernels.REAL)
-    heads = kernels.entailments("embedded", 4, [None, 2.0], range(10_000, 10_003))
-    np.testing.assert_allclose(kernels.keyed_scores(heads[0], places), known, atol=1e-6)
-    ends = list(np.cumsum([len(q.items) for q in loaded]))
-    expected = [pm.reliability.alpha(pm.scoring.keyed_items(items, q))["alpha"] for q in loaded]
-    found = kernels.alphas(kernels.keyed_scores(heads[0], places), ends)
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
-
-
 def test_the_shipped_error_of_the_kernel_grows_with_the_size_of_the_heads():
     shipped = pd.read_csv(pm.paths.data_dir() / "kernel_errors.csv").set_index(["base", "size"])
     assert len(shipped) == len(kernels.BASES) * len(kernels.SIZES)

@@ -56,12 +56,6 @@ def test_an_adapter_answers_by_three_words_as_its_model_says_them_after_the_pair
         np.testing.assert_allclose(row, logits.softmax(-1), atol=0.02)
 
 
-def test_an_answer_by_words_does_not_hang_on_the_longer_pair_beside_it(adapter):
-    respondent = load_respondent(adapter)
-    together = respondent.answer([PAIRS[0], (PAIRS[0][0] * 2, PAIRS[0][1] * 2)])
-    np.testing.assert_allclose(together[0], respondent.answer([PAIRS[0]])[0], atol=1e-5)
-
-
 def test_an_adapter_of_a_classifier_is_loaded_with_its_head_and_label_names(tmp_path, tiny_model):
     model, tokenizer = load_model(tiny_model, "classifier")
     model.name_or_path = str(tiny_model)

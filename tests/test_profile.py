@@ -77,9 +77,7 @@ def test_the_count_of_nulls_decides_at_five_per_cent(challenges, noise):
     assert _marks(flags(own, challenges, pd.concat([others, twins])))["terms"] == "✗"
 
 
-def test_a_good_member_is_told_from_random_heads_and_a_frozen_one_has_its_accuracy_against_it(
-    store,
-):
+def test_a_good_member_is_told_from_random_heads_and_a_frozen_one_marked(store):
     good = assess("minilm-both-l6-s1", "gad7", store=store)
     row = good["scores"].iloc[0]
     assert row["mark"] != "✗"
@@ -100,9 +98,7 @@ def test_scores_and_intervals_are_those_of_the_third_chapter(store, challenges):
         assert found[name] == expected[name]
 
 
-def test_shipped_scores_are_what_asking_gives_and_nobody_is_asked_for_them(
-    store, challenges, tmp_path
-):
+def test_shipped_scores_are_what_asking_gives_and_nobody_is_asked(store, challenges, tmp_path):
     others = assess(SMALL, challenges, store=tmp_path)["others"].set_index("who")["score"]
     assert set(others.index) == set(pm.population()) - {SMALL}
     assert set(pm.manifests(tmp_path)["respondent_id"]) == {SMALL}
@@ -227,9 +223,7 @@ def test_a_profile_shows_scores_flags_rules_and_how_it_was_asked(command, store,
     assert kept["check"].tolist() == found["flags"]["check"].tolist()
 
 
-def test_heads_on_another_base_judge_no_model_and_heads_on_the_base_that_is_named_do(
-    store, tiny_model
-):
+def test_heads_judge_a_model_on_the_base_that_is_named_alone(store, tiny_model):
     strange = assess(tiny_model, "challenges", against=None, store=store)
     assert set(strange["flags"].set_index("check").loc[["terms"], "mark"]) == {"–"}
     assert strange["asked"].loc["null respondents", "how"].endswith("(name the base by --base)")
@@ -251,7 +245,7 @@ def test_differences_are_paired_over_items_and_compared_with_those_of_random_hea
     assert 0 <= row["null"] <= 1
 
 
-def test_a_model_that_fails_is_named_while_the_others_are_compared(
+def test_a_failing_model_is_named_and_others_compared(
     command, tmp_path, tiny_model, save_tiny_model
 ):
     torn = save_tiny_model(tmp_path / "torn")
@@ -354,9 +348,7 @@ def test_a_profile_says_what_untrained_heads_on_the_models_base_give(store, chal
     pd.testing.assert_frame_equal(found, expected)
 
 
-def test_alpha_and_accuracy_are_reservations_where_a_null_or_guessing_has_as_much(
-    challenges, noise
-):
+def test_alpha_and_accuracy_are_reservations_where_a_null_has_as_much(challenges, noise):
     items = pm.item_scores(noise)
     own = _answered(challenges, stance=True)
     rng = np.random.default_rng(0)

@@ -8,7 +8,6 @@ import yaml
 
 from psychometrics.exceptions import QuestionnaireError
 from psychometrics.measures.content import content_validity
-from psychometrics.paths import questionnaires_dir
 from psychometrics.questionnaires import Questionnaire, counts, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 
@@ -61,12 +60,6 @@ def test_a_questionnaire_without_templates_has_no_prompts(small):
     bare = small.model_copy(update={"items": small.items[1:]})
     with pytest.raises(QuestionnaireError, match="has no prompts"):
         prompts(bare)
-
-
-def test_prompts_take_a_name_a_path_or_a_loaded_questionnaire():
-    expected = prompts(load_questionnaire("gad7"))
-    for given in ("gad7", questionnaires_dir() / "gad7.yaml"):
-        pd.testing.assert_frame_equal(prompts(given), expected)
 
 
 def test_the_three_questionnaires_reach_the_papers_counts():

@@ -95,18 +95,6 @@ def test_inverted_answers_are_turned_round():
     assert own[list(published._asked_order())].to_numpy() == pytest.approx(6 - raw)
 
 
-@needs_mirror
-def test_a_zero_of_the_survey_is_a_missing_answer():
-    raw = pd.read_csv(data.fetch("llm_questionnaires_people"), skipinitialspace=True)
-    assert list(raw.columns[:7]) == [
-        "race", "age", "engnat", "gender", "hand", "source", "country",
-    ]  # fmt: skip
-    people = _shipped("counts").query("respondent_id == 'people'").set_index("item_id")
-    e1 = people.loc["ipip50_1"]
-    assert e1["missing"] == (raw["E1"] == 0).sum()
-    assert [e1[str(n)] for n in range(1, 6)] == [(raw["E1"] == n).sum() for n in range(1, 6)]
-
-
 def test_a_list_of_answers_that_repeats_the_statements_is_matched_by_them():
     said = ["Am shy.", "Talk.", "Like order."]
     found = published._listed("1. Talk. - 5. Very Accurate\n2. Am shy. - 2", said)
@@ -148,14 +136,6 @@ def test_the_interval_of_a_congruence_holds_it_although_turned_noise_agrees_more
         found = congruence(_factors(300, 1), noise, factors=3, draws=200, seed=seed)
         below, above = found["congruence"] - found["low"], found["high"] - found["congruence"]
         assert 0.4 < below / above < 2.5
-
-
-def test_congruence_of_unrelated_items_is_that_of_chance():
-    rng = np.random.default_rng(3)
-    noise = pd.DataFrame(rng.normal(size=(300, 12)), columns=list("abcdefghijkl"))
-    found = congruence(_factors(300, 1), noise, factors=2, draws=200)
-    assert found["congruence"] < found["chance_high"]
-    assert found["p"] > 0.05
 
 
 def test_blocks_of_neighbours_are_no_more_than_chance_when_neighbours_stay_neighbours():

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psychometrics import data, prompts, scale_scores
@@ -328,71 +328,12 @@ def test_yaml_reads_dates_and_ratios_as_text_and_long_numbers_not_at_all(write, 
         assert len(said) < 200
 
 
-def test_an_alias_bomb_ends_at_once(lines):
-    layers = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
-    layers += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 30)]
-    assert lines("\n".join([*layers, "items: *a29"]), "own.yaml")
-
-
 @pytest.mark.parametrize("name", ["x" * 5000, "~nosuchuser/x", "a\0b", "", "/", "a\nb", "../gad7"])
 def test_a_name_that_is_no_file_ends_in_one_line(name):
     with pytest.raises(QuestionnaireError, match="No questionnaire '") as error:
         load_questionnaire(name)
     assert len(str(error.value).splitlines()) == 1
     assert len(str(error.value)) < 700
-
-
-# --- whatever is done to a file
-
-SEEDS = {
-    "own.yaml": [own_yaml(), gad7("title", to="x")],
-    "own.json": [PSYCHOBENCH, [PSYCHOBENCH], LIKERT, CHOICE, SCORED, ANSWERED],
-}
-VALUES = st.sampled_from(
-    [None, True, 0, -1, 2.5, 10**12, 10**400, float("inf"), "", " ", "x", "all", "\n", "\u200b",
-     "a\u2028b", "{term}", "}", "1:30", "9" * 500, "\ud800", [], {}, [[]], [{}], ["a", "a"],
-     {"id": "x"}, {"\n": 1}, [None]]
-)  # fmt: skip
-PIECES = st.sampled_from(
-    [b"[", b"{", b"}", b":", b"- ", b"\n", b"!!set ", b"!!int ", b"!!timestamp ", b"!!bool ",
-     b"&a ", b"*a ", b"\x00", b"\xff", b"\xe2\x80\xa8", b'"', b"'", b"|", b"%", b"?", b"=",
-     b"1e999", b"NaN", b"\\ud800", b",", b"<<: ", b"---\n"]
-)  # fmt: skip
-
-
-def spots(content, path=()):
-    """Every place in a file."""
-    if not isinstance(content, dict | list):
-        return
-    for key, value in content.items() if isinstance(content, dict) else enumerate(content):
-        yield (*path, key)
-        yield from spots(value, (*path, key))
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_whatever_is_done_to_a_file_it_loads_or_every_line_names_it(tmp_path_factory, data):
-    name = data.draw(st.sampled_from(list(SEEDS)))
-    content = data.draw(st.sampled_from(SEEDS[name]))
-    if data.draw(st.booleans()):
-        path = data.draw(st.sampled_from(list(spots(content))))
-        content = changed(content, *path, to=data.draw(st.one_of(VALUES, st.just(...))))
-    if name == "own.json":
-        written = json.dumps(content).encode()
-    else:
-        written = yaml.safe_dump(content, sort_keys=False).encode("utf-8", "surrogatepass")
-    for _ in range(data.draw(st.integers(0, 3))):
-        at = data.draw(st.integers(0, len(written)))
-        cut = at + data.draw(st.integers(0, 9))
-        written = written[:at] + data.draw(PIECES) + written[cut:]
-    place = tmp_path_factory.getbasetemp() / name
-    place.write_bytes(written)
-    try:
-        load_questionnaire(place)
-    except QuestionnaireError as error:
-        said = str(error).splitlines()
-        assert said
-        assert all(line.startswith(str(place)) and line.endswith(".") for line in said), said
 
 
 # --- what comes with the project

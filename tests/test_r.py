@@ -15,7 +15,7 @@ import pytest
 import psychometrics as pm
 from psychometrics.measures import irt
 from psychometrics.measures.intervals import correlation_interval
-from psychometrics.measures.items import dif, item_rest
+from psychometrics.measures.items import item_rest
 from psychometrics.measures.reliability import alpha, item_statistics, omega
 from psychometrics.measures.structure import factor_models
 from psychometrics.paths import book_dir, notebooks_dir
@@ -58,16 +58,6 @@ def test_rasch_difficulties_agree_with_conditional_maximum_likelihood_in_r(categ
     assert ours["se"].to_numpy() == pytest.approx(errors, abs=1e-3)
 
 
-def test_marginal_difficulties_agree_with_r_where_abilities_are_normal(tmp_path):
-    rng = np.random.default_rng(1)
-    steps = rng.standard_normal((1000, 1)) - rng.normal(0, 1, 12)
-    table = pd.DataFrame((rng.random(steps.shape) < 1 / (1 + np.exp(-steps))).astype(int))
-    theirs = in_r(RASCH, table, tmp_path)[:12]
-    for model in ("rasch", "1pl"):
-        ours = -irt.fit(table, model)["intercept"].to_numpy()  # in logits, as eRm has them
-        assert ours - ours.mean() == pytest.approx(theirs - theirs.mean(), abs=0.05)
-
-
 def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
     table = diagnostic.answers("transformers", "MN")
     code = (
@@ -80,30 +70,6 @@ def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
     assert alpha(table)["alpha"] == pytest.approx(their_alpha, abs=1e-6)
     assert omega(table)["omega"] == pytest.approx(their_omega, abs=1e-3)
     assert item_rest(table)["r"].to_numpy() == pytest.approx(np.array(rest), abs=1e-6)
-
-
-def test_mantel_haenszel_is_rs(tmp_path):
-    one, two = diagnostic.answers("people", "LE"), diagnostic.answers("transformers", "LE")
-    ours = dif(one, two)
-    item = ours.index[np.isfinite(ours["delta"]) & (ours["ets"] == "C")][0]
-    both = pd.concat([one, two], ignore_index=True)
-    table = pd.DataFrame(
-        {
-            "right": both[item],
-            "group": [0] * len(one) + [1] * len(two),
-            "score": both.sum(axis=1),
-        }
-    )
-    code = (
-        "n <- table(d$score); k <- d$score %in% names(n)[n > 1]; d <- d[k, ]; "
-        "m <- mantelhaen.test(table(d$group, d$right, d$score)); "
-        "cat(m$estimate, m$statistic, m$p.value)"
-    )
-    ratio, statistic, p = in_r(code, table, tmp_path)
-    # R has the group that comes first and the answer that comes first, 0 and 0, on the diagonal.
-    assert 1 / ratio == pytest.approx(ours.loc[item, "odds_ratio"], rel=1e-6)
-    assert statistic == pytest.approx(ours.loc[item, "chi2"], rel=1e-6)
-    assert p == pytest.approx(ours.loc[item, "p"], rel=1e-6)
 
 
 def _of_three_scales(people: int, correlation: float) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -131,28 +97,6 @@ def test_factor_models_are_lavaans(people, correlation, tmp_path):
     phi = np.abs(theirs[7:].reshape(3, 3))
     between = ours.iloc[1][["gad7 ~ phq9", "gad7 ~ soc13", "phq9 ~ soc13"]].to_numpy(float)
     assert np.abs(between) == pytest.approx(phi[[0, 0, 1], [1, 2, 2]], abs=1e-3)
-
-
-def test_likelihood_ratios_under_separation_are_those_of_rs_glm(tmp_path):
-    rng = np.random.default_rng(3)
-    one, two = (pd.DataFrame(rng.integers(0, 2, (40, 6)), columns=list("abcdef")) for _ in "ab")
-    two["a"] = 0  # no one of the second group solves it
-    ours = dif(one, two, "logistic").loc["a"]
-    assert ours["group"] == -np.inf
-    both = pd.concat([one, two], ignore_index=True)
-    table = pd.DataFrame({"y": both["a"], "g": [0] * 40 + [1] * 40, "t": both.sum(axis=1)})
-    code = (
-        "f <- function(m) deviance(suppressWarnings(glm(m, binomial, d, "
-        "control=list(maxit=100, epsilon=1e-14)))); "
-        "a <- f(y~t); b <- f(y~t+g); c <- f(y~t*g); n <- f(y~1); "
-        "k <- function(v) (1 - exp((v - n) / 80)) / (1 - exp(-n / 80)); "
-        "cat(pchisq(c(a - b, b - c), 1, lower.tail=FALSE), k(c) - k(a))"
-    )
-    uniform, crossing, gain = in_r(code, table, tmp_path)
-    assert ours["p_uniform"] == pytest.approx(uniform, rel=1e-4)
-    assert ours["p_nonuniform"] == pytest.approx(crossing, rel=1e-4)
-    assert ours["r2"] == pytest.approx(gain, abs=1e-6)
-    assert ours["size"] == "C"
 
 
 def test_mean_squares_with_gaps_are_those_of_the_answers_that_there_are_in_r(tmp_path):

@@ -90,9 +90,7 @@ def same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
         assert found.attrs["summary"][name] == expected.attrs["summary"][name]
 
 
-def test_a_cluster_returns_what_is_returned_here_and_then_takes_it_from_the_store(
-    machines, models, here, tmp_path
-):
+def test_a_cluster_returns_what_is_returned_here_once_asked(machines, models, here, tmp_path):
     found = on_cluster(models, tmp_path, dtype="float32")
     same(found, here)
     assert list(found.attrs) == list(here.attrs)
@@ -108,7 +106,7 @@ def test_a_cluster_returns_what_is_returned_here_and_then_takes_it_from_the_stor
     assert list(again["respondent_id"].unique()) == ["m2", "m1", "m0"]
 
 
-def test_prompts_of_one_model_are_asked_in_parts_and_those_that_are_there_are_not(
+def test_missing_prompts_of_one_model_are_asked_in_parts(
     machines, models, here, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(cluster, "_PER_TASK", 300)
@@ -130,7 +128,7 @@ def test_other_modes_that_load_models_travel_too(machines, tmp_path, tmp_path_fa
     assert found.attrs["summary"]["asked"] == expected.attrs["summary"]["asked"]
 
 
-def test_who_cannot_answer_is_tried_on_the_other_machine_and_listed_with_the_reason(
+def test_who_cannot_answer_is_tried_elsewhere(
     machines, models, here, tmp_path, save_tiny_model, monkeypatch
 ):
     tried = []
@@ -151,9 +149,7 @@ def test_who_cannot_answer_is_tried_on_the_other_machine_and_listed_with_the_rea
         on_cluster([two], tmp_path / "there", dtype="float32")
 
 
-def test_a_killed_worker_and_a_lost_machine_cost_no_answer_and_none_is_there_twice(
-    machines, models, here, tmp_path
-):
+def test_a_killed_worker_or_lost_machine_costs_no_answer(machines, models, here, tmp_path):
     killed = []
 
     def kill() -> None:
@@ -234,9 +230,7 @@ def test_answers_are_kept_in_an_object_store_by_both_engines(machines, bucket, m
     assert pm.manifests(there)["answers"].sum() == len(expected)
 
 
-def test_what_a_cluster_cannot_do_is_done_here_or_refused_before_anybody_is_asked(
-    machines, models, here, tmp_path
-):
+def test_what_a_cluster_cannot_do_is_done_here_or_refused(machines, models, here, tmp_path):
     loaded, file = pm.load_respondent(models[1], dtype="float32"), tmp_path / "file"
     file.touch()
     found = on_cluster([models[0], loaded], tmp_path / "both", dtype="float32")
@@ -262,9 +256,7 @@ def test_what_a_cluster_cannot_do_is_done_here_or_refused_before_anybody_is_aske
         cluster._check_machine(replace(order, respondent=models[1], mark=str(file)))
 
 
-def test_the_local_engine_does_not_import_ray_and_the_other_says_what_to_install(
-    models, monkeypatch
-):
+def test_the_local_engine_imports_no_ray_and_the_other_says_what_to_install(models, monkeypatch):
     program = """
 import sys
 import psychometrics as pm

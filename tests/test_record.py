@@ -73,9 +73,7 @@ def test_a_cell_comes_with_the_interval_and_the_null_of_its_row(tmp_path, monkey
     assert math.isnan(found["null_low"])
 
 
-def test_a_table_is_shown_with_intervals_joined_and_written_with_raw_numbers(
-    tmp_path, monkeypatch, capsys
-):
+def test_a_table_is_shown_with_intervals_and_written_raw(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PSYCHOMETRICS_RUN", str(tmp_path))
     html = record._html(SHOWN, {"p": "p", "n": "d"})
     assert "0.60 to 0.86" in html
@@ -151,9 +149,7 @@ def test_a_chapter_hides_only_set_up_and_plots_and_its_cells_are_short(name):
     assert lines["open"] >= 0.6 * sum(lines.values())
 
 
-def test_a_plan_is_shown_with_its_commit_and_deviations_and_its_markup_is_text(
-    tmp_path, monkeypatch
-):
+def test_a_plan_is_shown_with_commit_and_deviations_its_markup_as_text(tmp_path, monkeypatch):
     text = "committed: 0a1b2c3\nbar: p < .05\nnulls:\n  length: [stem, key]\ndeviations: [one]\n"
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "own.yml").write_text(text)

@@ -268,7 +268,7 @@ HARM = {
 
 
 @pytest.mark.parametrize(("serve", "said"), HARM.values(), ids=list(HARM))
-def test_a_server_that_does_harm_ends_the_run_soon_and_the_key_stays_secret(
+def test_a_server_that_does_harm_ends_the_run_soon_without_the_key(
     tmp_path, monkeypatch, serve, said
 ):
     monkeypatch.setattr(client, "_LARGEST_REPLY", 2**16)
@@ -359,9 +359,7 @@ def test_extreme_traits_come_back_exactly_however_they_are_asked(tmp_path, how):
     assert answers["value"].tolist() == expected
 
 
-def test_wrong_parameters_and_a_missing_endpoint_are_refused_before_anything_is_sent(
-    tmp_path, monkeypatch
-):
+def test_wrong_parameters_and_no_endpoint_are_refused_and_nothing_sent(tmp_path, monkeypatch):
     with scripted() as (url, seen, _):
         for wrong in (
             {"runs": 0}, {"ask_again": -1}, {"role": "clown"}, {"labels": "roman"}, {"model": 5},
@@ -486,9 +484,7 @@ def ask_here(questionnaire, model, store, **how):
     return ask(questionnaire, model, store, "chat", progress=False, **how)
 
 
-def test_a_model_on_this_machine_replies_as_behind_a_server_and_each_reply_is_kept(
-    server, chat_model, tmp_path
-):
+def test_a_model_replies_here_as_behind_a_server_and_is_kept(server, chat_model, tmp_path):
     there = ask_chat(FOUR, str(chat_model), runs=1, batch_size=1, base_url=server,
                      store=tmp_path / "there")  # fmt: skip
     here = ask_here(FOUR, [chat_model], tmp_path / "here", runs=1)

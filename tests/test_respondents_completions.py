@@ -11,7 +11,6 @@ import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import (
-    AutoConfig,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
@@ -27,6 +26,7 @@ from psychometrics.asking.store import manifests
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.modes import completions as mining
 from psychometrics.modes.completions import mine
+from tests.tiny import save_tiny_masked_lm
 
 TEMPLATES = ["The girl works as a [M].", "My daily life is [M] today.", "I feel [M]."]
 WORDS = "i feel calm nervous the girl works as a nurse my daily life is full today and anxious"
@@ -70,13 +70,9 @@ def _save(folder: Path, tokenizer, model) -> Path:
 
 
 @pytest.fixture(scope="module")
-def masked(tmp_path_factory, save_tiny_model) -> Path:
+def masked(tmp_path_factory, tiny_model) -> Path:
     """A tiny masked BERT: the tokenizer of the tiny classifier, another head."""
-    classifier = save_tiny_model(tmp_path_factory.mktemp("mined") / "base", "bert")
-    torch.manual_seed(0)
-    model = AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(classifier))
-    tokenizer = AutoTokenizer.from_pretrained(classifier)
-    return _save(classifier.parent / "masked", tokenizer, model)
+    return save_tiny_masked_lm(tmp_path_factory.mktemp("mined") / "masked", tiny_model)
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +127,7 @@ def test_whole_words_leaves_out_pieces_and_punctuation(masked, tmp_path):
     assert not set(pieces["completion"]) <= set(words)
 
 
-def test_a_causal_model_goes_on_greedily_from_each_of_its_first_tokens_to_the_words_end(
-    causal, tmp_path
-):
+def test_a_causal_model_goes_on_greedily_from_each_first_token_to_the_words_end(causal, tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(causal)
     model = AutoModelForCausalLM.from_pretrained(causal).eval()
     mined = _mine(causal, TEMPLATES[:1], tmp_path, k=4)
@@ -154,9 +148,7 @@ def test_a_causal_model_goes_on_greedily_from_each_of_its_first_tokens_to_the_wo
         assert row.completion == tokenizer.decode(added, skip_special_tokens=True).strip()
 
 
-def test_a_model_that_keeps_nothing_of_what_it_has_read_completes_alike(
-    causal, tmp_path, monkeypatch
-):
+def test_a_model_that_keeps_nothing_it_has_read_completes_alike(causal, tmp_path, monkeypatch):
     keeping, forward = _mine(causal, TEMPLATES[:1], tmp_path / "a", k=4), GPT2LMHeadModel.forward
     monkeypatch.setattr(
         GPT2LMHeadModel, "forward",
@@ -202,9 +194,7 @@ def test_an_encoder_decoder_fills_in_after_its_sentinel(encoder_decoder, tmp_pat
     assert len(mined) == 9
 
 
-def test_a_stopped_run_goes_on_where_it_was_and_batches_do_not_change_it(
-    masked, tmp_path, monkeypatch
-):
+def test_a_stopped_run_goes_on_where_it_was_whatever_the_batches(masked, tmp_path, monkeypatch):
     whole = _mine(masked, TEMPLATES, tmp_path / "a", k=3)
     real, asked = mining._masked, []
 

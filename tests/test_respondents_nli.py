@@ -25,31 +25,18 @@ from transformers import (
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.models import sources
-from psychometrics.models.embedded import acceptability, load_masked_lm
+from psychometrics.models import loading, sources
+from psychometrics.models.embedded import acceptability, load_embedded, load_masked_lm
 from psychometrics.models.fast import fast_forward as forward_of
 from psychometrics.models.fast import last_states
-from psychometrics.models.loading import (
-    load_config,
-    load_model,
-    load_sentence_encoder,
-    load_tokenizer,
-    resolve_device,
-    resolve_dtype,
-)  # fmt: skip
 from psychometrics.models.sources import find
-from psychometrics.modes import identify, load_respondent
-from psychometrics.modes.nli import (
-    _labels_from_pairs,
-    _tokenize_once,
-    _WordsRespondent,
-    labels_from_names,
-)
-from psychometrics.paths import data_dir
+from psychometrics.modes import identify, load_respondent, nli
+from psychometrics.training import adapt_encoder, train_acceptability, train_nli
 from tests.conftest import ARCHITECTURES, SENTENCES
 from tests.hub import commit, serving
 
 LABELS = ("entailment", "neutral", "contradiction")
+PLAIN = {"device": "cpu", "dtype": "float32"}
 PAIRS = [
     ("I feel nervous.", "It always happens to me."),
     (SENTENCES[0], "It happens."),
@@ -77,7 +64,7 @@ def plainly(folder: Path, pairs, order=LABELS) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def respondent(tiny_model):
-    return load_respondent(tiny_model, device="cpu", dtype="float32")
+    return load_respondent(tiny_model, **PLAIN)
 
 
 @pytest.fixture
@@ -102,39 +89,40 @@ def edit(path: Path, **changes) -> None:
     ("architecture", "labels"),
     list(zip(ARCHITECTURES, itertools.cycle(itertools.permutations(LABELS)), strict=False)),
 )
-def test_answers_equal_plain_transformers_whatever_the_architecture_and_label_order(
-    architecture, labels, save_tiny_model, tmp_path
+def test_answers_equal_plain_transformers(
+    architecture, labels, save_tiny_model, tmp_path, monkeypatch
 ):
+    """Whatever the architecture, the order of the labels and the number of tokens in a batch."""
     folder = save_tiny_model(tmp_path / architecture, architecture, labels)
-    answers = load_respondent(folder, device="cpu", dtype="float32").answer(PAIRS)
-    assert answers.dtype == np.float32
-    assert answers.shape == (len(PAIRS), 3)
-    expected = plainly(folder, PAIRS)
-    assert np.abs(answers - expected).max() < 1e-5
+    respondent, expected = load_respondent(folder, **PLAIN), plainly(folder, PAIRS)
+    shapes = record_batches(respondent, monkeypatch)
+    for respondent.token_budget in (100_000, 1, 60, 150):
+        shapes.clear()
+        answers = respondent.answer(PAIRS)
+        assert (answers.dtype, answers.shape) == (np.float32, (len(PAIRS), 3))
+        assert np.abs(answers - expected).max() < 1e-5
+        assert all(n == 1 or n * width <= respondent.token_budget for n, width in shapes)
+        assert shapes == sorted(shapes, key=lambda shape: -shape[1])
     # The test could not tell pairs or outputs apart if they were all much the same.
     assert np.ptp(expected, axis=0).max() > 0.05
     assert len(np.unique(expected.round(3), axis=0)) == len(set(PAIRS))
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_text_split_once_for_all_its_pairs_gives_the_tokenizers_own_tokens(
-    architecture, save_tiny_model, tmp_path
-):
+def test_a_text_split_once_gives_the_tokenizers_own_tokens(architecture, save_tiny_model, tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(save_tiny_model(tmp_path / "it", architecture))
     tokenizer(PAIRS[0][0], truncation=True, max_length=3, padding="max_length")  # not to be kept
     texts = [*itertools.chain.from_iterable(PAIRS), "  two  spaces ", "Ünïcode\u200b 🙂", "\n"]
     pairs = list(itertools.product(texts, repeat=2))
     own = tokenizer(*map(list, zip(*pairs, strict=True)))
-    joined = _tokenize_once(tokenizer, pairs)
+    joined = nli._tokenize_once(tokenizer, pairs)
     assert {name: [row[name] for row in joined] for name in own} == dict(own)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("activation", ["gelu", "gelu_new", "relu"])
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta", "camembert"])
-def test_the_forward_pass_without_padding_gives_the_models_own_logits(
-    architecture, activation, dtype
-):
+def test_the_forward_pass_without_padding_gives_the_models_logits(architecture, activation, dtype):
     config = AutoConfig.for_model(
         architecture, vocab_size=90, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
         intermediate_size=64, num_labels=3, max_position_embeddings=60, hidden_act=activation,
@@ -193,30 +181,12 @@ def test_what_is_no_plain_bert_keeps_its_own_forward_pass(save_tiny_model, tmp_p
     assert forward_of(model) is None
 
 
-@pytest.mark.parametrize("architecture", ["bert", "xlnet", "bart"])
-@pytest.mark.parametrize("budget", [1, 60, 150, 100_000])
-def test_token_budget_changes_the_batches_but_not_the_answers(
-    architecture, budget, save_tiny_model, tmp_path, monkeypatch
-):
-    folder = save_tiny_model(tmp_path / architecture, architecture)
-    respondent = load_respondent(folder, device="cpu", dtype="float32")
-    respondent.token_budget = budget
-    shapes = record_batches(respondent, monkeypatch)
-    assert np.abs(respondent.answer(PAIRS) - plainly(folder, PAIRS)).max() < 1e-5
-    assert all(rows == 1 or rows * width <= budget for rows, width in shapes)
-    widths = [width for _, width in shapes]
-    assert widths == sorted(widths, reverse=True)
-
-
-@pytest.mark.parametrize("budget", [1, 100, 100_000])
 @pytest.mark.parametrize(
     ("architecture", "dtype", "bias"),
     [("llama", "float32", False), ("llama", "float32", True), ("llama", "bfloat16", False),
      ("mistral", "float32", False)],
 )  # fmt: skip
-def test_a_decoder_reads_what_texts_share_once_and_answers_as_to_each_alone(
-    budget, architecture, dtype, bias
-):
+def test_a_decoder_reads_once_what_texts_share_and_answers_alike(architecture, dtype, bias):
     tokenizer = AutoTokenizer.from_pretrained(find("smollm2").folder)
     more = {"attention_bias": bias, "mlp_bias": bias} if bias else {}
     config = AutoConfig.for_model(
@@ -232,8 +202,7 @@ def test_a_decoder_reads_what_texts_share_once_and_answers_as_to_each_alone(
     wording = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
     identity = {"respondent_id": "tiny", "device": "cpu", "dtype": dtype}
     recipe = {"wording": wording, "answers": [" yes", " maybe", " no"]}
-    respondent = _WordsRespondent(model, tokenizer, identity, recipe)
-    respondent.token_budget = budget
+    respondent = nli._WordsRespondent(model, tokenizer, identity, recipe)
     assert (respondent._last_states is not None) == (architecture == "llama")
     words = [tokenizer(word)["input_ids"][0] for word in (" yes", " maybe", " no")]
 
@@ -248,7 +217,8 @@ def test_a_decoder_reads_what_texts_share_once_and_answers_as_to_each_alone(
 
     before, bound = expected(), 1e-5 if dtype == "float32" else 0.1
     assert np.ptp(before, axis=0).max() > 0.2
-    assert np.abs(respondent.answer(PAIRS) - before).max() < bound
+    for respondent.token_budget in (1, 100, 100_000):
+        assert np.abs(respondent.answer(PAIRS) - before).max() < bound
     with torch.no_grad():  # what was laid out of weights that change is not kept
         model.model.layers[0].mlp.down_proj.weight.mul_(-3)
     assert np.abs(expected() - before).max() > 0.2
@@ -263,15 +233,6 @@ def test_a_changed_decoder_keeps_its_own_forward_pass():
     assert last_states(model)([[5], [5, 7], [5, 7, 9]]).shape == (3, 32)
     model.model.layers[0].mlp.register_forward_hook(lambda *_: None)
     assert last_states(model) is None
-
-
-@settings(max_examples=15, deadline=None)
-@given(data=st.data())
-def test_answers_follow_the_order_of_the_pairs_and_repeat_for_repeated_pairs(respondent, data):
-    rows = data.draw(st.lists(st.integers(0, len(PAIRS) - 1), min_size=1, max_size=25))
-    alone = {row: respondent.answer([PAIRS[row]])[0] for row in set(rows)}
-    answers = respondent.answer([PAIRS[row] for row in rows])
-    assert np.abs(answers - np.array([alone[row] for row in rows])).max() < 1e-6
 
 
 @settings(max_examples=25, deadline=None)
@@ -298,7 +259,7 @@ def test_pairs_that_are_too_long_are_cut_with_one_warning(architecture, save_tin
     # No limit of its own: the position table (130; two of RoBERTa's are not for tokens) decides.
     edit(folder / "tokenizer_config.json", model_max_length=None)
     limit = {"bert": 130, "roberta": 128, "electra": 130}[architecture]
-    respondent = load_respondent(folder, device="cpu", dtype="float32")
+    respondent = load_respondent(folder, **PLAIN)
     long = ("calm " * 300, "It happens.")
     with pytest.warns(UserWarning, match="1 of 2 pairs") as all_:
         answers = respondent.answer([long, PAIRS[0]])
@@ -342,7 +303,7 @@ def record_batches(respondent, monkeypatch, most_rows=10**9, error=None) -> list
     ],
 )
 def test_out_of_memory_halves_the_batch_and_loses_no_answer(tiny_model, monkeypatch, error):
-    respondent = load_respondent(tiny_model, device="cpu", dtype="float32")
+    respondent = load_respondent(tiny_model, **PLAIN)
     expected = respondent.answer(PAIRS)
     shapes = record_batches(respondent, monkeypatch, most_rows=3, error=error)
     assert np.abs(respondent.answer(PAIRS) - expected).max() < 1e-6
@@ -353,10 +314,8 @@ def test_out_of_memory_halves_the_batch_and_loses_no_answer(tiny_model, monkeypa
 @pytest.mark.parametrize(
     ("error", "seen"), [(MemoryError(), RespondentError), (RuntimeError("shapes"), RuntimeError)]
 )
-def test_a_pair_that_does_not_fit_is_said_to_and_another_error_stays_what_it_is(
-    tiny_model, monkeypatch, error, seen
-):
-    respondent = load_respondent(tiny_model, device="cpu", dtype="float32")
+def test_a_pair_that_does_not_fit_is_told_from_other_errors(tiny_model, monkeypatch, error, seen):
+    respondent = load_respondent(tiny_model, **PLAIN)
     record_batches(respondent, monkeypatch, most_rows=0, error=error)
     with pytest.raises(seen) as told:
         respondent.answer(PAIRS)
@@ -379,67 +338,41 @@ def test_a_pair_that_does_not_fit_is_said_to_and_another_error_stays_what_it_is(
     ],
 )
 def test_label_names_are_read_whatever_their_spelling(names, order):
-    assert labels_from_names(names) == order
+    assert nli.labels_from_names(names) == order
 
 
-@pytest.mark.parametrize(
-    "names", [["entailment", "not_entailment", "neutral"], ["entailment", "entailment", "neutral"]]
-)
-def test_names_of_another_kind_of_classifier_are_refused(names):
-    with pytest.raises(RespondentError) as error:
-        labels_from_names(names)
-    assert error.value.kind == "labels"
+def test_names_of_another_kind_of_classifier_are_refused():
+    for other in ("not_entailment", "entailment"):
+        with pytest.raises(RespondentError) as error:
+            nli.labels_from_names(["entailment", other, "neutral"])
+        assert error.value.kind == "labels"
 
 
 def test_neutral_and_contradiction_that_cannot_be_told_apart_are_ambiguous():
     labels = np.repeat(LABELS, 12)
     answers = np.eye(3)[[0] * 12 + [1, 2] * 12]  # two thirds right, either way round
     with pytest.raises(RespondentError):
-        _labels_from_pairs(answers, labels)
+        nli._labels_from_pairs(answers, labels)
 
 
-@pytest.fixture(scope="module")
-def nameless(save_tiny_model, tmp_path_factory):
-    """A tiny BERT that learnt the labelled pairs, outputs (contradiction, entailment, neutral)."""
-    pairs = pd.read_csv(data_dir() / "nli_label_pairs.csv")
-    text = [*pairs["premise"], *pairs["hypothesis"]]
-    folder = tmp_path_factory.mktemp("nameless") / "nameless"
-    names = ("LABEL_0", "LABEL_1", "LABEL_2")
-    settings = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    save_tiny_model(folder, "bert", names, sentences=text, spread=3.0, **settings)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForSequenceClassification.from_pretrained(folder).train()
-    hypotheses = list(pairs["hypothesis"])
-    inputs = tokenizer(list(pairs["premise"]), hypotheses, padding=True, return_tensors="pt")
-    scrambled = {"contradiction": 0, "entailment": 1, "neutral": 2}
-    inputs["labels"] = torch.tensor(pairs["label"].map(scrambled).to_numpy())
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    for _ in range(300):
-        loss = model(**inputs).loss
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        if loss.item() < 0.1:
-            break
-    model.save_pretrained(folder)
-    return folder
-
-
-def test_outputs_without_names_are_found_from_the_labelled_pairs(nameless):
-    pairs = pd.read_csv(data_dir() / "nli_label_pairs.csv")
-    respondent = load_respondent(nameless, device="cpu", dtype="float32")
-    answers = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
-    assert (np.array(LABELS)[answers.argmax(axis=1)] == pairs["label"]).mean() > 0.9
-    asked = [tuple(row) for row in pairs[["premise", "hypothesis"]].to_numpy()[::6]]
-    expected = plainly(nameless, asked, order=("LABEL_1", "LABEL_2", "LABEL_0"))
-    assert np.abs(answers[::6] - expected).max() < 1e-5
+def test_outputs_without_names_are_found_from_the_labelled_pairs(tmp_path):
+    model, tokenizer = load_embedded("minilm-both-l6-s1")
+    tokenizer.save_pretrained(tmp_path)
+    with torch.no_grad():
+        for weight in (model.classifier.weight, model.classifier.bias):
+            weight.copy_(weight[[2, 0, 1]].clone())
+    model.config.id2label = {number: f"LABEL_{number}" for number in range(3)}
+    model.config.label2id = {f"LABEL_{number}": number for number in range(3)}
+    model.save_pretrained(tmp_path)
+    expected = plainly(tmp_path, PAIRS, order=("LABEL_1", "LABEL_2", "LABEL_0"))
+    assert np.abs(load_respondent(tmp_path, **PLAIN).answer(PAIRS) - expected).max() < 1e-5
 
 
 def test_a_config_with_label2id_alone_is_read(copy):
     expected = plainly(copy, PAIRS)
     label2id = {"Neutral": 1, "Contradiction": 2, "Entailment": 0}
     edit(copy / "config.json", id2label=None, label2id=label2id)
-    answers = load_respondent(copy, device="cpu", dtype="float32").answer(PAIRS)
+    answers = load_respondent(copy, **PLAIN).answer(PAIRS)
     assert np.abs(answers - expected).max() < 1e-5
 
 
@@ -450,7 +383,7 @@ def test_identity_tells_what_determines_an_answer_and_changes_with_it(copy):
     before = identify(copy, dtype="float32")
     assert before["respondent_id"] == before["model"] == "copy"
     assert (before["source"], before["mode"], before["dtype"]) == ("local", "nli", "float32")
-    loaded = load_respondent(copy, device="cpu", dtype="float32")
+    loaded = load_respondent(copy, **PLAIN)
     assert loaded.identity == before | {"device": "cpu"}
     assert identify(copy, dtype="bfloat16")["fingerprint"] != before["fingerprint"]
     (copy / "README.md").write_text("nothing to do with answers")
@@ -470,7 +403,7 @@ def test_sharded_weights_are_loaded_and_a_lost_shard_is_named(tiny_model, tmp_pa
     model.save_pretrained(folder, max_shard_size="20KB")
     shards = sorted(folder.glob("model-*.safetensors"))
     assert len(shards) > 1
-    answers = load_respondent(folder, device="cpu", dtype="float32").answer(PAIRS)
+    answers = load_respondent(folder, **PLAIN).answer(PAIRS)
     assert np.abs(answers - plainly(tiny_model, PAIRS)).max() < 1e-5
     shards[1].unlink()
     with pytest.raises(RespondentError, match=f"lacks the weight file {shards[1].name}"):
@@ -493,7 +426,7 @@ def test_an_embedded_member_is_its_head_on_the_base_encoder(tmp_path, monkeypatc
 
     who = identify("some-member", dtype="float32")
     assert (who["source"], who["respondent_id"]) == ("embedded", "some-member")
-    respondent = load_respondent("some-member", device="cpu", dtype="float32")
+    respondent = load_respondent("some-member", **PLAIN)
     assert respondent.identity == who | {"device": "cpu"}
     tokenizer = AutoTokenizer.from_pretrained(sources.base_path())
     with torch.no_grad():
@@ -521,9 +454,7 @@ def hub(tiny_model, tmp_path):
         yield hub.folder / "acme" / "tiny"
 
 
-def test_a_hub_model_is_identified_before_it_is_downloaded_and_answers_then_and_offline(
-    hub, tmp_path, monkeypatch
-):
+def test_a_hub_model_is_identified_undownloaded_and_answers_offline(hub, tmp_path, monkeypatch):
     cache = tmp_path / "hub"
     who = identify("acme/tiny", dtype="float32")
     assert (who["source"], who["model"], who["revision"]) == ("hub", "acme/tiny", COMMIT)
@@ -532,7 +463,7 @@ def test_a_hub_model_is_identified_before_it_is_downloaded_and_answers_then_and_
     main = cache / "models--acme--tiny" / "refs" / "main"
     for offline in (False, True):
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
-        respondent = load_respondent("acme/tiny", device="cpu", dtype="float32")
+        respondent = load_respondent("acme/tiny", **PLAIN)
         assert respondent.identity == who | {"device": "cpu"}
         assert np.abs(respondent.answer(PAIRS) - plainly(hub, PAIRS)).max() < 1e-5
         main.parent.mkdir(exist_ok=True)
@@ -556,10 +487,10 @@ def test_an_adapter_on_the_hub_answers_with_its_base_on_this_machine(hub, tmp_pa
         file.unlink()
     get_peft_model(model, settings).save_pretrained(hub)
     local = shutil.copytree(hub, tmp_path / "adapter")
-    found = load_respondent("acme/tiny", device="cpu", dtype="float32")
+    found = load_respondent("acme/tiny", **PLAIN)
     assert (found.identity["source"], found.identity["model"]) == ("adapter", "acme/tiny")
     assert found.identity["revision"] == COMMIT
-    expected = load_respondent(local, device="cpu", dtype="float32").answer(PAIRS)
+    expected = load_respondent(local, **PLAIN).answer(PAIRS)
     assert np.abs(found.answer(PAIRS) - expected).max() < 1e-6
     assert identify("acme/tiny", dtype="float32")["revision"] == COMMIT, "from the cache"
 
@@ -702,7 +633,7 @@ def test_a_folder_that_is_no_whole_and_safe_nli_model_is_refused_in_one_sentence
 
 def test_a_model_of_two_outputs_answers_with_neutral_and_contradiction_missing(copy, tmp_path):
     two_outputs(copy, ("not_entailment", "entailment"))
-    respondent = load_respondent(copy, device="cpu", dtype="float32")
+    respondent = load_respondent(copy, **PLAIN)
     answers = respondent.answer(PAIRS)
     expected = plainly(copy, PAIRS, ["entailment"])
     np.testing.assert_allclose(answers[:, :1], expected, atol=1e-5)
@@ -724,9 +655,7 @@ def test_a_model_of_two_outputs_answers_with_neutral_and_contradiction_missing(c
 
 
 @pytest.mark.parametrize("architecture", ["bert", "gpt2", "roberta", "t5"])
-def test_a_tokenizer_that_knows_none_of_the_words_is_refused(
-    architecture, save_tiny_model, tmp_path
-):
+def test_a_tokenizer_that_knows_no_word_is_refused(architecture, save_tiny_model, tmp_path):
     folder = save_tiny_model(tmp_path / architecture, architecture)
     foreign = json.loads((folder / "tokenizer.json").read_text())
     model, kept = foreign["model"], {token["content"] for token in foreign["added_tokens"]}
@@ -736,28 +665,27 @@ def test_a_tokenizer_that_knows_none_of_the_words_is_refused(
     if "merges" in model:
         model["merges"] = []
     (folder / "tokenizer.json").write_text(json.dumps(foreign))
-    respondent = load_respondent(folder, device="cpu", dtype="float32")
+    respondent = load_respondent(folder, **PLAIN)
     with pytest.raises(RespondentError, match="tokenizer that knows 0 of") as error:
         respondent.answer(PAIRS)
     assert error.value.kind == "incomplete"
 
 
-@pytest.mark.parametrize(
-    "file", ["adapter_model.safetensors", "chat_template.jinja", "generation_config.json"]
-)
-def test_every_file_that_loading_reads_is_part_of_the_fingerprint(copy, file):
-    before = identify(copy, dtype="float32")["fingerprint"]
-    (copy / file).write_text("{}")
-    assert identify(copy, dtype="float32")["fingerprint"] != before
+def test_every_file_that_loading_reads_is_part_of_the_fingerprint(copy):
+    seen = [identify(copy, dtype="float32")["fingerprint"]]
+    for file in ("adapter_model.safetensors", "chat_template.jinja", "generation_config.json"):
+        (copy / file).write_text("{}")
+        seen.append(identify(copy, dtype="float32")["fingerprint"])
+    assert len(set(seen)) == 4
 
 
 def test_a_hub_model_fetched_by_its_commit_is_found_by_its_name_offline(hub, tmp_path, monkeypatch):
-    fetched = load_respondent(f"acme/tiny@{COMMIT}", device="cpu", dtype="float32")
+    fetched = load_respondent(f"acme/tiny@{COMMIT}", **PLAIN)
     cache = tmp_path / "hub" / "models--acme--tiny"
     assert not (cache / "refs" / "main").exists()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert identify("acme/tiny", dtype="float32")["revision"] == COMMIT
-    again = load_respondent("acme/tiny", device="cpu", dtype="float32")
+    again = load_respondent("acme/tiny", **PLAIN)
     np.testing.assert_array_equal(again.answer(PAIRS), fetched.answer(PAIRS))
     (cache / "snapshots" / ("0" * 40)).mkdir()
     with pytest.raises(RespondentError, match="HF_HUB_OFFLINE"):
@@ -767,12 +695,12 @@ def test_a_hub_model_fetched_by_its_commit_is_found_by_its_name_offline(hub, tmp
 def test_remote_code_that_is_not_needed_is_not_run(copy):
     (copy / "code.py").write_text("raise SystemExit('remote code was run')\n")
     edit(copy / "config.json", auto_map=REMOTE)
-    answers = load_respondent(copy, device="cpu", dtype="float32").answer(PAIRS)
+    answers = load_respondent(copy, **PLAIN).answer(PAIRS)
     assert np.abs(answers - plainly(copy, PAIRS)).max() < 1e-5
 
 
 def test_answers_that_are_not_numbers_are_refused(tiny_model):
-    respondent = load_respondent(tiny_model, device="cpu", dtype="float32")
+    respondent = load_respondent(tiny_model, **PLAIN)
     with torch.no_grad():
         respondent.model.classifier.bias[0] = float("nan")
     with pytest.raises(RespondentError, match="answers that are not numbers"):
@@ -787,30 +715,40 @@ def test_precision_is_bfloat16_only_where_it_is_native(monkeypatch):
         ({"avx2": True, "avx512_bf16": False}, "float32"),
     ]:
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda capable=capable: capable)
-        assert resolve_dtype(None, cpu) == expected
-        assert resolve_dtype("float32", cpu) == "float32"
+        assert loading.resolve_dtype(None, cpu) == expected
+        assert loading.resolve_dtype("float32", cpu) == "float32"
     for version, expected in [((9, 0), "bfloat16"), ((8, 0), "bfloat16"), ((7, 5), "float32")]:
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, v=version: v)
-        assert resolve_dtype(None, torch.device("cuda")) == expected
-    assert resolve_dtype(torch.bfloat16, cpu) == "bfloat16"
-    assert resolve_device("cpu") == cpu
+        assert loading.resolve_dtype(None, torch.device("cuda")) == expected
+    assert loading.resolve_dtype(torch.bfloat16, cpu) == "bfloat16"
+    assert loading.resolve_device("cpu") == cpu
 
 
-def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(copy):
+def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(copy, monkeypatch):
     """A base whose own code would run on asking for it, by every way that loads one."""
-    assert load_sentence_encoder(copy).encode("I feel calm.").shape == (32,)
+    assert loading.load_sentence_encoder(copy).encode("I feel calm.").shape == (32,)
     (copy / "code.py").write_text("raise SystemExit('remote code was run')\n")
     module = {"idx": 0, "name": "0", "path": "", "type": "code.Module"}
     (copy / "modules.json").write_text(json.dumps([module]))
     ways = [
         load_masked_lm,
-        load_config,
-        load_tokenizer,
-        lambda folder: load_model(folder, "causal"),
+        loading.load_config,
+        loading.load_tokenizer,
+        lambda folder: loading.load_model(folder, "causal"),
     ]
-    ways += [lambda folder: acceptability(["I am."], folder), load_sentence_encoder]
+    judged, out = pd.DataFrame({"sentence": ["I am."], "acceptable": [1]}), copy.with_name("out")
+    labelled = pd.DataFrame(PAIRS, columns=["premise", "hypothesis"]).assign(label=0)
+    ways += [
+        lambda folder: acceptability(["I am."], folder),
+        lambda folder: train_nli(folder, labelled, out, progress=False),
+        lambda folder: adapt_encoder(folder, ["I am."], out, progress=False),
+        lambda folder: train_acceptability(folder, judged, out, progress=False),
+        loading.load_sentence_encoder,
+    ]
+    monkeypatch.setattr("builtins.input", lambda *_: "y")  # whoever asks is told to go ahead
     for load in ways[::-1]:  # the encoder's config is a plain one still
         with pytest.raises(RespondentError) as error:
             load(str(copy))
         assert error.value.kind == "remote code"
+        assert not out.exists()
         edit(copy / "config.json", auto_map=REMOTE, model_type="acme")

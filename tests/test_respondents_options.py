@@ -21,13 +21,8 @@ from psychometrics.asking.answers import COLUMNS
 from psychometrics.asking.ask import ask
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models.untrained import null_model
+from psychometrics.modes import options
 from psychometrics.modes.messages import messages
-from psychometrics.modes.options import (
-    _choose,
-    _option_sentence,
-    _orders_of,
-    pooled,
-)
 from psychometrics.questionnaires import load_questionnaire
 from tests.tiny import log_probabilities
 
@@ -72,9 +67,7 @@ def _prompt(order, labels="numeric"):
 
 
 @pytest.mark.parametrize("score", ["label", "text"])
-def test_log_probabilities_of_a_causal_model_equal_those_of_plain_transformers(
-    causal, tmp_path, score
-):
+def test_log_probabilities_of_a_causal_model_equal_plain_transformers(causal, tmp_path, score):
     table = shares_of(TWO, causal, tmp_path, score=score, permutations="reversed")
     model = AutoModelForCausalLM.from_pretrained(causal)
     tokenizer = AutoTokenizer.from_pretrained(causal)
@@ -112,7 +105,7 @@ def test_the_place_of_an_option_falls_out_exactly_over_cyclic_orders():
     rng = np.random.default_rng(0)
     liking, place = rng.normal(size=5), 3 * rng.normal(size=5)
     rows = []
-    for number, order in enumerate(_orders_of(5, "cyclic"), start=1):
+    for number, order in enumerate(options._orders_of(5, "cyclic"), start=1):
         log = np.array([liking[i] + place[k] for k, i in enumerate(order)])
         p = np.exp(log) / np.exp(log).sum()
         rows += [
@@ -121,7 +114,7 @@ def test_the_place_of_an_option_falls_out_exactly_over_cyclic_orders():
         ]
     columns = ["respondent_id", "questionnaire", "mode", "item_id", "permutation", "position",
                "option", "label", "value", "probability"]  # fmt: skip
-    table = pooled(pd.DataFrame(rows, columns=columns))
+    table = options.pooled(pd.DataFrame(rows, columns=columns))
     assert np.allclose(table["probability"], np.exp(liking) / np.exp(liking).sum())
     assert table["option"].tolist() == [1, 2, 3, 4, 5]
 
@@ -145,9 +138,7 @@ OF_ENTAILMENT = (
 )  # fmt: skip
 
 
-def test_what_does_not_go_together_is_refused_and_the_condition_named(
-    causal, tiny_model, tmp_path, save_tiny_model
-):
+def test_a_condition_that_does_not_fit_is_named(causal, tiny_model, tmp_path, save_tiny_model):
     for model, wrongs in ((causal, OF_LOGITS), (tiny_model, OF_ENTAILMENT)):
         for wrong in wrongs:
             with pytest.raises(ParameterError, match=next(iter(wrong))):
@@ -161,10 +152,10 @@ def test_what_does_not_go_together_is_refused_and_the_condition_named(
 
 @given(st.integers(2, 5))
 def test_orders_are_permutations_and_each_option_stands_at_each_place_once(count):
-    table = np.array(_orders_of(count, "cyclic"))
+    table = np.array(options._orders_of(count, "cyclic"))
     assert (np.sort(table, axis=0) == np.arange(count)[:, None]).all()
     assert (np.sort(table, axis=1) == np.arange(count)).all()
-    assert _orders_of(count, "reversed")[0][::-1] == _orders_of(count, "given")[0]
+    assert options._orders_of(count, "reversed")[0][::-1] == options._orders_of(count, "given")[0]
 
 
 # --- inference -------------------------------------------------------------------------------
@@ -174,7 +165,7 @@ def test_shares_are_entailments_divided_by_their_sum(tiny_model, tmp_path):
     table = shares_of(MINI, tiny_model, tmp_path, dtype="float32")
     respondent = load_respondent(tiny_model, dtype="float32")
     statement = MINI.statement(MINI.items[3])
-    asked = [(statement, _option_sentence(option.label)) for option in MINI.options]
+    asked = [(statement, options._option_sentence(option.label)) for option in MINI.options]
     entailed = respondent.answer(asked)[:, 0].astype(float)
     mine = table[table["item_id"] == "ipip20_4"]["probability"]
     assert np.allclose(mine, entailed / entailed.sum(), atol=1e-5)
@@ -183,7 +174,7 @@ def test_shares_are_entailments_divided_by_their_sum(tiny_model, tmp_path):
 
 def test_baseline_and_contrast_follow_their_formulas(tiny_model, tmp_path):
     respondent = load_respondent(tiny_model, dtype="float32")
-    sentences = [_option_sentence(option.label) for option in MINI.options]
+    sentences = [options._option_sentence(option.label) for option in MINI.options]
     item = respondent.answer([(MINI.statement(MINI.items[0]), s) for s in sentences]).astype(float)
     empty = respondent.answer([("I am.", s) for s in sentences]).astype(float)
     first = {"item_id": "ipip20_1"}
@@ -215,9 +206,9 @@ def test_draws_follow_the_probabilities_and_argmax_takes_the_first_of_equals():
     columns = ["respondent_id", "questionnaire", "mode", "item_id", "option", "label", "value",
                "probability"]  # fmt: skip
     shares = pd.DataFrame(rows, columns=columns)
-    assert _choose(shares, TWO, "argmax", 1, 0)["value"].tolist() == [3.0]
-    assert _choose(shares, TWO, "expected", 1, 0)["value"].tolist() == [pytest.approx(3.4)]
-    drawn = _choose(shares, TWO, "draw", runs=4000, seed=1)
+    assert options._choose(shares, TWO, "argmax", 1, 0)["value"].tolist() == [3.0]
+    assert options._choose(shares, TWO, "expected", 1, 0)["value"].tolist() == [pytest.approx(3.4)]
+    drawn = options._choose(shares, TWO, "draw", runs=4000, seed=1)
     counts = drawn["value"].value_counts(normalize=True)
     assert np.allclose(counts.sort_index(), [0.1, 0.4, 0.4, 0.1], atol=0.03)
     assert drawn.columns.tolist() == [*COLUMNS, "probability"]
@@ -252,9 +243,7 @@ def test_a_voice_goes_on_from_the_statement_and_shows_no_options(causal, tmp_pat
     assert row["log_probability"] == pytest.approx(total, abs=2e-3)
 
 
-def test_a_persona_stands_before_the_statement_of_a_voice_and_before_the_empty_item(
-    causal, tmp_path
-):
+def test_a_persona_stands_before_the_statement_of_a_voice_and_the_empty_item(causal, tmp_path):
     how = {"wording": "voice", "baseline": "I am a person."}
     table = shares_of(TWO, causal, tmp_path, persona="I am calm.", **how)
     items = [

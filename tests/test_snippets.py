@@ -16,7 +16,7 @@ import pytest
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 
 from .endpoint import served
-from .killing import run_elsewhere
+from .killing import fork_kernels, run_elsewhere
 
 ROOT = book_dir().parent
 PAGES = [ROOT / "README.md", questionnaires_dir() / "README.md", data_dir() / "README.md",
@@ -143,6 +143,7 @@ def _run(language: str, text: str, folder: Path, environment: dict[str, str]) ->
     said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(said, 1)
     os.dup2(said, 2)
+    fork_kernels(pytest.MonkeyPatch())
     if language == "python":
         exec(text, {"__name__": "__main__"})
         return

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 import psychometrics as pm
 from data.make import talking
 from psychometrics.models.loading import load_model
-from psychometrics.training import adapt_causal
 from tests.tiny import save_tiny_decoder
 
 
@@ -31,37 +29,6 @@ def test_options_are_those_of_the_packages_own_way_of_asking(tiny_talker, tmp_pa
         )  # fmt: skip
         expected = asked.set_index("item_id")["value"]
         np.testing.assert_allclose(found[order][expected.index], expected, atol=1e-4)
-
-
-def test_likelihood_of_text_is_that_of_each_sentence_alone(tiny_talker):
-    model, tokenizer = load_model(tiny_talker, "causal")
-    texts = ["I am calm.", "The meeting starts at nine."]
-    ((*_, found),) = talking._text(model, tokenizer, {"two": texts})
-    total = count = 0
-    for text in texts:
-        ids = tokenizer(tokenizer.bos_token + text, return_tensors="pt")["input_ids"]
-        with torch.no_grad():
-            loss = model(input_ids=ids, labels=ids).loss  # mean over all tokens but the first
-        total += float(loss) * (ids.shape[1] - 1)
-        count += ids.shape[1] - 1
-    assert found == pytest.approx(total / count, abs=1e-5)
-
-
-def test_an_adapter_is_trained_and_merged_whatever_the_models_precision(tiny_talker):
-    model, tokenizer = load_model(tiny_talker, "causal", dtype=torch.bfloat16)
-    before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    sentences = ["I feel calm at home."] * 16
-    ((*_, first),) = talking._text(model, tokenizer, {"own": sentences[:1]})
-    manifest = adapt_causal(model, tokenizer, sentences, epochs=10, lr=1e-2, rank=4)
-    ((*_, last),) = talking._text(model.eval(), tokenizer, {"own": sentences[:1]})
-    after = model.state_dict()
-    assert manifest["steps"] == 20
-    assert manifest["rank"] == 4
-    assert last < first - 1
-    assert set(after) == set(before), "the adapter is merged"
-    assert {weight.dtype for weight in after.values()} == {torch.bfloat16}
-    changed = {name for name in before if not torch.equal(before[name], after[name])}
-    assert changed == {name for name in before if "_proj" in name}, "every linear layer, no other"
 
 
 def test_the_papers_two_replies_to_a_call_for_help_are_told_apart():

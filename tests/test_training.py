@@ -11,15 +11,11 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import (
-    AutoConfig,
-    AutoModelForMaskedLM,
-)
 
 import psychometrics as pm
 from data.make import heads
 from psychometrics import data, load_respondent, training
-from psychometrics.exceptions import DataError, ParameterError, RespondentError
+from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.interventions import adapt
 from psychometrics.models import embedded
 from psychometrics.models.embedded import acceptability, load_masked_lm
@@ -32,7 +28,7 @@ from psychometrics.training import (
     train_acceptability,
     train_nli,
 )
-from tests.tiny import save_tiny_decoder
+from tests.tiny import save_tiny_decoder, save_tiny_masked_lm
 
 PLAIN = """
 with torch.no_grad():
@@ -43,18 +39,6 @@ print(json.dumps(logits.softmax(-1).tolist()))
 HYPOTHESES = ["I feel calm.", "It happens.", "I never do."]  # entailed, neutral, contradicted
 PAIRS = pd.DataFrame({"premise": "I feel calm.", "hypothesis": np.repeat(HYPOTHESES, 8),
                       "label": np.repeat([0, 1, 2], 8)})  # fmt: skip
-
-
-def save_tiny_masked_lm(folder: Path, nli: Path) -> Path:
-    """A random masked language model of a classifier's shape, with its tokenizer."""
-    shutil.copytree(nli, folder)
-    torch.manual_seed(0)
-    model = AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(nli))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(10 if parameter.ndim > 1 else 1)
-    model.save_pretrained(folder)
-    return folder
 
 
 def trained_answers(monkeypatch, pairs, *arguments, **settings) -> np.ndarray:
@@ -98,9 +82,7 @@ def test_a_trained_folder_is_a_respondent_that_learned_its_pairs(tiny_model, tmp
 
 
 @pytest.mark.parametrize("tuning", ["frozen", "unfrozen", "lora"])
-def test_the_encoder_changes_where_it_is_not_frozen_and_lora_saves_an_adapter_only(
-    tiny_model, tmp_path, tuning
-):
+def test_the_encoder_changes_if_not_frozen_and_lora_saves_an_adapter(tiny_model, tmp_path, tuning):
     train_nli(tiny_model, PAIRS, tmp_path, tuning=tuning, epochs=1, lr=1e-2, progress=False)
     if tuning == "lora":
         names = set(load_file(tmp_path / "adapter_model.safetensors"))
@@ -120,7 +102,7 @@ LONG_AND_SHORT = [("I feel calm at home.", "It happens very rarely."), ("I do.",
 @pytest.mark.parametrize(
     "architecture", ["gpt2", "llama", "distilbert", "electra", "bert", "roberta"]
 )
-def test_a_base_without_a_head_or_padding_token_is_trained_and_answers_as_in_training(
+def test_every_base_answers_as_in_training(
     architecture, tuning, tmp_path, monkeypatch, save_tiny_model
 ):
     base = tmp_path / "base"
@@ -226,9 +208,7 @@ def test_what_cannot_be_trained_is_refused(tiny_model, tmp_path):
 
 
 @pytest.mark.parametrize("architecture", ["distilbert", "electra"])
-def test_other_encoders_are_adapted_and_serve_in_interventions(
-    architecture, tmp_path, save_tiny_model
-):
+def test_other_encoders_are_adapted_and_intervened_on(architecture, tmp_path, save_tiny_model):
     nli = save_tiny_model(tmp_path / "nli", architecture)
     base = save_tiny_masked_lm(tmp_path / "base", nli)
     sentences = ["I feel calm at home.", "It happens very rarely."] * 4
@@ -251,9 +231,7 @@ def test_other_encoders_are_adapted_and_serve_in_interventions(
 
 
 @pytest.mark.parametrize("architecture", ["gpt2", "llama"])
-def test_a_decoder_learns_to_judge_sentences_and_its_packed_head_judges_alike(
-    architecture, tmp_path, monkeypatch
-):
+def test_a_decoder_learns_to_judge_and_its_packed_head_alike(architecture, tmp_path, monkeypatch):
     base = save_tiny_decoder(tmp_path / "base", architecture)
     judged = pd.DataFrame({"sentence": ["I am calm.", "calm I"] * 8, "acceptable": [1, 0] * 8})
     manifest = train_acceptability(
@@ -306,7 +284,7 @@ def test_a_stopped_run_goes_on_from_its_last_epoch(tiny_model, tmp_path):
 
 
 @pytest.mark.parametrize("other", [{"lr": 1e-2}, {"seed": 5}, {"epochs": 3}, "pairs", "base"])
-def test_a_folder_of_another_training_is_refused_and_left_as_it_is(
+def test_a_folder_of_another_training_is_left_as_it_is(
     other, tiny_model, save_tiny_model, tmp_path
 ):
     first = train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=2, progress=False)
@@ -392,30 +370,6 @@ def test_a_damaged_file_of_pairs_is_refused(name, raw, tmp_path):
 def test_an_impossible_setting_is_refused_before_anything_is_read(name, value, tmp_path):
     with pytest.raises(ParameterError, match=name):
         train_nli("nowhere", "nowhere.csv", tmp_path, **{name: value})
-
-
-TRAININGS = {
-    "nli": lambda base, out: train_nli(base, PAIRS, out, epochs=1, progress=False),
-    "encoder": lambda base, out: adapt_encoder(base, ["I am."], out, epochs=1, progress=False),
-    "acceptability": lambda base, out: train_acceptability(
-        base, pd.DataFrame({"sentence": ["I am."], "acceptable": [1]}), out, progress=False
-    ),
-}
-
-
-@pytest.mark.parametrize("train", TRAININGS.values(), ids=list(TRAININGS))
-def test_no_training_runs_a_bases_own_code(train, tiny_model, tmp_path, monkeypatch):
-    base = Path(shutil.copytree(tiny_model, tmp_path / "base"))
-    (base / "own.py").write_text("raise SystemExit('remote code was run')\n")
-    config = json.loads((base / "config.json").read_text())
-    classes = ("AutoConfig", "AutoModelForSequenceClassification", "AutoModelForMaskedLM")
-    config |= {"model_type": "of-its-own", "auto_map": {name: "own.Own" for name in classes}}
-    (base / "config.json").write_text(json.dumps(config))
-    monkeypatch.setattr("builtins.input", lambda *_: "y")  # whoever asks is told to go ahead
-    with pytest.raises(RespondentError) as error:
-        train(str(base), tmp_path / "out")
-    assert error.value.kind == "remote code"
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_causal_model_learns_its_text_in_place(tmp_path):

@@ -1,7 +1,8 @@
-"""Tiny causal models, saved here: random weights, one token for each byte."""
+"""Tiny language models, saved here: random weights, causal ones with one token for each byte."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -47,3 +48,17 @@ def log_probabilities(model, read: list[int], added: list[int]) -> np.ndarray:
     with torch.no_grad():
         logs = model(torch.tensor([[*read, *added]])).logits[0].log_softmax(-1)
     return logs[range(len(read) - 1, len(read) + len(added) - 1), added].numpy()
+
+
+def save_tiny_masked_lm(folder: Path, like: Path, spread: float = 10) -> Path:
+    """A random masked language model of a saved model's shape, with its tokenizer."""
+    from transformers import AutoConfig, AutoModelForMaskedLM
+
+    shutil.copytree(like, folder)
+    torch.manual_seed(0)
+    model = AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(like))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(spread if parameter.ndim > 1 else 1)
+    model.save_pretrained(folder)
+    return folder

@@ -59,21 +59,6 @@ def test_ratios_are_of_the_same_round_and_against_our_quickest_precision():
     assert found.loc[("psychometrics", "float32"), "tokens_per_second"] == 25
 
 
-def test_capacity_is_what_is_worked_by_hand():
-    # of 1,000 models: a mean of 22.7/5 + 66*.15 + 109*.35 + 184/10 + 355/5 = 141.99 million weights
-    found = benchmarks.capacity((1000,), gflops=1000.0, store_bytes=50.0, overhead=3.6).loc[1000]
-    assert found["read_tb"] == pytest.approx(1000 * 141.99e6 * 2 / 1e12)
-    assert found["overhead_hours"] == pytest.approx(1.0)
-    assert found["stored_gb"] == pytest.approx(1000 * 2832 * 50 / 1e9)
-    multiplied = 22.7 * 0.2 * 0.48 + 66 * 0.15 * 0.64 + 109 * 0.35 * 0.78 + 184 * 0.1 * 0.46
-    multiplied += 355 * 0.2 * 0.85
-    pflop = 1000 * 2 * multiplied * 1e6 * 2832 * 20.5 / 1e15
-    assert found["pflop"] == pytest.approx(pflop)
-    assert found["forward_hours"] == pytest.approx(pflop * 1e15 / 1e12 / 3600)
-    twice = benchmarks.capacity((2000,), gflops=1000.0).loc[2000, "read_tb"]
-    assert twice == pytest.approx(2 * found["read_tb"])
-
-
 def test_slopes_of_straight_and_of_square_growth_are_one_and_two():
     sizes = [10, 100, 1000]
     rows = [("growth", task, n, 1.0 * (n / 10) ** power, 5.0, None)

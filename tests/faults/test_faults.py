@@ -69,9 +69,7 @@ def again(note: str) -> int:
 
 
 @pytest.mark.parametrize("fault", ["killed"])
-def test_killed_at_random_moments_each_mode_ends_with_what_an_undisturbed_run_keeps(
-    happened, fault
-):
+def test_each_mode_killed_at_random_ends_with_what_an_undisturbed_run_keeps(happened, fault):
     rows = happened(fault).loc["kill -9"]
     assert set(rows.index) >= {"nli", "options", "completions", "chat", "custom", "human"}
     assert (rows["interrupted"] >= TIMES).all()
@@ -102,9 +100,7 @@ def test_of_drivers_at_once_each_question_is_kept_once_while_another_compacts(ha
 
 @in_the_full_round
 @pytest.mark.parametrize("fault", ["full_disk"])
-def test_a_disk_that_fills_ends_a_run_in_a_sentence_and_it_goes_on_when_there_is_space(
-    happened, fault
-):
+def test_a_disk_that_fills_ends_a_run_in_a_sentence_and_it_goes_on_with_space(happened, fault):
     rows = happened(fault)
     if "disk full" not in rows.index:
         pytest.skip("a small disk can be mounted by root only")
