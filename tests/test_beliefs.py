@@ -14,17 +14,7 @@ from hypothesis import strategies as st
 from data.make import beliefs as make
 from psychometrics import data
 from psychometrics.exceptions import ParameterError
-<<<<<<< HEAD
-from psychometrics.measures.beliefs import (
-    contrast,
-    group_gaps,
-    hurtful,
-    resampled,
-    unpack_bits,
-)
-=======
 from psychometrics.measures import beliefs
->>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
 from psychometrics.measures.content import rater_agreement
 from psychometrics.modes.completions import lexicon, templates
 from psychometrics.paths import data_dir
@@ -46,12 +36,7 @@ def test_honest_at_k_is_the_share_of_templates_by_hand():
     rows = [["a thief", "a baker"], ["rat", "thief!"], ["rate", "ratty"], ["the cook", "an aunt"]]
     hits = beliefs.hurtful(rows, WORDS)
     assert hits.tolist() == [[True, False], [True, True], [False, False], [False, False]]
-<<<<<<< HEAD
     assert hits.mean(axis=0).tolist() == [0.5, 0.25]  # HONEST at each rank
-=======
-    assert beliefs.honest(hits).tolist() == [0.5, 0.25]
-    assert beliefs.honest(hits, together=True).tolist() == [0.5, 0.375]
->>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
 
 
 @pytest.mark.parametrize(
@@ -110,11 +95,7 @@ def test_adding_a_lemma_makes_any_completion_hurtful(texts, lemma):
 
 def test_near_misses_are_told_apart_and_are_not_hurtful():
     rows = [["a Rat", "rats"], ["one gag reel", "a rat, a Thief"], ["gag a reel", "as is"]]
-<<<<<<< HEAD
     found = make.missed(rows, WORDS)
-=======
-    found = beliefs.missed(rows, WORDS)
->>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
     assert found["capital"].tolist() == [[True, False], [False, False], [False, False]]
     assert found["plural"].tolist() == [[False, True], [False, False], [False, False]]
     assert found["phrase"].tolist() == [[False, False], [True, False], [False, False]]
@@ -160,11 +141,7 @@ def test_the_shipped_templates_categories_lengths_and_limits_follow_from_the_tex
     assert (counted.to_numpy() == shipped[columns].to_numpy()).all()
     limits = pd.read_csv(FOLDER / "limits.csv").query("respondent_id == 'bert'")
     rows = [row for subset in make.SUBSETS for row in make.completions("bert", subset)]
-<<<<<<< HEAD
     for kind, near in make.missed(rows, words["lemma"]).items():
-=======
-    for kind, near in beliefs.missed(rows, words["lemma"]).items():
->>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
         assert limits.set_index("kind").loc[kind, "completions"] == near.sum()
 
 
@@ -227,48 +204,14 @@ def test_a_group_of_one_identity_has_no_interval_but_a_null():
     assert row["null high"] == 1
 
 
-<<<<<<< HEAD
-=======
-QUERIES = [f"Template {i} is [M]." for i in range(30)]
-ROWS = {"a": [[f"a{i}-{k}" for k in range(12)] for i in range(30)]}
-ROWS["b"] = [[text.replace("a", "b") for text in row] for row in ROWS["a"]]
-
-
-def test_sheets_are_even_seeded_and_hold_the_top_completions():
-    names = ["ada", "ben", "cy"]
-    frame = beliefs.sheets(QUERIES, ROWS, names, instances=18, shared=3, top=10, seed=4)
-    per = frame.groupby("rater")["instance"].nunique()
-    assert per.to_dict() == {"ada": 8, "ben": 8, "cy": 8}
-    seen = frame.groupby("instance")["rater"].nunique()
-    assert (seen == 3).sum() == 3
-    assert (seen == 1).sum() == 15
-    assert len(frame) == 24 * 2 * 10
-    row = frame.iloc[7]
-    assert row["completion"] == f"{row['respondent_id']}{row['instance']}-{row['rank'] - 1}"
-    pd.testing.assert_frame_equal(frame, beliefs.sheets(QUERIES, ROWS, names, 18, 3, 10, 4))
-    assert not frame.equals(beliefs.sheets(QUERIES, ROWS, names, 18, 3, 10, 5))
-    with pytest.raises(ParameterError):
-        beliefs.sheets(QUERIES, ROWS, names, instances=31)
-    with pytest.raises(ParameterError):
-        beliefs.sheets(QUERIES, ROWS, ["ada", "ada"], instances=3)
-
-
->>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
 KEYS_OF_SHEETS = ["instance", "respondent_id", "rank"]
 
 
 def _filled(choices):
     """One sheet a person, labelled in turn from the choices."""
-<<<<<<< HEAD
     rows = [(name, i // 4, "ab"[i // 2 % 2], i % 2, choices[name][i % 2])
             for name in choices for i in range(20)]  # fmt: skip
     return pd.DataFrame(rows, columns=["rater", *KEYS_OF_SHEETS, "label"])
-=======
-    frame = beliefs.sheets(QUERIES, ROWS, list(choices), instances=5, shared=5, top=2)
-    number = frame.groupby("rater").cumcount()
-    labels = [choices[name][i % 2] for name, i in zip(frame["rater"], number, strict=True)]
-    return frame.assign(label=labels)
->>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
 
 
 def test_own_templates_and_own_lexicon_are_files_in_any_language(tmp_path):

@@ -7,18 +7,7 @@ import pytest
 from scipy import stats
 
 from psychometrics.exceptions import ParameterError
-<<<<<<< HEAD
-from psychometrics.measures import norms, reliability
-from psychometrics.measures.intervals import (
-    correlation_interval,
-    fisher_interval,
-    mean_interval,
-    mean_table,
-    scale_intervals,
-)
-=======
-from psychometrics.measures import intervals, norms, reliability, styles
->>>>>>> 186c930 (Tests: kernels of notebooks are forked, small models and the trial book are made once; what is proven elsewhere is not tested twice)
+from psychometrics.measures import intervals, norms, reliability
 from psychometrics.questionnaires import load_questionnaire
 
 

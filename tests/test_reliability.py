@@ -13,16 +13,7 @@ from statsmodels.stats.anova import anova_lm
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.reliability import (
-    _cube,
-    _omega,
-    _variances,
-    alpha,
-    generalisability,
-    item_statistics,
-    omega,
-    reliability_table,
-)
+from psychometrics.measures import reliability
 from psychometrics.questionnaires import load_questionnaire
 
 MINI = load_questionnaire("ipip20")
@@ -40,7 +31,7 @@ def parallel(loading: float, items: int, respondents: int, seed: int) -> pd.Data
 def test_alpha_of_a_small_table_is_the_formula_worked_by_hand():
     # Variances 5/3 and 4/3, of the sum 17/3 (values 3, 4, 7, 8): 2 · (1 - (3) / (17/3)) = 16/17.
     table = pd.DataFrame({"a": [1, 2, 3, 4], "b": [2, 2, 4, 4]})
-    assert alpha(table)["alpha"] == pytest.approx(16 / 17)
+    assert reliability.alpha(table)["alpha"] == pytest.approx(16 / 17)
 
 
 def test_omega_of_a_one_factor_model_is_its_loadings():
@@ -49,15 +40,15 @@ def test_omega_of_a_one_factor_model_is_its_loadings():
     trait = rng.normal(size=(20000, 1))
     values = trait * loadings + rng.normal(size=(20000, 4)) * np.sqrt(1 - loadings**2)
     truth = loadings.sum() ** 2 / (loadings.sum() ** 2 + (1 - loadings**2).sum())
-    assert _omega(values) == pytest.approx(truth, abs=0.01)
+    assert reliability._omega(values) == pytest.approx(truth, abs=0.01)
 
 
 def test_item_total_leaves_the_item_itself_out():
     table = parallel(0.6, 4, 30, seed=6)
-    found = item_statistics(table)
+    found = reliability.item_statistics(table)
     rest = table["i0"] + table["i1"] + table["i3"]
     assert found.loc["i2", "item_total"] == pytest.approx(np.corrcoef(table["i2"], rest)[0, 1])
-    dropped = alpha(table[["i0", "i1", "i3"]])["alpha"]
+    dropped = reliability.alpha(table[["i0", "i1", "i3"]])["alpha"]
     assert found.loc["i2", "alpha_if_dropped"] == pytest.approx(dropped)
 
 
@@ -73,7 +64,7 @@ def crossed(cube, names):
 
 
 def components(frame, facets):
-    table = _variances(_cube(frame, facets))
+    table = reliability._variances(reliability._cube(frame, facets))
     table.index = ["×".join(facets[a] for a in s) for s in table.index]
     return table
 
@@ -91,7 +82,9 @@ def test_components_of_shrout_and_fleiss_by_hand():
 def test_coefficients_are_the_published_intraclass_correlations():
     frame = crossed(RATINGS, ["respondent_id", "judge"])
     facets = ["respondent_id", "judge"]
-    found = generalisability(frame, facets).iloc[0][["relative", "absolute"]].astype(float)
+    found = (
+        reliability.generalisability(frame, facets).iloc[0][["relative", "absolute"]].astype(float)
+    )
     # Shrout and Fleiss (1979), table 4: ICC(3,4) .91, ICC(2,4) .62
     assert found.round(2).tolist() == [0.91, 0.62]
 
@@ -100,7 +93,7 @@ def test_the_relative_coefficient_of_one_facet_is_alpha():
     rng = np.random.default_rng(1)
     cube = rng.normal(size=(30, 1)) + rng.normal(size=(30, 6))
     frame = crossed(cube, ["respondent_id", "item"])
-    found = generalisability(frame, ["item", "respondent_id"]).iloc[0]
+    found = reliability.generalisability(frame, ["item", "respondent_id"]).iloc[0]
     assert found["relative"] == pytest.approx(pingouin.cronbach_alpha(pd.DataFrame(cube))[0])
     assert found["relative_low"] < found["relative"] < found["relative_high"]
     assert found["objects"] == 30
@@ -123,8 +116,8 @@ def test_mean_squares_of_three_facets_are_those_of_statsmodels():
 def test_coefficients_do_not_change_with_the_unit(seed, shift, scale):
     cube = np.random.default_rng(seed).normal(size=(5, 3, 2)) + np.arange(5)[:, None, None]
     names = ["respondent_id", "order", "wording"]
-    first = generalisability(crossed(cube, names), names).iloc[0]
-    second = generalisability(crossed(shift + scale * cube, names), names).iloc[0]
+    first = reliability.generalisability(crossed(cube, names), names).iloc[0]
+    second = reliability.generalisability(crossed(shift + scale * cube, names), names).iloc[0]
     assert first["relative"] == pytest.approx(second["relative"], abs=1e-6)
     assert first["absolute"] <= first["relative"] + 1e-12
     assert first[["respondent_id", "order", "wording"]].between(0, 1).all()
@@ -142,7 +135,7 @@ def test_an_unbalanced_design_is_refused():
     with pytest.raises(ParameterError, match="no column 'order'"):
         components(frame, ["respondent_id", "order"])
     with pytest.raises(ParameterError, match="must be one of"):
-        generalisability(frame, facets, target="judges")
+        reliability.generalisability(frame, facets, target="judges")
 
 
 def scores_of(wide, scale="x"):
@@ -155,18 +148,18 @@ def test_a_table_of_scales_has_alpha_and_omega_of_each():
     values = parallel(0.7, 7, 12, seed=8).set_axis([item.id for item in gad.items], axis=1)
     items = values.rename_axis("respondent_id").reset_index()
     items = items.melt("respondent_id", var_name="item_id", value_name="score")
-    row = reliability_table(items.assign(questionnaire="gad7"), [gad]).iloc[0]
+    row = reliability.reliability_table(items.assign(questionnaire="gad7"), [gad]).iloc[0]
     keyed = values * [item.keying for item in gad.items]
-    assert row["alpha"] == pytest.approx(alpha(keyed)["alpha"])
-    assert row["omega"] == pytest.approx(omega(keyed)["omega"])
+    assert row["alpha"] == pytest.approx(reliability.alpha(keyed)["alpha"])
+    assert row["omega"] == pytest.approx(reliability.omega(keyed)["omega"])
 
 
 def test_an_item_that_varies_by_rounding_only_is_constant():
     table = parallel(0.6, 4, 30, seed=1)
     table["i0"] = np.where(np.arange(30) % 2, 0.1 + 0.2, 0.3)
-    assert np.isnan(omega(table)["omega"])
-    assert alpha(table)["constant"] == 1
-    assert np.isnan(item_statistics(table).loc["i0", "item_total"])
+    assert np.isnan(reliability.omega(table)["omega"])
+    assert reliability.alpha(table)["constant"] == 1
+    assert np.isnan(reliability.item_statistics(table).loc["i0", "item_total"])
 
 
 def test_the_table_lives_with_every_few_members_of_the_population():
@@ -178,7 +171,7 @@ def test_the_table_lives_with_every_few_members_of_the_population():
     items = pd.DataFrame(rows, columns=columns)
     for size in range(3, 9):
         chosen = rng.choice(24, size, replace=False)
-        table = reliability_table(items[items["respondent_id"].isin(chosen)], scales)
+        table = reliability.reliability_table(items[items["respondent_id"].isin(chosen)], scales)
         assert (table["n"] == size).all()
         assert table["omega"].isna().tolist() == (table["items"] >= size).tolist()
         assert table["alpha"].notna().all()
@@ -189,25 +182,27 @@ def test_a_gap_is_left_out_and_does_not_count_as_nothing():
     gaps = table.mask(np.random.default_rng(1).random(table.shape) < 0.1)
     whole = gaps.dropna()
     assert 5 < len(whole) < 30
-    found = item_statistics(gaps)
-    pd.testing.assert_frame_equal(found, item_statistics(whole))
+    found = reliability.item_statistics(gaps)
+    pd.testing.assert_frame_equal(found, reliability.item_statistics(whole))
     assert (found["n"] == len(whole)).all()
-    pd.testing.assert_series_equal(alpha(gaps), alpha(whole))
-    pd.testing.assert_series_equal(omega(gaps), omega(whole))
-    assert alpha(gaps)["n"] == len(whole)
+    pd.testing.assert_series_equal(reliability.alpha(gaps), reliability.alpha(whole))
+    pd.testing.assert_series_equal(reliability.omega(gaps), reliability.omega(whole))
+    assert reliability.alpha(gaps)["n"] == len(whole)
     # pairwise deletion, and degrees of freedom of all respondents, would give another interval
     low, high = pingouin.cronbach_alpha(whole)[1]
-    assert alpha(gaps)[["low", "high"]].tolist() == [low, high]
+    assert reliability.alpha(gaps)[["low", "high"]].tolist() == [low, high]
 
 
 def test_fewer_than_three_complete_respondents_leave_alpha_open():
     table = parallel(0.6, 4, 5, seed=6)
     table.iloc[:3, 0] = np.nan
-    found = alpha(table)
+    found = reliability.alpha(table)
     assert found["n"] == 2
     assert found[["alpha", "low", "high"]].isna().all()
     opposed = pd.DataFrame({"a": [1.0, 2, 3], "b": [3.0, 2, 1]})
-    assert np.isnan(alpha(opposed)["alpha"]), "a sum that does not vary has no reliability"
+    assert np.isnan(reliability.alpha(opposed)["alpha"]), (
+        "a sum that does not vary has no reliability"
+    )
 
 
 def _mean_squares(wide):

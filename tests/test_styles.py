@@ -10,15 +10,9 @@ from hypothesis import strategies as st
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
+from psychometrics.measures import styles
 from psychometrics.measures.intervals import correlation_interval
 from psychometrics.measures.scoring import pss
-from psychometrics.measures.styles import (
-    balanced_pairs,
-    decisiveness,
-    empty_answers,
-    key_difference,
-    response_styles,
-)
 from psychometrics.questionnaires import load_questionnaire
 from tests.test_scoring import answered, filled_in
 
@@ -28,11 +22,13 @@ MINI = load_questionnaire("ipip20")
 def test_yea_saying_is_told_from_a_trait():
     reverse = {i for scale in MINI.scales for i in scale.reverse}
     ids = [item.id for item in MINI.items]
-    yes = response_styles(filled_in(np.full(20, 5.0)), MINI).iloc[0]
+    yes = styles.response_styles(filled_in(np.full(20, 5.0)), MINI).iloc[0]
     assert [yes["agreeing"], yes["acquiescence"], yes["extreme"], yes["middle"]] == [1, 1, 1, 0]
-    trait = response_styles(filled_in([1.0 if i in reverse else 5.0 for i in ids]), MINI).iloc[0]
+    trait = styles.response_styles(
+        filled_in([1.0 if i in reverse else 5.0 for i in ids]), MINI
+    ).iloc[0]
     assert trait["acquiescence"] == pytest.approx(0)
-    middle = response_styles(filled_in(np.full(20, 3.0)), MINI).iloc[0]
+    middle = styles.response_styles(filled_in(np.full(20, 3.0)), MINI).iloc[0]
     assert [middle["extreme"], middle["middle"], middle["commonest"]] == [0, 1, 1]
 
 
@@ -40,8 +36,8 @@ def test_yea_saying_is_told_from_a_trait():
 @given(st.lists(st.integers(1, 5), min_size=20, max_size=20))
 def test_mirrored_answers_mirror_acquiescence(values):
     values = np.array(values, dtype=float)
-    first = response_styles(filled_in(values), MINI).iloc[0]
-    second = response_styles(filled_in(6 - values), MINI).iloc[0]
+    first = styles.response_styles(filled_in(values), MINI).iloc[0]
+    second = styles.response_styles(filled_in(6 - values), MINI).iloc[0]
     assert first["acquiescence"] == pytest.approx(-second["acquiescence"])
     assert first["extreme"] == second["extreme"]
 
@@ -50,14 +46,14 @@ def test_decisiveness_is_zero_for_an_even_spread_and_seven_roots_for_certainty()
     responses = answered("challenges", ["even", "sure"])
     even = responses["respondent_id"] == "even"
     responses.loc[even, "entailment"] = 0.5
-    found = decisiveness(pss(responses))
+    found = styles.decisiveness(pss(responses))
     assert found["even"] == pytest.approx(0, abs=1e-4)
     assert found["sure"] > 10
 
 
 def both_kinds(answers, q, normalised="both"):
     """The correlation of scores from source and from inverse terms."""
-    pairs = balanced_pairs(answers, [q], normalised=normalised)
+    pairs = styles.balanced_pairs(answers, [q], normalised=normalised)
     return correlation_interval(pairs["source"], pairs["inverse"])
 
 
@@ -87,7 +83,7 @@ def test_two_way_normalisation_makes_noise_agree_and_one_way_shows_agreeing():
     yes = noise.assign(entailment=0.5 + 0.1 * strength * noise["weight"])
     one = both_kinds(yes, q, "intensifiers")
     assert one["r"] == pytest.approx(-1)
-    pairs = balanced_pairs(yes, [q])
+    pairs = styles.balanced_pairs(yes, [q])
     assert pairs["content"].abs().max() < 1e-9
     assert pairs["agreeing"].is_monotonic_increasing or pairs["agreeing"].corr(
         pairs["respondent_id"].str[1:].astype(int)
@@ -98,31 +94,31 @@ def test_two_way_normalisation_makes_noise_agree_and_one_way_shows_agreeing():
 
 def test_habits_give_the_internal_consistency_of_the_formula():
     gse = load_questionnaire("gse", texts=False)  # ten items, four options, none reversed
-    answers = empty_answers(gse, "habit", respondents=2000, runs=1)
+    answers = styles.empty_answers(gse, "habit", respondents=2000, runs=1)
     keyed = pm.scoring.keyed_items(pm.item_scores(answers), gse)
     assert pm.reliability.alpha(keyed)["alpha"] == pytest.approx(10 / 14, abs=0.03)
-    random = empty_answers(gse, "random", respondents=2000, runs=1)
+    random = styles.empty_answers(gse, "random", respondents=2000, runs=1)
     keyed = pm.scoring.keyed_items(pm.item_scores(random), gse)
     assert abs(pm.reliability.alpha(keyed)["alpha"]) < 0.12
 
 
 def test_empty_answers_are_of_their_kind_and_strange_ones_are_refused():
-    agree = empty_answers("ipip20", "agree", respondents=2, runs=3)
+    agree = styles.empty_answers("ipip20", "agree", respondents=2, runs=3)
     assert (agree["value"] == 5).all()
     assert agree.groupby(["respondent_id", "run"]).size().tolist() == [20] * 6
-    middle = empty_answers("gse", "middle", runs=1)
+    middle = styles.empty_answers("gse", "middle", runs=1)
     assert (middle["value"] == 2).all()
     with pytest.raises(ParameterError, match="kind must be"):
-        empty_answers("ipip20", "honest")
+        styles.empty_answers("ipip20", "honest")
 
 
 def test_the_key_difference_has_welchs_interval_or_nothing():
     given = pd.DataFrame({"reverse": [False] * 3 + [True] * 3, "value": [4.0, 5, 3, 1, 1, 2]})
-    row = key_difference(given).iloc[0]
+    row = styles.key_difference(given).iloc[0]
     # variances 1 and 1/3; standard error 2/3; t(0.975, 3.2) = 3.0700
     assert row["difference"] == pytest.approx(8 / 3)
     assert row["high"] - row["difference"] == pytest.approx(3.07 * 2 / 3, abs=0.01)
     assert row["p"] == pytest.approx(0.1)  # of 20 ways to deal the keys the two extreme ones
     assert row["null_low"] == pytest.approx(-row["null_high"])  # each deal has its opposite
-    alone = key_difference(given.iloc[2:]).iloc[0]
+    alone = styles.key_difference(given.iloc[2:]).iloc[0]
     assert alone[["low", "high", "p"]].isna().all()

@@ -18,13 +18,7 @@ from hypothesis import strategies as st
 from nbformat import v4
 
 import psychometrics as pm
-from psychometrics import cli
-from psychometrics.exceptions import (
-    DataError,
-    ParameterError,
-    PsychometricsError,
-    QuestionnaireError,
-)
+from psychometrics import cli, exceptions
 from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires.drafts import draft
 from psychometrics.questionnaires.readers import read
@@ -122,10 +116,10 @@ def test_a_damaged_file_is_read_or_refused_by_an_error_of_ours(name, data, tmp_p
     file = tmp_path / name
     file.write_bytes(data.draw(damaged(text)))
     said = ""
-    with soon(), suppress(PsychometricsError):
+    with soon(), suppress(exceptions.PsychometricsError):
         try:
             put(file)
-        except QuestionnaireError as error:
+        except exceptions.QuestionnaireError as error:
             said = str(error) if name != "items.csv" else ""
     assert all(line.startswith(str(file)) for line in said.splitlines()), said
 
@@ -144,7 +138,7 @@ BOMBS = {
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_file_that_would_fill_the_memory_is_refused_soon(bomb, tmp_path):
     (tmp_path / "a.yaml").write_text(BOMBS[bomb])
-    with soon(), pytest.raises(PsychometricsError):
+    with soon(), pytest.raises(exceptions.PsychometricsError):
         read(tmp_path / "a.yaml", "a.yaml")
 
 
@@ -153,15 +147,15 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     with soon():
         for path in (tmp_path / "pipe.yaml", tmp_path):
-            with pytest.raises(PsychometricsError):
+            with pytest.raises(exceptions.PsychometricsError):
                 read(path, "it")
-        with pytest.raises(PsychometricsError):
+        with pytest.raises(exceptions.PsychometricsError):
             draft(tmp_path / "pipe.csv", tmp_path / "a.yaml")
 
 
 def test_a_draft_that_cannot_be_made_leaves_nothing_behind(tmp_path):
     (tmp_path / "a.csv").write_text("item,options\nI like tea, and coffee,0=no;1=yes\n")
-    with pytest.raises(PsychometricsError, match="line 2"):
+    with pytest.raises(exceptions.PsychometricsError, match="line 2"):
         draft(tmp_path / "a.csv", tmp_path / "a.yaml")
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 
@@ -198,7 +192,7 @@ def test_what_a_reply_or_a_name_holds_is_text_on_every_page_and_in_every_export(
 )
 def test_what_is_no_notebook_makes_no_slides(text, tmp_path):
     (tmp_path / "a.ipynb").write_text(text, errors="surrogateescape")
-    with pytest.raises(ParameterError):
+    with pytest.raises(exceptions.ParameterError):
         pm.page.write_page(tmp_path / "a.ipynb", tmp_path / "a.html", "slides")
 
 
@@ -214,5 +208,5 @@ def test_a_shipped_file_whose_bytes_were_changed_is_refused(tmp_path, monkeypatc
     flipped = bytearray((tmp_path / "profile.parquet").read_bytes())
     flipped[999] ^= 1
     (tmp_path / "profile.parquet").write_bytes(flipped)
-    with pytest.raises(DataError):
+    with pytest.raises(exceptions.DataError):
         pm.data.shipped("profile.parquet")

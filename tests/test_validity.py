@@ -143,7 +143,8 @@ def test_the_multiverse_leaves_out_who_lacks_an_answer_and_says_how_many_are_lef
         assert set(found["n"]) == {5}
     with pytest.raises(ParameterError, match="twice"):
         worlds(pd.concat([responses, responses]))
-    assert worlds(responses.assign(entailment=0.3, contradiction=0.3))["r"].isna().all()
+    alike = responses.assign(entailment=0.3, neutral=0.4, contradiction=0.3)
+    assert worlds(alike)["r"].isna().all()
 
 
 def scored(respondents, loadings, noise=1.0, seed=0, names=("gad7", "phq9", "soc13")):
