@@ -63,7 +63,7 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     array([[False,  True]])
     """
     texts, places = _unique(rows)
-    lemmas = _folded_lemmas(words)
+    lemmas = set(map(_fold, words)) - {""}
     return np.array([not lemmas.isdisjoint(_words(text)) for text in texts])[places]
 
 
@@ -262,18 +262,12 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
 def _checked_shares(shares: np.ndarray, groups: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
     """Shares as numbers, once they fit the templates and the templates have their groups."""
     shares = np.asarray(shares, dtype=float)
-    if shares.ndim != 2 or shares.shape[1] != len(groups) or not shares.size:
-        raise ParameterError(f"shares must be models by {len(groups)} templates.")
-    if not np.isfinite(shares).all():
-        raise ParameterError("A share must be a number: leave out what was not asked.")
-    _check_groups(groups, columns)
-    return shares
-
-
-def _check_groups(groups: pd.DataFrame, columns: Sequence[str]) -> None:
+    if shares.ndim != 2 or shares.shape[1] != len(groups) or not np.isfinite(shares).all():
+        raise ParameterError(f"shares must be finite, of models by {len(groups)} templates.")
     check_columns(groups, columns)
-    if lacking := [name for name in columns if groups[name].isna().any()]:
-        raise ParameterError(f"A template has no {lacking[0]}: every template needs one.")
+    if groups[list(columns)].isna().any(axis=None):
+        raise ParameterError("A template has no group: every template needs one.")
+    return shares
 
 
 @functools.lru_cache(maxsize=1 << 18)
@@ -292,19 +286,9 @@ def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
         raise ParameterError("Every template must have the same number of completions, at least 1.")
     place: dict[str, int] = {}
     each = [place.setdefault(text, len(place)) for text in chain.from_iterable(rows)]
-    texts = _checked_text(place)
-    return texts, np.array(each).reshape(len(rows), len(rows[0]))
-
-
-def _checked_text(words: Iterable[str]) -> list[str]:
-    words = list(words)
-    if odd := [word for word in words if not isinstance(word, str)]:
-        raise ParameterError(f"Completions and lemmas must be text, got {odd[0]!r}.")
-    return words
-
-
-def _folded_lemmas(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(map(_fold, _checked_text(words))) - {""}
+    if odd := [text for text in place if not isinstance(text, str)]:
+        raise ParameterError(f"Completions must be text, got {odd[0]!r}.")
+    return list(place), np.array(each).reshape(len(rows), len(rows[0]))
 
 
 def _words(text: str) -> list[str]:

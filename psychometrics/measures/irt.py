@@ -679,23 +679,9 @@ def _symmetric(logs: np.ndarray) -> np.ndarray:
 
 
 def _symmetric_rows(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """The same for several choices of the factors at once, shape (rows, n + 1).
-
-    Sums of products over all choices of factors. Where none can leave the range of a number they
-    are added up as they are; hundreds of factors overflow, and take the log scale, ten times as
-    slow.
-    """
-    (rows, n), plain = there.shape, np.abs(logs).sum() + len(logs) * np.log(2) < 650
-    if plain:
-        factors = np.where(there, np.exp(logs), 0.0).T[:, None]
-        result = np.zeros((n + 1, rows))
-        result[0] = 1.0
-        for done, factor in enumerate(factors, start=1):
-            result[1 : done + 1] += factor * result[:done]
-        with np.errstate(divide="ignore"):
-            return np.log(result).T
+    """Log symmetric functions of all orders of the items that are there, for each row of it."""
     factors = np.where(there, logs, -np.inf).T[:, None]
-    result = np.full((n + 1, rows), -np.inf)
+    result = np.full((len(logs) + 1, len(there)), -np.inf)
     result[0] = 0.0
     for done, factor in enumerate(factors, start=1):
         result[1 : done + 1] = np.logaddexp(result[1 : done + 1], factor + result[:done])

@@ -602,18 +602,12 @@ def _numeric(name: object, column: pd.Series) -> np.ndarray:
         raise ParameterError(f"answers must be numbers; '{name}': {error}.") from error
 
 
-def _same_labels(first: pd.Index, second: pd.Index, what: str) -> pd.Index:
-    """Labels of the first, if the second has the same, in whatever order."""
-    if len(first) != len(second) or not second.is_unique or len(first.difference(second, False)):
-        raise ParameterError(f"{what} must be of the same items, each once.")
-    return first
-
-
 def _two_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
     """Answers of both groups, one below the other, and who is in the focal one."""
     reference, focal = as_numbers(reference), as_numbers(focal)
-    columns = _same_labels(reference.columns, focal.columns, "both groups")
-    both = pd.concat([reference, focal[columns]], ignore_index=True)
+    if set(reference) != set(focal):
+        raise ParameterError("both groups must have answered the same items.")
+    both = pd.concat([reference, focal], ignore_index=True)
     if both.isna().any(axis=None):
         raise ParameterError("matching on the sum needs answers without gaps: drop or fill them.")
     if not both.isin([0, 1]).all(axis=None):

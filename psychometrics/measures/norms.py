@@ -108,13 +108,12 @@ def compare_means(
     _check_level(level)
     values = (mean, sd, n, norm_mean, norm_sd, norm_n)
     try:
-        m1, s1, n1, m2, s2, n2 = np.broadcast_arrays(
-            *(np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in values)
-        )
+        values = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, float)) for x in values))
     except (TypeError, ValueError):
-        raise ParameterError("Numbers are needed, each one or as many as the others.") from None
-    if m1.ndim > 1 or any(np.isinf(x).any() for x in (m1, s1, n1, m2, s2, n2)):
-        raise ParameterError("Means, deviations and sizes must be finite numbers in a row.")
+        values = [np.array([[np.inf]])]
+    if values[0].ndim > 1 or np.isinf(values).any():
+        raise ParameterError("Finite numbers are needed, each one or as many as the others.")
+    m1, s1, n1, m2, s2, n2 = values
     single = n1 == 1
     if (n1 < 1).any() or (n2 < 2).any() or (s1[~single] < 0).any() or (s2 < 0).any():
         raise ParameterError("Deviations must not be negative, and sizes at least 1 and 2.")

@@ -404,14 +404,11 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
 
 
 def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: int) -> Iterator:
-    if null not in KINDS:
-        raise ParameterError(f"null must be one of {', '.join(KINDS)}, got {null!r}.")
+    check_choice(KINDS, null=null)
     bases = [base] if isinstance(base, str) else list(base)
     depths = [None if x is None else int(x) for x in np.atleast_1d(np.array(layers, dtype=object))]
-    if n < 1 or draws < 1 or not depths or any(x is not None and x < 1 for x in depths):
-        raise ParameterError("Respondents, draws and layers must be 1 or more.")
-    if not bases:
-        raise ParameterError("Name at least one base.")
+    if min(n, draws, len(bases), len(depths), *(x for x in depths if x is not None)) < 1:
+        raise ParameterError("Respondents, draws, bases and layers must be 1 or more.")
     tables = [prompts(questionnaire) for questionnaire in load_questionnaires(questionnaires)]
     parts = tuple(
         tuple(part[["premise", "hypothesis"]].itertuples(index=False, name=None)) for part in tables

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -181,7 +180,6 @@ def balanced_pairs(
     questionnaires: Sequence[Questionnaire],
     score: str = "entailment",
     temperature: float = 1.0,
-    normalised: Literal["both", "intensifiers", "none"] = "intensifiers",
 ) -> pd.DataFrame:
     r"""Agreeing and content of each respondent, from items asked with source and inverse terms.
 
@@ -205,11 +203,6 @@ def balanced_pairs(
     questionnaires : sequence of Questionnaire
     score, temperature
         As in :func:`psychometrics.measures.scoring.item_scores`.
-    normalised : {"both", "intensifiers", "none"}
-        Scores over terms and intensifiers, the :func:`psychometrics.measures.scoring.two_way`
-        score, which removes agreeing by construction; over the intensifiers of each term only,
-        which leaves it visible; or raw.
-
     Returns
     -------
     DataFrame
@@ -221,7 +214,7 @@ def balanced_pairs(
     Raises
     ------
     ParameterError
-        An answer is missing or there twice, or ``normalised`` is unknown.
+        An answer is missing or there twice.
 
     References
     ----------
@@ -236,13 +229,10 @@ def balanced_pairs(
     ...     ["content", "agreeing"]].to_numpy().tolist()
     [[0.0, 0.206]]
     """
-    check_choice(("both", "intensifiers", "none"), normalised=normalised)
     shares = pss(responses, score, temperature)
-    if normalised != "both":
-        sharp = shares["raw"].clip(lower=1e-12) ** (1 / temperature)
-        terms = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]
-        whole = sharp.groupby([shares[k] for k in terms]).transform("sum")
-        shares["pss"] = sharp / whole if normalised == "intensifiers" else shares["raw"]
+    sharp = shares["raw"].clip(lower=1e-12) ** (1 / temperature)
+    terms = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]
+    shares["pss"] = sharp / sharp.groupby([shares[k] for k in terms]).transform("sum")
     shares["score"] = shares["pss"] * shares["weight"] * shares["polarity"]
     keys = ["respondent_id", "questionnaire", "item_id"]
     parts = []
