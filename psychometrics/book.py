@@ -156,12 +156,12 @@ def build_book(progress: bool = True) -> Path:
     page = book / "_build" / "html" / "index.html"
     if result.returncode or not page.is_file():
         raise PsychometricsError("The book was not built: mend what is named above.")
-    if said := wrong(chapters):
+    if said := _wrong(chapters):
         raise PsychometricsError("\n".join(said))
     return page
 
 
-def wrong(chapters: Path) -> list[str]:
+def _wrong(chapters: Path) -> list[str]:
     """Return what the executed chapters do not show as prose, exercises and sentences need it.
 
     Parameters
