@@ -198,7 +198,6 @@ CASES = {
         lambda t: pm.correlations.correlations(t, [("x", "y")], n_resamples=30),
         _pairs, ("x", "y"), order=False,
     ),
-    "item_deals": Case(lambda t: pm.structure.item_deals(t, THREE, draws=5), _three, ("score",)),
     "htmt": Case(
         lambda t: pm.structure.heterotrait_monotrait(t, THREE, 5), _three, ("score",)
     ),

@@ -12,81 +12,10 @@ from scipy import optimize, stats
 from ..asking.answers import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .intervals import correlation_matrices, percentiles, row_correlations
+from .intervals import correlation_matrices, percentiles
 from .scoring import keyed_items
 
 _LEAST = 4
-
-
-def item_deals(
-    items: pd.DataFrame,
-    questionnaires: Sequence[Questionnaire],
-    reverse: Sequence[str] = (),
-    draws: int = 1000,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """What scales of the same sizes show when the items are dealt to them at random.
-
-    Statistics that hold for random deals as well say something of all the items together, and
-    nothing of the constructs by which the questionnaires divide them.
-
-    Parameters
-    ----------
-    items : DataFrame
-        As :func:`psychometrics.measures.scoring.item_scores` gives them.
-    questionnaires : sequence of Questionnaire
-        Their scales that are no part of another scale are dealt anew, together.
-    reverse : sequence of str
-        Scales whose construct points the other way, such as the sense of coherence among scales of
-        distress: their items are turned before the deal, and the dealt correlations turned back.
-    draws, seed
-        Of the deals.
-
-    Returns
-    -------
-    DataFrame
-        ``draw`` (from 1), ``statistic, first, second, value``, and ``own``, the same statistic of
-        the questionnaires' own scales. Per pair of scales ``spearman`` and ``htmt`` (of
-        :func:`heterotrait_monotrait`); per scale, with ``second`` empty, ``alpha`` and ``first
-        component``, its share of the items' variance. ``n`` respondents have every item. A
-        statistic is missing where an item of it does not vary.
-
-    Raises
-    ------
-    ParameterError
-        There are fewer than two scales, an item stands in two or has no score, a scale to reverse
-        is not there, or fewer than four respondents have every item.
-
-    References
-    ----------
-    This book; the null distribution of Phipson and Smyth (2010), with items in place of groups.
-
-    Examples
-    --------
-    >>> from psychometrics import load_questionnaire
-    >>> both = [load_questionnaire(name) for name in ("gad7", "challenges")]
-    >>> rows = [(f"r{r}", q.id, item.id, item.keying * (r + (r * n) % 3))
-    ...         for q in both for r in range(9) for n, item in enumerate(q.items)]
-    >>> items = pd.DataFrame(rows, columns=["respondent_id", "questionnaire", "item_id", "score"])
-    >>> dealt = item_deals(items, both, draws=5)
-    >>> dealt.query("statistic == 'spearman'")["value"].between(-1, 1).all()
-    np.True_
-    """
-    check_numbers(draws=draws, seed=seed)
-    values, sizes = _pooled(items, questionnaires, least=2)
-    if lacking := set(reverse) - set(sizes):
-        raise ParameterError(f"There is no scale '{min(lacking)}' to reverse.")
-    signs = np.array([-1.0 if name in reverse else 1.0 for name in sizes])
-    turned = values * np.repeat(signs, list(sizes.values()))
-    order = np.arange(values.shape[1])
-    dealt = np.random.default_rng(seed).permuted(np.tile(order, (draws, 1)), axis=1)
-    found = _deal_statistics(turned, np.vstack([order, dealt]), list(sizes.values()), signs)
-    names, parts = list(sizes), []
-    for (statistic, first, second), series in found.items():
-        row = {"draw": np.arange(1, draws + 1), "statistic": statistic, "first": names[first]}
-        row |= {"second": "" if second is None else names[second]}
-        parts.append(pd.DataFrame(row | {"value": series[1:], "own": series[0]}))
-    return pd.concat(parts, ignore_index=True).assign(n=len(values))
 
 
 def heterotrait_monotrait(
@@ -109,15 +38,17 @@ def heterotrait_monotrait(
     questionnaires : sequence of Questionnaire
         Their scales that are no part of another scale.
     n_resamples : int
-        Bootstrap samples of the respondents.
+        Bootstrap samples of the respondents, and random deals of the items to scales of the same
+        sizes.
     seed : int
-        Of the bootstrap.
+        Of both.
 
     Returns
     -------
     DataFrame
         ``first, second, n`` (respondents with every item), ``heterotrait, monotrait_first,
-        monotrait_second`` (mean correlations), ``htmt``, ``low, high`` (percentile interval). It is
+        monotrait_second`` (mean correlations), ``htmt``, ``low, high`` (percentile interval), and
+        ``dealt_low, dealt_high``, the central 95 % with items dealt to the scales at random. It is
         negative for constructs that point opposite ways. Magnitudes below 0.85 are taken to speak
         for two constructs, and intervals that hold 1 against; above 1, items go with the other
         scale's more than with their own. Missing where an item does not vary, or a scale's items
@@ -153,16 +84,20 @@ def heterotrait_monotrait(
     values, sizes = _pooled(items, questionnaires, least=2)
     draws = np.random.default_rng(seed).integers(0, len(values), (n_resamples, len(values)))
     matrices = correlation_matrices(np.vstack([values[None], values[draws]]))
-    names, means = list(sizes), _block_means(matrices, list(sizes.values()))
+    deals = np.tile(np.arange(values.shape[1]), (n_resamples, 1))
+    deals = np.random.default_rng(seed).permuted(deals, axis=1)
+    dealt = matrices[0][deals[:, :, None], deals[:, None, :]]
+    names, counts = list(sizes), list(sizes.values())
+    means, by_chance = (_block_means(part, counts) for part in (matrices, dealt))
     rows = []
     for i, j in itertools.combinations(range(len(names)), 2):
         ratio = _htmt(means, i, j)
-        low, high = percentiles(ratio[1:])
         row = {"first": names[i], "second": names[j], "n": len(values)}
         row |= {"heterotrait": means[0, i, j], "monotrait_first": means[0, i, i]}
         row |= {"monotrait_second": means[0, j, j], "htmt": ratio[0]}
-        known = np.isfinite(ratio[0])
-        row |= {"low": low if known else np.nan, "high": high if known else np.nan}
+        ends = (*percentiles(ratio[1:]), *percentiles(_htmt(by_chance, i, j)))
+        ends = ends if np.isfinite(ratio[0]) else (np.nan,) * 4
+        row |= dict(zip(("low", "high", "dealt_low", "dealt_high"), ends, strict=True))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -287,34 +222,6 @@ def _htmt(means: np.ndarray, i: int, j: int) -> np.ndarray:
     known = (one > 0) & (two > 0)
     root = np.sqrt(np.where(known, one * two, 1.0))
     return np.where(known, means[:, i, j] / root, np.nan)
-
-
-def _deal_statistics(
-    values: np.ndarray, deals: np.ndarray, sizes: list[int], signs: np.ndarray
-) -> dict[tuple, np.ndarray]:
-    """Statistics of the scales that each deal, an order of the items, makes."""
-    blocks = np.split(np.arange(values.shape[1]), np.cumsum(sizes)[:-1])
-    matrix = correlation_matrices(values)
-    correlations_dealt = matrix[deals[:, :, None], deals[:, None, :]]
-    means = _block_means(correlations_dealt, sizes)
-    scores = [values[:, deals[:, block]].mean(axis=2).T for block in blocks]  # deals by people
-    ranks = [stats.rankdata(each, axis=1) for each in scores]
-    found: dict[tuple, np.ndarray] = {}
-    for i, j in itertools.combinations(range(len(sizes)), 2):
-        sign = signs[i] * signs[j]
-        found["spearman", i, j] = sign * row_correlations(ranks[i], ranks[j])
-        found["htmt", i, j] = sign * _htmt(means, i, j)
-    variances = values.var(axis=0, ddof=1)
-    for i, block in enumerate(blocks):
-        size, total = len(block), (scores[i] * len(block)).var(axis=1, ddof=1)
-        if size > 1:
-            missing, varies = np.full(len(deals), np.nan), np.ptp(scores[i], axis=1) > 0
-            parts = variances[deals[:, block]].sum(axis=1)
-            inner = np.divide(parts, total, out=missing, where=varies)
-            found["alpha", i, None] = size / (size - 1) * (1 - inner)
-            own = correlations_dealt[:, block[:, None], block]
-            found["first component", i, None] = _eigenvalues(own)[:, 0] / size
-    return found
 
 
 def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict:
