@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -46,9 +46,8 @@ def correlations(
     -------
     DataFrame
         Per pair: ``n``, the respondents with both scores; ``spearman`` with its percentile
-        interval ``spearman_low, spearman_high``; ``pearson`` of the normal scores with
-        ``pearson_low, pearson_high``; ``p``, two-sided, by permutation of Spearman's rho;
-        ``p_holm`` over the pairs that have a p. With fewer than four respondents, or a scale on
+        interval ``spearman_low, spearman_high``; ``p``, two-sided, by permutation; ``p_holm``
+        over the pairs that have a p. With fewer than four respondents, or a scale on
         which they are all alike, a pair has ``n`` and nothing else. Columns of two levels, method
         and trait, make a multitrait-multimethod matrix, whose ``kind`` is such as
         ``monotrait-heteromethod``.
@@ -85,11 +84,9 @@ def correlations(
             method, trait = ("mono" if alike else "hetero" for alike in same)
             row["kind"] = f"{trait}trait-{method}method"
         ranks = stats.rankdata(both, axis=1)
-        row["n"] = n = both.shape[1]
-        normal = special.ndtri(ranks / (n + 1))
-        for name, (x, y), again in (("spearman", ranks, stats.rankdata), ("pearson", normal, None)):
-            found = _bootstrap_correlation(x, y, n_resamples, seed, again)
-            row |= dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+        row["n"] = both.shape[1]
+        found = _bootstrap_correlation(*ranks, n_resamples, seed)
+        row |= dict(zip(("spearman", "spearman_low", "spearman_high"), found, strict=True))
         row["p"] = _permutation_p(*ranks, n_resamples, seed)
         rows.append(row)
     frame = pd.DataFrame(rows)
@@ -238,12 +235,12 @@ def _correlation(x: np.ndarray, y: np.ndarray) -> float:
     return float(row_correlations(np.asarray(x)[None], np.asarray(y)[None])[0])
 
 
-def _bootstrap_correlation(x, y, n_resamples: int, seed: int, again: Callable | None) -> tuple:
-    """Correlation and its percentile interval; samples are ranked anew where asked."""
+def _bootstrap_correlation(x, y, n_resamples: int, seed: int) -> tuple:
+    """Rank correlation and its percentile interval; samples are ranked anew."""
     if len(x) < _LEAST or np.isnan(value := _correlation(x, y)):
         return (np.nan,) * 3
     draws = np.random.default_rng(seed).integers(0, len(x), size=(n_resamples, len(x)))
-    xs, ys = (again(v[draws], axis=1) if again else v[draws] for v in (x, y))
+    xs, ys = (stats.rankdata(v[draws], axis=1) for v in (x, y))
     return value, *percentiles(row_correlations(xs, ys))
 
 
