@@ -276,6 +276,8 @@ def _summary_line(summary: dict) -> str:
         if "requests" in summary:
             sent = f"{summary['requests']} requests to be sent, of {sent.removesuffix(' sent')}"
         parts += [sent, f"{about}{tokens['completion']:,} received"]
+    if "refused" in summary:
+        parts.append(f"{summary['refused']} came too early and were sent again")
     if "cost" in summary:
         parts.append(f"for {summary['cost']:.4g}")
     return ", ".join(parts) + f", in {summary['seconds']:.1f} s."

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections import Counter
 from collections.abc import Iterable
 
 from tqdm import tqdm
+
+
+_LOG_INTERVAL = 30.0
+"""Seconds between two lines of progress where nobody watches them."""
 
 
 class Progress(tqdm):
@@ -22,7 +28,16 @@ class Progress(tqdm):
     def __init__(self, *args: object, pairs: int = 1, **options: object) -> None:
         self.pairs, self.begun, self.stored, self.asked, self._expected = pairs, 0, 0, 0, 0
         self.unasked, self.spending = 0, _Spending()
+        if not sys.stderr.isatty():  # a log gets a line now and then
+            options.setdefault("mininterval", _LOG_INTERVAL)
         super().__init__(*args, **options)
+
+    def say(self, text: str) -> None:
+        """Show a text behind the bar, at once where enough time has passed since the last."""
+        self.set_postfix_str(text, refresh=False)
+        if not self.disable and time.time() - self.last_print_t >= self.mininterval:
+            self.refresh()
+            self.last_print_t = time.time()
 
     def expect(self, questions: int, stored: int = 0) -> None:
         """Announce a questionnaire of a respondent: its questions, and how many are stored."""
@@ -30,7 +45,6 @@ class Progress(tqdm):
         self._expected += questions
         self._estimate_total()
         self.count_stored(stored)
-        self.refresh()
 
     def count_stored(self, n: int = 1) -> None:
         """Move on by questions whose answers the store has."""
@@ -71,7 +85,7 @@ class _Spending:
     def __init__(self) -> None:
         self.tokens: Counter[str] = Counter()
         self.cost = self.reserved = 0.0
-        self.under_way = self.replies = self.estimated = self.planned = 0
+        self.under_way = self.replies = self.estimated = self.planned = self.refused = 0
         self.priced = False
 
     def add(self, usage: dict, prompt: int, completion: int, cost: float) -> None:
@@ -88,6 +102,8 @@ class _Spending:
         """Return what the summary of a call says of it."""
         counts = {name: self.tokens[name] for name in ("prompt", "completion", "cached")}
         said = {"tokens": counts | {"estimated": self.estimated}}
+        if self.refused:
+            said["refused"] = self.refused
         if self.planned:
             said["requests"] = self.planned
         if self.priced:

@@ -23,6 +23,8 @@ from .endpoint import Endpoint
 
 _LONGEST_WAIT = 300.0
 """Most seconds for which a ``Retry-After`` is obeyed; after them the request is tried again."""
+_ISOLATED = 0.2
+"""Share of recent requests that may come too soon without all others being slowed down."""
 _LARGEST_REPLY = 4 * 2**20
 _PER_POOL = 8
 """Connections of one pool: its work for each request grows with their number."""
@@ -40,6 +42,7 @@ class _Pace:
         self.rate: float | None = None
         self.cut_at = self.grown_at = self.since = time.monotonic()
         self.sent = self.heard = 0
+        self.refused = 0.0  # share of the recent requests, each counting a tenth less than the next
 
     def left(self) -> float:
         """Seconds until a request may begin."""
@@ -67,11 +70,18 @@ class _Pace:
         """Begin nothing for so long."""
         self.held = max(self.held, time.monotonic() + seconds)
 
-    def too_fast(self, begun: float) -> None:
-        """Slow down after a refusal, once for all that were on their way."""
+    def too_fast(self, begun: float, after: float | None) -> None:
+        """Slow down if refusals are frequent, once for all requests that were under way.
+
+        A rare refusal comes from a busy endpoint, not from our rate: only its own request waits.
+        """
         if begun < self.cut_at:
             return
-        now = time.monotonic()
+        self.refused += 0.1 * (1 - self.refused)
+        if self.refused < _ISOLATED:
+            return
+        self.hold(after or 0.0)
+        now, self.refused = time.monotonic(), 0.0
         seconds = max(now - self.since, 0.05)
         rate = 0.7 * self.sent / seconds
         if self.heard:
@@ -84,6 +94,7 @@ class _Pace:
     def replied(self) -> None:
         """Take up speed again, by little for each reply and by little in each second."""
         self.heard += 1
+        self.refused *= 0.9
         if self.rate:
             now = time.monotonic()
             self.rate *= 1 + min(0.05, 0.5 * (now - self.grown_at))
@@ -109,13 +120,20 @@ class NoReply(Exception):
         The request came too soon.
     paid : bool
         The endpoint may have replied, so the request may cost something.
+    unreachable : bool
+        There was no connection.
     """
 
     def __init__(
-        self, why: str, after: float | None = None, slow: bool = False, paid: bool = False
+        self,
+        why: str,
+        after: float | None = None,
+        slow: bool = False,
+        paid: bool = False,
+        unreachable: bool = False,
     ) -> None:
         super().__init__(why)
-        self.after, self.slow, self.paid = after, slow, paid
+        self.after, self.slow, self.paid, self.unreachable = after, slow, paid, unreachable
 
 
 class Client:
@@ -169,12 +187,13 @@ class Client:
         if status in (408, 409, 429) or status >= 500:
             why = said.get("error") if isinstance(said, dict) else None
             if not (isinstance(why, dict) and why.get("code") == "insufficient_quota"):
-                after = _retry_after(response.headers)
-                self._hold(after)
+                after = self._bounded(_retry_after(response.headers))
+                if status != 429:
+                    self.pace.hold(after or 0.0)
                 raise NoReply(f"status {status}", after, slow=status == 429)
         if not response.is_success:
             raise RespondentError(self.refusal(status, said, body, response))
-        self._hold(_used_up(response.headers))
+        self.pace.hold(self._bounded(_used_up(response.headers)) or 0.0)
         return said, body
 
     async def _send(
@@ -200,21 +219,21 @@ class Client:
             raise NoReply(f"no whole reply in {self.endpoint.timeout:g} s", paid=True) from error
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             never = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-            raise NoReply(f"{type(error).__name__} {error}".strip(), paid=not never) from error
+            why = f"{type(error).__name__} {error}".strip()
+            raise NoReply(why, paid=not never, unreachable=never) from error
         finally:
             self._busy[which] -= 1
         return response, bytes(body)
 
-    def _hold(self, after: float | None) -> None:
-        """Begin no request for the seconds that the server asks for."""
-        if after is None:
-            return
-        if after > _LONGEST_WAIT:
+    def _bounded(self, after: float | None) -> float | None:
+        """Return the seconds that the server asks to wait, as far as they are obeyed."""
+        if after is not None and after > _LONGEST_WAIT:
             warnings.warn(
                 f"{self.where} asks to wait {after:g} s: it is asked again in {_LONGEST_WAIT:g} s.",
                 stacklevel=2,
             )
-        self.pace.hold(min(after, _LONGEST_WAIT))
+            after = _LONGEST_WAIT
+        return after
 
     def refusal(
         self, status: int, content: object, body: bytes = b"", response: object = None

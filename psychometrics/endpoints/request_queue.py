@@ -25,6 +25,8 @@ PATIENCE = 600.0
 """Seconds after which a request that has had no reply is not begun again."""
 _GIVE_UP_AFTER = 3
 """Requests without a reply, one after the other, after which a run stops."""
+_CONNECTIONS = 3
+"""How often an endpoint that has never replied is tried to reach, however many the retries."""
 _GRACE = 1.0
 """Seconds for which a run that is stopped waits for replies under way, and saves them."""
 
@@ -176,7 +178,7 @@ class RequestQueue:
     ) -> None:
         self._replies, self._saves = stored, {own: _GroupedSaves(stored[own]) for own in stored}
         self.endpoint, self.client = endpoint, Client(endpoint, identity["respondent_id"])
-        self.budget = _Budget(endpoint, bar.spending, settings.get("max_tokens"))
+        self._bar, self.budget = bar, _Budget(endpoint, bar.spending, settings.get("max_tokens"))
         self.batches = None  # of endpoints.batches, where requests are sent by files
         self.stopped = False
         self.conversations = 0  # that go on
@@ -256,7 +258,7 @@ class RequestQueue:
         except NoReply as error:
             about["sent"] = True
             self._failures, self._last_error = self._failures + 1, str(error)
-            if self._failures < _GIVE_UP_AFTER:
+            if self._failures < _GIVE_UP_AFTER and (self._replied or not error.unreachable):
                 return None
             self.stopped = True
             raise self._dead() from error
@@ -280,12 +282,14 @@ class RequestQueue:
             if error.slow:  # no failure: as long as the endpoint replies to others
                 return now - max(first, self._last_reply) >= PATIENCE
             failed += 1
+            if error.unreachable and not self._replied and failed >= _CONNECTIONS:
+                return True
             patient = self.batches or now - first < PATIENCE
             return failed > self.endpoint.retries or not patient
 
         def pause(state: tenacity.RetryCallState) -> float:
-            if state.outcome.exception().after is not None:  # the whole queue waits
-                return 0.0
+            if (after := state.outcome.exception().after) is not None:
+                return after
             grown = self.endpoint.pause * 2 ** min(state.attempt_number - 1, 10)
             return min(grown, 60.0) * np.random.default_rng().uniform(0.75, 1.25)
 
@@ -319,7 +323,8 @@ class RequestQueue:
         except NoReply as error:
             paid = error.paid
             if error.slow:
-                pace.too_fast(begun)
+                pace.too_fast(begun, error.after)
+                self._say_slow(error.after)
             raise
         except RespondentError:
             paid = False
@@ -332,10 +337,19 @@ class RequestQueue:
     def _dead(self) -> RespondentError:
         """The error of an endpoint that gives no replies."""
         return RespondentError(
-            f"{self.client.where} gave no reply to {self._failures} requests in a row, up to "
+            f"{self.client.where} gave no reply to {self._failures} "
+            f"request{'s' * (self._failures > 1)} in a row, up to "
             f"{self.endpoint.retries + 1} times each (the last: {self._last_error}): see that it "
             "runs and that OPENAI_BASE_URL is its address, and run again to go on from there."
         )
+
+    def _say_slow(self, after: float | None) -> None:
+        """Show on the bar that the endpoint refuses requests as too early, and what is done."""
+        spending, rate = self.budget.spending, self.client.pace.rate
+        spending.refused += 1
+        how = f"at most {rate:.2g} requests a second" if rate else "the others go on"
+        wait = f" after {after:g} s" if after else ""
+        self._bar.say(f"{spending.refused} came too early (429), sent again{wait}; {how}")
 
 
 def _run_in_thread(work: Coroutine) -> None:
