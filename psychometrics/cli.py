@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 import sys
@@ -57,9 +56,12 @@ _Conditions = Annotated[
     Option(
         "--condition",
         "-c",
-        help="name=value of the mode or of the asking, such as role=hero, dtype=float32, "
-        "store=FOLDER; may be repeated.",
+        help="name=value of the mode, the asking or the endpoint, such as role=hero, "
+        "dtype=float32, timeout=30, max_cost=2; may be repeated.",
     ),
+]
+_DryRun = Annotated[
+    bool, Option("--dry-run", help="Send nothing to the endpoint; say how much, at what price.")
 ]
 _Plot = Annotated[
     Path | None,
@@ -206,20 +208,22 @@ def _ask(
     store: _Store = None,
     failures: Annotated[Path | None, Option(help="A .csv file of who failed and why.")] = None,
     engine: Annotated[Literal["local", "ray"], Option(help="Here, or a Ray cluster.")] = "local",
-    dry_run: Annotated[bool, Option("--dry-run", help="Send nothing; say how much.")] = False,
+    dry_run: _DryRun = False,
 ) -> None:
     """Put questionnaires to respondents and store the answers.
 
     Models that cannot answer for good are named in --failures and not tried again.
 
-    Besides those of the mode, -c takes: dtype (float32, bfloat16), keep_downloads=false (remove
-    weights from the hub after use), address (of a Ray cluster), and for an endpoint concurrency,
-    requests_per_minute, tokens_per_minute, price_in and price_out (of a million tokens), max_cost
-    (leave unasked what might exceed it) and batch=true (its batch API: cheaper, within a day).
+    Besides those of the mode, -c takes: dtype (float32, bfloat16), personas (a table, a row for
+    each), keep_downloads=false (remove weights from the hub after use), address (of a Ray cluster).
+
+    For an endpoint, here and in the other commands: concurrency, requests_per_minute,
+    tokens_per_minute, timeout (seconds), retries, headers (JSON), price_in and price_out (of a
+    million tokens), max_cost (leave unasked what might exceed it) and batch=true (its batch API:
+    cheaper, within a day).
     """
-    condition = [*(condition or []), *(["dry_run=true"] if dry_run else [])]
     more = {"engine": engine, "failures": failures} | ({"store": store} if store else {})
-    answers = _answers(questionnaires, respondents, mode, condition, **more)
+    answers = _answers(questionnaires, respondents, mode, condition, dry_run, **more)
     who, there = answers["respondent_id"].nunique(), len(answers)
     there -= answers.attrs["summary"].get("unasked", 0)
     typer.echo(f"{who} respondent(s), {there} answers in the store")
@@ -235,25 +239,31 @@ def _scores(
     score: Annotated[
         Literal["entailment", "contrast"] | None, Option(help="Score of prompts.")
     ] = None,
-    temperature: Annotated[float | None, Option(help="Of the normalisation.")] = None,
     items: Annotated[bool, Option("--items", help="Scores of items, not scales.")] = False,
     output: Annotated[
         Path | None, Option("--output", "-o", help="A .csv or .json file in place of the terminal.")
     ] = None,
     plot: _Plot = None,
+    dry_run: _DryRun = False,
 ) -> None:
-    """Print scores as CSV, asking what is not in the store yet."""
+    """Print scores as CSV, asking what is not in the store yet.
+
+    For answers to prompts, -c temperature=T is the one of their normalisation.
+    """
     for path, endings in ((plot, (".png", ".svg", ".pdf")), (output, (".csv", ".json"))):
         if path is not None:
             pm.page.check_output(path, endings)
     loaded = [pm.load_questionnaire(name) for name in questionnaires]
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
         raise ParameterError("Some of these have scales, others categories: score them one by one.")
-    if temperature is not None and not 0 < temperature < math.inf:
-        raise ParameterError(f"temperature must be a positive number, got {temperature:g}.")
-    answers = _answers(loaded, respondents, mode, condition)
-    how = {"score": score, "temperature": temperature}
-    how = {name: value for name, value in how.items() if value is not None}
+    how, own = {"score": score} if score else {}, [*(condition or [])]
+    normalised = [text for text in own if text.startswith("temperature=")]
+    if normalised and "temperature" not in pm.modes.mode_named(mode).conditions:
+        own.remove(normalised[0])
+        how |= _conditions(normalised)
+        if not isinstance(how["temperature"], int | float) or not 0 < how["temperature"] < math.inf:
+            raise ParameterError(f"temperature must be a positive number, {normalised[0]} is not.")
+    answers = _answers(loaded, respondents, mode, own, dry_run)
     _show_scores(answers, loaded, items, plot, how, output)
     _exit(answers)
 
@@ -268,8 +278,11 @@ def _profile(
     base: Annotated[str | None, Option(help="What it was trained from.")] = None,
     output: _Output = None,
     pdf: _Pdf = False,
+    dry_run: _DryRun = False,
 ) -> None:
     """Write a page (.html or .pdf) about one model: scores, nulls, norms, what may not be read."""
+    if dry_run:
+        _answers(_names(questionnaires), model, mode, condition, dry_run)
     name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
     asked = {"model": model, "base": base} | _asked(questionnaires, against, mode, condition)
     tables = _report("profile", asked, output or Path(f"profile-{name}.html"), pdf)
@@ -289,8 +302,11 @@ def _compare(
     condition: _Conditions = None,
     output: _Output = None,
     pdf: _Pdf = False,
+    dry_run: _DryRun = False,
 ) -> None:
     """Write a page (.html or .pdf) with models side by side and their paired differences."""
+    if dry_run:
+        _answers(_names(questionnaires), ",".join(models), mode, condition, dry_run)
     asked = {"models": models} | _asked(questionnaires, against, mode, condition)
     tables = _report("compare", asked, output or Path("compare.html"), pdf)
     for row in pm.record.read_table(tables, "tab-compare-differences").itertuples():
@@ -324,9 +340,20 @@ def _study_check(study: _StudyFile) -> None:
 
 
 @_study_app.command("run")
-def _study_run(study: _StudyFile, store: _Store = None) -> None:
-    """Ask all that a study asks; a run that was stopped goes on where it was."""
-    summary = pm.study.run_study(study, store)
+def _study_run(
+    study: _StudyFile,
+    store: _Store = None,
+    condition: _Conditions = None,
+    dry_run: _DryRun = False,
+) -> None:
+    """Ask all that a study asks; a run that was stopped goes on where it was.
+
+    -c takes settings of the endpoint alone, which the plan leaves open; max_cost is for all of it.
+    """
+    how = _conditions(condition) | ({"dry_run": True} if dry_run else {})
+    summary = pm.study.run_study(study, store, **how)
+    if dry_run:
+        return
     typer.echo(
         f"{summary['asked']} asked, {summary['from_store']} from the store, "
         f"{summary['unanswered']} refused or unreadable, {len(summary['failed'])} failed, "
@@ -586,7 +613,7 @@ def _asked(questionnaires: str, against: str, mode: str, condition: list[str] | 
         "questionnaires": _names(questionnaires),
         "against": None if against == "nobody" else against,
         "mode": mode,
-        "conditions": pm.book.parse_parameters(condition or []),
+        "conditions": _conditions(condition),
     }
 
 
@@ -598,21 +625,30 @@ def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> Path:
     return tables
 
 
-def _answers(questionnaires, respondents: str, mode: str, condition: list[str] | None, **more):
+def _conditions(condition: list[str] | None) -> dict:
     conditions = pm.book.parse_parameters(condition or [])
+    if "api_key" in conditions:  # which other users of the machine and pages would show
+        raise ParameterError("The key is no condition: set OPENAI_API_KEY in the environment.")
+    return conditions
+
+
+def _answers(
+    questionnaires, respondents: str, mode: str, condition: list[str] | None, dry_run: bool, **more
+):
+    """Ask; of a dry run the summary has said it all."""
+    conditions = _conditions(condition) | ({"dry_run": True} if dry_run else {})
     if own := {"questionnaires", "respondents", "mode", *more} & conditions.keys():
         raise ParameterError(f"{min(own)} is no condition: the command takes it by itself.")
     if mode == "simulated":
         if not respondents.isdecimal():
             raise ParameterError(f"Simulated --respondents are a number, got '{respondents}'.")
         respondents = int(respondents)
-    if mode == "chat":
-        names = {field.name for field in dataclasses.fields(pm.endpoints.Endpoint)}
-        place = {name: conditions.pop(name) for name in names & set(conditions)}
-        conditions |= {"endpoint": pm.endpoints.Endpoint(**place)} if place else {}
     with warnings.catch_warnings():  # failures are named at the end, in one line each
         warnings.filterwarnings("ignore", ".* was not asked to the end", UserWarning)
-        return pm.ask(questionnaires, respondents, mode=mode, **(conditions | more))
+        answers = pm.ask(questionnaires, respondents, mode=mode, **(conditions | more))
+    if dry_run:
+        _exit(answers)
+    return answers
 
 
 def _show_scores(

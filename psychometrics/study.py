@@ -19,6 +19,7 @@ from . import __version__
 from .asking.ask import ask
 from .asking.population import population, readable_names
 from .asking.store import key_of
+from .endpoints.endpoint import with_endpoint
 from .exceptions import ParameterError, PsychometricsError, QuestionnaireError
 from .measures.intervals import mean_interval, scale_intervals
 from .measures.items import adjust
@@ -125,7 +126,9 @@ file or directory); name a readable file.
     return study
 
 
-def run_study(path: str | Path, store: str | Path | None = None, progress: bool = True) -> dict:
+def run_study(
+    path: str | Path, store: str | Path | None = None, progress: bool = True, **limits: object
+) -> dict:
     """Ask all that a study asks; what is in the store is not asked again, so that it resumes.
 
     Parameters
@@ -136,6 +139,9 @@ def run_study(path: str | Path, store: str | Path | None = None, progress: bool 
         As in :func:`psychometrics.asking.ask`.
     progress : bool
         Show a progress bar for each combination.
+    **limits
+        Settings of the endpoint, which the plan leaves open: prices, ``timeout``, ``concurrency``,
+        ``max_cost`` of the whole run; after a ``dry_run`` nothing is recorded.
 
     Returns
     -------
@@ -158,12 +164,17 @@ def run_study(path: str | Path, store: str | Path | None = None, progress: bool 
 file or directory); name a readable file.
     """
     study = load_study(path)
-    record = _record(path, study)
+    if planned := sorted(with_endpoint(limits).keys() - {"endpoint"}):
+        raise ParameterError(f"{planned[0]} is part of the plan: write it into {path}.")
+    dry = bool(limits.get("dry_run"))
+    record = None if dry else _record(path, study)
     summary = {"asked": 0, "from_store": 0, "unanswered": 0, "seconds": 0.0, "failed": {}}
-    for answers in _answers(study, Path(path), store, progress, summary["failed"]):
+    for answers in _answers(study, Path(path), store, progress, summary["failed"], limits):
         told = answers.attrs["summary"]
         for name in ("asked", "from_store", "unanswered", "seconds"):
             summary[name] = round(summary[name] + told[name], 2)
+    if dry:
+        return summary | {"changed": [], "plan": True}
     summary["changed"] = _changed(path, study, record)
     summary["plan"] = "planned" not in summary["changed"]
     record["runs"].append({"at": _now(), "version": __version__, **summary})
@@ -212,7 +223,7 @@ file or directory); name a readable file.
     study, folder = load_study(path, was_run=True), Path(path).parent
     record = _read_record(_record_path(path))
     failed: dict[str, str] = {}
-    answers = list(_answers(study, Path(path), store, False, failed))
+    answers = list(_answers(study, Path(path), store, False, failed, {}))
     if not answers:
         raise ParameterError(f"{path}: nobody answered. {' '.join(failed.values())}")
     loaded = _load(study, folder)
@@ -338,16 +349,18 @@ def _mistakes(study: _Study, folder: Path) -> list[str]:
 
 
 def _answers(
-    study: _Study, path: Path, store, progress: bool, failed: dict
+    study: _Study, path: Path, store, progress: bool, failed: dict, limits: dict
 ) -> Iterator[pd.DataFrame]:
     """Answers of each combination and seed, with their conditions; failures into ``failed``."""
+    budget = limits.get("max_cost")
     loaded, who = _load(study, path.parent), _respondents(study, path.parent)
     failures = _record_path(path).with_name("failures.csv")
     for chosen, seed in itertools.product(study.combinations, study.seeds):
         how = dict(chosen) | ({"seed": seed} if study.seeds != (0,) else {})
         said = _words(how) if how else "as it is"
         names = ",".join(who) if study.mode == "nli" else who
-        how |= {"progress": progress, "failures": failures}
+        how |= {"progress": progress, "failures": None if limits.get("dry_run") else failures}
+        how |= limits | ({} if budget is None else {"max_cost": budget})
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # named below, with the reasons
@@ -356,6 +369,7 @@ def _answers(
             failed[said] = str(error)
             continue
         summary = answers.attrs["summary"]
+        budget = None if budget is None else max(0.0, budget - summary.get("cost", 0.0))
         failed |= {f"{name}, {said}": reason for name, reason in summary["failed"].items()}
         answers = answers.assign(_combination=json.dumps(chosen))
         answers.attrs = {"summary": summary}

@@ -10,8 +10,11 @@ import asyncio
 import contextlib
 import email.utils
 import json
+import math
+import re
 import threading
 import time
+import urllib.parse
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -46,6 +49,9 @@ class Endpoint:
     tokens: Counter = field(default_factory=Counter)
     files: dict = field(default_factory=dict)
     batches: dict = field(default_factory=dict)
+    demands: dict = field(default_factory=dict)  # headers and query without which nothing is said
+    tops: int = 20  # most tokens whose log-probabilities it gives
+    requests: list = field(default_factory=list)
     level: float | None = None
     filled: float = 0.0
 
@@ -70,6 +76,7 @@ class Endpoint:
         """The reply to a request, put on the bill."""
         text = json.dumps(request, sort_keys=True)
         self.replied[text] += 1
+        self.requests.append(request)
         if self.log is not None:
             with self.log.open("a") as file:
                 file.write("\n")
@@ -87,6 +94,13 @@ class Endpoint:
         reply = {"id": "c", "object": "chat.completion", "created": 0, "model": request["model"]}
         message = {"role": "assistant", "content": said}
         reply["choices"] = [{"index": 0, "message": message, "finish_reason": "stop"}]
+        if request.get("logprobs"):  # as if it drew the label by weights 1, 2, 3, ... of places
+            labels = re.findall(r"(\w+) = ", request["messages"][-1]["content"])
+            weights = {f"{' ' * (n % 2)}{label}": n + 1 for n, label in enumerate(labels)}
+            tops = [{"token": token, "logprob": math.log(weight / 2 / sum(weights.values()))}
+                    for token, weight in weights.items()]  # fmt: skip
+            tops = [{"token": "The", "logprob": math.log(0.5)}, *tops[::-1]][: self.tops]
+            reply["choices"][0]["logprobs"] = {"content": [{"top_logprobs": tops}]}
         if self.usage:
             usage = {"prompt_tokens": prompt, "completion_tokens": done}
             usage |= {"total_tokens": prompt + done, "prompt_tokens_details": {"cached_tokens": 3}}
@@ -186,7 +200,12 @@ class Endpoint:
                 method, path, _ = head[0].split(" ")
                 given = dict(line.lower().split(": ", 1) for line in head[1:] if line)
                 body = await reader.readexactly(int(given.get("content-length", 0)))
-                status, content, headers = await self.answer(method, path, body)
+                path, _, query = path.partition("?")
+                seen = given | dict(urllib.parse.parse_qsl(query))
+                if any(seen.get(name) != value for name, value in self.demands.items()):
+                    status, content, headers = 401, {"error": f"got {given}"}, {}
+                else:
+                    status, content, headers = await self.answer(method, path, body)
                 text = content if isinstance(content, str) else json.dumps(content)
                 lines = [f"HTTP/1.1 {status} x", f"Content-Length: {len(text.encode())}"]
                 lines += [f"{name}: {value}" for name, value in headers.items()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import random
 import time
 
 import pandas as pd
@@ -16,6 +17,7 @@ from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.questionnaires import load_questionnaire
 
+from . import endpoint
 from .endpoint import served
 
 MINI = load_questionnaire("ipip20")
@@ -54,6 +56,54 @@ def test_a_limit_is_found_and_kept_without_a_reply_lost_or_paid_twice(tmp_path, 
     assert (answers["status"] == "ok").all()
     assert len(server.times) == 60
     assert server.refused < 200
+
+
+def test_a_server_that_refuses_one_in_twelve_costs_less_than_twice_the_time(tmp_path, monkeypatch):
+    took = []
+    for share in (0.0, 0.08):
+        rng = random.Random(3)
+        passes = lambda _, r=rng, s=share: 0.5 * (r.random() < s)  # noqa: E731
+        monkeypatch.setattr(endpoint.Endpoint, "too_many", passes)
+        with served(delay=0.2) as server:
+            began = time.monotonic()
+            answers = put(server, tmp_path / str(share), {"runs": 4}, concurrency=4)
+            took.append(time.monotonic() - began)
+    assert answers.attrs["summary"]["refused"] == server.refused > 3
+    assert took[1] < 2 * took[0]
+
+
+def test_azures_form_and_what_else_a_request_says_reach_the_server(tmp_path):
+    demands = {"api-key": "secret-key", "api-version": "2024-10-21"}
+    how = {"body": '{"top_k": 3}', "top_p": 0.5, "sampling_seed": 7, "temperature": "none"}
+    with served(demands=demands) as server:
+        server.url = server.url.replace("/v1", "/openai/deployments/d?api-version=2024-10-21")
+        place = {"api_key": "secret-key", "headers": {"api-key": "{api_key}"}}
+        put(server, tmp_path, {"runs": 2} | how, **place)
+        assert all({"top_k": 3, "top_p": 0.5}.items() <= said.items() for said in server.requests)
+        assert {said["seed"] for said in server.requests} == {7, 8}
+        assert not any("temperature" in said for said in server.requests)
+        with pytest.raises(RespondentError) as error:
+            put(server, tmp_path / "b", headers={"api-key": "another-key"})
+    assert "another-key" not in str(error.value)
+
+
+@pytest.mark.parametrize("tops", [20, 4])
+def test_options_of_an_endpoint_have_the_probabilities_of_its_tokens(tmp_path, tops):
+    how = {"store": tmp_path, "mode": "options", "progress": False}
+    with served(tops=tops) as server:
+        shares = ask(MINI, ["m"], base_url=server.url, choose="none", **how)
+        means = ask(MINI, ["m"], base_url=server.url, choose="expected", **how)
+        assert sum(server.replied.values()) == 100, "each order of each item once"
+        few = how | {"store": tmp_path / "b"}
+        prices = {"price_in": 1e4, "price_out": 0.0, "max_cost": 20.0}
+        left = ask(MINI, ["m"], base_url=server.url, permutations="given", **few, **prices)
+    # The server's weights are 1 to 5 by place; 4 tokens show places 5, 4 and 3, the least is 3/30.
+    weights = [1, 2, 3, 4, 5] if tops == 20 else [3, 3, 3, 4, 5]
+    first = shares[shares["permutation"] == 1].groupby("item_id", sort=False)["probability"]
+    assert first.agg(list).iloc[0] == pytest.approx([w / sum(weights) for w in weights])
+    assert shares["mass"].iloc[0] == pytest.approx(0.5 if tops == 20 else 0.4)
+    assert means["value"].to_numpy() == pytest.approx(3.0), "a liking for places falls out"
+    assert set(left["status"]) == {"ok", "unasked"}
 
 
 def test_a_limit_that_is_known_is_never_exceeded(tmp_path):

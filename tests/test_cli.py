@@ -109,7 +109,7 @@ def test_one_of_two_that_fails_gives_status_1(ended, tiny_model, tmp_path, save_
     assert "torn" not in shown
     assert len(_sentences(errors)) == 1
     assert "torn was not asked to the end (incomplete)" in errors
-    assert "192 asked, 0 from the store, 0 refused or unreadable, 1 failed" in errors
+    assert "192 asked, 0 from the store or shipped, 0 refused or unreadable, 1 failed" in errors
     code, shown, _ = ended("ask", "challenges", "--respondents", f"{torn},{tiny_model}")
     assert (code, shown) == (1, "1 respondent(s), 192 answers in the store\n")
     assert ended("ask", "challenges", "--respondents", tiny_model)[0] == 0
@@ -135,8 +135,9 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
     ("arguments", "said"),
     [
         ("check gda7", "gad7"),
-        ("scores gad7 --temperature 0", "temperature"),
-        ("scores gad7 --temperature nan", "temperature"),
+        ("scores gad7 -c temperature=0", "temperature"),
+        ("scores gad7 -c temperature=nan", "temperature"),
+        ("ask gad7 --mode chat --respondents m -c api_key=k", "OPENAI_API_KEY"),
         ("train-nli minilm out --paper --lr 1", "lr"),
         ("train-nli minilm out -c rnk=2", "rnk"),
         (f"train-nli minilm {__file__}/model", "test_cli.py is a file"),

@@ -124,14 +124,13 @@ def ask(
     plan = Plan(questionnaires, respondents, mode, dtype, conditions, failures)
     pairs = len(plan.respondents) * len(plan.questionnaires)
     with Progress(desc="asking", unit="answer", disable=not progress, pairs=pairs, total=0) as bar:
-        on_cluster = {}
-        if engine == "ray":
-            on_cluster = asking.cluster.ask_on_cluster(plan, store, bar, address)
-        tables = [
-            table
-            for one in plan.respondents
-            for table in _put(plan, one, store, bar, on_cluster, keep_downloads)
-        ]
+        try:
+            tables = _put_all(plan, store, bar, engine, address, keep_downloads)
+        except KeyboardInterrupt:
+            bar.close()
+            said = f"{bar.asked} answers of this call are stored; the same call asks the rest."
+            print(f"Stopped: {said}", file=sys.stderr)
+            raise
     answers = _summarise(tables, plan.failures.errors, bar, time.perf_counter() - began)
     if progress:
         print(_summary_line(answers.attrs["summary"]), file=sys.stderr)
@@ -188,6 +187,25 @@ def _check_engine(engine: str, address: str | None, keep_downloads: bool) -> Non
         raise ParameterError("address belongs to a Ray cluster: add engine='ray', or leave it out.")
     if engine == "ray" and not keep_downloads:
         raise ParameterError("keep_downloads=False is for this machine: leave engine='ray' out.")
+
+
+def _put_all(
+    plan: Plan,
+    store: str | Path | None,
+    bar: Progress,
+    engine: str,
+    address: str | None,
+    keep_downloads: bool,
+) -> list[pd.DataFrame]:
+    """Put the questionnaires to all respondents."""
+    on_cluster = {}
+    if engine == "ray":
+        on_cluster = asking.cluster.ask_on_cluster(plan, store, bar, address)
+    return [
+        table
+        for one in plan.respondents
+        for table in _put(plan, one, store, bar, on_cluster, keep_downloads)
+    ]
 
 
 def _put(
@@ -262,7 +280,7 @@ def _summary_line(summary: dict) -> str:
     kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(summary["kinds"].values()).items())
     parts = [
         f"{summary['asked']} asked",
-        f"{summary['from_store']} from the store",
+        f"{summary['from_store']} from the store or shipped",
         f"{summary['unanswered']} refused or unreadable",
         f"{len(summary['failed'])} failed" + (f" ({kinds})" if kinds else ""),
     ]

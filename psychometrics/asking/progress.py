@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 from tqdm import tqdm
 
-
 _LOG_INTERVAL = 30.0
 """Seconds between two lines of progress where nobody watches them."""
 

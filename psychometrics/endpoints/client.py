@@ -156,9 +156,12 @@ class Client:
             for _ in range(math.ceil(endpoint.concurrency / _PER_POOL))
         ]
         self._busy = [0] * len(self._pools)
+        own, key = endpoint.headers, endpoint.api_key or ""
         self._headers = {"Accept-Encoding": "identity"}
-        if endpoint.api_key:
-            self._headers["Authorization"] = f"Bearer {endpoint.api_key}"
+        if key and not any("{api_key}" in text for text in own.values()):
+            self._headers["Authorization"] = f"Bearer {key}"
+        self._headers |= {name: text.replace("{api_key}", key) for name, text in own.items()}
+        self._secrets = [text for text in (key, *own.values()) if len(text) > 3]
 
     async def close(self) -> None:
         """Close all connections."""
@@ -207,9 +210,7 @@ class Client:
         try:
             async with (
                 asyncio.timeout(self.endpoint.timeout),
-                self._pools[which].stream(
-                    method, self.endpoint.base_url + path, **sent
-                ) as response,
+                self._pools[which].stream(method, self._address(path), **sent) as response,
             ):
                 async for part in response.aiter_raw():
                     body += part
@@ -224,6 +225,12 @@ class Client:
         finally:
             self._busy[which] -= 1
         return response, bytes(body)
+
+    def _address(self, path: str) -> httpx2.URL:
+        """Return the address of a path, with its query and the one of the endpoint."""
+        base, (path, _, query) = httpx2.URL(self.endpoint.base_url), path.partition("?")
+        url = base.copy_with(path=base.path.rstrip("/") + path)
+        return url.copy_merge_params(httpx2.QueryParams(query)) if query else url
 
     def _bounded(self, after: float | None) -> float | None:
         """Return the seconds that the server asks to wait, as far as they are obeyed."""
@@ -252,8 +259,8 @@ class Client:
     def excerpt(self, text: str | bytes) -> str:
         """Return the beginning of what the server said, without the key."""
         text = text.decode("utf-8", "replace") if not isinstance(text, str) else text
-        if self.endpoint.api_key:
-            text = text.replace(self.endpoint.api_key, "…")
+        for secret in self._secrets:
+            text = text.replace(secret, "…")
         return _valid(" ".join(text.split()))[:200]
 
     @staticmethod
@@ -274,6 +281,8 @@ class Client:
             parts = [part.get("text", "") if isinstance(part, dict) else part for part in said]
             said = "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
         text = said if isinstance(said, str) else json.dumps(said)
+        if choice.get("logprobs") is not None:  # of a request for them, which are the reply
+            text = json.dumps(_first_tokens(choice["logprobs"]))
         reason, usage = choice.get("finish_reason"), content.get("usage")
         names = ("prompt_tokens", "completion_tokens")
         tokens = tuple(_whole(usage.get(n)) if isinstance(usage, dict) else 0 for n in names)
@@ -283,6 +292,15 @@ class Client:
             "usage": usage if tokens[0] else None,
             "tokens": tokens,
         }
+
+
+def _first_tokens(logprobs: object) -> dict[str, float]:
+    """Return the likeliest first tokens with their log-probabilities; none if there are none."""
+    try:
+        listed = logprobs["content"][0]["top_logprobs"]
+        return {_valid(row["token"]): float(row["logprob"]) for row in listed}
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return {}
 
 
 @functools.cache

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -36,7 +38,11 @@ class Endpoint:
     Parameters
     ----------
     base_url, api_key : str, optional
-        By default from the environment: ``OPENAI_BASE_URL``, ``OPENAI_API_KEY``.
+        By default from the environment: ``OPENAI_BASE_URL``, ``OPENAI_API_KEY``. An address may
+        have a query, which goes with every request, such as Azure's ``?api-version=2024-10-21``.
+    headers : mapping or its JSON text, optional
+        Sent with each request. If one of them holds ``{api_key}``, the key is sent there alone:
+        ``{"api-key": "{api_key}"}`` for Azure.
     timeout : float
         Seconds that a whole reply may take.
     concurrency : int
@@ -92,9 +98,15 @@ class Endpoint:
     max_cost: float | None = None
     batch: bool = False
     dry_run: bool = False
+    headers: Mapping[str, str] | str | None = field(default=None, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         check_kinds(vars(self), _KINDS)
+        headers = json_object("headers", self.headers)
+        for text in (text for pair in headers.items() for text in pair):
+            if not (isinstance(text, str) and text.isascii() and text.isprintable()):
+                raise ParameterError("headers hold what cannot be sent: names and values are text.")
+        object.__setattr__(self, "headers", headers)
         if self.max_cost is not None and None in (self.price_in, self.price_out):
             raise ParameterError(
                 "max_cost needs price_in and price_out, the prices of a million tokens."
@@ -107,8 +119,8 @@ class Endpoint:
 
     @property
     def place(self) -> str:
-        """Address without the user and password that it may hold, for errors and the store."""
-        return str(httpx2.URL(self.base_url).copy_with(userinfo=b""))
+        """Address without the password and the query that it may hold, for errors and the store."""
+        return str(httpx2.URL(self.base_url).copy_with(userinfo=b"", query=None))
 
     def resolved(self) -> Endpoint:
         """Complete address and key from the environment.
@@ -129,3 +141,55 @@ class Endpoint:
             )
         url = (url or "https://api.openai.com/v1").rstrip("/")
         return dataclasses.replace(self, base_url=url, api_key=key)
+
+
+def with_endpoint(given: Mapping[str, object]) -> dict:
+    """Gather an endpoint's settings among conditions into the condition ``endpoint``.
+
+    Examples
+    --------
+    >>> with_endpoint({"role": "hero", "timeout": 30.0})["endpoint"].timeout
+    30.0
+    """
+    names = {field.name for field in dataclasses.fields(Endpoint)} & given.keys()
+    if not names:
+        return dict(given)
+    own = {name: given[name] for name in names}
+    rest = {name: value for name, value in given.items() if name not in names}
+    return rest | {"endpoint": dataclasses.replace(given.get("endpoint") or Endpoint(), **own)}
+
+
+def json_object(name: str, given: Mapping | str | None) -> dict:
+    """Read names and values that are given as a mapping or as its JSON text.
+
+    Raises
+    ------
+    ParameterError
+        They are something else.
+
+    Examples
+    --------
+    >>> json_object("body", '{"top_k": 5}')
+    {'top_k': 5}
+    """
+    try:
+        found = json.loads(given) if isinstance(given, str) else dict(given or {})
+    except (TypeError, ValueError):
+        found = None
+    if not isinstance(found, dict):  # which may hold a key, so that it is not shown
+        raise ParameterError(f"""{name} must be names and values in JSON: '{{"name": "value"}}'.""")
+    return found
+
+
+def body_text(given: Mapping | str | None) -> str | None:
+    """Return the condition ``body`` as JSON text in one form, None where it is empty.
+
+    Examples
+    --------
+    >>> body_text({"top_p": 1, "stop": None})
+    '{"stop": null, "top_p": 1}'
+    """
+    found = json_object("body", given)
+    if own := {"model", "messages", "stream", "n", "logprobs"} & found.keys():
+        raise ParameterError(f"body: {min(own)} is the request's own: leave it out.")
+    return json.dumps(found, sort_keys=True) if found else None

@@ -7,7 +7,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +32,11 @@ _GRACE = 1.0
 
 _OVERHEAD = 32
 """Tokens of a request beyond those of its text, at most: the marks between messages."""
+
+
+def most_tokens(request: Mapping[str, object]) -> int | None:
+    """Return the most tokens that a reply may have, by either of the names that endpoints use."""
+    return request.get("max_completion_tokens") or request.get("max_tokens")
 
 
 class Unasked(Exception):
@@ -178,7 +183,7 @@ class RequestQueue:
     ) -> None:
         self._replies, self._saves = stored, {own: _GroupedSaves(stored[own]) for own in stored}
         self.endpoint, self.client = endpoint, Client(endpoint, identity["respondent_id"])
-        self._bar, self.budget = bar, _Budget(endpoint, bar.spending, settings.get("max_tokens"))
+        self._bar, self.budget = bar, _Budget(endpoint, bar.spending, most_tokens(settings))
         self.batches = None  # of endpoints.batches, where requests are sent by files
         self.stopped = False
         self.conversations = 0  # that go on
@@ -238,6 +243,8 @@ class RequestQueue:
         """
         replies = self._replies[own]
         request = {**self._settings, "messages": prompt}
+        if "seed" in request:  # else all runs would draw the same
+            request["seed"] += about["run"] - 1
         if "response_format" in about:
             request["response_format"] = about["response_format"]
         text = json.dumps(request, sort_keys=True)

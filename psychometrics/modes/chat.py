@@ -16,13 +16,17 @@ read. A ``wording`` of None is the questionnaire's own prompt where its file sta
 ``reply="json_schema"`` also sends the replies' JSON schema as ``response_format``, so that the
 endpoint lets nothing else pass; not all endpoints know it.
 ``order`` of the options: ``"given"``, ``"reversed"``, or ``"shuffled"``, drawn for each run.
-``temperature`` and ``max_tokens`` go to the endpoint; None leaves them to it. The paper has 0, or
-0.01 where 0 is not taken. ``shuffle``: whether each run has the statements in an order of its own,
+``temperature``, ``max_tokens``, ``top_p``, ``reasoning_effort`` and ``sampling_seed`` (the seed of
+the first run; each further run has the next) go to the endpoint; None or ``"none"`` leaves them to
+it. The paper's temperature is 0, or 0.01 where 0 is not taken. ``body``: what else a request is to
+say, a mapping or its JSON text, such as ``{"top_k": 20}`` or ``{"max_completion_tokens": 500}``.
+``shuffle``: whether each run has the statements in an order of its own,
 drawn with ``seed``. ``batch_size``: statements per request. ``history``: whether a batch goes with
 the earlier batches of its run and their replies, as one conversation. ``runs``: how often the whole
 questionnaire is asked; the paper's ten. ``repeats``: how many runs after one another share an
 order, so that n orders with m repeats are n · m runs. ``ask_again``: how often statements without a
-valid answer are put again, by themselves. ``endpoint``: an :class:`Endpoint`. ``constrained``: only
+valid answer are put again, by themselves. ``endpoint``: an :class:`Endpoint`, whose settings may be
+conditions, too (``timeout=30``). ``constrained``: only
 for models on this machine, which then can write nothing but a line with a valid label for each
 statement, so that every reply can be read; what it chooses among them is its own. ``raw``: also
 only here; the model goes on from the text of the messages, without a chat template, as a base model
@@ -48,12 +52,12 @@ from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
 
 import pandas as pd
-from pydantic import Field, FiniteFloat, InstanceOf, PositiveInt
+from pydantic import Field, FiniteFloat, InstanceOf, NonNegativeInt, PositiveInt
 
 from ..asking.store import StoredAnswers, key_of
 from ..endpoints.batches import Batches
-from ..endpoints.endpoint import Endpoint
-from ..endpoints.request_queue import RequestQueue
+from ..endpoints.endpoint import Endpoint, body_text, json_object, with_endpoint
+from ..endpoints.request_queue import RequestQueue, most_tokens
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import load_model, resolve_device, resolve_dtype, to_device
 from ..models.sources import Source, digest_text, find
@@ -68,6 +72,9 @@ _RAW = r"{{ bos_token }}{{ messages | map(attribute='content') | join('\n\n') }}
 _TOKENS = {"statement": 16, "before": 32, "thought": 512}
 """Tokens that a reply may have where ``max_tokens`` is None."""
 
+_OF_REQUEST = ("temperature", "max_tokens", "top_p", "reasoning_effort", "sampling_seed")
+"""Conditions that a request says; an endpoint decides about those that are None."""
+
 
 class Chat(ConversationMode):
     """Chat models, on this machine or behind an endpoint."""
@@ -81,7 +88,7 @@ class Chat(ConversationMode):
         "constrained": False,
         "raw": False,
         "judge": None,
-        "endpoint": None,
+        **dict.fromkeys(("top_p", "reasoning_effort", "sampling_seed", "body", "endpoint")),
     }
     kinds: ClassVar = {
         **ConversationMode.kinds,
@@ -90,15 +97,22 @@ class Chat(ConversationMode):
         "constrained": bool,
         "raw": bool,
         "judge": str | Path | None,
+        "top_p": Annotated[FiniteFloat, Field(gt=0, le=1)] | None,
+        "reasoning_effort": str | None,
+        "sampling_seed": NonNegativeInt | None,
+        "body": str | None,
         "endpoint": InstanceOf[Endpoint] | None,
     }
 
     def complete(self, given: dict) -> dict:
         """Return all conditions; refuse those that do not fit together."""
-        how = super().complete(given)
+        given = with_endpoint(given) | {"body": body_text(given.get("body"))}
+        off = [name for name in _OF_REQUEST[:3] if given.get(name) == "none"]
+        how = super().complete(given | dict.fromkeys(off))
         if how["constrained"] and (how["think"] or how["reply"] != "lines"):
             raise ParameterError("Constrained replies are lines alone: leave think and reply out.")
-        if how["endpoint"] and how["endpoint"].max_cost is not None and how["max_tokens"] is None:
+        limited = how["endpoint"] and how["endpoint"].max_cost is not None
+        if limited and most_tokens(_settings(how)) is None:
             raise ParameterError(
                 "max_cost needs max_tokens, the most that a reply may have: else it has no bound."
             )
@@ -111,12 +125,14 @@ class Chat(ConversationMode):
                 "model must be one on this machine or the endpoint's name for it, got "
                 f"{respondent!r}."
             )
-        if how["endpoint"] is None and (source := _model_here(respondent)):
+        if how["endpoint"] is None and (source := model_here(respondent)):
             if how["reply"] == "json_schema":
                 raise ParameterError(
                     "Only an endpoint keeps a schema: use reply='json', or constrained=True for "
                     "lines."
                 )
+            if own := [name for name in (*_OF_REQUEST[2:], "body") if how[name] is not None]:
+                raise ParameterError(f"{own[0]} is for an endpoint: leave it out, or name one.")
             dtype, fingerprint = _precision_and_fingerprint(source, dtype)
             known = source.model, source.revision, dtype
             return self._who(source.name, source.kind, fingerprint, *known)
@@ -188,7 +204,7 @@ class Chat(ConversationMode):
             return
         rows = {job.questionnaire.id: [] for job in jobs}
         try:
-            _ask_endpoint(jobs, endpoint.resolved(), asking, rows)
+            ask_endpoint(jobs, endpoint.resolved(), asking, rows, _settings(how))
         except RespondentError:
             for job in jobs:
                 own = rows[job.questionnaire.id]
@@ -198,15 +214,15 @@ class Chat(ConversationMode):
         for job in jobs:
             yield self.table(rows[job.questionnaire.id], job.questionnaire, how)
 
-    def _job(self, questionnaire: Questionnaire, asking: Asking) -> _Job:
+    def _job(self, questionnaire: Questionnaire, asking: Asking) -> Job:
         talks = self.talks(questionnaire, asking)
         # Calls that differ in nothing but their number of runs would send the same requests.
         same = {key: value for key, value in asking.conditions.items() if key != "runs"}
         text = questionnaire.model_dump_json()
         key = key_of(asking.identity["fingerprint"], text, repr(same))
-        return _Job(questionnaire, talks, sum(len(batch["items"]) for batch, _ in talks), key)
+        return Job(questionnaire, talks, sum(len(batch["items"]) for batch, _ in talks), key)
 
-    def _ask_here(self, job: _Job, asking: Asking) -> list[dict]:
+    def _ask_here(self, job: Job, asking: Asking) -> list[dict]:
         """Ask a model on this machine one questionnaire; each reply is saved at once."""
         cut: set[str] = set()
         asking.bar.expect(job.questions)
@@ -240,7 +256,7 @@ class Chat(ConversationMode):
         return rows
 
 
-class _Job(NamedTuple):
+class Job(NamedTuple):
     """A questionnaire and its conversations in all runs."""
 
     questionnaire: Questionnaire
@@ -251,7 +267,7 @@ class _Job(NamedTuple):
 
 
 @contextlib.contextmanager
-def _stored(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
+def _stored(job: Job, asking: Asking) -> Iterator[StoredReplies]:
     """Wait until no other process makes the same run, which would be paid twice; read its store."""
     name, manifest = asking.identity["respondent_id"], asking.identity | asking.conditions
     waits = functools.partial(
@@ -264,13 +280,23 @@ def _stored(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
         yield StoredReplies(stored, asking.identity["fingerprint"])
 
 
-def _ask_endpoint(
-    jobs: list[_Job], endpoint: Endpoint, asking: Asking, rows: dict[str, list[dict]]
+def _settings(how: dict) -> dict:
+    """Return what each request to an endpoint says besides model and messages."""
+    said = {("seed" if n == "sampling_seed" else n): how[n] for n in _OF_REQUEST}
+    said = {name: value for name, value in said.items() if value is not None}
+    return said | json_object("body", how["body"])
+
+
+def ask_endpoint(
+    jobs: list[Job],
+    endpoint: Endpoint,
+    asking: Asking,
+    rows: dict[str, list[dict]],
+    settings: dict,
 ) -> None:
     """Hold all conversations with an endpoint; the answers go into ``rows``."""
-    _, identity, store, bar, how = asking
-    name, settings = identity["respondent_id"], {"model": identity["model"]}
-    settings |= {n: how[n] for n in ("temperature", "max_tokens") if how[n] is not None}
+    _, identity, store, bar, _ = asking
+    name, settings = identity["respondent_id"], {"model": identity["model"], **settings}
 
     async def converse(own: str, talk: Generator) -> None:
         asked, sent = next(talk), False
@@ -299,7 +325,53 @@ def _ask_endpoint(
         queue.work(converse, talks)
 
 
-def _model_here(respondent: str | Path) -> Source | None:
+def first_tokens(
+    questionnaire: Questionnaire, asking: Asking, endpoint: Endpoint, prompts: dict[tuple, str]
+) -> dict[tuple, dict]:
+    """Ask an endpoint for the log-probabilities of the tokens with which its replies would begin.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    asking : Asking
+    endpoint : Endpoint
+    prompts : dict
+        Items by the prompts about them, pairs of a system and a user text.
+
+    Returns
+    -------
+    dict of dict
+        By prompt: ``status`` (ok, no_reply, unasked) and ``tokens``, their log-probabilities.
+    """
+
+    def talk(prompt: tuple[str, str], item: str) -> Generator:
+        sent = [{"role": r, "content": c} for r, c in zip(("system", "user"), prompt, strict=True)]
+        about = {"run": 1, "attempt": 1, "items": [item]}
+        reply, tokens = (yield [part for part in sent if part["content"]], about), None
+        if reply is not None:
+            with contextlib.suppress(ValueError):
+                tokens = json.loads(reply)
+            if not isinstance(tokens, dict) or not tokens:
+                raise RespondentError(
+                    f"{asking.identity['respondent_id']} gives no log-probabilities with its "
+                    "replies: ask it in mode chat."
+                )
+        status = "unasked" if about.get("unasked") else "no_reply" if reply is None else "ok"
+        return [{"prompt": prompt, "status": status, "tokens": tokens}]
+
+    body = json_object("body", asking.conditions["body"])
+    settings = {"logprobs": True, "top_logprobs": 20} | body
+    if "max_completion_tokens" not in body:
+        settings = {"max_tokens": 1} | settings
+    talks = [({}, talk(*pair)) for pair in prompts.items()]
+    key = key_of("first tokens", asking.identity["fingerprint"], questionnaire.model_dump_json())
+    rows = {questionnaire.id: []}
+    job = Job(questionnaire, talks, len(prompts), key)
+    ask_endpoint([job], endpoint, asking, rows, settings)
+    return {row["prompt"]: row for row in rows[questionnaire.id]}
+
+
+def model_here(respondent: str | Path) -> Source | None:
     """Find the model on this machine that a name means; return None where it is an endpoint's.
 
     Raises

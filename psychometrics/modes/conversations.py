@@ -151,6 +151,8 @@ class ConversationMode(Mode):
         table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
         shown = ("role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
                  "constrained")  # fmt: skip
+        sent = ("top_p", "reasoning_effort", "sampling_seed", "body")  # where they are given
+        shown += tuple(name for name in sent if how.get(name) is not None)
         return table.assign(**{name: how[name] for name in shown if name in how})
 
 

@@ -1,7 +1,10 @@
 """Answers without a conversation: a probability for every option of every item.
 
 For a language model it is the probability that the option comes next; for an NLI classifier, that a
-sentence made from the option follows. An answer is the most probable option, a drawn one, or the
+sentence made from the option follows. A chat endpoint that gives the log-probabilities of its
+likeliest first tokens (``logprobs``, ``top_logprobs``) is asked for those of the options' labels; a
+label that is not among the 20 likeliest counts as the last of them, and ``mass`` is the probability
+of all labels that are. An answer is the most probable option, a drawn one, or the
 mean of all.
 
 Conditions
@@ -21,6 +24,7 @@ what is scored as the reply: the option's ``"label"``, its
 disadvantage. ``wording="voice"`` asks nothing: the statement is the beginning of a text, which goes
 on with a sentence for each option, and the chat template is left out. A ``persona``,
 sentences in the first person, then stands before the statement, and before that of ``baseline``.
+An endpoint shows labels of one character each, and takes ``endpoint`` and ``body`` as in mode chat.
 
 Of NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default one
 that fits the label; ``score``, the probability of ``"entailment"``, or ``"contrast"``,
@@ -41,15 +45,17 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import pandas as pd
 import torch
-from pydantic import Field, NonNegativeInt
+from pydantic import Field, InstanceOf, NonNegativeInt
 from scipy.stats import binom
 
 from ..asking.answers import check_kinds, check_three, tidy
 from ..asking.store import StoredAnswers, key_of
+from ..endpoints.endpoint import Endpoint, body_text, with_endpoint
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import check_length, load_config, load_model, resolve_device, to_device
 from ..models.sources import digest_text, find
 from ..questionnaires import Questionnaire
+from .chat import first_tokens, model_here
 from .messages import LABELS, as_filed, messages, option_labels
 from .mode import Asking, LoadedWhenAsked, Mode, Runs
 from .nli import NLI, PROBABILITIES, NLIRespondent
@@ -78,6 +84,8 @@ class Options(Mode):
         "choose": "argmax",
         "runs": 1,
         "seed": 0,
+        "endpoint": None,
+        "body": None,
     }
     kinds: ClassVar = {
         "labels": Literal[LABELS],
@@ -87,7 +95,13 @@ class Options(Mode):
         "choose": Literal["argmax", "draw", "expected", "none"],
         "runs": Runs,
         "seed": NonNegativeInt,
+        "endpoint": InstanceOf[Endpoint] | None,
+        "body": str | None,
     }
+
+    def complete(self, given: dict) -> dict:
+        """Return all conditions; the settings of an endpoint are gathered."""
+        return super().complete(with_endpoint(given) | {"body": body_text(given.get("body"))})
 
     def identify(
         self,
@@ -107,7 +121,8 @@ class Options(Mode):
         """
         by = "entailment"
         if not hasattr(respondent, "answer"):
-            source = find(respondent)
+            if conditions["endpoint"] or (source := model_here(respondent)) is None:
+                return self._endpoint(str(respondent), conditions)
             if source.kind != "embedded":
                 kinds = map(str, source.config.get("architectures") or [])
                 if not any(kind.endswith("ForSequenceClassification") for kind in kinds):
@@ -116,8 +131,19 @@ class Options(Mode):
         _check_conditions(who, conditions)
         return who | {"fingerprint": digest_text(who["fingerprint"], _HANDLING, by)}
 
-    def open(self, respondent: object, identity: dict, **_: object) -> object:
+    def _endpoint(self, model: str, conditions: dict) -> dict:
+        """Say which model behind an endpoint answers."""
+        endpoint = (conditions["endpoint"] or Endpoint()).resolved()
+        name = f"{endpoint.name}/{model}" if endpoint.name else model
+        digest = key_of("options-endpoint-1", name, conditions["body"] or "")
+        who = self._who(name, "endpoint", digest, model) | {"by": "endpoint"}
+        _check_conditions(who, conditions)
+        return who
+
+    def open(self, respondent: object, identity: dict, **conditions: object) -> object:
         """Return the respondent, which is loaded at its first question and then kept."""
+        if identity["by"] == "endpoint":
+            return None
         if identity["by"] == "entailment":
             return NLI("nli").open(respondent, identity)
         return LoadedWhenAsked(lambda: _Scorer(respondent, identity["dtype"]))
@@ -141,14 +167,19 @@ class Options(Mode):
         The question_llm library's description (third document), the local HuggingFace module.
         """
         identity, how = asking.identity, asking.conditions
-        by_logits = identity["by"] == "logits"
+        by_logits = identity["by"] != "entailment"
         how = _check_conditions(identity, as_filed(questionnaire, how) if by_logits else how)
+        endpoint = how.pop("endpoint", None)
         who = {"respondent_id": identity["respondent_id"], "mode": "options", "run": 1}
         manifest = {**identity, "device": str(resolve_device(None)), **how}
         ask = _by_logits if by_logits else _by_entailment
         asked = "options", questionnaire.id, who["respondent_id"], manifest
-        with StoredAnswers(asking.store, *asked) as stored:
-            shares = ask(questionnaire, asking, stored, how)
+        left: dict[str, str] = {}
+        if identity["by"] == "endpoint":
+            shares, left = _by_endpoint(questionnaire, asking, how, endpoint or Endpoint())
+        else:
+            with StoredAnswers(asking.store, *asked) as stored:
+                shares = ask(questionnaire, asking, stored, how)
         shares = shares.assign(**who, status="ok", questionnaire=questionnaire.id)
         weighed = how["choose"] == "expected" and questionnaire.categories
         if by_logits and how["choose"] != "none":
@@ -157,7 +188,14 @@ class Options(Mode):
             answers = tidy(shares, questionnaire)
         else:
             answers = _choose(shares, questionnaire, how["choose"], how["runs"], how["seed"])
-        shown = {k: v for k, v in how.items() if k not in ("runs", "seed")}
+            runs = range(1, how["runs"] + 1)
+            rest = [
+                who | {"run": r, "item_id": i, "status": s} for r in runs for i, s in left.items()
+            ]
+            if rest:
+                answers = tidy(pd.concat([answers, pd.DataFrame(rest)]), questionnaire)
+        off = ("runs", "seed", *([] if how.get("body") else ["body"]))
+        shown = {k: v for k, v in how.items() if k not in off}
         return answers.assign(by=identity["by"], **shown)
 
 
@@ -275,6 +313,11 @@ def _choose(
 def _check_conditions(identity: dict, conditions: dict) -> dict:
     """Return the conditions that the kind of respondent has, with its own defaults."""
     by, how = identity["by"], dict(conditions)
+    if by != "endpoint" and (how.pop("endpoint"), how.pop("body")) != (None, None):
+        raise ParameterError(
+            "endpoint and body are for a model behind an endpoint: leave them out."
+        )
+    by = "logits" if by == "endpoint" else by
     if by == "entailment":
         for name in _ONLY_OF_LOGITS:
             if how.pop(name) != Options.conditions[name]:
@@ -285,7 +328,7 @@ def _check_conditions(identity: dict, conditions: dict) -> dict:
     voice = by == "logits" and how["wording"] == "voice"
     how["score"] = how["score"] or ("text" if voice else _SCORES[by][0])
     how["wording"] = how["wording"] or ("v1" if by == "logits" else "sentence")
-    check_kinds(how, {"score": Literal[_SCORES[by]]})
+    check_kinds(how, {"score": Literal[("label",) if "endpoint" in how else _SCORES[by]]})
     if by == "logits":
         if voice and how["score"] == "label":
             raise ParameterError("A voice shows no labels: use score='text' or 'text_mean'.")
@@ -363,6 +406,43 @@ def _by_logits(
     # Kept as logarithms: probabilities of long texts would be 0.
     logs = stored.rows.loc[rows["key"], "log_probability"]
     rows["log_probability"] = logs.to_numpy(dtype=float)
+    return _within_prompts(rows.drop(columns="key"))
+
+
+def _by_endpoint(
+    questionnaire: Questionnaire, asking: Asking, how: dict, endpoint: Endpoint
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return options with the probabilities of their labels, and the status of items without."""
+    rows, name = _replies(questionnaire, how), asking.identity["respondent_id"]
+    if long := [label for label in rows["reply"] if len(label) > 1]:
+        raise ParameterError(
+            f"{questionnaire.id} has the label {long[0]}, which may be several tokens of an "
+            "endpoint: use labels=alphabetical."
+        )
+    about = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
+    asking = asking._replace(conditions=how)
+    found = first_tokens(questionnaire, asking, endpoint.resolved(), about)
+    left = {about[prompt]: one["status"] for prompt, one in found.items() if one["status"] != "ok"}
+    rows = rows[~rows["item_id"].isin(left)].reset_index(drop=True)
+    labels, logs = rows.groupby("prompt")["reply"].agg(set), []
+    for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True):
+        tokens = found[prompt]["tokens"]
+        shares = {label: 0.0 for label in labels[prompt]}
+        for token, log in tokens.items():
+            if (label := token.strip()) in shares:  # " 1" and "1" are one label
+                shares[label] += np.exp(log)
+        if not (mass := sum(shares.values())):
+            raise RespondentError(
+                f"{name} begins its reply with none of the labels ({', '.join(sorted(shares))}); "
+                f"likeliest are {', '.join(map(repr, list(tokens)[:3]))}: ask it in mode chat."
+            )
+        logs.append((np.log(shares[reply] or np.exp(min(tokens.values()))), mass))
+    rows[["log_probability", "mass"]] = np.array(logs, dtype=float).reshape(-1, 2)
+    return _within_prompts(rows), left
+
+
+def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Take away the baseline, and make the options' probabilities sum to one for each prompt."""
     is_baseline = rows.pop("is_baseline")
     if is_baseline.any():
         without = rows.loc[is_baseline, "log_probability"].to_numpy()
@@ -370,7 +450,7 @@ def _by_logits(
         rows["log_probability"] -= without
     by = [rows["item_id"], rows["permutation"]]
     rows["probability"] = _shares(_exp_within(rows["log_probability"], by), by)
-    return rows.drop(columns=["prompt", "reply", "key"])
+    return rows.drop(columns=["prompt", "reply"])
 
 
 def _replies(questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
