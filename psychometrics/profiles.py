@@ -238,7 +238,7 @@ def _judged(answers, questionnaire: Questionnaire, null, others, accuracy, base:
     if answers is None or answers.empty:
         return {"scores": _unanswered(questionnaire), "flags": _NO_FLAGS}
     to_prompts = null is not None
-    found = flags(answers, questionnaire, null, others, accuracy)
+    found = flags(answers, questionnaire, null, accuracy)
     if not base.get("own", True):
         judged = found["check"].isin(["terms", "trend"])
         found.loc[judged, "words"] = _STRANGE + found.loc[judged, "words"]

@@ -1,7 +1,8 @@
 """The rules of what may not be read from a score, the same for all respondents.
 
 They were fixed before any profile was looked at, except for *guessing*, which was added when
-untrained models had been seen without a cross. :func:`flags` applies them to one respondent,
+untrained models had been seen without a cross; one about alpha over other respondents was dropped,
+since a mark concerns one respondent alone. :func:`flags` applies them to one respondent,
 :func:`verdict` sums them up for one scale, and :func:`rules` lists them.
 """
 
@@ -12,8 +13,7 @@ import pandas as pd
 
 from .asking.answers import check_columns
 from .exceptions import ParameterError
-from .measures.reliability import alpha
-from .measures.scoring import item_scores, keyed_items, pss
+from .measures.scoring import item_scores, pss
 from .measures.styles import balanced_pairs, response_styles
 from .measures.trends import monotony
 from .measures.validity import term_silhouettes
@@ -28,8 +28,6 @@ _TO_PROMPTS = {
               "in 95 % of random heads."),
     "agreeing": ("!", "What source and inverse terms are given alike is larger than what the one "
                  "is given against the other."),
-    "alpha": ("!", "Over the population, the interval of alpha reaches below .70, or random heads "
-              "have as much."),
     "accuracy": ("!", "The interval of the accuracy at inference reaches below .50, where guessing "
                  "gives .33."),
     "guessing": ("✗", "The interval of the accuracy at inference reaches what guessing gives: .33, "
@@ -52,7 +50,7 @@ def rules(to_prompts: bool) -> pd.DataFrame:
     Examples
     --------
     >>> rules(to_prompts=True).index.tolist()
-    ['terms', 'trend', 'agreeing', 'alpha', 'accuracy', 'guessing']
+    ['terms', 'trend', 'agreeing', 'accuracy', 'guessing']
     """
     listed = _TO_PROMPTS if to_prompts else _TO_ITEMS
     return pd.DataFrame(listed, index=["mark", "when"]).T.rename_axis("check")
@@ -62,7 +60,6 @@ def flags(
     answers: pd.DataFrame,
     questionnaire: Questionnaire,
     nulls: pd.DataFrame | None = None,
-    others: pd.DataFrame | None = None,
     accuracy: tuple[float, ...] | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -76,8 +73,6 @@ def flags(
         With scales.
     nulls : DataFrame, optional
         Answers of null respondents to the same prompts; needed for answers to prompts.
-    others : DataFrame, optional
-        Item scores of a population, from :func:`psychometrics.measures.scoring.item_scores`.
     accuracy : tuple of float, optional
         Share of labelled pairs that are answered rightly, with its 95 % interval; where it is not
         a third, also the share that guessing gives.
@@ -129,8 +124,6 @@ def flags(
         shares = {"own": pss(answers), "null": pss(nulls)}
         rows = [*_terms(shares, questionnaire), *_trend(shares)]
         rows += _agreeing(answers, nulls, questionnaire)
-        if others is not None and others["respondent_id"].nunique() > 2:
-            rows += _alpha(questionnaire, others, item_means(nulls))
         if accuracy is not None:
             value, low, high, guess = (*accuracy, 1 / 3)[:4]
             words = (
@@ -239,25 +232,6 @@ def _agreeing(answers, nulls, questionnaire: Questionnaire):
         "random heads."
     )
     yield "", "agreeing", "!" if more else "✓", words, agreeing
-
-
-def _alpha(questionnaire: Questionnaire, others, nulls):
-    """Alpha of the first scale over the population, with that over random heads."""
-    scale = questionnaire.scales[0]
-    if len(scale.items) < 2:
-        return
-    found = alpha(keyed_items(others, questionnaire, scale))
-    null = alpha(keyed_items(nulls, questionnaire, scale))["alpha"]
-    if not np.isfinite(found["low"]):
-        return
-    as_much = null >= found["low"]
-    value, low, high = (number(float(found[name]), ".2f") for name in ("alpha", "low", "high"))
-    words = (
-        f"over {found['n']:.0f} others, alpha of the {len(scale.items)} items is {value} (95 % "
-        f"interval {low} to {high}); over random heads it is {number(float(null), '.2f')}"
-        + (", so that agreement of items needs no ability." if as_much else ".")
-    )
-    yield "", "alpha", "✓" if found["low"] >= 0.7 and not as_much else "!", words, found["alpha"]
 
 
 def _item_flags(answers: pd.DataFrame, questionnaire: Questionnaire, seed: int):

@@ -101,8 +101,21 @@ def test_a_base_with_larger_scores_does_not_decide_for_the_other(loaded):
     )
     own = [evidence(moved[(bases == b).to_numpy()], loaded, EXPECTED) for b in ("one", "two")]
     assert within.loc["both", "alpha"] == pytest.approx((own[0] + own[1])["alpha"] / 2)
-    with pytest.raises(ParameterError, match="two"):
-        by_base(table, ["one"] * 10 + ["two"] * 2, loaded, EXPECTED)
+
+
+def test_two_respondents_on_a_base_have_silhouettes_and_nothing_that_rests_on_differences(loaded):
+    table = profiles(null_answers(TWO, "noise", respondents=7), loaded)
+    for bases in (["one"] * 5 + ["two"] * 2, ["one"] * 6 + ["two"]):
+        found = by_base(table, bases, loaded, EXPECTED)
+        known = found.loc["two"].dropna().index
+        assert known.str.match("silhouette|lowest|items").all()
+        assert (found.loc["both", ["alpha", "omega"]] == found.loc["one", ["alpha", "omega"]]).all()
+        n = bases.count("two")
+        mean = (7 - n) / 7 * found["silhouette"]["one"] + n / 7 * found["silhouette"]["two"]
+        assert found["silhouette"]["both"] == pytest.approx(mean)
+        half = jackknife(lambda part: evidence(part, loaded, EXPECTED), table, bases)
+        assert half.loc["two"].isna().all()
+        assert half.loc["both", "alpha"] == half.loc["one", "alpha"]
 
 
 def test_resized_heads_have_the_size_asked_for_and_no_preference_for_a_class(answers):

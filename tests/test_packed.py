@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+import psychometrics as pm
 from psychometrics.exceptions import RespondentError
 from psychometrics.models import sources
+from psychometrics.models.embedded import embedded_head, load_masked_lm
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import find
 from psychometrics.modes import load_respondent
@@ -123,3 +126,39 @@ def test_a_packed_file_has_the_answers_of_the_model_that_it_holds(tmp_path):
     shutil.copy(file, copy)
     own, known = find(copy), find("smollm2")
     assert (own.name, own.digest) == ("mine", known.digest)
+
+
+def test_an_unpacked_model_that_was_changed_is_noticed(decoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "cache_dir", lambda: tmp_path)
+    folder = sources._unpacked_path(sources._SHA256)
+    shutil.copytree(decoder, folder)
+    (folder / sources._NOTED).write_text(json.dumps(sources._noted(folder)))
+    assert find("smollm2").fetch() == folder
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    with pytest.raises(RespondentError, match="delete it") as error:
+        find("smollm2")
+    assert error.value.kind == "incomplete"
+
+
+def test_an_adapter_or_a_head_that_lacks_weights_is_refused(adapter, tmp_path):
+    path = adapter / "adapter_model.safetensors"
+    weights = load_file(path)
+    save_file(dict(list(weights.items())[::2]), path)
+    heads = [shutil.copytree(embedded_head("mlm")[0], tmp_path / name) for name in "ab"]
+    for folder, file in zip(heads, ("head", "adapter_model"), strict=True):
+        weights = load_file(folder / f"{file}.safetensors")
+        save_file(dict(list(weights.items())[1:]), folder / f"{file}.safetensors")
+    for load, folder in ((load_respondent, adapter), *((load_masked_lm, own) for own in heads)):
+        with pytest.raises(RespondentError, match=r"lacks|missing") as error:
+            load(folder)
+        assert error.value.kind == "incomplete"
+
+
+def test_a_model_that_reads_both_sides_is_not_asked_for_the_next_word(save_tiny_model, tmp_path):
+    base = save_tiny_model(tmp_path / "masked", "bert")
+    written = json.loads((base / "config.json").read_text())
+    written["architectures"] = ["BertForMaskedLM"]
+    (base / "config.json").write_text(json.dumps(written))
+    for mode, questionnaire in (("causal", "challenges"), ("options", "ipip20")):
+        with pytest.raises(RespondentError, match="name a decoder"):
+            pm.ask(questionnaire, [base], tmp_path / "store", mode, progress=False)

@@ -348,17 +348,15 @@ def test_a_profile_says_what_untrained_heads_on_the_models_base_give(store, chal
     pd.testing.assert_frame_equal(found, expected)
 
 
-def test_alpha_and_accuracy_are_reservations_where_a_null_has_as_much(challenges, noise):
-    items = pm.item_scores(noise)
+def test_accuracy_forbids_to_read_where_guessing_has_as_much_and_others_decide_nothing(
+    challenges, noise
+):
     own = _answered(challenges, stance=True)
-    rng = np.random.default_rng(0)
-    trait = dict(zip(items["respondent_id"].unique(), rng.normal(size=40), strict=True))
-    alike = items.assign(score=items["respondent_id"].map(trait) + rng.normal(0, 0.1, len(items)))
-    good = _marks(flags(own, challenges, noise, alike, accuracy=(0.7, 0.68, 0.72)))
-    bad = _marks(flags(own, challenges, noise, items, accuracy=(0.5, 0.48, 0.52)))
-    assert (good["alpha"], good["accuracy"]) == ("✓", "✓")
-    assert (bad["alpha"], bad["accuracy"]) == ("!", "!")
+    good = _marks(flags(own, challenges, noise, accuracy=(0.7, 0.68, 0.72)))
+    bad = _marks(flags(own, challenges, noise, accuracy=(0.5, 0.48, 0.52)))
+    assert (good["accuracy"], bad["accuracy"]) == ("✓", "!")
     guessing = flags(own, challenges, noise, accuracy=(0.4, 0.3, 0.5))
     assert _marks(guessing)["guessing"] == "✗"
     words = "no better than guessing at inference; do not interpret"
     assert verdict(guessing, challenges.scales[0]) == ("✗", words)
+    assert set(rules(True).index) >= set(guessing["check"])

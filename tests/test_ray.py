@@ -247,6 +247,8 @@ def test_what_a_cluster_cannot_do_is_done_here_or_refused(machines, models, here
     for how in ({"engine": "spark"}, {"address": "10.0.0.1:6379"}):
         with pytest.raises(ParameterError, match=next(iter(how))):
             pm.ask("gad7", models, **how)
+    with pytest.raises(ParameterError, match="There is no Ray cluster at"):
+        cluster._connect("127.0.0.1:1")  # where nobody listens
     # A machine that does not see the driver's folder, and one that has another model.
     identity = pm.modes.identify(models[0], dtype="float32")
     order = cluster._Order(identity, models[0], "nli", [], "/answers", {}, str(tmp_path / "no"))

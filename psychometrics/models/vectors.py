@@ -13,13 +13,12 @@ import pandas as pd
 import torch
 from safetensors.numpy import load_file
 from transformers import AutoModel, BatchEncoding, PreTrainedConfig
-from transformers.models.auto import modeling_auto
 
 from ..asking.store import key_of
 from ..data import shipped
 from ..exceptions import ParameterError
 from ..paths import cache_dir
-from .loading import load_config, load_model, load_tokenizer, resolve_device
+from .loading import decodes, load_config, load_model, load_tokenizer, resolve_device
 from .sources import SMOLLM2, base_path, find
 
 SHIPPED = "nulls_smollm2.safetensors"
@@ -181,19 +180,13 @@ def _batches(base: str, tokenizer, pairs: tuple) -> Iterator[tuple[list[int], Ba
 @functools.cache
 def is_decoder(base: str) -> bool:
     """Return whether a base is a decoder, whose last token alone has seen the whole prompt."""
-    return base != "embedded" and _is_decoder(load_config(find(base)))
-
-
-def _is_decoder(config: PreTrainedConfig) -> bool:
-    causal = config.model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    looks_back = config.model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    return causal and not (looks_back or config.is_encoder_decoder or config.model_type == "xlnet")
+    return base != "embedded" and decodes(load_config(find(base)))
 
 
 def _reads_last(config: PreTrainedConfig) -> bool:
     """Return whether the family's classifiers read the last token of a pair."""
     summary = getattr(config, "summary_type", None) == "last"  # XLNet's and its kin's
-    return summary or config.is_encoder_decoder or _is_decoder(config)
+    return summary or config.is_encoder_decoder or decodes(config)
 
 
 @functools.lru_cache(maxsize=4)

@@ -373,9 +373,16 @@ def _labels_from_pairs(
 
 def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     written, config = source.config, load_config(source)
-    if not written.get("id2label") and isinstance(written.get("label2id"), dict):
-        # transformers ignores label2id alone, and would expect two outputs.
-        config.id2label = {int(i): name for name, i in written["label2id"].items()}
+    if isinstance(numbers := written.get("label2id"), dict):
+        named, names = {int(i): name for name, i in numbers.items()}, written.get("id2label")
+        if not names:  # transformers ignores label2id alone, and would expect two outputs
+            config.id2label = named
+        elif named != {int(i): name for i, name in names.items()}:
+            raise RespondentError(
+                f"{source.name} has outputs in id2label of its config.json that label2id names "
+                "otherwise: correct the one that is wrong.",
+                kind="labels",
+            )
     model, tokenizer = load_model(source, "classifier", config=config, what="an NLI classifier")
     if tokenizer.pad_token_id is None:
         raise RespondentError(
