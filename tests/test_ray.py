@@ -97,7 +97,7 @@ def test_a_cluster_returns_what_is_returned_here_once_asked(machines, models, he
     counts = {name: found.attrs["summary"][name] for name in ("asked", "from_store")}
     assert counts == {name: here.attrs["summary"][name] for name in counts}
     assert sorted(keys(tmp_path)) == sorted(set(keys(tmp_path)))
-    assert list(tmp_path.glob(".*")) == []  # no mark is left
+    assert [p.name for p in tmp_path.glob(".*")] in ([], [".locks"])  # no mark is left
     began = time.perf_counter()
     again = on_cluster(models[::-1], tmp_path, dtype="float32")
     assert time.perf_counter() - began < 5  # no process was started for it
@@ -230,7 +230,9 @@ def test_answers_are_kept_in_an_object_store_by_both_engines(machines, bucket, m
     assert pm.manifests(there)["answers"].sum() == len(expected)
 
 
-def test_what_a_cluster_cannot_do_is_done_here_or_refused(machines, models, here, tmp_path):
+def test_what_a_cluster_cannot_do_is_done_here_or_refused(
+    machines, models, here, tmp_path, monkeypatch
+):
     loaded, file = pm.load_respondent(models[1], dtype="float32"), tmp_path / "file"
     file.touch()
     found = on_cluster([models[0], loaded], tmp_path / "both", dtype="float32")
@@ -247,8 +249,10 @@ def test_what_a_cluster_cannot_do_is_done_here_or_refused(machines, models, here
     for how in ({"engine": "spark"}, {"address": "10.0.0.1:6379"}):
         with pytest.raises(ParameterError, match=next(iter(how))):
             pm.ask("gad7", models, **how)
-    with pytest.raises(ParameterError, match="There is no Ray cluster at"):
-        cluster._connect("127.0.0.1:1")  # where nobody listens
+    with monkeypatch.context() as unconnected:
+        unconnected.setattr(ray, "is_initialized", lambda: False)
+        with pytest.raises(ParameterError, match="There is no Ray cluster at"):
+            cluster._connect("127.0.0.1:1")  # where nobody listens
     # A machine that does not see the driver's folder, and one that has another model.
     identity = pm.modes.identify(models[0], dtype="float32")
     order = cluster._Order(identity, models[0], "nli", [], "/answers", {}, str(tmp_path / "no"))
