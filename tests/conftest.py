@@ -69,6 +69,15 @@ LONGEST = ("test_snippets", "test_faults", "test_profile", "test_ray", "test_res
            "test_book", "test_improving", "test_interventions", "test_r")  # fmt: skip
 
 
+def needs(*keys: str) -> pytest.MarkDecorator:
+    """Skip a test where files that others own are not at hand; they always are in CI."""
+    from psychometrics.data import available
+
+    there = os.environ.get("CI") == "true" or available(*keys)
+    reason = f"{keys[0]} and the like are neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache"
+    return pytest.mark.skipif(not there, reason=reason)
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """On several processes a file's tests stay together, but for pages of the book.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from itertools import combinations
 
 import numpy as np
@@ -18,12 +17,10 @@ from psychometrics.measures import beliefs
 from psychometrics.measures.content import rater_agreement
 from psychometrics.modes.completions import lexicon, templates
 from psychometrics.paths import data_dir
+from tests.conftest import needs
 
 KEYS = [key for key in data.registry() if key.startswith(("fairbelief_", "honest_", "hurtlex"))]
-needs_text = pytest.mark.skipif(
-    not data.available(*KEYS) and os.environ.get("CI") != "true",
-    reason="the published completions are neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
-)
+needs_text = needs(*KEYS)
 FOLDER = data_dir() / "beliefs"
 MODELS = make.published()["respondent_id"].tolist()
 GROUPS = pd.read_csv(FOLDER / "templates.csv")

@@ -15,6 +15,7 @@ import psychometrics as pm
 from psychometrics.cli import app
 from psychometrics.endpoints import request_queue
 from psychometrics.modes import MODES
+from tests.conftest import needs
 
 
 @pytest.fixture
@@ -178,9 +179,7 @@ def test_a_persons_compass_and_the_profiles_of_others_are_drawn_in_one_command(c
     assert "<svg" in path.read_text()
 
 
-@pytest.mark.skipif(
-    not pm.data.available("glue_diagnostic"), reason="the diagnostic's sentences are not here"
-)
+@needs("glue_diagnostic")
 def test_a_person_takes_the_diagnostics_subset_and_is_scored_right_or_wrong(tmp_path, monkeypatch):
     monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
     table = pm.studies.diagnostic.item_table()

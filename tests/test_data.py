@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -10,12 +8,10 @@ from hypothesis import strategies as st
 from psychometrics import data
 from psychometrics.data import text_table
 from psychometrics.exceptions import DataError, ParameterError
+from tests.conftest import needs
 
 NLI_FILES = [key for key in data.registry() if key.startswith(("mnli_", "snli_"))]
-needs_nli_text = pytest.mark.skipif(
-    not data.available(*NLI_FILES) and os.environ.get("CI") != "true",
-    reason="MNLI and SNLI text is neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
-)
+needs_nli_text = needs(*NLI_FILES)
 
 
 def test_every_registry_entry_says_where_what_and_under_which_terms():

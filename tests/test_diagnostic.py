@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from data.make.diagnostic import build_diagnostic
-from psychometrics import data
 from psychometrics.asking.population import population
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.measures import items as classical
@@ -15,12 +12,10 @@ from psychometrics.measures.intervals import fisher_interval
 from psychometrics.modes import identify
 from psychometrics.paths import data_dir
 from psychometrics.studies import diagnostic
+from tests.conftest import needs
 
 PAIRS = diagnostic.item_table()["pair"]
-needs_text = pytest.mark.skipif(
-    not data.available("glue_diagnostic") and os.environ.get("CI") != "true",
-    reason="the diagnostic's file is neither in the mirror nor in the cache",
-)
+needs_text = needs("glue_diagnostic")
 
 
 def test_people_are_as_many_as_were_accepted():
@@ -113,31 +108,20 @@ def test_models_of_this_book_are_in_all_regimes_and_join_the_published_ones():
 
 def survey() -> pd.DataFrame:
     """Ten answers each, the last two attention checks."""
-    people = {
-        "good": ("1111111111", None),
-        "poor": ("0001000001", None),
-        "middling": ("1110100011", None),
-        "asleep": ("1111100010", None),
-        "good again": ("1111111111", None),
-        "curt": ("1111111111", "nice"),
-        "parrot": ("1111111111", "the cat sat on the mat"),
-        "same": ("1111111111", "because it follows from that"),
-    }
-    rows = []
-    for submission, (answers, text) in people.items():
-        for place, answer in enumerate(answers):
-            own = f"question {place} is right for reason number {place}"
-            rows.append(
-                {
-                    "submission": submission,
-                    "worker": "w1" if submission.startswith("good") else submission,
-                    "correct": int(answer),
-                    "attention": place >= 8,
-                    "question": "The cat sat on the mat. The dog did not.",
-                    "justification": f"{text} {place}" if text in ("nice",) else text or own,
-                }
-            )
-    return pd.DataFrame(rows)
+    people = {"good": "1111111111", "poor": "0001000001", "middling": "1110100011",
+              "asleep": "1111100010", "good again": "1111111111", "curt": "1111111111",
+              "parrot": "1111111111", "same": "1111111111"}  # fmt: skip
+    texts = {"curt": "nice {0}", "parrot": "the cat sat on the mat",
+             "same": "because it follows from that"}  # fmt: skip
+    own = "question {0} is right for reason number {0}"
+    rows = [
+        (who, "w1" if who.startswith("good") else who, int(answer), place >= 8,
+         texts.get(who, own).format(place))
+        for who, answers in people.items() for place, answer in enumerate(answers)
+    ]  # fmt: skip
+    columns = ["submission", "worker", "correct", "attention", "justification"]
+    asked = "The cat sat on the mat. The dog did not."
+    return pd.DataFrame(rows, columns=columns).assign(question=asked)
 
 
 def test_the_three_stages_drop_whom_they_should_and_say_why():
@@ -169,14 +153,8 @@ def test_a_shared_address_counts_as_a_second_submission_and_limits_are_exact():
     found = diagnostic.check_people(table)
     assert found.loc["middling", "reason"] == "submitted before (same ip)"
     # Exactly 40 % and 60 % lie between the two limits, where attention decides.
-    edge = pd.DataFrame(
-        {
-            "submission": ["a"] * 5 + ["b"] * 5,
-            "worker": ["a"] * 5 + ["b"] * 5,
-            "correct": [1, 0, 0, 0, 1, 1, 1, 1, 0, 0],
-            "attention": [False] * 4 + [True] + [False] * 4 + [True],
-        }
-    )
+    edge = pd.DataFrame({"submission": list("aaaaabbbbb"), "worker": list("aaaaabbbbb")})
+    edge["correct"], edge["attention"] = [1, 0, 0, 0, 1, 1, 1, 1, 0, 0], ([False] * 4 + [True]) * 2
     assert diagnostic.check_people(edge)["accepted"].tolist() == [True, False]
 
 
@@ -189,14 +167,14 @@ def test_the_check_says_what_a_table_lacks():
 
 
 def test_unknown_names_are_refused_with_the_known_ones():
-    with pytest.raises(ParameterError, match="transformers, lstms"):
-        diagnostic.answers("gpt")
-    with pytest.raises(ParameterError, match="MN, PP"):
-        diagnostic.answers("people", "negation")
-    with pytest.raises(ParameterError, match="phase, completers"):
-        diagnostic.answers("people", "MN", "all")
-    with pytest.raises(ParameterError, match="name a category, or 'completers'"):
-        diagnostic.answers("people")
+    for said, *given in (
+        ("transformers, lstms", "gpt"),
+        ("MN, PP", "people", "negation"),
+        ("phase, completers", "people", "MN", "all"),
+        ("name a category, or 'completers'", "people"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            diagnostic.answers(*given)
     with pytest.raises(ParameterError, match="table1"):
         diagnostic.published("table4")
 
@@ -214,14 +192,10 @@ def test_the_committed_matrices_come_out_of_the_authors_file_again(tmp_path):
     pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "people.csv", index=False)
     build_diagnostic(tmp_path / "people.csv", tmp_path / "again")
     for name in ("items.csv", "models.csv.gz", "people.csv.gz"):
-        committed = (data_dir() / "diagnostic" / name).read_bytes()
-        if name.endswith(".gz"):  # zlib's bytes may differ, what is inside may not
-            import gzip
-
-            again = gzip.decompress((tmp_path / "again" / name).read_bytes())
-            assert again == gzip.decompress(committed), name
-        else:
-            assert (tmp_path / "again" / name).read_bytes() == committed
+        again, committed = (
+            pd.read_csv(folder / name) for folder in (tmp_path / "again", data_dir() / "diagnostic")
+        )
+        pd.testing.assert_frame_equal(again, committed)
 
 
 @needs_text

@@ -11,12 +11,10 @@ import psychometrics as pm
 from data.make import dose
 from psychometrics.measures import evidence, nulls
 from psychometrics.models.vectors import layer_vectors
+from tests.conftest import needs
 
 NAMES = ("gad7", "soc13")
-NEEDS_PAIRS = pytest.mark.skipif(
-    not pm.data.available("mnli_entailment", "mnli_neutral", "mnli_contradiction", "snli_s1_dev"),
-    reason="needs the samples of MNLI and SNLI",
-)
+NEEDS_PAIRS = needs("mnli_entailment", "mnli_neutral", "mnli_contradiction", "snli_s1_dev")
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from psychometrics import data
 from psychometrics.exceptions import RespondentError
 from psychometrics.models import embedded, sources
 from psychometrics.paths import data_dir
+from tests.conftest import needs
 
 CI = os.environ.get("CI") == "true"
 
@@ -35,10 +36,7 @@ def test_perplexity_is_the_vocabularys_size_for_a_uniform_model():
     assert found == pytest.approx(model.config.vocab_size, rel=1e-3)
 
 
-@pytest.mark.skipif(
-    not data.available("mnli_entailment", "mnli_neutral", "mnli_contradiction") and not CI,
-    reason="MNLI text is neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
-)
+@needs("mnli_entailment", "mnli_neutral", "mnli_contradiction")
 def test_the_reported_perplexity_is_that_of_the_shipped_head():
     pairs = data.mnli_sample()
     held_out = set(pairs.loc[pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel())
@@ -48,10 +46,7 @@ def test_the_reported_perplexity_is_that_of_the_shipped_head():
     assert found == pytest.approx(recipe["perplexity"], rel=0.2)  # of a twelfth of the sentences
 
 
-@pytest.mark.skipif(
-    not data.available("cola_out_of_domain") and not CI,
-    reason="CoLA is neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
-)
+@needs("cola_out_of_domain")
 def test_the_reported_agreement_with_linguists_is_that_of_the_shipped_head():
     from sklearn.metrics import matthews_corrcoef
 

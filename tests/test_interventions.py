@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import warnings
 
 import numpy as np
@@ -18,7 +17,6 @@ from data.make.attributions import word_attributions
 from data.make.heads import masked_perplexity
 from data.make.interventions import MEASURED
 from psychometrics import interventions
-from psychometrics.data import available
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.interventions import (
     ARMS,
@@ -29,6 +27,7 @@ from psychometrics.interventions import (
 )
 from psychometrics.models.embedded import load_masked_lm
 from psychometrics.paths import data_dir
+from tests.conftest import needs
 from tests.tiny import save_tiny_masked_lm
 
 
@@ -41,10 +40,7 @@ def test_sentiment_of_the_control_texts_is_as_they_say():
         intervention_texts("happy")
 
 
-@pytest.mark.skipif(
-    not available("hate_speech") and os.environ.get("CI") != "true",
-    reason="the hate-speech data are neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
-)
+@needs("hate_speech")
 def test_hate_speech_control_has_the_papers_number_of_negative_sentences():
     texts = intervention_texts("hate_speech", seed=1)
     assert len(texts) == len(set(texts)) == 1003

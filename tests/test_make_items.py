@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,13 +7,11 @@ import pytest
 from data.make import items as make
 from psychometrics import data
 from psychometrics.paths import data_dir
+from tests.conftest import needs
 
 KEYS = [key for key in data.registry() if key.startswith("naep_")]
 OPTIONS = [f"option {k}" for k in range(1, 5)]
-needs_files = pytest.mark.skipif(
-    not data.available(*KEYS) and os.environ.get("CI") != "true",
-    reason="the published files are neither in the mirror nor in the cache",
-)
+needs_files = needs(*KEYS)
 
 
 @pytest.fixture(scope="module")

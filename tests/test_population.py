@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from psychometrics.models.embedded import load_embedded
 from psychometrics.models.loading import load_config, load_model
 from psychometrics.models.sources import base_path, find
 from psychometrics.paths import data_dir
+from tests.conftest import needs
 
 MEMBERS = population()
 
@@ -61,11 +61,7 @@ def test_the_population_is_at_most_64_mb_and_holds_no_pickles():
     assert {path.suffix for path in files} == {".safetensors", ".json"}
 
 
-@pytest.mark.skipif(
-    not data.available("mnli_entailment", "mnli_neutral", "mnli_contradiction")
-    and os.environ.get("CI") != "true",
-    reason="MNLI text is neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
-)
+@needs("mnli_entailment", "mnli_neutral", "mnli_contradiction")
 def test_the_reported_accuracy_is_that_of_the_shipped_weights():
     name = "minilm-mnli-l3-s16"
     held_out = data.mnli_sample().query("held_out").iloc[::5]

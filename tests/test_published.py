@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,15 +13,13 @@ from psychometrics.asking.answers import COLUMNS
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.groups import by_score, congruence, standardised_dif
 from psychometrics.paths import data_dir
+from tests.conftest import needs
 
 IPIP = pm.load_questionnaire("ipip50")
 FILES = [key for key in data.registry() if key.startswith("llm_questionnaires")]
 SMALL = ("llmpersonality", "ai_like_humans", "students_mexico", "students_bmi", "adults_peru")
 REGISTERED = [*FILES, *(key for source in SMALL for key in published._keys_of(source))]
-needs_mirror = pytest.mark.skipif(
-    not data.available(*REGISTERED) and os.environ.get("CI") != "true",
-    reason="the published answers are neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache",
-)
+needs_mirror = needs(*REGISTERED)
 
 
 def _raw(condition: str, model: str) -> pd.DataFrame:

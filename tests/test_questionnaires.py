@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import re
 from pathlib import Path
 
@@ -28,15 +27,10 @@ from psychometrics.questionnaires import (
     questionnaire_names,
 )
 from psychometrics.questionnaires.perturbations import PERTURBATIONS, _mistyped
+from tests.conftest import needs
 
-needs_wording = pytest.mark.skipif(
-    os.environ.get("CI") != "true" and not data.available("psychobench"),
-    reason="PsychoBench's file is neither in the mirror nor in the cache",
-)
-needs_compass = pytest.mark.skipif(
-    os.environ.get("CI") != "true" and not data.available(COMPASS),
-    reason="question_llm's file is neither in the mirror nor in the cache",
-)
+needs_wording = needs("psychobench")
+needs_compass = needs(COMPASS)
 
 
 def test_all_shipped_questionnaires_load_under_their_names():

@@ -15,7 +15,6 @@ import pytest
 import psychometrics as pm
 from psychometrics.measures import irt
 from psychometrics.measures.intervals import correlation_interval
-from psychometrics.measures.items import item_rest
 from psychometrics.measures.reliability import alpha, item_statistics, omega
 from psychometrics.measures.structure import factor_models
 from psychometrics.paths import book_dir, notebooks_dir
@@ -56,20 +55,6 @@ def test_rasch_difficulties_agree_with_conditional_maximum_likelihood_in_r(categ
     ours = irt.fit_conditional(finite)
     assert ours["difficulty"].to_numpy() == pytest.approx(theirs - theirs.mean(), abs=0.01)
     assert ours["se"].to_numpy() == pytest.approx(errors, abs=1e-3)
-
-
-def test_alpha_omega_and_item_rest_agree_with_psych_in_r(tmp_path):
-    table = diagnostic.answers("transformers", "MN")
-    code = (
-        "a <- suppressWarnings(suppressMessages(psych::alpha(d, check.keys=FALSE))); "
-        'f <- suppressMessages(psych::fa(cor(d), nfactors=1, fm="pa", max.iter=500, SMC=FALSE)); '
-        "l <- as.numeric(f$loadings); "
-        "cat(a$total$raw_alpha, sum(l)^2 / (sum(l)^2 + sum(1 - l^2)), a$item.stats$r.drop)"
-    )
-    their_alpha, their_omega, *rest = in_r(code, table, tmp_path)
-    assert alpha(table)["alpha"] == pytest.approx(their_alpha, abs=1e-6)
-    assert omega(table)["omega"] == pytest.approx(their_omega, abs=1e-3)
-    assert item_rest(table)["r"].to_numpy() == pytest.approx(np.array(rest), abs=1e-6)
 
 
 def _of_three_scales(people: int, correlation: float) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -127,13 +112,16 @@ def test_gaps_intervals_and_correlations_agree_with_psych_in_r(tmp_path):
     code = (
         "d <- na.omit(d); a <- suppressWarnings(suppressMessages("
         "psych::alpha(d, check.keys=FALSE))); "
+        'f <- suppressMessages(psych::fa(cor(d), nfactors=1, fm="pa", max.iter=500, SMC=FALSE)); '
+        "l <- as.numeric(f$loadings); o <- sum(l)^2 / (sum(l)^2 + sum(1 - l^2)); "
         "x <- rowSums(d[, 1:5]); y <- rowSums(d[, 6:10]); ci <- psych::r.con(cor(x, y), nrow(d)); "
-        "cat(nrow(d), a$total$raw_alpha, ci, a$item.stats$r.drop)"
+        "cat(nrow(d), a$total$raw_alpha, o, ci, a$item.stats$r.drop)"
     )
-    n, their_alpha, low, high, *rest = in_r(code, table, tmp_path)
+    n, their_alpha, their_omega, low, high, *rest = in_r(code, table, tmp_path)
     ours = alpha(table)
     assert ours["n"] == n < len(table)
     assert ours["alpha"] == pytest.approx(their_alpha, abs=1e-6)
+    assert omega(table)["omega"] == pytest.approx(their_omega, abs=1e-3)
     assert item_statistics(table)["item_total"].to_numpy() == pytest.approx(
         np.array(rest), abs=1e-6
     )

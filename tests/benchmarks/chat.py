@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import os
+import multiprocessing
 import resource
-import subprocess
-import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
+from multiprocessing.connection import Connection
+
+from tests.endpoint import served
 
 from .rows import OURS, alternated, row
 
@@ -121,39 +122,20 @@ def _timed(count: int) -> Iterator[dict]:
 @contextlib.contextmanager
 def _served(delay: float) -> Iterator[str]:
     """The endpoint's address, while the context lasts."""
-    command = [sys.executable, "-c", f"from {__name__} import _serve; _serve({delay})"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
-        try:
-            yield f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
-        finally:
-            server.terminate()
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    server = context.Process(target=_serve, args=(there, delay), daemon=True)
+    server.start()
+    try:
+        yield here.recv()
+    finally:
+        server.kill()
 
 
-def _serve(delay: float) -> None:
-    """Answer every statement with 3 after the delay, until this process is ended."""
-    message = {"role": "assistant", "content": "1: 3"}
-    usage = {"prompt_tokens": 100, "completion_tokens": 4, "total_tokens": 104}
-    reply = {"id": "1", "object": "chat.completion", "created": 0, "model": "model"}
-    reply |= {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-    body = json.dumps(reply | {"usage": usage}).encode()
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    whole = head.encode() + b"\r\n\r\n" + body
-
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError), contextlib.closing(writer):
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
-                await reader.readexactly(int(length))
-                await asyncio.sleep(delay)
-                writer.write(whole)
-
-    async def forever() -> None:
-        server = await asyncio.start_server(talk, "127.0.0.1", 0, backlog=2048)
-        print(server.sockets[0].getsockname()[1], flush=True)
-        await server.serve_forever()
-
+def _serve(pipe: Connection, delay: float) -> None:
+    """Answer every statement after the delay, until this process is ended."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    asyncio.run(forever())
+    with served(delay=delay) as endpoint:
+        pipe.send(endpoint.url)
+        threading.Event().wait()
