@@ -100,6 +100,7 @@ def _options(
 def _new_questionnaire(
     table: Annotated[Path, Argument(metavar="TABLE", help="A CSV file, see above.")],
     output: _Output = None,
+    language: Annotated[Literal["en", "de", "es", "fr"], Option(help="Of the items.")] = "en",
 ) -> None:
     """Draft a questionnaire's file from a table of items, with comments on what is left to write.
 
@@ -107,7 +108,8 @@ def _new_questionnaire(
     reverse (yes), options (0=Not at all; 1=Often), source and inverse terms (with semicolons),
     premise and hypothesis.
     """
-    path = pm.questionnaires.drafts.draft(table, output or table.with_suffix(".yaml"))
+    output = output or table.with_suffix(".yaml")
+    path = pm.questionnaires.drafts.draft(table, output, language=language)
     typer.echo(f"{path}: a draft. Fill in what its comments ask for; at each save it is checked by")
     typer.echo(f"  psychometrics check {path} --watch")
     _print_check(path, measured=False)
@@ -160,7 +162,7 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
             f"terms per template: {asked['source'].mean():.2f} source, "
             f"{asked['inverse'].mean():.2f} inverse"
         )
-    if questionnaire.language != "en" or questionnaire.wording == "upstream":
+    if questionnaire.wording == "upstream":
         return
     found = pm.questionnaires.wording.wording(questionnaire, measured)
     for row in found.itertuples():
@@ -169,6 +171,7 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
     typer.echo(
         f"wording: {len(found)} finding(s)"
         + ("" if len(found) else "; the rules find nothing, which people may")
+        + ("" if questionnaire.language == "en" else " (only the rule `language` is asked here)")
     )
 
 

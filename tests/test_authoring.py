@@ -15,7 +15,8 @@ from psychometrics.exceptions import ParameterError
 from psychometrics.paths import book_dir, questionnaires_dir
 from psychometrics.profiles import assess
 from psychometrics.questionnaires.drafts import COLUMNS, draft
-from psychometrics.questionnaires.wording import RULES, wording
+from psychometrics.questionnaires.library import load_questionnaire
+from psychometrics.questionnaires.wording import LANGUAGES, RULES, wording
 
 COMMAND = [sys.executable, "-c", "from psychometrics.cli import main; main()"]
 GOOD = {
@@ -109,7 +110,7 @@ def test_the_table_of_the_page_is_what_its_commands_give(tmp_path):
     page = (book_dir() / "my-questionnaire.md").read_text(encoding="utf-8")
     printed = dict(re.findall(r"^\| (\w+) \| ([^|]+) \|", page, re.M))
     assert printed.pop("verdict").strip() == row["verdict"]
-    for name in ("score", "terms", "trend", "agreeing", "alpha"):
+    for name in ("score", "terms", "trend", "agreeing"):
         fresh = _numbers(given[name])
         for number in _numbers(printed[name]):
             assert min(abs(number - other) for other in fresh) < 0.015, (name, number, fresh)
@@ -131,3 +132,23 @@ def test_check_watches_a_file_and_tells_of_each_save(tmp_path):
         while not any("premis" in line for line in lines):
             lines.append(watch.stdout.readline())
         watch.kill()
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_a_draft_has_the_intensifiers_of_its_language_and_a_mixture_is_found(tmp_path, language):
+    rows = pd.DataFrame({"item": ["a"], "options": ["0=0; 1=1"]})
+    path = draft(rows, tmp_path / "own.yaml", language=language)
+    assert wording(path).empty
+    own = load_questionnaire(path)
+    assert len([term for level in own.intensifiers for term in level.terms]) == 8
+    other = "de" if language == "en" else "en"
+    never = LANGUAGES[other]["frequency"][0]["terms"][0]
+    path.write_text(path.read_text().replace(own.intensifiers[0].terms[0], never))
+    found = wording(path)
+    assert found["rule"].tolist() == ["language"]
+    assert f"'{other}'" in found["finding"].iloc[0]
+    path.write_text(path.read_text().replace('text: "a"', f'text: "{SENTENCES[other]}"'))
+    assert wording(path)["rule"].tolist() == ["language"] * 2
+
+
+SENTENCES = {"de": "Ich bin mit mir nicht im Reinen.", "en": "They are not with you."}

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from psychometrics.modes.messages import (
 )
 from psychometrics.modes.mode import Asking
 from psychometrics.modes.replies import parse_reply
+from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 
 MINI = load_questionnaire("ipip20")
@@ -287,6 +289,27 @@ def test_a_spanish_questionnaire_is_asked_in_spanish_from_end_to_end(wording, re
             assert not english.search(whole), english.search(whole)
             assert whole.count("0 = Ningún día, 1 = Varios días") == 1
     assert "cifrado" in messages(gad7, gad7.items, cipher=2)[0]["content"]
+
+
+def test_every_language_has_each_text_with_its_gaps():
+    def shape(part):
+        if isinstance(part, dict):
+            return {key: shape(value) for key, value in part.items() if key != "personas"}
+        return len(part) if isinstance(part, list) else sorted(re.findall(r"{[^}]*}", part))
+
+    texts = yaml.safe_load((data_dir() / "messages.yml").read_text(encoding="utf-8"))
+    assert set(texts) == {"en", "de", "es", "fr"}
+    assert all(shape(texts[name]) == shape(texts["en"]) for name in texts)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["Als KI habe ich keine Gefühle.", "Das kann ich nicht sagen, tut mir leid.",
+     "En tant qu'IA, je n'ai pas d'émotions."],
+)  # fmt: skip
+def test_german_and_french_refusals_are_read(reply):
+    assert read(reply) == [REFUSED] * 3
+    assert read("Aussage 1: 4\nFrage 2: Antwort: 5\nÉnoncé 3: 1")[:2] == [("ok", 4), ("ok", 5)]
 
 
 def test_spanish_replies_are_read():

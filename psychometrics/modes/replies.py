@@ -22,15 +22,22 @@ _REFUSALS = re.compile(
     r"|\bi (cannot|can't|can not|won't|will not|must decline|prefer not|do not wish|refuse)\b"
     r"|\bi (do not|don't) have (any )?(personal|feelings|emotions|opinions|beliefs|experiences)"
     r"|\bcomo (un |una )?(modelo de lenguaje|inteligencia artificial|ia|asistente)\b|\blo siento\b"
-    r"|\bno (puedo|tengo (sentimientos|emociones|opiniones|experiencias|creencias))\b",
+    r"|\bno (puedo|tengo (sentimientos|emociones|opiniones|experiencias|creencias))\b"
+    r"|\bals (eine? )?(ki|sprachmodell|künstliche intelligenz)\b|\btut mir leid\b"
+    r"|\bich (kann|möchte|werde) (\w+ ){0,2}nicht\b|\bich habe keine (eigenen |persönlichen )?"
+    r"(gefühle|emotionen|meinungen|erfahrungen)\b"
+    r"|\ben tant qu(e |')(un )?(ia|modèle|intelligence artificielle)\b|\bje suis désolée?\b"
+    r"|\bje ne (peux|veux) pas\b|\bje n'ai pas (de |d')"
+    r"(sentiments|émotions|opinions|expériences)\b",
     re.IGNORECASE,
 )
 _LINE = re.compile(
-    r"(?:(?:statement|question|item|number|no\.?|afirmación|pregunta|ítem|número)\s*)?#?\(?(\d{1,4})\)?\s*(?:[:=)\]–]|\.\s|\s-\s)\s*(.+)",
+    r"(?:(?:statement|question|item|number|no\.?|afirmación|pregunta|ítem|número|aussage|frage|nr\.?|affirmation|énoncé|numéro)\s*)?#?\(?(\d{1,4})\)?\s*(?:[:=)\]–]|\.\s|\s-\s)\s*(.+)",
     re.IGNORECASE,
 )
 _SAID_BEFORE = re.compile(
-    r"^(the |la )?(score|answer|choice|rating|option|puntuación|respuesta|opción)"
+    r"^(the |la |die )?(score|answer|choice|rating|option|puntuación|respuesta|opción|"
+    r"antwort|wertung|réponse|note)"
     r"( is| es)?:? (?=\S)",
     re.IGNORECASE,
 )

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..asking.answers import check_choice
 from ..data import text_table
 from ..exceptions import ParameterError
 from .library import load_questionnaire
-from .wording import RULES, sided_words
+from .wording import LANGUAGES, RULES, sided_words
 
 COLUMNS = ("item", "scale", "reverse", "options", "source", "inverse", "premise", "hypothesis")
 """Columns of the table; ``item`` is needed, the others may be left out or empty."""
@@ -28,19 +29,14 @@ id: {name}
 title: {title}  # its full name
 short_title: {title}  # as figures call it
 measures: construct to be named  # what it measures
-language: en
+language: {language}
 citation: user  # a key in the book's references, or user
 source: to be named  # where the items come from
 licence: to be named  # on which terms they may be used
 {options}
 # Words of frequency, for NLI prompts: from least to most, equals share a level.
 intensifiers:
-  - {{weight: -4, terms: [never]}}
-  - {{weight: -3, terms: [very rarely]}}
-  - {{weight: -2, terms: [rarely, seldom]}}
-  - {{weight: 2, terms: [often, frequently]}}
-  - {{weight: 3, terms: [very frequently]}}
-  - {{weight: 4, terms: [always]}}
+{intensifiers}
 scales:"""
 _NO_OPTIONS = """\
 # options:  # from least to most, for people and chat models
@@ -48,7 +44,12 @@ _NO_OPTIONS = """\
 #   - {value: 1, label: Often}"""
 
 
-def draft(table: str | Path | pd.DataFrame, path: str | Path, overwrite: bool = False) -> Path:
+def draft(
+    table: str | Path | pd.DataFrame,
+    path: str | Path,
+    overwrite: bool = False,
+    language: str = "en",
+) -> Path:
     """Write a questionnaire's file from a table of items, and say in comments what is missing.
 
     Parameters
@@ -64,6 +65,9 @@ def draft(table: str | Path | pd.DataFrame, path: str | Path, overwrite: bool = 
         A ``.yaml`` file; its name becomes the questionnaire's id.
     overwrite : bool
         Whether a file that is there may be replaced.
+    language : {"en", "de", "es", "fr"}
+        Of the items: it gives the draft its words of frequency and its hypothesis, from
+        ``data/languages.yml``, which has words of agreement, too, and says where they come from.
 
     Returns
     -------
@@ -85,6 +89,7 @@ def draft(table: str | Path | pd.DataFrame, path: str | Path, overwrite: bool = 
     >>> load_questionnaire(file).scales[0].reverse
     ('tea_2',)
     """
+    check_choice(LANGUAGES, language=language)
     path = Path(path)
     name = path.stem
     if path.suffix not in (".yaml", ".yml") or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
@@ -98,7 +103,12 @@ def draft(table: str | Path | pd.DataFrame, path: str | Path, overwrite: bool = 
     title = name.replace("_", " ").replace("-", " ").capitalize()
     options = rows["options"].iloc[0]
     options = "\n  - ".join(["options:", *_options(options, 1)]) if options else _NO_OPTIONS
-    lines = [_HEAD.format(size=len(rows), name=name, title=title, options=options)]
+    levels = "\n".join(
+        f"  - {{weight: {level['weight']}, terms: [{', '.join(level['terms'])}]}}"
+        for level in LANGUAGES[language]["frequency"]
+    )
+    parts = {"title": title, "options": options, "language": language, "intensifiers": levels}
+    lines = [_HEAD.format(size=len(rows), name=name, **parts)]
     for number, (scale, part) in enumerate(rows.groupby("scale", sort=False), start=1):
         identity = re.sub(r"[^a-z0-9]+", "_", scale.lower()).strip("_") or f"scale_{number}"
         reverse = part.loc[part["reverse"], "id"].tolist()
@@ -108,7 +118,7 @@ def draft(table: str | Path | pd.DataFrame, path: str | Path, overwrite: bool = 
         lines.append(f"  - {{{entry}}}")
     lines += ["items:"]
     for number, row in enumerate(rows.itertuples(index=False), start=1):
-        lines += _item(number, row, own_options=number > 1)
+        lines += _item(number, row, own_options=number > 1, language=language)
     lines += ["# The rules that `psychometrics check` goes by:"]
     lines += [f"# - {rule}: {said}" for rule, said in RULES.items()]
     with tempfile.TemporaryDirectory() as folder:  # a draft that does not load is not left behind
@@ -147,7 +157,7 @@ def _rows(table: str | Path | pd.DataFrame, name: str) -> pd.DataFrame:
     return table.assign(id=ids, reverse=reverse.astype(bool))
 
 
-def _item(number: int, row, own_options: bool) -> list[str]:
+def _item(number: int, row, own_options: bool, language: str) -> list[str]:
     lines = [f"  - id: {row.id}", f"    text: {_quoted(row.item)}"]
     if own_options and row.options:
         lines += ["    options:", *(f"      - {line}" for line in _options(row.options, number))]
@@ -155,7 +165,8 @@ def _item(number: int, row, own_options: bool) -> list[str]:
     source, inverse = ([term.strip() for term in side if term.strip()] for side in sides)
     premise, hypothesis, mark = row.premise, row.hypothesis, ""
     if not (source and inverse and premise and hypothesis):
-        source, mark = source or sided_words(row.item), "# "
+        guessed = sided_words(row.item) if language == "en" else []
+        source, mark = source or guessed, "# "
         guess = f" (taken for it: {', '.join(source)})" if source else ""
         lines += [
             f"    # For NLI prompts: the words that carry the stance{guess},",
@@ -164,7 +175,7 @@ def _item(number: int, row, own_options: bool) -> list[str]:
         text = row.item
         for word in source[:1]:
             text = re.sub(rf"\b{re.escape(word)}\b", "{term}", text, flags=re.IGNORECASE)
-        premise, hypothesis = premise or text, hypothesis or "It is {intensifier} like that."
+        premise, hypothesis = premise or text, hypothesis or LANGUAGES[language]["hypothesis"]
     return [
         *lines,
         f"    {mark}terms:",

@@ -7,16 +7,25 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 
 import pandas as pd
+import yaml
 
 from ..models.embedded import acceptability
 from ..modes import load_respondent
+from ..paths import data_dir
 from .library import load_questionnaire
 from .model import Item, Questionnaire
 from .prompts import prompts
 
+LANGUAGES: dict[str, dict] = yaml.safe_load(
+    (data_dir() / "languages.yml").read_text(encoding="utf-8")
+)
+"""Intensifiers and common words by language; the file says where they come from."""
+_COMMON = {name: set(part["words"]) for name, part in LANGUAGES.items()}
 RULES = {
+    "language": "Every text is in the questionnaire's language.",
     "neutral": "Without its term the template takes no side.",
     "frequency": "Without its intensifier the template says nothing of how often.",
     "leading": "Nothing in the template tells the respondent what to say.",
@@ -56,7 +65,8 @@ def wording(
     Parameters
     ----------
     questionnaire : str or Questionnaire
-        A name, a file or a loaded one, in English.
+        A name, a file or a loaded one. In other languages than English only the rule ``language``
+        applies, where it knows the language.
     measured : bool
         Whether two rules ask models, which takes seconds: that inverse terms contradict the
         source terms more than these contradict one another (an NLI respondent), and that every
@@ -92,13 +102,13 @@ def wording(
     False
     """
     questionnaire = load_questionnaire(questionnaire)
-    rows = []
-    for item in questionnaire.items:
+    rows, language = _mixed(questionnaire), questionnaire.language.partition("-")[0].lower()
+    for item in questionnaire.items if language == "en" else ():
         rows += [(item.id, 0, *row) for row in _of_item(item)]
         for number, template in enumerate(item.templates, start=1):
             found = _of_template(item, template, template.terms or item.terms)
             rows += [(item.id, number, *row) for row in found]
-    if measured:
+    if measured and language == "en":
         rows += _measured(questionnaire, respondent)
     return pd.DataFrame(rows, columns=["item_id", "template", "rule", "finding", "mend"])
 
@@ -114,6 +124,50 @@ def sided_words(text: str) -> list[str]:
     words = re.findall(r"[a-z']+", text.lower())
     plain = _FREQUENCY | _COMMON_WORDS
     return list(dict.fromkeys(w for w in words if w not in plain and abs(_valence(w)) >= _VALENCE))
+
+
+def _mixed(questionnaire: Questionnaire) -> list[tuple]:
+    """Texts and intensifiers in another language than the questionnaire's."""
+    own = questionnaire.language.partition("-")[0].lower()
+    if own not in LANGUAGES:
+        return []
+    rows, mend = [], "translate it, or correct `language`"
+    for place, number, text in _texts(questionnaire):
+        said = set(re.findall(r"\w+", text.lower())) | {text.lower()}
+        hits = {name: len(said & (words | _degrees(name))) for name, words in _COMMON.items()}
+        other = max(hits, key=hits.get)
+        if hits[other] >= hits[own] + 2:
+            rows.append(
+                (place, number, "language", f"'{' '.join(text.split())}' reads as '{other}'", mend)
+            )
+    levels = [("all items", level) for level in questionnaire.intensifiers or ()]
+    for item in questionnaire.items:
+        levels += [(item.id, level) for level in item.intensifiers or ()]
+    for place, level in levels:
+        for term in sorted(set(level.terms) - _degrees(own)):
+            if other := [name for name in LANGUAGES if term in _degrees(name)]:
+                finding = f"'{term}' is an intensifier in '{other[0]}'"
+                rows.append((place, 0, "language", finding, mend))
+    return rows
+
+
+def _texts(questionnaire: Questionnaire) -> Iterator[tuple[str, int, str]]:
+    """Item, number of the template (0 for none) and text, of all but the intensifiers."""
+    yield "all items", 0, " ".join(option.label for option in questionnaire.options)
+    for item in questionnaire.items:
+        yield item.id, 0, item.text
+        for number, template in enumerate(item.templates, start=1):
+            terms = template.terms or item.terms
+            words = " ".join([*terms.source, *terms.inverse])
+            whole = re.sub(r"{[^{}]*}", " ", f"{template.premise} {template.hypothesis}")
+            yield item.id, number, f"{whole} {words}"
+
+
+@functools.cache
+def _degrees(language: str) -> set[str]:
+    """Words of frequency and agreement."""
+    levels = LANGUAGES[language]["frequency"] + LANGUAGES[language]["agreement"]
+    return {term for level in levels for term in level["terms"]}
 
 
 def _of_item(item: Item) -> list[tuple]:
