@@ -276,7 +276,7 @@ class _Prose:
 
         def block(found: re.Match) -> str:
             kind, title, body = found[2], found[3], re.sub(r"^:\w+:.*\n", "", found[4], flags=re.M)
-            if kind in ("check", "explorer"):
+            if kind in ("check", "explorer", "ask-a-model"):
                 return ""
             if kind == "math":
                 return f"$$\n{body}$$\n"

@@ -87,6 +87,17 @@ def test_the_answer_of_every_exercise_is_found_in_the_kept_tables(name):
 # --- in the page
 
 
+def build(folder: Path) -> subprocess.CompletedProcess:
+    """The book of a folder, with the settings, extensions and scripts of ours."""
+    for name in ("_config.yml", "_ext", "_static", "references.bib"):
+        source = book_dir() / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, folder / name)
+    start = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "build", str(folder), "-W", "--keep-going"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> tuple[Path, str]:
     """Folder of a trial book, of which one page names what is not there, and what is said of it."""
@@ -99,13 +110,7 @@ def built(tmp_path_factory) -> tuple[Path, str]:
     (folder / "dead.md").write_text(PAGE.format(name="ex-nowhere") + dead)
     pages = "".join(f"- file: '{page}'\n" for page in ("exercises", "dead", *explorers.TITLES))
     (folder / "_toc.yml").write_text(f"format: jb-book\nroot: index\nchapters:\n{pages}")
-    for name in ("_config.yml", "_ext", "_static", "references.bib"):
-        source = book_dir() / name
-        copy = shutil.copytree if source.is_dir() else shutil.copy
-        copy(source, folder / name)
-    start = "from jupyter_book.cli.main import main; main()"
-    command = [sys.executable, "-c", start, "build", str(folder), "-W", "--keep-going"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    run = build(folder)
     assert run.returncode, "what is not there fails the build"
     return folder / "_build" / "html", run.stderr
 

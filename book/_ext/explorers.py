@@ -75,9 +75,9 @@ def _scripts_where_used(app, pagename, templatename, context, doctree):
 
 
 def _stem(script) -> str:
-    """Name of an explorer's script; empty for others."""
+    """Name of an explorer's script, which may have parts (``ask.score.js``); empty for others."""
     name = str(getattr(script, "filename", None) or script).partition("?")[0]
-    return Path(name).stem if "explorers/" in name else ""
+    return Path(name).name.partition(".")[0] if "explorers/" in name else ""
 
 
 def setup(app):

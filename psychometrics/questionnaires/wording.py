@@ -170,6 +170,30 @@ def _degrees(language: str) -> set[str]:
     return {term for level in levels for term in level["terms"]}
 
 
+def word_lists() -> dict[str, list[str]]:
+    """Return the words that the rules look for, for a page that applies them while one types.
+
+    Returns
+    -------
+    dict
+        ``frequency``, ``leading``, ``negations``; ``common``, words that never take a side; and
+        the lexicon's words, ``sided`` where they take a side and ``plain`` where they do not.
+
+    Examples
+    --------
+    >>> lists = word_lists()
+    >>> "sad" in lists["sided"], "weather" in lists["sided"]
+    (True, False)
+    """
+    known = {word: value for word, value in _valences().items() if re.fullmatch("[a-z']+", word)}
+    lists = {"frequency": _FREQUENCY, "leading": _LEADING, "negations": _NEGATIONS}
+    lists |= {"common": _COMMON_WORDS}
+    lists["sided"] = {word for word, value in known.items() if abs(value) >= _VALENCE}
+    # only these can be what a longer word begins with
+    lists["plain"] = {word for word in known.keys() - lists["sided"] if len(word) > 4}
+    return {name: sorted(words) for name, words in lists.items()}
+
+
 def _of_item(item: Item) -> list[tuple]:
     """The item's own text: one question, no double negative."""
     rows, denials = [], _words(item.text) & _NEGATIONS

@@ -1,0 +1,156 @@
+"""The directive ``ask-a-model``: a real model that answers in the page once a reader starts it.
+
+```` ```{ask-a-model} ```` is the whole workshop; with ``:small:`` it asks one template of an item
+with the terms and words that the options give. Where the model or what runs it cannot be had when
+the book is built, the box says so and all else is built.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+import page_model
+import pandas as pd
+from docutils import nodes
+from docutils.parsers.rst import directives
+from scipy import stats
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.osutil import relative_uri
+
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics.questionnaires.wording import word_lists
+
+FOLDER = "_static/live"
+PAGE = "ask"
+LISTED = ("gad7", "phq9", "soc13", "esteem10", "challenges", "placebo_weather")
+LABELS = {
+    "text": "The item, as a person would read it",
+    "premise": "Premise, with {term}",
+    "hypothesis": "Hypothesis, with {intensifier}",
+    "source": "Source terms: they say what the item says",
+    "inverse": "Inverse terms: they say the opposite",
+    "words": "Frequency words with their weights",
+    "seed": "Seed of the untrained head",
+}
+SERVE = (
+    "This page was opened from a file, where browsers load no model. Serve the book: run "
+    "“python -m http.server --directory book/_build/html” and open http://localhost:8000/ask.html."
+)
+MISSING = "This copy of the book was built without the model or without what runs it in a browser."
+LOGGER = logging.getLogger(__name__)
+
+
+@cache
+def files() -> dict[str, Path]:
+    """Return the files that the page loads; none where they cannot be had."""
+    try:
+        return page_model.page_files()
+    except (OSError, ValueError, ImportError) as error:
+        LOGGER.info("Ask a model is built without its model: %s", error)
+        return {}
+
+
+def templates(name: str) -> list[dict]:
+    """Return each template of a questionnaire as the fields of the page."""
+    questionnaire, found = load_questionnaire(name), []
+    for number, item in enumerate(questionnaire.items, 1):
+        for place, template in enumerate(item.templates, 1):
+            terms = template.terms or item.terms
+            label = f"{questionnaire.short_title} {number}: {item.text}"
+            found.append(
+                {
+                    "label": label + (f" (in other words, {place})" if place > 1 else ""),
+                    "text": item.text,
+                    "premise": template.premise,
+                    "hypothesis": template.hypothesis,
+                    "source": ", ".join(terms.source),
+                    "inverse": ", ".join(terms.inverse),
+                    "words": ", ".join(
+                        f"{word} {level.weight:g}"
+                        for level in questionnaire.levels(item)
+                        for word in level.terms
+                    ),
+                }
+            )
+    return found
+
+
+class AskAModel(SphinxDirective):
+    """A box in which a reader asks the member one item."""
+
+    option_spec: ClassVar = {
+        "small": directives.flag,
+        **dict.fromkeys(("source", "inverse", "words"), directives.unchanged),
+    }
+
+    def run(self):
+        app, small = self.env.app, "small" in self.options
+        if app.builder.format != "html":
+            return []
+        sizes = {name: path.stat().st_size for name, path in files().items()}
+        folder = Path(app.outdir, FOLDER)
+        for name, path in files().items():
+            folder.mkdir(parents=True, exist_ok=True)
+            if not (folder / name).is_file() or (folder / name).stat().st_size != sizes[name]:
+                shutil.copyfile(path, folder / name)
+        here = app.builder.get_target_uri(self.env.docname)
+        given = {name: self.options[name] for name in LABELS if name in self.options}
+        versions = json.dumps([sizes, page_model.PACKAGES])
+        data = {
+            "small": small,
+            "labels": LABELS,
+            "first": templates("gad7")[0] | {"seed": "1"} | given,
+            "items": [] if small else [one for name in LISTED for one in templates(name)],
+            "rules": None if small else word_lists(),
+            "t": stats.t.isf(0.025, range(1, 31)).round(6).tolist(),
+            "files": [{"name": name, "size": size} for name, size in sizes.items()],
+            "size": sum(sizes.values()),
+            "longest": page_model.LONGEST,
+            "folder": relative_uri(here, FOLDER) + "/",
+            "worker": relative_uri(here, "_static/explorers/ask.worker.mjs"),
+            "page": relative_uri(here, app.builder.get_target_uri(PAGE)),
+            "cache": f"ask-a-model-{hashlib.sha256(versions.encode()).hexdigest()[:12]}",
+            "serve": SERVE,
+            "missing": MISSING,
+        }
+        text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+        html = (
+            '<div class="explorer" id="explorer-ask" data-explorer="ask" role="group" '
+            'aria-labelledby="explorer-ask-title">\n'
+            '<p class="explorer-title" id="explorer-ask-title">Ask a model</p>\n'
+            '<div class="explorer-body"></div>\n'
+            "<noscript><p>With scripts a model answers here.</p></noscript>\n"
+            f'<script type="application/json" class="explorer-data">{text}</script>\n'
+            "</div>\n"
+        )
+        return [nodes.raw("", html, format="html", explorer="ask")]
+
+
+class MeasuredError(SphinxDirective):
+    """How far the page's answers are from Python's, from ``data/page_model.csv``."""
+
+    def run(self):
+        row = pd.read_csv(data_dir() / "page_model.csv").iloc[0]
+        size = sum(path.stat().st_size for path in files().values()) / 1e6
+        said = (
+            f"Over the {row['prompts']:,} different prompts that come with the book, no "
+            f"probability differs from Python's in 32-bit floats by more than {row['largest']:.4f} "
+            f"({row['mean']:.4f} on average). The book's own chapters compute in 16-bit floats "
+            "on processors that are faster so, which moves a probability by up to "
+            f"{row['largest in bfloat16']:.3f}, more than the page does."
+        )
+        said += f" The reader loads {size:.0f} MB once." if size else ""
+        return [nodes.paragraph("", said)]
+
+
+def setup(app):
+    app.add_directive("ask-a-model", AskAModel)
+    app.add_directive("ask-a-model-error", MeasuredError)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
