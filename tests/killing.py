@@ -91,6 +91,10 @@ def _serve_kernel(arguments: list[str], environment: dict[str, str], folder: str
     os.environ.update(environment)
     import matplotlib
     from ipykernel.kernelapp import IPKernelApp
+    from matplotlib_inline.backend_inline import configure_inline_support
 
     matplotlib.use("module://matplotlib_inline.backend_inline")
-    IPKernelApp.launch_instance(argv=arguments)
+    app = IPKernelApp.instance()
+    app.initialize(arguments)
+    configure_inline_support(app.shell, matplotlib.get_backend())
+    app.start()
