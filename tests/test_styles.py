@@ -45,10 +45,16 @@ def test_mirrored_answers_mirror_acquiescence(values):
 def test_decisiveness_is_zero_for_an_even_spread_and_seven_roots_for_certainty():
     responses = answered("challenges", ["even", "sure"])
     even = responses["respondent_id"] == "even"
-    responses.loc[even, "entailment"] = 0.5
+    responses = agreeing_by(responses, responses["entailment"].mask(even, 0.5))
     found = styles.decisiveness(pss(responses))
     assert found["even"] == pytest.approx(0, abs=1e-4)
     assert found["sure"] > 10
+
+
+def agreeing_by(answers, entailment):
+    """The answers with this probability of entailment, the rest shared by the other two."""
+    rest = (1 - entailment) / 2
+    return answers.assign(entailment=entailment, neutral=rest, contradiction=rest)
 
 
 def both_kinds(answers, q):
@@ -62,9 +68,9 @@ def test_source_and_inverse_terms_agree_unless_a_respondent_says_yes_to_all():
     strength = responses["respondent_id"].str[1:].astype(int) / 10
     stance = responses["polarity"] * responses["weight"]
     q = pm.load_questionnaire("challenges")
-    content = responses.assign(entailment=0.5 + 0.1 * strength * stance)
+    content = agreeing_by(responses, 0.5 + 0.1 * strength * stance)
     assert both_kinds(content, q)["r"] == pytest.approx(1)
-    nothing = responses.assign(entailment=0.5 + 0.1 * strength * responses["weight"])
+    nothing = agreeing_by(responses, 0.5 + 0.1 * strength * responses["weight"])
     spread = pm.item_scores(nothing)["score"].abs().max()
     assert spread < 1e-6, "two-way normalisation removes saying yes altogether"
 

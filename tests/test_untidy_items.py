@@ -131,6 +131,6 @@ def test_fitted_models_have_what_is_finite_and_match_items_by_label(x):
         for function in (irt.probability, irt.information):
             assert np.isfinite(function(np.array([-1.0, 1.0]), fitted)).all()
         for other in (x.drop(columns=x.columns[0]), x.assign(new=1)):
-            for function in (irt.abilities, irt.item_fit, irt.person_fit):
+            for function in (irt.abilities, irt.item_fit):
                 with pytest.raises(ParameterError):
                     function(other, fitted)

@@ -137,7 +137,7 @@ def multiverse(
     >>> table = pd.concat([prompts(q) for q in both])
     >>> answers = pd.concat([
     ...     table.assign(respondent_id=r, entailment=0.5 + s * table["polarity"] * table["weight"],
-    ...                  contradiction=0.2) for r, s in (("a", 0.1), ("b", 0.05), ("c", -0.1))])
+    ...                  contradiction=0.1) for r, s in (("a", 0.1), ("b", 0.05), ("c", -0.1))])
     >>> worlds = multiverse(answers, both, [("challenges", "gad7")], temperatures=[1.0])
     >>> len(worlds), worlds["r"].round(1).unique().tolist()
     (36, [1.0])
