@@ -43,7 +43,7 @@ def test_mirrored_answers_mirror_acquiescence(values):
 
 
 def test_decisiveness_is_zero_for_an_even_spread_and_seven_roots_for_certainty():
-    responses = answered("challenges", ["even", "sure"])
+    responses = answered("challenges", ["even", "sure"]).drop(columns=["neutral", "contradiction"])
     even = responses["respondent_id"] == "even"
     responses = agreeing_by(responses, responses["entailment"].mask(even, 0.5))
     found = styles.decisiveness(pss(responses))
@@ -64,7 +64,9 @@ def both_kinds(answers, q):
 
 
 def test_source_and_inverse_terms_agree_unless_a_respondent_says_yes_to_all():
-    responses = answered("challenges", [f"r{n}" for n in range(6)])
+    responses = answered("challenges", [f"r{n}" for n in range(6)]).drop(
+        columns=["neutral", "contradiction"]
+    )
     strength = responses["respondent_id"].str[1:].astype(int) / 10
     stance = responses["polarity"] * responses["weight"]
     q = pm.load_questionnaire("challenges")
