@@ -236,7 +236,8 @@ def test_a_model_that_was_mended_or_asked_in_another_way_is_tried_again(save_tin
         ask("challenges", str(bad), mode="mlm", **how)
     assert pd.read_csv(tmp_path / "f.csv")["mode"].tolist() == ["nli", "mlm"]
     config = json.loads((bad / "config.json").read_text())
-    config["id2label"] = json.loads((good / "config.json").read_text())["id2label"]
+    right = json.loads((good / "config.json").read_text())
+    config |= {name: right[name] for name in ("id2label", "label2id")}
     (bad / "config.json").write_text(json.dumps(config))
     assert ask("challenges", file, **how)["respondent_id"].nunique() == 2
     assert pd.read_csv(tmp_path / "f.csv")["mode"].tolist() == ["mlm"]

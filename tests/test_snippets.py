@@ -91,8 +91,9 @@ def place(page, tmp_path_factory, tiny_model):
     for source in (notebooks_dir(), questionnaires_dir(), data_dir()):
         (folder / source.name).symlink_to(source)
     scale = (questionnaires_dir() / "gad7.yaml").read_text(encoding="utf-8")
-    scale = re.sub(r"^id: .*$", "id: my-scale", scale, flags=re.M)
-    (folder / "my-scale.yaml").write_text(scale, encoding="utf-8")
+    for name in ("my-scale", "my-item"):
+        own = re.sub(r"^id: .*$", f"id: {name}", scale, flags=re.M)
+        (folder / f"{name}.yaml").write_text(own, encoding="utf-8")
     shutil.copy(questionnaires_dir() / "trust10.csv", folder / "my-items.csv")
     study = re.search(r"^```yaml\n(.*?)^```$", (book_dir() / "study.md").read_text(), re.M | re.S)
     for name in ("choosing.yaml", "my-study.yaml"):
