@@ -128,7 +128,7 @@ class StoredAnswers:
     >>> store = tempfile.mkdtemp()
     >>> rows = pd.DataFrame({"probability": [0.25]}, index=pd.Index([key_of("a")], name="key"))
     >>> with StoredAnswers(store, "mlm", "gad7", "owner/model", {"dtype": "float32"}) as kept:
-    ...     kept.add(rows, seconds=0.5)
+    ...     _ = kept.add(rows, seconds=0.5)
     >>> StoredAnswers(store, "mlm", "gad7", "owner/model").rows["probability"].tolist()
     [0.25]
     """
@@ -364,7 +364,7 @@ def compact(store: str | Path | None = None) -> int:
     >>> kept = StoredAnswers(store, "mlm", "gad7", "owner/model")
     >>> for name in ("a", "b", "c"):
     ...     index = pd.Index([key_of(name)], name="key")
-    ...     kept.add(pd.DataFrame({"probability": [0.25]}, index=index))
+    ...     _ = kept.add(pd.DataFrame({"probability": [0.25]}, index=index))
     >>> compact(store)
     2
     """
@@ -397,7 +397,7 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     >>> store = tempfile.mkdtemp()
     >>> rows = pd.DataFrame({"probability": [0.25]}, index=pd.Index([key_of("a")], name="key"))
     >>> answers = StoredAnswers(store, "mlm", "gad7", "owner/model", {"dtype": "float32"})
-    >>> answers.add(rows, seconds=0.5)
+    >>> _ = answers.add(rows, seconds=0.5)
     >>> manifests(store)[["respondent_id", "dtype", "answers", "seconds"]]
       respondent_id    dtype  answers  seconds
     0   owner/model  float32        1      0.5
