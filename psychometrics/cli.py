@@ -25,6 +25,7 @@ app = typer.Typer(
     help="Put questionnaires to language models, score the answers, build the book.",
 )
 _BOOK_PACKAGES = (
+    "bleach",
     "bs4",
     "jupyter_book",
     "latex2mathml",

