@@ -658,6 +658,10 @@ def _answers(
 def _show_scores(
     answers, questionnaires, items: bool, plot: Path | None, how: dict, output: Path | None = None
 ) -> None:
+    if personas := "persona_row" in answers:
+        if plot is not None:
+            raise ParameterError("--plot draws one score of each respondent: leave personas out.")
+        how = how | {"by": ["persona_row"]}
     if items:
         table = pm.item_scores(answers, **how) if "term" in answers else answers
     elif any(questionnaire.categories for questionnaire in questionnaires):
@@ -666,6 +670,9 @@ def _show_scores(
         raise ParameterError("choose=none gives probabilities, no answers to score: add --items.")
     else:
         table = pm.scale_scores(answers, questionnaires=questionnaires, **how)
+        if personas:
+            own = answers.columns[answers.columns.get_loc("persona_row") :]
+            table = table.merge(answers[own].drop_duplicates("persona_row"), on="persona_row")
     try:
         if output is not None and output.suffix == ".json":
             table.to_json(output, orient="records", indent=2)

@@ -99,7 +99,7 @@ def shipped(path: str | Path) -> Path:
     'nulls.parquet'
     """
     path = data_dir() / path
-    known = _sums().get(os.path.relpath(path, data_dir()))
+    known = checksums().get(os.path.relpath(path, data_dir()))
     if known and path.is_file() and _sha256(path, path.stat().st_mtime_ns) != known:
         raise DataError(
             f"{path} is not the file that was shipped (data/SHA256SUMS): install the package or "
@@ -109,7 +109,14 @@ def shipped(path: str | Path) -> Path:
 
 
 @functools.cache
-def _sums() -> dict[str, str]:
+def checksums() -> dict[str, str]:
+    """Return the SHA-256 of shipped files by their paths below ``data/``.
+
+    Examples
+    --------
+    >>> len(checksums()["nulls.parquet"])
+    64
+    """
     path = data_dir() / "SHA256SUMS"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return {name: digest for digest, name in (line.split(maxsplit=1) for line in lines)}

@@ -352,9 +352,11 @@ def draw_scores(
 
 def _ranges(scores: pd.DataFrame, by: str, ax: Axes) -> None:
     """Scores as points between the least and the greatest that they can be, in a row each."""
-    few = scores["respondent_id"].nunique() <= len(PALETTE)
-    group = "respondent_id" if few else None
-    forest(scores, by, "score", group=group, ax=ax, xlabel="score", reference=None)
+    names = scores["respondent_id"].unique()
+    group = "respondent_id" if len(names) <= len(PALETTE) else None
+    label = f"score of {names[0]}" if len(names) == 1 else "score"
+    label = label if group else f"score: a dot for each of {len(names)} respondents"
+    forest(scores, by, "score", group=group, ax=ax, xlabel=label, reference=None)
     if {"low", "high"} <= set(scores):
         low, high = scores.groupby(by, sort=False)[["low", "high"]].first().to_numpy().T
         ax.barh(ax.get_yticks(), high - low, left=low, height=0.5, color="#E5E5E5", zorder=0)

@@ -207,3 +207,21 @@ def test_failures_noted_by_several_processes_at_once_are_all_kept(tmp_path):
     running = [subprocess.Popen([*command, str(who)]) for who in range(4)]
     assert [one.wait(120) for one in running] == [0] * 4
     assert len(pd.read_csv(file)) == 40
+
+
+def test_a_table_of_personas_is_asked_row_by_row_and_compared(tmp_path):
+    file = tmp_path / "people.csv"
+    file.write_bytes("name;age\nBén;71\nAnna;34\n".encode("cp1252"))
+    how = {"mode": "options", "store": tmp_path, "progress": False, "choose": "expected"}
+    texts = ["I am Bén, aged 71.", "I am Anna, aged 34."]
+    member = "minilm-mnli-l3-s16"
+    told = pm.ask("ipip20", member, persona="I am {name}, aged {age}.", personas=file, **how)
+    alone = [pm.ask("ipip20", member, persona=text, **how) for text in texts]
+    assert told["value"].tolist() == pd.concat(alone)["value"].tolist()
+    assert [part.attrs["summary"]["asked"] for part in alone] == [0, 0], "stored as any condition"
+    assert told.groupby("persona_row")["age"].unique().map(list).tolist() == [["71"], ["34"]]
+    scores = pm.scale_scores(told, by=["persona_row"])
+    assert scores.groupby("persona_row")["scale"].size().tolist() == [5, 5]
+    for wrong in ({"persona": "I am {nobody}."}, {"persona": "I am calm."}, {}):
+        with pytest.raises(ParameterError, match="personas needs"):
+            pm.ask("ipip20", member, personas=file, **how, **wrong)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gc
+import shutil
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from data.make.decoders import WORDINGS
 from psychometrics import ask, data, load_questionnaire, load_respondent, prompts
 from psychometrics.asking.population import RECIPE, population, population_table
 from psychometrics.exceptions import RespondentError
-from psychometrics.models import embedded
+from psychometrics.models import embedded, sources
 from psychometrics.models.embedded import load_embedded
 from psychometrics.models.loading import load_config, load_model
 from psychometrics.models.sources import base_path, find
@@ -116,3 +118,17 @@ def test_an_adapter_is_merged_to_the_bit_as_peft_merges_it(dtype):
     theirs = PeftModel.from_pretrained(base(), str(folder)).merge_and_unload().state_dict()
     assert list(ours) == list(theirs)
     assert [key for key in ours if not ours[key].equal(theirs[key])] == []
+
+
+def test_weights_that_are_left_out_of_an_installation_are_known_and_named(tmp_path):
+    names = population("decoders")
+    parts = tomllib.loads((data_dir().parent / "decoders" / "pyproject.toml").read_text())
+    wheel = parts["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert {Path(path).parent.name for path in wheel} == set(names)
+    left = shutil.copytree(
+        data_dir() / "population" / names[0],
+        tmp_path / "m",
+        ignore=lambda *_: ["adapter_model.safetensors"],
+    )
+    source = sources._embedded(names[0], left)
+    assert (source.digest, source.revision) == (find(names[0]).digest, find(names[0]).revision)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 import traceback
@@ -81,7 +82,10 @@ def ask(
         Whether weights downloaded from the hub stay in its local cache. Otherwise each model's are
         removed once it has answered, so any number of models can be asked on a small disk.
     **conditions
-        Conditions of the mode.
+        Conditions of the mode, and where a role (or persona) has gaps, ``personas``: a DataFrame or
+        a table's path, a row for each persona, whose columns are filled in:
+        ``role="You are a {age}-year-old {job}."``. Answers then have the ``persona_row`` (from 1)
+        and these columns; tell the personas apart by ``scale_scores(..., by=["persona_row"])``.
 
     Returns
     -------
@@ -122,7 +126,9 @@ def ask(
     dtype = None if dtype == "auto" else dtype
     _check_engine(engine, address, keep_downloads)
     plan = Plan(questionnaires, respondents, mode, dtype, conditions, failures)
-    pairs = len(plan.respondents) * len(plan.questionnaires)
+    if len(plan.ways) > 1 and engine == "ray":
+        raise ParameterError("personas are asked on this machine: leave engine='ray' out.")
+    pairs = len(plan.respondents) * len(plan.questionnaires) * len(plan.ways)
     with Progress(desc="asking", unit="answer", disable=not progress, pairs=pairs, total=0) as bar:
         try:
             tables = _put_all(plan, store, bar, engine, address, keep_downloads)
@@ -228,15 +234,16 @@ def _put(
                 respondent, bar = on_cluster[name], Progress(disable=True)
             else:
                 respondent = mode.open(respondent, identity, **plan.conditions)
-            asking = Asking(respondent, identity, store, bar, plan.conditions)
-            for questionnaires in rounds:
+            for (conditions, persona), questionnaires in itertools.product(plan.ways, rounds):
+                asking = Asking(respondent, identity, store, bar, conditions)
                 questionnaire = "" if together else questionnaires[0].id
                 if error := plan.failures.known(identity, questionnaire):
                     raise error
                 for answers in mode.answer_all(questionnaires, asking):
                     if plan.conditions.get("judge"):
                         answers = judged(mode, answers, questionnaires, asking)
-                    tables.append(answers)  # one by one: those before an error count
+                    # One by one: those before an error count.
+                    tables.append(answers.assign(**persona))
         plan.failures.remove({name, str(one[1])})
     except Exception as error:
         if isinstance(error, PsychometricsError) and not isinstance(error, RespondentError):

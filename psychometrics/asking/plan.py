@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,12 +12,14 @@ from pathlib import Path
 import pandas as pd
 from filelock import FileLock
 
+from ..data import text_table
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import out_of_memory
 from ..modes import mode_named
 from ..modes.mode import Mode
 from ..questionnaires import load_questionnaires
 from ..questionnaires.model import repeated
+from .answers import COLUMNS
 from .population import population
 
 _LASTING = ("no safetensors", "remote code", "architecture", "labels", "memory")
@@ -34,6 +37,9 @@ class Plan:
     respondents : list of (dict, object, Mode)
         Each respondent's identity, itself or its name, and its mode.
     conditions : dict
+        Of the first persona, if there are several.
+    ways : list of (dict, dict)
+        The conditions of each persona of a table, and its row; else the conditions and nothing.
     failures : object
         The respondents that failed, also in earlier runs.
     """
@@ -61,8 +67,11 @@ class Plan:
             )
             if one or not isinstance(respondents, Iterable):
                 respondents = [respondents]
-        conditions = mode_named(mode).complete(conditions)
-        self.questionnaires, self.conditions = loaded, conditions
+        self.ways = [
+            (mode_named(mode).complete(way), row) for way, row in _personas(mode, conditions)
+        ]
+        self.questionnaires, self.conditions = loaded, self.ways[0][0]
+        conditions = self.conditions
         self.failures = _Failures(failures, mode, dtype, conditions)
         self.respondents: list[tuple[dict, object, Mode]] = []
         for respondent in respondents:
@@ -83,6 +92,33 @@ class Plan:
             raise RespondentError(
                 f"Two respondents are called '{twice[0]}': keep one, or rename a folder."
             )
+
+
+def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
+    """Fill the columns of a table of personas into the conditions, once for each row."""
+    table, rest = conditions.get("personas"), {**conditions}
+    if rest.pop("personas", None) is None:
+        return [(rest, {})]
+    table = table if isinstance(table, pd.DataFrame) else text_table(table)
+    table = table.reset_index(drop=True).astype(str)
+    texts = {n: rest[n] for n in ("role", "persona") if isinstance(rest.get(n), str)}
+    gaps = [gap for text in texts.values() for gap in re.findall(r"{(\w+)}", text)]
+    if not gaps or table.empty or not set(gaps) <= set(table):
+        raise ParameterError(
+            "personas needs a table with rows and a role (or persona) of mode "
+            f"{mode} that names its columns ({', '.join(table)}) in braces: "
+            'role="You are a {age}-year-old {job}."'
+        )
+    if taken := {"persona_row", *COLUMNS, *mode_named(mode).conditions} & set(table):
+        raise ParameterError(f"personas: rename the column {min(taken)}, which answers have, too.")
+    ways = []
+    for number, row in enumerate(table.to_dict("records"), start=1):
+        own = {
+            name: re.sub(r"{(\w+)}", lambda gap, row=row: row.get(gap[1], gap[0]), text)
+            for name, text in texts.items()
+        }
+        ways.append((rest | own, {"persona_row": number, **row}))
+    return ways
 
 
 def respondent_error(name: str, error: Exception) -> RespondentError:

@@ -61,6 +61,12 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
             f"The embedded population has no '{name}': see `psychometrics population`."
         )
     folder, recipe = source.folder, source.recipe
+    if not any(folder.glob("*.safetensors")):
+        raise RespondentError(
+            f"{name} is installed without its weights, so that only its shipped answers are there: "
+            "run `pip install ./decoders` in a copy of the project.",
+            kind="incomplete",
+        )
     if recipe.get("base") == SMOLLM2:
         base = find(SMOLLM2)
         config = load_config(base, num_hidden_layers=recipe["layers"])

@@ -27,12 +27,12 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..data import shipped
+from ..data import checksums, shipped
 from ..exceptions import RespondentError
 from ..paths import cache_dir, data_dir
 
@@ -427,8 +427,11 @@ def digest_text(*parts: str) -> str:
 
 def _embedded(name: str, folder: Path) -> Source:
     weights = [shipped(path) for path in sorted(folder.glob("*.safetensors"))]
-    if not weights:
+    sums = {k: sha for k, sha in checksums().items() if k.startswith(f"population/{name}/")}
+    if not weights and not sums:
         raise RespondentError(f"data/population/{name} has no weights: run `make population`.")
+    # Weights that are left out of an installation are known by their digest, and so are answers.
+    left_out = () if weights else [f"{Path(k).name}={sha}" for k, sha in sums.items()]
     base = Path(base_path())
     if read_json(name, folder / "recipe.json").get("base") == SMOLLM2:
         base_digest = digest_text("gguf", _SHA256)  # can be told without the file
@@ -436,8 +439,9 @@ def _embedded(name: str, folder: Path) -> Source:
         base_digest = _digest(base, _weight_files(str(base), base))
     else:
         base_digest = str(base)
-    digest = digest_text(_digest(folder, weights), base_digest)
-    return Source(name, "embedded", name, _sha256(*weights), digest, folder)
+    digest = digest_text(_digest(folder, weights, left_out), base_digest)
+    revision = _sha256(*weights) if weights else next(iter(sums.values()))
+    return Source(name, "embedded", name, revision, digest, folder)
 
 
 def _smollm2() -> Source:
@@ -632,12 +636,12 @@ def _hub_errors(model: str) -> Iterator[None]:
         raise RespondentError(f"{model}: {why}.", kind=kind) from error
 
 
-def _digest(folder: Path, weights: list[Path]) -> str:
+def _digest(folder: Path, weights: list[Path], left_out: Iterable[str] = ()) -> str:
     """Return a digest of everything in a folder that determines a model's answers."""
     settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]
     settings = [path for path in settings if path not in weights]
     settings += sorted(folder.glob("additional_chat_templates/*.jinja"))
-    return digest_text(*(f"{path.name}={_sha256(path)}" for path in settings + weights))
+    return digest_text(*(f"{path.name}={_sha256(path)}" for path in settings + weights), *left_out)
 
 
 def fetch_smollm2() -> Path:
