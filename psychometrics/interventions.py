@@ -1,4 +1,8 @@
-"""Interventions: change a respondent by domain adaptation and see which scores move."""
+"""Interventions: change a respondent by domain adaptation and see which scores move.
+
+A respondent reads text as its family was pre-trained to: encoders (and BART) fill in masks,
+decoders predict the next token, T5 fills in spans, XLNet predicts tokens in a random order.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +10,33 @@ import copy
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
+from transformers import DataCollatorForLanguageModeling, DataCollatorForPermutationLanguageModeling
+from transformers.models.auto import modeling_auto
 
 from .asking.answers import check_columns, check_once
 from .asking.store import StoredAnswers, key_of
-from .data import available, fetch, mnli_sample
+from .data import available, fetch, mnli_sample, text_table
 from .exceptions import DataError, ParameterError, RespondentError
 from .measures.items import adjust
 from .measures.scoring import scale_scores
 from .models.embedded import embedded_head, load_masked_lm
-from .models.loading import resolve_dtype
-from .models.sources import find
+from .models.loading import load_model, resolve_dtype
+from .models.sources import SMOLLM2, base_path, find, read_json
 from .modes import identify, load_respondent
 from .modes.nli import PROBABILITIES, NLIRespondent
 from .paths import cache_dir, data_dir
 from .questionnaires import Questionnaire
 from .questionnaires.prompts import prompts
+from .training import nli_classifier, nli_pairs
 
 ARMS = ("depressive", "coherence", "negative", "neutral")
 """Texts written for this project, in ``data/texts``."""
@@ -51,9 +59,10 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     Parameters
     ----------
     arm : str
-        One of ``ARMS``, or ``"hate_speech"``: 1,003 sentences of the hate-speech data that VADER
-        finds negative (compound score of -0.05 or less, its authors' threshold), which belong to
-        others and are offensive.
+        One of ``ARMS``; a file of your own, .txt with a sentence a line or a table (.csv, .tsv)
+        with a column ``text``; or ``"hate_speech"``: 1,003 sentences of the hate-speech data that
+        VADER finds negative (compound score of -0.05 or less, its authors' threshold), which belong
+        to others and are offensive.
     seed : int
         Of the choice of hate-speech sentences.
 
@@ -64,7 +73,9 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     Raises
     ------
     DataError
-        There is no such arm, or the hate-speech data cannot be had.
+        There is no such arm, its file has no text, or the hate-speech data cannot be had.
+    ParameterError
+        The file has no column ``text``.
 
     References
     ----------
@@ -77,8 +88,17 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     """
     if arm in ARMS:
         return pd.read_csv(data_dir() / "texts" / f"{arm}.csv")["text"].tolist()
+    if (own := Path(arm).expanduser()).suffix in (".txt", ".csv", ".tsv"):
+        if own.suffix == ".txt":
+            lines = own.read_text(encoding="utf-8").splitlines() if own.is_file() else []
+        else:
+            lines = text_table(own, ["text"])["text"]
+        if not (sentences := [line.strip() for line in lines if line.strip()]):
+            raise DataError(f"{arm} is missing or has no text: write a sentence a line.")
+        return sentences
     if arm != "hate_speech":
-        raise DataError(f"There is no arm '{arm}': name one of {', '.join(ARMS)}, hate_speech.")
+        known = ", ".join([*ARMS, "hate_speech"])
+        raise DataError(f"There is no arm '{arm}': name one of {known}, or a .txt or .csv file.")
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
     analyser = SentimentIntensityAnalyzer()
@@ -98,20 +118,21 @@ def adapt(
     seed: int = 0,
     checkpoint: Path | None = None,
 ) -> None:
-    """Train a respondent's encoder on text by masked language modelling, its NLI head untouched.
+    """Train what a respondent reads with on text, as a language model; its NLI head is untouched.
 
     Parameters
     ----------
     respondent : NLIRespondent
-        In float32; its encoder is changed in place, but for the word embeddings: they cost half of
-        the time, and the masked-LM head's output is tied to them.
+        In float32; its layers are changed in place, but for the word embeddings: they cost half of
+        the time, and the language model's output is often tied to them.
     sentences : sequence of str
         The text.
     after_epoch : callable
         Called with the number of the epoch after each.
     masked_lm : str
-        Where the masked-LM head comes from, ``"embedded"``, a folder or a hub id; of the same
-        architecture as the respondent. It is trained along.
+        Where the language model's head comes from, ``"embedded"``, a folder or a hub id; of the
+        same architecture as the respondent. It is trained along. A respondent that answers by a
+        word is a language model itself.
     epochs, lr
         The paper's settings by default, as is the batch size of 8; the learning rate is constant.
     seed : int
@@ -123,22 +144,22 @@ def adapt(
     Raises
     ------
     RespondentError
-        The head is of another architecture, or the respondent is not in float32.
+        The head is of another architecture, the respondent's family has no language model, or it
+        is not in float32.
 
     References
     ----------
-    Reuben et al. (2024), sections 3.3.5 and 4 (criterion validity).
+    Reuben et al. (2024), sections 3.3.5 and 4 (criterion validity); for T5, Raffel et al. (2020),
+    section 3.1.4; for XLNet, Yang et al. (2019), section 2.2.
     """
-    from transformers import DataCollatorForLanguageModeling
-
     who = respondent.identity
     if who["dtype"] != "float32":
         raise RespondentError(f"{who['respondent_id']} must be loaded in float32 to be trained.")
-    model, tokenizer = _masked_model(respondent, masked_lm)
+    model, tokenizer = _language_model(respondent, masked_lm), respondent.tokenizer
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     features = [tokenizer(text, truncation=True, max_length=128) for text in sentences]
-    collator = DataCollatorForLanguageModeling(tokenizer)
+    collator = _collator(model, tokenizer)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=lr, weight_decay=0.01, fused=True)
     done = _resume(checkpoint, model, optimizer, generator)
@@ -147,7 +168,7 @@ def adapt(
         model.train()
         order = torch.randperm(len(features), generator=generator).tolist()
         for start in range(0, len(order), _BATCH):
-            loss = _masked_loss(model, collator([features[i] for i in order[start:][:_BATCH]]))
+            loss = _loss(model, collator([features[i] for i in order[start:][:_BATCH]]))
             if loss is not None:
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(trained, 1.0)
@@ -163,38 +184,108 @@ def adapt(
         checkpoint.unlink(missing_ok=True)
 
 
-def _masked_model(respondent: NLIRespondent, masked_lm: str):
-    """The masked-LM head on the respondent's own encoder, and its tokenizer."""
-    model, tokenizer = load_masked_lm(masked_lm)
-    kinds = model.config.model_type, respondent.model.config.model_type
-    if kinds[0] != kinds[1]:
-        raise RespondentError(f"masked_lm is {kinds[0]}, the respondent {kinds[1]}: name another.")
-    encoder = respondent.model.base_model
-    shapes = [one.get_input_embeddings().weight.shape for one in (model, encoder)]
-    if shapes[0] != shapes[1]:
-        said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
-        raise RespondentError(
-            f"masked_lm and the respondent have other vocabularies ({said}): name the masked "
-            "language model that the respondent was trained from."
-        )
-    setattr(model, model.base_model_prefix, encoder)
-    model.tie_weights()
+def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
+    """Return a language model whose layers are the respondent's."""
+    own = respondent.model
+    body, model = own.base_model, own  # one that answers by a word has its head
+    if own.get_output_embeddings() is None:
+        model = _load_language_model(name)
+        kinds = model.config.model_type, own.config.model_type
+        if kinds[0] != kinds[1]:
+            raise RespondentError(
+                f"masked_lm is {kinds[0]}, the respondent {kinds[1]}: name the language model that "
+                "it was trained from."
+            )
+        shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
+        if shapes[0] != shapes[1]:
+            said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
+            raise RespondentError(
+                f"masked_lm and the respondent have other vocabularies ({said}): name the language "
+                "model that the respondent was trained from."
+            )
+        if hasattr(model, model.base_model_prefix):
+            setattr(model, model.base_model_prefix, body)
+        else:  # T5 has its halves side by side
+            for part, module in body.named_children():
+                setattr(model, part, module)
+        model.tie_weights()
     model.requires_grad_(True)  # merged adapters come frozen
-    encoder.get_input_embeddings().weight.requires_grad_(False)
-    return model.to(respondent.model.device), tokenizer
+    body.get_input_embeddings().weight.requires_grad_(False)
+    return model.to(own.device)
 
 
-def _masked_loss(model, batch):
-    """Cross entropy at the masked tokens of a batch, None without any."""
-    batch = batch.to(model.device)
-    labels = batch.pop("labels")
-    masked = labels != -100
-    if not masked.any():
+def _load_language_model(name: str) -> torch.nn.Module:
+    """Load a language model of the kind that its family was pre-trained as."""
+    kind = "bert" if name == "embedded" else find(name).config.get("model_type")
+    if kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        return load_masked_lm(name)[0]
+    spans = kind in modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+    return load_model(name, "encoder-decoder" if spans else "causal")[0]
+
+
+def _collator(model, tokenizer) -> Callable:
+    """Return what makes a batch of texts, with what is to be predicted as labels."""
+    kind = model.config.model_type
+    masked = kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    if masked or not (kind == "xlnet" or model.config.is_encoder_decoder):
+        return DataCollatorForLanguageModeling(tokenizer, mlm=masked)
+    if kind == "xlnet":
+        permute = DataCollatorForPermutationLanguageModeling(tokenizer).torch_mask_tokens
+
+        def permuted(features: list) -> dict:
+            batch = tokenizer.pad(features, pad_to_multiple_of=2, return_tensors="pt")
+            names = "input_ids", "perm_mask", "target_mapping", "labels"
+            of_tokens = zip(names, permute(batch["input_ids"]), strict=True)
+            return {"attention_mask": batch["attention_mask"], **dict(of_tokens)}
+
+        return permuted
+    marks = tokenizer.convert_tokens_to_ids([f"<extra_id_{number}>" for number in range(100)])
+    if tokenizer.unk_token_id in marks or None in marks:
+        raise RespondentError(f"The {kind}'s tokenizer has no <extra_id_0>: it cannot read spans.")
+
+    def spans(features: list) -> dict:
+        pairs = [_spans(one["input_ids"], iter(marks)) for one in features]
+        texts, labels = (
+            tokenizer.pad([{"input_ids": ids} for ids in part], return_tensors="pt")
+            for part in zip(*pairs, strict=True)
+        )
+        hidden = labels["attention_mask"] == 0
+        return {**texts, "labels": labels["input_ids"].masked_fill(hidden, -100)}
+
+    return spans
+
+
+def _spans(ids: list[int], marks: Iterator[int]) -> tuple[list[int], list[int]]:
+    """Replace spans of 15 % of a text's tokens, and one at least, by marks; and what they hold."""
+    *ids, end = ids
+    chosen = torch.rand(len(ids)) < 0.15
+    chosen[torch.randint(len(ids), (1,))] = True
+    kept, hidden = [], []
+    for place, token in enumerate(ids):
+        if chosen[place] and not (place and chosen[place - 1]):
+            mark = next(marks)
+            kept.append(mark)
+            hidden.append(mark)
+        (hidden if chosen[place] else kept).append(token)
+    return [*kept, end], [*hidden, end]
+
+
+def _loss(model, batch):
+    """Cross entropy of what a batch hides, None where it hides nothing."""
+    batch = {name: values.to(model.device) for name, values in batch.items()}
+    chosen = batch["labels"] != -100
+    if not chosen.any():
         return None
     low = resolve_dtype(None, model.device) == "bfloat16"
     with torch.autocast(model.device.type, torch.bfloat16, enabled=low):
-        logits = _head(model)(model.base_model(**batch).last_hidden_state[masked])
-    return torch.nn.functional.cross_entropy(logits.float(), labels[masked])
+        if model.config.model_type not in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+            return model(**batch).loss
+        labels = batch.pop("labels")[chosen]
+        if hasattr(model, "cls"):  # at the masked tokens alone, which saves time
+            logits = model.cls(model.base_model(**batch).last_hidden_state[chosen])
+        else:
+            logits = model(**batch).logits[chosen]
+    return torch.nn.functional.cross_entropy(logits.float(), labels)
 
 
 def trajectories(
@@ -216,7 +307,7 @@ def trajectories(
         Names, folders or hub ids; each starts every arm as it is.
     questionnaires : sequence of Questionnaire
     arms : sequence of str
-        As in :func:`intervention_texts`.
+        As in :func:`intervention_texts`; a file's arm is called by its name.
     measure_at : iterable of int, optional
         Epochs after which to measure, besides 0; by default all.
     store : str or Path, optional
@@ -227,44 +318,61 @@ def trajectories(
     progress : bool
         Show a progress bar.
     **training
-        ``epochs``, ``lr``, ``masked_lm`` and ``seed``, as in :func:`adapt`.
+        ``epochs``, ``lr``, ``masked_lm`` and ``seed``, as in :func:`adapt`; by default a model
+        that was trained here reads with the language model that it was trained from. ``seeds``, in
+        the place of ``seed``, runs every arm with each. ``refit`` (0) fits the last layer of the
+        NLI head to so many MNLI pairs before every measurement; then a respondent may also be a
+        base that was never trained to infer, ``"minilm"`` too.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, arm, epoch, questionnaire, scale, score`` and ``run``, a digest of all that
-        determines the measurement; besides, one row per epoch with questionnaire and scale
-        ``nli_accuracy`` where held-out MNLI pairs are at hand.
+        ``respondent_id, base, arm, seed, epoch, questionnaire, scale, score`` and ``run``, a digest
+        of all that determines the measurement; besides, one row per epoch with questionnaire and
+        scale ``nli_accuracy`` where held-out MNLI pairs are at hand.
 
     Raises
     ------
     ParameterError
-        There is nothing to measure.
+        There is nothing to measure, or two arms have one name.
+
+    References
+    ----------
+    Reuben et al. (2024), sections 3.3.5 and 5: there the head is fitted once, before any reading.
     """
     defaults = {"lr": 2e-5, "batch_size": _BATCH, "masked_lm": "embedded", "seed": 0}
-    epochs = training.pop("epochs", 20)
+    epochs, refit = training.pop("epochs", 20), training.pop("refit", 0)
+    seeds = training.pop("seeds", [training.get("seed", 0)])
+    texts = {Path(arm).stem if Path(arm).suffix else arm: arm for arm in arms}
     if strange := set(training) - set(defaults):
         raise ParameterError(f"Training has no setting '{min(strange)}'.")
     training = defaults | training
     wanted = sorted({0, *(measure_at if measure_at is not None else range(1, epochs + 1))})
-    if not respondents or not arms or epochs < 1 or wanted[-1] > epochs:
+    if not respondents or not arms or not seeds or epochs < 1 or wanted[-1] > epochs:
         raise ParameterError("Name a respondent, an arm and an epoch, and measure within these.")
-    before, runs = _runs(respondents, questionnaires, arms, training)
+    if len(texts) < len(arms):
+        raise ParameterError("Two arms have one name: rename a file.")
+    before, runs = _runs(respondents, questionnaires, texts, seeds, training, refit)
     known = _shipped() if shipped else pd.DataFrame(columns=_COLUMNS)
-    work = [(store, name, questionnaires, None, [0], run) for name, run in before.items()]
+    work = [
+        (store, name, questionnaires, {"refit": refit}, [0], run) for name, run in before.items()
+    ]
     found = [known, *_all(work, known, "before", progress)]
     later = [epoch for epoch in wanted if epoch]
     work = [
-        (store, name, questionnaires, how, later, run) for (name, _), (run, how) in runs.items()
+        (store, name, questionnaires, how, later, run) for (name, *_), (run, how) in runs.items()
     ]
     found += _all(work, known, "adapting", progress)
     table = pd.concat([part for part in found if len(part)], ignore_index=True)
     table = table.drop_duplicates(["run", "epoch", "scale"])  # what is shipped comes first
     parts = []
-    for (name, arm), (run, _) in runs.items():
+    for (name, arm, seed), (run, how) in runs.items():
         part = table[table["run"].isin([before[name], run]) & table["epoch"].isin(wanted)]
-        parts.append(part.sort_values("epoch", kind="stable").assign(arm=arm, respondent_id=name))
-    columns = ["respondent_id", "arm", "epoch", "questionnaire", "scale", "score", "run"]
+        base = "minilm" if how["masked_lm"] == "embedded" else Path(how["masked_lm"]).name
+        named = {"arm": arm, "seed": seed, "respondent_id": name, "base": base}
+        parts.append(part.sort_values("epoch", kind="stable").assign(**named))
+    columns = ["respondent_id", "base", "arm", "seed", "epoch"]
+    columns += ["questionnaire", "scale", "score", "run"]
     return pd.concat(parts, ignore_index=True)[columns]
 
 
@@ -274,7 +382,7 @@ def before_after(scores: pd.DataFrame, n_resamples: int = 5000, seed: int = 0) -
     Parameters
     ----------
     scores : DataFrame
-        As :func:`trajectories` gives it.
+        As :func:`trajectories` gives it; of several seeds, a respondent's mean counts.
     n_resamples, seed : int
         Of the sign flips, where there are more than twelve respondents; else all are tried.
 
@@ -301,7 +409,9 @@ def before_after(scores: pd.DataFrame, n_resamples: int = 5000, seed: int = 0) -
     from scipy.stats import ttest_rel
 
     check_columns(scores, ["respondent_id", "arm", "epoch", "scale"], ["score"])
-    check_once(scores, ["respondent_id", "arm", "epoch", "scale"])
+    keys = ["respondent_id", "arm", "epoch", "scale"]
+    check_once(scores, [*keys, *(["seed"] if "seed" in scores else [])])
+    scores = scores.groupby(keys, sort=False, as_index=False)["score"].mean()
     rows = []
     for (arm, scale), part in scores.groupby(["arm", "scale"], sort=False):
         wide = part.pivot(index="respondent_id", columns="epoch", values="score")
@@ -342,24 +452,43 @@ def _flipped_means(change: np.ndarray, n_resamples: int, seed: int) -> np.ndarra
     return signs @ change / n
 
 
-def _runs(respondents, questionnaires, arms, training: dict) -> tuple[dict, dict]:
+def _runs(respondents, questionnaires, texts, seeds, training, refit) -> tuple[dict, dict]:
     """Digests of each respondent's first measurement and of each run, with the run's settings."""
     common = {
         "prompts": key_of(*(str(x) for q in questionnaires for x in prompts(q).to_numpy().flat)),
         "handling": _HANDLING,
     }
-    masked_lm = training["masked_lm"]
-    head = str(embedded_head("mlm")[1]) if masked_lm == "embedded" else find(masked_lm).digest
+    common |= {"refit": refit} if refit else {}
     before, runs = {}, {}
     for name in respondents:
-        fingerprint = identify(name, dtype="float32")["fingerprint"]
+        given = training["masked_lm"]
+        base = _own_base(name) if given == "embedded" else given
+        head = str(embedded_head("mlm")[1]) if base == "embedded" else find(base).digest
+        fingerprint = identify(_place(name), dtype="float32")["fingerprint"]
         before[name] = key_of(fingerprint, json.dumps(common))
-        for arm in arms:
-            settings = {"arm": arm, "sentences": intervention_texts(arm, training["seed"])}
-            settings |= training
+        for (arm, text), seed in product(texts.items(), seeds):
+            settings = {"arm": arm, "sentences": intervention_texts(text, seed)} | training
+            settings |= {"masked_lm": base, "seed": seed}
             what = json.dumps(common | settings | {"head": head})
-            runs[name, arm] = key_of(fingerprint, what), settings
+            runs[name, arm, seed] = key_of(fingerprint, what), settings | {"refit": refit}
     return before, runs
+
+
+def _place(name: str) -> str:
+    return base_path() if name == "minilm" else name
+
+
+def _own_base(name: str) -> str:
+    """The language model that a respondent was trained from, as far as that is known."""
+    source = find(_place(name))
+    if source.kind == "embedded":
+        return SMOLLM2 if source.recipe.get("base") == SMOLLM2 else "embedded"
+    written = Path(source.folder or "") / "manifest.json"
+    if source.kind == "adapter":
+        base = str(source.base.folder)
+    else:
+        base = read_json(name, written).get("base") if written.is_file() else None
+    return "embedded" if base in (None, "minilm", base_path()) else str(base)
 
 
 def _all(work: list[tuple], shipped: pd.DataFrame, what: str, progress: bool) -> list[pd.DataFrame]:
@@ -396,20 +525,22 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
     table = pd.concat([prompts(questionnaire) for questionnaire in questionnaires])
     known = set(_measurements(store, name, run)["epoch"])
     missing = sorted(set(wanted) - known)
-    respondent = load_respondent(name, dtype="float32")
+    respondent = _open(name, settings["refit"])
     manifest = respondent.identity | {"mode": "interventions", "handling": _HANDLING, "run": run}
-    manifest |= settings or {}
+    manifest |= settings
     manifest.pop("sentences", None)
     kept = StoredAnswers(store, "interventions", "scales", name, manifest)
 
     def measure(epoch: int) -> None:
         if epoch in missing:
+            if settings["refit"]:
+                _refit(respondent, settings["refit"])
             rows = pd.DataFrame(_measured(respondent, table, questionnaires))
             rows = rows.assign(run=run, epoch=epoch)[_COLUMNS]
             rows.index = pd.Index([key_of(run, str(epoch), s) for s in rows["scale"]], name="key")
             kept.add(rows)
 
-    if settings is None:
+    if "arm" not in settings:
         measure(0)
     else:
         checkpoint = cache_dir() / "interventions" / f"{run}.safetensors"
@@ -485,7 +616,9 @@ def _measured(respondent, table, questionnaires) -> list[dict]:
     # The scores need no more precision than when the questionnaires are asked otherwise.
     dtype = resolve_dtype(None, respondent.model.device)
     model = copy.deepcopy(respondent.model).to(getattr(torch, dtype))
-    asked = NLIRespondent(model, respondent.tokenizer, respondent.identity | {"dtype": dtype})
+    identity = respondent.identity | {"dtype": dtype}
+    how = getattr(respondent, "recipe", respondent.pads)
+    asked = type(respondent)(model, respondent.tokenizer, identity, how)
     answers = table.assign(respondent_id=respondent.identity["respondent_id"])
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
     answers[list(PROBABILITIES)] = asked.answer(pairs)
@@ -498,15 +631,47 @@ def _measured(respondent, table, questionnaires) -> list[dict]:
     return rows
 
 
-def _head(model):
-    """The masked-LM head: hidden states in, logits over the vocabulary out."""
-    for name in ("cls", "lm_head", "predictions"):
-        if hasattr(model, name):
-            return getattr(model, name)
-    if hasattr(model, "vocab_projector"):  # DistilBERT has its parts side by side
-        return lambda hidden: model.vocab_projector(
-            model.vocab_layer_norm(model.activation(model.vocab_transform(hidden)))
+def _open(name: str, refit: int) -> NLIRespondent:
+    """Load a respondent; where its head is to be refitted, a base will do."""
+    try:
+        return load_respondent(_place(name), dtype="float32")
+    except RespondentError as error:
+        if not refit or error.kind not in ("architecture", "labels"):
+            raise
+    torch.manual_seed(0)
+    model, tokenizer = nli_classifier(name)
+    return NLIRespondent(model.eval(), tokenizer, identify(_place(name), dtype="float32"))
+
+
+@torch.inference_mode()
+def _refit(respondent: NLIRespondent, pairs: int) -> None:
+    """Fit the last layer of the NLI head to MNLI pairs as the respondent reads them now."""
+    from sklearn.linear_model import LogisticRegression
+
+    model, tokenizer = respondent.model, respondent.tokenizer
+    named = [name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)]
+    *path, last = named[-1].split(".")
+    parent = model.get_submodule(".".join(path))
+    layer = getattr(parent, last)
+    if layer.out_features != len(respondent.order):
+        raise RespondentError(
+            f"{respondent.identity['respondent_id']} has no head of three outputs to refit: use "
+            "refit=0."
         )
-    if hasattr(model, "generator_lm_head"):
-        return lambda hidden: model.generator_lm_head(model.generator_predictions(hidden))
-    raise RespondentError(f"The masked-LM head of {model.config.model_type} is not known.")
+    sample = nli_pairs("mnli").sample(pairs, random_state=0)
+    sample = sample.sort_values("premise", key=lambda texts: texts.str.len())
+    how = {"truncation": True, "max_length": 128, "padding": True, "return_tensors": "pt"}
+    setattr(parent, last, torch.nn.Identity())  # so that the model gives what its last layer reads
+    vectors = []
+    for start in range(0, len(sample), 64):
+        part = sample.iloc[start : start + 64]
+        inputs = tokenizer(part["premise"].tolist(), part["hypothesis"].tolist(), **how)
+        vectors.append(model(**inputs.to(model.device)).logits.float().cpu().numpy())
+    setattr(parent, last, layer)
+    vectors = np.concatenate(vectors)
+    size, biased = vectors.std(), layer.bias is not None
+    fitted = LogisticRegression(max_iter=1000, fit_intercept=biased)
+    fitted.fit(vectors / size, sample["label"])
+    layer.weight[respondent.order] = torch.tensor(fitted.coef_ / size).to(layer.weight)
+    if biased:
+        layer.bias[respondent.order] = torch.tensor(fitted.intercept_).to(layer.bias)

@@ -172,7 +172,7 @@ def train_nli(
     set_seed(chosen.seed)
     pairs = _labelled(data, split=True)
     pairs, held_out = pairs[~pairs["held_out"]], pairs[pairs["held_out"]]
-    model, tokenizer = _fresh(base, "classifier", NLI_LABELS, chosen.layers, chosen.dropout)
+    model, tokenizer = nli_classifier(base, chosen.layers, chosen.dropout)
     if chosen.tuning == "frozen":
         # BERT's pooler counts as part of the head
         for name, parameter in model.base_model.named_parameters():
@@ -465,12 +465,12 @@ def _labelled(data: str | Sequence[str] | pd.DataFrame, split: bool = False) -> 
 
 def nli_classifier(
     base: str | Path, layers: int | None = None, dropout: float | None = None
-) -> PreTrainedModel:
-    """A three-way classifier on a base model; a head that the checkpoint lacks is fresh.
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A three-way classifier on a base model, with a fresh head if it lacks one; its tokenizer.
 
     Parameters are those of :func:`train_nli`; outputs are entailment, neutral, contradiction.
     """
-    return _fresh(base, "classifier", NLI_LABELS, layers, dropout)[0]
+    return _fresh(base, "classifier", NLI_LABELS, layers, dropout)
 
 
 def _fresh(

@@ -14,7 +14,6 @@ from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 import psychometrics as pm
 from data.make.attributions import word_attributions
-from data.make.heads import masked_perplexity
 from data.make.interventions import MEASURED
 from psychometrics import interventions
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
@@ -25,9 +24,10 @@ from psychometrics.interventions import (
     intervention_texts,
     trajectories,
 )
-from psychometrics.models.embedded import load_masked_lm
+from psychometrics.modes.nli import NLIRespondent
 from psychometrics.paths import data_dir
 from tests.conftest import needs
+from tests.families import save_family
 from tests.tiny import save_tiny_masked_lm
 
 
@@ -73,25 +73,95 @@ def test_adaptation_changes_the_encoder_and_leaves_the_nli_head_alone(tiny_pair,
     assert not {name for name in changed if name.startswith("classifier")}
 
 
-def test_adaptation_lowers_the_masked_loss_on_its_own_text(tiny_pair):
-    nli, masked_lm = tiny_pair
-    respondent = pm.load_respondent(nli, dtype="float32", device="cpu")
-    model, tokenizer = load_masked_lm(str(masked_lm))
-    before = masked_perplexity(model, tokenizer, SENTENCES * 4)
-    kept = {}
-    original = interventions._head
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "modernbert", "t5", "xlnet"])
+def test_a_family_learns_its_text_by_its_own_objective_and_its_nli_head_stays(
+    family, tmp_path, monkeypatch
+):
+    folder, kept = save_family(tmp_path, family), {}
+    respondent = pm.load_respondent(folder, dtype="float32", device="cpu")
+    before = {name: value.clone() for name, value in respondent.model.state_dict().items()}
+    collator, own = interventions._collator, interventions._language_model
 
-    def keep(model):
-        kept["model"] = model
-        return original(model)
+    def loss(model) -> float:
+        torch.manual_seed(0)
+        features = [respondent.tokenizer(text) for text in SENTENCES[:2]]
+        batches = [collator(model, respondent.tokenizer)(features) for _ in range(8)]
+        with torch.no_grad():
+            losses = [interventions._loss(model.eval(), batch) for batch in batches]
+        return float(torch.stack([one for one in losses if one is not None]).mean())
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(interventions, "_head", keep)
-        adapt(
-            respondent, SENTENCES * 4, lambda epoch: None,
-            masked_lm=str(masked_lm), epochs=15, lr=3e-3,
-        )  # fmt: skip
-    assert masked_perplexity(kept["model"], tokenizer, SENTENCES * 4) < 0.7 * before
+    def keep(*given):
+        kept["model"] = own(*given)
+        kept["before"] = loss(kept["model"])
+        return kept["model"]
+
+    monkeypatch.setattr(interventions, "_language_model", keep)
+    base = interventions._own_base(str(folder))
+    assert base == f"{folder}-base"
+    adapt(respondent, SENTENCES * 4, print, masked_lm=base, epochs=10, lr=3e-3)
+    assert loss(kept["model"]) < 0.8 * kept["before"]
+    after = respondent.model.state_dict()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed
+    body = respondent.model.base_model_prefix + "."
+    assert all(name.startswith(body) for name in changed)
+    assert torch.equal(  # the words' vectors, too
+        respondent.model.get_input_embeddings().weight,
+        before[next(n for n in before if "embed" in n or "wte" in n or "shared" in n)],
+    )
+
+
+def test_spans_of_t5_put_together_give_the_text_back():
+    torch.manual_seed(0)
+    ids = [*range(10, 50), 1]
+    kept, hidden = interventions._spans(ids, iter(range(100, 200)))
+    parts, held = {}, None
+    for token in hidden[:-1]:
+        if token >= 100:
+            held = parts.setdefault(token, [])
+        else:
+            held.append(token)
+    assert all(parts.values())
+    whole = [token for mark in kept for token in parts.get(mark, [mark])]
+    assert whole == ids
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "t5"])
+def test_a_refitted_head_learns_its_pairs_on_a_base_that_never_inferred(
+    family, tmp_path, monkeypatch
+):
+    save_family(tmp_path, family)
+    said = ["I never do.", "It happens.", "Always."]  # entailed, neutral, contradicted
+    pairs = pd.DataFrame(
+        {"premise": "I feel calm.", "hypothesis": said * 8, "label": [0, 1, 2] * 8}
+    )
+    monkeypatch.setattr(interventions, "nli_pairs", lambda name: pairs)
+    asked = list(zip(pairs["premise"], pairs["hypothesis"], strict=True))[:3]
+    with pytest.raises(RespondentError):
+        interventions._open(f"{tmp_path}/{family}-base", 0)
+    for name in (family, f"{family}-base"):
+        respondent = interventions._open(str(tmp_path / name), 24)
+        interventions._refit(respondent, 24)
+        refitted = NLIRespondent(respondent.model, respondent.tokenizer, respondent.identity)
+        assert refitted.answer(asked).argmax(axis=1).tolist() == [0, 1, 2]
+    words = pm.load_respondent(tmp_path / family)
+    words.model.config.num_labels, words.order = 2, [0]
+    with pytest.raises(RespondentError, match="three outputs"):
+        interventions._refit(words, 24)
+
+
+def test_own_texts_are_arms(tmp_path):
+    (tmp_path / "exam.txt").write_text("I fear the exam.\n\n I sleep badly. \n")
+    (tmp_path / "exam.csv").write_text("text;source\nI fear the exam.;me\nI sleep badly.;me\n")
+    for name in ("exam.txt", "exam.csv"):
+        assert intervention_texts(str(tmp_path / name)) == ["I fear the exam.", "I sleep badly."]
+    (tmp_path / "odd.csv").write_text("sentence\nI fear the exam.\n")
+    (tmp_path / "empty.txt").write_text("\n")
+    with pytest.raises(ParameterError, match="text"):
+        intervention_texts(str(tmp_path / "odd.csv"))
+    for name in ("empty.txt", "nowhere.txt"):
+        with pytest.raises(DataError):
+            intervention_texts(str(tmp_path / name))
 
 
 def test_adaptation_is_the_same_for_the_same_seed(tiny_pair):
@@ -117,7 +187,7 @@ def test_other_architectures_and_half_precision_are_refused(tiny_pair, tmp_path,
         adapt(half, SENTENCES, print, masked_lm=str(masked_lm))
     other = save_tiny_model(tmp_path / "electra", "electra")
     respondent = pm.load_respondent(other, dtype="float32", device="cpu")
-    with pytest.raises(RespondentError, match="name another"):
+    with pytest.raises(RespondentError, match="trained from"):
         adapt(respondent, SENTENCES, print, masked_lm=str(masked_lm))
 
 
@@ -193,6 +263,22 @@ def test_measurements_lie_in_the_store_with_what_made_them(study, tmp_path):
     later = study("store", measure_at=[1, 3])
     assert later["epoch"].tolist() == [0, 1, 3]
     assert later["score"].iloc[0] == found["score"].iloc[0]
+
+
+def test_every_seed_runs_every_arm_and_a_refitted_head_is_another_run(study, monkeypatch, tmp_path):
+    (tmp_path / "own.txt").write_text("I feel calm.\nIt rarely happens.\n")
+    found = study("store", epochs=1, arms=["neutral", str(tmp_path / "own.txt")], seeds=[0, 1])
+    runs = found[found["epoch"] == 1].groupby(["arm", "seed"])["run"].nunique()
+    assert runs.to_dict() == {(arm, seed): 1 for arm in ("neutral", "own") for seed in (0, 1)}
+    assert found[found["epoch"] == 0]["run"].nunique() == 1
+    pairs = pd.DataFrame({"premise": "I.", "hypothesis": ["a", "b", "c"], "label": [0, 1, 2]})
+    monkeypatch.setattr(interventions, "nli_pairs", lambda name: pairs)
+    refitted = study("store", epochs=1, refit=3)
+    assert not set(refitted["run"]) & set(found["run"])
+    keys, both = ["arm", "seed", "epoch", "scale"], "scale != 'nli_accuracy'"
+    scores = found.query(both).merge(refitted.query(both), on=keys)
+    assert len(scores) == 2
+    assert (scores["score_x"] != scores["score_y"]).all()
 
 
 def test_other_settings_are_another_run(study):
@@ -283,6 +369,12 @@ def test_a_change_stands_beside_what_flipping_its_signs_gives():
     row = before_after(_twice(np.zeros(40), many)).iloc[0]
     assert row["p_flip"] == pytest.approx(row["p"], abs=0.02), "as the t test where n is large"
     assert row["null_high"] == pytest.approx(1.96 * np.sqrt((many**2).mean() / 40), rel=0.05)
+
+
+def test_a_respondents_change_is_the_mean_of_its_seeds():
+    one, two = _twice([0.0, 0.0], [1.0, 2.0]), _twice([0.0, 0.0], [3.0, 2.0])
+    both = before_after(pd.concat([one.assign(seed=0), two.assign(seed=1)])).iloc[0]
+    assert both[["n", "change"]].tolist() == [2, 2.0]
 
 
 def test_respondents_without_both_measurements_are_left_out_and_no_spread_has_no_p():

@@ -31,7 +31,7 @@ def test_a_random_head_answers_as_an_untrained_classifier_of_transformers(layers
     found = null_answers("challenges", respondents=2, layers=layers, seed=3)
     second = found[found["respondent_id"] == found["respondent_id"].iloc[-1]]
     rng = np.random.default_rng([0, 4])  # the null's kind, the respondent's number
-    model = nli_classifier("minilm", layers=layers).eval()
+    model = nli_classifier("minilm", layers=layers)[0].eval()
     with torch.no_grad():
         for layer, width in ((model.bert.pooler.dense, 384), (model.classifier, 3)):
             weight = rng.normal(0, 0.02, (384, width)).astype("float32")

@@ -416,7 +416,7 @@ def test_an_embedded_member_is_its_head_on_the_base_encoder(tmp_path, monkeypatc
     from psychometrics import training
 
     torch.manual_seed(3)
-    model = training.nli_classifier(sources.base_path(), layers=3).eval()
+    model = training.nli_classifier(sources.base_path(), layers=3)[0].eval()
     head = {k: v for k, v in model.state_dict().items() if "pooler" in k or "classifier" in k}
     folder = tmp_path / "population" / "some-member"
     folder.mkdir(parents=True)

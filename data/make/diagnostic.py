@@ -185,7 +185,7 @@ def _fresh_head(base: str | Path, folder: str | Path, seed: int) -> Path:
     from transformers import AutoTokenizer
 
     torch.manual_seed(seed)
-    nli_classifier(base).save_pretrained(folder)
+    nli_classifier(base)[0].save_pretrained(folder)
     AutoTokenizer.from_pretrained(base).save_pretrained(folder)
     return Path(folder)
 

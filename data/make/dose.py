@@ -491,7 +491,7 @@ def member(seed: int) -> tuple[NLIRespondent, dict[str, float]]:
     if not (folder / "merged" / "config.json").is_file():
         pairs = nli_pairs(["mnli", "snli"]).sample(frac=0.33, random_state=seed).assign(premise="")
         train_nli(base_path(), pairs, folder, seed=seed, progress=False, **MEMBER)
-        whole = PeftModel.from_pretrained(nli_classifier(base_path()), folder).merge_and_unload()
+        whole = PeftModel.from_pretrained(nli_classifier(base_path())[0], folder).merge_and_unload()
         save_merged(whole, folder / "merged")
     respondent = load_respondent(folder / "merged", dtype="float32")
     held, right = mnli_sample().query("held_out"), {}

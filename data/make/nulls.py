@@ -79,7 +79,7 @@ def _shuffled_member(number: int):
         rng = np.random.default_rng(number)
         pairs = pairs.assign(label=rng.permutation(pairs["label"].to_numpy()))
         train_nli(base_path(), pairs, folder, seed=number, progress=False, **RECIPE)
-        model = PeftModel.from_pretrained(nli_classifier(base_path()), folder).merge_and_unload()
+        model = PeftModel.from_pretrained(nli_classifier(base_path())[0], folder).merge_and_unload()
         _save(model, folder / "merged")
     return load_respondent(folder / "merged", dtype="float32")
 

@@ -195,7 +195,7 @@ class _WordsRespondent(NLIRespondent):
         identity: dict,
         recipe: dict,
     ) -> None:
-        self.wording, answers = recipe["wording"], recipe["answers"]
+        self.recipe, self.wording, answers = recipe, recipe["wording"], recipe["answers"]
         ids = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
         places = all(place in self.wording for place in ("{premise}", "{hypothesis}"))
         if [len(of_word) for of_word in ids] != [1, 1, 1] or not places:
