@@ -220,7 +220,8 @@ def _load_language_model(name: str) -> torch.nn.Module:
     if kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         return load_masked_lm(name)[0]
     spans = kind in modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
-    return load_model(name, "encoder-decoder" if spans else "causal")[0]
+    other = "permutation" if kind == "xlnet" else "causal"
+    return load_model(name, "encoder-decoder" if spans else other)[0]
 
 
 def _collator(model, tokenizer) -> Callable:

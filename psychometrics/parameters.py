@@ -190,6 +190,8 @@ class _Interventions(_Chapter, of="05-interventions"):
     measure_at: _Text = "all"
     lr: PositiveFloat = 2e-5
     masked_lm: _Text = "embedded"
+    seeds: Count = 1
+    refit: Whole = 0
     talk: _Text = "shipped"
 
     def check(self) -> None:

@@ -27,6 +27,7 @@ _HEADS = {
     "classifier": ("AutoModelForSequenceClassification", "a sequence classifier"),
     "masked": ("AutoModelForMaskedLM", "a masked language model"),
     "causal": ("AutoModelForCausalLM", "a causal language model"),
+    "permutation": ("AutoModelForCausalLM", "a permutation language model"),
     "encoder-decoder": ("AutoModelForSeq2SeqLM", "an encoder-decoder"),
     "next-sentence": ("AutoModelForNextSentencePrediction", "a next-sentence predictor"),
     "encoder": ("AutoModel", "an encoder"),
@@ -70,7 +71,8 @@ def load_model(
     ----------
     source : Source, str or Path
         A model that was found, a folder, or a hub id.
-    head : {"classifier", "masked", "causal", "encoder-decoder", "next-sentence", "encoder"}
+    head : {"classifier", "masked", "causal", "permutation", "encoder-decoder", "next-sentence",
+        "encoder"}
     config : PreTrainedConfig, optional
         By default the model's own, as :func:`load_config` gives it.
     tokenizer : PreTrainedTokenizerBase, optional
