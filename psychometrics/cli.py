@@ -549,8 +549,9 @@ def _train_nli(
     if (output is None) == (base_file is None):
         raise ParameterError("Name a base and a folder, or --base-file and a folder.")
     output = output or Path(base)
-    if (file := next(filter(Path.is_file, (output, *output.parents)), None)) is not None:
-        raise ParameterError(f"{file} is a file: name a folder for the model.")
+    there = next(filter(Path.exists, (output, *output.parents)))
+    if not there.is_dir():
+        raise ParameterError(f"{there} is a file: name a folder for the model.")
     data, more = data or ["mnli"], pm.book.parse_parameters(condition or [])
     how, failed = pm.training.PAPER_SETTINGS | chosen | more, False
     if base_file is None:

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from .asking.answers import check_columns, check_once
+from .asking.answers import check_columns, check_numbers, check_once
 from .asking.ask import ask
 from .asking.population import population, population_table
 from .exceptions import ParameterError, RespondentError
@@ -258,6 +258,7 @@ def improve(
     measures; that no choice is judged by the answers it was made on is the rule of every held-out
     sample (Hastie, Tibshirani and Friedman, 2009, section 7.10.2).
     """
+    check_numbers(seed=seed)
     if draws < 1 or nulls < 2:
         raise ParameterError("draws must be 1 or more and nulls 2 or more.")
     names = population(respondents) if isinstance(respondents, str) else list(respondents)

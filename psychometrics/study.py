@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
 import os
@@ -13,7 +14,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from . import __version__
 from .asking.ask import ask
@@ -32,6 +33,23 @@ from .questionnaires.model import Part, checked
 from .questionnaires.readers import read
 
 _Value = str | float | int | bool | None
+
+
+def _each_once(values: list | tuple) -> list | tuple:
+    if len(set(map(repr, values))) < len(values):
+        raise ValueError("holds one of them twice: keep one")
+    return values
+
+
+def _day(text: str) -> str:
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError("must be a day such as 2026-11-23") from None
+
+
+_Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
+_Seed = Annotated[int, Field(strict=True, ge=0)]
 _ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
 
 
@@ -45,7 +63,7 @@ class _Expectation(Part):
 
 
 class _Planned(Part):
-    date: str
+    date: Annotated[str, AfterValidator(_day)]
     expectations: tuple[_Expectation, ...] = ()
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     correction: Literal["none", "holm", "fdr_bh"] = "none"
@@ -61,11 +79,13 @@ class _Study(Part):
     title: str
     question: str
     planned: _Planned
-    questionnaires: Annotated[tuple[str, ...], Field(min_length=1)]
-    respondents: Annotated[tuple[str, ...], Field(min_length=1)]
+    questionnaires: _Names
+    respondents: _Names
     mode: str = "nli"
-    conditions: dict[str, Annotated[list[_Value], Field(min_length=1)]] = Field({})
-    seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (0,)
+    conditions: dict[
+        str, Annotated[list[_Value], Field(min_length=1), AfterValidator(_each_once)]
+    ] = Field({})
+    seeds: Annotated[tuple[_Seed, ...], Field(min_length=1), AfterValidator(_each_once)] = (0,)
     analyses: Annotated[tuple[Literal[_ANALYSES], ...], Field(min_length=1)] = _ANALYSES
 
     @property

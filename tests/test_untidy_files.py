@@ -19,6 +19,12 @@ from nbformat import v4
 
 import psychometrics as pm
 from psychometrics import cli, exceptions
+from psychometrics.asking.answers import check_kinds
+from psychometrics.asking.ask import _KINDS
+from psychometrics.exceptions import PsychometricsError, RespondentError
+from psychometrics.models.loading import _check_template
+from psychometrics.models.sources import _adapter
+from psychometrics.modes import mode_named
 from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires.drafts import draft
 from psychometrics.questionnaires.readers import read
@@ -31,12 +37,12 @@ question: q
 planned:
   date: 2026-01-01
   expectations:
-    - {says: x, questionnaire: gad7, of: {discrimination: 1.0}, than: {discrimination: 2.0},
-       expect: higher}
-questionnaires: [gad7]
-respondents: ["3"]
-mode: simulated
-conditions: {discrimination: [1.0, 2.0]}
+    - {says: x, questionnaire: ipip20, scale: neuroticism, of: {choose: expected},
+       than: {choose: argmax}, expect: higher}
+questionnaires: [ipip20]
+respondents: [minilm-mnli-l3-s16]
+mode: options
+conditions: {choose: [expected, argmax]}
 seeds: [0, 1]
 """
 POPULATION = """\
@@ -45,7 +51,7 @@ respondents:
   - {model: minilm-mnli-l3-s16}
   - {model: owner/model, revision: abc, downloads: 3, licence: mit, labels: [a, b]}
 left_out:
-  - {model: x/y, kind: licence, reason: no}
+  - {model: x/y, kind: licence, reason: none}
 """
 ITEMS = 'item,scale,reverse,options\nI am calm,a,,0=no;1=yes\n"I, too",b,yes,\n'
 FILES: dict[str, tuple[str, Callable]] = {
@@ -116,12 +122,97 @@ def test_a_damaged_file_is_read_or_refused_by_an_error_of_ours(name, data, tmp_p
     file = tmp_path / name
     file.write_bytes(data.draw(damaged(text)))
     said = ""
-    with soon(), suppress(exceptions.PsychometricsError):
+    with soon(), suppress(PsychometricsError):
         try:
             put(file)
         except exceptions.QuestionnaireError as error:
             said = str(error) if name != "items.csv" else ""
     assert all(line.startswith(str(file)) for line in said.splitlines()), said
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_file_that_is_damaged_is_read_as_it_is(name, tmp_path):
+    text, put = FILES[name]
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    put(tmp_path / name)
+
+
+LINES = {
+    "study.yaml": [
+        ("[0, 1]", "[0, 0]"), ("[0, 1]", "[-1]"), ("[0, 1]", "[true]"), ("2026-01-01", ""),
+        ("2026-01-01", "2026-13-01"), ("2026-01-01", "soon"), ("[ipip20]", "[ipip20, ipip20]"),
+        ("[expected, argmax]", "[expected, argmax, argmax]"),
+    ],
+    "gad7.yaml": [
+        ("mean: 2.95", "mean: 22"), ("sd: 3.41", "sd: 1e9"), ("- id: gad7_1", "- id: g\u0430d7_1"),
+        ("items: all", "items: all, reverse: maybe"), ("language: en", "language: ../en"),
+    ],
+    "items.csv": [(",yes,", ",maybe,"), ("item,", "item,Item,"), ("0=no;", "nan=no;")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"), [(name, *pair) for name in LINES for pair in LINES[name]]
+)
+def test_what_a_field_cannot_hold_is_refused(name, old, new, tmp_path):
+    text, put = FILES[name]
+    assert old in text
+    (tmp_path / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(PsychometricsError):
+        put(tmp_path / name)
+
+
+SETTINGS = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 10**12), st.floats(), st.text(max_size=5),
+    st.lists(st.integers(), max_size=2), st.complex_numbers(), st.binary(max_size=3), st.dates(),
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_any_value_of_any_option_is_taken_or_refused_by_an_error_of_ours(data):
+    mode = data.draw(st.sampled_from(["simulated", "options", "chat", "custom"]))
+    known = [*mode_named(mode).conditions, "dtype", "progress", "failures", "mode", "nonsense"]
+    how = data.draw(st.dictionaries(st.sampled_from(known), SETTINGS, max_size=2))
+    with soon(), suppress(PsychometricsError):
+        check_kinds(how, {name: kind for name, kind in _KINDS.items() if name in how})
+        mode_named(how.pop("mode", mode)).complete(how)
+
+
+@settings(max_examples=60, deadline=None)
+@given(values=st.lists(SETTINGS, min_size=1, max_size=3))
+def test_any_values_of_a_frame_are_scored_or_refused_by_an_error_of_ours(values):
+    mini = pm.load_questionnaire("ipip20")
+    ids = [item.id for item in mini.items]
+    frame = pd.DataFrame({"respondent_id": "a", "questionnaire": mini.id, "mode": "human", "run": 1,
+                          "item_id": ids, "status": "ok"})  # fmt: skip
+    frame["value"] = pd.Series([values[n % len(values)] for n in range(len(ids))], dtype=object)
+    prompts = pm.prompts("challenges").assign(respondent_id="a")
+    prompts["probability"] = [values[n % len(values)] for n in range(len(prompts))]
+    for call in (pm.scale_scores, lambda t: pm.styles.response_styles(t, mini)):
+        with soon(), suppress(PsychometricsError):
+            call(frame)
+    with soon(), suppress(PsychometricsError):
+        assert pm.pss(prompts)["pss"].between(0, 1).all()
+
+
+TEMPLATES = ["{{ 9**9**9 }}", "{{ 'a' * 99999999999 }}", "{% set n = 9 ** 9 %}"]
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_template_that_would_never_be_filled_is_refused(template):
+    with soon(), pytest.raises(RespondentError):
+        _check_template("a model", template)
+    _check_template("a model", "**Bold** {{ m['content'] }} {% for m in ms[:10] %}{% endfor %}")
+
+
+@pytest.mark.parametrize("modules", ["(a+)+$", "(a|aa)*b", "x" * 2000, ["(q|v)+.*"]])
+def test_an_adapter_whose_pattern_may_never_end_is_refused(modules, tmp_path):
+    (tmp_path / "adapter_model.safetensors").touch()
+    settings = {"base_model_name_or_path": "minilm", "target_modules": modules}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(settings))
+    with soon(), pytest.raises(RespondentError, match="target_modules"):
+        _adapter(tmp_path)
 
 
 BOMBS = {
@@ -138,7 +229,7 @@ BOMBS = {
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_file_that_would_fill_the_memory_is_refused_soon(bomb, tmp_path):
     (tmp_path / "a.yaml").write_text(BOMBS[bomb])
-    with soon(), pytest.raises(exceptions.PsychometricsError):
+    with soon(), pytest.raises(PsychometricsError):
         read(tmp_path / "a.yaml", "a.yaml")
 
 
@@ -147,15 +238,15 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     with soon():
         for path in (tmp_path / "pipe.yaml", tmp_path):
-            with pytest.raises(exceptions.PsychometricsError):
+            with pytest.raises(PsychometricsError):
                 read(path, "it")
-        with pytest.raises(exceptions.PsychometricsError):
+        with pytest.raises(PsychometricsError):
             draft(tmp_path / "pipe.csv", tmp_path / "a.yaml")
 
 
 def test_a_draft_that_cannot_be_made_leaves_nothing_behind(tmp_path):
     (tmp_path / "a.csv").write_text("item,options\nI like tea, and coffee,0=no;1=yes\n")
-    with pytest.raises(exceptions.PsychometricsError, match="line 2"):
+    with pytest.raises(PsychometricsError, match="line 2"):
         draft(tmp_path / "a.csv", tmp_path / "a.yaml")
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 

@@ -61,7 +61,7 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
             raise ParameterError(f"The column '{column}' holds times; give numbers.")
         else:
             figures = pd.to_numeric(values, errors="coerce")
-            text = values.map(lambda value: isinstance(value, str)).astype(bool)
+            text = values.map(lambda value: isinstance(value, str | bytes | complex)).astype(bool)
             wrong = values.notna() & (figures.isna() | (figures.abs() == np.inf) | text)
         if wrong.any():
             raise ParameterError(

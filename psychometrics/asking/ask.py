@@ -26,6 +26,8 @@ from .plan import Plan
 from .progress import Progress
 
 _KINDS = {
+    "mode": str,
+    "failures": str | Path | None,
     "dtype": Literal["auto", "float32", "bfloat16"] | None,
     "progress": bool,
     "engine": Literal["local", "ray"],

@@ -21,6 +21,7 @@ from ..exceptions import KINDS, ParameterError, QuestionnaireError, RespondentEr
 from ..paths import data_dir
 from ..questionnaires.model import Part, checked, repeated
 from ..questionnaires.readers import read
+from .answers import check_choice
 
 RECIPE = ["data", "share", "genre", "layers", "tuning", "epochs", "lr", "seed"]
 """Columns that define a member of a family; a decoder's adapter also has a rank and a wording."""
@@ -59,6 +60,8 @@ def population(name: str | Path = "embedded") -> list[str]:
     >>> len(population("encoders"))
     24
     """
+    if not isinstance(name, str | Path):
+        raise ParameterError(f"A population is a name or a file, got {name!r}.")
     if name in ("embedded", "all") or name in FAMILIES:
         table = population_table()
         of_family = table["family"].isin(
@@ -70,8 +73,6 @@ def population(name: str | Path = "embedded") -> list[str]:
         if not names:
             raise RespondentError("data/population holds no adapters: run `make population`.")
         return names
-    if not isinstance(name, str | Path):
-        raise ParameterError(f"A population is a name or a file, got {name!r}.")
     parts = [part.strip() for part in str(name).split(",") if part.strip()]
     names = [name for part in parts for name in (_listed_names(part) if _is_file(part) else [part])]
     if not names:
@@ -189,6 +190,7 @@ def population_table(name: str | Path = "embedded") -> pd.DataFrame:
         table["labels"] = table["labels"].map(", ".join)
         counts = dict.fromkeys(("downloads", "parameters", "bytes"), "Int64")
         return table.astype(counts)
+    check_choice(("embedded", "all", *FAMILIES, "a .yaml file"), population=str(name))
     texts = {"genre": str, "data": str, "wording": str}
     return pd.read_csv(data_dir() / "population.csv", dtype=texts)
 

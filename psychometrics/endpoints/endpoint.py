@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import httpx2
-from pydantic import AnyHttpUrl, Field, FiniteFloat, NonNegativeInt
+from pydantic import AnyHttpUrl, Field, FiniteFloat, InstanceOf, NonNegativeInt
 
 from ..asking.answers import check_kinds
 from ..exceptions import ParameterError, RespondentError
@@ -18,6 +18,7 @@ from ..exceptions import ParameterError, RespondentError
 _POSITIVE, _FROM_ZERO = Annotated[FiniteFloat, Field(gt=0)], Annotated[FiniteFloat, Field(ge=0)]
 _KINDS = {
     "base_url": AnyHttpUrl | None,
+    "name": str,
     "concurrency": Annotated[int, Field(gt=0, le=10_000)],
     "retries": NonNegativeInt,
     "timeout": _POSITIVE,
@@ -155,6 +156,7 @@ def with_endpoint(given: Mapping[str, object]) -> dict:
     if not names:
         return dict(given)
     own = {name: given[name] for name in names}
+    check_kinds({"endpoint": None} | dict(given), {"endpoint": InstanceOf[Endpoint] | None})
     rest = {name: value for name, value in given.items() if name not in names}
     return rest | {"endpoint": dataclasses.replace(given.get("endpoint") or Endpoint(), **own)}
 

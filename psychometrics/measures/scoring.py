@@ -359,6 +359,7 @@ def keyed_items(
     """
     own = items[items["questionnaire"] == questionnaire.id]
     _check(own, ("respondent_id", "item_id"), ["score"])
+    own = own.astype({"score": float})
     if (twice := own.duplicated([column for column in own if column != "score"])).any():
         row = own[twice].iloc[0]
         raise ParameterError(

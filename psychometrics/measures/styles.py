@@ -79,7 +79,7 @@ def response_styles(
         if stray := set(part["item_id"]) - {item.id for item in questionnaire.items}:
             raise ParameterError(f"{name} has no item '{min(map(str, stray))}'; correct it.")
         check_once(part, [*keys, "item_id"])
-        tables.append(_styles(part, questionnaire, keys))
+        tables.append(_styles(tidy(part, questionnaire), questionnaire, keys))
     return pd.concat(tables, ignore_index=True)
 
 

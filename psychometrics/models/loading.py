@@ -35,6 +35,7 @@ _HEADS = {
 """Kinds of heads: the class in transformers that has it, and what a model with it is called."""
 _FEWEST = 16
 """Tokens that a model must be able to read."""
+_MOST_LAYERS = 2000
 OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
 
 
@@ -182,6 +183,13 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
             "name another model.",
             kind="architecture",
         )
+    for key, value in source.config.items():
+        if "layer" in key and isinstance(value, int) and value > _MOST_LAYERS:
+            raise RespondentError(
+                f"{name} has {value} as {key} in its config.json, more than any model: copy the "
+                "file anew.",
+                kind="incomplete",
+            )
     if source.kind == "adapter":
         beside = source.folder / "config.json"
         written = (read_json(name, beside) if beside.is_file() else {}) | source.recipe

@@ -42,7 +42,7 @@ class Simulated(Mode):
     }
     kinds: ClassVar = {
         "discrimination": FiniteFloat,
-        "difficulty_sd": FiniteFloat,
+        "difficulty_sd": Annotated[FiniteFloat, Field(ge=0)],
         "acquiescence": FiniteFloat,
         "missing": Annotated[float, Field(ge=0, lt=1)],
         "runs": Runs,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import unicodedata
 from collections import Counter
@@ -70,6 +71,9 @@ _Word = Annotated[_Text, AfterValidator(_without_gaps)]
 _Words = Annotated[tuple[_Word, ...], Field(min_length=1)]
 _Number = Annotated[float, BeforeValidator(_number)]
 _Size = Annotated[int, Field(strict=True, gt=0, le=_LARGEST)]
+_Title = Annotated[_Text, Field(max_length=300)]
+_Language = Annotated[_Text, Field(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
+_ItemId = Annotated[_Text, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=100)]
 _Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)]
 
 
@@ -196,7 +200,7 @@ class Item(Part):
     :func:`~psychometrics.questionnaires.perturbations.perturbed`.
     """
 
-    id: _Text
+    id: _ItemId
     text: _Paragraph
     keying: Annotated[int, BeforeValidator(_key)] = 1
     terms: _Terms | None = None
@@ -213,10 +217,10 @@ class Questionnaire(Part):
     """Items, response options, scales or categories, NLI templates, norms, source and terms."""
 
     id: _Identifier
-    title: _Text
-    short_title: _Text
+    title: _Title
+    short_title: _Title
     measures: _Text
-    language: _Text = "en"
+    language: _Language = "en"
     citation: _Text
     source: _Text
     licence: _Text
@@ -431,6 +435,17 @@ def _scale_mistakes(questionnaire: Questionnaire, ids: list[str]) -> list[str]:
         for norm in questionnaire.norms
         if norm.scale not in parents
     ]
+    for norm in questionnaire.norms:
+        scale = next((scale for scale in questionnaire.scales if scale.id == norm.scale), None)
+        with contextlib.suppress(ParameterError, KeyError):  # without options
+            both = [scale.model_copy(update={"mode": m}) for m in ("mean", "sum")] if scale else []
+            ends = [end for one in both for end in questionnaire.span(one)]
+            off = ends and not min(ends) <= norm.mean <= max(ends)
+            if off or (ends and norm.sd > max(ends) - min(ends)):
+                found.append(
+                    f"norms: {norm.scale}, {norm.group}: mean {norm.mean:g}, SD {norm.sd:g} do not "
+                    "fit its options; correct them"
+                )
     return found + _twice("norms", [f"{norm.scale}, {norm.group}" for norm in questionnaire.norms])
 
 
