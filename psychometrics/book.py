@@ -89,10 +89,12 @@ def run_notebook(
     if not source.is_file():
         names = sorted(path.stem for path in notebooks_dir().glob("*.ipynb"))
         raise ParameterError(unknown("notebook", name, names))
-    known = list(papermill.inspect_notebook(str(source)))
-    for parameter in parameters or {}:
+    known, given = papermill.inspect_notebook(str(source)), dict(parameters or {})
+    for parameter, value in given.items():
         if parameter not in known:
-            raise ParameterError(f"{name}: {unknown('parameter', parameter, known)}")
+            raise ParameterError(f"{name}: {unknown('parameter', parameter, list(known))}")
+        if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
+            given[parameter] = str(value)  # a text that looks like a number, such as one epoch
     output = Path(output) if output is not None else RUNS / f"{name}.ipynb"
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +103,7 @@ def run_notebook(
         raise ParameterError(
             f"{output} cannot be written ({error.strerror}): name a file in a folder of yours."
         ) from None
-    _papermill(name, source, output, parameters or {}, progress)
+    _papermill(name, source, output, given, progress)
     return output
 
 
