@@ -375,14 +375,18 @@ def _meant(value: str) -> object:
 
 
 def _verdicts() -> str:
-    """The landing page's summary of the scorecard."""
-    table = counts(scorecard())
-    head = ["how", "study", *table.columns]
-    rows = [
-        [*names, *map(str, row)] for names, row in zip(table.index, table.to_numpy(), strict=True)
-    ]
-    lines = [head, ["---", "---", *["---:"] * (len(head) - 2)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    """Return the landing page's summary of the scorecard, short enough for a phone."""
+    table = counts(scorecard()).rename(lambda study: "all three" if study == "all" else study)
+    words = ["holds", "null too", "open", "fails", "untested", "claims"]
+    lines = ["| | " + " | ".join(words) + " |", "| --- " + "| ---: " * 6 + "|"]
+    for how, part in table.groupby(level="how", sort=False):
+        lines += [f"| **{how}** | | | | | | |"] if len(part) > 1 else []
+        names = [study if len(part) > 1 else f"{study}, {how}" for _, study in part.index]
+        lines += [
+            f"| {name} | " + " | ".join(map(str, row)) + " |"
+            for name, row in zip(names, part.to_numpy(), strict=True)
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def _execution_page(seconds: dict[str, float]) -> str:

@@ -2,17 +2,14 @@
 
 import json
 import os
-import re
 from collections import Counter
-from html import escape
+from importlib.metadata import version
 from pathlib import Path
 
-from docutils import nodes
 from pybtex.plugin import register_plugin
 from pybtex.style.formatting.plain import Style as PlainStyle
 from pybtex.style.labels import BaseLabelStyle
 
-LENGTH = 160  # letters of a description that a search engine shows
 BRANCH = "gh-pages"  # where the publishing workflow puts the built book
 
 
@@ -51,52 +48,28 @@ register_plugin("pybtex.style.formatting", "author_year", AuthorYearStyle)
 
 def setup(app):
     app.add_config_value("book_repository", os.environ.get("GITHUB_REPOSITORY", ""), "html", [str])
-    app.connect("html-page-context", _describe)
+    app.connect("config-inited", _say)
     app.connect("html-page-context", _mend)
     app.connect("html-page-context", _launch, priority=901)
     app.connect("build-finished", _notebooks)
-    app.add_js_file("book.js", loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}
 
 
-def _describe(app, pagename, templatename, context, doctree):
-    """A description for search engines: the chapter's question, else the page's first paragraph."""
-    if 'name="description"' in context.get("metatags", ""):
-        return
-    text = describing(doctree) if doctree else ""
-    title = re.sub(r"<[^>]+>", "", context.get("title") or pagename)
-    text = text or f"{title}: a page of the book {app.config.html_title}."
-    tag = f'\n<meta name="description" content="{escape(shortened(text), quote=True)}" />'
-    context["metatags"] = context.get("metatags", "") + tag
+def _say(app, config):
+    """The licences and version on each page, and the address that links to pages show."""
+    config.html_theme_options["extra_footer"] = (
+        f"<p>Version {version('psychometrics-of-language-models')}. Text and figures under "
+        '<a href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0</a>, code under MIT.</p>'
+    )
+    if config.book_repository:
+        owner, name = config.book_repository.split("/")
+        config.ogp_site_url = f"https://{owner}.github.io/{name}/"
 
 
 def _mend(app, pagename, templatename, context, doctree):
     """Entries of the references are no list items to a screen reader, so their list is none."""
     old, new = '<div role="list" class="citation-list">', '<div class="citation-list">'
     context["body"] = context.get("body", "").replace(old, new)
-
-
-def describing(doctree):
-    """The paragraph of a page that says what it is about."""
-    for head in doctree.findall(nodes.Element):
-        if "chapter-head" in head.get("classes", []):
-            first = next(iter(head.findall(nodes.paragraph)), None)
-            if first is not None:
-                return re.sub(r"^Question\.?\s*", "", first.astext())
-    for paragraph in doctree.findall(nodes.paragraph):
-        inside = paragraph.parent
-        if isinstance(inside, nodes.section | nodes.document) and len(paragraph.astext()) > 40:
-            return paragraph.astext()
-    return ""
-
-
-def shortened(text):
-    """At most so many letters, ending with a sentence or else between words."""
-    text = " ".join(text.split())
-    if len(text) <= LENGTH:
-        return text
-    end = text.replace("et al. ", "et al  ").rfind(". ", LENGTH // 3, LENGTH)
-    return text[: end + 1] if end > 0 else text[: text.rfind(" ", 0, LENGTH - 1)] + " …"
 
 
 def _launch(app, pagename, templatename, context, doctree):

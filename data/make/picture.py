@@ -1,4 +1,9 @@
-"""Draws the picture of the README again: ``python -m data.make.picture``."""
+"""Draws the pictures of the README and the landing page: ``python -m data.make.picture``.
+
+``guess.png`` shows the eight decoders and, of 200 populations of untrained heads on the same
+network, the middle one by its correlation between anxiety and depression. ``share.png`` is what a
+link to the book shows.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,14 @@ import numpy as np
 import pandas as pd
 
 from psychometrics import figures
+from psychometrics.asking.ask import ask
+from psychometrics.asking.population import population, untouched_bases
+from psychometrics.measures.evidence import logits, profiles, resized
+from psychometrics.measures.nulls import null_answers
 from psychometrics.paths import book_dir, data_dir
+from psychometrics.questionnaires import load_questionnaire
+
+from .null_populations import NAMES
 
 SHOWN = {
     "alpha": ("items agree", "Cronbach's alpha"),
@@ -21,7 +33,7 @@ BASES = {"SmolLM2": "8 decoders", "MiniLM": "24 encoders"}
 def _main() -> None:
     table = pd.read_parquet(data_dir() / "null_populations.parquet").set_index(["size", "base"])
     figures.style()
-    figure, axes = plt.subplots(1, 3, figsize=(9, 2.9), sharey=True)
+    figure, axes = plt.subplots(3, 1, figsize=(5.4, 5.8))
     rng = np.random.default_rng(0)
     for ax, (name, (title, label)) in zip(axes, SHOWN.items(), strict=True):
         for place, base in enumerate(BASES):
@@ -40,6 +52,33 @@ def _main() -> None:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2,
                   frameon=False, fontsize=10.5)  # fmt: skip
     figure.savefig(book_dir() / "_static" / "result.png", dpi=160)
+    _draw_guess(table.loc[("matched", "SmolLM2")].sort_values(["ρ gad7 phq9", "population"]))
+
+
+def _draw_guess(populations: pd.DataFrame) -> None:
+    """Draw anxiety against depression in the trained decoders and in the middle population."""
+    middle = int(populations["population"].iloc[len(populations) // 2])
+    loaded = [load_questionnaire(name) for name in NAMES]
+    members = population("encoders") + population("decoders")
+    trained = ask(loaded, members, progress=False)
+    seed = {"respondents": len(members), "seed": middle * len(members)}
+    untrained = null_answers(loaded, "random-heads", **seed, **untouched_bases(members))
+    untrained = resized(untrained, np.sqrt((logits(trained) ** 2).mean(axis=(1, 2))))
+    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.4))
+    for ax, name, answers in zip(axes, "AB", (untrained, trained), strict=True):
+        scores = profiles(answers, loaded)["source"].iloc[-len(population("decoders")) :]
+        anxiety, depression = scores.iloc[:, :7].mean(axis=1), scores.iloc[:, 7:16].mean(axis=1)
+        print(name, middle, anxiety.corr(depression, method="spearman"))
+        ax.scatter(anxiety, depression, s=110, color="0.15", linewidths=0)
+        ax.set(xticks=[], yticks=[], xlabel="anxiety (GAD-7)", ylabel="depression (PHQ-9)")
+        ax.set_title(name, fontsize=18, fontweight="bold", loc="left")
+        ax.margins(0.15)
+        ax.xaxis.label.set_size(13)
+        ax.yaxis.label.set_size(13)
+    figure.savefig(book_dir() / "_static" / "guess.png", dpi=160)
+    figure.set_size_inches(1200 / 160, 630 / 160)
+    figure.suptitle("Which of these networks was never trained to answer?", fontsize=14)
+    figure.savefig(book_dir() / "_static" / "share.png", dpi=160)
 
 
 if __name__ == "__main__":
