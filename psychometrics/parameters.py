@@ -238,19 +238,10 @@ class _SelfReport(_Chapter, of="09-self-report"):
     correction: Literal["holm", "fdr_bh", "bonferroni", "none"] = "holm"
 
 
-class _ResponseStyles(_SelfReport, of="10-response-styles"):
-    population: _Respondents | None = None
-    members: Annotated[int, Field(ge=2)] = 5
-
-    def check(self) -> None:
-        if self.population and len(population(self.population)) < 2:
-            raise ParameterError("population: name two respondents; one has no variance.")
-
-
 class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
     questionnaire: _Questionnaire | None = None
     respondents: _Respondents | None = None
-    members: Count = 6
+    members: Annotated[int, Field(ge=2)] = 6
     chat_model: Literal["simulated"] | _Talking | None = None
     language_model: _LanguageModel | None = None
     labels: Literal["numeric", "alphabetical"] = "alphabetical"
@@ -263,6 +254,8 @@ class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
                 f"questionnaire: {asked.id} has no reverse-keyed items, without which agreeing "
                 "cannot be told from a trait; name another."
             )
+        if self.respondents and len(population(self.respondents)) < 2:
+            raise ParameterError("respondents: name two respondents; one has no variance.")
 
 
 class _Published(_Chapter, of="12-published-answers"):

@@ -29,7 +29,6 @@ ALL = {
     "compare": "compare {spaced} --questionnaires challenges --against nobody",
     "03": "run 03-assessment -p respondents={all}",
     "04": "run 04-validity -p respondents={all} -p populations=2 -p n_resamples=50",
-    "10": "run 10-response-styles -p population={all} -p members=18 -p runs=2",
     "11": "run 11-ways-of-asking -p respondents={all} -p members=18",
 }
 """What is run once for all families."""

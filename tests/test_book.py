@@ -63,7 +63,7 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
         ("interventions", {"talk": "./nowhere"}, "nowhere"),
         ("beliefs", {"group": "shoe size"}, "shoe size"),
         ("self-report", {"level": 1}, "level"),
-        ("response-styles", {"population": "minilm-both-l6-s1"}, "population"),
+        ("ways-of-asking", {"respondents": "minilm-both-l6-s1"}, "respondents"),
         ("ways-of-asking", {"questionnaire": "gad7"}, "gad7"),
         ("ways-of-asking", {"chat_model": "some-model"}, "OPENAI_BASE_URL"),
         ("ways-of-asking", {"people": 3, "runs": 1}, "people"),

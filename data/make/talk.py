@@ -57,7 +57,7 @@ CROSSING = {
     "permutations": ["given", "reversed"],
     "role": ["default", "hero", "psychopath"],
 }
-"""Conditions crossed in chapter 10, which must be the same there."""
+"""Conditions crossed in chapter 11, which must be the same there."""
 
 
 def _yes_or_no(questionnaire: Questionnaire) -> Questionnaire:

@@ -83,7 +83,9 @@ def response_styles(
     return pd.concat(tables, ignore_index=True)
 
 
-def key_difference(answers: pd.DataFrame, by: Sequence[str] = (), seed: int = 0) -> pd.DataFrame:
+def key_difference(
+    answers: pd.DataFrame, questionnaire: Questionnaire, by: Sequence[str] = (), seed: int = 0
+) -> pd.DataFrame:
     """Compare the answers to plain-keyed and to reverse-keyed items.
 
     A respondent that does not read its items answers both kinds alike. Most inventories write
@@ -93,7 +95,9 @@ def key_difference(answers: pd.DataFrame, by: Sequence[str] = (), seed: int = 0)
     Parameters
     ----------
     answers : DataFrame
-        Of one respondent: ``reverse`` (whether the item is reverse-keyed) and ``value``.
+        Answers of one respondent, with ``item_id`` and ``value``.
+    questionnaire : Questionnaire
+        The questionnaire that says which items are reverse-keyed.
     by : sequence of str
         Columns that distinguish ways of asking.
     seed : int
@@ -113,16 +117,20 @@ def key_difference(answers: pd.DataFrame, by: Sequence[str] = (), seed: int = 0)
 
     Examples
     --------
-    >>> given = pd.DataFrame({"reverse": [False, False, True, True], "value": [4, 5, 1, 2.0]})
-    >>> key_difference(given)["difference"].tolist()
-    [3.0]
+    >>> from psychometrics.questionnaires import load_questionnaire
+    >>> mini = load_questionnaire("ipip20")
+    >>> given = pd.DataFrame({"item_id": [item.id for item in mini.items], "value": 4.0})
+    >>> key_difference(given, mini)["difference"].tolist()
+    [0.0]
     """
-    check_columns(answers, [*by, "reverse"], ["value"])
+    check_columns(answers, [*by, "item_id"], ["value"])
+    turned = {item for scale in questionnaire.scales for item in scale.reverse}
     rows = []
     groups = answers.groupby(list(by), sort=False) if by else [((), answers)]
     for names, part in groups:
         part = part.dropna(subset=["value"])
-        plain, other = (part.loc[part["reverse"] == key, "value"] for key in (False, True))
+        reverse = part["item_id"].isin(turned)
+        plain, other = (part.loc[reverse == key, "value"] for key in (False, True))
         row = dict(zip(by, names, strict=True)) | {"n": len(part)}
         row |= {"plain": plain.mean(), "reverse": other.mean()}
         row |= {"difference": row["plain"] - row["reverse"]}
