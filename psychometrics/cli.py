@@ -212,9 +212,14 @@ def _ask(
     store: _Store = None,
     failures: Annotated[Path | None, Option(help="A .csv file of who failed and why.")] = None,
     engine: Annotated[Literal["local", "ray"], Option(help="Here, or a Ray cluster.")] = "local",
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="Write the answers, too: a .csv or .json file.")
+    ] = None,
     dry_run: _DryRun = False,
 ) -> None:
     """Put questionnaires to respondents and store the answers.
+
+    --output holds a row for each answer, with what was sent and what was replied.
 
     Models that cannot answer for good are named in --failures and not tried again.
 
@@ -227,10 +232,15 @@ def _ask(
     cheaper, within a day).
     """
     more = {"engine": engine, "failures": failures} | ({"store": store} if store else {})
+    if output is not None:
+        pm.page.check_output(output, (".csv", ".json"))
+        more |= {"log": True} if "log" in pm.modes.mode_named(mode).conditions else {}
     answers = _answers(questionnaires, respondents, mode, condition, dry_run, **more)
     who, there = answers["respondent_id"].nunique(), len(answers)
     there -= answers.attrs["summary"].get("unasked", 0)
     typer.echo(f"{who} respondent(s), {there} answers in the store")
+    if output is not None:
+        _write_table(answers, output)
     _exit(answers)
 
 
@@ -674,6 +684,13 @@ def _show_scores(
         if personas:
             own = answers.columns[answers.columns.get_loc("persona_row") :]
             table = table.merge(answers[own].drop_duplicates("persona_row"), on="persona_row")
+    _write_table(table, output)
+    if plot is not None:
+        pm.figures.draw_scores(answers, questionnaires, plot, **how)
+        typer.echo(f"drawn in {plot}", err=True)
+
+
+def _write_table(table, output: Path | None) -> None:
     try:
         if output is not None and output.suffix == ".json":
             table.to_json(output, orient="records", indent=2)
@@ -682,9 +699,6 @@ def _show_scores(
             table.to_csv(output or sys.stdout, index=False, float_format="%.6f")
     except OSError as error:
         raise ParameterError(f"{output} cannot be written ({error}): name another file.") from None
-    if plot is not None:
-        pm.figures.draw_scores(answers, questionnaires, plot, **how)
-        typer.echo(f"drawn in {plot}", err=True)
 
 
 def _without_formulas(table):

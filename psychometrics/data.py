@@ -139,6 +139,7 @@ def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
     -------
     DataFrame
         One row per line that holds anything; a value that a line leaves out is empty.
+        ``attrs["lines"]`` are the numbers of these lines in the file.
 
     Raises
     ------
@@ -163,17 +164,19 @@ def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
     tabs = path.suffix.lower() in (".tsv", ".tab")
     comma = "\t" if tabs else max(",;\t", key=text.lstrip().partition("\n")[0].count)
     try:
-        names, rows = _cells(text, path, comma, csv.QUOTE_MINIMAL)
+        names, rows, lines = _cells(text, path, comma, csv.QUOTE_MINIMAL)
     except ParameterError:
         if not tabs:
             raise
-        names, rows = _cells(text, path, comma, csv.QUOTE_NONE)
+        names, rows, lines = _cells(text, path, comma, csv.QUOTE_NONE)
     if twice := [name for name in names if names.count(name) > 1]:
         raise ParameterError(f"{path} has the column '{twice[0]}' twice: keep one.")
     if missing := [name for name in needed if name not in names]:
         has = ", ".join(names) or "none"
         raise ParameterError(f"{path} has no column '{missing[0]}'; it has {has}.")
-    return pd.DataFrame(rows, columns=names, dtype=str)
+    table = pd.DataFrame(rows, columns=names, dtype=str)
+    table.attrs["lines"] = lines
+    return table
 
 
 def mnli_sample() -> pd.DataFrame:
@@ -228,14 +231,15 @@ def snli_sample() -> pd.DataFrame:
     return frame
 
 
-def _cells(text: str, path: Path, comma: str, quoting: int) -> tuple[list[str], list[list[str]]]:
-    """Return a table's headers and its rows, each as long as the headers."""
+def _cells(text: str, path: Path, comma: str, quoting: int) -> tuple[list[str], list, list[int]]:
+    """Return a table's headers, its rows, each as long as the headers, and where they begin."""
     reader = csv.reader(
         io.StringIO(text, newline=""), delimiter=comma, quoting=quoting, strict=True
     )
-    names, rows = [], []
+    names, rows, lines, end = [], [], [], 0
     try:
         for row in reader:
+            line, end = end + 1, reader.line_num
             if not any(map(str.strip, row)):
                 continue
             if not names:
@@ -246,11 +250,12 @@ def _cells(text: str, path: Path, comma: str, quoting: int) -> tuple[list[str], 
                 raise ParameterError(f"{path}, line {reader.line_num}: {what}; {mend}.")
             else:
                 rows.append(row + [""] * (len(names) - len(row)))
+                lines.append(line)
     except csv.Error as error:
         raise ParameterError(
             f"{path}, line {reader.line_num}, is not a table's ({error}): correct it."
         ) from None
-    return names, rows
+    return names, rows, lines
 
 
 def _text_of(path: Path) -> str:

@@ -300,6 +300,8 @@ def draw_scores(
 ) -> None:
     """Draw scores into a file: two axes as a compass, the others as points in their ranges.
 
+    Where the questionnaire has norms, people's means come with them, with bars of one SD each way.
+
     Parameters
     ----------
     answers : DataFrame
@@ -341,6 +343,8 @@ def draw_scores(
             _compass(scores.dropna(subset="score"), *questionnaire.categories, ax=ax)
         else:
             _ranges(scores, by, ax)
+            if "term" not in answers and questionnaire.norms:
+                _people(questionnaire, list(scores["scale"].unique()), ax)
         ax.set_title(questionnaire.short_title)
     try:
         figure.savefig(path)
@@ -360,6 +364,16 @@ def _ranges(scores: pd.DataFrame, by: str, ax: Axes) -> None:
     if {"low", "high"} <= set(scores):
         low, high = scores.groupby(by, sort=False)[["low", "high"]].first().to_numpy().T
         ax.barh(ax.get_yticks(), high - low, left=low, height=0.5, color="#E5E5E5", zorder=0)
+
+
+def _people(questionnaire: Questionnaire, titles: list[str], ax: Axes) -> None:
+    """Draw people's means with their standard deviations below the scores of each scale."""
+    norms, rows = pd.DataFrame([dict(norm) for norm in questionnaire.norms]), ax.get_yticks()
+    place = {scale.id: scale.title for scale in questionnaire.scales}
+    y = norms["scale"].map(lambda scale: rows[titles.index(place[scale])])
+    y = y - 0.15 - 0.1 * norms.groupby("scale").cumcount()  # one below another
+    ax.errorbar(norms["mean"], y, xerr=norms["sd"], fmt="D", color=PEOPLE, markersize=4)
+    ax.set_xlabel(f"{ax.get_xlabel()}; bars: people's means and SDs")
 
 
 def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:

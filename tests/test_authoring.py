@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics.exceptions import ParameterError
+from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.paths import book_dir, questionnaires_dir
 from psychometrics.profiles import assess
 from psychometrics.questionnaires.drafts import COLUMNS, draft
@@ -56,6 +56,23 @@ def test_a_draft_replaces_no_file_and_wants_a_name_that_can_be_an_id(tmp_path):
         _drafted(tmp_path, GOOD)
     with pytest.raises(ParameterError, match="small letters"):
         _drafted(tmp_path, GOOD, name="My Scale.yaml")
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ("I sip.,maybe,,", "reverse"),
+        ("I sip.,,1=no,", "options"),
+        ("I sip.,,1=no;1=yes,", "option"),
+        ("I \a sip.,,,", "text"),
+    ],
+)
+def test_a_mistake_is_told_with_the_tables_own_line(tmp_path, second, said):
+    table = tmp_path / "tea.csv"
+    table.write_text(f'item,reverse,options,source\n"I like\ntea.",,1=no;2=yes,\n\n{second}\n')
+    with pytest.raises(PsychometricsError, match=said) as error:
+        draft(table, tmp_path / "tea.yaml")
+    assert str(error.value).startswith(f"{table}, line 5")
 
 
 @pytest.mark.parametrize(

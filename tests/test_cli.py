@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from psychometrics.cli import app
 from psychometrics.endpoints import request_queue
 from psychometrics.modes import MODES
 from tests.conftest import needs
+from tests.endpoint import served
 
 
 @pytest.fixture
@@ -52,6 +54,19 @@ def test_ask_fills_the_store_that_scores_reads(command, tiny_model, tmp_path):
     for name, read in (("s.csv", pd.read_csv), ("s.json", pd.read_json)):
         assert command("scores", "gad7", "--respondents", tiny_model, "-o", tmp_path / name) == ""
         assert read(tmp_path / name).shape == (1, 4)
+
+
+def test_answers_are_written_with_what_was_sent_and_no_formula(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    file, how = tmp_path / "log.csv", ("--respondents", "=m", "-c", "runs=1", "-o")
+    with served() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        for mode in ("chat", "options"):
+            command("ask", "ipip20", "--mode", mode, *how, file)
+            log = pd.read_csv(file)
+            assert set(log["respondent_id"]) == {"'=m"}
+            assert all("I am the life of the party." in text for text in log["sent"][:1])
+    assert pd.read_csv(file)["sent"].map(json.loads).map(len).eq(5).all()  # orders of the options
 
 
 def test_the_version_is_printed_and_a_missing_package_is_named_with_its_extra(command):

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import psychometrics as pm
 from psychometrics import figures
 
 mpl.use("Agg")
@@ -153,6 +154,16 @@ def test_ranges_show_each_score_between_its_ends(ax):
     assert [t.get_text() for t in ax.get_yticklabels()] == ["x", "y"]
     points = [drawn.get_offsets()[:, 0].tolist() for drawn in ax.collections[::2]]
     assert points == [[1, 2], [None, 4]]
+
+
+def test_people_are_drawn_below_the_score_of_their_scale(ax):
+    loaded = pm.load_questionnaire("dtdd", texts=False)
+    titles = [scale.title for scale in loaded.scales]
+    ax.set_yticks([2, 1, 0])
+    figures._people(loaded, titles[::-1], ax)
+    ((points, *_),) = ax.containers
+    assert points.get_xdata().tolist() == [norm.mean for norm in loaded.norms]
+    assert points.get_ydata() == pytest.approx([-0.15, 0.85, 1.85])
 
 
 def test_the_smallest_label_is_told_at_the_width_of_the_page():

@@ -330,6 +330,14 @@ def test_a_name_that_is_no_file_ends_in_one_line(name):
     assert len(str(error.value)) < 700
 
 
+@needs_wording
+def test_16personalities_is_refused_with_what_to_do(write):
+    with pytest.raises(QuestionnaireError, match="new-questionnaire"):
+        load_questionnaire("16Personalities")
+    with pytest.raises(QuestionnaireError, match="categories: names no scale"):
+        load_questionnaire(write(json.loads(data.fetch("psychobench").read_text())[-1], "own.json"))
+
+
 # --- what comes with the project
 
 

@@ -253,6 +253,11 @@ def test_what_a_cluster_cannot_do_is_done_here_or_refused(
         unconnected.setattr(ray, "is_initialized", lambda: False)
         with pytest.raises(ParameterError, match="There is no Ray cluster at"):
             cluster._connect("127.0.0.1:1")  # where nobody listens
+        unconnected.setattr(cluster, "_CONNECT", 0.1)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            place = f"127.0.0.1:{silent.getsockname()[1]}"
+            with pytest.raises(ParameterError, match="timed out"):
+                cluster._connect(place)
     # A machine that does not see the driver's folder, and one that has another model.
     identity = pm.modes.identify(models[0], dtype="float32")
     order = cluster._Order(identity, models[0], "nli", [], "/answers", {}, str(tmp_path / "no"))

@@ -633,6 +633,20 @@ def test_a_judge_reads_what_the_rules_leave_and_its_agreement_is_counted(tmp_pat
     assert answers.attrs["summary"]["judge"] == {"read": 1, "differs": 1, "none": 1}
 
 
+def test_answers_stay_where_the_judge_cannot_be_asked(tmp_path):
+    def serve(connection, request):
+        asked = json.loads(request.partition(b"\r\n\r\n")[2])
+        known = asked["model"] == "m"
+        connection.sendall(http(200 if known else 404, completion("1: It is me.\n2: 4")))
+
+    how = {"runs": 1, "ask_again": 0, "batch_size": 4, "shuffle": False, "log": True}
+    with raw_server(serve) as url, pytest.warns(UserWarning, match="The judge j was not asked"):
+        answers = ask_chat(FOUR, "m", tmp_path, base_url=url, judge="j", **how)
+    assert answers["status"].tolist() == ["unreadable", "ok", "missing", "missing"]
+    assert answers.attrs["summary"]["failed"].keys() == {"The judge j"}
+    assert FOUR.statement(FOUR.items[0]) in json.loads(answers["sent"][0])[-1]["content"]
+
+
 def test_a_base_model_goes_on_from_the_text_itself(chat_model, tmp_path):
     from transformers import AutoTokenizer
 

@@ -60,9 +60,9 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
         elif pd.api.types.is_datetime64_any_dtype(values) or values.dtype.kind in "mM":
             raise ParameterError(f"The column '{column}' holds times; give numbers.")
         else:
-            figures = pd.to_numeric(values, errors="coerce")
             text = values.map(lambda value: isinstance(value, str | bytes | complex)).astype(bool)
-            wrong = values.notna() & (figures.isna() | (figures.abs() == np.inf) | text)
+            figures = pd.to_numeric(values.astype(object).where(~text), errors="coerce")
+            wrong = text | values.notna() & (figures.isna() | (figures.abs() == np.inf))
         if wrong.any():
             raise ParameterError(
                 f"The column '{column}' holds {values[wrong].iloc[0]}; give finite numbers."

@@ -242,8 +242,12 @@ def _put(
                 if error := plan.failures.known(identity, questionnaire):
                     raise error
                 for answers in mode.answer_all(questionnaires, asking):
-                    if plan.conditions.get("judge"):
-                        answers = judged(mode, answers, questionnaires, asking)
+                    if judge := plan.conditions.get("judge"):
+                        answers = answers.assign(judge="")
+                        try:
+                            answers = judged(mode, answers, questionnaires, asking)
+                        except RespondentError as error:  # the answers are there all the same
+                            plan.failures.add(f"The judge {judge}", error)
                     # One by one: those before an error count.
                     tables.append(answers.assign(**persona))
         plan.failures.remove({name, str(one[1])})

@@ -50,6 +50,8 @@ _PER_TASK = 40 * CHUNK
 _TRIES = 3
 _CONNECT = 10
 """Seconds in which the head of a cluster must accept a connection."""
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How a client of Ray begins; the head's reply begins with a frame of the same type (settings)."""
 _TICK = 0.25
 """Seconds between two looks at how far a task has come."""
 _LOADABLE = ("embedded", "local", "adapter", "packed", "hub")
@@ -230,8 +232,12 @@ def _connect(address: str | None) -> bool:
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
     given = address or os.environ.get("RAY_ADDRESS", "")
     try:
-        if place := re.fullmatch(r"\[?([^\s/]+?)\]?:(\d+)", given):  # Ray itself waits for minutes
-            socket.create_connection((place[1], int(place[2])), timeout=_CONNECT).close()
+        place = re.fullmatch(r"\[?([^\s/]+?)\]?:(\d+)", given)
+        if place and os.environ.get("RAY_USE_TLS", "0") == "0":  # Ray itself waits for minutes
+            with socket.create_connection((place[1], int(place[2])), timeout=_CONNECT) as head:
+                head.sendall(_HELLO)
+                if head.recv(9)[3:4] != _HELLO[-6:-5]:
+                    raise OSError("what listens there is not Ray")
         ray.init(address=address, **quiet)
     except (OSError, OverflowError, ValueError, RuntimeError) as error:
         raise ParameterError(

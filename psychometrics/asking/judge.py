@@ -29,7 +29,7 @@ def judged(
         The chat mode, which asks the judge, too: at the same endpoint, or on this machine, where it
         can write nothing but an answer.
     answers : DataFrame
-        Of one respondent to one of the questionnaires.
+        Of one respondent to one of the questionnaires, with an empty column ``judge``.
     questionnaires : iterable of Questionnaire
     asking : Asking
         Its condition ``judge`` names the model.
@@ -46,7 +46,6 @@ def judged(
     unread = answers["status"].isin(_UNREAD) & answers["raw"].fillna("").str.strip().ne("")
     read = answers.index[answers["status"] == "ok"]
     rows = answers.loc[[*answers.index[unread], *read[:: len(read) // _CHECKED + 1]]]
-    answers = answers.assign(judge="")
     if rows.empty:
         return answers
     items, meant, size = {}, {}, as_filed(questionnaire, asking.conditions)["batch_size"]

@@ -25,7 +25,8 @@ drawn with ``seed``. ``batch_size``: statements per request. ``history``: whethe
 the earlier batches of its run and their replies, as one conversation. ``runs``: how often the whole
 questionnaire is asked; the paper's ten. ``repeats``: how many runs after one another share an
 order, so that n orders with m repeats are n · m runs. ``ask_again``: how often statements without a
-valid answer are put again, by themselves. ``endpoint``: an :class:`Endpoint`, whose settings may be
+valid answer are put again, by themselves. ``log``: whether answers come with what was ``sent``, the
+messages as JSON. ``endpoint``: an :class:`Endpoint`, whose settings may be
 conditions, too (``timeout=30``). ``constrained``: only
 for models on this machine, which then can write nothing but a line with a valid label for each
 statement, so that every reply can be read; what it chooses among them is its own. ``raw``: also

@@ -7,6 +7,7 @@ many conversations go on at once.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Generator, Sequence
 from typing import Annotated, ClassVar, Literal
@@ -47,9 +48,10 @@ class ConversationMode(Mode):
         "repeats": 1,
         "ask_again": 0,
         "seed": 0,
+        "log": False,
     }
     kinds: ClassVar = {
-        **dict.fromkeys(("think", "shuffle"), bool),
+        **dict.fromkeys(("think", "shuffle", "log"), bool),
         "labels": Literal[LABELS],
         "order": Literal["given", "reversed", "shuffled"],
         "cipher": int,
@@ -246,6 +248,8 @@ def _conversation(
                 "attempts": attempt,
                 "raw": reply,
             }
+            if how["log"]:
+                results[item.id]["sent"] = json.dumps(prompt, ensure_ascii=False)
         left = [part for part in left if results[part[0].id]["status"] != "ok"]
         if not left or reply is None:
             break

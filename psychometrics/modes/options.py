@@ -37,6 +37,7 @@ their ranks. That rule is this project's, not the papers'.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,6 +85,7 @@ class Options(Mode):
         "choose": "argmax",
         "runs": 1,
         "seed": 0,
+        "log": False,
         "endpoint": None,
         "body": None,
     }
@@ -95,6 +97,7 @@ class Options(Mode):
         "choose": Literal["argmax", "draw", "expected", "none"],
         "runs": Runs,
         "seed": NonNegativeInt,
+        "log": bool,
         "endpoint": InstanceOf[Endpoint] | None,
         "body": str | None,
     }
@@ -181,6 +184,7 @@ class Options(Mode):
             with StoredAnswers(asking.store, *asked) as stored:
                 shares = ask(questionnaire, asking, stored, how)
         shares = shares.assign(**who, status="ok", questionnaire=questionnaire.id)
+        sent = shares.pop("sent").groupby(shares["item_id"])
         weighed = how["choose"] == "expected" and questionnaire.categories
         if by_logits and how["choose"] != "none":
             shares = pooled(shares).assign(run=1, status="ok")
@@ -194,7 +198,10 @@ class Options(Mode):
             ]
             if rest:
                 answers = tidy(pd.concat([answers, pd.DataFrame(rest)]), questionnaire)
-        off = ("runs", "seed", *([] if how.get("body") else ["body"]))
+        if how["log"]:
+            texts = sent.agg(lambda given: json.dumps([*given.unique()], ensure_ascii=False))
+            answers["sent"] = answers["item_id"].map(texts)
+        off = ("runs", "seed", "log", *([] if how.get("body") else ["body"]))
         shown = {k: v for k, v in how.items() if k not in off}
         return answers.assign(by=identity["by"], **shown)
 
@@ -365,6 +372,7 @@ def _by_entailment(
         pairs = list(zip(statements, sentences, strict=True))
         if baseline is not None:
             pairs += [(baseline, sentence) for sentence in sentences]
+    rows["sent"] = pairs[: len(rows)]
     keys = {pair: key_of(asking.identity["fingerprint"], *pair) for pair in pairs}
     NLI("nli").ask_missing(asking, keys, stored, len(keys))
     found = stored.rows.loc[[keys[pair] for pair in pairs], list(PROBABILITIES)].to_numpy()
@@ -450,7 +458,7 @@ def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:
         rows["log_probability"] -= without
     by = [rows["item_id"], rows["permutation"]]
     rows["probability"] = _shares(_exp_within(rows["log_probability"], by), by)
-    return rows.drop(columns=["prompt", "reply"])
+    return rows.drop(columns="reply").rename(columns={"prompt": "sent"})
 
 
 def _replies(questionnaire: Questionnaire, how: dict) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..asking.answers import check_choice
 from ..data import text_table
-from ..exceptions import ParameterError
+from ..exceptions import ParameterError, QuestionnaireError
 from .library import load_questionnaire
 from .wording import LANGUAGES, RULES, sided_words
 
@@ -77,8 +77,9 @@ def draft(
 
     Raises
     ------
-    ParameterError
-        The table has no items, a row or its options cannot be read, or the file is there.
+    ParameterError, QuestionnaireError
+        The table has no items, a row or its options cannot be read, or the file is there. The
+        message names the table and the line.
 
     Examples
     --------
@@ -99,15 +100,18 @@ def draft(
         )
     if path.exists() and not overwrite:
         raise ParameterError(f"{path} is there already: name another file, or remove it.")
-    rows = _rows(table, name)
+    source = "The table" if isinstance(table, pd.DataFrame) else str(table)
+    rows = _rows(table, name, source)
     title = name.replace("_", " ").replace("-", " ").capitalize()
     options = rows["options"].iloc[0]
-    options = "\n  - ".join(["options:", *_options(options, 1)]) if options else _NO_OPTIONS
+    if options:
+        options = "\n  - ".join(["options:", *_options(options, rows["place"].iloc[0])])
     levels = "\n".join(
         f"  - {{weight: {level['weight']}, terms: [{', '.join(level['terms'])}]}}"
         for level in LANGUAGES[language]["frequency"]
     )
-    parts = {"title": title, "options": options, "language": language, "intensifiers": levels}
+    parts = {"title": title, "language": language, "intensifiers": levels}
+    parts["options"] = options or _NO_OPTIONS
     lines = [_HEAD.format(size=len(rows), name=name, **parts)]
     for number, (scale, part) in enumerate(rows.groupby("scale", sort=False), start=1):
         identity = re.sub(r"[^a-z0-9]+", "_", scale.lower()).strip("_") or f"scale_{number}"
@@ -124,15 +128,30 @@ def draft(
     with tempfile.TemporaryDirectory() as folder:  # a draft that does not load is not left behind
         written = Path(folder) / path.name
         written.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        load_questionnaire(written)
+        try:
+            load_questionnaire(written)
+        except QuestionnaireError as error:
+            raise QuestionnaireError(_in_table(str(error), written, source, rows)) from None
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(written, path)
     return path
 
 
-def _rows(table: str | Path | pd.DataFrame, name: str) -> pd.DataFrame:
+def _in_table(said: str, written: Path, source: str, rows: pd.DataFrame) -> str:
+    """Name the table and its lines where a message names the draft and its items."""
+    return re.sub(
+        rf"(?m)^[^\n]*?{re.escape(written.name)}(?:, item (\d+) \([^)]*\))?",
+        lambda found: rows["place"].iloc[int(found[1]) - 1] if found[1] else source,
+        said,
+    )
+
+
+def _rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFrame:
     if not isinstance(table, pd.DataFrame):
         table = text_table(table)
+    unit = "line" if "lines" in table.attrs else "row"
+    lines = table.attrs.get("lines", range(1, len(table) + 1))
+    places = [f"{source}, {unit} {line}" for line in lines]
     columns = {column: str(column).strip().lower() for column in table.columns}
     table = table.rename(columns=columns).fillna("").astype(str)
     if twice := table.columns[table.columns.duplicated()].tolist():
@@ -143,16 +162,14 @@ def _rows(table: str | Path | pd.DataFrame, name: str) -> pd.DataFrame:
         raise ParameterError(f"There is no column '{unknown[0]}'; use {', '.join(COLUMNS)}.")
     if "item" not in table:
         raise ParameterError("The table has no column 'item', the text of each item: add it.")
-    table = table.reindex(columns=list(COLUMNS), fill_value="").map(str.strip)
+    table = table.reindex(columns=list(COLUMNS), fill_value="").map(str.strip).assign(place=places)
     table = table[table["item"] != ""].reset_index(drop=True)
     if table.empty:
         raise ParameterError("The table has no items.")
     reverse = table["reverse"].str.lower().map(_REVERSE)
     if reverse.isna().any():
-        raise ParameterError(
-            f"item {reverse.isna().idxmax() + 1}: reverse is yes or no, got "
-            f"'{table['reverse'][reverse.isna()].iloc[0]}'."
-        )
+        wrong = table[reverse.isna()].iloc[0]
+        raise ParameterError(f"{wrong['place']}: reverse is yes or no, got '{wrong['reverse']}'.")
     ids = [f"{name}_{number}" for number in range(1, len(table) + 1)]
     return table.assign(id=ids, reverse=reverse.astype(bool))
 
@@ -160,7 +177,7 @@ def _rows(table: str | Path | pd.DataFrame, name: str) -> pd.DataFrame:
 def _item(number: int, row, own_options: bool, language: str) -> list[str]:
     lines = [f"  - id: {row.id}", f"    text: {_quoted(row.item)}"]
     if own_options and row.options:
-        lines += ["    options:", *(f"      - {line}" for line in _options(row.options, number))]
+        lines += ["    options:", *(f"      - {line}" for line in _options(row.options, row.place))]
     sides = (row.source.split(";"), row.inverse.split(";"))
     source, inverse = ([term.strip() for term in side if term.strip()] for side in sides)
     premise, hypothesis, mark = row.premise, row.hypothesis, ""
@@ -187,7 +204,7 @@ def _item(number: int, row, own_options: bool, language: str) -> list[str]:
     ]
 
 
-def _options(text: str, number: int) -> list[str]:
+def _options(text: str, place: str) -> list[str]:
     lines = []
     for part in filter(None, (part.strip() for part in text.split(";"))):
         value, equals, label = part.partition("=")
@@ -197,10 +214,10 @@ def _options(text: str, number: int) -> list[str]:
             equals = ""
         if not equals or not label.strip():
             said = "options are written as '0=Not at all; 1=Often'"
-            raise ParameterError(f"item {number}: {said}, got '{part}'.")
+            raise ParameterError(f"{place}: {said}, got '{part}'.")
         lines.append(f"{{value: {value:g}, label: {_quoted(label.strip())}}}")
     if len(lines) < 2:
-        raise ParameterError(f"item {number}: there must be two options or more, got '{text}'.")
+        raise ParameterError(f"{place}: there must be two options or more, got '{text}'.")
     return lines
 
 

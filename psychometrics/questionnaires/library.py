@@ -219,6 +219,12 @@ def _find(name_or_path: str | Path) -> Path:
         pass
     names = questionnaire_names()
     asked = str(name_or_path)[:100]
+    if re.fullmatch(r"16[ _-]?p(ersonalit\w*)?", asked, re.IGNORECASE):
+        raise QuestionnaireError(
+            "16Personalities does not come with the project: its wording may not be passed on, and "
+            "its owner's site alone scores it. Write the statements into a table, with scales of "
+            "your own, and run `psychometrics new-questionnaire TABLE`."
+        )
     near = difflib.get_close_matches(asked, names, n=1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     raise QuestionnaireError(

@@ -166,7 +166,7 @@ class _PsychoBench(Part):
     scale: _Whole
     compute_mode: Literal["AVG", "SUM"]
     reverse: tuple[_Whole, ...] = ()
-    categories: Annotated[tuple[_Category, ...], Field(min_length=1)]
+    categories: tuple[_Category, ...]
 
     @property
     def range(self) -> tuple[int, int]:
@@ -183,6 +183,11 @@ class _PsychoBench(Part):
             for number in self.reverse
             if str(number) not in self.questions
         ]
+        if not self.categories:
+            found.append(
+                "categories: names no scale, so nothing can be scored (16P is scored by its "
+                "owner's site alone); add your own, each with cat_name and cat_questions"
+            )
         if not low < high <= low + 100:
             found.append(f"scale: must be the lowest and highest answer added up, got {self.scale}")
         if found:
