@@ -292,8 +292,11 @@ def test_pages_load_nothing_from_elsewhere(parsed):
 
 @built
 def test_pictures_tables_and_pages_are_described_and_chapters_offer_their_data(parsed):
-    said = [page.find("meta", attrs={"name": "description"})["content"] for page in parsed.values()]
+    lists = {"genindex.html", "py-modindex.html", "search.html"}
+    heads = [page.head for path, page in parsed.items() if path.name not in lists]
+    said = [head.find("meta", attrs={"name": "description"})["content"] for head in heads]
     assert [text for text in said if not 20 <= len(text) <= 165] == []
+    assert all(head.find("meta", property="og:image:alt") for head in heads)
     assert len(set(said)) == len(said)
     for path, page in parsed.items():
         for picture in page.find_all("img"):
