@@ -257,10 +257,14 @@ def _scores(
     output: Annotated[
         Path | None, Option("--output", "-o", help="A .csv or .json file in place of the terminal.")
     ] = None,
+    as_json: Annotated[bool, Option("--json/--csv", help="What is printed.")] = False,
     plot: _Plot = None,
     dry_run: _DryRun = False,
 ) -> None:
     """Print scores as CSV, asking what is not in the store yet.
+
+    Each score of a scale has its 95 % interval (low, high) from its n items, and the precision in
+    which a model on this machine answered.
 
     For answers to prompts, -c temperature=T is the one of their normalisation.
     """
@@ -278,7 +282,7 @@ def _scores(
         if not isinstance(how["temperature"], int | float) or not 0 < how["temperature"] < math.inf:
             raise ParameterError(f"temperature must be a positive number, {normalised[0]} is not.")
     answers = _answers(loaded, respondents, mode, own, dry_run)
-    _show_scores(answers, loaded, items, plot, how, output)
+    _show_scores(answers, loaded, items, plot, how, output, as_json)
     _exit(answers)
 
 
@@ -667,7 +671,13 @@ def _answers(
 
 
 def _show_scores(
-    answers, questionnaires, items: bool, plot: Path | None, how: dict, output: Path | None = None
+    answers,
+    questionnaires,
+    items: bool,
+    plot: Path | None,
+    how: dict,
+    output: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     if personas := "persona_row" in answers:
         if plot is not None:
@@ -681,24 +691,45 @@ def _show_scores(
         raise ParameterError("choose=none gives probabilities, no answers to score: add --items.")
     else:
         table = pm.scale_scores(answers, questionnaires=questionnaires, **how)
+        table = _with_intervals(table, pm.item_scores(answers, **how), questionnaires)
         if personas:
             own = answers.columns[answers.columns.get_loc("persona_row") :]
             table = table.merge(answers[own].drop_duplicates("persona_row"), on="persona_row")
-    _write_table(table, output)
+    precision = table["respondent_id"].map(answers.attrs["summary"]["precision"])
+    if precision.notna().any():
+        table = table.assign(precision=precision)
+    _write_table(table, output, as_json)
     if plot is not None:
         pm.figures.draw_scores(answers, questionnaires, plot, **how)
         typer.echo(f"drawn in {plot}", err=True)
 
 
-def _write_table(table, output: Path | None) -> None:
+def _write_table(table, output: Path | None, as_json: bool = False) -> None:
     try:
-        if output is not None and output.suffix == ".json":
-            table.to_json(output, orient="records", indent=2)
+        if as_json or (output is not None and output.suffix == ".json"):
+            table.to_json(output or sys.stdout, orient="records", indent=2)
         else:
             table = _without_formulas(table)
             table.to_csv(output or sys.stdout, index=False, float_format="%.6f")
     except OSError as error:
         raise ParameterError(f"{output} cannot be written ({error}): name another file.") from None
+
+
+def _with_intervals(table, items, questionnaires):
+    """Put beside each score the interval from its items, and their number."""
+    known = {questionnaire.id: questionnaire for questionnaire in questionnaires}
+    found = {"low": [], "high": [], "n": []}
+    for name in items["questionnaire"].unique():
+        for scale in known[name].scales:
+            own = pm.intervals.scale_intervals(items, known[name], scale.id)
+            size = len(scale.items) if "run" in items and scale.mode == "sum" else 1
+            for column, unit in (("low", size), ("high", size), ("n", 1)):
+                found[column] += (own[column] * unit).tolist()
+    place = table.columns.get_loc("score")
+    for column, values in found.items():
+        table.insert(place := place + 1, column, values)
+    table[["low", "high"]] = table[["low", "high"]].where(table["score"].notna())
+    return table.drop(columns="answered", errors="ignore")
 
 
 def _without_formulas(table):

@@ -614,8 +614,8 @@ def _epoch(path: Path) -> int:
 
 
 def _measured(respondent, table, questionnaires) -> list[dict]:
-    # The scores need no more precision than when the questionnaires are asked otherwise.
-    dtype = resolve_dtype(None, respondent.model.device)
+    # in the precision in which the questionnaires are asked otherwise
+    dtype = "bfloat16" if respondent.identity["source"] == "embedded" else "float32"
     model = copy.deepcopy(respondent.model).to(getattr(torch, dtype))
     identity = respondent.identity | {"dtype": dtype}
     how = getattr(respondent, "recipe", respondent.pads)

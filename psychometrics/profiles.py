@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -19,15 +20,19 @@ from .measures.intervals import mean_interval, scale_intervals
 from .measures.norms import compare_norms, norm_table
 from .measures.nulls import kernel, kernel_statistics, null_answers
 from .measures.scoring import keyed_items
-from .models.loading import load_config
+from .models.loading import load_config, load_model
 from .models.sources import SMOLLM2, find, read_json
 from .modes import identify, load_respondent
 from .questionnaires import Questionnaire, Scale, load_questionnaire
 from .questionnaires.prompts import prompts
 from .rules import flags, item_means, verdict
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 _HEADS = 99
 _RESPONDENTS = 24  # for which the interval of a statistic without learning is shown
+_SENTENCE = "The students' exam wasn't easy, but they passed it in 2026!"
 _NO_FLAGS = pd.DataFrame(columns=["scale", "check", "mark", "words", "value", "questionnaire"])
 _STRANGE = "not judged, as the random heads are built on another base: "
 _TO_PROMPTS = ("nli", "mlm", "causal", "nsp", "acceptability")
@@ -253,8 +258,6 @@ def _judged(answers, questionnaire: Questionnaire, null, others, accuracy, base:
         row = scale_intervals(items, questionnaire, scale.id).iloc[0]
         n, of = int(row["n"]), len(scale.items)
         values = row[["score", "low", "high"]] * (size if n == of else np.nan)
-        if not to_prompts:  # no other items could bring it beyond its ends
-            values = values.clip(*questionnaire.span(scale))
         mark, words = verdict(found, scale)
         if n < of:  # a score with an item missing is no score
             mark, words = "✗", f"no score: {n} of {of} items answered"
@@ -388,17 +391,44 @@ def _base_of(model: str, named: str | Path | None = None) -> dict:
 
 def _check_base(model: str, base: str) -> None:
     """Refuse a base that this model cannot have been trained from."""
-    if find(model).kind == "embedded":
+    if (own := find(model)).kind == "embedded":
         return
     kinds = [
         f"{config.model_type} of {config.hidden_size} dimensions"
         for config in map(load_config, (model, base))
     ]
-    if kinds[0] != kinds[1]:
-        raise ParameterError(
-            f"The model is a {kinds[0]} and the base {base} a {kinds[1]}: name the untouched model "
-            "that it was trained from."
-        )
+    written = Path(own.folder or "") / "manifest.json"
+    tuning = read_json(model, written).get("tuning") if written.is_file() else None
+    why = f"The model is a {kinds[0]} and the base {base} a {kinds[1]}"
+    if kinds[0] == kinds[1]:
+        try:
+            (first, reads), (second, other) = (
+                load_model(one, "encoder") for one in (own.base or own, base)
+            )
+        except RespondentError:
+            return  # the page says why, in place of the null respondents
+        why = ""
+        if reads(_SENTENCE)["input_ids"] != other(_SENTENCE)["input_ids"]:
+            why = f"The base {base} has another tokenizer than the model"
+        elif not _trained_from(first, second, own.base is not None or tuning == "frozen"):
+            why = f"The weights of the model are not those of the base {base}, trained further"
+    if why:
+        raise ParameterError(f"{why}: name the untouched model that it was trained from.")
+
+
+def _trained_from(model: PreTrainedModel, base: PreTrainedModel, frozen: bool) -> bool:
+    """Whether frozen weights are the base's to the bit, and trained embeddings still resemble it.
+
+    Unrelated embeddings have a cosine of about 0.
+    """
+    theirs = dict(base.named_parameters())
+    if frozen:
+        own = (item for item in model.named_parameters() if not item[0].startswith("pooler."))
+        return all(name in theirs and weight.equal(theirs[name]) for name, weight in own)
+    one, other = (x.get_input_embeddings().weight.detach() for x in (model, base))
+    size = min(len(one), len(other))  # a padding token may have been added
+    one, other = one[:size].flatten(), other[:size].flatten()
+    return one @ other > 0.9 * one.norm() * other.norm()
 
 
 def _no_base(why: str) -> dict:

@@ -472,10 +472,6 @@ def _scores(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
         items = _own(scored, questionnaire, chosen)
         for scale in questionnaire.scales if len(items) else ():
             found = scale_intervals(items, questionnaire, scale.id)
-            if "run" in items:  # no other items could bring it beyond its ends
-                size = len(scale.items) if scale.mode == "sum" else 1
-                ends = [end / size for end in questionnaire.span(scale)]
-                found[["low", "high"]] = found[["low", "high"]].clip(*ends)
             names = readable_names(found["respondent_id"])
             for row in found.itertuples():
                 rows.append({"questionnaire": questionnaire.short_title, "scale": scale.title,

@@ -47,13 +47,19 @@ def test_ask_fills_the_store_that_scores_reads(command, tiny_model, tmp_path):
         "gad7", "challenges",
     }  # fmt: skip
     lines = command("scores", "gad7", "--respondents", tiny_model).splitlines()
-    assert lines[0] == "respondent_id,questionnaire,scale,score"
+    assert lines[0] == "respondent_id,questionnaire,scale,score,low,high,n,precision"
     assert lines[1].startswith(f"{tiny_model.name},gad7,gad7,")
+    assert lines[1].endswith(",7,float32")
     items = command("scores", "gad7", "--respondents", tiny_model, "--items").splitlines()
     assert len(items) == 1 + 7
     for name, read in (("s.csv", pd.read_csv), ("s.json", pd.read_json)):
         assert command("scores", "gad7", "--respondents", tiny_model, "-o", tmp_path / name) == ""
-        assert read(tmp_path / name).shape == (1, 4)
+        assert read(tmp_path / name).shape == (1, 8)
+    shown = command("scores", "ipip20", "--mode", "simulated", "--respondents", 2, "--json")
+    rows = pd.read_json(io.StringIO(shown))
+    within = rows["low"].le(rows["score"]) & rows["high"].ge(rows["score"])
+    assert (within & rows["low"].ge(1) & rows["high"].le(5) & rows["n"].eq(4)).all()
+    assert "precision" not in rows
 
 
 def test_answers_are_written_with_what_was_sent_and_no_formula(command, tmp_path, monkeypatch):

@@ -10,7 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)
 
 import psychometrics as pm
 from psychometrics import profiles
@@ -47,6 +52,7 @@ mode: chat
 conditions: {order: [given, reversed]}
 analyses: [scores, expectations, effects, reliability, evidence]
 """
+MASKED = [family for family, (_, kind) in FAMILIES.items() if kind.endswith("MaskedLM")]
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -111,6 +117,17 @@ def test_answers_do_not_depend_on_batch_or_side_of_padding(families, family, sid
     assert np.ptp(alone, axis=0).max() > 0.001
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("family", MASKED)
+def test_masked_answers_do_not_depend_on_batch_or_side_of_padding(families, family, side, tmp_path):
+    folder = shutil.copytree(families / f"{family}-base", tmp_path / family)
+    edit(folder / "tokenizer_config.json", padding_side=side)
+    respondent = load_respondent(folder, mode="mlm", device="cpu")
+    asked = [(*PAIRS[0], "rarely"), (*PAIRS[1], "never"), (*PAIRS[2], "sometimes")]
+    alone = np.concatenate([respondent.answer([prompt]) for prompt in asked])
+    np.testing.assert_allclose(respondent.answer(asked), alone, rtol=1e-3)
+
+
 def test_a_trained_xlnet_keeps_its_padding_on_the_left(families, tmp_path):
     pairs = pd.DataFrame(PAIRS, columns=["premise", "hypothesis"]).assign(label=[0, 1, 2])
     pm.training.train_nli(families / "xlnet-base", pairs, tmp_path, epochs=1, progress=False)
@@ -150,6 +167,27 @@ def test_a_base_of_another_architecture_or_width_is_refused(families, tmp_path):
             assess(families / "bert", "challenges", base=families / base, store=tmp_path)
     with pytest.raises(ParameterError, match="384 dimensions"):
         assess(families / "bert", "challenges", base=base_path(), store=tmp_path)
+
+
+@pytest.mark.parametrize("tuning", ["unfrozen", "frozen", "lora"])
+def test_a_base_of_other_weights_or_words_is_refused(families, tmp_path, tuning):
+    base = families / "gpt2-base"
+    pairs = pd.DataFrame(PAIRS, columns=["premise", "hypothesis"]).assign(label=[0, 1, 2])
+    how = {"tuning": tuning, "epochs": 1, "lr": 1e-3, "progress": False}
+    pm.training.train_nli(base, pairs, tmp_path / "model", **how)
+    profiles._check_base(str(tmp_path / "model"), str(base))
+    for name, why in (("weights", "weights"), ("words", "another tokenizer")):
+        other = shutil.copytree(base, tmp_path / name)
+        if name == "words":
+            text = (other / "tokenizer.json").read_text(encoding="utf-8")
+            turned = text.replace('"a":', '"?":').replace('"b":', '"a":').replace('"?":', '"b":')
+            (other / "tokenizer.json").write_text(turned, encoding="utf-8")
+        else:
+            AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(base)).save_pretrained(
+                other
+            )
+        with pytest.raises(ParameterError, match=why):
+            profiles._check_base(str(tmp_path / "model"), str(other))
 
 
 def test_a_model_that_fails_midway_keeps_the_scores_that_it_has(families, tmp_path, monkeypatch):

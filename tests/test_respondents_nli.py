@@ -731,6 +731,19 @@ def test_precision_is_bfloat16_only_where_it_is_native(monkeypatch):
     assert loading.resolve_device("cpu") == cpu
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_answers_have_the_same_precision_on_every_machine(
+    tiny_model, tmp_path, monkeypatch, native
+):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": native})
+    member = "minilm-mnli-l3-s16"
+    answers = pm.ask("challenges", [member, tiny_model], tmp_path, progress=False)
+    found = answers.attrs["summary"]["precision"]
+    assert found == {member: "bfloat16", tiny_model.name: "float32"}
+    stored = pm.manifests(tmp_path).set_index("respondent_id")["dtype"]
+    assert stored[tiny_model.name] == "float32"
+
+
 def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(copy, monkeypatch):
     """A base whose own code would run on asking for it, by every way that loads one."""
     assert loading.load_sentence_encoder(copy).encode("I feel calm.").shape == (32,)

@@ -66,7 +66,8 @@ def ask(
         How respondents answer: a name in :data:`psychometrics.modes.MODES`, such as ``"nli"``,
         ``"mlm"``, ``"options"``, ``"chat"`` or ``"human"``.
     dtype : {"auto", "float32", "bfloat16"}, optional
-        Precision of models; by default, and for "auto", what suits the machine.
+        Precision of models; by default, and for "auto", float32, and bfloat16 of members and of
+        smollm2. ``attrs["summary"]["precision"]`` has it by respondent.
     progress : bool
         Show a progress bar, and a summary at the end.
     engine : {"local", "ray"}
@@ -139,7 +140,7 @@ def ask(
             said = f"{bar.asked} answers of this call are stored; the same call asks the rest."
             print(f"Stopped: {said}", file=sys.stderr)
             raise
-    answers = _summarise(tables, plan.failures.errors, bar, time.perf_counter() - began)
+    answers = _summarise(tables, plan, bar, time.perf_counter() - began)
     if progress:
         print(_summary_line(answers.attrs["summary"]), file=sys.stderr)
     return answers
@@ -260,9 +261,10 @@ def _put(
 
 
 def _summarise(
-    tables: list[pd.DataFrame], errors: dict[str, RespondentError], bar: Progress, seconds: float
+    tables: list[pd.DataFrame], plan: Plan, bar: Progress, seconds: float
 ) -> pd.DataFrame:
     """Put the answers into one table, with the summary of the call; warn of those that failed."""
+    errors = plan.failures.errors
     if not tables:
         raise next(iter(errors.values()))
     answers = pd.concat(tables, ignore_index=True)
@@ -275,6 +277,7 @@ def _summarise(
         "unanswered": unanswered,
         "failed": {name: " ".join(str(error).split()) for name, error in errors.items()},
         "kinds": {name: error.kind for name, error in errors.items()},
+        "precision": {one["respondent_id"]: one["dtype"] for one, *_ in plan.respondents},
         "seconds": round(seconds, 2),
     }
     if "judge" in answers:
@@ -311,6 +314,9 @@ def _summary_line(summary: dict) -> str:
         parts.append(f"{summary['refused']} came too early and were sent again")
     if "cost" in summary:
         parts.append(f"for {summary['cost']:.4g}")
+    precision = Counter(filter(None, summary["precision"].values()))
+    if precision:
+        parts.append("in " + " and ".join(f"{name} ({n})" for name, n in precision.items()))
     return ", ".join(parts) + f", in {summary['seconds']:.1f} s."
 
 

@@ -245,7 +245,8 @@ def scale_intervals(
     -------
     DataFrame
         ``respondent_id, score, low, high, n``, in the units of the item scores: the mean of the
-        ``n`` items that were answered, and :func:`mean_interval` over them.
+        ``n`` items that were answered, and :func:`mean_interval` over them. No interval of answers
+        to items goes beyond their options, as no other items could.
 
     Raises
     ------
@@ -271,6 +272,11 @@ def scale_intervals(
     chosen = questionnaire.scale(scale or questionnaire.scales[0].id)
     keyed = keyed_items(items, questionnaire, chosen)
     low, high = mean_interval(keyed.to_numpy(dtype=float))
+    if "run" in items:
+        size = len(chosen.items) if chosen.mode == "sum" else 1
+        low, high = (
+            np.clip(end, *np.divide(questionnaire.span(chosen), size)) for end in (low, high)
+        )
     frame = pd.DataFrame({"score": keyed.mean(axis=1), "low": low, "high": high}, keyed.index)
     frame.insert(0, "respondent_id", keyed.index.get_level_values("respondent_id"))
     return frame.assign(n=keyed.notna().sum(axis=1)).reset_index(drop=True)

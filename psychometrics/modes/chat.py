@@ -417,7 +417,7 @@ def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, 
             f"{source.name} judges pairs of sentences and holds no conversation: name 'smollm2', a "
             "model's folder, or an endpoint's model with endpoint=."
         )
-    dtype = resolve_dtype(dtype, resolve_device(None))
+    dtype = resolve_dtype(dtype or source.precision, resolve_device(None))
     written = ""
     if source.folder and source.kind != "packed":  # whose digest covers the template
         template = source.folder / "chat_template.jinja"

@@ -14,13 +14,13 @@ from ..exceptions import RespondentError
 from ..models.embedded import embedded_head, load_embedded, load_masked_lm
 from ..models.loading import check_length, load_model, to_device
 from ..models.sources import Source, digest_text
-from .prompting import PromptMode, PromptRespondent
+from .prompting import PromptMode, PromptRespondent, may_pad
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-_HANDLING = "lm-2"
-"""Version of all that these modes do to an answer; part of the fingerprint."""
+_HANDLING = dict.fromkeys(("embedded", "packed"), "lm-2"), "lm-3"
+"""As in mode nli; since 3 batches are checked for padding."""
 
 
 class _LMRespondent(PromptRespondent):
@@ -32,9 +32,10 @@ class _LMRespondent(PromptRespondent):
         tokenizer: PreTrainedTokenizerBase,
         identity: dict,
         score: Callable[[PreTrainedModel, PreTrainedTokenizerBase, list[tuple]], np.ndarray],
+        batch_size: int = 256,
     ) -> None:
         super().__init__(model, tokenizer, identity)
-        self.score, self.batch_size = score, 256
+        self.score, self.batch_size = score, batch_size
 
     def batches(self, prompts: Sequence[tuple]) -> Iterator[tuple[list[tuple], np.ndarray]]:
         """Yield distinct prompts with their answers, shape (n, 1), batch by batch."""
@@ -69,7 +70,9 @@ class LanguageMode(PromptMode):
                 )
             if self.name == "mlm":
                 own = digest_text(own, str(embedded_head("mlm")[1]))
-        return digest_text(own, self.name, dtype, _HANDLING, *map(str, conditions.values()))
+        kinds, others = _HANDLING
+        handling = kinds.get(source.kind, others)
+        return digest_text(own, self.name, dtype, handling, *map(str, conditions.values()))
 
     def build(
         self, source: Source, identity: dict, device: torch.device, **conditions: object
@@ -87,10 +90,10 @@ class LanguageMode(PromptMode):
             raise RespondentError(
                 f"{source.name} has not two outputs: name a CoLA classifier.", kind="labels"
             )
+        score = functools.partial(self.score, **conditions)
+        pads = source.kind == "embedded" or may_pad(functools.partial(score, model), tokenizer, 3)
         model = to_device(model, device, identity["dtype"], source.name)
-        return _LMRespondent(
-            model, tokenizer, identity, functools.partial(self.score, **conditions)
-        )
+        return _LMRespondent(model, tokenizer, identity, score, 256 if pads else 1)
 
 
 @torch.inference_mode()

@@ -8,6 +8,7 @@ A classifier of two outputs, entailment or not, pools the other two, which are m
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import warnings
@@ -26,7 +27,7 @@ from ..models.fast import fast_forward, last_states
 from ..models.loading import check_known, load_config, load_model, to_device, token_limit
 from ..models.sources import Source, digest_text
 from ..paths import data_dir
-from .prompting import PromptMode, PromptRespondent
+from .prompting import PromptMode, PromptRespondent, may_pad
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -39,7 +40,6 @@ _HANDLING = dict.fromkeys(("embedded", "packed"), "nli-1"), "nli-2"
 """Versions of all that this file does to an answer, by kind of source and of all other kinds.
 
 They are part of the fingerprint, so raise them with it. Since 2 batches are checked for padding."""
-_ROUNDING = 1e-4  # of probabilities in float32, above what batches of other shapes make of them
 _Pair = tuple[str, str]
 
 
@@ -402,25 +402,14 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
 
 
 @torch.inference_mode()
-def _may_pad(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Return whether a pair's answer is the same in a batch, on one side of the padding or other.
-
-    A decoder that counts positions from the left needs its padding on the right, XLNet needs it on
-    the left, and the convolutions of ConvBERT see it anywhere. The tokenizer is set to the side.
-    """
-    long = "All of the students passed the exam, and it rained all day.", "Everyone was late."
-    encoded = [tokenizer("It rained.", "It was dry."), tokenizer(*long)]
+def _probabilities(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pairs: list[_Pair]
+) -> np.ndarray:
+    encoded = [tokenizer(*pair) for pair in pairs]
     if not all(one["input_ids"] for one in encoded):
-        return True  # a broken tokenizer, which is noticed when prompts are read
-    alone = model(**tokenizer.pad(encoded[:1], return_tensors="pt")).logits.softmax(-1)
-    own = tokenizer.padding_side
-    for side in (own, "left" if own == "right" else "right"):
-        tokenizer.padding_side = side
-        both = model(**tokenizer.pad(encoded, return_tensors="pt")).logits.softmax(-1)
-        if not (both[:1] - alone).abs().max() > _ROUNDING:  # nor where they are no numbers
-            return True
-    tokenizer.padding_side = own
-    return False
+        return np.zeros(1)  # a broken tokenizer, which is noticed when prompts are read
+    logits = model(**tokenizer.pad(encoded, return_tensors="pt")).logits
+    return logits.softmax(-1).numpy()
 
 
 class NLI(PromptMode):
@@ -442,7 +431,9 @@ class NLI(PromptMode):
             model, tokenizer = load_model(source, "causal", dtype=torch.bfloat16)
         else:
             model, tokenizer = _load_classifier(source)
-            pads = _may_pad(model, tokenizer)
+            pads = may_pad(
+                functools.partial(_probabilities, model), tokenizer, len(self.question_columns)
+            )
         model = to_device(model, device, identity["dtype"], source.name)
         if by_words:
             return _WordsRespondent(model, tokenizer, identity, recipe)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ..questionnaires import Questionnaire
 
 
+_ROUNDING = 1e-3  # of a probability in float32, above what batches of other shapes make of it
+
+
 class PromptMode(Mode):
     """A mode whose respondents answer rows of the prompt table.
 
@@ -68,8 +71,7 @@ class PromptMode(Mode):
     def _identity(
         self, source: Source, dtype: str | None, device: torch.device, conditions: dict
     ) -> dict:
-        # By default the precision that a respondent was trained in, else the machine's.
-        dtype = resolve_dtype(dtype or source.recipe.get("dtype"), device)
+        dtype = resolve_dtype(dtype or source.precision, device)
         fingerprint = self.digest(source, dtype, **conditions)
         known = source.model, source.revision, dtype
         return self._who(source.name, source.kind, fingerprint, *known)
@@ -230,6 +232,33 @@ class PromptRespondent:
             rows = rows[: len(rows) // 2]
             if self.model.device.type == "cuda":
                 torch.cuda.empty_cache()
+
+
+def may_pad(answer: Callable, tokenizer: PreTrainedTokenizerBase, parts: int) -> bool:
+    """Return whether a prompt's answer is the same in a batch, on one side of the padding or other.
+
+    A decoder that counts positions from the left needs its padding on the right, XLNet needs it on
+    the left, and the convolutions of ConvBERT see it anywhere. The tokenizer is set to the side.
+
+    Parameters
+    ----------
+    answer : callable
+        From the tokenizer and n prompts of so many ``parts`` to n rows of probabilities.
+    """
+    long = (
+        "All of the students passed the exam, and it rained all day.",
+        "It was always late.",
+        "late",
+    )
+    prompts = [("It rained.", "It was dry.", "dry")[:parts], long[:parts]]
+    alone, own = answer(tokenizer, prompts[:1]), tokenizer.padding_side
+    for side in (own, "left" if own == "right" else "right"):
+        tokenizer.padding_side = side
+        apart = np.abs(answer(tokenizer, prompts)[:1] - alone)
+        if not (apart > _ROUNDING * alone).any():  # nor where answers are no numbers
+            return True
+    tokenizer.padding_side = own
+    return False
 
 
 def _checked_prompts(prompts: Iterable, parts: tuple[str, ...]) -> list[tuple]:
