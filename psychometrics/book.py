@@ -254,7 +254,7 @@ def _write_example(page: Path) -> None:
 
 AT_ONCE = 2
 """Chapters that are executed at the same time."""
-LONGEST = ("04-validity", "05-interventions")
+LONGEST = ("16-other-explanations", "05-interventions")
 """Chapters that are executed first."""
 
 

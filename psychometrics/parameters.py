@@ -174,11 +174,17 @@ class _Assessment(_PromptDesign, of="03-assessment"):
             raise ParameterError(unknown("respondent", self.respondent, names))
 
 
-class _Validity(_Scored, of="04-validity"):
+class _Evidence(_Scored):
+    populations: Annotated[int, Field(ge=2)] = 20
+
+
+class _Consistency(_Evidence, of="04-consistency"):
     encoder: _Text = "embedded"
     acceptability_model: _Text = "embedded"
-    n_resamples: Count = 2000
-    populations: Annotated[int, Field(ge=2)] = 20
+
+
+class _Relations(_Evidence, of="15-relations 16-other-explanations"):
+    pass
 
 
 class _Interventions(_Chapter, of="05-interventions"):

@@ -28,7 +28,9 @@ ALL = {
     "ask": "ask challenges --respondents {all}",
     "compare": "compare {spaced} --questionnaires challenges --against nobody",
     "03": "run 03-assessment -p respondents={all}",
-    "04": "run 04-validity -p respondents={all} -p populations=2 -p n_resamples=50",
+    "04": "run 04-consistency -p respondents={all} -p populations=2",
+    "15": "run 15-relations -p respondents={all} -p populations=2",
+    "16": "run 16-other-explanations -p respondents={all} -p populations=2",
     "11": "run 11-ways-of-asking -p respondents={all} -p members=18",
 }
 """What is run once for all families."""

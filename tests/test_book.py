@@ -59,7 +59,7 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
         ("prompt-design", {"questionnaire": "gad7", "item": 8}, "item"),
         ("assessment", {"respondents": " , "}, "at least one"),
         ("assessment", {"temperature": float("nan")}, "temperature"),
-        ("validity", {"dtype": "float16"}, "dtype"),
+        ("consistency", {"dtype": "float16"}, "dtype"),
         ("interventions", {"talk": "./nowhere"}, "nowhere"),
         ("beliefs", {"group": "shoe size"}, "shoe size"),
         ("self-report", {"level": 1}, "level"),

@@ -2,8 +2,8 @@
 
 Decoders take minutes where encoders take seconds. Their answers are asked once, here, and shipped
 under the keys that asking gives them, so that nobody asks them again, and whoever changes a prompt
-or a model does. So are those of the encoders that only chapter 4 asks. Texts are left out, whoever
-owns them: a key is found without.
+or a model does. So are those of the encoders that only the chapters on validity ask. Texts are left
+out, whoever owns them: a key is found without.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def _build_answers(members: list[str] | None = None) -> None:
     ----------
     members : list of str, optional
         Those to be asked; by default all decoders, and the encoders that the default population
-        leaves out, which answer the questionnaires of chapter 4 alone. Shipped answers are made
-        again.
+        leaves out, which answer the questionnaires of the chapters on validity alone. Shipped
+        answers are made again.
     """
     loaded = [load_questionnaire(name, texts=False) for name in questionnaire_names()]
     asked = [  # improved prompts are asked where they are made, by data.make.improved

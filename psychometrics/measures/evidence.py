@@ -98,7 +98,6 @@ def evidence(
     table: pd.DataFrame,
     questionnaires: Sequence[Questionnaire],
     expected: Mapping[tuple[str, str], int],
-    other: pd.DataFrame | None = None,
 ) -> pd.Series:
     """Return each kind of evidence for one set of respondents.
 
@@ -110,21 +109,17 @@ def evidence(
     expected : mapping
         The sign, 1 or -1, that the correlation of two questionnaires has in people. Means are over
         the questionnaires that it names; others are placebos.
-    other : DataFrame, optional
-        Scores of the same respondents by another method, a column a questionnaire.
-
     Returns
     -------
     Series
         ``silhouette, alpha, omega`` are means over the questionnaires; ``correlations`` is the
         *least* of the expected correlations (Spearman), with the sign turned so that positive is
-        as expected; ``source and inverse`` and ``two methods`` (missing without `other`) are mean
-        correlations of scores from source with those from inverse terms, and of two methods. The
-        same by name: ``silhouette gad7``, ``lowest gad7`` (the least mean silhouette of an item)
-        and ``omega gad7`` of each questionnaire, ``alpha gad7`` of each questionnaire and
-        subscale, ``htmt gad7 phq9`` and, of placebos and subscales too, ``ρ gad7 phq9``. Then
-        ``items at 0.6``, how many items have a mean silhouette of that much. With fewer than three
-        respondents all but the silhouettes is missing.
+        as expected; ``source and inverse`` is the mean correlation of scores from source terms with
+        those from inverse terms. By name: ``silhouette gad7``, ``lowest gad7`` (the least mean
+        silhouette of an item) and ``omega gad7`` of each questionnaire, ``alpha gad7`` of each
+        questionnaire and subscale, ``htmt gad7 phq9`` and, of placebos and subscales too,
+        ``ρ gad7 phq9``. Then ``items at 0.6``, how many items have a mean silhouette of that much.
+        With fewer than three respondents all but the silhouettes is missing.
 
     Examples
     --------
@@ -168,14 +163,10 @@ def evidence(
         "omega": np.mean([single[f"omega {name}"] for name in real]),
         "correlations": min(sign * rank.loc[a, b] for (a, b), sign in expected.items()),
         "source and inverse": np.nan,
-        "two methods": np.nan,
     }
     if len(table) >= _FEWEST:
         agreement = scores[real].corrwith(turned, method="spearman")
         found["source and inverse"] = agreement.mean()
-    if other is not None:
-        same = other.reindex(scores.index)[real]
-        found["two methods"] = scores[real].corrwith(same, method="spearman").mean()
     return pd.Series(found | single)
 
 
@@ -192,7 +183,6 @@ def by_base(
     bases: pd.Series,
     questionnaires: Sequence[Questionnaire],
     expected: Mapping[tuple[str, str], int],
-    other: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Return each kind of evidence within every base, and its mean over the bases.
 
@@ -201,7 +191,7 @@ def by_base(
 
     Parameters
     ----------
-    table, questionnaires, expected, other
+    table, questionnaires, expected
         As in :func:`evidence`.
     bases : Series
         The base of each respondent, in the order of the table's rows.
@@ -225,8 +215,7 @@ def by_base(
     bases = np.asarray(bases)
     counts = pd.Series(bases).value_counts(sort=False)
     found = {
-        base: evidence(table[bases == base], questionnaires, expected, other)
-        for base in counts.index
+        base: evidence(table[bases == base], questionnaires, expected) for base in counts.index
     }
     return _with_mean(pd.DataFrame(found).T, counts)
 
