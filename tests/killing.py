@@ -7,12 +7,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing import forkserver
 
 import pytest
 
 # One process imports what is tested and forks for each run: a fresh interpreter takes seconds, and
 # the libraries of a command take more than most commands.
-_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT, _SERVER = multiprocessing.get_context("forkserver"), forkserver._forkserver
 _CONTEXT.set_forkserver_preload(
     ["psychometrics.asking.store", "psychometrics.cli", "pytest", "papermill", "peft", "pingouin",
      "seaborn", "sklearn.cluster", "torch", "transformers.models.auto.modeling_auto",
@@ -43,7 +44,9 @@ def run_elsewhere(function: Callable, *arguments: object) -> None:
 def start_elsewhere(function: Callable, *arguments: object):
     """Start a function in a process of its own; the process, once its work has begun."""
     here, there = _CONTEXT.Pipe(duplex=False)
-    process = _CONTEXT.Process(target=_work, args=(there, function, arguments))
+    _SERVER.ensure_running()
+    work = (there, _SERVER._forkserver_address, function, arguments)
+    process = _CONTEXT.Process(target=_work, args=work)
     process.start()
     there.close()
     here.recv()
@@ -51,7 +54,9 @@ def start_elsewhere(function: Callable, *arguments: object):
     return process
 
 
-def _work(pipe, function: Callable, arguments: tuple) -> None:
+def _work(pipe, address: str, function: Callable, arguments: tuple) -> None:
+    # Its kernels come from the same process: one of its own would import all libraries again.
+    _SERVER._forkserver_address, _SERVER.ensure_running = address, lambda: None
     pipe.send("begun")
     pipe.close()
     function(*arguments)

@@ -40,11 +40,7 @@ def test_agreement_matches_fleiss_published_example():
     first = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0]
     second = [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
     sheets = pd.DataFrame(
-        {
-            "rater": ["A"] * 10 + ["B"] * 10,
-            "item_id": [*range(10)] * 2,
-            "natural": first + second,
-        }
+        {"rater": ["A"] * 10 + ["B"] * 10, "item_id": [*range(10)] * 2, "natural": first + second}
     )
     found = content.rater_agreement(sheets, ["natural"]).loc["natural"]
     assert found["krippendorff_alpha"] == pytest.approx(0.095, abs=0.0005)

@@ -17,13 +17,7 @@ from data.make.attributions import word_attributions
 from data.make.interventions import MEASURED
 from psychometrics import interventions
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
-from psychometrics.interventions import (
-    ARMS,
-    adapt,
-    before_after,
-    intervention_texts,
-    trajectories,
-)
+from psychometrics.interventions import ARMS, adapt, before_after, intervention_texts, trajectories
 from psychometrics.modes.nli import NLIRespondent
 from psychometrics.paths import data_dir
 from tests.conftest import needs

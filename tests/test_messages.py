@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.modes.chat import Chat
-from psychometrics.modes.messages import (
-    ROLES,
-    WORDINGS,
-    _fill,
-    caesar,
-    messages,
-    option_labels,
-)
+from psychometrics.modes.messages import ROLES, WORDINGS, _fill, caesar, messages, option_labels
 from psychometrics.modes.mode import Asking
 from psychometrics.modes.replies import parse_reply
 from psychometrics.paths import data_dir

@@ -10,10 +10,7 @@ from scipy import stats
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.norms import (
-    compare_means,
-    corrected,
-)
+from psychometrics.measures.norms import compare_means, corrected
 from psychometrics.questionnaires import load_questionnaire
 
 MINI = load_questionnaire("ipip20")

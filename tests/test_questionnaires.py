@@ -106,10 +106,7 @@ CHOICE = {
         "b": {"question": "Which?", "choices": ["a", "b", "c"], "scores": [[0, 1], [2, 0], [0, 0]]},
     },
 }
-SCORED = {
-    "categories": ["left"],
-    "data": {"a": {"question": "Tea is hot.", "scores": [[1], [0]]}},
-}
+SCORED = {"categories": ["left"], "data": {"a": {"question": "Tea is hot.", "scores": [[1], [0]]}}}
 ANSWERED = {
     "data": {
         "a": {"question": "Tea is hot.", "answer": "True"},

@@ -11,6 +11,8 @@ import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import nbformat
+import papermill
 import pytest
 
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
@@ -43,7 +45,7 @@ CANNOT = {
 """What cannot run here, with the reason."""
 LONG = re.compile(r"^(psychometrics (run|profile|compare|study run)|papermill) ")
 """Executes notebooks: of such commands one is run, the one that says most, of those that name the
-same and differ in values alone."""
+same and differ in values alone. A chapter ends after its set-up: `make book` runs it whole."""
 COMMAND = re.compile(r"^(\w+=\S+ )?(psychometrics|papermill) [^|&;<>$`]*$")
 """Needs nothing of a shell but words: a fresh interpreter would take seconds."""
 FENCE = re.compile(r"^(`{3,})(bash|python)\n(.*?)^\1$", re.M | re.S)
@@ -100,6 +102,7 @@ def place(page, tmp_path_factory, tiny_model):
         (folder / name).write_text(study[1], encoding="utf-8")
     listed = re.search(r"^```yaml\n(.*?)^```$", (book_dir() / "using.md").read_text(), re.M | re.S)
     (folder / "three.yaml").write_text(listed[1], encoding="utf-8")
+    (folder / "people.csv").write_text("age,job\n71,sailor\n34,nurse\n")
     store = folder / ".store"
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {
@@ -144,7 +147,10 @@ def _run(language: str, text: str, folder: Path, environment: dict[str, str]) ->
     said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(said, 1)
     os.dup2(said, 2)
-    fork_kernels(pytest.MonkeyPatch())
+    patch = pytest.MonkeyPatch()
+    fork_kernels(patch)
+    patch.setattr(papermill, "execute_notebook", _set_up)
+    patch.setattr("papermill.cli.execute_notebook", _set_up)
     if language == "python":
         exec(text, {"__name__": "__main__"})
         return
@@ -155,6 +161,16 @@ def _run(language: str, text: str, folder: Path, environment: dict[str, str]) ->
     sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115
     (program,) = entry_points(group="console_scripts", name=sys.argv[0])
     program.load()()
+
+
+def _set_up(input_path: str, output_path: str, execute=papermill.execute_notebook, **how):
+    """Execute a chapter as far as its parameters are checked, and any other notebook."""
+    notebook = nbformat.read(input_path, 4)
+    if Path(input_path).stem[0].isdigit():
+        checks = ["check_parameters" in cell.source for cell in notebook.cells]
+        notebook.cells = notebook.cells[: checks.index(True) + 1]
+        nbformat.write(notebook, input_path := "short.ipynb")
+    return execute(input_path, output_path, **how)
 
 
 def test_the_pages_have_snippets_and_every_reason_is_needed():

@@ -12,13 +12,7 @@ from typer.testing import CliRunner
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.study import (
-    _difference,
-    load_study,
-    run_study,
-    study_power,
-    study_tables,
-)
+from psychometrics.study import _difference, load_study, run_study, study_power, study_tables
 
 STUDY = """
 title: Argmax or expected

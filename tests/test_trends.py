@@ -5,11 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr, t
 
-from psychometrics.measures.trends import (
-    monotony,
-    separation,
-    trends,
-)
+from psychometrics.measures.trends import monotony, separation, trends
 
 
 def shares(source: list[float], inverse: list[float], respondent: str = "a") -> pd.DataFrame:

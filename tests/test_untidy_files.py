@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 import nbformat
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from nbformat import v4
 
@@ -181,6 +181,7 @@ def test_any_value_of_any_option_is_taken_or_refused_by_an_error_of_ours(data):
 
 @settings(max_examples=60, deadline=None)
 @given(values=st.lists(SETTINGS, min_size=1, max_size=3))
+@example(values=[complex("nan")])
 def test_any_values_of_a_frame_are_scored_or_refused_by_an_error_of_ours(values):
     mini = pm.load_questionnaire("ipip20")
     ids = [item.id for item in mini.items]

@@ -56,9 +56,7 @@ class _Question:
 
 
 def asking(
-    models: Sequence[str] = tuple(MODELS),
-    repetitions: int = 5,
-    qlatent: str = "auto",
+    models: Sequence[str] = tuple(MODELS), repetitions: int = 5, qlatent: str = "auto"
 ) -> list[dict]:
     """Rows of the NLI benchmark: each model asked by each tool, in turn.
 
@@ -366,11 +364,7 @@ def _cold(command: Sequence[str]) -> dict:
             raise PsychometricsError(f"{command[0]} has failed: {words[-1][:300]}")
         printed.seek(0)
         peak = int(printed.read().split()[-1]) / 1024 if tells else None
-    return {
-        "seconds": took,
-        "cpu_seconds": used.ru_utime + used.ru_stime,
-        "memory_mb": peak,
-    }
+    return {"seconds": took, "cpu_seconds": used.ru_utime + used.ru_stime, "memory_mb": peak}
 
 
 def _quiet() -> dict[str, str]:

@@ -43,10 +43,7 @@ def forward_flop(config: PretrainedConfig, lengths: Sequence[int]) -> float:
 
 
 def matmul_rate(
-    config: PretrainedConfig,
-    tokens: int,
-    dtype: torch.dtype,
-    seconds: float = 0.4,
+    config: PretrainedConfig, tokens: int, dtype: torch.dtype, seconds: float = 0.4
 ) -> float:
     """Floating-point operations a second in the matrix multiplications of one layer, nothing else.
 
