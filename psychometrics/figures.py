@@ -376,44 +376,6 @@ def _people(questionnaire: Questionnaire, titles: list[str], ax: Axes) -> None:
     ax.set_xlabel(f"{ax.get_xlabel()}; bars: people's means and SDs")
 
 
-def trajectory(scores: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Change of a scale's score since epoch 0, by arm; respondents at the last epoch as points.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        Rows of one scale, as :func:`psychometrics.interventions.trajectories` gives them.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-
-    Returns
-    -------
-    Axes
-        Means over respondents are lines. Right of them each arm has a column of its own for the
-        single respondents, so that they do not hide one another.
-    """
-    ax = ax or plt.gca()
-    epochs = scores["epoch"].max()
-    for i, (arm, part) in enumerate(scores.groupby("arm", sort=False)):
-        colour = _ROLES.get(arm, PALETTE[i % len(PALETTE)])
-        marker = MARKERS[i % len(MARKERS)]
-        wide = part.pivot(index="epoch", columns="respondent_id", values="score")
-        change = wide - wide.iloc[0]
-        ax.plot(change.index, change.mean(axis=1), color=colour, linestyle=LINES[i % len(LINES)],
-                marker=marker, markersize=5, label=arm)  # fmt: skip
-        side = [epochs * (1.12 + 0.1 * i)] * change.shape[1]
-        ax.plot(side, change.iloc[-1], linestyle="none", marker=marker, markersize=5,
-                markerfacecolor="none", color=colour)  # fmt: skip
-    ax.axvline(1.06 * epochs, color="grey", linewidth=0.8, linestyle=":")
-    ax.axhline(0, color="grey", linewidth=1, zorder=0)
-    ticks = sorted({0, *np.linspace(0, epochs, 3).round().astype(int)})
-    ax.set_xticks(ticks)
-    ax.set(xlabel="epoch of adaptation; right of the line, each respondent",
-           ylabel="change of mean item score")  # fmt: skip
-    ax.legend(frameon=False)
-    return ax
-
-
 def _compass(scores: pd.DataFrame, x: str, y: str, ax: Axes) -> None:
     """Respondents on two categories, with the spread of each if its answers were drawn.
 

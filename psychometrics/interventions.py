@@ -22,11 +22,9 @@ import torch
 from transformers import DataCollatorForLanguageModeling, DataCollatorForPermutationLanguageModeling
 from transformers.models.auto import modeling_auto
 
-from .asking.answers import check_columns, check_once
 from .asking.store import StoredAnswers, key_of
 from .data import available, fetch, mnli_sample, text_table
 from .exceptions import DataError, ParameterError, RespondentError
-from .measures.items import adjust
 from .measures.scoring import scale_scores
 from .models.embedded import embedded_head, load_masked_lm
 from .models.loading import load_model, resolve_dtype
@@ -375,82 +373,6 @@ def trajectories(
     columns = ["respondent_id", "base", "arm", "seed", "epoch"]
     columns += ["questionnaire", "scale", "score", "run"]
     return pd.concat(parts, ignore_index=True)[columns]
-
-
-def before_after(scores: pd.DataFrame, n_resamples: int = 5000, seed: int = 0) -> pd.DataFrame:
-    """Paired comparison of the last with the first measurement, per arm and scale.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        As :func:`trajectories` gives it; of several seeds, a respondent's mean counts.
-    n_resamples, seed : int
-        Of the sign flips, where there are more than twelve respondents; else all are tried.
-
-    Returns
-    -------
-    DataFrame
-        ``arm, scale, n`` (respondents with both measurements; the others are left out), ``t0, t1``
-        (means), ``change`` with its 95 % interval ``low, high``, ``t, p, p_holm`` over all rows
-        with a p value, ``dz``, the mean change over the standard deviation of changes, and the
-        null: ``null_low, null_high``, the middle 95 % of the mean change when the sign of each
-        respondent's change is drawn at random, and ``p_flip``, two-sided, of these flips. Where all
-        changes are the same, ``low, high, t, p, dz`` are missing: there is no spread to judge by.
-
-    Raises
-    ------
-    ParameterError
-        A column is missing, a measurement is there twice, or fewer than two respondents have both
-        measurements.
-
-    References
-    ----------
-    Reuben et al. (2024), table 3; Cohen (1988) for dz; Holm (1979). Computed by scipy.
-    """
-    from scipy.stats import ttest_rel
-
-    check_columns(scores, ["respondent_id", "arm", "epoch", "scale"], ["score"])
-    keys = ["respondent_id", "arm", "epoch", "scale"]
-    check_once(scores, [*keys, *(["seed"] if "seed" in scores else [])])
-    scores = scores.groupby(keys, sort=False, as_index=False)["score"].mean()
-    rows = []
-    for (arm, scale), part in scores.groupby(["arm", "scale"], sort=False):
-        wide = part.pivot(index="respondent_id", columns="epoch", values="score")
-        if wide.shape[1] < 2:
-            raise ParameterError(f"{scale} was measured once in {arm}: measure before and after.")
-        wide = wide[[wide.columns.min(), wide.columns.max()]].dropna().astype(float)
-        first, last = wide.iloc[:, 0], wide.iloc[:, -1]
-        change = last - first
-        if len(change) < 2:
-            raise ParameterError("A paired test needs at least two respondents: name more.")
-        spread = change.std()
-        row = {"arm": arm, "scale": scale, "n": len(change), "t0": first.mean(),
-               "t1": last.mean(), "change": change.mean()}  # fmt: skip
-        row |= dict.fromkeys(("low", "high", "t", "p", "dz"), np.nan)
-        if spread > 1e-9 * max(1.0, change.abs().max()):
-            test = ttest_rel(last, first)
-            row["low"], row["high"] = test.confidence_interval()
-            row |= {"t": test.statistic, "p": test.pvalue, "dz": change.mean() / spread}
-        flipped = _flipped_means(change.to_numpy(), n_resamples, seed)
-        row["null_low"], row["null_high"] = np.quantile(flipped, [0.025, 0.975])
-        row["p_flip"] = (np.abs(flipped) >= abs(change.mean()) - 1e-12).mean()
-        rows.append(row)
-    if not rows:
-        raise ParameterError("There are no scores to compare.")
-    frame = pd.DataFrame(rows)
-    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", adjust(frame["p"]))
-    return frame
-
-
-def _flipped_means(change: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
-    """Mean change under all flips of signs, or under drawn ones and those that were found."""
-    n = len(change)
-    if n <= 12:
-        signs = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
-    else:
-        signs = np.random.default_rng(seed).choice([-1, 1], size=(n_resamples, n))
-        signs = np.vstack([np.ones(n, dtype=int), signs])
-    return signs @ change / n
 
 
 def _runs(respondents, questionnaires, texts, seeds, training, refit) -> tuple[dict, dict]:

@@ -116,19 +116,6 @@ def test_lines_run_from_left_to_right_and_differ_in_more_than_colour(ax):
     assert {line.get_marker() for line in ax.lines} == {"None"}
 
 
-def test_a_trajectory_is_the_change_since_the_beginning_by_arm(ax):
-    rows = [("x", "a", 0, 1.0), ("x", "a", 5, 2.0), ("x", "b", 0, 3.0), ("x", "b", 5, 3.5),
-            ("y", "a", 0, 1.0), ("y", "a", 5, 1.0)]  # fmt: skip
-    scores = pd.DataFrame(rows, columns=["arm", "respondent_id", "epoch", "score"])
-    figures.trajectory(scores, ax=ax)
-    drawn = [list(line.get_ydata()) for line in ax.lines]
-    assert drawn[:4] == [[0, 0.75], [1, 0.5], [0, 0], [0]], "means, and single ones at the end"
-    assert len(set(ax.lines[1].get_xdata())) == 1
-    assert ax.lines[1].get_xdata()[0] > 5
-    assert ax.lines[3].get_xdata()[0] > ax.lines[1].get_xdata()[0], "a column for each arm"
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["x", "y"]
-
-
 def test_the_compass_places_points_within_the_categories_range(ax):
     scores = pd.DataFrame(
         {

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
-
 import numpy as np
 import pandas as pd
-import pingouin
 import pytest
 import torch
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
@@ -17,7 +13,7 @@ from data.make.attributions import word_attributions
 from data.make.interventions import MEASURED
 from psychometrics import interventions
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
-from psychometrics.interventions import ARMS, adapt, before_after, intervention_texts, trajectories
+from psychometrics.interventions import ARMS, adapt, intervention_texts, trajectories
 from psychometrics.modes.nli import NLIRespondent
 from psychometrics.paths import data_dir
 from tests.conftest import needs
@@ -316,82 +312,12 @@ def test_the_shipped_study_is_found_by_its_digests(tmp_path, monkeypatch):
         trajectories(names[:1], questionnaires, store=tmp_path, shipped=False, progress=False)
 
 
-def test_before_after_is_the_paired_t_test_of_last_against_first():
-    rng = np.random.default_rng(0)
-    rows = [
-        {"respondent_id": f"r{n}", "arm": arm, "epoch": epoch, "scale": scale,
-         "score": rng.normal() + epoch * shift}
-        for n in range(7) for arm, shift in (("up", 1.0), ("none", 0.0))
-        for scale in ("gad7", "soc13") for epoch in (0, 1, 2)
-    ]  # fmt: skip
-    frame = pd.DataFrame(rows)
-    found = before_after(frame)
-    for row in found.itertuples():
-        part = frame[(frame["arm"] == row.arm) & (frame["scale"] == row.scale)]
-        wide = part.pivot(index="respondent_id", columns="epoch", values="score")
-        expected = pingouin.ttest(wide[2], wide[0], paired=True).iloc[0]
-        assert row.t == pytest.approx(expected["T"])
-        assert row.p == pytest.approx(expected.iloc[3])
-        change = wide[2] - wide[0]
-        assert row.change == pytest.approx(change.mean())
-        assert row.dz == pytest.approx(row.t / np.sqrt(7))
-        half = expected["dof"] * 0 + change.std() / np.sqrt(7) * 2.446912  # t(0.975, 6)
-        assert row.high == pytest.approx(change.mean() + half, rel=1e-5)
-    assert (found["p_holm"] >= found["p"]).all()
-    with pytest.raises(ParameterError, match="at least two respondents"):
-        before_after(frame[frame["respondent_id"] == "r0"])
-
-
-def _twice(before, after):
-    """Scores of as many respondents before any training and after it."""
-    names = [f"r{i}" for i in range(len(before))]
-    parts = [
-        pd.DataFrame({"respondent_id": names, "epoch": epoch, "score": score})
-        for epoch, score in ((0, before), (20, after))
-    ]
-    return pd.concat(parts).assign(arm="sad", scale="s")
-
-
-def test_a_change_stands_beside_what_flipping_its_signs_gives():
-    change = np.array([1.0, 2.0, 4.0])
-    row = before_after(_twice(np.zeros(3), change)).iloc[0]
-    # Sums of the eight flips: 7, 5, 3, 1 and their negatives; two are as far as 7.
-    assert row["p_flip"] == 2 / 8
-    expected = np.quantile(np.array([7, 5, 3, 1, -1, -3, -5, -7]) / 3, [0.025, 0.975])
-    assert (row["null_low"], row["null_high"]) == pytest.approx(tuple(expected))
-    many = np.random.default_rng(1).normal(0.3, 1, 40)
-    row = before_after(_twice(np.zeros(40), many)).iloc[0]
-    assert row["p_flip"] == pytest.approx(row["p"], abs=0.02), "as the t test where n is large"
-    assert row["null_high"] == pytest.approx(1.96 * np.sqrt((many**2).mean() / 40), rel=0.05)
-
-
-def test_a_respondents_change_is_the_mean_of_its_seeds():
-    one, two = _twice([0.0, 0.0], [1.0, 2.0]), _twice([0.0, 0.0], [3.0, 2.0])
-    both = before_after(pd.concat([one.assign(seed=0), two.assign(seed=1)])).iloc[0]
-    assert both[["n", "change"]].tolist() == [2, 2.0]
-
-
-def test_respondents_without_both_measurements_are_left_out_and_no_spread_has_no_p():
-    scores = _twice([0.0, 1.0, 2.0, np.nan], [1.0, 3.0, np.nan, 5.0])
-    row = before_after(scores).iloc[0]
-    assert row[["n", "change"]].tolist() == [2, 1.5]
-    both = pd.concat([scores, _twice([0.0, 1.0], [1.0, 2.0]).assign(scale="flat")])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        table = before_after(both).set_index("scale")
-    assert table.loc["flat", ["t", "p", "p_holm", "low", "high", "dz"]].isna().all()
-    assert table.loc["flat", "change"] == 1
-    assert table.loc["s", "p_holm"] == table.loc["s", "p"], "one test alone"
+def test_impossible_runs_are_named():
     gad7 = [pm.load_questionnaire("gad7")]
-    for said, use, *given in (
-        ("Name a respondent", trajectories, [], gad7),
-        ("measure within", functools.partial(trajectories, epochs=2, measure_at=[3]), "a", gad7),
-        ("twice", before_after, pd.concat([scores, scores])),
-        ("measured once", before_after, scores[scores["epoch"] == 0]),
-        ("no scores", before_after, scores[:0]),
-    ):
-        with pytest.raises(ParameterError, match=said):
-            use(*given)
+    with pytest.raises(ParameterError, match="Name a respondent"):
+        trajectories([], gad7)
+    with pytest.raises(ParameterError, match="measure within"):
+        trajectories("a", gad7, epochs=2, measure_at=[3])
 
 
 def test_attributions_of_the_parts_sum_to_the_difference_from_padding(tiny_model):
