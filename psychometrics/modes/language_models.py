@@ -14,7 +14,7 @@ from ..exceptions import RespondentError
 from ..models.embedded import embedded_head, load_embedded, load_masked_lm
 from ..models.loading import check_length, load_model, to_device
 from ..models.sources import Source, digest_text
-from .prompting import PromptMode, PromptRespondent, may_pad
+from .prompting import PromptMode, PromptRespondent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -91,7 +91,9 @@ class LanguageMode(PromptMode):
                 f"{source.name} has not two outputs: name a CoLA classifier.", kind="labels"
             )
         score = functools.partial(self.score, **conditions)
-        pads = source.kind == "embedded" or may_pad(functools.partial(score, model), tokenizer, 3)
+        pads = source.kind == "embedded" or self._may_pad(
+            functools.partial(score, model), tokenizer
+        )
         model = to_device(model, device, identity["dtype"], source.name)
         return _LMRespondent(model, tokenizer, identity, score, 256 if pads else 1)
 

@@ -27,7 +27,7 @@ from ..models.fast import fast_forward, last_states
 from ..models.loading import check_known, load_config, load_model, to_device, token_limit
 from ..models.sources import Source, digest_text
 from ..paths import data_dir
-from .prompting import PromptMode, PromptRespondent, may_pad
+from .prompting import PromptMode, PromptRespondent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -431,9 +431,7 @@ class NLI(PromptMode):
             model, tokenizer = load_model(source, "causal", dtype=torch.bfloat16)
         else:
             model, tokenizer = _load_classifier(source)
-            pads = may_pad(
-                functools.partial(_probabilities, model), tokenizer, len(self.question_columns)
-            )
+            pads = self._may_pad(functools.partial(_probabilities, model), tokenizer)
         model = to_device(model, device, identity["dtype"], source.name)
         if by_words:
             return _WordsRespondent(model, tokenizer, identity, recipe)

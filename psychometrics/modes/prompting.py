@@ -76,6 +76,25 @@ class PromptMode(Mode):
         known = source.model, source.revision, dtype
         return self._who(source.name, source.kind, fingerprint, *known)
 
+    def _may_pad(self, answer: Callable, tokenizer: PreTrainedTokenizerBase) -> bool:
+        """Return whether a prompt's answer is the same in a batch, on either side of the padding.
+
+        A decoder that counts positions from the left needs its padding on the right, XLNet needs it
+        on the left, and the convolutions of ConvBERT see it anywhere. The tokenizer is set to the
+        side; ``answer`` is a function of it and n prompts.
+        """
+        long = "All of the students passed the exam, and it rained all day.", "I was late.", "late"
+        parts = slice(len(self.question_columns))
+        prompts = [("It rained.", "It was dry.", "dry")[parts], long[parts]]
+        alone, own = answer(tokenizer, prompts[:1]), tokenizer.padding_side
+        for side in (own, "left" if own == "right" else "right"):
+            tokenizer.padding_side = side
+            apart = np.abs(answer(tokenizer, prompts)[:1] - alone)
+            if not (apart > _ROUNDING * alone).any():  # nor where answers are no numbers
+                return True
+        tokenizer.padding_side = own
+        return False
+
     def open(self, respondent: object, identity: dict, **conditions: object) -> object:
         """Return a function from questions to batches of them with their answers."""
         if hasattr(respondent, "batches"):
@@ -232,33 +251,6 @@ class PromptRespondent:
             rows = rows[: len(rows) // 2]
             if self.model.device.type == "cuda":
                 torch.cuda.empty_cache()
-
-
-def may_pad(answer: Callable, tokenizer: PreTrainedTokenizerBase, parts: int) -> bool:
-    """Return whether a prompt's answer is the same in a batch, on one side of the padding or other.
-
-    A decoder that counts positions from the left needs its padding on the right, XLNet needs it on
-    the left, and the convolutions of ConvBERT see it anywhere. The tokenizer is set to the side.
-
-    Parameters
-    ----------
-    answer : callable
-        From the tokenizer and n prompts of so many ``parts`` to n rows of probabilities.
-    """
-    long = (
-        "All of the students passed the exam, and it rained all day.",
-        "It was always late.",
-        "late",
-    )
-    prompts = [("It rained.", "It was dry.", "dry")[:parts], long[:parts]]
-    alone, own = answer(tokenizer, prompts[:1]), tokenizer.padding_side
-    for side in (own, "left" if own == "right" else "right"):
-        tokenizer.padding_side = side
-        apart = np.abs(answer(tokenizer, prompts)[:1] - alone)
-        if not (apart > _ROUNDING * alone).any():  # nor where answers are no numbers
-            return True
-    tokenizer.padding_side = own
-    return False
 
 
 def _checked_prompts(prompts: Iterable, parts: tuple[str, ...]) -> list[tuple]:
