@@ -20,13 +20,13 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
+from .asking.answers import check_choice
 from .asking.population import population, population_table
 from .claims import counts, expectations, scorecard
 from .exceptions import DataError, ParameterError, PsychometricsError
 from .exercises import answer
 from .exercises import listed as exercises
 from .page import find_browser, print_page
-from .parameters import unknown
 from .paths import book_dir, notebooks_dir
 from .record import figure as figure
 from .record import mistakes
@@ -81,18 +81,16 @@ def run_notebook(
     >>> run_notebook("03-assessment", {"questionaire": "phq9"})
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: 03-assessment: There is no parameter 'questionaire' ...
+    psychometrics.exceptions.ParameterError: parameter must be one of ..., got 'questionaire' ...
     """
     import papermill
 
     source = notebooks_dir() / f"{name}.ipynb"
     if not source.is_file():
-        names = sorted(path.stem for path in notebooks_dir().glob("*.ipynb"))
-        raise ParameterError(unknown("notebook", name, names))
+        check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=name)
     known, given = papermill.inspect_notebook(str(source)), dict(parameters or {})
     for parameter, value in given.items():
-        if parameter not in known:
-            raise ParameterError(f"{name}: {unknown('parameter', parameter, list(known))}")
+        check_choice(known, parameter=parameter)
         if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
             given[parameter] = str(value)  # a text that looks like a number, such as one epoch
     output = Path(output) if output is not None else RUNS / f"{name}.ipynb"

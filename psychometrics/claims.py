@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import ndtr
 
 from .data import available
 from .exceptions import DataError
@@ -332,7 +332,7 @@ def _p_values(claims: pd.DataFrame) -> pd.Series:
     value, bar = claims["value"], claims["bar"]
     end = claims["low"].where(value > bar, claims["high"])
     half = (value - end).abs().replace(0, np.nan)
-    derived = 2 * stats.norm.sf(1.959964 * (value - bar).abs() / half)
+    derived = 2 * ndtr(-1.959964 * (value - bar).abs() / half)
     claimed = (value - bar) * claims["rule"].map({"above": 1, "below": -1}) > 0
     p = claims["p"].fillna(pd.Series(derived, claims.index))
     return p.where(claimed | p.isna(), 1.0).where(claims["rule"].isin(["above", "below"]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat
 from pydantic import NonNegativeInt as Whole
 from pydantic import PositiveInt as Count
 
+from .asking.answers import check_choice
 from .asking.population import population
 from .exceptions import ParameterError, PsychometricsError
 from .modes import identify
@@ -45,14 +45,12 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
         ...
     psychometrics.exceptions.ParameterError: score: Input should be 'entailment' or 'contrast', ...
     """
-    if notebook not in CHAPTERS:
-        raise ParameterError(unknown("notebook", notebook, list(CHAPTERS)))
+    check_choice(CHAPTERS, notebook=notebook)
     chapter = CHAPTERS[notebook]
     if values is None:
         values = _running(chapter)
     for name in values:
-        if name not in chapter.model_fields:
-            raise ParameterError(unknown("parameter", name, list(chapter.model_fields)))
+        check_choice(chapter.model_fields, parameter=name)
     try:
         chapter(**values).check()
     except ValidationError as error:
@@ -64,19 +62,6 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
             place = ".".join(map(str, mistake["loc"]))
             said.append(f"{place}: {mistake['msg']}, got {mistake['input']!r}.")
         raise ParameterError("\n".join(said)) from None
-
-
-def unknown(kind: str, name: str, known: list[str]) -> str:
-    """Return a sentence that there is no such thing, with what comes nearest.
-
-    Examples
-    --------
-    >>> unknown("notebook", "03-asessment", ["03-assessment"])
-    "There is no notebook '03-asessment' (did you mean '03-assessment'?): it must be one of ..."
-    """
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f" (did you mean '{near[0]}'?)" if near else ""
-    return f"There is no {kind} '{name}'{hint}: it must be one of {', '.join(known)}."
 
 
 def _running(chapter: type[BaseModel]) -> dict[str, object]:
@@ -170,8 +155,7 @@ class _Assessment(_PromptDesign, of="03-assessment"):
     def check(self) -> None:
         super().check()
         names = ["first", *(population(self.respondents) if self.respondents else [])]
-        if self.respondent not in names:
-            raise ParameterError(unknown("respondent", self.respondent, names))
+        check_choice(names, respondent=self.respondent)
 
 
 class _Evidence(_Scored):
@@ -228,8 +212,7 @@ class _Beliefs(_Chapter, of="08-beliefs"):
 
     def check(self) -> None:
         columns = templates(self.live_templates).columns.drop("template")
-        if self.group not in columns:
-            raise ParameterError(unknown("column of the templates", self.group, list(columns)))
+        check_choice(columns, group=self.group)
         if self.live_lexicon != "auto":
             lexicon(self.live_lexicon)
 

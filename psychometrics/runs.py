@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from .asking.answers import check_choice
 from .asking.store import key_of
 from .book import RUNS, parse_parameters, run_notebook
 from .exceptions import ParameterError, PsychometricsError
 from .page import check_output, find_browser, write_page
-from .parameters import CHAPTERS, check_parameters, unknown
+from .parameters import CHAPTERS, check_parameters
 from .paths import notebooks_dir
 
 
@@ -113,7 +114,7 @@ def sweep(
     >>> sweep("03-assessment", {"temprature": [1, 2]})
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: 03-assessment: There is no parameter 'temprature' ...
+    psychometrics.exceptions.ParameterError: parameter must be one of ..., got 'temprature' ...
     """
     parameters = dict(parameters or {})
     grid = grid if isinstance(grid, Mapping) else _parse_grid(grid)
@@ -163,15 +164,12 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
     """All combinations, each with what makes it impossible, if something does."""
     import papermill
 
-    known = sorted(path.stem for path in notebooks_dir().glob("*.ipynb"))
-    if notebook not in known:
-        raise ParameterError(unknown("notebook", notebook, known))
+    check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=notebook)
     if not grid or not all(len(values) for values in grid.values()):
         raise ParameterError("A sweep needs a parameter and its values: name=value,value.")
     has = list(papermill.inspect_notebook(str(notebooks_dir() / f"{notebook}.ipynb")))
     for name in [*grid, *parameters]:
-        if name not in has:
-            raise ParameterError(f"{notebook}: {unknown('parameter', name, has)}")
+        check_choice(has, parameter=name)
     if both := sorted(set(grid) & set(parameters)):
         raise ParameterError(f"{both[0]} is swept and set: leave it out of one of the two.")
     found = []

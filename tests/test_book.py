@@ -47,7 +47,7 @@ def test_the_first_chapter_runs_on_a_questionnaire_and_model_of_ones_own(
 def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
     with pytest.raises(ParameterError, match=r"did you mean '03-assessment'\?"):
         book.run_notebook("02-assesment", output=tmp_path / "o.ipynb")
-    with pytest.raises(ParameterError, match=r"no parameter 'temprature' \(did you mean 'temperat"):
+    with pytest.raises(ParameterError, match=r"'temprature' \(did you mean 'temperat"):
         book.run_notebook("03-assessment", {"temprature": 2}, tmp_path / "o.ipynb")
     assert not list(tmp_path.iterdir())
 

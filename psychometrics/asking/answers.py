@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import re
 from collections.abc import Iterable, Mapping
@@ -139,9 +140,12 @@ def check_choice(known: Iterable[str], **given: object) -> None:
         ...
     psychometrics.exceptions.ParameterError: terms must be one of source, both, got 'inverse'.
     """
+    known = tuple(known)
     for name, value in given.items():
-        if value not in (known := tuple(known)):
-            raise ParameterError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
+        if value not in known:
+            near = difflib.get_close_matches(str(value), map(str, known), n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ParameterError(f"{name} must be one of {', '.join(known)}, got {value!r}{hint}.")
 
 
 def check_numbers(**given: object) -> None:
