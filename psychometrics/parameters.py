@@ -192,12 +192,9 @@ class _Interventions(_Chapter, of="05-interventions"):
 
 
 class _Items(_Chapter, of="06-items"):
-    draws: Annotated[int, Field(ge=100)] = 1000
-
-
-class _Rasch(_Chapter, of="07-rasch"):
+    respondents: Literal[""] | _Respondents = ""
     category: _Category = "MN"
-    restarts: Count = 100
+    draws: Annotated[int, Field(ge=100)] = 1000
     simulations: Annotated[int, Field(ge=20)] = 400
 
 

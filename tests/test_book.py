@@ -69,8 +69,8 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
         ("ways-of-asking", {"people": 3, "runs": 1}, "people"),
         ("items", {"draws": 10}, "draws"),
         ("items", {"seed": True}, "seed"),
-        ("rasch", {"restarts": 2.5}, "restarts"),
-        ("rasch", {"category": "negation"}, "category"),
+        ("items", {"simulations": 2.5}, "simulations"),
+        ("items", {"category": "negation"}, "category"),
     ],
 )
 def test_impossible_parameters_are_named(chapter, values, said, monkeypatch):

@@ -152,7 +152,7 @@ PAGES = {
 def _of_items() -> list[np.ndarray]:
     table = diagnostic.answers("transformers", "MN")
     found = pm.items.item_rest(table)["r"]
-    return [table.mean(), [pm.reliability.alpha(table)["alpha"]], found]
+    return [table.mean(), [pm.reliability.alpha(table)["alpha"]], found, *_of_rasch()]
 
 
 def _of_rasch() -> list[np.ndarray]:
@@ -194,8 +194,7 @@ def _of_the_page() -> list[np.ndarray]:
 
 
 SHOWN = {
-    "06-items": ("colMeans(d), a$total$raw_alpha, a$item.stats$r.drop", _of_items),
-    "07-rasch": ("b, andersen$LR, andersen$df, ml$LR, ml$df", _of_tests),
+    "06-items": ("colMeans(d), a$total$raw_alpha, a$item.stats$r.drop, b", _of_items),
     "r": (
         "gad$total$raw_alpha, gad$item.stats$r.drop, "
         "fitMeasures(one, c('chisq', 'df', 'cfi', 'rmsea')), "
