@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from ..asking.answers import check_choice, check_columns
 from ..exceptions import ParameterError
@@ -76,7 +76,7 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         spread = np.where((n > 1) & (spread <= 1e-12 * largest), 0.0, spread)
         skewness = (away**3).sum(axis=-1) / spread**3 * n / ((n - 1) * (n - 2))
         a = np.where((n > 2) & (spread > 0), skewness, 0.0) / (3 * np.sqrt(n))
-        tails = np.stack([stats.t.isf(0.025, n - 1), stats.t.ppf(0.025, n - 1)])
+        tails = np.stack([special.stdtrit(n - 1, 0.975), special.stdtrit(n - 1, 0.025)])
         turned = np.where(np.abs(a) > 1e-6, (np.cbrt(1 + 3 * a * (tails - a / 2)) - 1) / a, tails)
         longest = 1.5 * np.abs(tails)
         low, high = mean - np.clip(turned, -longest, longest) * spread / np.sqrt(n)
@@ -120,7 +120,7 @@ def fisher_interval(
     r = np.asarray(r, dtype=float)
     known = (np.abs(r) < 1 - 1e-12) & (n > 3)
     z = np.arctanh(np.where(known, r, np.nan))
-    half = stats.norm.isf(0.025) * np.sqrt((1 + ranks * r**2 / 2) / max(n - 3, 1))
+    half = special.ndtri(0.975) * np.sqrt((1 + ranks * r**2 / 2) / max(n - 3, 1))
     return np.tanh(z - half), np.tanh(z + half)
 
 
@@ -173,7 +173,9 @@ def correlation_interval(
     if n < 3 or (np.ptp(both, axis=1) <= 1e-12 * np.abs(both).max(axis=1)).any():
         return pd.Series({"n": float(n), "r": np.nan, "low": np.nan, "high": np.nan})
     if method == "spearman":
-        both = stats.rankdata(both, axis=1)
+        from scipy.stats import rankdata  # slow to load
+
+        both = rankdata(both, axis=1)
     r = float(np.clip(np.corrcoef(both)[0, 1], -1, 1))
     low, high = fisher_interval(r, n, ranks=method == "spearman")
     return pd.Series({"n": float(n), "r": r, "low": float(low), "high": float(high)})

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import torch
-from statsmodels.stats.proportion import proportion_confint
 
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
@@ -79,6 +78,8 @@ class NLIRespondent(PromptRespondent):
         value, low, high, guess : float
             With the 95 % interval (Wilson), and what guessing gives.
         """
+        from statsmodels.stats.proportion import proportion_confint
+
         answers, labels = self._labelled()
         truth = labels.map(NLI_LABELS.index).to_numpy()
         right, guess = answers.argmax(axis=1) == truth, 1 / 3
