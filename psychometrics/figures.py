@@ -52,45 +52,6 @@ def style() -> None:
     }
 
 
-def term_heatmap(
-    matrix: pd.DataFrame, polarity: pd.Series, ax: Axes | None = None, label: str = "P(entailment)"
-) -> Axes:
-    """Heatmap of T terms by L intensifiers, source terms above the line, inverse terms below.
-
-    Parameters
-    ----------
-    matrix : DataFrame, shape (T, L)
-        Terms as index, intensifiers from least to most as columns.
-    polarity : Series, shape (T,)
-        +1 for source and −1 for inverse terms, indexed by term.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    label : str
-        Name of the quantity, with its unit.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> shares = pd.DataFrame({"rarely": [0.2, 0.8]}, index=["sad", "glad"])
-    >>> term_heatmap(shares, pd.Series({"sad": 1, "glad": -1})).get_ylabel()
-    'construct term'
-    """
-    order = polarity.sort_values(ascending=False, kind="stable").index
-    ax, look = ax or plt.gca(), {"annot": True, "fmt": ".2f", "annot_kws": {"size": 10}}
-    bar = {"label": label}
-    sns.heatmap(matrix.loc[order], ax=ax, cmap="cividis", linewidths=0.5, cbar_kws=bar, **look)
-    ax.tick_params(axis="y", rotation=0)
-    ax.tick_params(axis="x", rotation=35)
-    plt.setp(ax.get_xticklabels(), ha="right")
-    ax.axhline((polarity > 0).sum(), color="white", linewidth=4)
-    ax.set(xlabel="intensifier, from least to most", ylabel="construct term")
-    ax.set_yticks(ax.get_yticks(), [f"{t}  ({'+' if polarity[t] > 0 else '−'})" for t in order])
-    return ax
-
-
 def intensifier_trends(
     curves: pd.DataFrame, ax: Axes | None = None, reference: float | None = None
 ) -> Axes:

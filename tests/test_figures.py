@@ -35,15 +35,6 @@ def _intervals(collection) -> list[list[float]]:
     return [segment[:, 0].tolist() for segment in collection.get_segments()]
 
 
-def test_a_heatmap_of_terms_puts_source_terms_first_and_marks_their_polarity(ax):
-    matrix = pd.DataFrame({"never": [0.1, 0.9], "always": [0.6, 0.2]}, index=["glad", "sad"])
-    figures.term_heatmap(matrix, pd.Series({"glad": -1, "sad": 1}), ax=ax, label="P")
-    assert _labels(ax.get_yticklabels()) == ["sad  (+)", "glad  (−)"]
-    assert [t.get_text() for t in ax.texts] == ["0.90", "0.20", "0.10", "0.60"]
-    assert ax.get_xlabel() == "intensifier, from least to most"
-    assert ax.lines[0].get_ydata()[0] == 1, "between the one source term and the inverse one"
-
-
 def test_trends_draw_each_polarity_with_its_interval_and_an_even_spread(ax):
     words = ["never", "always"] * 2
     curves = pd.DataFrame({"polarity": [1, 1, -1, -1], "intensifier": words})

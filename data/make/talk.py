@@ -1,15 +1,19 @@
-"""Asks the conversational model for chapters 9 to 11: ``python -m data.make.talk``.
+"""Asks the conversational model for chapters 9 and 11: ``python -m data.make.talk``.
 
 Into ``data/answers``, without texts other than the model's own replies. What is there already is
-not asked again. The thirteen scales' items come from the mirror or are downloaded.
+not asked again. The thirteen scales' items come from the mirror or are downloaded; the scores of
+chapter 9 go to ``data/norms/smollm2_scores.csv``, so that it has them where the items are not.
 """
 
 from __future__ import annotations
 
 import itertools
 
+import pandas as pd
+
 from psychometrics.asking.ask import ask, ask_ways
 from psychometrics.asking.store import StoredAnswers
+from psychometrics.measures.scoring import scale_scores
 from psychometrics.models.sources import SMOLLM2
 from psychometrics.modes import identify
 from psychometrics.modes.messages import PERSONAS
@@ -108,6 +112,11 @@ def _main() -> None:
         scale = load_questionnaire(name)
         ask(scale, SMOLLM2, baseline=EMPTY, **voice)
         _ship("options", scale)
+    thirteen = [load_questionnaire(name) for name in psychobench_keys()]
+    drawn = {"choose": "draw", "runs": 10, "seed": 1, "baseline": EMPTY, **voice}
+    scores = scale_scores(pd.concat(ask(q, SMOLLM2, **drawn) for q in thirteen), thirteen)
+    scores = scores[["respondent_id", "questionnaire", "mode", "scale", "run", "score"]]
+    scores.to_csv(data_dir() / "norms" / "smollm2_scores.csv", index=False)
     ask_ways(mini, SMOLLM2, CHAT_WAYS, "chat", dtype=DTYPE)
     _ship("chat", mini)
 

@@ -17,17 +17,8 @@ from ..questionnaires import psychobench_keys
 
 
 @functools.cache
-def published_tables() -> pd.DataFrame:
-    """Read the paper's tables: ``study, table, questionnaire, scale, respondent_id, mean, sd, n``.
-
-    Studies are *models* (Tables 1 to 4 and 7), *roles* (8 to 20), *wordings* (22), *assistant*
-    (23) and *temperature* (24).
-
-    Examples
-    --------
-    >>> published_tables()["study"].unique().tolist()
-    ['models', 'roles', 'wordings', 'assistant', 'temperature']
-    """
+def _published() -> pd.DataFrame:
+    """The paper's Tables 1 to 4 and 7 (models), 8 to 20 (roles), 22, 23 and 24."""
     table = pd.read_csv(data_dir() / "norms" / "psychobench_tables.csv")
     return table.rename(columns={"respondent": "respondent_id"})
 
@@ -43,7 +34,8 @@ def published_tests(
     Parameters
     ----------
     study : str
-        One of :func:`published_tables`; only *models* and *roles* can be compared with people.
+        *models* (Tables 1 to 4 and 7), *roles* (8 to 20), *wordings* (22), *assistant* (23) or
+        *temperature* (24); only the first two can be compared with people.
     against : str
         ``"norms"``, or the respondent compared with, such as ``default`` or ``v1``, whose figures
         are then ``norm_mean, norm_sd, norm_n`` and whose standard deviation is the unit of
@@ -71,7 +63,7 @@ def published_tests(
     >>> round(float(table.loc["conscientiousness", "p"]), 2)
     0.12
     """
-    tables = published_tables()
+    tables = _published()
     people = against == "norms"
     known = ["models", "roles"] if people else list(tables["study"].unique())
     if study not in known:
@@ -93,48 +85,6 @@ def published_tests(
     rounding = 0.05 if study in ("models", "roles") else 0.005
     table["settled"] = _settled(table, level, rounding, both=not people)
     return table
-
-
-_FACETS = {
-    "sea": "own emotions appraised",
-    "oea": "others' emotions appraised",
-    "uoe": "use of emotion",
-    "roe": "regulation of emotion",
-}
-
-
-def scale_labels(table: pd.DataFrame) -> list[str]:
-    """Label each row by its questionnaire, scale and group of people.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With ``questionnaire, scale`` and, if there are several norms, ``group``.
-
-    Returns
-    -------
-    list of str
-        A whole sample is not named; a scale that is the whole questionnaire is named by what it
-        measures.
-
-    Examples
-    --------
-    >>> scale_labels(pd.DataFrame({"questionnaire": ["bsri"], "scale": ["masculine"],
-    ...                            "group": ["Workers (Men)"]}))
-    ['BSRI, masculine (men)']
-    >>> scale_labels(pd.DataFrame({"questionnaire": ["gse"], "scale": ["overall"]}))
-    ['GSE, self-efficacy']
-    """
-    keys = psychobench_keys()
-    groups = table["group"] if "group" in table else [""] * len(table)
-    labels = []
-    for name, scale, group in zip(table["questionnaire"], table["scale"], groups, strict=True):
-        scale = keys[name]["measures"] if scale == "overall" else _FACETS.get(scale, scale)
-        short = "Empathy" if name == "empathy" else name.upper()
-        label = short if scale == short.lower() else f"{short}, {scale.replace('_', ' ')}"
-        who = group.lower().replace("whole sample", "").removeprefix("workers ").strip("()")
-        labels.append(f"{label} ({who})" if who else label)
-    return labels
 
 
 def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) -> pd.DataFrame:
@@ -176,7 +126,7 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
     claims = pd.read_csv(
         data_dir() / "norms" / "psychobench_statistics.csv", keep_default_na=False
     ).set_index("claim_id")
-    own = _statistics(claims, published_tables(), level)
+    own = _statistics(claims, _published(), level)
     counted = {name: _counted(claim) for name, claim in claims.iterrows() if _is_count(claim)}
     own = pd.DataFrame({name: (own | counted)[name] for name in claims.index}).T
     rng = np.random.default_rng(seed)
@@ -304,7 +254,7 @@ def _counted(claim: pd.Series) -> tuple[float, float, float, float]:
         half = stats.norm.isf(0.025) * error
         return slope, slope - half, slope + half, 2 * stats.norm.sf(abs(z))
     if what == "fit":
-        means = published_tables().query("study == 'models' and questionnaire == 'bsri'")
+        means = _published().query("study == 'models' and questionnaire == 'bsri'")
         means = means.pivot(index="respondent_id", columns="scale", values="mean").loc[part.index]
         fits = np.ones(len(part), bool)
         for scale in ("masculine", "feminine"):
@@ -381,7 +331,7 @@ def _random_table(rng: np.random.Generator) -> pd.DataFrame:
         for name, key in psychobench_keys().items()
         for scale in key["scales"]
     }
-    table = published_tables()
+    table = _published()
     shapes = pd.Series([*zip(table["questionnaire"], table["scale"], strict=True)]).map(sizes)
     table, shapes = table[shapes.notna()], shapes.dropna().reset_index(drop=True)
     mean, sd = np.empty(len(table)), np.empty(len(table))
