@@ -31,7 +31,6 @@ from .asking.store import compact, manifests
 from .measures import (
     beliefs,
     content,
-    correlations,
     evidence,
     groups,
     intervals,

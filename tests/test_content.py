@@ -15,16 +15,12 @@ from psychometrics.models.sources import base_path
 RATINGS = ["meaning_kept", "natural", "neutral", "measures_it"]
 
 
-def test_curation_sheets_go_out_and_come_back(tmp_path):
-    instrument = pm.load_questionnaire("gad7")
-    for rater, verdict in (("A", "1"), ("B", "1"), ("C", "0")):
-        sheet = content.curation_sheet(instrument, rater)
-        assert sheet["templates"].str.contains("{term}", regex=False).all()
-        sheet[RATINGS] = "1"
-        sheet.loc[0, "natural"] = verdict
-        sheet.loc[1, "neutral"] = ""
-        sheet.to_csv(tmp_path / f"{rater}.csv", index=False)
-    sheets = pd.concat(map(pd.read_csv, tmp_path.glob("*.csv")))
+def test_agreement_counts_pairs_of_raters_and_leaves_gaps_out():
+    sheets = pd.DataFrame(
+        {"rater": np.repeat(["A", "B", "C"], 7), "item_id": [*range(7)] * 3}
+    ).assign(**dict.fromkeys(RATINGS, 1.0))
+    sheets.loc[14, "natural"] = 0
+    sheets.loc[[1, 8, 15], "neutral"] = np.nan
     found = content.rater_agreement(sheets)
     # One of seven items has one agreeing pair of three: (6 · 3 + 1) / 21.
     assert found.loc["natural", "agreement"] == pytest.approx(19 / 21)
@@ -47,22 +43,25 @@ def test_agreement_matches_fleiss_published_example():
     assert found["agreement"] == pytest.approx(0.6)
 
 
-def test_a_sheet_has_the_wording_of_the_readers_own_file(tmp_path, monkeypatch):
-    soc = pm.load_questionnaire("soc13")
+def test_similarity_is_to_the_wording_of_the_readers_own_file(tmp_path, monkeypatch):
+    soc, path = pm.load_questionnaire("soc13"), tmp_path / "wording.csv"
     monkeypatch.delenv("PSYCHOMETRICS_WORDING", raising=False)
-    assert content.curation_sheet(soc, "A")["text"].tolist() == [item.text for item in soc.items]
-    path = tmp_path / "wording.csv"
+
+    def wording():
+        return set(content.content_validity(soc, acceptability=None)["wording"])
+
+    assert wording() == {"paraphrase"}
     monkeypatch.setenv("PSYCHOMETRICS_WORDING", str(path))
     with pytest.raises(DataError, match="is no file"):
-        content.curation_sheet(soc, "A")
+        wording()
     pd.DataFrame({"instrument": "SOC-13", "wording": [f"w{n}" for n in range(13)]}).to_csv(path)
-    assert content.curation_sheet(soc, "A")["text"].iloc[-1] == "w12"
+    assert wording() == {"original"}
     pd.DataFrame({"instrument": "SOC-13", "wording": ["w"]}).to_csv(path)
     with pytest.raises(DataError, match="1 items of SOC-13, which has 13"):
-        content.curation_sheet(soc, "A")
+        wording()
     path.write_text("")
     with pytest.raises(ParameterError):
-        content.curation_sheet(soc, "A")
+        wording()
 
 
 def test_similarity_is_the_librarys_cosine_and_a_stranger_is_the_next_item_of_the_last_the_first():

@@ -21,10 +21,8 @@ from psychometrics import (
 )
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.evidence import (
-    by_base,
     evidence,
     jackknife,
-    logits,
     profiles,
     reached,
     resized,
@@ -34,6 +32,8 @@ from psychometrics.measures.scoring import keyed_items
 from psychometrics.measures.structure import heterotrait_monotrait
 from psychometrics.measures.validity import term_silhouettes
 from psychometrics.paths import data_dir
+from psychometrics.studies.untrained import EXPECTED as SIGNS
+from psychometrics.studies.untrained import PLACEBOS, compare
 
 TWO = ("challenges", "gad7")
 EXPECTED = {TWO: 1}
@@ -93,11 +93,11 @@ def test_a_base_with_larger_scores_does_not_decide_for_the_other(loaded):
     table[source] = rng.normal(size=(12, len(source)))
     moved = table.copy()
     moved.loc[(bases == "two").to_numpy(), source] += 50.0
-    pooled, within = evidence(moved, loaded, EXPECTED), by_base(moved, bases, loaded, EXPECTED)
+    pooled, within = evidence(moved, loaded, EXPECTED), evidence(moved, loaded, EXPECTED, bases)
     assert pooled["alpha"] > 0.99
     pd.testing.assert_frame_equal(
         within[["alpha", "correlations"]],
-        by_base(table, bases, loaded, EXPECTED)[["alpha", "correlations"]],
+        evidence(table, loaded, EXPECTED, bases)[["alpha", "correlations"]],
     )
     own = [evidence(moved[(bases == b).to_numpy()], loaded, EXPECTED) for b in ("one", "two")]
     assert within.loc["both", "alpha"] == pytest.approx((own[0] + own[1])["alpha"] / 2)
@@ -106,7 +106,7 @@ def test_a_base_with_larger_scores_does_not_decide_for_the_other(loaded):
 def test_two_respondents_on_a_base_have_silhouettes_and_nothing_that_rests_on_differences(loaded):
     table = profiles(null_answers(TWO, "noise", respondents=7), loaded)
     for bases in (["one"] * 5 + ["two"] * 2, ["one"] * 6 + ["two"]):
-        found = by_base(table, bases, loaded, EXPECTED)
+        found = evidence(table, loaded, EXPECTED, bases)
         known = found.loc["two"].dropna().index
         assert known.str.match("silhouette|lowest|items").all()
         assert (found.loc["both", ["alpha", "omega"]] == found.loc["one", ["alpha", "omega"]]).all()
@@ -119,10 +119,16 @@ def test_two_respondents_on_a_base_have_silhouettes_and_nothing_that_rests_on_di
 
 
 def test_resized_heads_have_the_size_asked_for_and_no_preference_for_a_class(answers):
-    sizes = np.linspace(0.1, 3, 10)
-    values = logits(resized(answers, sizes))
-    np.testing.assert_allclose(np.sqrt((values**2).mean(axis=(1, 2))), sizes)
-    before = logits(answers)
+    def centred(table):
+        logs = np.log(table[["entailment", "neutral", "contradiction"]].to_numpy(float))
+        logs = logs.reshape(10, -1, 3)
+        logs -= logs.mean(axis=2, keepdims=True)
+        return logs - logs.mean(axis=1, keepdims=True)
+
+    like = null_answers(TWO, "noise", respondents=10)
+    values, before = centred(resized(answers, like, 0.5)), centred(answers)
+    sizes = (np.sqrt((x**2).mean(axis=(1, 2))) for x in (values, centred(like)))
+    np.testing.assert_allclose(*(s * f for s, f in zip(sizes, (1, 0.5), strict=True)))
     ratio = (values / before).reshape(10, -1)
     np.testing.assert_allclose(ratio, np.broadcast_to(ratio[:, :1], ratio.shape), rtol=1e-4)
 
@@ -158,13 +164,11 @@ def test_the_jackknife_of_means_is_students_interval_within_each_base():
 
 @pytest.mark.timeout(300)
 def test_the_shipped_populations_are_those_that_are_computed():
-    names = ["gad7", "phq9", "soc13"]
-    names += [f"placebo_{kind}" for kind in ("defects", "pleasures", "habits", "weather")]
-    expected = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
-    loaded, members = [load_questionnaire(name) for name in names], population("all")
+    loaded = [load_questionnaire(name) for name in ("gad7", "phq9", "soc13", *PLACEBOS)]
+    members = population("all")
     heads = null_answers(loaded, "random-heads", len(members), **untouched_bases(members))
     kinds = ["MiniLM"] * 24 + ["SmolLM2"] * 8
-    found = by_base(profiles(heads, loaded), kinds, loaded, expected)
+    found = evidence(profiles(heads, loaded), loaded, SIGNS, kinds)
     shipped = pd.read_parquet(data_dir() / "null_populations.parquet")
     first = shipped.query("size == 'start' and population == 0").set_index("base")
     np.testing.assert_allclose(first.loc[found.index, found.columns], found, atol=2e-2)
@@ -177,8 +181,7 @@ def test_the_shipped_table_has_the_members_as_they_answer():
     members = population("decoders")
     names = ["gad7", "phq9", "soc13"]
     loaded = [load_questionnaire(name) for name in names]
-    expected = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
-    found = evidence(profiles(ask(names, members, progress=False), loaded), loaded, expected)
+    found = evidence(profiles(ask(names, members, progress=False), loaded), loaded, SIGNS)
     shipped = pd.read_parquet(data_dir() / "null_populations.parquet")
     shipped = shipped.query("size == 'trained' and base == 'SmolLM2'").iloc[0]
     for kind in ("alpha", "correlations", "silhouette", "source and inverse"):
@@ -209,3 +212,15 @@ def test_the_shipped_table_by_depth_has_the_members_as_they_answer():
     assert row["observed"] == pytest.approx(expected, abs=1e-3)
     assert row["members"] == len(members)
     assert (shipped["draws"].max(), shipped["size"].nunique()) == (200, 4)
+
+
+def test_two_members_are_compared_with_heads_in_their_silhouettes_alone():
+    found = compare("minilm-both-l6-s1,minilm-mnli-l6-s2", populations=2)
+    assert found.draws.groupby(level=["size", "base"]).size().eq(2).all()
+    assert len(found.draws.loc[("matched", "encoders"), "single"].iloc[0]) == 2
+    known = found.rows({"silhouette": "terms", "alpha": "items"}, "trained")
+    assert known["trained"].notna().groupby(level="label").all().to_dict() == {
+        "terms": True, "items": False,
+    }  # fmt: skip
+    assert set(known["verdict"]) <= {"depends on the size", "not separated", "–"}
+    assert any("2 encoders" in remark for remark in found.remarks)

@@ -15,6 +15,7 @@ import pytest
 
 import psychometrics as pm
 from data.make.beliefs import hit_parts
+from data.make.explorers import multiverse
 from psychometrics import exercises
 from psychometrics.paths import book_dir, notebooks_dir
 
@@ -345,7 +346,7 @@ def test_an_explorer_is_labelled_light_and_fits_a_phone(visit, site, name):
 def test_the_shipped_table_of_the_multiverse_is_what_is_computed():
     loaded = [pm.load_questionnaire(name) for name in ("gad7", "soc13")]
     answers = pm.ask(loaded, "encoders", progress=False)
-    worlds = pm.correlations.multiverse(answers, loaded, [("gad7", "soc13")])
+    worlds = multiverse(answers, loaded, [("gad7", "soc13")])
     shipped = explorers._shipped("multiverse").query("first == 'gad7' and second == 'soc13'")
     np.testing.assert_allclose(worlds["r"], shipped["r"], atol=2e-3)
 

@@ -8,6 +8,7 @@ from scipy import stats
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import intervals, norms, reliability
+from psychometrics.measures.items import item_rest
 from psychometrics.questionnaires import load_questionnaire
 
 
@@ -82,7 +83,7 @@ COVERAGE = {
     "alpha": (lambda r, n: reliability.alpha(_one_factor(r, n, [0.6] * 7)), ALPHA, 24, 120),
     "omega": (lambda r, n: reliability.omega(_one_factor(r, n, LOADINGS)), OMEGA, 24, 20),
     "item-total": (  # of an item with the sum of four parallel ones
-        lambda r, n: reliability.item_statistics(_one_factor(r, n, [0.6] * 5)).iloc[0],
+        lambda r, n: item_rest(_one_factor(r, n, [0.6] * 5)).iloc[0],
         4 * 0.36 / np.sqrt(4 + 12 * 0.36), 24, 30,
     ),
     "relative, generalisability": (_generalisability, 5 / 6, 24, 25),

@@ -15,7 +15,8 @@ import pytest
 import psychometrics as pm
 from psychometrics.measures import irt
 from psychometrics.measures.intervals import correlation_interval
-from psychometrics.measures.reliability import alpha, item_statistics, omega
+from psychometrics.measures.items import item_rest
+from psychometrics.measures.reliability import alpha, omega
 from psychometrics.measures.structure import factor_models
 from psychometrics.paths import book_dir, notebooks_dir
 from psychometrics.studies import diagnostic
@@ -122,9 +123,7 @@ def test_gaps_intervals_and_correlations_agree_with_psych_in_r(tmp_path):
     assert ours["n"] == n < len(table)
     assert ours["alpha"] == pytest.approx(their_alpha, abs=1e-6)
     assert omega(table)["omega"] == pytest.approx(their_omega, abs=1e-3)
-    assert item_statistics(table)["item_total"].to_numpy() == pytest.approx(
-        np.array(rest), abs=1e-6
-    )
+    assert item_rest(table)["r"].to_numpy() == pytest.approx(np.array(rest), abs=1e-6)
     whole = table.dropna()
     found = correlation_interval(
         whole.iloc[:, :5].sum(axis=1), whole.iloc[:, 5:10].sum(axis=1), "pearson"
@@ -185,7 +184,7 @@ def _of_the_page() -> list[np.ndarray]:
     groups = diagnostic.answers("people", "MN"), diagnostic.answers("transformers", "MN")
     return [
         [pm.reliability.alpha(gad)["alpha"]],
-        pm.reliability.item_statistics(gad)["item_total"],
+        item_rest(gad)["r"],
         factors[["chi2", "df", "cfi", "rmsea"]].to_numpy().ravel(),
         factors["difference_p"].dropna(),
         *_of_tests(),

@@ -134,9 +134,6 @@ LOW_HIGH = (("mean", "low", "high"),)
 CASES = {
     "alpha": Case(pm.reliability.alpha, _matrix, triples=(("alpha", "low", "high"),)),
     "omega": Case(pm.reliability.omega, _matrix, triples=(("omega", "low", "high"),)),
-    "item_statistics": Case(
-        pm.reliability.item_statistics, _matrix, triples=(("item_total", "low", "high"),)
-    ),
     "reliability_table": Case(
         lambda t: pm.reliability.reliability_table(t, [MINI]),
         _items, ("score",), (("alpha", "low", "high"),),
@@ -194,10 +191,6 @@ CASES = {
     ),
     "category_scores": Case(lambda t: pm.scoring.category_scores(t, AXES), _axes, ("value",)),
     "term_silhouettes": Case(pm.validity.term_silhouettes, _shares, ("pss",)),
-    "correlations": Case(
-        lambda t: pm.correlations.correlations(t, [("x", "y")], n_resamples=30),
-        _pairs, ("x", "y"), order=False,
-    ),
     "htmt": Case(
         lambda t: pm.structure.heterotrait_monotrait(t, THREE, 5), _three, ("score",)
     ),

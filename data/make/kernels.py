@@ -17,10 +17,10 @@ import torch
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population, population_table
-from psychometrics.measures.evidence import logits
 from psychometrics.measures.nulls import kernel, kernel_statistics
 from psychometrics.measures.scoring import item_scores, two_way
 from psychometrics.models import vectors
+from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 
@@ -148,7 +148,8 @@ def errors_table() -> pd.DataFrame:
         ("MiniLM", population("encoders")),
         ("SmolLM2", population("decoders")),
     ):
-        values = logits(ask(list(REAL), members, progress=False))
+        answers = ask(list(REAL), members, progress=False)[list(PROBABILITIES)]
+        values = dose.centred_logs(np.log(answers.to_numpy().reshape(len(members), -1, 3)))
         own = float(np.median(np.sqrt((values**2).mean(axis=(1, 2)))))
         sizes = {label: factor and factor * own for label, factor in SIZES.items()}
         found += [errors(name, sizes) for name in BASES if name.startswith(family)]

@@ -17,24 +17,16 @@ from scipy.stats import rankdata
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population, population_table, untouched_bases
-from psychometrics.measures.evidence import (
-    by_base,
-    evidence,
-    jackknife,
-    logits,
-    profiles,
-    reached,
-    resized,
-)
+from psychometrics.measures.evidence import evidence, jackknife, profiles, reached, resized
 from psychometrics.measures.nulls import null_answers
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.studies.untrained import EXPECTED, PLACEBOS, SIZES
 
-EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
-PLACEBOS = tuple(f"placebo_{kind}" for kind in ("defects", "pleasures", "habits", "weather"))
+from . import dose
+
 NAMES, PRIMARY = ("gad7", "phq9", "soc13", *PLACEBOS), ("alpha", "correlations", "silhouette")
-SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
 POPULATIONS = 200
 ENDS = (7, 16, 29)
 """Where the items of the three questionnaires end, in the order of a profile's columns."""
@@ -46,26 +38,25 @@ def _main() -> None:
     table = population_table().set_index("respondent_id").loc[members]
     bases = table["family"]
     answers = ask(loaded, members, progress=False)
-    sizes = np.sqrt((logits(answers) ** 2).mean(axis=(1, 2)))
     ours = profiles(answers, loaded)
     by = bases.to_numpy()
-    rows = [by_base(ours, by, loaded, EXPECTED).assign(size="trained", population=0)]
+    rows = [evidence(ours, loaded, EXPECTED, by).assign(size="trained", population=0)]
     rows[0]["single"] = _single(ours, by)
     observed, drawn = _choices(ours, table), []
     observed |= dict.fromkeys(("means over prompts kept", "other seeds"), observed["as planned"])
     for number, null in _populations(loaded, members):
         print(number, flush=True)
         if number >= POPULATIONS:  # the plan's other seeds
-            values = _arrays(profiles(resized(null, sizes), loaded))
+            values = _arrays(profiles(resized(null, answers), loaded))
             drawn.append(pd.concat({"other seeds": _primary(values, by)}))
             continue
         for size, factor in SIZES.items():
-            heads = profiles(null if factor is None else resized(null, factor * sizes), loaded)
-            found = by_base(heads, by, loaded, EXPECTED)
+            heads = profiles(null if factor is None else resized(null, answers, factor), loaded)
+            found = evidence(heads, loaded, EXPECTED, by)
             rows.append(found.assign(size=size, population=number, single=_single(heads, by)))
             if size == "matched":
                 drawn.append(pd.concat(_choices(heads, table)))
-        values = _arrays(profiles(_grown(null, sizes), loaded))
+        values = _arrays(profiles(_grown(null, answers), loaded))
         drawn.append(pd.concat({"means over prompts kept": _primary(values, by)}))
         if number == POPULATIONS - 1:
             _ship_populations(pd.concat(rows))
@@ -150,12 +141,15 @@ def _choices(table: pd.DataFrame, members: pd.DataFrame) -> dict[str, pd.DataFra
     return found
 
 
-def _grown(null: pd.DataFrame, sizes: np.ndarray) -> pd.DataFrame:
+def _grown(null: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Return heads as large as the members whose preferences for a class are kept."""
-    names = ["entailment", "neutral", "contradiction"]
-    values = np.log(null[names].to_numpy(dtype=float)).reshape(len(sizes), -1, 3)
-    own = np.sqrt((logits(null) ** 2).mean(axis=(1, 2)))
-    values = values * (sizes / own)[:, None, None]
+    names, number = list(PROBABILITIES), answers["respondent_id"].nunique()
+    values, goal = (
+        np.log(frame[names].to_numpy(dtype=float)).reshape(number, -1, 3)
+        for frame in (null, answers)
+    )
+    own, sizes = ((dose.centred_logs(x) ** 2).mean(axis=(1, 2)) for x in (values, goal))
+    values = values * np.sqrt(sizes / own)[:, None, None]
     values = np.exp(values - values.max(axis=2, keepdims=True))
     values /= values.sum(axis=2, keepdims=True)
     return null.assign(**dict(zip(names, values.reshape(-1, 3).T, strict=True)))
@@ -200,7 +194,6 @@ def _depths() -> None:
     table = population_table().set_index("respondent_id").loc[members]
     depths = table["family"] + ", " + table["layers"].astype(int).astype(str) + " layers"
     answers = ask(loaded, members, progress=False)
-    sizes = np.sqrt((logits(answers) ** 2).mean(axis=(1, 2)))
     ours = profiles(answers, loaded).loc[members]
     observed = _by_depth(ours, depths, loaded)
     many = ours[depths.map(depths.value_counts()) > 1]
@@ -213,7 +206,7 @@ def _depths() -> None:
         if number == POPULATIONS:
             break
         for size, factor in SIZES.items():
-            heads = profiles(null if factor is None else resized(null, factor * sizes), loaded)
+            heads = profiles(null if factor is None else resized(null, answers, factor), loaded)
             heads = heads.set_axis(members)
             drawn.append(_by_depth(heads, depths, loaded).assign(size=size))
         print(number, flush=True)

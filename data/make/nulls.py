@@ -15,7 +15,7 @@ import pandas as pd
 from safetensors.numpy import save_file
 
 from psychometrics.asking.store import key_of
-from psychometrics.measures.nulls import SHIPPED, null_answers
+from psychometrics.measures.nulls import null_answers
 from psychometrics.models import vectors as bases
 from psychometrics.models.sources import SMOLLM2, base_path
 from psychometrics.modes import load_respondent
@@ -44,7 +44,7 @@ def _main() -> None:
         answers = null_answers(QUESTIONNAIRES, "random-bases", 1, layers=6, seed=number)
         columns |= _named("random-bases", number, answers[list(PROBABILITIES)].to_numpy())
     frame = pd.DataFrame(columns).drop_duplicates("key")
-    frame.to_parquet(data_dir() / SHIPPED, index=False, compression="zstd")
+    frame.to_parquet(data_dir() / "nulls.parquet", index=False, compression="zstd")
     _decoder_vectors()
 
 

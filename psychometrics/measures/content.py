@@ -20,6 +20,7 @@ from ..questionnaires.prompts import prompts
 
 _WORDING_VARIABLE = "PSYCHOMETRICS_WORDING"
 _RATINGS = ("meaning_kept", "natural", "neutral", "measures_it")
+"""What the panel of Reuben et al. (2024), appendix B, judges."""
 
 
 def content_validity(
@@ -88,48 +89,6 @@ def content_validity(
     return frame.assign(wording=wording)
 
 
-def curation_sheet(questionnaire: Questionnaire, rater: str) -> pd.DataFrame:
-    """A sheet for a panel: one row per item, what the item and its prompts say, columns to fill.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-    rater : str
-        Who fills it.
-
-    Returns
-    -------
-    DataFrame
-        ``rater, item_id, text, templates, source, inverse``, then the empty ratings
-        ``meaning_kept, natural, neutral, measures_it`` (1 yes, 0 no) and ``remark``.
-
-    Raises
-    ------
-    DataError
-        As in :func:`content_validity`.
-
-    References
-    ----------
-    Reuben et al. (2024), section 3.3 and appendix B: the panel's criteria.
-
-    Examples
-    --------
-    >>> from psychometrics import load_questionnaire
-    >>> curation_sheet(load_questionnaire("gad7"), "A").shape
-    (7, 11)
-    """
-    texts, _ = _item_texts(questionnaire)
-    rows = []
-    for item in questionnaire.items:
-        terms = [template.terms or item.terms for template in item.templates]
-        row = {"rater": rater, "item_id": item.id, "text": texts[item.id]}
-        row["templates"] = " | ".join(f"{t.premise} {t.hypothesis}" for t in item.templates)
-        for kind in ("source", "inverse"):
-            row[kind] = " | ".join(", ".join(getattr(t, kind)) for t in terms if t)
-        rows.append(row | dict.fromkeys((*_RATINGS, "remark"), ""))
-    return pd.DataFrame(rows)
-
-
 def rater_agreement(
     sheets: pd.DataFrame,
     criteria: Sequence[str] = _RATINGS,
@@ -141,8 +100,7 @@ def rater_agreement(
     Parameters
     ----------
     sheets : DataFrame
-        Filled sheets one below the other, such as those of :func:`curation_sheet`: one row per
-        rater and item.
+        Ratings of all raters one below the other: one row per rater and item.
     criteria : sequence of str
         The columns that the raters filled in; a gap was not rated.
     items : sequence of str

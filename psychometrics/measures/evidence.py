@@ -98,8 +98,12 @@ def evidence(
     table: pd.DataFrame,
     questionnaires: Sequence[Questionnaire],
     expected: Mapping[tuple[str, str], int],
-) -> pd.Series:
-    """Return each kind of evidence for one set of respondents.
+    bases: pd.Series | None = None,
+) -> pd.Series | pd.DataFrame:
+    """Return each kind of evidence for one set of respondents, or within every base.
+
+    Scores of respondents on different bases differ in size, so that a correlation or an alpha of
+    all of them together describes the base with the larger scores.
 
     Parameters
     ----------
@@ -109,9 +113,14 @@ def evidence(
     expected : mapping
         The sign, 1 or -1, that the correlation of two questionnaires has in people. Means are over
         the questionnaires that it names; others are placebos.
+    bases : Series, optional
+        The base of each respondent, in the order of the table's rows.
+
     Returns
     -------
-    Series
+    Series, or DataFrame of shape (bases + 1, kinds)
+        With bases a row for each, and ``both``, the mean over the bases that have a value, weighted
+        by numbers of respondents.
         ``silhouette, alpha, omega`` are means over the questionnaires; ``correlations`` is the
         *least* of the expected correlations (Spearman), with the sign turned so that positive is
         as expected; ``source and inverse`` is the mean correlation of scores from source terms with
@@ -131,6 +140,12 @@ def evidence(
     >>> bool(found["source and inverse"] > 0.5)  # the normalisation's doing
     True
     """
+    if bases is not None:
+        found = {
+            base: evidence(table[np.asarray(bases) == base], questionnaires, expected)
+            for base in pd.unique(np.asarray(bases))
+        }
+        return _with_mean(pd.DataFrame(found).T, bases)
     source, inverse, width = (table[name] for name in ("source", "inverse", "silhouette"))
     whole = {q.id: [item.id for item in q.items] for q in questionnaires}
     real = [name for name in whole if any(name in pair for pair in expected)]
@@ -138,19 +153,19 @@ def evidence(
         scale.id: list(q.keys(scale)) for q in questionnaires if q.id in real for scale in q.scales
     }
     items = {name: whole[name] for name in real} | parts
-    scale = [(name, "", item) for name in real for item in whole[name]]
+    scale = [(name, "", item) for name, own in items.items() for item in own]
     order = pd.MultiIndex.from_tuples(scale, names=["questionnaire", "scale", "item_id"])
     implied: dict = collections.defaultdict(lambda: np.nan)
     if len(table) >= _FEWEST:
         covariance = np.cov(source[[item for *_, item in scale]].to_numpy().T)
         implied = kernel_statistics(pd.DataFrame(covariance, order, order))
         implied = implied.set_index(["statistic", "scale", "other"])["value"]
-    average = width[[item for *_, item in scale]].mean()
+    average = width[[item for name in real for item in whole[name]]].mean()
     scores = pd.DataFrame({name: source[own].mean(axis=1) for name, own in (whole | parts).items()})
     turned = pd.DataFrame({name: inverse[whole[name]].mean(axis=1) for name in real})
     rank = scores.corr("spearman", min_periods=_FEWEST)
     single = {f"silhouette {name}": average[whole[name]].mean() for name in real}
-    single |= {f"alpha {name}": _alpha(source[own].to_numpy()) for name, own in items.items()}
+    single |= {f"alpha {name}": implied["alpha", name, ""] for name in items}
     single |= {f"omega {name}": implied["omega", name, ""] for name in real}
     single |= {f"htmt {a} {b}": implied["htmt", a, b] for a, b in itertools.combinations(real, 2)}
     single |= {f"lowest {name}": average[whole[name]].min() for name in real}
@@ -170,56 +185,6 @@ def evidence(
     return pd.Series(found | single)
 
 
-def _alpha(items: np.ndarray) -> float:
-    """Return Cronbach's alpha of complete answers, shape (R, I)."""
-    if len(items) < _FEWEST:
-        return np.nan
-    number, of_sum = items.shape[1], items.sum(axis=1).var(ddof=1)
-    return number / (number - 1) * (1 - items.var(axis=0, ddof=1).sum() / of_sum)
-
-
-def by_base(
-    table: pd.DataFrame,
-    bases: pd.Series,
-    questionnaires: Sequence[Questionnaire],
-    expected: Mapping[tuple[str, str], int],
-) -> pd.DataFrame:
-    """Return each kind of evidence within every base, and its mean over the bases.
-
-    Scores of respondents on different bases differ in size, so that a correlation or an alpha of
-    all of them together describes the base with the larger scores.
-
-    Parameters
-    ----------
-    table, questionnaires, expected
-        As in :func:`evidence`.
-    bases : Series
-        The base of each respondent, in the order of the table's rows.
-
-    Returns
-    -------
-    DataFrame, shape (bases + 1, kinds)
-        Indexed by base; ``both`` is the mean weighted by numbers of respondents. Of a base of fewer
-        than three the silhouettes alone are known: the rest is missing, and left out of the mean.
-
-    Examples
-    --------
-    >>> from psychometrics import load_questionnaire
-    >>> from psychometrics import null_answers
-    >>> both = [load_questionnaire(name) for name in ("challenges", "gad7")]
-    >>> table = profiles(null_answers(both, "noise", respondents=8), both)
-    >>> bases = pd.Series(["one", "two"] * 4)
-    >>> by_base(table, bases, both, {("challenges", "gad7"): 1}).index.tolist()
-    ['one', 'two', 'both']
-    """
-    bases = np.asarray(bases)
-    counts = pd.Series(bases).value_counts(sort=False)
-    found = {
-        base: evidence(table[bases == base], questionnaires, expected) for base in counts.index
-    }
-    return _with_mean(pd.DataFrame(found).T, counts)
-
-
 def jackknife(
     statistic: Callable[[pd.DataFrame], pd.Series], table: pd.DataFrame, bases: pd.Series
 ) -> pd.DataFrame:
@@ -236,7 +201,7 @@ def jackknife(
     table : DataFrame
         One row a respondent.
     bases : Series
-        As in :func:`by_base`.
+        As in :func:`evidence`.
 
     Returns
     -------
@@ -254,86 +219,72 @@ def jackknife(
     >>> float(found.loc["a", "x"].round(3))
     2.054
     """
-    bases, found = np.asarray(bases), {}
-    counts = pd.Series(bases).value_counts(sort=False)
-    for base, number in counts.items():
-        part = table[bases == base]
+    found = {}
+    for base in pd.unique(np.asarray(bases)):
+        part = table[np.asarray(bases) == base]
+        number = len(part)
         if number < _FEWEST:
             found[base] = pd.Series(dtype=float)
             continue
         others = pd.DataFrame([statistic(part.drop(index=row)) for row in part.index])
         error = np.sqrt((number - 1) ** 2 / number * others.var())
         found[base] = error * stats.t.ppf(0.975, number - 1)
-    return np.sqrt(_with_mean(pd.DataFrame(found).T ** 2, counts, 2))
+    return np.sqrt(_with_mean(pd.DataFrame(found).T ** 2, bases, 2))
 
 
-def _with_mean(found: pd.DataFrame, counts: pd.Series, power: int = 1) -> pd.DataFrame:
+def _with_mean(found: pd.DataFrame, bases: pd.Series, power: int = 1) -> pd.DataFrame:
     """Add the mean over bases, weighted by respondents (of variances by their squared shares)."""
-    weights = found.notna().mul(counts, axis=0)
+    weights = found.notna().mul(pd.Series(np.asarray(bases)).value_counts(), axis=0)
     shares = (weights / weights.sum()) ** power
     found.loc["both"] = found.mul(shares).sum(min_count=1)
     return found
 
 
-def logits(answers: pd.DataFrame) -> np.ndarray:
-    """Return each respondent's log probabilities, less their means over classes and over prompts.
+def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> pd.DataFrame:
+    """Return answers of heads with other sizes of weights and no preference for a class.
+
+    The *size* of a respondent is the root mean square of its log probabilities, less their means
+    over classes and over prompts. That of an untrained head is arbitrary, and with it how far its
+    answers lie from an even spread.
 
     Parameters
     ----------
     answers : DataFrame
         Answers by inference, one respondent after another, to the same prompts in the same order.
-
-    Returns
-    -------
-    ndarray, shape (R, prompts, 3)
-        What is left when a respondent's preference for a class is taken out. The root mean square
-        of a respondent is its *size*. Where neutral and contradiction are pooled, each has half.
-
-    Examples
-    --------
-    >>> from psychometrics import null_answers
-    >>> logits(null_answers("challenges", "noise", respondents=2)).shape
-    (2, 192, 3)
-    """
-    number = answers["respondent_id"].nunique()
-    rest = (1 - answers["entailment"]) / 2
-    shares = answers[_CLASSES].apply(lambda share: share.fillna(rest))
-    logs = np.log(np.maximum(shares.to_numpy(dtype=float), 1e-12))
-    logs = logs.reshape(number, -1, 3)
-    logs -= logs.mean(axis=2, keepdims=True)
-    return logs - logs.mean(axis=1, keepdims=True)
-
-
-def resized(answers: pd.DataFrame, sizes: Sequence[float]) -> pd.DataFrame:
-    """Return answers of heads that have other sizes of weights and no preference for a class.
-
-    The weights of an untrained head have an arbitrary size, and with it how far its answers lie
-    from an even spread.
-
-    Parameters
-    ----------
-    answers : DataFrame
-        As in :func:`logits`.
-    sizes : sequence of float
-        The root mean square that each respondent's :func:`logits` shall have.
+    like : DataFrame
+        Answers of as many respondents, whose sizes the heads get.
+    factor : float
+        What these sizes are multiplied by.
 
     Returns
     -------
     DataFrame
-        With other probabilities.
+        The answers with other probabilities. Where neutral and contradiction are pooled, each has
+        half of the rest.
 
     Examples
     --------
     >>> from psychometrics import null_answers
-    >>> larger = resized(null_answers("challenges", "noise", respondents=2), [1, 3])
-    >>> np.sqrt((logits(larger) ** 2).mean(axis=(1, 2))).round(2)
-    array([1., 3.])
+    >>> heads, others = (null_answers("challenges", "noise", 2, seed=s) for s in (0, 2))
+    >>> larger = resized(heads, others, 4)
+    >>> bool(larger["entailment"].std() > heads["entailment"].std())
+    True
     """
-    values = logits(answers)
-    size = np.sqrt((values**2).mean(axis=(1, 2), keepdims=True))
-    values = np.exp(values / size * np.reshape(sizes, (-1, 1, 1)))
+    values, wanted = _logits(answers), _logits(like)
+    size, goal = (np.sqrt((x**2).mean(axis=(1, 2), keepdims=True)) for x in (values, wanted))
+    values = np.exp(values / size * goal * factor)
     values /= values.sum(axis=2, keepdims=True)
     return answers.assign(**dict(zip(_CLASSES, values.reshape(-1, 3).T, strict=True)))
+
+
+def _logits(answers: pd.DataFrame) -> np.ndarray:
+    """Return log probabilities less their means, shape (R, prompts, 3)."""
+    rest = (1 - answers["entailment"]) / 2
+    shares = answers[_CLASSES].apply(lambda share: share.fillna(rest))
+    logs = np.log(np.maximum(shares.to_numpy(dtype=float), 1e-12))
+    logs = logs.reshape(answers["respondent_id"].nunique(), -1, 3)
+    logs -= logs.mean(axis=2, keepdims=True)
+    return logs - logs.mean(axis=1, keepdims=True)
 
 
 def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:

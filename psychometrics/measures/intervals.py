@@ -301,42 +301,10 @@ def row_correlations(xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
     >>> row_correlations(np.array([[1.0, 2, 3]]), np.array([[3.0, 2, 1]]))
     array([-1.])
     """
-    return correlation_matrices(np.stack([xs, ys], axis=-1))[:, 0, 1]
-
-
-def correlation_matrices(tables: np.ndarray) -> np.ndarray:
-    """Return the correlations of the columns of each table.
-
-    Parameters
-    ----------
-    tables : ndarray, shape (..., R, I)
-
-    Returns
-    -------
-    ndarray, shape (..., I, I)
-        Missing for a column that does not vary, but for rounding, or that has a gap.
-
-    Examples
-    --------
-    >>> correlation_matrices(np.array([[1.0, 2], [2, 4], [3, 6]]))
-    array([[1., 1.],
-           [1., 1.]])
-    """
-    away = tables - tables.mean(axis=-2, keepdims=True)
-    size = np.linalg.norm(away, axis=-2, keepdims=True)
-    varies = size > 1e-12 * np.abs(tables).max(axis=-2, keepdims=True)  # false for a gap
-    units = np.divide(away, size, out=np.full_like(away, np.nan), where=varies)
-    return np.clip(np.swapaxes(units, -1, -2) @ units, -1, 1)
-
-
-def percentiles(values: np.ndarray) -> tuple[float, float]:
-    """Return the central 95 % of resampled values; missing where fewer than half are defined.
-
-    Examples
-    --------
-    >>> percentiles(np.arange(101.0))
-    (2.5, 97.5)
-    """
-    values = values[np.isfinite(values)] if np.isfinite(values).mean() >= 0.5 else np.empty(0)
-    low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (np.nan, np.nan)
-    return float(low), float(high)
+    units = []
+    for rows in (xs, ys):
+        away = rows - rows.mean(axis=1, keepdims=True)
+        size = np.linalg.norm(away, axis=1, keepdims=True)
+        varies = size > 1e-12 * np.abs(rows).max(axis=1, keepdims=True)  # false for a gap
+        units.append(np.divide(away, size, out=np.full_like(away, np.nan), where=varies))
+    return np.clip((units[0] * units[1]).sum(axis=1), -1, 1)

@@ -27,8 +27,7 @@ from ..questionnaires import Questionnaire, load_questionnaires
 from ..questionnaires.prompts import prompts
 from .scoring import template_cubes
 
-KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise")
-SHIPPED = "nulls.parquet"
+_KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise")
 
 
 def null_answers(
@@ -404,7 +403,7 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
 
 
 def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: int) -> Iterator:
-    check_choice(KINDS, null=null)
+    check_choice(_KINDS, null=null)
     bases = [base] if isinstance(base, str) else list(base)
     depths = [None if x is None else int(x) for x in np.atleast_1d(np.array(layers, dtype=object))]
     if min(n, draws, len(bases), len(depths), *(x for x in depths if x is not None)) < 1:
@@ -476,7 +475,7 @@ def _answers(
     null: str, pairs: tuple, base: str, layers: int | None, number: int, vectors: dict
 ) -> np.ndarray:
     """One null respondent's answers, shape (prompts, 3)."""
-    rng = np.random.default_rng([KINDS.index(null), number])
+    rng = np.random.default_rng([_KINDS.index(null), number])
     if null == "noise":
         values = rng.random((len(pairs), 3), dtype="float32")
         return values / values.sum(axis=1, keepdims=True)
@@ -511,7 +510,7 @@ def _shipped(null: str, pairs: tuple) -> np.ndarray | None:
 @functools.cache
 def _shipped_table(null: str) -> pd.DataFrame:
     """Indexed by prompt; three columns for each respondent."""
-    path = shipped(SHIPPED)
+    path = shipped("nulls.parquet")
     if not path.is_file():
         return pd.DataFrame()
     table = pd.read_parquet(path).set_index("key")

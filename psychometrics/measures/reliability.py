@@ -12,7 +12,7 @@ from scipy import stats
 from ..asking.answers import check_columns, check_once
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .items import as_numbers, item_rest
+from .items import as_numbers
 from .scoring import keyed_items
 
 
@@ -112,48 +112,6 @@ def omega(items: pd.DataFrame) -> pd.Series:
     left = range(len(whole)) if value < 1 else ()
     low, high = _jackknife(value, [_omega(np.delete(whole, out, axis=0)) for out in left])
     return pd.Series({"omega": value, "low": low, "high": high, "n": len(whole)})
-
-
-def item_statistics(items: pd.DataFrame) -> pd.DataFrame:
-    """Mean, spread, corrected item-total correlation and alpha if dropped, per item.
-
-    Parameters
-    ----------
-    items : DataFrame, shape (R, I)
-        Keyed item scores. Respondents with a gap are left out.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by item: ``mean, sd, item_total`` (Pearson's correlation with the sum of the other
-        items) with its 95 % interval ``low, high`` by Fisher's z, ``alpha_if_dropped``, ``n``
-        respondents. The correlation is missing where the item or the others do not vary, the
-        interval also with fewer than four respondents.
-
-    Raises
-    ------
-    ParameterError
-        There are fewer than three items or three respondents, an item is there twice, or something
-        is no finite number.
-
-    References
-    ----------
-    Nunnally and Bernstein (1994), chapter 8; Fisher (1915).
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"a": [1, 2, 3], "b": [1, 3, 2], "c": [1, 2, 4]})
-    >>> item_statistics(table).loc["a", "mean"]
-    np.float64(2.0)
-    """
-    whole = _complete(items, least_items=3)
-    table = item_rest(whole).rename(columns={"r": "item_total"}).rename_axis("item_id")
-    table.insert(0, "mean", whole.mean())
-    table.insert(1, "sd", whole.std())
-    enough = len(whole) > 2
-    rest = [alpha(whole.drop(columns=c))["alpha"] if enough else np.nan for c in whole]
-    table.insert(5, "alpha_if_dropped", rest)
-    return table
 
 
 def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:

@@ -12,7 +12,6 @@ from scipy import optimize, stats
 from ..asking.answers import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .intervals import correlation_matrices, percentiles
 from .scoring import keyed_items
 
 _LEAST = 4
@@ -83,7 +82,7 @@ def heterotrait_monotrait(
     check_numbers(n_resamples=n_resamples, seed=seed)
     values, sizes = _pooled(items, questionnaires, least=2)
     draws = np.random.default_rng(seed).integers(0, len(values), (n_resamples, len(values)))
-    matrices = correlation_matrices(np.vstack([values[None], values[draws]]))
+    matrices = _correlations(np.vstack([values[None], values[draws]]))
     deals = np.tile(np.arange(values.shape[1]), (n_resamples, 1))
     deals = np.random.default_rng(seed).permuted(deals, axis=1)
     dealt = matrices[0][deals[:, :, None], deals[:, None, :]]
@@ -95,7 +94,7 @@ def heterotrait_monotrait(
         row = {"first": names[i], "second": names[j], "n": len(values)}
         row |= {"heterotrait": means[0, i, j], "monotrait_first": means[0, i, i]}
         row |= {"monotrait_second": means[0, j, j], "htmt": ratio[0]}
-        ends = (*percentiles(ratio[1:]), *percentiles(_htmt(by_chance, i, j)))
+        ends = (*_percentiles(ratio[1:]), *_percentiles(_htmt(by_chance, i, j)))
         ends = ends if np.isfinite(ratio[0]) else (np.nan,) * 4
         row |= dict(zip(("low", "high", "dealt_low", "dealt_high"), ends, strict=True))
         rows.append(row)
@@ -199,6 +198,22 @@ def _pooled(
     return table.to_numpy(), sizes
 
 
+def _correlations(tables: np.ndarray) -> np.ndarray:
+    """Correlations of the columns of each table, missing where one does not vary or has a gap."""
+    away = tables - tables.mean(axis=-2, keepdims=True)
+    size = np.linalg.norm(away, axis=-2, keepdims=True)
+    varies = size > 1e-12 * np.abs(tables).max(axis=-2, keepdims=True)
+    units = np.divide(away, size, out=np.full_like(away, np.nan), where=varies)
+    return np.clip(np.swapaxes(units, -1, -2) @ units, -1, 1)
+
+
+def _percentiles(values: np.ndarray) -> tuple[float, float]:
+    """The central 95 % of resampled values; missing where fewer than half are defined."""
+    values = values[np.isfinite(values)] if np.isfinite(values).mean() >= 0.5 else np.empty(0)
+    low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (np.nan, np.nan)
+    return float(low), float(high)
+
+
 def _eigenvalues(matrices: np.ndarray) -> np.ndarray:
     """Largest first; missing where a matrix is."""
     known = np.isfinite(matrices).all(axis=(-1, -2))
@@ -234,7 +249,7 @@ def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict:
     result = {"n": people, "observed": size, "parameters": parameters, "df": df}
     result |= dict.fromkeys(("chi2", "p", "cfi", "rmsea", "aic", "bic"), np.nan)
     result |= {"proper": False, "phi": np.full((factors, factors), np.nan)}
-    sample = correlation_matrices(table)
+    sample = _correlations(table)
     if people <= size or df < 0 or not _eigenvalues(sample)[-1] >= 1e-10:
         return result
     log_sample = np.linalg.slogdet(sample)[1]

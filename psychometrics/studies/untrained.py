@@ -15,7 +15,7 @@ import pandas as pd
 from ..asking.ask import ask
 from ..asking.population import population, population_table, untouched_bases
 from ..data import shipped
-from ..measures.evidence import by_base, evidence, jackknife, logits, profiles, reached, resized
+from ..measures.evidence import evidence, jackknife, profiles, reached, resized
 from ..measures.nulls import null_answers
 from ..paths import data_dir
 from ..questionnaires import Questionnaire, load_questionnaire
@@ -47,9 +47,11 @@ class Comparison:
         column ``single`` lists the mean silhouette of each head.
     observed : DataFrame
         Evidence of the respondents, by base.
-    every_size, found : DataFrame
-        The comparison with heads of every size, indexed by size, base and evidence; and that with
-        matched heads, with 95 % intervals and the verdicts by base and ``by depth``.
+    found : DataFrame
+        The comparison with matched heads, indexed by base and evidence, with 95 % intervals and
+        the verdicts over heads of every size, by base and ``by depth``.
+    depth : DataFrame
+        The shipped comparison of all members within base and depth, by size, base and evidence.
     how : dict
         The score and the temperature.
     """
@@ -60,8 +62,8 @@ class Comparison:
     base: pd.Series
     draws: pd.DataFrame
     observed: pd.DataFrame
-    every_size: pd.DataFrame
     found: pd.DataFrame
+    depth: pd.DataFrame
     how: dict[str, str | float]
 
     @property
@@ -121,7 +123,7 @@ def compare(
 
     Examples
     --------
-    >>> found = compare("minilm-both-l6-s1,minilm-both-l6-s2", populations=2)
+    >>> found = compare("minilm-both-l6-s1,minilm-mnli-l6-s2", populations=2)
     >>> found.draws.index.unique("size").tolist()
     ['start', 'quarter', 'matched', 'fourfold']
     """
@@ -139,53 +141,39 @@ def compare(
         else _draws(answers, base, loaded, how, range(seed - 1, seed - 1 + populations))
     )
     draws = _with_beyond(draws)
-    observed = _with_beyond(by_base(own, base, loaded, EXPECTED))
+    observed = _with_beyond(evidence(own, loaded, EXPECTED, base))
     every_size = {
         (size, kind): reached(observed.loc[kind], draws.loc[[(size, kind)]])
         for size, kind in itertools.product(SIZES, observed.index)
         if (size, kind) in draws.index
     }
     every_size = pd.concat(every_size, names=["size", "base", "evidence"])
-    found = every_size.loc["matched"].assign(verdict=verdicts(every_size))
-    found["by depth"] = verdicts(by_depth()) if whole else "–"
+    found = every_size.loc["matched"].assign(verdict=_verdicts(every_size))
+    depth = pd.read_csv(data_dir() / "within_depth.csv").replace({"base": _BASES}, regex=True)
+    depth = depth.set_index(["size", "base", "evidence"])
+    depth["verdict"] = _verdicts(depth).reindex(depth.index.droplevel("size")).to_numpy()
+    found["by depth"] = depth.loc["matched", "verdict"] if whole else "–"
     half = jackknife(lambda part: _statistics(part, loaded), own, base)
     ratio = found.index.get_level_values("evidence").str.contains("htmt|items at")
     for end, sign in {"low": -1, "high": 1}.items():
         found[end] = (observed + sign * half)[observed.columns].stack()
         found[end] = found[end].where(ratio, found[end].clip(-1, 1))
     found.loc[found["low"] == found["high"], ["low", "high"]] = np.nan  # ranks alike in all
-    return Comparison(loaded, answers, own, base, draws, observed, every_size, found, how)
+    return Comparison(loaded, answers, own, base, draws, observed, found, depth, how)
 
 
-def verdicts(compared: pd.DataFrame) -> pd.Series:
+def _verdicts(compared: pd.DataFrame) -> pd.Series:
     """Return the plan's verdict by base and evidence, from a comparison by size, base and evidence.
 
     *Higher* or *lower* needs p < .05 in the same direction at all four sizes of the heads.
-
-    Examples
-    --------
-    >>> verdicts(by_depth()).loc["encoders", "silhouette"]
-    'higher'
     """
-    by = compared.groupby(level=["base", "evidence"])
-    clear = by["p"].agg(lambda p: (p < 0.05).mean()).where(by["p"].count() == by["p"].size())
-    above = (compared["observed"] > compared["null"]).groupby(level=["base", "evidence"]).mean()
-    found = pd.Series("depends on the size", clear.index)
-    found = found.mask(clear == 0, "not separated").mask((clear == 1) & (above == 1), "higher")
-    return found.mask((clear == 1) & (above == 0), "lower").mask(clear.isna(), "–")
-
-
-def by_depth() -> pd.DataFrame:
-    """Return the shipped comparison within base and depth, by size, base and evidence.
-
-    Examples
-    --------
-    >>> by_depth().loc[("matched", "decoders", "alpha"), "members"].item()
-    5
-    """
-    table = pd.read_csv(data_dir() / "within_depth.csv")
-    table["base"] = table["base"].replace(_BASES, regex=True)
-    return table.set_index(["size", "base", "evidence"])
+    higher = compared["observed"] > compared["null"]
+    by = compared.assign(clear=compared["p"] < 0.05, higher=higher, unknown=compared["p"].isna())
+    share = by.groupby(level=["base", "evidence"])[["clear", "higher", "unknown"]].mean()
+    found = pd.Series("depends on the size", share.index).mask(share["clear"] == 0, "not separated")
+    for side, verdict in {1: "higher", 0: "lower"}.items():
+        found = found.mask((share["clear"] == 1) & (share["higher"] == side), verdict)
+    return found.mask(share["unknown"] > 0, "–")
 
 
 def _shipped() -> pd.DataFrame:
@@ -195,16 +183,15 @@ def _shipped() -> pd.DataFrame:
 
 def _draws(answers, base, loaded, how: dict, numbers: range) -> pd.DataFrame:
     """Return evidence of populations with an untrained head in the place of each respondent."""
-    sizes, rows = np.sqrt((logits(answers) ** 2).mean(axis=(1, 2))), []
-    bases, number = untouched_bases(list(base.index)), len(base)
+    bases, members, rows = untouched_bases(list(base.index)), len(base), []
     items = [item.id for q in loaded[: len(_REAL)] for item in q.items]
-    for draw in numbers:
-        heads = null_answers(loaded, "random-heads", number, seed=draw * number, **bases)
+    for number in numbers:
+        heads = null_answers(loaded, "random-heads", members, seed=number * members, **bases)
         for size, factor in SIZES.items():
-            table = heads if factor is None else resized(heads, factor * sizes)
+            table = heads if factor is None else resized(heads, answers, factor)
             table = profiles(table, loaded, **how)
             single = table["silhouette"][items].mean(axis=1).groupby(base.to_numpy()).agg(list)
-            found = by_base(table, base, loaded, EXPECTED)
+            found = evidence(table, loaded, EXPECTED, base)
             rows.append(found.assign(size=size, single=single.reindex(found.index)))
     return pd.concat(rows).rename_axis("base").set_index("size", append=True).swaplevel()
 
