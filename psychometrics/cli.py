@@ -282,7 +282,7 @@ def _scores(
         if not isinstance(how["temperature"], int | float) or not 0 < how["temperature"] < math.inf:
             raise ParameterError(f"temperature must be a positive number, {normalised[0]} is not.")
     answers = _answers(loaded, respondents, mode, own, dry_run)
-    _show_scores(answers, loaded, items, plot, how, output, as_json)
+    _show_scores(answers, loaded, items, plot, how, output=output, as_json=as_json)
     _exit(answers)
 
 
@@ -670,15 +670,7 @@ def _answers(
     return answers
 
 
-def _show_scores(
-    answers,
-    questionnaires,
-    items: bool,
-    plot: Path | None,
-    how: dict,
-    output: Path | None = None,
-    as_json: bool = False,
-) -> None:
+def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict, **where):
     if personas := "persona_row" in answers:
         if plot is not None:
             raise ParameterError("--plot draws one score of each respondent: leave personas out.")
@@ -698,13 +690,13 @@ def _show_scores(
     precision = table["respondent_id"].map(answers.attrs["summary"]["precision"])
     if precision.notna().any():
         table = table.assign(precision=precision)
-    _write_table(table, output, as_json)
+    _write_table(table, **where)
     if plot is not None:
         pm.figures.draw_scores(answers, questionnaires, plot, **how)
         typer.echo(f"drawn in {plot}", err=True)
 
 
-def _write_table(table, output: Path | None, as_json: bool = False) -> None:
+def _write_table(table, output: Path | None = None, as_json: bool = False) -> None:
     try:
         if as_json or (output is not None and output.suffix == ".json"):
             table.to_json(output or sys.stdout, orient="records", indent=2)

@@ -19,9 +19,6 @@ from .prompting import PromptMode, PromptRespondent
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-_HANDLING = dict.fromkeys(("embedded", "packed"), "lm-2"), "lm-3"
-"""As in mode nli; since 3 batches are checked for padding."""
-
 
 class _LMRespondent(PromptRespondent):
     """A language model that answers each prompt with one probability."""
@@ -70,8 +67,8 @@ class LanguageMode(PromptMode):
                 )
             if self.name == "mlm":
                 own = digest_text(own, str(embedded_head("mlm")[1]))
-        kinds, others = _HANDLING
-        handling = kinds.get(source.kind, others)
+        # as in mode nli; since 3 batches are checked for padding
+        handling = "lm-2" if source.kind in ("embedded", "packed") else "lm-3"
         return digest_text(own, self.name, dtype, handling, *map(str, conditions.values()))
 
     def build(

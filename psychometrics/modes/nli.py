@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from .mode import Asking
 
 PROBABILITIES = ("entailment", "neutral", "contradiction")
-_HANDLING = dict.fromkeys(("embedded", "packed"), "nli-1"), "nli-2"
-"""Versions of all that this file does to an answer, by kind of source and of all other kinds.
-
-They are part of the fingerprint, so raise them with it. Since 2 batches are checked for padding."""
 _Pair = tuple[str, str]
 
 
@@ -420,8 +416,10 @@ class NLI(PromptMode):
     question_columns = ("premise", "hypothesis")
 
     def digest(self, source: Source, dtype: str) -> str:
-        kinds, others = _HANDLING
-        return digest_text(source.digest, dtype, kinds.get(source.kind, others))
+        # The version of all that this file does to an answer; raise it with that. Since 2 batches
+        # are checked for padding.
+        handling = "nli-1" if source.kind in ("embedded", "packed") else "nli-2"
+        return digest_text(source.digest, dtype, handling)
 
     def build(self, source: Source, identity: dict, device: torch.device) -> NLIRespondent:
         recipe = source.recipe
