@@ -504,8 +504,8 @@ def _check_answer(
     value: Annotated[list[str], Argument(help="Your answer: a number or words.")],
 ) -> None:
     """Check the answer of an exercise; status 1 where it is not right yet."""
-    if not pm.exercises.is_right(exercise, " ".join(value)):
-        typer.echo("Not yet.")
+    if not pm.exercises.is_right(exercise, said := " ".join(value)):
+        typer.echo(f"Not yet. {pm.exercises.hint(exercise, said)}".rstrip())
         raise typer.Exit(1)
     typer.echo("Right.")
 

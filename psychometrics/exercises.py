@@ -65,7 +65,7 @@ def answer(exercise: str, runs: str | Path | None = None) -> tuple[float | str, 
 
 
 def listed() -> pd.DataFrame:
-    """Return ``data/exercises.csv``: ``chapter, answer, tolerance`` as text, by ``exercise``."""
+    """Return ``data/exercises.csv``: ``chapter, answer, tolerance, hints``, by ``exercise``."""
     path = data_dir() / "exercises.csv"
     return pd.read_csv(path, dtype=str, keep_default_na=False).set_index("exercise")
 
@@ -74,8 +74,8 @@ def is_right(exercise: str, said: str) -> bool:
     """Return whether somebody typed the answer of an exercise.
 
     A number may have a decimal point or comma, commas or spaces between its thousands, a sign of
-    per cent. Of words, only letters and digits count, in upper or lower case; an answer may name
-    alternatives with ``|`` between them.
+    per cent, or be a fraction such as 1/3. Of words, only letters and digits count, in upper or
+    lower case; an answer may name alternatives with ``|`` between them.
 
     Parameters
     ----------
@@ -104,6 +104,46 @@ def is_right(exercise: str, said: str) -> bool:
     return _is_right(said, *answer(exercise))
 
 
+def hints(exercise: str) -> dict[float, str]:
+    """Return sentences on typical mistakes in an exercise, by the number that they lead to.
+
+    Examples
+    --------
+    >>> hints("ex-self-report-1")
+    {3.0: 'Turn the answers to the reverse-keyed items around first.'}
+    """
+    found = answer(exercise)[0]
+    given = [one.split(": ", 1) for one in listed().loc[exercise, "hints"].split(" | ") if one]
+    said = {float(number): sentence for number, sentence in given}
+    if isinstance(found, float) and found:
+        said |= {-found: "The size is right: check the sign."}
+        said |= {100 * found: "Give a share, or add the sign of per cent."} if found < 1 else {}
+    return said
+
+
+def hint(exercise: str, said: str) -> str:
+    """Return what to look at in a wrong answer, or an empty text.
+
+    Parameters
+    ----------
+    exercise : str
+        Its label, such as ``"ex-self-report-1"``.
+    said : str
+        What was typed.
+
+    Examples
+    --------
+    >>> hint("ex-self-report-1", "3")
+    'Turn the answers to the reverse-keyed items around first.'
+    """
+    close = (
+        sentence
+        for number, sentence in hints(exercise).items()
+        if any(abs(reading - number) <= abs(number) / 100 for reading in _readings(said))
+    )
+    return next(close, "")
+
+
 def _is_right(said: str, answer: float | str, tolerance: float) -> bool:
     """The same rules as in ``book/_static/exercises.js``."""
     if isinstance(answer, str):
@@ -128,6 +168,8 @@ def _readings(said: str) -> list[float]:
         for spelling in spellings
         if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", spelling, re.IGNORECASE)
     ]
+    if parts := re.fullmatch(r"([+-]?\d+)/(\d*[1-9]\d*)", text):
+        numbers.append(int(parts[1]) / int(parts[2]))
     return numbers + [number / 100 for number in numbers if share]
 
 

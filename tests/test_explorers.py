@@ -48,6 +48,7 @@ What is it?
         (0.42, "42 %", True),
         (0.42, "4.2e-1", True),
         (0.42, "0.426", False),
+        (0.42, "21/50", True),
         ("PHQ-9|depression", " phq 9 ", True),
         ("PHQ-9|depression", "Depression", True),
         ("PHQ-9|depression", "GAD-7", False),
@@ -57,6 +58,13 @@ def test_what_was_typed_is_read_as_it_was_meant(monkeypatch, answer, said, right
     tolerance = 0.5 if answer == -1515.25 else 0.005
     monkeypatch.setattr(exercises, "answer", lambda name: (answer, tolerance))
     assert exercises.is_right("ex-own", said) is right
+
+
+def test_a_typical_mistake_gets_its_hint_and_another_number_none():
+    assert "column" in exercises.hint("ex-first-paper", "0.73")
+    assert "sign" in exercises.hint("ex-first-paper", "-2/3")
+    assert "share" in exercises.hint("ex-first-paper", "66.7")
+    assert exercises.hint("ex-first-paper", "0.5") == ""
 
 
 def test_the_command_says_right_or_not_yet_with_its_status(ended):
@@ -356,11 +364,12 @@ def test_the_page_checks_an_answer_as_the_command_by_keyboard_alone_and_does_not
     field = page.get_by_label("Your answer").first
     said = page.locator("form.check-answer output").first
     field.focus()
-    for typed in ("0,6", "0,4", "40 %", "1,515.2"):
+    for typed in ("0,6", "0,4", "2/5", "40 %", "-0.4", "40"):
         field.fill(typed)
         page.keyboard.press("Enter")
         right = exercises.is_right("ex-first-range", typed)
         assert ("Right" if right else "Not yet") in said.inner_text()
+        assert right or exercises.hint("ex-first-range", typed) in said.inner_text()
     assert said.get_attribute("aria-live") == "polite"
     assert page.get_by_text("psychometrics check-answer").first.is_hidden()
 

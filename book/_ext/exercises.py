@@ -6,6 +6,7 @@ and in print, the command that checks the answer stands there instead.
 
 from __future__ import annotations
 
+import json
 from html import escape
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from psychometrics.exceptions import PsychometricsError
 from psychometrics.exercises import answer as known
+from psychometrics.exercises import hints
 
 
 class Check(SphinxDirective):
@@ -32,6 +34,7 @@ class Check(SphinxDirective):
         else:
             kind = 'type="text" inputmode="decimal"'
             wanted = f'data-answer="{float(answer)!r}" data-tolerance="{float(tolerance)!r}"'
+            wanted += f' data-hints="{escape(json.dumps(hints(name)))}"'
         key = f"check-{escape(name)}"
         html = (
             f'<form class="check-answer" {wanted} hidden>\n'

@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from psychometrics.asking.answers import check_choice
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import readable_names
 from psychometrics.claims import published
 from psychometrics.data import shipped
-from psychometrics.exceptions import ParameterError
 from psychometrics.measures.beliefs import unpack_bits
 from psychometrics.measures.irt import information, probability
 from psychometrics.measures.nulls import null_answers
 from psychometrics.measures.scoring import two_way
-from psychometrics.parameters import unknown
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
@@ -124,7 +123,7 @@ def explorer_data(name: str) -> dict:
     >>> explorer_data("item-curve")["presets"][0]["difficulty"]
     0.0
     """
-    _check(name)
+    check_choice(TITLES, explorer=name)
     return _DATA[name]()
 
 
@@ -155,7 +154,7 @@ def explorer_picture(name: str) -> bytes:
 
     from psychometrics.figures import style
 
-    _check(name)
+    check_choice(TITLES, explorer=name)
     style()
     figure, file = _FIGURES[name](), io.BytesIO()
     figure.savefig(file, format="png", dpi=110, facecolor="white")
@@ -178,11 +177,6 @@ ALTERNATIVES = {
     "of size, ours and the median of populations of untrained heads.",
 }
 """What is to be seen in each picture."""
-
-
-def _check(name: str) -> None:
-    if name not in TITLES:
-        raise ParameterError(unknown("explorer", name, list(TITLES)))
 
 
 def _packed(values: np.ndarray, kind: str) -> str:

@@ -11,6 +11,8 @@
     const numbers = spellings
       .filter((spelling) => /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(spelling))
       .map(Number);
+    const parts = text.match(/^([+-]?\d+)\/(\d*[1-9]\d*)$/);
+    if (parts) numbers.push(parts[1] / parts[2]);
     return share ? numbers.concat(numbers.map((number) => number / 100)) : numbers;
   }
 
@@ -31,6 +33,14 @@
     return found.some((number) => Math.abs(number - wanted) <= slack) ? "right" : "not yet";
   }
 
+  /* What to look at in a wrong number, if the exercise knows the mistake. */
+  function hint(said, hints) {
+    for (const [number, sentence] of Object.entries(hints)) {
+      if (readings(said).some((one) => Math.abs(one - number) <= Math.abs(number) / 100)) return sentence;
+    }
+    return "Look at it once more, and try again.";
+  }
+
   function arm(form) {
     const input = form.querySelector("input");
     const output = form.querySelector("output");
@@ -44,7 +54,7 @@
         verdict === "right"
           ? "\u2713 Right."
           : verdict === "not yet"
-            ? "Not yet. Look at it once more, and try again."
+            ? `Not yet. ${hint(input.value, JSON.parse(form.dataset.hints || "{}"))}`
             : verdict;
     });
     input.addEventListener("input", function () {
