@@ -159,6 +159,8 @@ def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
     """
     import pandas as pd
 
+    if not isinstance(path, str | Path):
+        raise ParameterError(f"A table is a file or a frame, got {type(path).__name__}.")
     path = Path(path).expanduser()
     text = _text_of(path)
     tabs = path.suffix.lower() in (".tsv", ".tab")

@@ -54,7 +54,7 @@ _ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
 
 
 class _Expectation(Part):
-    says: str
+    says: Annotated[str, Field(pattern=r"\S")]
     questionnaire: str
     scale: str | None = None
     of: dict[str, _Value]

@@ -197,6 +197,27 @@ def test_any_values_of_a_frame_are_scored_or_refused_by_an_error_of_ours(values)
         assert pm.pss(prompts)["pss"].between(0, 1).all()
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda frame: pm.scale_scores(frame.assign(status="OK")),
+        lambda frame: pm.scale_scores(frame.assign(status=None)),
+        lambda frame: pm.asking.ask.ask_ways("ipip20", 2, {}, "simulated"),
+        lambda frame: pm.null_answers("gad7", "random-heads", respondents="2"),
+        lambda frame: pm.ask("ipip20", ["a"], mode="human", role="{age}", personas=[30]),
+        lambda frame: draft(pd.DataFrame({"item": ["a"], "options": ["1_0=x;2=y"]}), "a.yaml"),
+        lambda frame: draft(frame.assign(item="a")[["item"]], "/dev/null/a.yaml"),
+        lambda frame: pm.ask("ipip20", "smollm2", mode="chat", judge=" "),
+    ],
+)  # fmt: skip
+def test_what_was_accepted_or_raised_is_refused_by_an_error_of_ours(call):
+    mini = pm.load_questionnaire("ipip20")
+    frame = pd.DataFrame({"respondent_id": "a", "questionnaire": mini.id, "mode": "human", "run": 1,
+                          "item_id": [i.id for i in mini.items], "value": 3.0})  # fmt: skip
+    with soon(), pytest.raises(PsychometricsError):
+        call(frame)
+
+
 TEMPLATES = ["{{ 9**9**9 }}", "{{ 'a' * 99999999999 }}", "{% set n = 9 ** 9 %}"]
 
 

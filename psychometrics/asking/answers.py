@@ -36,7 +36,7 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
     ------
     ParameterError
         The table is not a DataFrame, lacks a column or has it twice, or holds text or infinity
-        where a number belongs.
+        where a number belongs, or in ``status`` what is no status.
 
     Examples
     --------
@@ -50,6 +50,9 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
     for column in (*columns, *numbers):
         if column not in table:
             raise ParameterError(f"The table has no column '{column}'; add it.")
+    if "status" in columns and (stray := set(table["status"].unique()) - set(_STATUSES)):
+        said = min(map(str, stray))
+        raise ParameterError(f"status must be one of {', '.join(_STATUSES)}, got '{said}'.")
     for column in numbers:
         values = table[column]
         if isinstance(values, pd.DataFrame):
@@ -235,16 +238,11 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
     if frame.empty:
         frame = pd.DataFrame(columns=list(COLUMNS))
     frame["questionnaire"] = questionnaire.id
-    if lacking := [column for column in COLUMNS if column not in frame]:
-        raise ParameterError(f"The answers have no column '{lacking[0]}'; add it.")
+    check_columns(frame, COLUMNS)
     try:
         frame["value"] = frame["value"].astype(float)
     except (TypeError, ValueError):
         raise ParameterError("value must hold numbers; correct the answers.") from None
-    if stray := set(frame["status"].unique()) - set(_STATUSES):
-        raise ParameterError(
-            f"status must be one of {', '.join(_STATUSES)}, got '{min(map(str, stray))}'."
-        )
     frame["value"] = frame["value"].where(frame["status"] == "ok")
     spans = {}
     for item in questionnaire.items:

@@ -184,6 +184,8 @@ def ask_ways(
     {'sentence': 20, 'this is': 20}
     """
     usual = {"runs": 1, "ask_again": 0, "shuffle": False, "batch_size": 1} if mode == "chat" else {}
+    if not isinstance(ways, Mapping) or not ways:
+        raise ParameterError("ways must name each way, with its conditions: {'plain': {}}.")
     parts = []
     for way, own in ways.items():
         given = {"progress": False, **usual, **how, **own}
@@ -277,7 +279,7 @@ def _summarise(
         "unanswered": unanswered,
         "failed": {name: " ".join(str(error).split()) for name, error in errors.items()},
         "kinds": {name: error.kind for name, error in errors.items()},
-        "precision": {one["respondent_id"]: one["dtype"] for one, *_ in plan.respondents},
+        "precision": {one["respondent_id"]: one.get("dtype") for one, *_ in plan.respondents},
         "seconds": round(seconds, 2),
     }
     if "judge" in answers:

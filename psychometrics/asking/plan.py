@@ -100,12 +100,12 @@ def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
     if rest.pop("personas", None) is None:
         return [(rest, {})]
     table = table if isinstance(table, pd.DataFrame) else text_table(table)
-    table = table.reset_index(drop=True).astype(str)
+    table = table.reset_index(drop=True).rename(columns=str).fillna("").astype(str)
     texts = {n: rest[n] for n in ("role", "persona") if isinstance(rest.get(n), str)}
     gaps = [gap for text in texts.values() for gap in re.findall(r"{(\w+)}", text)]
-    if not gaps or table.empty or not set(gaps) <= set(table):
+    if not gaps or table.empty or table.columns.has_duplicates or not set(gaps) <= set(table):
         raise ParameterError(
-            "personas needs a table with rows and a role (or persona) of mode "
+            "personas needs a table with rows, each column once, and a role (or persona) of mode "
             f"{mode} that names its columns ({', '.join(table)}) in braces: "
             'role="You are a {age}-year-old {job}."'
         )

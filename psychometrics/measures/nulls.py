@@ -18,7 +18,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from .. import models  # torch is loaded where a model is
-from ..asking.answers import check_choice, check_columns
+from ..asking.answers import check_choice, check_columns, check_numbers
 from ..asking.store import key_of
 from ..data import shipped
 from ..exceptions import ParameterError
@@ -404,6 +404,7 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
 
 def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: int) -> Iterator:
     check_choice(_KINDS, null=null)
+    check_numbers(respondents=n, draws=draws)
     bases = [base] if isinstance(base, str) else list(base)
     depths = [None if x is None else int(x) for x in np.atleast_1d(np.array(layers, dtype=object))]
     if min(n, draws, len(bases), len(depths), *(x for x in depths if x is not None)) < 1:

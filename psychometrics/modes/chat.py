@@ -97,7 +97,7 @@ class Chat(ConversationMode):
         "max_tokens": PositiveInt | None,
         "constrained": bool,
         "raw": bool,
-        "judge": str | Path | None,
+        "judge": Annotated[str, Field(pattern=r"\S")] | Path | None,
         "top_p": Annotated[FiniteFloat, Field(gt=0, le=1)] | None,
         "reasoning_effort": str | None,
         "sampling_seed": NonNegativeInt | None,
@@ -126,6 +126,8 @@ class Chat(ConversationMode):
                 "model must be one on this machine or the endpoint's name for it, got "
                 f"{respondent!r}."
             )
+        if how["judge"]:  # refused before anybody is asked
+            self.identify(how["judge"], dtype, **self.complete({"endpoint": how["endpoint"]}))
         if how["endpoint"] is None and (source := model_here(respondent)):
             if how["reply"] == "json_schema":
                 raise ParameterError(

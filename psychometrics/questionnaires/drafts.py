@@ -132,8 +132,13 @@ def draft(
             load_questionnaire(written)
         except QuestionnaireError as error:
             raise QuestionnaireError(_in_table(str(error), written, source, rows)) from None
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(written, path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(written, path)
+        except OSError as error:
+            raise ParameterError(
+                f"{path} cannot be written ({error.strerror}): name another."
+            ) from None
     return path
 
 
@@ -208,13 +213,10 @@ def _options(text: str, place: str) -> list[str]:
     lines = []
     for part in filter(None, (part.strip() for part in text.split(";"))):
         value, equals, label = part.partition("=")
-        try:
-            value = float(value)
-        except ValueError:
-            equals = ""
-        if not equals or not label.strip():
+        if not equals or not label.strip() or not re.fullmatch(r"\s*[-+]?\d+([.,]\d+)?\s*", value):
             said = "options are written as '0=Not at all; 1=Often'"
             raise ParameterError(f"{place}: {said}, got '{part}'.")
+        value = float(value.replace(",", "."))
         lines.append(f"{{value: {value:g}, label: {_quoted(label.strip())}}}")
     if len(lines) < 2:
         raise ParameterError(f"{place}: there must be two options or more, got '{text}'.")
