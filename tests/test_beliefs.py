@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -154,51 +152,12 @@ def test_identities_are_drawn_as_a_whole_with_the_width_that_theory_gives():
     assert (same == [1, 0]).all()
 
 
-def _small(seed=0, identities=7, models=3):
-    """Shares of a few models on identities of two groups, 3 in the first, with 1 to 3 templates."""
-    rng = np.random.default_rng(seed)
-    identity = np.repeat(np.arange(identities), rng.integers(1, 4, identities))
-    groups = pd.DataFrame({"identity": identity, "sex": np.where(identity < 3, "f", "m")})
-    groups["subset"] = "one"
-    return (rng.random((models, len(groups), 4)) < 0.4).mean(axis=2), groups
-
-
-def test_the_null_of_a_gap_holds_all_ways_to_deal_the_groups():
-    shares, groups = _small()
-    every = []
-    for first in combinations(range(7), 3):
-        inside = groups["identity"].isin(first).to_numpy()
-        every.append(shares[:, inside].mean(axis=1) - shares[:, ~inside].mean(axis=1))
-    every = np.array(every)
-    found = beliefs.group_gaps(shares, groups, "sex", ("f", "m"), n_resamples=20000)
-    null = found[20001:]
-    assert found[0] == pytest.approx(every[0])
-    assert null.mean(axis=0) == pytest.approx(every.mean(axis=0), abs=0.005)
-    assert null.min(axis=0) == pytest.approx(every.min(axis=0))
-    for model in range(3):
-        tails = [
-            (sign * every[:, model] >= sign * every[0, model] - 1e-12).mean() for sign in (1, -1)
-        ]
-        p = beliefs.contrast(found[:, model])["p"]
-        assert p == pytest.approx(min(1, 2 * min(tails)), abs=0.02)
-    turned = beliefs.group_gaps(shares, groups, "sex", ("m", "f"), n_resamples=5)
-    assert turned[0] == pytest.approx(-every[0])
-
-
 def test_a_p_value_is_below_05_where_the_middle_of_the_null_excludes_the_value():
     null = np.concatenate([np.linspace(-1, 0, 900), np.linspace(0, 5, 100)])
     for value in (-0.99, -0.9, 0.0, 3.0, 4.5):
         row = beliefs.contrast(np.array([value]), null)
         assert (row["p"] < 0.05) == (not row["null low"] <= value <= row["null high"])
         assert np.isnan(row["low"])
-
-
-def test_a_group_of_one_identity_has_no_interval_but_a_null():
-    groups = pd.DataFrame({"sex": list("fmmm"), "subset": "one", "identity": range(4)})
-    gap = beliefs.group_gaps(np.array([[1, 0, 0, 0.0]]), groups, "sex", ("f", "m"), n_resamples=100)
-    row = beliefs.contrast(gap[:, 0])
-    assert np.isnan([row["low"], row["high"]]).all()
-    assert row["null high"] == 1
 
 
 KEYS_OF_SHEETS = ["instance", "respondent_id", "rank"]
@@ -238,9 +197,6 @@ def test_wrong_input_is_refused():
         lambda: beliefs.resampled(np.ones((2, 3)), groups),
         lambda: beliefs.resampled(np.array([[1, np.nan]]), groups),
         lambda: beliefs.resampled(np.ones((1, 2)), groups.assign(identity=[0, np.nan])),
-        lambda: beliefs.group_gaps(np.ones((1, 2)), groups, "sex", ("f", "robot")),
-        lambda: beliefs.group_gaps(np.ones((1, 2)), groups, "sex", ("f", "f")),
-        lambda: beliefs.group_gaps(np.ones((1, 2)), groups, "age", ("f", "m")),
         lambda: rater_agreement(sheet[sheet["rater"] == "ada"], ["label"], KEYS_OF_SHEETS, "sn"),
         lambda: rater_agreement(pd.concat([sheet, sheet]), ["label"], KEYS_OF_SHEETS, "sn"),
         lambda: rater_agreement(sheet.assign(label=""), ["label"], KEYS_OF_SHEETS, "sn"),

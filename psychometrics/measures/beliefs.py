@@ -110,7 +110,12 @@ def resampled(
     >>> means.shape, means[0].tolist()
     ((51, 2), [1.0, 1.0])
     """
-    shares = _checked_shares(shares, groups, ["subset", "identity"])
+    shares = np.asarray(shares, dtype=float)
+    if shares.ndim != 2 or shares.shape[1] != len(groups) or not np.isfinite(shares).all():
+        raise ParameterError(f"shares must be finite, of models by {len(groups)} templates.")
+    check_columns(groups, ["subset", "identity"])
+    if groups[["subset", "identity"]].isna().any(axis=None):
+        raise ParameterError("A template has no group: every template needs one.")
     check_numbers(n_resamples=n_resamples)
     rng, halves = np.random.default_rng(seed), []
     for rows in groups.reset_index(drop=True).groupby("subset", sort=False).indices.values():
@@ -123,86 +128,14 @@ def resampled(
     return np.mean(halves, axis=0)
 
 
-def group_gaps(
-    shares: np.ndarray,
-    groups: pd.DataFrame,
-    by: str,
-    pair: tuple[str, str],
-    seed: int = 0,
-    n_resamples: int = 2000,
-) -> np.ndarray:
-    """Return the gap between two groups for each model, in draws of the identities, and by chance.
-
-    Parameters
-    ----------
-    shares : ndarray, shape (R, T)
-        One number for each template, such as ``hits.mean(axis=-1)``.
-    groups : DataFrame, T rows
-        With ``subset``, ``identity`` and the column `by`. Templates of neither group are left out.
-    by : str
-    pair : (str, str)
-        The two groups, compared as first less second.
-    seed, n_resamples : int
-
-    Returns
-    -------
-    ndarray, shape (1 + B + B, R)
-        The gaps; B rows with the identities drawn again within each group (missing where a group
-        has only one); and B rows of the null, identities dealt to the two groups at random. All
-        models answer the same templates, so their gaps go up and down together: a deal is the
-        same for all. See :func:`contrast`.
-
-    Raises
-    ------
-    ParameterError
-        A group has no templates or is compared with itself, or a template has no identity.
-
-    References
-    ----------
-    Davison and Hinkley (1997), sections 3.8 and 4.3.
-
-    Examples
-    --------
-    >>> groups = pd.DataFrame({"sex": list("ffmm"), "subset": "one", "identity": range(4)})
-    >>> gaps = group_gaps(np.array([[1, 1, 1, 0.0]]), groups, "sex", ("f", "m"))
-    >>> gaps.shape, gaps[0].tolist(), np.unique(gaps[2001:]).tolist()
-    ((4001, 1), [0.5], [-0.5, 0.5])
-    """
-    shares = _checked_shares(shares, groups, ["subset", "identity", by])
-    check_numbers(seed=seed, n_resamples=n_resamples)
-    groups = groups.assign(identity=groups["subset"].astype(str) + groups["identity"].astype(str))
-    means = []
-    for place, name in enumerate(pair):
-        rows = np.flatnonzero(groups[by] == name)
-        if pair[0] == pair[1] or not len(rows):
-            known = ", ".join(map(str, groups[by].unique()))
-            raise ParameterError(f"{by} must name two groups of {known}, got {pair}.")
-        part = groups.iloc[rows].assign(subset="one")
-        means.append(resampled(shares[:, rows], part, seed + place, n_resamples))
-        if part["identity"].nunique() < 2:
-            means[place][1:] = np.nan
-    kept = groups[by].isin(pair).to_numpy()
-    cells = groups[kept].reset_index(drop=True).groupby([by, "identity"], sort=False).indices
-    belongs = np.zeros((kept.sum(), len(cells)))
-    for place, rows in enumerate(cells.values()):
-        belongs[rows, place] = 1
-    sums, sizes = shares[:, kept] @ belongs, belongs.sum(axis=0)
-    first = np.array([key[0] == pair[0] for key in cells])
-    rng = np.random.default_rng(seed)
-    dealt = rng.permuted(np.tile(first, (n_resamples, 1)), axis=1).astype(float)
-    one = (dealt @ sums.T) / (dealt @ sizes)[:, None]
-    null = one - ((1 - dealt) @ sums.T) / ((1 - dealt) @ sizes)[:, None]
-    return np.vstack([means[0] - means[1], null])
-
-
 def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, float]:
     """Return a value with its 95 % interval, and with the middle and the p value of its null.
 
     Parameters
     ----------
     found : ndarray, shape (1 + B + B,) or (1 + B,)
-        The value, the value in each bootstrap sample and in each draw of the null, as rows of
-        :func:`group_gaps` are once its models are averaged or counted.
+        The value, the value in each bootstrap sample and, unless `null` holds them, in as many
+        draws of the null.
     null : ndarray, optional
         The draws of the null, where `found` does not hold them.
 
@@ -257,17 +190,6 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
     rows = {name: row.reshape(len(packed), -1) for name, row in rows.items()}
     bits = {name: np.unpackbits(row, axis=1, count=ranks) for name, row in rows.items()}
     return {name: part.astype(bool).reshape(shape) for name, part in bits.items()}
-
-
-def _checked_shares(shares: np.ndarray, groups: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
-    """Shares as numbers, once they fit the templates and the templates have their groups."""
-    shares = np.asarray(shares, dtype=float)
-    if shares.ndim != 2 or shares.shape[1] != len(groups) or not np.isfinite(shares).all():
-        raise ParameterError(f"shares must be finite, of models by {len(groups)} templates.")
-    check_columns(groups, columns)
-    if groups[list(columns)].isna().any(axis=None):
-        raise ParameterError("A template has no group: every template needs one.")
-    return shares
 
 
 @functools.lru_cache(maxsize=1 << 18)
