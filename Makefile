@@ -7,7 +7,7 @@ QUICK := house scoring reliability validity items irt norms styles intervals tre
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test quick faults bench lint population answers nulls study profiles sums tables picture clean
+.PHONY: book pdf test quick faults bench lint population answers nulls study profiles sums tables picture course clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -56,6 +56,9 @@ profiles: $(VENV)/installed  ## make the scores behind a profile anew
 sums:  ## keep the SHA-256 of shipped tables and weights, which are checked when they are read
 	cd data && find * \( -name '*.parquet' -o -name '*.safetensors' \) -not -path 'answers/*' \
 		| LC_ALL=C sort | xargs sha256sum > SHA256SUMS
+
+course: $(VENV)/installed  ## write forty items for a class, with answers that no page has (SEED=7)
+	$(BIN)/python -m data.make.course --seed $(or $(SEED),0)
 
 tables: $(VENV)/installed  ## keep the tables of the built book, and print what moved
 	$(BIN)/python -m data.make.tables

@@ -1,0 +1,29 @@
+"""The teacher's items: forty, different, and right by arithmetic of another kind."""
+
+import re
+
+import pytest
+
+from data.make.course import items
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_forty_items_have_answers_that_plain_arithmetic_gives_too(seed):
+    table = items(seed)
+    assert len(table) == 40
+    assert table["question"].is_unique
+    assert table["answer"].between(-9, 99).all()
+    for question, found in zip(table["question"], table["answer"], strict=True):
+        x = [float(n.replace("−", "-")) for n in re.findall(r"[-−]?\d+(?:\.\d+)?", question)]
+        if "PSS of *often*" in question:
+            a, b = x[0] / (x[0] + x[2]), x[1] / (x[1] + x[3])
+            assert found == pytest.approx(b / (a + b))
+        elif "On a line" in question:
+            near, far = abs(x[0] - x[1]), (abs(x[0] - x[2]) + abs(x[0] - x[3])) / 2
+            assert found == pytest.approx((far - near) / max(near, far))
+        elif "attenuation" in question:
+            assert found**2 == pytest.approx(x[0] ** 2 / (x[1] * x[2]))
+        elif "probability is it solved" in question:
+            assert found == pytest.approx(1 / (1 + 2.718281828459045 ** (x[1] - x[0])))
+        elif "What is δ" in question:
+            assert found * x[3] == pytest.approx(x[0] - x[2])
