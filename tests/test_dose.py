@@ -13,7 +13,7 @@ from psychometrics.measures import evidence, nulls
 from psychometrics.models.vectors import layer_vectors
 from tests.conftest import needs
 
-NAMES = ("gad7", "soc13")
+NAMES = ("gad7", "challenges")
 NEEDS_PAIRS = needs("mnli_entailment", "mnli_neutral", "mnli_contradiction", "snli_s1_dev")
 
 

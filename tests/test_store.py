@@ -368,7 +368,7 @@ def put_own(store, writer: int, barrier: str, questions: int) -> None:
 
 def test_four_writers_at_once_lose_no_row_and_agree_on_the_first(tmp_path):
     go = str(tmp_path / "go")
-    started = [start_elsewhere(put_own, tmp_path / "s", writer, go, 200) for writer in range(4)]
+    started = [start_elsewhere(put_own, tmp_path / "s", writer, go, 80) for writer in range(4)]
     Path(go).touch()
     compactions = 0
     while any(process.is_alive() for process in started):
@@ -377,8 +377,8 @@ def test_four_writers_at_once_lose_no_row_and_agree_on_the_first(tmp_path):
         process.join()
         assert process.exitcode == 0
     rows = read(tmp_path / "s")
-    numbers = [1000 * (writer + 1) + n for writer in range(4) for n in range(200)]
-    assert set(rows.index) == {key_of(str(n)) for n in [*numbers, *range(0, 200, 10)]}
+    numbers = [1000 * (writer + 1) + n for writer in range(4) for n in range(80)]
+    assert set(rows.index) == {key_of(str(n)) for n in [*numbers, *range(0, 80, 10)]}
     compact(tmp_path / "s")
     assert read(tmp_path / "s")["by"].to_dict() == rows["by"].to_dict()
     assert len(files_of(tmp_path / "s")) == 1

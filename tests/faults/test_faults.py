@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
 import sys
 
 import pandas as pd
@@ -18,6 +16,7 @@ import pytest
 from psychometrics.asking.store import StoredAnswers
 from psychometrics.paths import data_dir
 from tests.faults import faults
+from tests.killing import run_elsewhere
 
 pytestmark = pytest.mark.timeout(1800)  # with large numbers, or where others work too
 MANY = "PSYCHOMETRICS_KILLS" in os.environ
@@ -26,41 +25,19 @@ in_the_full_round = pytest.mark.skipif(not MANY, reason="minutes: make faults")
 
 
 @pytest.fixture(scope="module")
-def happened(tmp_path_factory, request):
-    """Function that gives the rows of a fault once they are there, if nothing was lost.
-
-    One process imports once, saves the models, and does what is wanted here one after another.
-    """
+def happened(tmp_path_factory):
+    """Function that injects a fault and gives its rows, if nothing was lost."""
     if sys.platform != "linux":
         pytest.skip("processes are watched, and disks mounted, as on Linux")
-    named = [item for item in request.session.items if item.path.stem == "test_faults"]
-    names = [item.name for item in named if not item.get_closest_marker("skipif") or MANY]
-    wanted = [fault for fault in faults.FAULTS if any(f"[{fault}]" in name for name in names)]
-    output, told = tmp_path_factory.mktemp("faults") / "faults.csv", []
-    command = [sys.executable, "-m", "tests.faults", *wanted]
-    process = subprocess.Popen(
-        [*command, "--times", str(TIMES), "--output", str(output)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
 
     def rows_of(fault: str) -> pd.DataFrame:
-        while not any(line.startswith(f"{fault}: ") for line in told):
-            told.append(line := process.stdout.readline())
-            assert line, "".join(told)
-        rows = pd.read_csv(output, keep_default_na=False)
-        rows = rows[(rows["engine"] == "ray") == (fault == "killed_on_ray")]
-        rows = rows.set_index(["fault", "mode"]).sort_index()
+        output = tmp_path_factory.mktemp("faults") / "faults.csv"
+        run_elsewhere(faults.inject, [fault], TIMES, output)
+        rows = pd.read_csv(output, keep_default_na=False).set_index(["fault", "mode"]).sort_index()
         assert (rows[["lost", "doubled", "different"]] == 0).all(axis=None), rows.to_string()
         return rows
 
-    yield rows_of
-    if process.poll() is None:  # a test has failed: its runs end, its disk is unmounted
-        os.killpg(process.pid, signal.SIGINT)
-    process.wait(60)
-    process.stdout.close()
+    return rows_of
 
 
 def again(note: str) -> int:
@@ -68,10 +45,9 @@ def again(note: str) -> int:
     return int(re.search(r"requests sent again: (\d+)", note)[1])
 
 
-@pytest.mark.parametrize("fault", ["killed"])
-def test_each_mode_killed_at_random_ends_with_what_an_undisturbed_run_keeps(happened, fault):
-    rows = happened(fault).loc["kill -9"]
-    assert set(rows.index) >= {"nli", "options", "completions", "chat", "custom", "human"}
+def test_each_mode_killed_at_random_ends_with_what_an_undisturbed_run_keeps(happened):
+    rows = happened("killed").loc["kill -9"]
+    assert set(rows.index) >= {*(faults.WAYS if TIMES > 1 else faults.SMALL_ROUND)}
     assert (rows["interrupted"] >= TIMES).all()
     # At most what was in the air: four requests at once, and one call.
     assert again(rows.loc["chat", "note"]) <= 4 * rows.loc["chat", "interrupted"]
@@ -79,17 +55,15 @@ def test_each_mode_killed_at_random_ends_with_what_an_undisturbed_run_keeps(happ
 
 
 @in_the_full_round
-@pytest.mark.parametrize("fault", ["killed_on_ray"])
-def test_drivers_and_workers_of_a_cluster_that_are_killed_lose_nothing(happened, fault):
+def test_drivers_and_workers_of_a_cluster_that_are_killed_lose_nothing(happened):
     pytest.importorskip("ray", reason="the engine for clusters is an extra")
-    row = happened(fault).loc[("kill -9", "nli")]
+    row = happened("killed_on_ray").loc[("kill -9", "nli")]
     assert (row["engine"], row["interrupted"]) == ("ray", TIMES)
     assert re.search(rf"killed: {(TIMES + 1) // 2} drivers, {TIMES // 2} workers", row["note"])
 
 
-@pytest.mark.parametrize("fault", ["drivers"])
-def test_of_drivers_at_once_each_question_is_kept_once_while_another_compacts(happened, fault):
-    rows = happened(fault)
+def test_of_drivers_at_once_each_question_is_kept_once_while_another_compacts(happened):
+    rows = happened("drivers")
     for count in (2, 4) if MANY else (2,):
         asked = rows.loc[f"{count} drivers at once"]
         assert set(asked.index) == {"nli", "chat"}
@@ -99,9 +73,8 @@ def test_of_drivers_at_once_each_question_is_kept_once_while_another_compacts(ha
 
 
 @in_the_full_round
-@pytest.mark.parametrize("fault", ["full_disk"])
-def test_a_disk_that_fills_ends_a_run_in_a_sentence_and_it_goes_on_with_space(happened, fault):
-    rows = happened(fault)
+def test_a_disk_that_fills_ends_a_run_in_a_sentence_and_it_goes_on_with_space(happened):
+    rows = happened("full_disk")
     if "disk full" not in rows.index:
         pytest.skip("a small disk can be mounted by root only")
     full = rows.loc["disk full"].iloc[0]
@@ -110,9 +83,8 @@ def test_a_disk_that_fills_ends_a_run_in_a_sentence_and_it_goes_on_with_space(ha
 
 
 @in_the_full_round
-@pytest.mark.parametrize("fault", ["clock"])
-def test_whatever_the_clock_says_or_how_it_jumps_the_finished_store_is_the_same(happened, fault):
-    rows = happened(fault)
+def test_whatever_the_clock_says_or_how_it_jumps_the_finished_store_is_the_same(happened):
+    rows = happened("clock")
     clocks = [f"clock {name}" for name in (*faults.CLOCKS, "that jumps between saves")]
     assert set(clocks[-TIMES:]) <= set(rows.index.get_level_values("fault"))
 
