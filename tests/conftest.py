@@ -116,6 +116,14 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _save_tiny_model(tmp_path_factory.mktemp("models") / "tiny-bert", "bert")
 
 
+@pytest.fixture(scope="session")
+def tiny_talker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a tiny causal model that converses."""
+    from tests.tiny import save_tiny_decoder
+
+    return save_tiny_decoder(tmp_path_factory.mktemp("models") / "talker")
+
+
 def _save_tiny_model(
     folder: Path,
     architecture: str = "bert",

@@ -124,15 +124,3 @@ def test_the_execution_page_tells_times_versions_and_who_answered():
     assert "| [02-prompt-design](chapters/02-prompt-design.ipynb) | 12 |" in page
     assert "embedded population of" in page
     assert re.search(r"\| torch \| 2\.\d+", page)
-
-
-def test_a_chapter_runs_on_another_questionnaire_and_own_model(tmp_path, tiny_model, monkeypatch):
-    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
-    parameters = {"questionnaire": "phq9", "respondents": f"{tiny_model},minilm-mnli-l6-s2",
-                  "score": "contrast", "temperature": 0.5}  # fmt: skip
-    output = book.run_notebook(
-        "02-prompt-design", parameters, tmp_path / "out.ipynb", progress=False
-    )
-    assert len(list((tmp_path / "out").glob("tab-*.csv"))) >= 5
-    assert output.read_text().count('"image/png"') >= 3
-    assert not re.search(r"Warning", _text(output)), "a chapter shows no warnings"

@@ -220,19 +220,6 @@ def test_every_family_is_asked_and_scored_by_the_commands(families, ended):
     assert pd.read_csv(io.StringIO(said))["score"].notna().sum() == len(FAMILIES)
 
 
-def test_a_page_compares_families_and_names_the_one_that_fails(families, ended):
-    torn = families / "torn"
-    shutil.copytree(families / "bert", torn, dirs_exist_ok=True)
-    (torn / "model.safetensors").write_bytes(b"nothing")
-    names = [families / "t5", families / "gpt2", torn, families / "bert-without-pooler"]
-    asked = ["--questionnaires", "challenges", "--against", "nobody"]
-    code, said, errors = ended("compare", *names, *asked)
-    assert code == 1
-    assert "torn could not be asked" in errors
-    assert "challenges: gpt2 " in said
-    assert Path("compare.html").is_file()
-
-
 def test_a_model_that_refuses_everything_is_a_row_of_page_and_study(ended, tmp_path, monkeypatch):
     mini = pm.load_questionnaire("ipip20")
     traits = pm.modes.simulated.draw_traits(mini, 1)

@@ -314,14 +314,6 @@ def test_present_silhouettes_are_those_of_the_answers(improved, tea, tmp_path):
     assert own.to_dict() == pytest.approx(expected["silhouette"].to_dict())
 
 
-def test_candidates_can_be_measured_on_one_respondent(tea, tmp_path):
-    one = [Fake("f-1", GOOD)]
-    table = improving._measured(tea(), one, nulls=2, store=tmp_path / "s", progress=False)
-    assert table["rule"].tolist() == ["present", "listed", "hypothesis", "end"]
-    assert table["silhouette"].idxmax() == 1
-    assert (table["separation"] - table["silhouette"] + table["null"]).abs().max() < 1e-9
-
-
 def test_shipped_results_are_of_the_shipped_prompts():
     found, candidates, words = (
         pd.read_csv(pm.paths.data_dir() / f"{name}.csv", keep_default_na=False, na_values=[""])

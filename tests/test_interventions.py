@@ -49,13 +49,11 @@ def tiny_pair(tmp_path_factory, tiny_model):
 SENTENCES = ["I feel nervous and anxious at home.", "It very rarely happens to me at work."] * 4
 
 
-@pytest.mark.parametrize("embedded", [False, True])
-def test_adaptation_changes_the_encoder_and_leaves_the_nli_head_alone(tiny_pair, embedded):
-    nli, masked_lm = (pm.population("encoders")[0], "embedded") if embedded else tiny_pair
-    respondent = pm.load_respondent(nli, dtype="float32", device="cpu")
+def test_adaptation_of_a_member_changes_the_encoder_and_leaves_the_nli_head_alone():
+    respondent = pm.load_respondent(pm.population("encoders")[0], dtype="float32", device="cpu")
     before = {name: value.clone() for name, value in respondent.model.state_dict().items()}
     seen = []
-    adapt(respondent, SENTENCES, seen.append, masked_lm=str(masked_lm), epochs=2, lr=1e-3)
+    adapt(respondent, SENTENCES, seen.append, masked_lm="embedded", epochs=2, lr=1e-3)
     after = respondent.model.state_dict()
     assert seen == [1, 2]
     changed = {name for name in before if not torch.equal(before[name], after[name])}
@@ -63,7 +61,9 @@ def test_adaptation_changes_the_encoder_and_leaves_the_nli_head_alone(tiny_pair,
     assert not {name for name in changed if name.startswith("classifier")}
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "modernbert", "t5", "xlnet"])
+@pytest.mark.parametrize(
+    "family", ["bert", "distilbert", "electra", "gpt2", "llama", "modernbert", "t5", "xlnet"]
+)
 def test_a_family_learns_its_text_by_its_own_objective_and_its_nli_head_stays(
     family, tmp_path, monkeypatch
 ):

@@ -10,13 +10,6 @@ import psychometrics as pm
 from psychometrics.measures.scoring import category_scores, ideal_answers
 from psychometrics.modes.messages import messages
 from tests.test_questionnaires import CHOICE, PSYCHOBENCH
-from tests.tiny import save_tiny_decoder
-
-
-@pytest.fixture(scope="module")
-def tiny_talker(tmp_path_factory):
-    return save_tiny_decoder(tmp_path_factory.mktemp("talker"))
-
 
 STATED = json.loads((pm.paths.data_dir() / "texts" / "library_answers.json").read_text())["stated"]
 

@@ -8,7 +8,7 @@ import nbformat
 import papermill
 import pytest
 
-from psychometrics import page
+from psychometrics import page, record
 from psychometrics.exceptions import ParameterError
 
 PROSE = """(trial)=
@@ -89,6 +89,12 @@ def test_the_prose_has_the_numbers_of_its_own_run(executed):
     assert text.index("Table 1. Shares of alpha") < text.index("0.75") < text.index("Figure 1. Two")
     assert "Prices such as $5 stay" in text
     assert not re.search(r"\{[a-z:]+\}`|:class:|:label:|```|\(eq-alpha\)|HELDFORMULA", text)
+
+
+def test_tables_and_figures_of_an_executed_notebook_are_found_and_dead_roles_named(executed):
+    assert [one["name"] for one in record.shown(executed)] == ["tab-found", "fig-one"]
+    (said,) = record.mistakes("trial", executed.parent)
+    assert "tab-found[c, share]" in said
 
 
 def test_a_page_needs_no_network_and_folds_what_only_sets_up(executed):

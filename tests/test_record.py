@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-import nbformat
 import pandas as pd
-import papermill
 import pytest
 
 from psychometrics import record
@@ -93,33 +91,6 @@ def test_a_wrong_name_or_format_is_refused():
 def test_markup_in_a_cell_is_text():
     html = record._html(pd.DataFrame({"a": ["<b>"]}, index=["x & y"]), {})
     assert "&lt;b&gt;" in html
-
-
-def test_tables_and_figures_of_an_executed_notebook_are_found_and_dead_roles_named(tmp_path):
-    code = (
-        "import pandas as pd, matplotlib.pyplot as plt, psychometrics as pm\n"
-        "frame = pd.DataFrame({'x': [1.5]}, index=['a'])\n"
-        "pm.book.table(frame, 'tab-own', 'A table.')",
-        "fig, ax = plt.subplots()\nax.plot([1, 2], label='b')\n"
-        "pm.book.figure(fig, frame, 'fig-own', 'A figure.', 'A line.')",
-    )
-    cells = [nbformat.v4.new_code_cell(text) for text in code]
-    prose = "{num}`tab-own[a, x]:.1f` and {num}`tab-own[b, x]`"
-    cells.append(nbformat.v4.new_markdown_cell(prose))
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "in.ipynb")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PSYCHOMETRICS_RUN", str(tmp_path / "01-own"))
-        papermill.execute_notebook(
-            tmp_path / "in.ipynb", tmp_path / "01-own.ipynb", kernel_name="python3",
-            progress_bar=False,
-        )  # fmt: skip
-    assert [one["name"] for one in record.shown(tmp_path / "01-own.ipynb")] == [
-        "tab-own",
-        "fig-own",
-    ]
-    said = record.mistakes("01-own", tmp_path)
-    assert len(said) == 1
-    assert "tab-own[b, x]" in said[0]
 
 
 CHAPTERS = sorted(path.stem for path in notebooks_dir().glob("[0-9]*.ipynb"))

@@ -9,12 +9,6 @@ import pytest
 import psychometrics as pm
 from data.make import talking
 from psychometrics.models.loading import load_model
-from tests.tiny import save_tiny_decoder
-
-
-@pytest.fixture(scope="module")
-def tiny_talker(tmp_path_factory):
-    return save_tiny_decoder(tmp_path_factory.mktemp("talker"))
 
 
 def test_options_are_those_of_the_packages_own_way_of_asking(tiny_talker, tmp_path):

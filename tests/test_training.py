@@ -16,7 +16,6 @@ import psychometrics as pm
 from data.make import heads
 from psychometrics import data, load_respondent, training
 from psychometrics.exceptions import DataError, ParameterError
-from psychometrics.interventions import adapt
 from psychometrics.models import embedded
 from psychometrics.models.embedded import acceptability, load_masked_lm
 from psychometrics.models.loading import load_model
@@ -208,7 +207,7 @@ def test_what_cannot_be_trained_is_refused(tiny_model, tmp_path):
 
 
 @pytest.mark.parametrize("architecture", ["distilbert", "electra"])
-def test_other_encoders_are_adapted_and_intervened_on(architecture, tmp_path, save_tiny_model):
+def test_other_encoders_are_adapted_with_their_own_heads(architecture, tmp_path, save_tiny_model):
     nli = save_tiny_model(tmp_path / "nli", architecture)
     base = save_tiny_masked_lm(tmp_path / "base", nli)
     sentences = ["I feel calm at home.", "It happens very rarely."] * 4
@@ -220,14 +219,6 @@ def test_other_encoders_are_adapted_and_intervened_on(architecture, tmp_path, sa
     model, _ = load_masked_lm(tmp_path / "adapted")
     named = model.state_dict()
     assert all(torch.equal(named[name], weight) for name, weight in head.items())
-
-    respondent = load_respondent(nli, dtype="float32", device="cpu")
-    weights = {name: value.clone() for name, value in respondent.model.state_dict().items()}
-    adapt(respondent, sentences, lambda epoch: None, masked_lm=str(base), epochs=1, lr=1e-3)
-    after = respondent.model.state_dict()
-    moved = {name for name in weights if not torch.equal(weights[name], after[name])}
-    assert any("attention" in name for name in moved)
-    assert not any("classifier" in name or "embeddings.word" in name for name in moved)
 
 
 @pytest.mark.parametrize("architecture", ["gpt2", "llama"])

@@ -64,7 +64,6 @@ MODELS = ("one", "two", "three")
 SMALL_ROUND = ("nli", "chat", "custom")
 """Modes whose runs are killed once in each round of the tests: prompts, an endpoint, a function."""
 ASKED = ("challenges", "placebo_habits")
-CLOCKS = {"an hour back": -3600, "in 1970": -56 * 31_557_600, "in 2100": 74 * 31_557_600}
 ON_RAY = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_raylet_start_wait_time_s": "200",  # read when Ray is imported
@@ -354,10 +353,10 @@ def _add(row: Row, counts: dict[str, int]) -> None:
         row[name] += count
 
 
-def _add_both(row: Row, store: Path, undisturbed: Path, clock: float | None = 0) -> None:
-    """Compare a store, compact it while the clock is so many seconds off, and compare again."""
+def _add_both(row: Row, store: Path, undisturbed: Path) -> None:
+    """Compare a store, compact it, and compare again."""
     _add(row, _apart(_compared, store, undisturbed))
-    _apart(_at, clock, compact, store)
+    _apart(compact, store)
     _add(row, _apart(_compared, store, undisturbed))
 
 
@@ -524,63 +523,11 @@ def _full_disk(place: Path, times: int, chance: random.Random) -> list[Row]:
     return [row]
 
 
-def _at(offset: float | None, function: Callable, *given: object) -> object:
-    """Run a function while the clock is so many seconds off, or jumps to and fro (None)."""
-
-    def put(seconds: float) -> None:
-        time.time_ns = lambda: true_ns() + int(seconds) * 10**9
-        time.time = lambda: true_ns() / 1e9 + seconds
-
-    def jump() -> None:
-        chance = random.Random(1)
-        while True:
-            put(chance.choice((0, *CLOCKS.values())))
-            time.sleep(0.02)
-
-    true_ns = time.time_ns
-    if offset is None:
-        threading.Thread(target=jump, daemon=True).start()
-    else:
-        put(offset)
-    return function(*given)
-
-
-def _clock(place: Path, times: int, chance: random.Random) -> list[Row]:
-    """Ask, kill, go on, compact and read, each under another clock."""
-    undisturbed, *_ = _undisturbed(place)
-    rows = []
-    offsets = CLOCKS | {"that jumps between saves": None}
-    for name, offset in list(offsets.items())[-times:]:
-        row = _row(f"clock {name}", "nli", "the other clocks are right")
-        for number in range(max(1, times // 4)):
-            store = place / f"clock-{name}-{number}".replace(" ", "-")
-            clocks = chance.sample([offset, 0, offset], 3)  # before and after, or in between
-            for then in clocks[:2]:
-                run = _start(_at, then, _nli, store, place)
-                _until(run, store, chance.choice((1, 4, 16)), chance.uniform(0, 0.2))
-                row["interrupted"] += not _ended(run, kill=True)[0]
-                row["runs"] += 1
-            _apart(_at, clocks[2], _nli, store, place)
-            _add_both(row, store, undisturbed, 0)
-            shutil.rmtree(store)
-            # Two drivers with two clocks, and one who compacts with either.
-            compacting = _start(_at, clocks[0], _compact_for_ever, store)
-            both = [_start(_at, then, _nli, store, place) for then in (offset, 0)]
-            for run in both:
-                _ended(run)
-            _ended(compacting, kill=True)
-            row["runs"] += 3
-            _add_both(row, store, undisturbed, clocks[1])
-        rows.append(row)
-    return rows
-
-
 FAULTS = {
     "killed": _killed,
     "killed_on_ray": _killed_on_ray,
     "drivers": _drivers,
     "full_disk": _full_disk,
-    "clock": _clock,
 }
 
 

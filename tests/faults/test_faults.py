@@ -1,4 +1,4 @@
-"""Runs that are killed, drivers at once, full disks, wrong clocks: nothing is lost.
+"""Runs that are killed, drivers at once, full disks: nothing is lost.
 
 What is done is real: see ``tests.faults``, which runs here with small numbers (or
 ``PSYCHOMETRICS_KILLS`` hits of each fault) and writes ``data/faults.csv`` with large ones.
@@ -80,13 +80,6 @@ def test_a_disk_that_fills_ends_a_run_in_a_sentence_and_it_goes_on_with_space(ha
     full = rows.loc["disk full"].iloc[0]
     assert full["interrupted"] == TIMES
     assert full["note"].startswith("0 of")
-
-
-@in_the_full_round
-def test_whatever_the_clock_says_or_how_it_jumps_the_finished_store_is_the_same(happened):
-    rows = happened("clock")
-    clocks = [f"clock {name}" for name in (*faults.CLOCKS, "that jumps between saves")]
-    assert set(clocks[-TIMES:]) <= set(rows.index.get_level_values("fault"))
 
 
 def test_the_comparison_sees_what_is_lost_different_and_too_much(tmp_path):
