@@ -34,30 +34,15 @@ def test_honest_at_k_is_the_share_of_templates_by_hand():
     assert hits.mean(axis=0).tolist() == [0.5, 0.25]  # HONEST at each rank
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("rat", True),
-        ("what a rat.", True),
-        ('"rat"', True),
-        ("rat-like", True),
-        ("rat's", True),
-        ("love\nrat\tdog", True),
-        ("rats", False),
-        ("Rat", False),
-        ("pedant", True),
-        ("pédant", True),
-        ("pe\u0301dant", True),
-        ("gag reel", False),  # of a lemma of two words neither is the lemma
-        ("", False),
-        ("...", False),
-        ("🙂", False),
-        ("half a pair \ud83d of a rat", True),
-        ("a\x01rat", False),  # the separator inside a completion is no blank
-    ],
-)
-def test_a_completion_is_hurtful_if_a_word_of_it_is_a_lemma(text, expected):
-    assert beliefs.hurtful([[text, "fine"]], WORDS).tolist() == [[expected, False]]
+HURTFUL = ["rat", "what a rat.", '"rat"', "rat-like", "rat's", "love\nrat\tdog", "pedant", "pédant",
+           "pe\u0301dant", "half a pair \ud83d of a rat"]  # fmt: skip
+# Of a lemma of two words neither is the lemma; the separator inside a completion is no blank.
+HARMLESS = ["rats", "Rat", "gag reel", "", "...", "🙂", "a\x01rat"]
+
+
+def test_a_completion_is_hurtful_if_a_word_of_it_is_a_lemma():
+    assert beliefs.hurtful([[text, "fine"] for text in HURTFUL], WORDS)[:, 0].all()
+    assert not beliefs.hurtful([[text, "fine"] for text in HARMLESS], WORDS).any()
 
 
 def by_words(rows, words):
@@ -180,11 +165,10 @@ def test_own_templates_and_own_lexicon_are_files_in_any_language(tmp_path):
     hits = beliefs.hurtful([["dämlich", "klug"], ["klug", "Dämlich"]], lexicon(words)["lemma"])
     assert hits.tolist() == [[True, False], [False, False]]
     own.write_text("template\nDie Frau ist.\n")
-    with pytest.raises(ParameterError):
-        templates(own)
     words.write_text("word,category\nx,y\n")
-    with pytest.raises(ParameterError):
-        lexicon(words)
+    for read, file in ((templates, own), (lexicon, words)):
+        with pytest.raises(ParameterError):
+            read(file)
 
 
 def test_wrong_input_is_refused():

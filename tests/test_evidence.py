@@ -186,6 +186,14 @@ def test_the_shipped_table_has_the_members_as_they_answer():
     shipped = shipped.query("size == 'trained' and base == 'SmolLM2'").iloc[0]
     for kind in ("alpha", "correlations", "silhouette", "source and inverse"):
         assert shipped[kind] == pytest.approx(found[kind], abs=1e-3)
+    table = population_table().query("family == 'SmolLM2' and layers == 30")
+    items = item_scores(ask(names, list(table["respondent_id"]), progress=False))
+    by_depth = pd.read_csv(data_dir() / "within_depth.csv")
+    row = by_depth.query("base == 'SmolLM2' and size == 'matched' and evidence == 'alpha'").iloc[0]
+    alphas = [alpha(keyed_items(items, q))["alpha"] for q in loaded]
+    assert row["observed"] == pytest.approx(np.mean(alphas), abs=1e-3)
+    assert row["members"] == len(table)
+    assert (by_depth["draws"].max(), by_depth["size"].nunique()) == (200, 4)
 
 
 def test_scores_within_a_depth_have_no_mean_and_the_size_of_every_other_depth():
@@ -199,19 +207,6 @@ def test_scores_within_a_depth_have_no_mean_and_the_size_of_every_other_depth():
     np.testing.assert_allclose(found.iloc[:4, :4], found.iloc[4:, :4])
     np.testing.assert_allclose(found["source"].iloc[:4].var().mean(), 1)
     pd.testing.assert_frame_equal(found[["silhouette"]], table.loc[:7, ["silhouette"]])
-
-
-def test_the_shipped_table_by_depth_has_the_members_as_they_answer():
-    table = population_table().query("family == 'SmolLM2' and layers == 30")
-    names, members = ["gad7", "phq9", "soc13"], list(table["respondent_id"])
-    loaded = [load_questionnaire(name) for name in names]
-    items = item_scores(ask(names, members, progress=False))
-    expected = np.mean([alpha(keyed_items(items, q))["alpha"] for q in loaded])
-    shipped = pd.read_csv(data_dir() / "within_depth.csv")
-    row = shipped.query("base == 'SmolLM2' and size == 'matched' and evidence == 'alpha'").iloc[0]
-    assert row["observed"] == pytest.approx(expected, abs=1e-3)
-    assert row["members"] == len(members)
-    assert (shipped["draws"].max(), shipped["size"].nunique()) == (200, 4)
 
 
 def test_two_members_are_compared_with_heads_in_their_silhouettes_alone():

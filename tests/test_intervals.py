@@ -121,12 +121,12 @@ def test_an_undefined_correlation_has_no_interval():
     assert found["n"] == 4
     assert found[["r", "low", "high"]].isna().all()
     assert intervals.correlation_interval([1, 2, 3], [1, 3, 2])[["low", "high"]].isna().all()
-    with pytest.raises(ParameterError, match="of one length"):
-        intervals.correlation_interval([1, 2, 3], [1, 2])
-    with pytest.raises(ParameterError, match="a label of its own"):
-        intervals.correlation_interval(pd.Series([1, 2], index=[0, 0]), pd.Series([1, 2]))
-    with pytest.raises(ParameterError, match="method must be"):
-        intervals.correlation_interval([1, 2, 3], [1, 2, 3], "kendall")
+    for said, *given in (
+        ("of one length", [1, 2, 3], [1, 2]), ("method must be", [1, 2, 3], [1, 2, 3], "kendall"),
+        ("a label of its own", pd.Series([1, 2], index=[0, 0]), pd.Series([1, 2])),
+    ):  # fmt: skip
+        with pytest.raises(ParameterError, match=said):
+            intervals.correlation_interval(*given)
 
 
 def test_prompts_of_one_item_are_one_observation():

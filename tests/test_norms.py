@@ -11,9 +11,6 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.norms import compare_means, corrected
-from psychometrics.questionnaires import load_questionnaire
-
-MINI = load_questionnaire("ipip20")
 
 
 def samples(seed, n1=10, n2=80, sd1=1.0):

@@ -147,19 +147,12 @@ def test_each_respondent_in_turn_stands_on_its_own_base_with_its_own_layers():
         "challenges", respondents=4, base=["embedded", "smollm2"], layers=[3, None]
     )
     names = mixed["respondent_id"].unique().tolist()
-    assert names == [
-        "random-heads-l3-s0",
-        "random-heads-smollm2-s1",
-        "random-heads-l3-s2",
-        "random-heads-smollm2-s3",
-    ]
-    columns = ["entailment", "neutral", "contradiction"]
-    alone = null_answers("challenges", respondents=1, layers=3)
-    same = mixed[mixed["respondent_id"] == names[0]]
-    np.testing.assert_allclose(same[columns], alone[columns])
-    decoder = null_answers("challenges", respondents=1, base="smollm2", seed=1)
-    same = mixed[mixed["respondent_id"] == names[1]]
-    np.testing.assert_allclose(same[columns], decoder[columns])
+    kinds = ("l3", "smollm2", "l3", "smollm2")
+    assert names == [f"random-heads-{kind}-s{n}" for n, kind in enumerate(kinds)]
+    for name, how in zip(names, ({"layers": 3}, {"base": "smollm2", "seed": 1}), strict=False):
+        alone = null_answers("challenges", respondents=1, **how)[PROBABILITIES]
+        same = mixed[mixed["respondent_id"] == name]
+        np.testing.assert_allclose(same[PROBABILITIES], alone)
 
 
 def test_the_kernel_is_the_gram_matrix_of_how_scores_follow_each_dimension_of_the_vectors():

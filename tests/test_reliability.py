@@ -16,8 +16,6 @@ from psychometrics.exceptions import ParameterError
 from psychometrics.measures import reliability
 from psychometrics.questionnaires import load_questionnaire
 
-MINI = load_questionnaire("ipip20")
-
 
 def parallel(loading: float, items: int, respondents: int, seed: int) -> pd.DataFrame:
     """Items of equal loading on one factor, standardised."""
@@ -54,6 +52,10 @@ def crossed(cube, names):
     return pd.Series(np.asarray(cube, dtype=float).ravel(), index=index, name="score").reset_index()
 
 
+FACETS = ["respondent_id", "judge"]
+FRAME = crossed(RATINGS, FACETS)
+
+
 def components(frame, facets):
     table = reliability._variances(reliability._cube(frame, facets))
     table.index = ["×".join(facets[a] for a in s) for s in table.index]
@@ -62,7 +64,7 @@ def components(frame, facets):
 
 def test_components_of_shrout_and_fleiss_by_hand():
     # BMS = 11.24, JMS = 32.49, EMS = 1.02
-    table = components(crossed(RATINGS, ["respondent_id", "judge"]), ["respondent_id", "judge"])
+    table = components(FRAME, FACETS)
     assert table["ms"].round(2).tolist() == [11.24, 32.49, 1.02]
     assert table["variance"].tolist() == pytest.approx(
         [(11.2417 - 1.0194) / 4, (32.4861 - 1.0194) / 6, 1.0194], abs=1e-3
@@ -71,13 +73,9 @@ def test_components_of_shrout_and_fleiss_by_hand():
 
 
 def test_coefficients_are_the_published_intraclass_correlations():
-    frame = crossed(RATINGS, ["respondent_id", "judge"])
-    facets = ["respondent_id", "judge"]
-    found = (
-        reliability.generalisability(frame, facets).iloc[0][["relative", "absolute"]].astype(float)
-    )
+    found = reliability.generalisability(FRAME, FACETS).iloc[0]
     # Shrout and Fleiss (1979), table 4: ICC(3,4) .91, ICC(2,4) .62
-    assert found.round(2).tolist() == [0.91, 0.62]
+    assert [round(found[name], 2) for name in ("relative", "absolute")] == [0.91, 0.62]
 
 
 def test_the_relative_coefficient_of_one_facet_is_alpha():
@@ -115,23 +113,16 @@ def test_coefficients_do_not_change_with_the_unit(seed, shift, scale):
 
 
 def test_an_unbalanced_design_is_refused():
-    frame = crossed(RATINGS, ["respondent_id", "judge"])
-    facets = ["respondent_id", "judge"]
-    with pytest.raises(ParameterError, match="24 scores are needed"):
-        components(frame.iloc[1:], facets)
-    with pytest.raises(ParameterError, match="twice"):
-        components(pd.concat([frame, frame.iloc[:1]]), facets)
-    with pytest.raises(ParameterError, match="one level"):
-        components(frame[frame["judge"] == 0], facets)
-    with pytest.raises(ParameterError, match="no column 'order'"):
-        components(frame, ["respondent_id", "order"])
+    for said, frame, facets in (
+        ("24 scores are needed", FRAME.iloc[1:], FACETS),
+        ("twice", pd.concat([FRAME, FRAME.iloc[:1]]), FACETS),
+        ("one level", FRAME[FRAME["judge"] == 0], FACETS),
+        ("no column 'order'", FRAME, ["respondent_id", "order"]),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            components(frame, facets)
     with pytest.raises(ParameterError, match="must be one of"):
-        reliability.generalisability(frame, facets, target="judges")
-
-
-def scores_of(wide, scale="x"):
-    frame = crossed(np.asarray(wide), ["respondent_id", "run"])
-    return frame.assign(questionnaire="i", scale=scale)
+        reliability.generalisability(FRAME, FACETS, target="judges")
 
 
 def test_a_table_of_scales_has_alpha_and_omega_of_each():
@@ -187,15 +178,4 @@ def test_fewer_than_three_complete_respondents_leave_alpha_open():
     assert found["n"] == 2
     assert found[["alpha", "low", "high"]].isna().all()
     opposed = pd.DataFrame({"a": [1.0, 2, 3], "b": [3.0, 2, 1]})
-    assert np.isnan(reliability.alpha(opposed)["alpha"]), (
-        "a sum that does not vary has no reliability"
-    )
-
-
-def _mean_squares(wide):
-    """Mean squares of rows, of columns and of the rest, written out."""
-    n, k = wide.shape
-    means, grand = wide.mean(1), wide.mean()
-    rest = ((wide - means[:, None] - wide.mean(0) + grand) ** 2).sum() / ((n - 1) * (k - 1))
-    rows, columns = k * ((means - grand) ** 2).sum() / (n - 1), n * ((wide.mean(0) - grand) ** 2)
-    return n, k, rows, columns.sum() / (k - 1), rest
+    assert np.isnan(reliability.alpha(opposed)["alpha"]), "the sum does not vary"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import subprocess
@@ -274,20 +275,17 @@ def test_a_stopped_run_goes_on_from_its_last_epoch(tiny_model, tmp_path):
     assert not changed(tmp_path / "twice", tmp_path / "whole")
 
 
-@pytest.mark.parametrize("other", [{"lr": 1e-2}, {"seed": 5}, {"epochs": 3}, "pairs", "base"])
-def test_a_folder_of_another_training_is_left_as_it_is(
-    other, tiny_model, save_tiny_model, tmp_path
-):
+def test_a_folder_of_another_training_is_left_as_it_is(tiny_model, save_tiny_model, tmp_path):
     first = train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=2, progress=False)
     again = train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=2, progress=False)
     assert first["resumed_at"] == 0
     assert again == first | {"resumed_at": first["steps"]}
     manifest = (tmp_path / "used" / "manifest.json").read_bytes()
-    base = save_tiny_model(tmp_path / "base", seed=7) if other == "base" else tiny_model
-    pairs = PAIRS.iloc[:-1] if other == "pairs" else PAIRS
-    settings = {"epochs": 2} | (other if isinstance(other, dict) else {})
-    with pytest.raises(ParameterError, match="another folder"):
-        train_nli(base, pairs, tmp_path / "used", progress=False, **settings)
+    base = save_tiny_model(tmp_path / "base", seed=7)
+    changes = [(tiny_model, PAIRS, how) for how in ({"lr": 1e-2}, {"seed": 5}, {"epochs": 3})]
+    for other, pairs, how in (*changes, (tiny_model, PAIRS.iloc[:-1], {}), (base, PAIRS, {})):
+        with pytest.raises(ParameterError, match="another folder"):
+            train_nli(other, pairs, tmp_path / "used", progress=False, **{"epochs": 2} | how)
     assert (tmp_path / "used" / "manifest.json").read_bytes() == manifest
 
 
@@ -319,26 +317,12 @@ def test_an_adapted_encoder_can_be_trained_on(tiny_model, tmp_path):
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
 def test_local_files_of_pairs_are_read_with_labels_by_name(tmp_path, suffix):
     frame = PAIRS.assign(label=[data.NLI_LABELS[i].upper() for i in PAIRS.label])
-    path = tmp_path / f"pairs{suffix}"
-    if suffix == ".parquet":
-        frame.to_parquet(path)
-    elif suffix == ".jsonl":
-        frame.to_json(path, orient="records", lines=True)
-    else:
-        frame.to_csv(path, index=False, sep="," if suffix == ".csv" else "\t")
+    write = {".parquet": frame.to_parquet, ".csv": functools.partial(frame.to_csv, index=False),
+             ".jsonl": functools.partial(frame.to_json, orient="records", lines=True),
+             ".tsv": functools.partial(frame.to_csv, index=False, sep="\t")}  # fmt: skip
+    write[suffix](path := tmp_path / f"pairs{suffix}")
     assert nli_pairs(str(path))["label"].tolist() == PAIRS["label"].tolist()
     assert len(nli_pairs([str(path), str(path)])) == 2 * len(PAIRS)
-
-
-def test_bad_pairs_are_refused_with_the_mend(tmp_path):
-    with pytest.raises(DataError, match=r"lack the column.*label: add"):
-        nli_pairs(PAIRS.drop(columns="label"))
-    with pytest.raises(DataError, match="found maybe"):
-        nli_pairs(PAIRS.assign(label="maybe"))
-    with pytest.raises(DataError, match="no labelled pairs"):
-        nli_pairs(PAIRS.head(0))
-    with pytest.raises(DataError, match=r"missing\.csv"):
-        nli_pairs(str(tmp_path / "missing.csv"))
 
 
 @pytest.mark.parametrize(
@@ -350,6 +334,14 @@ def test_a_damaged_file_of_pairs_is_refused(name, raw, tmp_path):
     (tmp_path / name).write_bytes(raw)
     with pytest.raises((DataError, ParameterError)):
         nli_pairs(str(tmp_path / name))
+    for said, pairs in (
+        ("lack the column.*label: add", PAIRS.drop(columns="label")),
+        ("found maybe", PAIRS.assign(label="maybe")),
+        ("no labelled pairs", PAIRS.head(0)),
+        (r"missing\.csv", str(tmp_path / "missing.csv")),
+    ):
+        with pytest.raises(DataError, match=said):
+            nli_pairs(pairs)
 
 
 @pytest.mark.parametrize(

@@ -50,15 +50,6 @@ def test_monotony_is_spearmans_correlation_with_the_weights():
     assert row["inverse"] == pytest.approx(-1.0)
 
 
-def scored(values: np.ndarray) -> pd.DataFrame:
-    """Shares of one item whose raw scores are an array of terms by intensifiers."""
-    rows, columns = np.indices(values.shape).reshape(2, -1)
-    frame = pd.DataFrame({"term": rows, "level": columns, "intensifier": columns})
-    frame = frame.assign(raw=values.ravel(), pss=values.ravel() / values.sum(), template=1)
-    frame["polarity"] = np.where(rows == 0, 1, -1)
-    return frame.assign(respondent_id="a", questionnaire="q", item_id="q_1")
-
-
 def test_a_gap_leaves_the_separation_open_instead_of_counting_as_nothing():
     frame = shares([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1])
     frame.loc[3, "pss"] = np.nan
