@@ -26,7 +26,7 @@ quick: $(VENV)/installed  ## run the linter and the tests of methods, in a minut
 	$(BIN)/ruff format --check .
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadgroup $(addprefix tests/test_,$(addsuffix .py,$(QUICK)))
 
-faults: $(VENV)/installed  ## kill, damage and fill up: twenty hits of each fault
+faults: $(VENV)/installed  ## kill runs and drivers that share a store, twenty times each
 	OMP_NUM_THREADS=1 PSYCHOMETRICS_KILLS=20 $(BIN)/python -m pytest tests/faults
 
 bench: $(VENV)/installed  ## measure anew what the appendix of benchmarks shows, and print it

@@ -19,15 +19,8 @@ SENTENCES = [
     "Seldom do I have so little interest that the days seem long and empty.",
 ]
 ARCHITECTURES = [
-    "bert",
-    "roberta",
-    "distilbert",
-    "albert",
-    "electra",
-    "deberta-v2",
-    "xlnet",
-    "bart",
-]
+    "bert", "roberta", "distilbert", "albert", "electra", "deberta-v2", "xlnet", "bart",
+]  # fmt: skip
 _WORDPIECE = {"bert": "Bert", "convbert": "ConvBert", "distilbert": "DistilBert",
               "electra": "Electra", "mpnet": "MPNet"}  # fmt: skip
 _BYTES = {"bart": "Bart", "gpt2": "GPT2", "llama": "GPT2", "longformer": "Longformer",
@@ -139,12 +132,9 @@ def _save_tiny_model(
     torch.set_num_threads(1)
     tokenizer = _tokenizer(architecture, sentences)
     sizes = {
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 64,
-        "max_position_embeddings": 130,
-    }
+        "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 64, "max_position_embeddings": 130,
+    }  # fmt: skip
     sizes = _SIZES.get(architecture, sizes | _MORE.get(architecture, {}))
     tokens = ("pad", "bos", "eos", "cls", "sep")
     ids = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in tokens}

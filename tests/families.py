@@ -8,25 +8,18 @@ from pathlib import Path
 from tests.conftest import _save_tiny_model
 
 FAMILIES = {
-    "albert": ("albert", "AlbertForMaskedLM"),
-    "bart": ("bart", "BartForConditionalGeneration"),
-    "bert": ("bert", "BertForPreTraining"),
-    "bert-without-pooler": ("bert", "BertForMaskedLM"),
+    "albert": ("albert", "AlbertForMaskedLM"), "bart": ("bart", "BartForConditionalGeneration"),
+    "bert": ("bert", "BertForPreTraining"), "bert-without-pooler": ("bert", "BertForMaskedLM"),
     "convbert": ("convbert", "ConvBertForMaskedLM"),
     "deberta": ("deberta-v2", "DebertaV2ForMaskedLM"),
     "distilbert": ("distilbert", "DistilBertForMaskedLM"),
-    "electra": ("electra", "ElectraForMaskedLM"),
-    "gpt2": ("gpt2", "GPT2LMHeadModel"),
-    "llama": ("llama", "LlamaForCausalLM"),
-    "longformer": ("longformer", "LongformerForMaskedLM"),
-    "modernbert": ("modernbert", "ModernBertForMaskedLM"),
-    "mpnet": ("mpnet", "MPNetForMaskedLM"),
-    "qwen": ("qwen2", "Qwen2ForCausalLM"),
-    "roberta": ("roberta", "RobertaModel"),
+    "electra": ("electra", "ElectraForMaskedLM"), "gpt2": ("gpt2", "GPT2LMHeadModel"),
+    "llama": ("llama", "LlamaForCausalLM"), "longformer": ("longformer", "LongformerForMaskedLM"),
+    "modernbert": ("modernbert", "ModernBertForMaskedLM"), "mpnet": ("mpnet", "MPNetForMaskedLM"),
+    "qwen": ("qwen2", "Qwen2ForCausalLM"), "roberta": ("roberta", "RobertaModel"),
     "roberta-without-pooler": ("roberta", "RobertaForMaskedLM"),
-    "t5": ("t5", "T5ForConditionalGeneration"),
-    "xlnet": ("xlnet", "XLNetLMHeadModel"),
-}
+    "t5": ("t5", "T5ForConditionalGeneration"), "xlnet": ("xlnet", "XLNetLMHeadModel"),
+}  # fmt: skip
 """Architecture of each family, and the class that its base was published as."""
 
 

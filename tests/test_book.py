@@ -61,18 +61,15 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
         ("assessment", {"temperature": float("nan")}, "temperature"),
         ("consistency", {"dtype": "float16"}, "dtype"),
         ("interventions", {"talk": "./nowhere"}, "nowhere"),
-        ("beliefs", {"group": "shoe size"}, "shoe size"),
-        ("self-report", {"level": 1}, "level"),
+        ("beliefs", {"group": "shoe size"}, "shoe size"), ("self-report", {"level": 1}, "level"),
         ("ways-of-asking", {"respondents": "minilm-both-l6-s1"}, "respondents"),
         ("ways-of-asking", {"questionnaire": "gad7"}, "gad7"),
         ("ways-of-asking", {"chat_model": "some-model"}, "OPENAI_BASE_URL"),
-        ("ways-of-asking", {"people": 3, "runs": 1}, "people"),
-        ("items", {"draws": 10}, "draws"),
-        ("items", {"seed": True}, "seed"),
-        ("items", {"simulations": 2.5}, "simulations"),
+        ("ways-of-asking", {"people": 3, "runs": 1}, "people"), ("items", {"draws": 10}, "draws"),
+        ("items", {"seed": True}, "seed"), ("items", {"simulations": 2.5}, "simulations"),
         ("items", {"category": "negation"}, "category"),
     ],
-)
+)  # fmt: skip
 def test_impossible_parameters_are_named(chapter, values, said, monkeypatch):
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)

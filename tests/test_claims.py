@@ -107,21 +107,12 @@ def runs(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"claim_id": "a"},
-        {"rule": "upwards"},
-        {"bar": ""},
-        {"bar_of": "theirs"},
-        {"rule": "equal", "tolerance": "0.1"},
-        {"rule": "equal", "published": "1"},
-        {"rule": "untestable"},
-        {"place": ""},
-        {"cluster": ""},
-        {"made": ""},
-        {"cell": ""},
-        {"chapter": ""},
-        {"basis": "hearsay"},
+        {"claim_id": "a"}, {"rule": "upwards"}, {"bar": ""}, {"bar_of": "theirs"},
+        {"rule": "equal", "tolerance": "0.1"}, {"rule": "equal", "published": "1"},
+        {"rule": "untestable"}, {"place": ""}, {"cluster": ""}, {"made": ""}, {"cell": ""},
+        {"chapter": ""}, {"basis": "hearsay"},
     ],
-)
+)  # fmt: skip
 def test_a_claim_that_is_not_whole_is_refused_by_name(data, change):
     row = {
         "claim_id": "d", "claim": "It rises", "source": "x", "place": "y", "rule": "above",

@@ -105,14 +105,10 @@ def test_a_lone_quotation_mark_in_a_table_with_tabs_is_a_letter(tmp_path):
     "raw",
     [
         b"item,options\nI like tea, and coffee,0=no;1=yes\n",
-        b'item,scale\n"I like tea,s\nI like milk,s\n',
-        b"item,item\na,b\n",
-        b"text\na\n",
-        b"",
-        b"\xff\xfe\x00",
-        b"item\n\x81\x8d\x00\n",
+        b'item,scale\n"I like tea,s\nI like milk,s\n', b"item,item\na,b\n", b"text\na\n", b"",
+        b"\xff\xfe\x00", b"item\n\x81\x8d\x00\n",
     ],
-)
+)  # fmt: skip
 def test_a_table_that_would_lose_text_is_refused(raw, tmp_path):
     (tmp_path / "a.csv").write_bytes(raw)
     with pytest.raises(ParameterError):

@@ -77,13 +77,9 @@ def hub(models, tmp_path):
 
 
 QUERY = {
-    "task": "text-classification",
-    "search": ["mnli", "nli"],
-    "min_downloads": 100,
-    "licences": ["mit", "apache-2.0"],
-    "max_memory": "24GB",
-    "labels": NLI,
-}
+    "task": "text-classification", "search": ["mnli", "nli"], "min_downloads": 100,
+    "licences": ["mit", "apache-2.0"], "max_memory": "24GB", "labels": NLI,
+}  # fmt: skip
 LEFT = {
     f"acme/{name}-mnli": kind
     for kind, names in {

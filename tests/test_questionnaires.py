@@ -119,13 +119,8 @@ def own_yaml() -> dict:
     """ipip20 under another name, with a norm."""
     content = yaml.safe_load((questionnaires_dir() / "ipip20.yaml").read_text())
     norm = {
-        "scale": "extraversion",
-        "group": "All",
-        "n": 50,
-        "mean": 3,
-        "sd": 1,
-        "citation": "user",
-    }
+        "scale": "extraversion", "group": "All", "n": 50, "mean": 3, "sd": 1, "citation": "user",
+    }  # fmt: skip
     return content | {"id": "own", "norms": [norm]}
 
 

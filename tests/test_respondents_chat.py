@@ -338,18 +338,14 @@ def test_statements_are_shuffled_by_seed_and_run_and_batched_whole():
 @pytest.mark.parametrize(
     "how",
     [
-        {"labels": "alphabetical"},
-        {"order": "reversed"},
-        {"order": "shuffled", "labels": "alphabetical"},
-        {"cipher": 3},
+        {"labels": "alphabetical"}, {"order": "reversed"},
+        {"order": "shuffled", "labels": "alphabetical"}, {"cipher": 3},
         {"cipher": 3, "labels": "alphabetical", "order": "reversed"},
-        {"wording": "v2", "think": True, "role": "liar"},
-        {"wording": "v3", "role": "none"},
-        {"wording": "v4", "role": "You are a sailor."},
-        {"wording": "v5", "batch_size": 1},
+        {"wording": "v2", "think": True, "role": "liar"}, {"wording": "v3", "role": "none"},
+        {"wording": "v4", "role": "You are a sailor."}, {"wording": "v5", "batch_size": 1},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_extreme_traits_come_back_exactly_however_they_are_asked(tmp_path, how):
     traits = draw_traits(MINI, 2) * 0 + 60.0  # so far out that chance has no part
     with simulated_endpoint(MINI, traits) as url:

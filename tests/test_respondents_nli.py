@@ -38,15 +38,12 @@ from tests.hub import commit, serving
 LABELS = ("entailment", "neutral", "contradiction")
 PLAIN = {"device": "cpu", "dtype": "float32"}
 PAIRS = [
-    ("I feel nervous.", "It always happens to me."),
-    (SENTENCES[0], "It happens."),
-    ("I feel calm.", SENTENCES[1]),
-    ("I feel nervous.", "It always happens to me."),
+    ("I feel nervous.", "It always happens to me."), (SENTENCES[0], "It happens."),
+    ("I feel calm.", SENTENCES[1]), ("I feel nervous.", "It always happens to me."),
     ("My life is full of meaning.", "It seldom does."),
-    (SENTENCES[4], "It very rarely happens to me."),
-    ("Calm!", "Never."),
+    (SENTENCES[4], "It very rarely happens to me."), ("Calm!", "Never."),
     ("I feel at ease, 7 days of 7.", "Frequently."),
-]
+]  # fmt: skip
 
 
 def plainly(folder: Path, pairs, order=LABELS) -> np.ndarray:

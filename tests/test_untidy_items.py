@@ -17,21 +17,14 @@ UNTIDY = settings(
     deadline=None, max_examples=12, suppress_health_check=list(HealthCheck), derandomize=True
 )
 CELLS = {
-    "binary": st.sampled_from([0, 1]),
-    "gaps": st.sampled_from([0, 1, np.nan]),
-    "mostly gaps": st.sampled_from([np.nan, np.nan, np.nan, 1]),
-    "ones": st.just(1),
-    "graded": st.sampled_from([0, 1, 2]),
-    "reals": st.floats(-1e6, 1e6),
-    "large": st.sampled_from([1e300, -1e300, 0.0]),
-    "infinite": st.sampled_from([0.0, np.inf]),
-    "text": st.sampled_from(["0", "1", "yes", None]),
-    "digits": st.sampled_from(["0", "1"]),
-    "truth": st.booleans(),
-    "nullable": st.sampled_from([0, 1, pd.NA]),
-    "times": st.just(pd.Timestamp("2020-01-01")),
-    "objects": st.sampled_from([1, [1], {}]),
-}
+    "binary": st.sampled_from([0, 1]), "gaps": st.sampled_from([0, 1, np.nan]),
+    "mostly gaps": st.sampled_from([np.nan, np.nan, np.nan, 1]), "ones": st.just(1),
+    "graded": st.sampled_from([0, 1, 2]), "reals": st.floats(-1e6, 1e6),
+    "large": st.sampled_from([1e300, -1e300, 0.0]), "infinite": st.sampled_from([0.0, np.inf]),
+    "text": st.sampled_from(["0", "1", "yes", None]), "digits": st.sampled_from(["0", "1"]),
+    "truth": st.booleans(), "nullable": st.sampled_from([0, 1, pd.NA]),
+    "times": st.just(pd.Timestamp("2020-01-01")), "objects": st.sampled_from([1, [1], {}]),
+}  # fmt: skip
 USUAL = ("binary", "binary", "binary", "gaps", "ones")
 
 

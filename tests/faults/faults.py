@@ -2,18 +2,18 @@
 
 ``python -m tests.faults [faults] [--times N] [--output file]`` (a quarter of an hour
 of one processor core for N = 20) makes small models, kills real runs with SIGKILL at random moments
-until each mode was hit N times, lets drivers write to one store at once, fills a disk, and changes
-the clock. Each finished store is then compared, key by key, with that of an undisturbed run. Rows
-of other faults and engines in the file stay. ``killed_on_ray`` kills drivers and workers, in turns,
-on a Ray cluster of two machines that are processes of this one, if Ray is installed.
+until each mode was hit N times, and lets drivers write to one store at once. Each finished store is
+then compared, key by key, with that of an undisturbed run. Rows of other faults and engines in the
+file stay: full disks and wrong clocks were injected in November 2026, and tests of the store have
+both. ``killed_on_ray`` kills drivers and workers, in turns, on a Ray cluster of two machines that
+are processes of this one, if Ray is installed.
 
 Columns: ``fault, engine, mode``; ``runs`` begun and ``interrupted`` ones; answers that were
 ``lost`` (in the undisturbed store alone, or there once and gone after a kill), ``doubled`` (a key
 twice, or a question asked again by a run that is not interrupted) and ``different`` (another value,
 or answers that do not belong there); ``note``.
 
-All is done in forked processes, so that a kill takes a run and nothing else; the clock is that of
-the ``time`` module.
+All is done in forked processes, so that a kill takes a run and nothing else.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ import json
 import os
 import pickle
 import random
-import shutil
 import signal
-import subprocess
 import tempfile
 import threading
 import time
@@ -44,7 +42,6 @@ import pandas as pd
 from psychometrics.asking.ask import ask
 from psychometrics.asking.store import StoredAnswers, compact, manifests
 from psychometrics.endpoints.endpoint import Endpoint
-from psychometrics.exceptions import StoreError
 from psychometrics.models.loading import quietly
 from psychometrics.models.untrained import null_model
 from psychometrics.modes import load_respondent
@@ -229,13 +226,9 @@ def _human(store: Path, _: Path) -> None:
 
 
 WAYS = {
-    "nli": _nli,
-    "options": _options,
-    "completions": _completions,
-    "chat": _chat,
-    "custom": _custom,
+    "nli": _nli, "options": _options, "completions": _completions, "chat": _chat, "custom": _custom,
     "human": _human,
-}
+}  # fmt: skip
 
 
 def _serve(place: Path) -> None:
@@ -481,53 +474,10 @@ def _drivers(place: Path, times: int, chance: random.Random) -> list[Row]:
     return rows
 
 
-def _stopped(store: Path, place: Path, *who: tuple[str, ...]) -> str:
-    """Ask until the store cannot be read or written; what is said then."""
-    try:
-        _nli(store, place, *who)
-    except StoreError as error:
-        return str(error)
-    return ""
-
-
-def _full_disk(place: Path, times: int, chance: random.Random) -> list[Row]:
-    """Fill a disk at random moments of a run, make space, and go on."""
-    (undisturbed, *_), row = _undisturbed(place), _row("disk full", "nli")
-    disk = place / "disk"
-    disk.mkdir()
-    mounted = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
-    if not shutil.which("mount") or subprocess.run(mounted, capture_output=True).returncode:
-        return []
-    unsaid = 0
-    try:
-        while row["interrupted"] < times:
-            store, filler = disk / f"store-{row['interrupted']}", disk / "filler"
-            run = _start(_stopped, store, place)
-            _until(run, store, chance.choice((0, 1, 4, 16)), chance.uniform(0, 0.3))
-            with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-                while True:
-                    file.write(bytes(4096 * chance.choice((1, 1, 1, 16))))
-            _, said = _ended(run)
-            row["runs"] += 1
-            filler.unlink()
-            if said:
-                row["interrupted"] += 1
-                unsaid += "No space left" not in said or "free some space" not in said
-                _apart(_nli, store, place)
-                row["runs"] += 1
-            _add(row, _apart(_compared, store, undisturbed))
-            shutil.rmtree(store)
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
-    row["note"] = f"{unsaid} of {row['interrupted']} ends without a sentence"
-    return [row]
-
-
 FAULTS = {
     "killed": _killed,
     "killed_on_ray": _killed_on_ray,
     "drivers": _drivers,
-    "full_disk": _full_disk,
 }
 
 

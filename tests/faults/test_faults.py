@@ -1,4 +1,4 @@
-"""Runs that are killed, drivers at once, full disks: nothing is lost.
+"""Runs that are killed, drivers at once: nothing is lost.
 
 What is done is real: see ``tests.faults``, which runs here with small numbers (or
 ``PSYCHOMETRICS_KILLS`` hits of each fault) and writes ``data/faults.csv`` with large ones.
@@ -70,16 +70,6 @@ def test_of_drivers_at_once_each_question_is_kept_once_while_another_compacts(ha
         assert (asked["runs"] >= count).all()
         # The second driver waits: what it would send is paid for once.
         assert again(asked.loc["chat", "note"]) <= 4 * asked.loc["chat", "interrupted"]
-
-
-@in_the_full_round
-def test_a_disk_that_fills_ends_a_run_in_a_sentence_and_it_goes_on_with_space(happened):
-    rows = happened("full_disk")
-    if "disk full" not in rows.index:
-        pytest.skip("a small disk can be mounted by root only")
-    full = rows.loc["disk full"].iloc[0]
-    assert full["interrupted"] == TIMES
-    assert full["note"].startswith("0 of")
 
 
 def test_the_comparison_sees_what_is_lost_different_and_too_much(tmp_path):
