@@ -52,43 +52,6 @@ def style() -> None:
     }
 
 
-def intensifier_trends(
-    curves: pd.DataFrame, ax: Axes | None = None, reference: float | None = None
-) -> Axes:
-    """Mean PSS by intensifier for source and inverse terms, with each mean's interval.
-
-    Parameters
-    ----------
-    curves : DataFrame
-        As :func:`psychometrics.measures.trends.trends` gives it: ``polarity, intensifier, mean,
-        low,
-        high``, intensifiers in order.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    reference : float, optional
-        Height of the dotted line; by default an even spread over the intensifiers.
-
-    Returns
-    -------
-    Axes
-    """
-    ax = ax or plt.gca()
-    names = list(dict.fromkeys(curves["intensifier"]))
-    looks = {1: "source terms S+", -1: "inverse terms S−"}
-    for i, (polarity, label) in enumerate(looks.items()):
-        part = curves[curves["polarity"] == polarity].set_index("intensifier").loc[names]
-        x = np.arange(len(names)) + 0.06 * polarity
-        error = np.abs(part[["low", "high"]].to_numpy().T - part["mean"].to_numpy())
-        ax.errorbar(x, part["mean"], yerr=error, label=label, color=PALETTE[i],
-                    marker=MARKERS[i], linestyle=LINES[i], capsize=2)  # fmt: skip
-    height = 1 / len(names) if reference is None else reference
-    ax.axhline(height, color="grey", linewidth=1, linestyle=":", zorder=0)
-    ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
-    ax.set(xlabel="intensifier, from least to most", ylabel="mean PSS (probability)")
-    ax.legend(frameon=False)
-    return ax
-
-
 def forest(
     table: pd.DataFrame,
     labels: str | Sequence[str],

@@ -35,21 +35,6 @@ def _intervals(collection) -> list[list[float]]:
     return [segment[:, 0].tolist() for segment in collection.get_segments()]
 
 
-def test_trends_draw_each_polarity_with_its_interval_and_an_even_spread(ax):
-    words = ["never", "always"] * 2
-    curves = pd.DataFrame({"polarity": [1, 1, -1, -1], "intensifier": words})
-    curves["mean"] = [0.4, 0.6, 0.7, 0.3]
-    curves = curves.assign(low=[0.3, 0.5, 0.6, 0.2], high=[0.5, 0.9, 0.8, 0.4])
-    figures.intensifier_trends(curves, ax=ax)
-    source, inverse = (container.lines[0] for container in ax.containers)
-    assert source.get_ydata().tolist() == [0.4, 0.6]
-    assert inverse.get_ydata().tolist() == [0.7, 0.3]
-    assert source.get_linestyle() != inverse.get_linestyle()
-    segments = ax.containers[0].lines[2][0].get_segments()
-    np.testing.assert_allclose([s[:, 1] for s in segments], [[0.3, 0.5], [0.5, 0.9]])
-    assert ax.lines[-1].get_ydata()[0] == 0.5, "a half each of two intensifiers"
-
-
 def test_a_forest_is_hollow_where_the_interval_holds_the_reference(ax):
     columns = ["x", "low", "high"]
     rows = [[1.0, 0.5, 1.5], [0.1, -0.2, 0.4], [-1.0, -2.0, -0.5]]
