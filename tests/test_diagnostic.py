@@ -1,20 +1,16 @@
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from data.make.diagnostic import build_diagnostic
 from psychometrics.asking.population import population
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
-from psychometrics.measures import items as classical
-from psychometrics.measures.intervals import fisher_interval
 from psychometrics.modes import identify
 from psychometrics.paths import data_dir
 from psychometrics.studies import diagnostic
 from tests.conftest import needs
 
-PAIRS = diagnostic.item_table()["pair"]
 needs_text = needs("glue_diagnostic")
 
 
@@ -50,40 +46,6 @@ def test_models_know_how_they_were_trained():
     assert table["family"].nunique() == 11
 
 
-@pytest.mark.parametrize(
-    ("extreme", "alike", "least"), [(False, 0.0, 0.92), (True, 0.0, 0.9), (False, 0.8, 0.91)]
-)
-def test_intervals_over_items_hold_the_true_correlation_also_of_twins(extreme, alike, least):
-    rng, both = np.random.default_rng(1), [[1, 0.5], [0.5, 1]]
-
-    def drawn(n: int) -> list[pd.Series]:
-        """Values of two populations; twins have a correlation of ``alike`` in each."""
-        twins = rng.multivariate_normal([0, 0], both, (n + 1) // 2).repeat(2, axis=0)[:n]
-        own = rng.multivariate_normal([0, 0], both, n)
-        values = (np.sqrt(alike) * twins + np.sqrt(1 - alike) * own).T
-        ids = diagnostic.item_table().index[np.arange(n) * (1 if alike else 2) % 812]
-        return [pd.Series(np.where(extreme & (v < -1.3), -25.0, v), ids) for v in values]
-
-    true = np.corrcoef(drawn(200_000))[0, 1]
-    found = [classical.blocked_correlation(*drawn(15), PAIRS, 300) for _ in range(200)]
-    assert np.mean([f["low"] <= true <= f["high"] for f in found]) > least
-    if alike:  # as many single items would be too sure
-        single = [fisher_interval(f["r"], 15) for f in found]
-        assert np.mean([low <= true <= high for low, high in single]) < 0.92
-
-
-def test_equally_good_partitions_give_the_range_of_their_agreement():
-    one = pd.DataFrame({"k": 2, "labels": [(0, 0, 1, 1)], "items": [tuple("abcd")]})
-    two = pd.DataFrame({"k": 2, "labels": [(0, 1, 1), (0, 0, 1)], "items": [tuple("dca")] * 2})
-    one, two = (table.assign(cost=1.0, silhouette=0.5) for table in (one, two))
-    found = classical.compare_partitions(one, two, "silhouette")
-    # Pairs ac, ad, cd: in the first together only cd; in the second table ac, then cd.
-    assert found[["agreement", "low", "high"]].tolist() == pytest.approx([-0.5, -0.5, 1])
-    assert found[["ties_first", "ties_second"]].tolist() == [1, 2]
-    with pytest.raises(ParameterError, match="choose"):
-        classical.compare_partitions(one, two, "best")
-
-
 def test_items_are_twins_two_directions_of_one_pair_of_sentences():
     table = diagnostic.item_table()
     pairs = table.groupby("pair")
@@ -106,66 +68,6 @@ def test_models_of_this_book_are_in_all_regimes_and_join_the_published_ones():
     assert (trained["low"] > 1 / 3).all()
 
 
-def survey() -> pd.DataFrame:
-    """Ten answers each, the last two attention checks."""
-    people = {"good": "1111111111", "poor": "0001000001", "middling": "1110100011",
-              "asleep": "1111100010", "good again": "1111111111", "curt": "1111111111",
-              "parrot": "1111111111", "same": "1111111111"}  # fmt: skip
-    texts = {"curt": "nice {0}", "parrot": "the cat sat on the mat",
-             "same": "because it follows from that"}  # fmt: skip
-    own = "question {0} is right for reason number {0}"
-    rows = [
-        (who, "w1" if who.startswith("good") else who, int(answer), place >= 8,
-         texts.get(who, own).format(place))
-        for who, answers in people.items() for place, answer in enumerate(answers)
-    ]  # fmt: skip
-    columns = ["submission", "worker", "correct", "attention", "justification"]
-    asked = "The cat sat on the mat. The dog did not."
-    return pd.DataFrame(rows, columns=columns).assign(question=asked)
-
-
-def test_the_three_stages_drop_whom_they_should_and_say_why():
-    found = diagnostic.check_people(survey())
-    assert found["stage"].to_dict() == {
-        "good": 0, "poor": 2, "middling": 0, "asleep": 2, "good again": 1, "curt": 3,
-        "parrot": 3, "same": 3,
-    }  # fmt: skip
-    assert found["accepted"].equals(found["stage"] == 0)
-    reasons = found["reason"]
-    assert reasons["poor"] == "score 20%, below 40%"
-    assert "attention checks 50%, below 75%" in reasons["asleep"]
-    assert reasons["good again"] == "submitted before (same worker)"
-    assert reasons["curt"] == "most justifications have fewer than 3 words"
-    assert reasons["same"] == "the same justification for every question"
-    assert found.loc["curt", "weak"] == 1
-
-
-def test_pasted_justifications_are_found_even_when_they_vary():
-    table = survey().query("submission == 'parrot'").reset_index(drop=True)
-    table["justification"] = [f"{n} the cat sat on the mat" for n in range(len(table))]
-    assert (
-        diagnostic.check_people(table).loc["parrot", "reason"].endswith("pasted from the question")
-    )
-
-
-def test_a_shared_address_counts_as_a_second_submission_and_limits_are_exact():
-    table = survey().query("submission in ('good', 'middling')").assign(ip="10.0.0.1")
-    found = diagnostic.check_people(table)
-    assert found.loc["middling", "reason"] == "submitted before (same ip)"
-    # Exactly 40 % and 60 % lie between the two limits, where attention decides.
-    edge = pd.DataFrame({"submission": list("aaaaabbbbb"), "worker": list("aaaaabbbbb")})
-    edge["correct"], edge["attention"] = [1, 0, 0, 0, 1, 1, 1, 1, 0, 0], ([False] * 4 + [True]) * 2
-    assert diagnostic.check_people(edge)["accepted"].tolist() == [True, False]
-
-
-def test_the_check_says_what_a_table_lacks():
-    with pytest.raises(ParameterError, match=r"\['attention'\]"):
-        diagnostic.check_people(survey().drop(columns="attention"))
-    for name in ("correct", "attention"):
-        with pytest.raises(ParameterError, match=f"'{name}' must hold 0 and 1"):
-            diagnostic.check_people(survey().assign(**{name: "yes"}))
-
-
 def test_unknown_names_are_refused_with_the_known_ones():
     for said, *given in (
         ("transformers, lstms", "gpt"),
@@ -175,8 +77,6 @@ def test_unknown_names_are_refused_with_the_known_ones():
     ):
         with pytest.raises(ParameterError, match=said):
             diagnostic.answers(*given)
-    with pytest.raises(ParameterError, match="table1"):
-        diagnostic.published("table4")
 
 
 @needs_text

@@ -65,9 +65,9 @@ def test_items_without_variance_are_at_infinity_and_change_nothing_else():
 
 def test_conditional_difficulties_are_those_of_the_pairwise_odds_for_two_items():
     x = pd.DataFrame({"a": [1] * 7 + [0] * 2 + [1, 0], "b": [0] * 7 + [1] * 2 + [1, 0]})
-    found = irt.fit_conditional(x)["difficulty"]  # 7 against 2 among those who solved one of two
+    found = irt.fit(x, "conditional")["difficulty"]  # 7 against 2 among those who solved one of two
     assert found["b"] - found["a"] == pytest.approx(np.log(7 / 2), abs=1e-5)
-    more = irt.fit_conditional(x.assign(all=1, none=0))["difficulty"]
+    more = irt.fit(x.assign(all=1, none=0), "conditional")["difficulty"]
     assert more.tolist() == pytest.approx([*found, -np.inf, np.inf], abs=1e-5)
 
 
@@ -151,14 +151,14 @@ def test_item_fit_names_the_item_that_is_noise():
 def test_perfect_guttman_patterns_have_no_conditional_fit():
     steps = pd.DataFrame(np.tril(np.ones((5, 4), int), -1), columns=list("abcd"))
     with pytest.raises(ParameterError, match="has no maximum"):
-        irt.fit_conditional(steps)
+        irt.fit(steps, "conditional")
     # So it is where only two sets of items are in such an order.
     two = pd.DataFrame({"a": [1, 0, 1, 1], "b": [0, 1, 1, 1], "c": [0, 0, 1, 0], "d": [0, 0, 0, 1]})
     with pytest.raises(ParameterError, match="has no maximum"):
-        irt.fit_conditional(two)
+        irt.fit(two, "conditional")
     closed = pd.concat([two, pd.DataFrame({"a": [0], "b": [1], "c": [1], "d": [0]})])
     closed = pd.concat([closed, pd.DataFrame({"a": [0], "b": [1], "c": [0], "d": [1]})])
-    assert np.isfinite(irt.fit_conditional(closed)).all(axis=None)
+    assert np.isfinite(irt.fit(closed, "conditional")[["difficulty", "se"]]).all(axis=None)
 
 
 def test_a_weak_common_slope_is_not_mistaken_for_none():
@@ -189,22 +189,3 @@ def test_abilities_from_hundreds_of_items_do_not_fall_between_the_nodes():
     weights = np.exp(joint - joint.max(axis=1, keepdims=True))
     expected = weights @ theta / weights.sum(axis=1)
     assert found["theta"].to_numpy() == pytest.approx(expected, abs=1e-6)
-
-
-def test_conditional_tests_keep_their_level_under_rasch_and_see_two_abilities_and_two_slopes():
-    rng = np.random.default_rng(5)
-    b, part = np.linspace(-1.5, 1.5, 8), pd.Series([True, False] * 4)
-
-    def drawn(theta: np.ndarray, slopes: np.ndarray | float = 1.0) -> pd.DataFrame:
-        p = 1 / (1 + np.exp(-slopes * (theta - b)))
-        return pd.DataFrame((rng.random(p.shape) < p).astype(int))
-
-    alone = [irt.conditional_tests(drawn(rng.normal(size=(300, 1))), part)["p"] for _ in range(25)]
-    assert (pd.DataFrame(alone) < 0.05).mean().max() < 0.2
-    assert (pd.DataFrame(alone) < 0.5).mean().between(0.2, 0.8).all()
-    unrelated = np.where(part, rng.normal(size=(300, 1)), rng.normal(size=(300, 1)))
-    assert irt.conditional_tests(drawn(unrelated), part).loc["Martin-Löf", "p"] < 0.001
-    sloped = drawn(rng.normal(size=(300, 1)), np.where(np.arange(8) < 2, 0.1, 3.0))
-    found = irt.conditional_tests(sloped, part)
-    assert found.loc["Andersen", "p"] < 0.001
-    assert found.loc["Martin-Löf", "df"] == 4 * 4 - 1

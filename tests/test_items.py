@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,6 @@ import statsmodels.api as sm
 from scipy.stats import chi2, pearsonr
 from statsmodels.stats.contingency_tables import StratifiedTable
 
-from psychometrics.exceptions import ParameterError
 from psychometrics.measures import items as classical
 
 
@@ -27,55 +24,6 @@ def test_item_rest_is_the_correlation_with_the_sum_of_the_others():
     # By hand for the first item: (1,1,1,1,0) with (2,1,0,2,0).
     assert found["a"] == pytest.approx(pearsonr([1, 1, 1, 1, 0], [2, 1, 0, 2, 0])[0])
     assert found["d"] == pytest.approx(pearsonr([0, 0, 0, 1, 0], [3, 2, 1, 2, 0])[0])
-
-
-def test_mean_inter_item_is_the_mean_phi_and_skips_items_without_variance():
-    two = table(["11", "10", "00", "00"])
-    phi = (1 * 2 - 1 * 0) / np.sqrt(2 * 2 * 1 * 3)  # 2 by 2 table: 1, 1, 0, 2
-    assert classical.mean_inter_item(two) == pytest.approx(phi)
-    assert classical.mean_inter_item(two.assign(c=1)) == pytest.approx(phi)
-    assert np.isnan(classical.mean_inter_item(table(["11", "11"])))
-
-
-def test_constant_items_are_far_from_all_and_in_the_papers_script_from_themselves():
-    x = table(["110", "100", "101", "110"])
-    near = 1 - pearsonr([1, 0, 0, 1], [0, 0, 1, 0])[0]
-    usual, script = (classical._distances(x, apart) for apart in (False, True))
-    assert usual[0].tolist() == [0, 1, 1]
-    assert script[0].tolist() == [1, 1, 1]
-    assert usual[1, 2] == script[1, 2] == pytest.approx(near)
-
-
-def blocks() -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    common = rng.integers(0, 2, (300, 3))
-    flips = rng.random((300, 9)) < 0.1
-    return pd.DataFrame(np.repeat(common, 3, axis=1) ^ flips, columns=list("abcdefghi")).astype(int)
-
-
-@pytest.mark.parametrize("method", ["exact", "alternating"])
-def test_clusters_find_the_blocks_that_were_planted(method):
-    found = classical.cluster_items(blocks(), restarts=20, seed=1, method=method)
-    assert found["labels"].iloc[0] == (0, 0, 0, 1, 1, 1, 2, 2, 2)
-    assert found["k"].iloc[0] == 3
-    assert found["silhouette"].is_monotonic_decreasing
-    if method != "exact":
-        assert found["hits"].sum() == 20 * 6  # k from 2 to 7
-
-
-def partition(labels) -> pd.DataFrame:
-    """A clustering of one partition."""
-    row = {"k": len(set(labels)), "cost": 1.0, "silhouette": 0.5, "labels": tuple(labels)}
-    return pd.DataFrame([row | {"items": tuple(range(len(labels)))}])
-
-
-def test_agreement_of_partitions_is_the_correlation_of_pairs_and_is_certain_only_where_it_can_be():
-    row = classical.compare_partitions(partition((0, 0, 1, 1)), partition((0, 0, 0, 1)))
-    # Pairs ab, ac, ad, bc, bd, cd: together 1,0,0,0,0,1 and 1,1,0,1,0,0.
-    assert row["agreement"] == pytest.approx(pearsonr([1, 0, 0, 0, 0, 1], [1, 1, 0, 1, 0, 0])[0])
-    assert row["p"] > 0.5
-    same = partition((0,) * 5 + (1,) * 5 + (2,) * 5)
-    assert classical.compare_partitions(same, same)["p"] < 0.001
 
 
 def groups(shift: float = 0.0, n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -176,36 +124,3 @@ def test_an_item_that_a_whole_group_missed_has_a_likelihood_ratio_and_an_infinit
     alone = sm.Logit(reference[0], sm.add_constant(t[:100])).fit(disp=0).llf
     assert row["p_uniform"] == pytest.approx(chi2.sf(2 * (alone - plain), 1), rel=1e-4)
     assert row["p_nonuniform"] == pytest.approx(1, abs=1e-3)
-
-
-def test_blocks_change_places_as_wholes_and_every_such_order_is_as_probable():
-    blocks = ["x", "y", "x", "z", "y"]  # two twins and one item alone
-    orders = classical._block_orders(blocks, draws=4000, seed=1)
-    assert (np.sort(orders, axis=1) == np.arange(5)).all()
-    kinds, counts = np.unique(orders, axis=0, return_counts=True)
-    # By hand: the twins change places or not, each is turned round or not; z stays.
-    assert len(kinds) == 2 * 2 * 2
-    assert counts == pytest.approx([500] * 8, rel=0.2)
-    assert (orders[:, 3] == 3).all()
-    moved = np.array(blocks)[orders]
-    assert (moved[:, 0] == moved[:, 2]).all()
-    assert (moved[:, 1] == moved[:, 4]).all()
-    # With labels the first twins (e, n) and the second (n, e) only meet label by label.
-    labels = ["e", "n", "n", "e", "e"]
-    kinds = np.unique(classical._block_orders(blocks, 200, labels=labels), axis=0)
-    assert kinds.tolist() == [[0, 1, 2, 3, 4], [4, 2, 1, 3, 0]]
-    single = classical._block_orders(range(4), 3000, seed=2)
-    assert len(np.unique(single, axis=0)) == 24
-
-
-def test_the_search_finds_the_least_cost_that_trying_all_medoids_finds():
-    few = blocks().iloc[:40, :7].assign(all=1)
-    matrix = classical._distances(few, False)
-    found = classical.cluster_items(few)
-    for k in (2, 3):
-        sets = combinations(range(len(matrix)), k)
-        least = min(matrix[list(medoids)].min(axis=0).sum() for medoids in sets)
-        assert found.loc[found["k"] == k, "cost"].to_numpy() == pytest.approx(least)
-    wide = pd.concat([blocks()] * 3, axis=1).set_axis(range(27), axis=1)
-    with pytest.raises(ParameterError):
-        classical.cluster_items(wide)

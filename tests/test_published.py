@@ -8,10 +8,11 @@ import pytest
 
 import psychometrics as pm
 from data.make import published
+from data.make.published import by_score
 from psychometrics import data
 from psychometrics.asking.answers import COLUMNS
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.groups import by_score, congruence, standardised_dif
+from psychometrics.measures.groups import congruence, standardised_dif
 from psychometrics.paths import data_dir
 from tests.conftest import needs
 

@@ -60,12 +60,9 @@ def _fitted(x: pd.DataFrame) -> pd.DataFrame:
 
 CALLS = {
     "item_rest": lambda x, _: classical.item_rest(x),
-    "mean_inter_item": lambda x, _: classical.mean_inter_item(x),
-    "clusters": lambda x, _: classical.cluster_items(x),
-    "alternating clusters": lambda x, _: classical.cluster_items(x, 2, 0, "alternating"),
     "dif": lambda x, y: classical.dif(x, y),
     "logistic dif": lambda x, y: classical.dif(x, y, "logistic"),
-    "fit_conditional": lambda x, _: irt.fit_conditional(x),
+    "conditional": lambda x, _: irt.fit(x, "conditional"),
     "2pl": lambda x, _: irt.fit(x, "2pl"),
     "3pl": lambda x, _: irt.fit(x, "3pl"),
     "compare": lambda x, _: irt.compare(x, ("rasch", "1pl")),
@@ -114,7 +111,7 @@ def test_a_statistic_of_any_table_is_documented_or_refused(name, x, y):
 @UNTIDY
 @given(tables())
 def test_fitted_models_have_what_is_finite_and_match_items_by_label(x):
-    conditional, fitted = (outcome(name, x, x) for name in ("fit_conditional", "2pl"))
+    conditional, fitted = (outcome(name, x, x) for name in ("conditional", "2pl"))
     if conditional is not None:
         finite = conditional.loc[np.isfinite(conditional["difficulty"]), "difficulty"]
         assert finite.mean() == pytest.approx(0, abs=1e-6)

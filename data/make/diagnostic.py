@@ -29,7 +29,7 @@ from psychometrics.models.loading import quietly
 from psychometrics.models.sources import base_path
 from psychometrics.modes import identify, load_respondent
 from psychometrics.paths import data_dir
-from psychometrics.studies.diagnostic import CATEGORIES, ask_diagnostic, item_table, sentences
+from psychometrics.studies.diagnostic import CATEGORIES, ask_diagnostic, item_table
 from psychometrics.training import nli_classifier, nli_pairs, train_nli
 
 _SPELLINGS = {"snlli": "snli", "sni+": "snli+", "fintune": "finetune", "conv-bert": "convbert"}
@@ -394,7 +394,7 @@ def _row(population, family, pretrained, finetuned, data, seed, answers) -> dict
 
 
 def _solved(respondent) -> np.ndarray:
-    table = sentences()
+    table = item_table(sentences=True)
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
     right = item_table()["label"].map(NLI_LABELS.index).to_numpy()
     return (respondent.answer(pairs).argmax(axis=1) == right).astype(int)

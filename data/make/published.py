@@ -18,13 +18,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from psychometrics.asking.answers import COLUMNS, tidy
+from psychometrics.asking.answers import COLUMNS, check_columns, tidy
 from psychometrics.data import fetch, registry
 from psychometrics.exceptions import DataError, ParameterError
-from psychometrics.measures.groups import by_score
 from psychometrics.measures.intervals import row_correlations
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires import load_questionnaire
+from psychometrics.questionnaires import Questionnaire, load_questionnaire
 
 OPEN = ("llmpersonality", "ai_like_humans", "students_mexico", "students_bmi", "adults_peru")
 """Sets under the MIT licence."""
@@ -426,6 +425,39 @@ def person_fit(values: pd.DataFrame, mean: pd.Series, covariance: pd.DataFrame) 
     profile = row_correlations(table, np.broadcast_to(centre, table.shape))
     distance[gap] = np.nan
     return pd.DataFrame({"profile": profile, "distance": distance}, index=values.index)
+
+
+def by_score(keyed: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Return the answers to each item by the sum of its scale, as ``standardised_dif`` takes them.
+
+    Parameters
+    ----------
+    keyed : DataFrame, shape (R, I)
+        Keyed answers. Rows with a gap in a scale are left out of it.
+    questionnaire : Questionnaire
+
+    Returns
+    -------
+    DataFrame
+        ``item_id, score`` (the scale's sum), ``n, sum, squares`` of the item's answers.
+
+    Raises
+    ------
+    ParameterError
+        An item is missing.
+    """
+    parts = []
+    for scale in questionnaire.scales:
+        check_columns(keyed, (), scale.items)
+        own = keyed[list(scale.items)].dropna().astype(float)
+        total = own.sum(axis=1)
+        for item in scale.items:
+            given = pd.DataFrame({"score": total, "value": own[item], "square": own[item] ** 2})
+            named = {"n": ("value", "size"), "sum": ("value", "sum"), "squares": ("square", "sum")}
+            found = given.groupby("score").agg(**named)
+            parts.append(found.reset_index().assign(item_id=item))
+    columns = ["item_id", "score", "n", "sum", "squares"]
+    return pd.concat(parts, ignore_index=True)[columns]
 
 
 def _fit(tables: dict) -> pd.DataFrame:

@@ -41,18 +41,25 @@ _GUESSING_LIMITS = (0.001, 0.6)
 # the process: who fits in several threads at once sets it for good, and loses time, nothing else.
 @threadpool_limits.wrap(limits=1, user_api="blas")
 def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
-    r"""Item parameters by marginal maximum likelihood.
+    r"""Item parameters by marginal or by conditional maximum likelihood.
 
     .. math:: \max_{a, b, c} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
        (1 - P_i(\theta))^{1 - x_{ri}} \phi(\theta) \, d\theta
+
+    Conditional: given the sum s of a respondent's answers, which items were solved no longer
+    depends on ability. With the elementary symmetric function :math:`\gamma_s` of order s,
+
+    .. math:: P(x \mid s) = \frac{\exp(-\sum_i x_i b_i)}{\gamma_s(e^{-b})}
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
         0/1 answers; missing ones are left out of the likelihood.
-    model : {"rasch", "1pl", "2pl", "3pl"}
+    model : {"rasch", "1pl", "2pl", "3pl", "conditional"}
         ``rasch`` fixes every discrimination at 1, ``1pl`` estimates one for all items, ``2pl`` one
-        each (which may be negative), ``3pl`` guessing as well.
+        each (which may be negative), ``3pl`` guessing as well. ``conditional`` is the Rasch model
+        by conditional maximum likelihood: answers without gaps, difficulties centred on zero over
+        the finite ones, with the standard errors of that centring.
     errors : bool
         Whether to compute standard errors, which takes long for hundreds of items.
 
@@ -75,25 +82,33 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     ------
     ParameterError
         The model is unknown, an answer is neither 0 nor 1, no one answered an item, or fewer than
-        two items have variance.
+        two items have variance. The conditional likelihood has a maximum if, and only if, from
+        every item a chain leads to every other in which somebody solved one item and missed the
+        next. Perfect Guttman patterns have no chain from a hard item back to an easier one.
 
     Notes
     -----
     Abilities are averaged out in equal steps of 0.12 (less for more than 156 items) from -7.2 to
     7.2, to at least four decimals of every parameter. Where abilities are *not* normal,
-    difficulties are off all the same: use :func:`fit_conditional`.
+    difficulties are off all the same: use ``conditional``.
 
     References
     ----------
-    Bock and Aitkin (1981); Laverghetta et al. (2021), section 5.2 and equation 1.
+    Bock and Aitkin (1981); Andersen (1970) and, for the condition, Fischer (1981); Laverghetta et
+    al. (2021), section 5.2 and equation 1.
 
     Examples
     --------
     >>> x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [1, 0, 0, 0], "all": [1, 1, 1, 1]})
     >>> fit(x)["difficulty"].round(2).tolist()
     [-1.32, 1.32, -inf]
+    >>> x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [0, 0, 0, 1]})
+    >>> fit(x, "conditional")["difficulty"].round(3).tolist()  # half the log of 3 to 1, either side
+    [-0.549, 0.549]
     """
-    check_choice(MODELS, model=model)
+    check_choice((*MODELS, "conditional"), model=model)
+    if model == "conditional":
+        return _fit_conditional(answers)
     answers = _binary(answers)
     share = answers.mean()
     if share.isna().any():
@@ -174,46 +189,8 @@ def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
     return frame.assign(se=np.nan, se_discrimination=np.nan)
 
 
-def fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
-    r"""Rasch difficulties by conditional maximum likelihood: nothing is assumed of the abilities.
-
-    Given how many items a respondent solved, which ones they were no longer depends on ability.
-    The likelihood of that choice holds the items' difficulties alone:
-
-    .. math:: P(x \mid s) = \frac{\exp(-\sum_i x_i b_i)}{\gamma_s(e^{-b})},
-
-    with the elementary symmetric function of order s below the line.
-
-    Parameters
-    ----------
-    answers : DataFrame, shape (R, I)
-        0/1 answers without gaps.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by item: ``difficulty`` in logits, centred on zero over the finite ones; infinite
-        for items that everyone or no one solved. ``se``, its standard error under that centring,
-        from the information of the conditional likelihood; missing where it is infinite.
-
-    Raises
-    ------
-    ParameterError
-        An answer is neither 0 nor 1, fewer than two items have variance, or the likelihood has
-        no maximum. It has one if, and only if, from every item a chain leads to every other in
-        which somebody solved one item and missed the next. Perfect Guttman patterns have no
-        chain from a hard item back to an easier one.
-
-    References
-    ----------
-    Andersen (1970); Fischer (1981) for the condition.
-
-    Examples
-    --------
-    >>> x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [0, 0, 0, 1]})
-    >>> fit_conditional(x)["difficulty"].round(3).tolist()  # half the log of 3 to 1, either side
-    [-0.549, 0.549]
-    """
+def _fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return Rasch difficulties given the sums, which holds nothing of the abilities."""
     answers = _binary(answers)
     if answers.isna().any(axis=None):
         raise ParameterError("conditional maximum likelihood needs answers without gaps.")
@@ -261,76 +238,8 @@ def fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
     result = pd.DataFrame({"difficulty": found.mean() - found, "se": errors}, index=finite)
     result = result.reindex(answers.columns)
     result.loc[share == 1, "difficulty"], result.loc[share == 0, "difficulty"] = -np.inf, np.inf
-    return result
-
-
-def conditional_tests(answers: pd.DataFrame, part: pd.Series) -> pd.DataFrame:
-    r"""Does the Rasch model hold? The same difficulties for all, and one dimension for all items.
-
-    Andersen's test asks whether respondents of high and of low scores give the same difficulties;
-    that of Martin-Löf, whether two parts of the items measure one thing. With the conditional
-    likelihoods :math:`l` of all items or of a part, and :math:`n` of N respondents with a sum or a
-    pair of sums,
-
-    .. math::
-       2 (l_{\mathrm{low}} + l_{\mathrm{high}} - l), \qquad
-       2 \Bigl(l_1 + l_2 - l + \sum_{s_1 s_2} n_{s_1 s_2} \ln \frac{n_{s_1 s_2}}{N}
-       - \sum_s n_s \ln \frac{n_s}{N}\Bigr)
-
-    Parameters
-    ----------
-    answers : DataFrame, shape (R, I)
-        0/1 answers without gaps.
-    part : Series of bool, shape (I,)
-        Which items are of the first part, matched by label.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by ``Andersen`` (groups above the mean score, and not; items that everyone or no
-        one of a group solved are left out) and ``Martin-Löf`` (items that everyone or no one
-        solved are left out): ``chi2, df, p``; missing where a group or a part has no conditional
-        fit of its own.
-
-    Raises
-    ------
-    ParameterError
-        As :func:`fit_conditional` of all answers, or ``part`` is of other items.
-
-    References
-    ----------
-    Andersen (1973); Martin-Löf (1973), as given by Verguts and De Boeck (2000).
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> one, two = rng.normal(size=(2, 200, 1))  # two abilities that have nothing in common
-    >>> x = rng.normal(size=(200, 8)) < 2 * np.hstack([one.repeat(4, 1), two.repeat(4, 1)])
-    >>> x = pd.DataFrame(x.astype(int))
-    >>> conditional_tests(x, pd.Series(x.columns < 4))["p"].lt(0.001).to_dict()
-    {'Andersen': False, 'Martin-Löf': True}
-    """
-    answers = _binary(answers)
-    fit_conditional(answers)
-    if not isinstance(part, pd.Series) or set(part.index) != set(answers.columns):
-        raise ParameterError("part must say of each item whether it is of the first part.")
-    high = answers.sum(axis=1) > answers.sum(axis=1).mean()
-    groups = answers[~high], answers[high]
-    varied = answers.columns[np.all([group.nunique() > 1 for group in groups], axis=0)]
-    whole = _conditional_maximum(answers[varied])
-    gain = sum(_conditional_maximum(group[varied]) for group in groups) - whole
-    rows = {"Andersen": [2 * gain, len(varied) - 1]}
-    answers = answers.loc[:, answers.nunique() > 1]
-    inside = part[answers.columns].to_numpy(bool)
-    parts = answers.loc[:, inside], answers.loc[:, ~inside]
-    sums = pd.concat([x.sum(axis=1) for x in parts], axis=1)
-    gain = sum(_conditional_maximum(x) for x in parts) - _conditional_maximum(answers)
-    for counts, sign in ((sums.value_counts(), 1), (sums.sum(axis=1).value_counts(), -1)):
-        gain += sign * (counts * np.log(counts / len(answers))).sum()
-    rows["Martin-Löf"] = [2 * gain, int(inside.sum() * (~inside).sum()) - 1]
-    frame = pd.DataFrame(rows, index=["chi2", "df"]).T
-    frame.loc[frame["chi2"].isna(), "df"] = np.nan
-    return frame.assign(p=chi2.sf(frame["chi2"], frame["df"]))
+    result = result.assign(discrimination=1.0, intercept=-result["difficulty"], guessing=0.0)
+    return result.assign(at_limit=False, se_discrimination=np.nan)
 
 
 def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
@@ -686,16 +595,6 @@ def _symmetric_rows(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
     for done, factor in enumerate(factors, start=1):
         result[1 : done + 1] = np.logaddexp(result[1 : done + 1], factor + result[:done])
     return result.T
-
-
-def _conditional_maximum(answers: pd.DataFrame) -> float:
-    """The greatest log likelihood of the answers given their sums, missing if there is none."""
-    try:
-        easiness = -fit_conditional(answers)["difficulty"].to_numpy()
-    except ParameterError:
-        return float("nan")
-    sums = answers.to_numpy(float).sum(axis=1).astype(int)
-    return float(answers.to_numpy(float).sum(axis=0) @ easiness - _symmetric(easiness)[sums].sum())
 
 
 def _solved_given_sum(easiness: np.ndarray, whole: np.ndarray, scores: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Classical item analysis of a persons by items matrix: difficulty, correlations, clusters, bias.
+"""Item analysis of a persons by items matrix: discrimination, permutation and many tests, bias.
 
 Every function takes R respondents (rows) by I items (columns) and knows nothing of where the
 answers come from. Correlations between items are ``answers.corr()``: for 0/1 answers, phi, each
@@ -16,12 +16,10 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_choice, check_columns, check_numbers
+from ..asking.answers import check_choice, check_columns
 from ..exceptions import ParameterError
 from .intervals import fisher_interval, row_correlations
 
-_EXACT_ITEMS = 18  # 2 to this power sets of medoids are tried
-_MOST_TIES = 500  # partitions of equal cost that are kept for each k
 _SEPARATED = 15  # log odds that only a likelihood without a maximum reaches
 _ETS_LIMITS = (1.0, 1.5)  # of |delta|: below the first A, above the second C
 
@@ -104,33 +102,6 @@ def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"r": r, "low": low, "high": high, "n": n}, index=answers.columns)
 
 
-def mean_inter_item(answers: pd.DataFrame) -> float:
-    """Mean of the Pearson correlations between different items, those without variance left out.
-
-    Parameters
-    ----------
-    answers : DataFrame, shape (R, I)
-        Scores; each correlation is over the respondents who answered both items.
-
-    Returns
-    -------
-    float
-        Between -1 and 1; missing if no two items have variance among those who answered both.
-
-    References
-    ----------
-    Laverghetta et al. (2021), section 6.
-
-    Examples
-    --------
-    >>> round(mean_inter_item(pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]})), 3)
-    0.577
-    """
-    matrix = as_numbers(answers).corr().to_numpy()
-    pairs = matrix[np.triu_indices_from(matrix, 1)]
-    return float(np.nanmean(pairs)) if np.isfinite(pairs).any() else float("nan")
-
-
 def null_p_value(value: float, null: np.ndarray) -> float:
     """Two-sided p value of a correlation in a simulated null distribution, never exactly zero.
 
@@ -157,254 +128,6 @@ def null_p_value(value: float, null: np.ndarray) -> float:
     if np.isnan(value) or not len(null):
         return float("nan")
     return float((1 + (np.abs(null) >= abs(value) - 1e-12).sum()) / (1 + len(null)))
-
-
-def cluster_items(
-    answers: pd.DataFrame,
-    restarts: int = 100,
-    seed: int = 0,
-    method: str = "exact",
-) -> pd.DataFrame:
-    """k-medoids of the items on 1 - r for every k.
-
-    Parameters
-    ----------
-    answers : DataFrame, shape (R, I)
-        Scores; each correlation is over the respondents who answered both items.
-    restarts : int
-        Random starts for each k of ``alternating``.
-    seed : int
-        Seed of the starts.
-    method : {"exact", "alternating"}
-        ``exact`` tries all sets of medoids, of 18 items or fewer, and gives for each k *all*
-        partitions of least cost, of which there are many: an item as far from two medoids may go
-        with either. Of more than 500 for one k, 500 are drawn. An item that everyone or no one
-        solved has no correlation; it is at distance 1 from all others, as if r were 0.
-        ``alternating`` is the paper's script: turns of assigning items and choosing medoids, from
-        random starts, in which such an item is at distance 1 *from itself*, too.
-
-    Returns
-    -------
-    DataFrame
-        One row per distinct partition: ``k, cost`` (sum of distances to the medoids),
-        ``silhouette``, ``labels`` (tuple, in order of the items), ``items`` (tuple), ``hits``
-        (starts, or sets of medoids and ways to share out the items, that ended there), best
-        silhouette first.
-
-    Raises
-    ------
-    ParameterError
-        Fewer than four items, fewer than two with variance, or too many for ``exact``.
-
-    References
-    ----------
-    Laverghetta et al. (2021), section 5.1 ("IIC-based clustering"); Rousseeuw (1987).
-
-    Examples
-    --------
-    >>> x = pd.DataFrame({"a": [1, 1, 0, 0], "b": [1, 1, 0, 0], "c": [0, 1, 0, 1],
-    ...                   "d": [0, 1, 0, 1], "e": [1, 0, 0, 1]})
-    >>> cluster_items(x).iloc[0]["labels"]
-    (0, 0, 1, 1, 2)
-    """
-    check_choice(("exact", "alternating"), method=method)
-    check_numbers(restarts=restarts, seed=seed)
-    answers = as_numbers(answers)
-    matrix, rng = _distances(answers, method == "alternating"), np.random.default_rng(seed)
-    if len(matrix) < 4:
-        raise ParameterError(f"clusters need 4 items or more, here {len(matrix)}.")
-    if (answers.nunique() > 1).sum() < 2:
-        raise ParameterError("clusters need 2 items with variance or more.")
-    if method == "exact" and len(matrix) > _EXACT_ITEMS:
-        raise ParameterError(f"method='exact' takes {_EXACT_ITEMS} items; take 'alternating'.")
-    found: dict[tuple[int, ...], tuple[float, int]] = {}
-    for k in range(2, len(matrix) - 1):
-        if method == "exact":
-            ends = _all_cheapest(matrix, k, rng)
-        else:
-            starts = (rng.choice(len(matrix), k, replace=False) for _ in range(restarts))
-            ends = (_alternating(matrix, start) for start in starts)
-        for labels, cost in ends:
-            labels = _relabelled(labels)
-            least, hits = found.get(labels, (np.inf, 0))
-            found[labels] = (min(least, cost), hits + 1)
-    rows = [
-        (max(labels) + 1, cost, _silhouette(matrix, labels), labels, tuple(answers), hits)
-        for labels, (cost, hits) in found.items()
-        if 1 < max(labels) + 1 < len(labels)
-    ]
-    table = pd.DataFrame(rows, columns=["k", "cost", "silhouette", "labels", "items", "hits"])
-    # Ties are ties, whatever the last bit.
-    order = table.assign(silhouette=-table["silhouette"].round(9), cost=table["cost"].round(9))
-    order = order.sort_values(["silhouette", "k", "cost", "labels"]).index
-    return table.loc[order].reset_index(drop=True)
-
-
-def _block_orders(
-    blocks: pd.Series, draws: int, seed: int = 0, labels: pd.Series | None = None
-) -> np.ndarray:
-    """Random orders of items in which those of one block, such as twins, stay together.
-
-    Blocks of equal size change places as wholes, and items within a block with each other. With
-    labels, items only take the places of items of the same label, and blocks those of blocks with
-    the same labels.
-    """
-    labels = np.zeros(len(blocks)) if labels is None else np.asarray(labels)
-    codes, named = pd.factorize(np.asarray(blocks))[0], pd.factorize(labels, sort=True)[0]
-    alike: dict[tuple[int, ...], list[np.ndarray]] = {}
-    for block in range(codes.max(initial=-1) + 1):
-        places = np.flatnonzero(codes == block)
-        places = places[np.argsort(named[places], kind="stable")]
-        alike.setdefault(tuple(named[places]), []).append(places)
-    rng, orders = np.random.default_rng(seed), np.tile(np.arange(len(codes)), (draws, 1))
-    for kind, members in alike.items():
-        members = np.array(members)
-        dealt = rng.permuted(np.tile(np.arange(len(members)), (draws, 1)), axis=1)
-        new = members[dealt]  # draws, blocks, items of a block
-        for label in {name for name in kind if kind.count(name) > 1}:
-            same = np.flatnonzero(np.array(kind) == label)
-            new[..., same] = rng.permuted(new[..., same], axis=-1)
-        orders[:, members.ravel()] = new.reshape(draws, -1)
-    return orders
-
-
-def blocked_correlation(
-    first: pd.Series,
-    second: pd.Series,
-    blocks: pd.Series,
-    draws: int = 2000,
-    seed: int = 0,
-    ranks: bool = False,
-) -> pd.Series:
-    r"""Return the correlation of two columns over items of which some belong together.
-
-    The interval is :math:`\tanh(\mathrm{artanh}\, r \pm 1.96\, s)` with the greater of two standard
-    errors s: that of drawing whole blocks again, and that of as many single items (see
-    :func:`psychometrics.measures.intervals.fisher_interval`). The null distribution puts whole
-    blocks to the wrong blocks.
-
-    Parameters
-    ----------
-    first, second : Series, shape (I,)
-        A value for each item, matched by label, without gaps.
-    blocks : Series
-        Which block each item is of, by label; it may name more items.
-    draws : int
-        Bootstrap samples of blocks, and random orders of them.
-    seed : int
-        Seed of both.
-    ranks : bool
-        Whether to correlate the ranks (Spearman).
-
-    Returns
-    -------
-    Series
-        ``r, low, high``, two-sided ``p``, ``null, null_low, null_high`` (median and central 95 %)
-        and ``n`` items; all but ``n`` are missing with fewer than four items or without variance.
-
-    References
-    ----------
-    Bonett and Wright (2000) for the ranks' variance.
-
-    Examples
-    --------
-    >>> x = pd.Series([1.0, 2, 3, 4, 5, 6])
-    >>> found = blocked_correlation(x, x**2, pd.Series([0, 0, 1, 1, 2, 2]), ranks=True)
-    >>> float(found["r"]), int(found["n"])
-    (1.0, 6)
-    """
-    second, blocks = second[first.index], blocks[first.index]
-    if ranks:
-        first, second = first.rank(), second.rank()
-    a, b = first.to_numpy(float), second.to_numpy(float)
-    names = ["r", "low", "high", "p", "null", "null_low", "null_high"]
-    found = pd.Series(np.nan, index=[*names, "n"])
-    found["n"] = n = len(a)
-    if n < 4 or min(np.ptp(a), np.ptp(b)) < 1e-12:
-        return found
-    r = found["r"] = np.corrcoef(a, b)[0, 1]
-    # How often each block was drawn is the weight of its items.
-    codes, units = pd.factorize(blocks)
-    rng, equal = np.random.default_rng(seed), np.full(len(units), 1 / len(units))
-    again = _weighted_correlations(a, b, rng.multinomial(len(units), equal, draws)[:, codes])
-    z = np.arctanh(again[np.abs(again) < 1 - 1e-9])  # undefined where one item was drawn alone
-    if len(z) > 1 and abs(r) < 1 - 1e-12:
-        single = np.sqrt((1 + ranks * r**2 / 2) / (n - 3))
-        reach = 1.959964 * max(z.std(ddof=1), single)
-        found["low"], found["high"] = np.tanh(np.arctanh(r) + np.array([-reach, reach]))
-    null = _weighted_correlations(a, b[_block_orders(blocks, draws, seed)], np.ones((draws, n)))
-    found[names[4:]] = np.nanquantile(null, [0.5, 0.025, 0.975])
-    found["p"] = null_p_value(r, null)
-    return found
-
-
-def compare_partitions(
-    first: pd.DataFrame,
-    second: pd.DataFrame,
-    choose: str = "cost",
-    margin: float = 0.0,
-    blocks: pd.Series | None = None,
-    labels: pd.Series | None = None,
-    seed: int = 0,
-) -> pd.Series:
-    """Return how well two clusterings of the items agree, with the range over equally good ones.
-
-    Parameters
-    ----------
-    first, second : DataFrame
-        As :func:`cluster_items` gives them; items that only one of them holds are left out.
-    choose : {"cost", "silhouette"}
-        For each k the partition of least cost, and then k by silhouette; or the partition of
-        highest silhouette among all.
-    margin : float
-        Partitions whose silhouette is so much lower count as equally good, with ``silhouette``.
-    blocks, labels : Series, optional
-        Which block each item is of, and its right answer, by label. Blocks are permuted
-        as wholes, and items within them.
-    seed : int
-        Seed of the permutations.
-
-    Returns
-    -------
-    Series
-        ``agreement`` of the two chosen partitions, the correlation over pairs of items of being in
-        one cluster (1 or 0); ``low, high``
-        over all pairs of equally good ones, of which there are ``ties_first, ties_second``;
-        ``null, null_low, null_high``, median and central 95 % where blocks are permuted, ``p``
-        among these, ``p_items`` with single items permuted, and ``p_labels`` with blocks that only
-        take the places of blocks with the same labels.
-
-    Examples
-    --------
-    >>> x = pd.DataFrame({"a": [1, 1, 0, 0], "b": [1, 1, 0, 0], "c": [0, 1, 0, 1],
-    ...                   "d": [0, 1, 0, 1], "e": [1, 0, 0, 1]})
-    >>> found = cluster_items(x, method="exact")
-    >>> compare_partitions(found, found)[["agreement", "ties_first"]].round(6).tolist()
-    [1.0, 1.0]
-    """
-    check_choice(("cost", "silhouette"), choose=choose)
-    tables = [_equally_good(table, choose, margin) for table in (first, second)]
-    shared = [item for item in tables[0]["items"].iloc[0] if item in tables[1]["items"].iloc[0]]
-    sides = [pd.DataFrame([*t["labels"]], columns=t["items"].iloc[0])[shared] for t in tables]
-    one, other = (_memberships(side.to_numpy()) for side in sides)
-    values = one @ other.T
-    row = {"agreement": values[0, 0], "low": np.nanmin(values), "high": np.nanmax(values)}
-    row |= {"ties_first": len(one), "ties_second": len(other)}
-    blocks = pd.Series(shared, shared) if blocks is None else blocks[shared]
-
-    def agreements(orders: np.ndarray) -> np.ndarray:
-        return _memberships(sides[1].iloc[0].to_numpy()[orders]) @ one[0]
-
-    orders = _block_orders(blocks, 2000, seed)
-    null = np.nanquantile(agreements(orders), [0.5, 0.025, 0.975])
-    row |= dict(zip(("null", "null_low", "null_high"), null, strict=True))
-    ways = {"p": (blocks, None), "p_items": (shared, None)}
-    if labels is not None:
-        ways["p_labels"] = (blocks, labels[shared])
-    for name, (kept, alike) in ways.items():
-        orders = _block_orders(kept, 10_000, seed, alike)
-        row[name] = null_p_value(row["agreement"], agreements(orders))
-    return pd.Series(row)
 
 
 def dif(
@@ -563,35 +286,6 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     return pd.Series(multicomp(p.to_numpy(), method=method)[1], p.index)
 
 
-def _equally_good(table: pd.DataFrame, choose: str, margin: float) -> pd.DataFrame:
-    """The partition that is chosen, and below it those that might as well have been."""
-    if choose == "silhouette":
-        return table[table["silhouette"] > table["silhouette"].iloc[0] - margin - 1e-9]
-    cheapest = table[table["cost"] < table.groupby("k")["cost"].transform("min") + 1e-9]
-    # A partition is chosen if it beats those of the other k, of which the worst may be taken.
-    least = cheapest.groupby("k")["silhouette"].min()
-    bar = {k: least.drop(k).max() if len(least) > 1 else -np.inf for k in least.index}
-    return cheapest[cheapest["silhouette"] > cheapest["k"].map(bar) - 1e-9]
-
-
-def _memberships(labels: np.ndarray) -> np.ndarray:
-    """Standardised 0/1 of each pair of items being together, a row for each partition."""
-    together = _together(labels).astype(float)
-    together -= together.mean(axis=1, keepdims=True)
-    length = np.linalg.norm(together, axis=1, keepdims=True)
-    return together / np.where(length > 1e-12, length, np.nan)
-
-
-def _weighted_correlations(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Correlation of a and b in each row of weights."""
-    w = weights / weights.sum(axis=1, keepdims=True)
-    a = a - (w * a).sum(axis=1, keepdims=True)
-    b = b - (w * b).sum(axis=1, keepdims=True)
-    scale = np.sqrt((w * a**2).sum(axis=1) * (w * b**2).sum(axis=1))
-    out = np.full(len(w), np.nan)
-    return np.divide((w * a * b).sum(axis=1), scale, out=out, where=scale > 1e-12)
-
-
 def _numeric(name: object, column: pd.Series) -> np.ndarray:
     kind = getattr(column.dtype, "kind", "O")
     try:
@@ -613,93 +307,6 @@ def _two_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFr
     if not both.isin([0, 1]).all(axis=None):
         raise ParameterError("both groups' answers must be 0 or 1.")
     return both, np.arange(len(both)) >= len(reference)
-
-
-def _distances(answers: pd.DataFrame, apart: bool) -> np.ndarray:
-    """Distances 1 - r between items, and of constant items `apart` from themselves, too."""
-    matrix = 1 - answers.corr().fillna(0).to_numpy().copy()
-    np.fill_diagonal(matrix, (answers.nunique() < 2).to_numpy() & apart)
-    return np.clip(matrix, 0, 2)
-
-
-def _silhouette(matrix: np.ndarray, labels: tuple[int, ...]) -> float:
-    """Mean silhouette width of a partition, 0 for an item alone in its cluster.
-
-    By hand, because scikit-learn's refuses a precomputed matrix whose diagonal is not zero, as it
-    is where constant items are far from themselves, and takes twenty times as long on the matrices
-    of a few items of which thousands of partitions are judged.
-    """
-    labels = np.asarray(labels)
-    member = labels[:, None] == np.unique(labels)[None, :]
-    sizes, sums = member.sum(axis=0), matrix @ member
-    own = member.argmax(axis=1)
-    rows = np.arange(len(labels))
-    size = sizes[own]
-    inside = sums[rows, own] / np.maximum(size - 1, 1)
-    other = np.where(member, np.inf, sums / sizes).min(axis=1)
-    width = (other - inside) / np.maximum(np.maximum(inside, other), 1e-300)
-    return float(np.where(size > 1, width, 0).mean())
-
-
-def _together(labels: np.ndarray) -> np.ndarray:
-    """For every pair of items (the last axis), whether one cluster holds both."""
-    first, second = np.triu_indices(labels.shape[-1], 1)
-    return labels[..., first] == labels[..., second]
-
-
-def _relabelled(labels: np.ndarray) -> tuple[int, ...]:
-    """The same partition named in order of appearance, so that equal ones compare equal."""
-    seen: dict[int, int] = {}
-    return tuple(seen.setdefault(int(label), len(seen)) for label in labels)
-
-
-def _all_cheapest(
-    matrix: np.ndarray, k: int, rng: np.random.Generator
-) -> list[tuple[np.ndarray, float]]:
-    """All partitions of least cost around k medoids, or some of them if they are many."""
-    from itertools import combinations, product
-
-    n = len(matrix)
-    sets = np.array(list(combinations(range(n), k)))
-    costs = np.concatenate([
-        matrix[part].min(axis=1).sum(axis=1)
-        for part in np.array_split(sets, 1 + len(sets) // 2000)
-    ])  # fmt: skip
-    least, ends = costs.min(), []
-    cheapest = sets[costs < least + 1e-9]
-    for medoids in rng.permutation(cheapest):
-        distances = matrix[medoids]
-        nearest = [np.flatnonzero(column < column.min() + 1e-9) for column in distances.T]
-        for place, item in enumerate(medoids):  # a medoid is in its own cluster
-            nearest[item] = np.array([place])
-        room = max(_MOST_TIES // len(cheapest), 1)
-        if np.prod([float(len(choice)) for choice in nearest]) <= room:
-            ways = product(*nearest)
-        else:
-            ways = zip(*(rng.choice(choice, room) for choice in nearest), strict=True)
-        ends += [(np.array(way), float(least)) for way in ways]
-        if len(ends) >= _MOST_TIES:
-            break
-    return ends
-
-
-def _alternating(matrix: np.ndarray, medoids: np.ndarray) -> tuple[np.ndarray, float]:
-    """Assign, choose each cluster's medoid, again, until nothing moves; ties go to the first."""
-    medoids = medoids.copy()
-    for _ in range(300):
-        labels, before = matrix[medoids].argmin(axis=0), medoids.copy()
-        for place in range(len(medoids)):
-            members = np.flatnonzero(labels == place)
-            if not len(members):
-                continue
-            costs = matrix[np.ix_(members, members)].sum(axis=0)
-            now = costs[np.argmax(members == medoids[place])]
-            if costs.min() < now:
-                medoids[place] = members[costs.argmin()]
-        if (before == medoids).all():
-            break
-    labels = matrix[medoids].argmin(axis=0)
-    return labels, float(matrix[medoids].min(axis=0).sum())
 
 
 def _mantel_haenszel(y: np.ndarray, focal: np.ndarray, total: pd.Series) -> list[float]:

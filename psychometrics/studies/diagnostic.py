@@ -6,7 +6,6 @@ Answers are 0 or 1 and shipped; the sentences are fetched when someone is asked 
 from __future__ import annotations
 
 import functools
-import re
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -32,7 +31,6 @@ CATEGORIES = {
     "RLS": "richer logical structure",
     "WK": "world knowledge",
 }
-POPULATIONS = ("transformers", "lstms")
 REGIMES = {
     (False, False): "untrained",
     (True, False): "pre-trained only",
@@ -40,7 +38,7 @@ REGIMES = {
     (True, True): "both",
 }
 _CHUNK = 256  # sentences asked between two saves
-_GROUPS = ("people", *POPULATIONS)
+_GROUPS = ("people", "transformers", "lstms")
 
 
 def models(live: bool = False) -> pd.DataFrame:
@@ -79,8 +77,13 @@ def models(live: bool = False) -> pd.DataFrame:
     return table.assign(regime=[REGIMES[bool(a), bool(b)] for a, b in pairs])
 
 
-def item_table() -> pd.DataFrame:
-    """The items of the diagnostic, without their sentences.
+def item_table(sentences: bool = False) -> pd.DataFrame:
+    """The items of the diagnostic.
+
+    Parameters
+    ----------
+    sentences : bool
+        Fetch the authors' file and add ``premise, hypothesis``, which the project does not ship.
 
     Returns
     -------
@@ -89,6 +92,11 @@ def item_table() -> pd.DataFrame:
         a Categorical), ``asked`` (category in which people were asked it, else empty) and
         ``pair``. Items come in pairs: the same two sentences in both directions, one after the
         other, so that the items 2k and 2k + 1 are twins.
+
+    Raises
+    ------
+    DataError
+        The sentences cannot be had.
 
     References
     ----------
@@ -101,7 +109,13 @@ def item_table() -> pd.DataFrame:
     """
     table = _read("items.csv").set_index("item_id")
     label = pd.Categorical(table["label"], categories=NLI_LABELS)
-    return table.assign(label=label, pair=table.index // 2)
+    table = table.assign(label=label, pair=table.index // 2)
+    if not sentences:
+        return table
+    file = fetch("glue_diagnostic")
+    raw = pd.read_csv(file, sep="\t", dtype=str, keep_default_na=False, header=None, quoting=3)
+    body = raw.iloc[2:-1, [0, 3, 4]].set_axis(["item_id", "premise", "hypothesis"], axis=1)
+    return table.join(body.astype({"item_id": int}).set_index("item_id"))
 
 
 def answers(
@@ -152,58 +166,6 @@ def answers(
     return _matrix(table.set_index("participant").rename_axis(None), columns)
 
 
-def published(table: str) -> pd.DataFrame:
-    """The paper's own figures, to stand beside ours.
-
-    Parameters
-    ----------
-    table : {"table1", "table2", "table3", "figure1"}
-        Which of them.
-
-    Returns
-    -------
-    DataFrame
-        Categories as index; columns ``transformers, lstms, random`` or the architectures.
-
-    References
-    ----------
-    Laverghetta et al. (2021), tables 1 to 3; figure 1 as in its authors' analysis script.
-
-    Examples
-    --------
-    >>> published("table1").loc["MN", "transformers"]
-    np.float64(-0.28)
-    """
-    frame = pd.read_csv(data_dir() / "diagnostic" / "published.csv")
-    _one_of("table", table, tuple(frame["table"].unique()))
-    chosen = frame[frame["table"] == table].pivot(
-        index="category", columns="column", values="value"
-    )
-    columns = frame.loc[frame["table"] == table, "column"].unique()
-    return chosen.loc[list(CATEGORIES), columns].rename_axis(columns=None)
-
-
-def sentences() -> pd.DataFrame:
-    """Premise and hypothesis of each item, fetched from the authors' file.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by ``item_id`` as :func:`item_table`: ``premise, hypothesis``.
-
-    Raises
-    ------
-    DataError
-        The file cannot be had.
-    """
-    raw = pd.read_csv(
-        fetch("glue_diagnostic"), sep="\t", dtype=str, keep_default_na=False, header=None, quoting=3
-    )
-    body = raw.iloc[2:-1, [0, 3, 4]].set_axis(["item_id", "premise", "hypothesis"], axis=1)
-    body = body.assign(item_id=body["item_id"].astype(int)).set_index("item_id")
-    return body.loc[item_table().index]
-
-
 def questionnaire(category: str | None = None) -> Questionnaire:
     """The items that people were asked, as a questionnaire for people, scored right or wrong.
 
@@ -240,8 +202,8 @@ def questionnaire(category: str | None = None) -> Questionnaire:
         "contradiction": "it cannot be true",
     }
     chosen = [category] if category else list(CATEGORIES)
-    table = item_table()
-    table = table[table["asked"].isin(chosen)].join(sentences())
+    table = item_table(sentences=True)
+    table = table[table["asked"].isin(chosen)]
     entries = [
         {
             "id": str(row.Index),
@@ -317,99 +279,14 @@ def ask_diagnostic(
     if not names or len(set(names)) < len(names):
         got = ", ".join(names) or "none"
         raise RespondentError(f"Name at least one respondent, and each only once; got {got}.")
-    table = sentences()
-    right = item_table()["label"].map(NLI_LABELS.index).to_numpy()
+    table = item_table(sentences=True)
+    right = table["label"].map(NLI_LABELS.index).to_numpy()
     rows = {}
     with tqdm(total=len(who) * len(table), unit="item", disable=not progress) as bar:
         for identity, respondent in who:
             chosen = _asked_now(table, identity, respondent, store, bar).argmax(axis=1)
             rows[identity["respondent_id"]] = chosen == right
     return pd.DataFrame.from_dict(rows, orient="index", columns=table.index).astype(np.int8)
-
-
-def check_people(
-    table: pd.DataFrame,
-    reject_below: float = 0.4,
-    accept_above: float = 0.6,
-    attention_below: float = 0.75,
-    min_words: int = 3,
-    copied_words: int = 5,
-) -> pd.DataFrame:
-    """The paper's three-stage check of survey answers: who is dropped, and why.
-
-    Parameters
-    ----------
-    table : DataFrame
-        One row per answer, in the order of submission: ``submission``, ``worker``, ``correct``
-        (0 or 1), ``attention`` (whether the question is an attention check); optionally ``ip``,
-        ``justification`` and ``question`` (its text).
-    reject_below, accept_above : float
-        Shares correct of all answers, attention checks among them.
-    attention_below : float
-        Share of attention checks below which a submission between the two is rejected.
-    min_words : int
-        A justification shorter than this says nothing ("good", "nice").
-    copied_words : int
-        So many words in a row that also stand in the question count as pasted from it.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by submission: ``worker, accepted, stage`` (of the rejection, else 0), ``reason``,
-        ``score, attention`` (shares correct), ``weak`` (share of justifications that break a
-        rule). Whether a justification is *relevant* is left to a reader.
-
-    Raises
-    ------
-    ParameterError
-        A column is missing, or an answer is neither 0 nor 1.
-
-    References
-    ----------
-    Laverghetta et al. (2021), section 4.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"submission": ["a", "a", "b"], "worker": ["x", "x", "x"],
-    ...                       "correct": [1, 1, 1], "attention": [False, True, True]})
-    >>> check_people(table)["reason"].to_dict()
-    {'a': '', 'b': 'submitted before (same worker)'}
-    """
-    if missing := {"submission", "worker", "correct", "attention"} - set(table.columns):
-        raise ParameterError(f"the table of answers lacks the columns {sorted(missing)}.")
-    for name in ("correct", "attention"):
-        if not table[name].isin([0, 1]).all():
-            raise ParameterError(f"column '{name}' must hold 0 and 1 only (or False and True).")
-    seen: set[tuple[str, object]] = set()
-    rows = {}
-    for submission, part in table.groupby("submission", sort=False):
-        marks = {(name, value) for name in ("worker", "ip") if name in part
-                 for value in part[name].dropna()}  # fmt: skip
-        repeated = sorted({name for name, _ in marks & seen})
-        seen |= marks
-        score = part["correct"].mean()
-        attention = part.loc[part["attention"].astype(bool), "correct"].mean()
-        checks = "absent" if np.isnan(attention) else f"{attention:.0%}"
-        weak, rule = _weak_justifications(part, min_words, copied_words)
-        stage, reason = 0, ""
-        if repeated:
-            stage, reason = 1, f"submitted before (same {' and '.join(repeated)})"
-        elif score < reject_below:
-            stage, reason = 2, f"score {score:.0%}, below {reject_below:.0%}"
-        elif score <= accept_above and not attention >= attention_below:
-            stage, reason = (
-                2,
-                (
-                    f"score {score:.0%}, not above {accept_above:.0%}, and attention checks "
-                    f"{checks}, below {attention_below:.0%}"
-                ),
-            )
-        elif rule:
-            stage, reason = 3, rule
-        worker = part["worker"].iloc[0]
-        rows[submission] = (worker, stage == 0, stage, reason, score, attention, weak)
-    columns = ["worker", "accepted", "stage", "reason", "score", "attention", "weak"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("submission")
 
 
 def _matrix(table: pd.DataFrame, columns: Sequence[int]) -> pd.DataFrame:
@@ -438,37 +315,6 @@ def _asked_now(
             kept.add(rows, seconds=time.perf_counter() - began)
             bar.update(len(chunk))
         return kept.rows.loc[keys, list(NLI_LABELS)].to_numpy()
-
-
-def _weak_justifications(
-    part: pd.DataFrame, min_words: int, copied_words: int
-) -> tuple[float, str]:
-    """Share of justifications that break a rule, and the rule that rejects the submission."""
-    if "justification" not in part:
-        return float("nan"), ""
-    texts = [_words(text) for text in part["justification"]]
-    questions = [_words(text) for text in part.get("question", [""] * len(part))]
-    short = np.array([len(text) < min_words for text in texts])
-    pasted = np.array([
-        bool(_runs(text, copied_words) & _runs(question, copied_words))
-        for text, question in zip(texts, questions, strict=True)
-    ])  # fmt: skip
-    rules = {
-        "most justifications have fewer than {min_words} words": short.mean() > 0.5,
-        "most justifications are pasted from the question": pasted.mean() > 0.5,
-    }
-    if len(texts) > 1 and len(set(map(tuple, texts))) == 1:
-        return 1.0, "the same justification for every question"
-    broken = [rule.format(min_words=min_words) for rule, is_so in rules.items() if is_so]
-    return float((short | pasted).mean()), broken[0] if broken else ""
-
-
-def _words(text: object) -> list[str]:
-    return re.findall(r"\w+", text.lower()) if isinstance(text, str) else []
-
-
-def _runs(words: list[str], length: int) -> set[tuple[str, ...]]:
-    return {tuple(words[i : i + length]) for i in range(len(words) - length + 1)}
 
 
 def _asked(category: str) -> list[int]:

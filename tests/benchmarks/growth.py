@@ -185,7 +185,7 @@ def _tables(size: int) -> Iterator[tuple[str, Callable]]:
     answers = pd.DataFrame((drawn < chance).astype("float64")).add_prefix("item")
     del drawn, chance
     yield "Cronbach's alpha", lambda: _drop(reliability.alpha(answers))
-    yield "difficulties and item-rest correlations", lambda: _drop(items.item_rest(answers))
+    yield "item-rest correlations", lambda: _drop(items.item_rest(answers))
 
 
 def _drop(_: object) -> None:
