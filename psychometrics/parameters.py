@@ -177,7 +177,7 @@ class _Interventions(_Chapter, of="05-interventions"):
     live: Whole = 1
     arms: _Text = "neutral"
     epochs: Count = 20
-    measure_at: _Text = "all"
+    measure_at: Annotated[str, Field(pattern=r"^(all|\d+(, *\d+)*)$")] = "all"
     lr: PositiveFloat = 2e-5
     masked_lm: _Text = "embedded"
     seeds: Count = 1
