@@ -62,6 +62,7 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
         ("consistency", {"dtype": "float16"}, "dtype"),
         ("interventions", {"talk": "./nowhere"}, "nowhere"),
         ("beliefs", {"group": "shoe size"}, "shoe size"), ("self-report", {"level": 1}, "level"),
+        ("interventions", {"measure_at": "2 to 5"}, "measure_at"),
         ("ways-of-asking", {"respondents": "minilm-both-l6-s1"}, "respondents"),
         ("ways-of-asking", {"questionnaire": "gad7"}, "gad7"),
         ("ways-of-asking", {"chat_model": "some-model"}, "OPENAI_BASE_URL"),
