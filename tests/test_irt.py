@@ -69,6 +69,8 @@ def test_conditional_difficulties_are_those_of_the_pairwise_odds_for_two_items()
     assert found["b"] - found["a"] == pytest.approx(np.log(7 / 2), abs=1e-5)
     more = irt.fit(x.assign(all=1, none=0), "conditional")["difficulty"]
     assert more.tolist() == pytest.approx([*found, -np.inf, np.inf], abs=1e-5)
+    theta = irt.abilities(x, irt.fit(x, "conditional"))["theta"]
+    assert theta.groupby(x.sum(axis=1)).mean().is_monotonic_increasing
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [("rasch", "1PL"), ("2pl", "2PL")])
