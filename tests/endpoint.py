@@ -33,7 +33,6 @@ class Endpoint:
     usage: bool = True
     broken: int = 0  # of so many requests one is answered by half a reply
     refuses: int = 0  # of so many requests one is answered by a refusal, the first time it is asked
-    has_batches: bool = True
     batch_seconds: float = 0.2
     failing: int = 0  # of so many lines one fails in the first batch
     expires: bool = False  # the first batch expires when half of it is done
@@ -164,8 +163,6 @@ class Endpoint:
             self.now -= 1
             return 200, self.completion(json.loads(body)), {}
         path = path.partition("?")[0].removeprefix("/v1")
-        if not self.has_batches:
-            return 404, {"error": {"message": f"Invalid URL (POST {path})"}}, {}
         if (method, path) == ("POST", "/files"):
             mark = body[: body.index(b"\r\n")]
             parts = dict(part.split(b"\r\n\r\n", 1) for part in body.split(mark)[1:-1])

@@ -20,13 +20,7 @@ from psychometrics import (
     untouched_bases,
 )
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.evidence import (
-    evidence,
-    jackknife,
-    profiles,
-    reached,
-    resized,
-)
+from psychometrics.measures.evidence import evidence, jackknife, profiles, reached, resized
 from psychometrics.measures.reliability import alpha, omega
 from psychometrics.measures.scoring import keyed_items
 from psychometrics.measures.structure import heterotrait_monotrait

@@ -108,16 +108,15 @@ def test_a_parser_of_the_users_is_used_and_checked():
         return [("ok", float(len(reply)))] * len(items)
 
     assert set(by_function(lambda m: "xyz", parse=parse)["value"]) == {3.0}
-    with pytest.raises(ParameterError, match="parse must give"):
-        by_function(lambda m: "x", parse=lambda *a: [3])
-    with pytest.raises(ParameterError, match="not between 1 and 5"):
-        by_function(lambda m: "abcdefgh", parse=parse)
-    with pytest.raises(ParameterError, match="parse should be"):
-        by_function(lambda m: "x", parse="strict")
-    with pytest.raises(RespondentError, match="int where text belongs"):
-        by_function(lambda m: 4)
-    with pytest.raises(RespondentError, match="no function"):
-        by_function(4)
+    for reply, own, said in (
+        ("x", lambda *a: [3], "parse must give"), ("abcdefgh", parse, "not between 1 and 5"),
+        ("x", "strict", "parse should be"),
+    ):  # fmt: skip
+        with pytest.raises(ParameterError, match=said):
+            by_function(lambda m, reply=reply: reply, parse=own)
+    for none, said in ((lambda m: 4, "int where text belongs"), (4, "no function")):
+        with pytest.raises(RespondentError, match=said):
+            by_function(none)
 
 
 def test_replies_of_a_function_are_kept_only_where_it_promises_to_stay_the_same(tmp_path):

@@ -153,9 +153,6 @@ def test_congruence_leaves_out_items_that_do_not_vary_and_needs_enough_others():
         congruence(table[["a", "b", "c"]], table, factors=2)
     with pytest.raises(ParameterError):
         congruence(table, table, factors=2, order=["a", "b"])
-
-
-def test_no_interval_of_congruence_where_rows_are_no_more_than_items():
     found = congruence(_factors(100, 1), _factors(10, 2), factors=2, draws=20)
     assert np.isnan(found["low"])
     assert np.isfinite(found["congruence"])

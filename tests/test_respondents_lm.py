@@ -115,14 +115,14 @@ def test_questionnaires_are_asked_and_scored_in_other_modes(folder, tmp_path, mo
 
 
 def test_a_model_without_the_head_is_refused(folder, tiny_model):
-    with pytest.raises(RespondentError, match="not trained as a model for mode 'mlm'"):
-        pm.load_respondent(tiny_model, mode="mlm")
-    with pytest.raises(RespondentError, match="cannot be loaded as a model for mode 'nsp'"):
-        pm.load_respondent(folder / "causal", mode="nsp")
-    with pytest.raises(RespondentError, match="has not two outputs"):
-        pm.load_respondent(tiny_model, mode="acceptability")
-    with pytest.raises(RespondentError, match="it answers in modes nli and mlm"):
-        pm.load_respondent("minilm-mnli-l6-s2", mode="nsp")
+    for model, mode, said in (
+        (tiny_model, "mlm", "not trained as a model for mode 'mlm'"),
+        (folder / "causal", "nsp", "cannot be loaded as a model for mode 'nsp'"),
+        (tiny_model, "acceptability", "has not two outputs"),
+        ("minilm-mnli-l6-s2", "nsp", "it answers in modes nli and mlm"),
+    ):
+        with pytest.raises(RespondentError, match=said):
+            pm.load_respondent(model, mode=mode)
 
 
 def test_an_intensifier_that_opens_the_text_has_a_probability_too(folder):

@@ -26,21 +26,15 @@ PAGES = [ROOT / "README.md", questionnaires_dir() / "README.md", data_dir() / "R
 WRITTEN = {"execution.md", "respondents.md", "verdicts.md"}
 """Pages that the build writes."""
 CANNOT = {
-    r"^make (book|test|quick|faults|bench|pdf|population|answers)\b": (
-        "is what runs this test, or takes hours"
-    ),
-    r"^source \.venv/bin/activate": "the environment of the test is active",
-    r"train-nli bert-base-uncased": "needs a model and data from the hub",
+    r"^make (book|test|quick|faults|bench|pdf|population|answers)\b": "runs these tests",
+    r"^source \.venv/bin/activate|^pip install": "this environment is active and complete",
+    r"train-nli bert-base-uncased|new-population|--respondents nli\.yaml": "needs the hub, which "
+    "tests of their own serve",
     r"my-models|my-adapter": "needs models that were trained; tests of training do as much",
-    r"new-population|--respondents nli\.yaml": "needs a listing and models from the hub; tests of "
-    "their own serve one",
     r"^psychometrics improve": "asks half of the population about each candidate, for minutes",
-    r"--watch": "follows a file until it is stopped; a test of its own watches one",
+    r"--watch|^python3? -m http\.server": "goes on until it is stopped; tests of their own stop it",
     r"fill-in diagnostic-mn": "fetches sentences that others own",
-    r"^pip install": "is installed already where this test runs",
-    r"^ray start": "makes this machine one of a cluster that outlives the test",
-    r"s3://": "needs a bucket; a test of its own has one",
-    r"^python3? -m http\.server": "serves until it is stopped; a test of its own serves the book",
+    r"^ray start|s3://": "needs a cluster or a bucket; tests of their own have them",
 }
 """What cannot run here, with the reason."""
 LONG = re.compile(r"^(psychometrics (run|profile|compare|study run)|papermill) ")

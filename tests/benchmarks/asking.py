@@ -31,7 +31,7 @@ from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 
 from .flops import forward_flop, matmul_rate
-from .rows import OURS, Worker, alternated, peak_mb, row
+from .rows import OURS, alternated, peak_mb, row, worker
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 MEMBER, DECODER = "minilm-both-l6-s1", "smol"
@@ -127,10 +127,10 @@ def _one_model(model: str, folder: Path, note: str, repetitions: int, qlatent: s
         decoder = "answers" in _recipe(folder)
         python = None if decoder else _qlatent_python(qlatent)
         if python:
-            worker = stack.enter_context(Worker([str(python), str(_WORKER)]))
+            ask = stack.enter_context(worker([str(python), str(_WORKER)]))
             sent = [[q.premise, q.hypothesis, q.terms, q.intensifiers] for q in questions]
-            worker.ask(load=str(folder), questions=sent, threads=torch.get_num_threads())
-            tools["qlatent:float32"] = lambda: _by_qlatent(worker, answers)
+            ask(load=str(folder), questions=sent, threads=torch.get_num_threads())
+            tools["qlatent:float32"] = lambda: _by_qlatent(ask, answers)
         for name, tool in tools.items():  # what is only done once is not counted
             if not name.startswith("rate"):
                 tool()
@@ -178,8 +178,8 @@ def _ours(respondent, pairs, table, answers, name) -> None:
     item_scores(scored)
 
 
-def _by_qlatent(worker: Worker, answers: dict) -> dict:
-    gave = worker.ask(run=True)
+def _by_qlatent(ask: Callable[..., dict], answers: dict) -> dict:
+    gave = ask(run=True)
     answers["qlatent:float32"] = np.array(gave.pop("p"))
     return gave
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import platform
 import re
 import subprocess
@@ -81,53 +80,34 @@ def peak_mb() -> float | None:
     return int(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1]) / 1024
 
 
-class Worker:
-    """A peer in a process of its own, which loads once and then answers line by line, in JSON."""
+@contextlib.contextmanager
+def worker(command: Sequence[str]) -> Iterator[Callable[..., dict]]:
+    """Yield a function that asks a peer in a process of its own, line by line, in JSON.
 
-    def __init__(self, command: Sequence[str], **environment: str) -> None:
-        self._said = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
-        self._process = subprocess.Popen(
-            list(command),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            text=True,
-            env=os.environ | environment,
-        )
+    Raises
+    ------
+    PsychometricsError
+        It has ended; the message has its last words.
+    """
+    with tempfile.TemporaryFile("w+") as said:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": said}
+        process = subprocess.Popen(list(command), text=True, **pipes)
 
-    def ask(self, **request: object) -> dict:
-        """Its answer to one request.
-
-        Raises
-        ------
-        PsychometricsError
-            It has ended; the message has its last words.
-        """
-        try:
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        if not line:
-            self._said.seek(0)
-            words = [text.strip() for text in self._said if text.strip()] or ["it said nothing"]
-            raise PsychometricsError(f"{self._process.args[0]} has ended: {words[-1][:300]}")
-        return json.loads(line)
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
+        def ask(**request: object) -> dict:
             with contextlib.suppress(BrokenPipeError):
-                pipe.close()
+                print(json.dumps(request), file=process.stdin, flush=True)
+                if line := process.stdout.readline():
+                    return json.loads(line)
+            said.seek(0)
+            words = [text.strip() for text in said if text.strip()] or ["it said nothing"]
+            raise PsychometricsError(f"{command[0]} has ended: {words[-1][:300]}")
+
         try:
-            self._process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._said.close()
+            yield ask
+        finally:
+            process.kill()
+            with contextlib.suppress(BrokenPipeError):
+                process.communicate()
 
 
 def _version(package: str) -> str | None:

@@ -15,7 +15,7 @@ from tests import benchmarks
 from tests.benchmarks.asking import _cold
 from tests.benchmarks.flops import forward_flop
 from tests.benchmarks.growth import growth
-from tests.benchmarks.rows import COLUMNS, Worker, peak_mb
+from tests.benchmarks.rows import COLUMNS, peak_mb, worker
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])
@@ -30,9 +30,11 @@ def test_operations_are_those_that_torch_counts(architecture, save_tiny_model, t
 
 
 def test_a_peer_that_ends_is_named_with_its_last_words():
-    with Worker([sys.executable, "-c", "raise SystemExit('no such model')"]) as worker:  # noqa: SIM117
-        with pytest.raises(PsychometricsError, match="has ended: no such model"):
-            worker.ask(load="x")
+    with (
+        worker([sys.executable, "-c", "raise SystemExit('no such model')"]) as ask,
+        pytest.raises(PsychometricsError, match="has ended: no such model"),
+    ):
+        ask(load="x")
 
 
 @pytest.mark.skipif(peak_mb() is None, reason="this system does not tell a process's peak")

@@ -474,11 +474,7 @@ def _drivers(place: Path, times: int, chance: random.Random) -> list[Row]:
     return rows
 
 
-FAULTS = {
-    "killed": _killed,
-    "killed_on_ray": _killed_on_ray,
-    "drivers": _drivers,
-}
+FAULTS = {"killed": _killed, "killed_on_ray": _killed_on_ray, "drivers": _drivers}
 
 
 def _write(rows: list[Row], path: Path) -> None:
