@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
+from psychometrics.asking import plan
 from psychometrics.asking.store import manifests
 from psychometrics.exceptions import (
     ParameterError,
@@ -21,6 +22,7 @@ from psychometrics.exceptions import (
 from psychometrics.modes import MODES, mode_named, prompting
 from psychometrics.modes.mode import Mode
 from psychometrics.modes.nli import NLIRespondent
+from tests.killing import start_elsewhere
 
 PROBABILITIES = ["entailment", "neutral", "contradiction"]
 
@@ -196,16 +198,17 @@ def test_what_cannot_be_asked_is_refused_before_anybody_is_asked(given, tmp_path
     assert not any(tmp_path.iterdir())
 
 
+def note_failures(file, who: int) -> None:
+    noted = plan._Failures(file, "nli", None, {})
+    for number in range(10):
+        noted.add(f"{who}-{number}", ValueError("no"))
+
+
 def test_failures_noted_by_several_processes_at_once_are_all_kept(tmp_path):
-    script = (
-        "import sys; from psychometrics.asking.plan import _Failures\n"
-        "kept = _Failures(sys.argv[1], 'nli', None, {})\n"
-        "for n in range(10): kept.add(f'{sys.argv[2]}-{n}', ValueError('no'))"
-    )
     file = tmp_path / "failures.csv"
-    command = [sys.executable, "-c", script, str(file)]
-    running = [subprocess.Popen([*command, str(who)]) for who in range(4)]
-    assert [one.wait(120) for one in running] == [0] * 4
+    running = [start_elsewhere(note_failures, file, who) for who in range(4)]
+    for process in running:
+        process.join()
     assert len(pd.read_csv(file)) == 40
 
 

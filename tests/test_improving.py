@@ -135,19 +135,13 @@ def test_halves_are_drawn_within_families_whatever_the_order_of_the_names():
     assert with_families.groupby("half")["family"].agg(sorted).tolist() == [["p", "q"]] * 2
 
 
-@pytest.mark.parametrize(
-    ("hypothesis", "moved"),
-    [
-        ("I {intensifier} feel this way.", "I feel this way {intensifier}."),
-        ("{intensifier} it is so!", "It is so {intensifier}!"),
-        ("It is {intensifier} like that", "It is like that {intensifier}"),
-    ],
-)
-def test_the_gap_moves_to_the_end_of_the_hypothesis(hypothesis, moved):
-    assert improving._at_end(hypothesis) == moved
-
-
 def test_listed_wordings_and_those_by_rules_come_after_the_present_one(tea):
+    for hypothesis, moved in {
+        "I {intensifier} feel this way.": "I feel this way {intensifier}.",
+        "{intensifier} it is so!": "It is so {intensifier}!",
+        "It is {intensifier} like that": "It is like that {intensifier}",
+    }.items():
+        assert improving._at_end(hypothesis) == moved, "the gap moves to the end"
     table = improving.wordings(tea())
     assert table["rule"].tolist() == ["present", "listed", "hypothesis", "end"]
     assert improving.wordings(tea(), rules=False)["rule"].tolist() == ["present", "listed"]

@@ -81,13 +81,10 @@ def test_an_adapter_without_its_base_is_refused(adapter, base):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"base_model_name_or_path": base}))
     with pytest.raises(RespondentError):
         find(adapter)
-
-
-def test_an_adapter_in_a_form_that_can_carry_code_is_refused(adapter):
     (adapter / "adapter_model.safetensors").rename(adapter / "adapter_model.bin")
     with pytest.raises(RespondentError) as error:
         find(adapter)
-    assert error.value.kind == "no safetensors"
+    assert error.value.kind == "no safetensors", "a form that can carry code"
 
 
 def test_a_file_that_is_no_packed_model_is_refused(tmp_path):

@@ -57,10 +57,11 @@ def test_a_decoder_answers_as_its_shipped_answers_say():
     np.testing.assert_allclose(answered, found, atol=0.06)  # bfloat16, in other company
 
 
-def test_the_population_is_at_most_64_mb_and_holds_no_pickles():
-    files = [path for path in (data_dir() / "population").rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) <= 64 * 2**20
-    assert {path.suffix for path in files} == {".safetensors", ".json"}
+def test_population_and_heads_are_small_and_hold_no_pickles():
+    for room, most in (("population", 64), ("heads/cola", 6), ("heads/mlm", 6)):
+        files = [path for path in (data_dir() / room).rglob("*") if path.is_file()]
+        assert sum(path.stat().st_size for path in files) <= most * 2**20
+        assert {path.suffix for path in files} == {".safetensors", ".json"}
 
 
 @needs("mnli_entailment", "mnli_neutral", "mnli_contradiction")

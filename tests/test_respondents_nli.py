@@ -365,10 +365,19 @@ def test_outputs_without_names_are_found_from_the_labelled_pairs(tmp_path):
     assert np.abs(load_respondent(tmp_path, **PLAIN).answer(PAIRS) - expected).max() < 1e-5
 
 
-def test_a_config_with_label2id_alone_is_read(copy):
+REMOTE = {"AutoConfig": "code.Config", "AutoModelForSequenceClassification": "code.Model"}
+LABEL2ID = {"Neutral": 1, "Contradiction": 2, "Entailment": 0}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"id2label": None, "label2id": LABEL2ID}, {"auto_map": REMOTE}]
+)
+def test_a_config_with_label2id_alone_is_read_and_remote_code_that_is_not_needed_not_run(
+    copy, changes
+):
     expected = plainly(copy, PAIRS)
-    label2id = {"Neutral": 1, "Contradiction": 2, "Entailment": 0}
-    edit(copy / "config.json", id2label=None, label2id=label2id)
+    (copy / "code.py").write_text("raise SystemExit('remote code was run')\n")
+    edit(copy / "config.json", **changes)
     answers = load_respondent(copy, **PLAIN).answer(PAIRS)
     assert np.abs(answers - expected).max() < 1e-5
 
@@ -593,9 +602,6 @@ def replaced(name, make):
     return spoil
 
 
-REMOTE = {"AutoConfig": "code.Config", "AutoModelForSequenceClassification": "code.Model"}
-
-
 SPOILT = {
     "no safetensors": [without("model.safetensors"), pickled, indexed({"a": "evil.bin"}), adapter],
     "incomplete": [
@@ -691,13 +697,6 @@ def test_a_hub_model_fetched_by_its_commit_is_found_by_its_name_offline(hub, tmp
     (cache / "snapshots" / ("0" * 40)).mkdir()
     with pytest.raises(RespondentError, match="HF_HUB_OFFLINE"):
         identify("acme/tiny")
-
-
-def test_remote_code_that_is_not_needed_is_not_run(copy):
-    (copy / "code.py").write_text("raise SystemExit('remote code was run')\n")
-    edit(copy / "config.json", auto_map=REMOTE)
-    answers = load_respondent(copy, **PLAIN).answer(PAIRS)
-    assert np.abs(answers - plainly(copy, PAIRS)).max() < 1e-5
 
 
 def test_answers_that_are_not_numbers_are_refused(tiny_model):

@@ -134,73 +134,47 @@ LOW_HIGH = (("mean", "low", "high"),)
 CASES = {
     "alpha": Case(pm.reliability.alpha, _matrix, triples=(("alpha", "low", "high"),)),
     "omega": Case(pm.reliability.omega, _matrix, triples=(("omega", "low", "high"),)),
-    "reliability_table": Case(
-        lambda t: pm.reliability.reliability_table(t, [MINI]),
-        _items, ("score",), (("alpha", "low", "high"),),
-    ),
-    "generalisability": Case(
-        lambda t: pm.reliability.generalisability(t, ["respondent_id", "run"]),
-        _crossed, ("score",),
-    ),
+    "reliability_table": Case(lambda t: pm.reliability.reliability_table(t, [MINI]), _items,
+        ("score",), (("alpha", "low", "high"),)),
+    "generalisability": Case(lambda t: pm.reliability.generalisability(t, ["respondent_id", "run"]),
+        _crossed, ("score",)),
     "mean_interval": Case(
-        lambda t: pd.Series(
-            dict(zip(("low", "high"), pm.intervals.mean_interval(t["x"].to_numpy()), strict=True))
-        ),
-        _pairs, ("x",),
-    ),
-    "correlation_interval": Case(
-        lambda t: pm.intervals.correlation_interval(t["x"], t["y"]),
-        _pairs, ("x", "y"), (("r", "low", "high"),),
-    ),
-    "pearson": Case(
-        lambda t: pm.intervals.correlation_interval(t["x"], t["y"], "pearson"),
-        _pairs, ("x", "y"), (("r", "low", "high"),),
-    ),
-    "mean_table": Case(
-        lambda t: pm.intervals.mean_table(t, "score", ["respondent_id"]),
-        _items, ("score",), LOW_HIGH,
-    ),
-    "scale_intervals": Case(
-        lambda t: pm.intervals.scale_intervals(t, MINI), _items, ("score",),
-        (("score", "low", "high"),),
-    ),
+        lambda t: pd.Series(pm.intervals.mean_interval(t["x"].to_numpy()), ["low", "high"]), _pairs,
+        ("x",)),
+    "correlation_interval": Case(lambda t: pm.intervals.correlation_interval(t["x"], t["y"]),
+        _pairs, ("x", "y"), (("r", "low", "high"),)),
+    "pearson": Case(lambda t: pm.intervals.correlation_interval(t["x"], t["y"], "pearson"), _pairs,
+        ("x", "y"), (("r", "low", "high"),)),
+    "mean_table": Case(lambda t: pm.intervals.mean_table(t, "score", ["respondent_id"]), _items,
+        ("score",), LOW_HIGH),
+    "scale_intervals": Case(lambda t: pm.intervals.scale_intervals(t, MINI), _items, ("score",),
+        (("score", "low", "high"),)),
     "trends": Case(pm.trends.trends, _shares, ("pss",), LOW_HIGH),
     "separation": Case(pm.trends.separation, _shares, ("pss",)),
     "monotony": Case(pm.trends.monotony, _shares, ("pss",)),
     "decisiveness": Case(pm.styles.decisiveness, _shares, ("pss",)),
     "response_styles": Case(lambda t: pm.styles.response_styles(t, MINI), _one_mode, ("value",)),
-    "balanced_pairs": Case(
-        lambda t: pm.styles.balanced_pairs(t, [SPOILT]), _whole, ("entailment",)
-    ),
-    "compare_norms": Case(
-        pm.norms.compare_norms, _summary, ("mean", "sd"), (("difference", "low", "high"),)
-    ),
+    "balanced_pairs": Case(lambda t: pm.styles.balanced_pairs(t, [SPOILT]), _whole,
+        ("entailment",)),
+    "compare_norms": Case(pm.norms.compare_norms, _summary, ("mean", "sd"),
+        (("difference", "low", "high"),)),
     "compare_means": Case(
-        lambda t: pm.norms.compare_means(t["mean"], t["sd"], t["n"], 3.0, 0.5, 100),
-        _summary, ("mean", "sd"), (("difference", "low", "high"),), order=False,
-    ),
+        lambda t: pm.norms.compare_means(t["mean"], t["sd"], t["n"], 3.0, 0.5, 100), _summary,
+        ("mean", "sd"), (("difference", "low", "high"),), order=False),
     "corrected": Case(pm.norms.corrected, _compared, ("p",)),
-    "pss": Case(
-        lambda t: pm.pss(t)[["respondent_id", "term", "intensifier", "pss"]],
-        _prompted, ("entailment",),
-    ),
+    "pss": Case(lambda t: pm.pss(t)[["respondent_id", "term", "intensifier", "pss"]], _prompted,
+        ("entailment",)),
     "item_scores": Case(pm.item_scores, _prompted, ("entailment",)),
     "item_scores_of_items": Case(pm.item_scores, _one_mode, ("value",)),
-    "scale_scores": Case(
-        lambda t: pm.scale_scores(t, MINI, least_answered=0.5), _one_mode, ("value",)
-    ),
+    "scale_scores": Case(lambda t: pm.scale_scores(t, MINI, least_answered=0.5), _one_mode,
+        ("value",)),
     "category_scores": Case(lambda t: pm.scoring.category_scores(t, AXES), _axes, ("value",)),
     "term_silhouettes": Case(pm.validity.term_silhouettes, _shares, ("pss",)),
-    "htmt": Case(
-        lambda t: pm.structure.heterotrait_monotrait(t, THREE, 5), _three, ("score",)
-    ),
-    "factor_models": Case(
-        lambda t: pm.structure.factor_models(t, THREE[:2]),
-        lambda _: scored(40, traits(40, 0.5)[:2], names=("gad7", "phq9")), ("score",),
-    ),
-    "rater_agreement": Case(
-        lambda t: pm.content.rater_agreement(t, ["natural"]), _ratings, ("natural",)
-    ),
+    "htmt": Case(lambda t: pm.structure.heterotrait_monotrait(t, THREE, 5), _three, ("score",)),
+    "factor_models": Case(lambda t: pm.structure.factor_models(t, THREE[:2]),
+        lambda _: scored(40, traits(40, 0.5)[:2], names=("gad7", "phq9")), ("score",)),
+    "rater_agreement": Case(lambda t: pm.content.rater_agreement(t, ["natural"]), _ratings,
+        ("natural",)),
 }  # fmt: skip
 
 

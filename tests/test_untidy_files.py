@@ -114,7 +114,7 @@ def damaged(draw, text: str) -> bytes:
 
 @pytest.mark.parametrize("name", FILES)
 @settings(
-    max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused_by_an_error_of_ours(name, data, tmp_path):
@@ -168,7 +168,7 @@ SETTINGS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_value_of_any_option_is_taken_or_refused_by_an_error_of_ours(data):
     mode = data.draw(st.sampled_from(["simulated", "options", "chat", "custom"]))
@@ -179,7 +179,7 @@ def test_any_value_of_any_option_is_taken_or_refused_by_an_error_of_ours(data):
         mode_named(how.pop("mode", mode)).complete(how)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(values=st.lists(SETTINGS, min_size=1, max_size=3))
 @example(values=[complex("nan")])
 def test_any_values_of_a_frame_are_scored_or_refused_by_an_error_of_ours(values):

@@ -2,8 +2,6 @@
 
 import sys
 
-import pandas as pd
-
 from . import PARTS, RECORDED, measure, recorded, slopes, summary
 
 if __name__ == "__main__":
@@ -11,11 +9,7 @@ if __name__ == "__main__":
         measure(RECORDED, sys.argv[1:] or PARTS)
     table = recorded(RECORDED)
     print(", ".join(table["processor"].dropna().unique()))
-    columns = ["task", "tool", "version", "precision", "repetitions", "seconds", "low", "high"]
-    columns += ["times_ours", "times_low", "times_high", "times_same", "share_of_peak"]
-    columns += ["tokens_per_second", "agreement"]
-    wide = {"display.width": 250, "display.max_columns": 20, "display.max_rows": 500,
-            "display.max_colwidth": 60, "display.float_format": "{:.3g}".format}  # fmt: skip
-    with pd.option_context(*[part for option in wide.items() for part in option]):
-        print(summary(table[table["part"] != "growth"])[columns].to_string(index=False))
-        print(slopes(table).to_string())
+    how = {"float_format": "{:.3g}".format, "max_colwidth": 60}
+    table, grown = table[table["part"] != "growth"], slopes(table)
+    print(summary(table).drop(columns=["part", "note"]).to_string(index=False, **how))
+    print(grown.to_string(float_format=how["float_format"]))

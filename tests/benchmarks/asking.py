@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -350,25 +351,17 @@ _PEAK = "; import re; print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/stat
 
 def _cold(command: Sequence[str]) -> dict:
     """Wall and processor seconds and the peak memory of a process that has ended well."""
-    tells = peak_mb() is not None
-    command = [*command[:-1], command[-1] + (_PEAK if tells else "")]
-    began = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(command, stdout=printed, stderr=said, env=_quiet())
-        _, status, used = os.wait4(process.pid, 0)
-        took = time.perf_counter() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            said.seek(0)
-            words = [line.strip() for line in said if line.strip()] or ["it said nothing"]
-            raise PsychometricsError(f"{command[0]} has failed: {words[-1][:300]}")
-        printed.seek(0)
-        peak = int(printed.read().split()[-1]) / 1024 if tells else None
-    return {"seconds": took, "cpu_seconds": used.ru_utime + used.ru_stime, "memory_mb": peak}
-
-
-def _quiet() -> dict[str, str]:
-    return os.environ | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [*command[:-1], command[-1] + (_PEAK if peak_mb() is not None else "; print('nan')")]
+    quiet = os.environ | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    done = subprocess.run(command, capture_output=True, text=True, env=quiet, check=False)
+    took, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        words = done.stderr.strip().splitlines() or ["it said nothing"]
+        raise PsychometricsError(f"{command[0]} has failed: {words[-1][:300]}")
+    worked = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+    peak = float(done.stdout.split()[-1]) / 1024
+    return {"seconds": took, "cpu_seconds": worked, "memory_mb": peak}
 
 
 def _qlatent_python(asked: str) -> Path | None:
