@@ -134,54 +134,6 @@ def forest(
     return ax
 
 
-def lines(
-    frame: pd.DataFrame,
-    x: str,
-    y: str,
-    by: str,
-    ax: Axes | None = None,
-    markers: bool = False,
-    low: str | None = None,
-    high: str | None = None,
-) -> Axes:
-    """A line for each group.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    x, y, by : str
-        Columns of the two axes and of the groups.
-    ax : Axes, optional
-        Where to draw; the current axes if not given.
-    markers : bool
-        Whether the points are marked.
-    low, high : str, optional
-        Columns of the ends of intervals, drawn as bands.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"rank": [1, 2, 1, 2], "share": [0, 1, 1, 0], "who": list("aabb")})
-    >>> len(lines(frame, "rank", "share", "who", plt.figure().gca()).lines)
-    2
-    """
-    ax = ax or plt.gca()
-    for i, (name, part) in enumerate(frame.groupby(by, sort=False, observed=True)):
-        part = part.sort_values(x)
-        ax.plot(part[x], part[y], label=name, linewidth=1.4, color=PALETTE[i % len(PALETTE)],
-                linestyle=LINES[i % len(LINES)], markersize=4,
-                marker=MARKERS[i % len(MARKERS)] if markers else None)  # fmt: skip
-        if low is not None:
-            ax.fill_between(part[x], part[low], part[high], color=PALETTE[i % len(PALETTE)],
-                            alpha=0.15, linewidth=0)  # fmt: skip
-    ax.set(xlabel=x, ylabel=y)
-    ax.legend(frameon=False, fontsize=10)
-    return ax
-
-
 def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str = "score") -> Figure:
     """Draw scores with intervals above the scores of others, a row for each.
 

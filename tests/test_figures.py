@@ -78,20 +78,6 @@ def test_a_forest_puts_groups_side_by_side_and_equal_labels_in_a_row(ax):
     assert tuple(first.get_edgecolors()[0]) != tuple(second.get_edgecolors()[0])
 
 
-def test_lines_run_from_left_to_right_and_differ_in_more_than_colour(ax):
-    frame = pd.DataFrame({"k": [2, 1, 1, 2], "share": [0.4, 0.3, 0.1, 0.2], "who": list("bbaa")})
-    figures.lines(frame, "k", "share", "who", ax=ax, markers=True)
-    first, second = ax.lines
-    assert (first.get_label(), second.get_label()) == ("b", "a")
-    assert (first.get_xdata().tolist(), first.get_ydata().tolist()) == ([1, 2], [0.3, 0.4])
-    assert second.get_ydata().tolist() == [0.1, 0.2]
-    for look in ("get_color", "get_linestyle", "get_marker"):
-        assert getattr(first, look)() != getattr(second, look)(), look
-    ax.clear()
-    figures.lines(frame, "k", "share", "who", ax=ax)
-    assert {line.get_marker() for line in ax.lines} == {"None"}
-
-
 def test_the_compass_places_points_within_the_categories_range(ax):
     scores = pd.DataFrame(
         {
