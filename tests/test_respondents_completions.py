@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +119,17 @@ def test_a_masked_model_gives_the_most_likely_tokens_at_the_mask(masked, tmp_pat
         assert part["completion"].tolist() == [token.removeprefix("##") for token in tokens]
         assert part["logprob"].tolist() == pytest.approx(scores[order[:5]].tolist(), abs=1e-4)
         assert part["rank"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_masked_completions_do_not_depend_on_the_batch_or_the_side_of_padding(masked, tmp_path):
+    left = shutil.copytree(masked, tmp_path / "left")
+    settings = json.loads((left / "tokenizer_config.json").read_text(encoding="utf-8"))
+    settings["padding_side"] = "left"
+    (left / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    both = ["I [M].", "Over the last two weeks at work, I feel very [M] and calm."]
+    alone = pd.concat([_mine(masked, [text], tmp_path / text[2:4]) for text in both])
+    found = _mine(left, both, tmp_path / "both")
+    np.testing.assert_allclose(found["logprob"], alone["logprob"], atol=1e-4)
 
 
 def test_whole_words_leaves_out_pieces_and_punctuation(masked, tmp_path):

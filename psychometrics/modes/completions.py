@@ -453,7 +453,8 @@ def _encode(tokenizer, texts: list[str], network, more: int = 0) -> dict[str, to
     """Return what the model reads; ``more`` tokens are to follow."""
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    inputs = tokenizer(texts, padding=len(texts) > 1, return_tensors="pt", verbose=False)
+    how = {"padding": len(texts) > 1, "padding_side": "right"}  # positions count from the left
+    inputs = tokenizer(texts, **how, return_tensors="pt", verbose=False)
     if not network.config.is_encoder_decoder:  # those read on, however long
         check_length(inputs["input_ids"].tolist(), network, tokenizer, more)
     known = {"input_ids", "attention_mask"}
