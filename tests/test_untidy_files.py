@@ -208,6 +208,9 @@ def test_any_values_of_a_frame_are_scored_or_refused_by_an_error_of_ours(values)
         lambda frame: draft(pd.DataFrame({"item": ["a"], "options": ["1_0=x;2=y"]}), "a.yaml"),
         lambda frame: draft(frame.assign(item="a")[["item"]], "/dev/null/a.yaml"),
         lambda frame: pm.ask("ipip20", "smollm2", mode="chat", judge=" "),
+        *(lambda frame, mode=mode: pm.ask(
+            pm.load_questionnaire("ipip20").model_copy(update={"options": ()}), ["a"], mode=mode)
+          for mode in ("chat", "custom", "options", "simulated")),
     ],
 )  # fmt: skip
 def test_what_was_accepted_or_raised_is_refused_by_an_error_of_ours(call):

@@ -27,6 +27,9 @@ _LASTING = ("no safetensors", "remote code", "architecture", "labels", "memory")
 _COLUMNS = ["respondent", "kind", "reason", "mode", "dtype", "conditions", "questionnaire",
             "fingerprint", "at"]  # fmt: skip
 
+_OF_ITEMS = ("chat", "custom", "human", "options", "simulated")
+"""Modes in which an answer is an option."""
+
 
 class Plan:
     """What is to be asked of whom, and who has failed so far; made before anything is asked.
@@ -58,6 +61,12 @@ class Plan:
             raise ParameterError("There is no questionnaire to ask: name at least one.")
         if twice := repeated([questionnaire.id for questionnaire in loaded], fold=False):
             raise ParameterError(f"The questionnaire {twice[0]} is given twice: keep one.")
+        for questionnaire in loaded if mode in _OF_ITEMS else ():
+            if not all(questionnaire.choices(item) for item in questionnaire.items):
+                raise ParameterError(
+                    f"{questionnaire.id} has items without options, which mode '{mode}' cannot "
+                    "ask: add options, or ask its prompts in mode nli."
+                )
         listed = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
         if isinstance(respondents, str) or listed:
             respondents = population(respondents)
