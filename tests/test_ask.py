@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from typing import ClassVar
 
 import numpy as np
@@ -198,15 +199,18 @@ def test_what_cannot_be_asked_is_refused_before_anybody_is_asked(given, tmp_path
     assert not any(tmp_path.iterdir())
 
 
-def note_failures(file, who: int) -> None:
+def note_failures(file, who: int, go) -> None:
     noted = plan._Failures(file, "nli", None, {})
+    while not go.exists():
+        time.sleep(0.001)
     for number in range(10):
         noted.add(f"{who}-{number}", ValueError("no"))
 
 
 def test_failures_noted_by_several_processes_at_once_are_all_kept(tmp_path):
-    file = tmp_path / "failures.csv"
-    running = [start_elsewhere(note_failures, file, who) for who in range(4)]
+    file, go = tmp_path / "failures.csv", tmp_path / "go"
+    running = [start_elsewhere(note_failures, file, who, go) for who in range(4)]
+    go.touch()
     for process in running:
         process.join()
     assert len(pd.read_csv(file)) == 40
