@@ -212,4 +212,4 @@ def test_two_members_are_compared_with_heads_in_their_silhouettes_alone():
         "terms": True, "items": False,
     }  # fmt: skip
     assert set(known["verdict"]) <= {"depends on the size", "not separated", "–"}
-    assert any("2 encoders" in remark for remark in found.remarks)
+    assert any("encoders (2)" in remark for remark in found.remarks)

@@ -77,11 +77,11 @@ class Comparison:
         """What to know of respondents that are few, or no members of the book."""
         counts = self.base.value_counts()
         few = [
-            f"Of {counts[kind]} {kind} the silhouettes alone are shown: what rests on differences "
+            f"{kind} ({counts[kind]}): only silhouettes are shown. What rests on differences "
             "between respondents needs three on one base."
             for kind in counts.index.difference(self.enough)
         ]
-        others = "The untrained heads in the place of the others stand on the book's encoder."
+        others = "others: their untrained heads stand on the book's encoder, not on their own base."
         return few + [others] * ("others" in counts)
 
     def rows(self, labels: dict[str, str], value: str) -> pd.DataFrame:
@@ -152,7 +152,7 @@ def compare(
     depth = pd.read_csv(data_dir() / "within_depth.csv").replace({"base": _BASES}, regex=True)
     depth = depth.set_index(["size", "base", "evidence"])
     depth["verdict"] = _verdicts(depth).reindex(depth.index.droplevel("size")).to_numpy()
-    found["by depth"] = depth.loc["matched", "verdict"] if whole else "–"
+    found["by depth"] = depth["verdict"].xs("matched", level="size") if whole else "–"
     half = jackknife(lambda part: _statistics(part, loaded), own, base)
     ratio = found.index.get_level_values("evidence").str.contains("htmt|items at")
     for end, sign in {"low": -1, "high": 1}.items():
