@@ -153,7 +153,7 @@ class Source:
         """Precision of its answers unless another is asked for, the same on every machine.
 
         Members, and the model that the decoders were trained from, answer in bfloat16, in which
-        their answers are shipped: single prompts move by up to .04 and items by less than .01.
+        their answers are shipped: single prompts move by less than .05, scores of items by .01.
         """
         shipped_in = "bfloat16" if self.kind == "embedded" or self.name == SMOLLM2 else "float32"
         return self.recipe.get("dtype", shipped_in)
