@@ -207,7 +207,7 @@ class Chat(ConversationMode):
             return
         rows = {job.questionnaire.id: [] for job in jobs}
         try:
-            ask_endpoint(jobs, endpoint.resolved(), asking, rows, _settings(how))
+            _ask_endpoint(jobs, endpoint.resolved(), asking, rows, _settings(how))
         except RespondentError:
             for job in jobs:
                 own = rows[job.questionnaire.id]
@@ -217,15 +217,15 @@ class Chat(ConversationMode):
         for job in jobs:
             yield self.table(rows[job.questionnaire.id], job.questionnaire, how)
 
-    def _job(self, questionnaire: Questionnaire, asking: Asking) -> Job:
+    def _job(self, questionnaire: Questionnaire, asking: Asking) -> _Job:
         talks = self.talks(questionnaire, asking)
         # Calls that differ in nothing but their number of runs would send the same requests.
         same = {key: value for key, value in asking.conditions.items() if key != "runs"}
         text = questionnaire.model_dump_json()
         key = key_of(asking.identity["fingerprint"], text, repr(same))
-        return Job(questionnaire, talks, sum(len(batch["items"]) for batch, _ in talks), key)
+        return _Job(questionnaire, talks, sum(len(batch["items"]) for batch, _ in talks), key)
 
-    def _ask_here(self, job: Job, asking: Asking) -> list[dict]:
+    def _ask_here(self, job: _Job, asking: Asking) -> list[dict]:
         """Ask a model on this machine one questionnaire; each reply is saved at once."""
         cut: set[str] = set()
         asking.bar.expect(job.questions)
@@ -259,7 +259,7 @@ class Chat(ConversationMode):
         return rows
 
 
-class Job(NamedTuple):
+class _Job(NamedTuple):
     """A questionnaire and its conversations in all runs."""
 
     questionnaire: Questionnaire
@@ -270,7 +270,7 @@ class Job(NamedTuple):
 
 
 @contextlib.contextmanager
-def _stored(job: Job, asking: Asking) -> Iterator[StoredReplies]:
+def _stored(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
     """Wait until no other process makes the same run, which would be paid twice; read its store."""
     name, manifest = asking.identity["respondent_id"], asking.identity | asking.conditions
     waits = functools.partial(
@@ -290,8 +290,8 @@ def _settings(how: dict) -> dict:
     return said | json_object("body", how["body"])
 
 
-def ask_endpoint(
-    jobs: list[Job],
+def _ask_endpoint(
+    jobs: list[_Job],
     endpoint: Endpoint,
     asking: Asking,
     rows: dict[str, list[dict]],
@@ -369,8 +369,8 @@ def first_tokens(
     talks = [({}, talk(*pair)) for pair in prompts.items()]
     key = key_of("first tokens", asking.identity["fingerprint"], questionnaire.model_dump_json())
     rows = {questionnaire.id: []}
-    job = Job(questionnaire, talks, len(prompts), key)
-    ask_endpoint([job], endpoint, asking, rows, settings)
+    job = _Job(questionnaire, talks, len(prompts), key)
+    _ask_endpoint([job], endpoint, asking, rows, settings)
     return {row["prompt"]: row for row in rows[questionnaire.id]}
 
 
