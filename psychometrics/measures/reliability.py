@@ -11,7 +11,7 @@ from scipy import stats
 
 from ..asking.answers import check_columns, check_once
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire
+from ..questionnaires import Questionnaire, load_questionnaires
 from .items import as_numbers
 from .scoring import keyed_items
 
@@ -121,7 +121,7 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
     ----------
     items : DataFrame
         As :func:`psychometrics.measures.scoring.item_scores` gives them.
-    questionnaires : sequence of Questionnaire
+    questionnaires : sequence of Questionnaire or their names
 
     Returns
     -------
@@ -148,7 +148,7 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
     """
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
     rows = []
-    for questionnaire in questionnaires:
+    for questionnaire in load_questionnaires(questionnaires):
         for scale in questionnaire.scales:
             # a scale's own key: an item may count the other way in another scale
             own = keyed_items(items, questionnaire, scale)
