@@ -212,14 +212,12 @@ def _ask(
     store: _Store = None,
     failures: Annotated[Path | None, Option(help="A .csv file of who failed and why.")] = None,
     engine: Annotated[Literal["local", "ray"], Option(help="Here, or a Ray cluster.")] = "local",
-    output: Annotated[
-        Path | None, Option("--output", "-o", help="Write the answers, too: a .csv or .json file.")
-    ] = None,
+    output: _Output = None,
     dry_run: _DryRun = False,
 ) -> None:
     """Put questionnaires to respondents and store the answers.
 
-    --output holds a row for each answer, with what was sent and what was replied.
+    --output, a .csv or .json file, gets a row for each answer, with what was sent and replied.
 
     Models that cannot answer for good are named in --failures and not tried again.
 
@@ -254,9 +252,7 @@ def _scores(
         Literal["entailment", "contrast"] | None, Option(help="Score of prompts.")
     ] = None,
     items: Annotated[bool, Option("--items", help="Scores of items, not scales.")] = False,
-    output: Annotated[
-        Path | None, Option("--output", "-o", help="A .csv or .json file in place of the terminal.")
-    ] = None,
+    output: _Output = None,
     as_json: Annotated[bool, Option("--json/--csv", help="What is printed.")] = False,
     plot: _Plot = None,
     dry_run: _DryRun = False,
@@ -266,6 +262,7 @@ def _scores(
     Each score of a scale has its 95 % interval (low, high) from its n items, and the precision in
     which a model on this machine answered.
 
+    --output, a .csv or .json file, takes the place of the terminal.
     For answers to prompts, -c temperature=T is the one of their normalisation.
     """
     for path, endings in ((plot, (".png", ".svg", ".pdf")), (output, (".csv", ".json"))):
