@@ -252,7 +252,7 @@ def _write_example(page: Path) -> None:
 
 AT_ONCE = 2
 """Chapters that are executed at the same time."""
-LONGEST = ("16-other-explanations", "05-interventions")
+LONGEST = ("06-other-explanations", "07-interventions")
 """Chapters that are executed first."""
 
 

@@ -167,11 +167,11 @@ class _Consistency(_Evidence, of="04-consistency"):
     acceptability_model: _Text = "embedded"
 
 
-class _Relations(_Evidence, of="15-relations 16-other-explanations"):
+class _Relations(_Evidence, of="05-relations 06-other-explanations"):
     pass
 
 
-class _Interventions(_Chapter, of="05-interventions"):
+class _Interventions(_Chapter, of="07-interventions"):
     respondents: _Respondents | None = None
     models: Count = 7
     live: Whole = 1
@@ -191,14 +191,14 @@ class _Interventions(_Chapter, of="05-interventions"):
             raise ParameterError(f"{self.talk} has no interventions_talk.csv: name its folder.")
 
 
-class _Items(_Chapter, of="06-items"):
+class _Items(_Chapter, of="08-items"):
     respondents: Literal[""] | _Respondents = ""
     category: _Category = "MN"
     draws: Annotated[int, Field(ge=100)] = 1000
     simulations: Annotated[int, Field(ge=20)] = 400
 
 
-class _Beliefs(_Chapter, of="08-beliefs"):
+class _Beliefs(_Chapter, of="09-beliefs"):
     scoring: Literal["published", "words", "lexicon", "sifted", "unnamed"] = "unnamed"
     models: _LanguageModels | None = None
     live_templates: _Text = "own"
@@ -214,7 +214,7 @@ class _Beliefs(_Chapter, of="08-beliefs"):
             lexicon(self.live_lexicon)
 
 
-class _SelfReport(_Chapter, of="09-self-report"):
+class _SelfReport(_Chapter, of="10-self-report"):
     respondent: _Ticking | None = None
     choose: Literal["draw", "argmax", "expected"] = "draw"
     baseline: _Text = "none"

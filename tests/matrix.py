@@ -20,9 +20,9 @@ ONE = {
     "scores": "scores challenges --respondents {model}",
     "profile": "profile {model} --questionnaires challenges --against nobody",
     "01": "run 01-first-score -p respondent={model} -p null_respondents=40",
-    "05": "run 05-interventions -p respondents={model},{twin} -p models=2 -p masked_lm={base} "
+    "07": "run 07-interventions -p respondents={model},{twin} -p models=2 -p masked_lm={base} "
           "-p epochs=1 -p measure_at=1",
-    "09": "run 09-self-report -p respondent={model} -p runs=2",
+    "10": "run 10-self-report -p respondent={model} -p runs=2",
 }  # fmt: skip
 """What is run for each family."""
 ALL = {
@@ -30,8 +30,8 @@ ALL = {
     "compare": "compare {spaced} --questionnaires challenges --against nobody",
     "03": "run 03-assessment -p respondents={all}",
     "04": "run 04-consistency -p respondents={all} -p populations=2",
-    "15": "run 15-relations -p respondents={all} -p populations=2",
-    "16": "run 16-other-explanations -p respondents={all} -p populations=2",
+    "05": "run 05-relations -p respondents={all} -p populations=2",
+    "06": "run 06-other-explanations -p respondents={all} -p populations=2",
     "11": "run 11-ways-of-asking -p respondents={all} -p members=18",
 }
 """What is run once for all families."""

@@ -185,7 +185,7 @@ def _of_the_page() -> list[np.ndarray]:
 
 
 SHOWN = {
-    "06-items": ("colMeans(d), a$total$raw_alpha, a$item.stats$r.drop, b", _of_items),
+    "08-items": ("colMeans(d), a$total$raw_alpha, a$item.stats$r.drop, b", _of_items),
     "r": (
         "gad$total$raw_alpha, gad$item.stats$r.drop, "
         "fitMeasures(one, c('chisq', 'df', 'cfi', 'rmsea')), "

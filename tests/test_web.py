@@ -29,7 +29,7 @@ PAGES = sorted(
     if path.relative_to(HTML).parts[0] != "_static"
 ) or ["index.html"]
 CHAPTERS = [page for page in PAGES if page.startswith("chapters/")]
-LONG = "chapters/16-other-explanations.html"
+LONG = "chapters/06-other-explanations.html"
 SMALLEST = 9.0  # points of a label, at the width of a page
 JUDGED = ["chapters/03-assessment.html", "index.html", "using.html", "ask.html", "search.html",
           "reference/items.html"]  # fmt: skip

@@ -25,7 +25,7 @@ DRAWS = 10
 
 
 def multiverse(answers: pd.DataFrame, loaded: list, pairs: list[tuple[str, str]]) -> pd.DataFrame:
-    """Return Pearson's r of whole scales under every choice, as chapter 15 computes it."""
+    """Return Pearson's r of whole scales under every choice, as chapter 5 computes it."""
     keys = {item.id: item.keying for q in loaded for item in q.items}
     template = answers.groupby("item_id")["template"]
     which = {"all": template.transform("size") > 0}

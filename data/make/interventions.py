@@ -1,9 +1,9 @@
-"""Measures the studies of chapter 5 anew: ``python -m data.make.interventions [part]``.
+"""Measures the studies of chapter 7 anew: ``python -m data.make.interventions [part]``.
 
 ``scales`` makes ``data/interventions.csv``: ``run`` is the digest of all that determines a run;
 epoch 0 belongs to no arm. ``talk`` makes ``data/interventions_talk.csv`` and
 ``data/interventions_replies.csv``, from a conversational model, in cells that are kept, so that a
-stopped run goes on; ``talk MODEL FOLDER`` measures another model into a folder, which chapter 5
+stopped run goes on; ``talk MODEL FOLDER`` measures another model into a folder, which chapter 7
 takes by ``-p talk=FOLDER``. ``attributions`` makes ``data/attributions.csv``, from the most
 accurate small encoder. Without a part, all are made.
 """

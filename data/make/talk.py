@@ -1,8 +1,8 @@
-"""Asks the conversational model for chapters 9 and 11: ``python -m data.make.talk``.
+"""Asks the conversational model for chapters 10 and 11: ``python -m data.make.talk``.
 
 Into ``data/answers``, without texts other than the model's own replies. What is there already is
 not asked again. The thirteen scales' items come from the mirror or are downloaded; the scores of
-chapter 9 go to ``data/norms/smollm2_scores.csv``, so that it has them where the items are not.
+chapter 10 go to ``data/norms/smollm2_scores.csv``, so that it has them where the items are not.
 """
 
 from __future__ import annotations
