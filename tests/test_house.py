@@ -194,3 +194,11 @@ def test_every_source_of_the_reference_is_in_the_references():
     pages = "".join(page.read_text() for page in (book_dir() / "reference").glob("*.md"))
     assert set(re.findall(r"\{cite:t\}`(\w+)`", pages)) <= set(known)
     assert len(known) == len(set(known))
+
+
+def test_commands_name_test_files_that_are_there():
+    root = Path(__file__).parents[1]
+    named = set(re.findall(r"tests/test_\w+\.py", (root / ".ci" / "run").read_text()))
+    quick = re.search(r"^QUICK := (.+)$", (root / "Makefile").read_text(), re.M)[1]
+    named |= {f"tests/test_{name}.py" for name in quick.split()}
+    assert [name for name in sorted(named) if not (root / name).is_file()] == []
