@@ -109,8 +109,8 @@ def hints(exercise: str) -> dict[float, str]:
 
     Examples
     --------
-    >>> hints("ex-self-report-1")
-    {3.0: 'Turn the answers to the reverse-keyed items around first.'}
+    >>> list(hints("ex-self-report-1"))  # 4.5 is right
+    [3.0, -4.5]
     """
     found = answer(exercise)[0]
     given = [one.split(": ", 1) for one in listed().loc[exercise, "hints"].split(" | ") if one]

@@ -153,7 +153,7 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
     ...                        "squares": [5, 14]})
     >>> focal = pd.DataFrame({"item_id": "a", "score": [2], "n": 10, "sum": [20], "squares": [40]})
     >>> found = standardised_dif(people, focal)
-    >>> round(found.loc["a", "smd"], 2), found.loc["a", "dif"]
+    >>> float(found.loc["a", "smd"].round(2)), found.loc["a", "dif"]
     (1.4, 'C')
     """
     check_numbers(least=least)
