@@ -149,21 +149,27 @@ def load_model(
             "from one model.",
             kind="incomplete",
         )
-    if report["mismatched_keys"] and not fresh:
-        key, *shapes = min(report["mismatched_keys"])
+    if not fresh:
+        _check_trained(name, what, report["mismatched_keys"], missing)
+    return model.eval(), tokenizer or load_tokenizer(source)
+
+
+def _check_trained(name: str, what: str, mismatched: Iterable[tuple], missing: set[str]) -> None:
+    """Refuse weights of other shapes than asked for, or that the checkpoint lacks."""
+    if mismatched:
+        key, *shapes = min(mismatched)
         stored, wanted = (" × ".join(map(str, shape)) for shape in shapes)
         raise RespondentError(
             f"{name} cannot be loaded as {what}: its {key} is {stored} and its config.json asks "
             f"for {wanted}; copy both files anew from one model.",
             kind="incomplete",
         )
-    if missing and not fresh:
+    if missing:
         raise RespondentError(
             f"{name} is not trained as {what}: its checkpoint lacks {min(missing)}, "
             "which would be random; name a model that is.",
             kind="architecture",
         )
-    return model.eval(), tokenizer or load_tokenizer(source)
 
 
 @_no_garbage_collection()
