@@ -1,7 +1,10 @@
 """Measures the studies of chapter 7 anew: ``python -m data.make.interventions [part]``.
 
 ``scales`` makes ``data/interventions.csv``: ``run`` is the digest of all that determines a run;
-epoch 0 belongs to no arm. ``talk`` makes ``data/interventions_talk.csv`` and
+epoch 0 belongs to no arm. ``refit`` makes ``data/interventions_refit.csv``: the same study, five
+epochs long, in which the NLI head is fitted to 1,000 pairs before every measurement, and with the
+base that was never trained to infer. It was decided on after the first study's results were known.
+``talk`` makes ``data/interventions_talk.csv`` and
 ``data/interventions_replies.csv``, from a conversational model, in cells that are kept, so that a
 stopped run goes on; ``talk MODEL FOLDER`` measures another model into a folder, which chapter 7
 takes by ``-p talk=FOLDER``. ``attributions`` makes ``data/attributions.csv``, from the most
@@ -32,20 +35,17 @@ JUDGE = "minilm-both-l6-s1"
 SEEDS = (0, 1, 2)
 
 
-def _scales() -> None:
+def _scales(path: str = SHIPPED, others: tuple = (), **how: object) -> None:
     table = population_table().query("family == 'MiniLM'")  # encoders have masks to fill
     table = table.sort_values("accuracy", ascending=False)
-    scores = trajectories(
-        table["respondent_id"].head(7).tolist(),  # as many as in the paper, the most accurate
-        [load_questionnaire(name) for name in ("gad7", "phq9", "soc13")],
-        measure_at=MEASURED,
-        seed=1,
-        shipped=False,
-    )
+    respondents = table["respondent_id"].head(7)  # as many as in the paper, the most accurate
+    questionnaires = [load_questionnaire(name) for name in ("gad7", "phq9", "soc13")]
+    how = {"measure_at": MEASURED, "seed": 1, "shipped": False} | how
+    scores = trajectories([*respondents, *others], questionnaires, **how)
     scores["arm"] = scores["arm"].where(scores["epoch"] > 0)
     frame = scores.drop_duplicates(["run", "epoch", "scale"])
     columns = ["run", "respondent_id", "arm", "epoch", "questionnaire", "scale", "score"]
-    frame[columns].to_csv(data_dir() / SHIPPED, index=False, float_format="%.6f")
+    frame[columns].to_csv(data_dir() / path, index=False, float_format="%.6f")
 
 
 def _talk(generator: str = GENERATOR, folder: str | Path = "") -> None:
@@ -67,9 +67,11 @@ def _attributions() -> None:
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:2] or ["scales", "talk", "attributions"]
+    wanted = sys.argv[1:2] or ["scales", "refit", "talk", "attributions"]
     if "scales" in wanted:
         _scales()
+    if "refit" in wanted:
+        _scales("interventions_refit.csv", ("minilm",), epochs=5, measure_at=(5,), refit=1000)
     if "talk" in wanted:
         _talk(*sys.argv[2:])
     if "attributions" in wanted:
