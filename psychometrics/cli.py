@@ -260,7 +260,8 @@ def _scores(
     """Print scores as CSV, asking what is not in the store yet.
 
     Each score of a scale has its 95 % interval (low, high) from its n items, and the precision in
-    which a model on this machine answered.
+    which a model on this machine answered. With --items, an item asked by prompts has its interval
+    from its n source terms, over all templates; a single answer has none.
 
     --output, a .csv or .json file, takes the place of the terminal.
     For answers to prompts, -c temperature=T is the one of their normalisation.
@@ -673,7 +674,7 @@ def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: d
             raise ParameterError("--plot draws one score of each respondent: leave personas out.")
         how = how | {"by": ["persona_row"]}
     if items:
-        table = pm.item_scores(answers, **how) if "term" in answers else answers
+        table = _items_with_intervals(answers, how) if "term" in answers else answers
     elif any(questionnaire.categories for questionnaire in questionnaires):
         table = pm.scoring.category_scores(answers, questionnaires)
     elif "option" in answers:
@@ -719,6 +720,18 @@ def _with_intervals(table, items, questionnaires):
         table.insert(place := place + 1, column, values)
     table[["low", "high"]] = table[["low", "high"]].where(table["score"].notna())
     return table.drop(columns="answered", errors="ignore")
+
+
+def _items_with_intervals(answers, how: dict):
+    """Put beside each item's score the interval from its source terms, and their number."""
+    keys = ["respondent_id", "questionnaire", "item_id"]
+    own = pm.pss(answers, **how).query("polarity == 1")
+    own = own.assign(value=own["pss"] * own["weight"])
+    terms = own.groupby([*keys, "template", "term"], sort=False)["value"].mean().reset_index()
+    # the normalisation ties a template's terms, so that the interval is rather too wide
+    terms["term"] = terms["template"].astype(str) + terms["term"]
+    ends = pm.intervals.mean_table(terms, "value", keys, "term").drop(columns="mean")
+    return pm.item_scores(answers, **how).merge(ends, on=keys)
 
 
 def _without_formulas(table):

@@ -50,8 +50,10 @@ def test_ask_fills_the_store_that_scores_reads(command, tiny_model, tmp_path):
     assert lines[0] == "respondent_id,questionnaire,scale,score,low,high,n,precision"
     assert lines[1].startswith(f"{tiny_model.name},gad7,gad7,")
     assert lines[1].endswith(",7,float32")
-    items = command("scores", "gad7", "--respondents", tiny_model, "--items").splitlines()
-    assert len(items) == 1 + 7
+    items = command("scores", "gad7", "--respondents", tiny_model, "--items")
+    items = pd.read_csv(io.StringIO(items))
+    assert items["n"].tolist() == [6] * 7  # two templates of three source terms
+    assert (items["low"].lt(items["score"]) & items["high"].gt(items["score"])).all()
     for name, read in (("s.csv", pd.read_csv), ("s.json", pd.read_json)):
         assert command("scores", "gad7", "--respondents", tiny_model, "-o", tmp_path / name) == ""
         assert read(tmp_path / name).shape == (1, 8)
