@@ -669,6 +669,8 @@ def _answers(
 
 
 def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict, **where):
+    if items and how and "term" not in answers:
+        raise ParameterError(f"{min(how)} does not apply to answers to items; leave it out.")
     if personas := "persona_row" in answers:
         if plot is not None:
             raise ParameterError("--plot draws one score of each respondent: leave personas out.")
@@ -684,7 +686,8 @@ def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: d
         table = _with_intervals(table, pm.item_scores(answers, **how), questionnaires)
         if personas:
             own = answers.columns[answers.columns.get_loc("persona_row") :]
-            table = table.merge(answers[own].drop_duplicates("persona_row"), on="persona_row")
+            rows = answers[own].drop_duplicates("persona_row")
+            table = table.merge(rows, on="persona_row", suffixes=("", "_of_persona"))
     precision = table["respondent_id"].map(answers.attrs["summary"]["precision"])
     if precision.notna().any():
         table = table.assign(precision=precision)

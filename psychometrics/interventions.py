@@ -581,7 +581,10 @@ def _refit(respondent: NLIRespondent, pairs: int) -> None:
             f"{respondent.identity['respondent_id']} has no head of three outputs to refit: use "
             "refit=0."
         )
-    sample = nli_pairs("mnli").sample(pairs, random_state=0)
+    sample = nli_pairs("mnli")
+    sample = sample.sample(min(pairs, len(sample)), random_state=0)
+    if sample["label"].nunique() < len(respondent.order):
+        raise ParameterError(f"refit: {pairs} pairs lack a label; fit the head to more.")
     sample = sample.sort_values("premise", key=lambda texts: texts.str.len())
     how = {"truncation": True, "max_length": 128, "padding": True, "return_tensors": "pt"}
     setattr(parent, last, torch.nn.Identity())  # so that the model gives what its last layer reads

@@ -163,8 +163,8 @@ def check_output(path: str | Path, endings: tuple[str, ...] = (".html", ".pdf"))
         raise ParameterError(f"{path}: end the file's name in {' or '.join(endings)}.")
     if not path.absolute().parent.is_dir():
         raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
-    if path.is_dir():
-        raise ParameterError(f"{path} is a folder: name a file.")
+    if len(path.name.encode()) > 255 or path.is_dir():
+        raise ParameterError(f"{path} is a folder or too long a name: name a file.")
     return path.with_suffix(path.suffix.lower())
 
 

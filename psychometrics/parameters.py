@@ -15,6 +15,7 @@ from pydantic import PositiveInt as Count
 from .asking.answers import check_choice
 from .asking.population import population
 from .exceptions import ParameterError, PsychometricsError
+from .models.sources import find
 from .modes import identify
 from .modes.completions import lexicon, model_names, templates
 from .questionnaires import load_questionnaire
@@ -95,6 +96,7 @@ def _identify_all(names: str) -> None:
 _Text = Annotated[str, Field(pattern=r"\S")]
 _Respondent = Annotated[_Text, _passes(identify)]
 _Respondents = Annotated[_Text, _passes(_identify_all)]
+_Model = Literal["embedded"] | Annotated[_Text, _passes(find)]
 _Ticking = Annotated[_Text, _passes(partial(identify, mode="options"))]
 _Talking = Annotated[_Text, _passes(partial(identify, mode="chat"))]
 _LanguageModel = Annotated[_Text, _passes(model_names)]
@@ -163,8 +165,8 @@ class _Evidence(_Scored):
 
 
 class _Consistency(_Evidence, of="04-consistency"):
-    encoder: _Text = "embedded"
-    acceptability_model: _Text = "embedded"
+    encoder: _Model = "embedded"
+    acceptability_model: _Model = "embedded"
 
 
 class _Relations(_Evidence, of="05-relations 06-other-explanations"):
@@ -179,12 +181,16 @@ class _Interventions(_Chapter, of="07-interventions"):
     epochs: Count = 20
     measure_at: Annotated[str, Field(pattern=r"^(all|\d+(, *\d+)*)$")] = "all"
     lr: PositiveFloat = 2e-5
-    masked_lm: _Text = "embedded"
+    masked_lm: _Model = "embedded"
     seeds: Count = 1
     refit: Whole = 0
     talk: _Text = "shipped"
 
     def check(self) -> None:
+        from .interventions import intervention_texts  # slow to load, and for this chapter alone
+
+        for arm in set(self.arms.split(",")) - {"hate_speech"}:
+            intervention_texts(arm)
         if self.live > self.models:
             raise ParameterError(f"live: {self.live} is more than models, {self.models}.")
         if self.talk != "shipped" and not (Path(self.talk) / "interventions_talk.csv").is_file():

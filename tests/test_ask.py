@@ -232,3 +232,6 @@ def test_a_table_of_personas_is_asked_row_by_row_and_compared(tmp_path):
     for wrong in ({"persona": "I am {nobody}."}, {"persona": "I am calm."}, {}):
         with pytest.raises(ParameterError, match="personas needs"):
             pm.ask("ipip20", member, personas=file, **how, **wrong)
+    people = pd.DataFrame({"name": ["Bén", ""]})
+    with pytest.raises(ParameterError, match="row 2: name is empty"):
+        pm.ask("ipip20", member, persona="I am {name}.", personas=people, **how)

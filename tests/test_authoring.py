@@ -110,6 +110,9 @@ def test_the_example_table_becomes_a_questionnaire_that_can_be_asked(tmp_path):
     assert len(questionnaire.scales[0].reverse) == 4
     assert set(pd.read_csv(table).columns) <= set(COLUMNS)
     assert wording(questionnaire).empty
+    answers = pm.prompts(questionnaire).assign(respondent_id="r", probability=0.5)
+    with pytest.raises(ParameterError, match="trust10_5 has no prompts: write"):
+        pm.scale_scores(answers, questionnaire)
 
 
 def _numbers(text):

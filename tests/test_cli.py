@@ -179,6 +179,8 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
         ("scores ipip20 --mode chat --respondents m", "There is no chat endpoint"),
         ("run 03-assessment -o .", "Is a directory"),
         ("scores gad7 -o scores.txt", ".csv or .json"),
+        (f"scores gad7 -o {'x' * 300}.csv", "too long a name"),
+        ("scores ipip20 --mode simulated --respondents 2 --items --score contrast", "does not"),
         ("prompts gad7 -o prompts.txt", ".csv or .parquet"),
         ("fill-in gad7 --name ''", "A person needs a name"),
         ("fill-in ipip20 --plot me.txt", "end the file's name"),

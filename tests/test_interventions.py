@@ -129,6 +129,8 @@ def test_a_refitted_head_learns_its_pairs_on_a_base_that_never_inferred(
     asked = list(zip(pairs["premise"], pairs["hypothesis"], strict=True))[:3]
     with pytest.raises(RespondentError):
         interventions._open(f"{tmp_path}/{family}-base", 0)
+    with pytest.raises(ParameterError, match="lack a label"):
+        interventions._refit(interventions._open(str(tmp_path / family), 2), 2)
     for name in (family, f"{family}-base"):
         respondent = interventions._open(str(tmp_path / name), 24)
         interventions._refit(respondent, 24)

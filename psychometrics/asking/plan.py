@@ -120,6 +120,9 @@ def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
         )
     if taken := {"persona_row", *COLUMNS, *mode_named(mode).conditions} & set(table):
         raise ParameterError(f"personas: rename the column {min(taken)}, which answers have, too.")
+    if (empty := table[gaps].eq("")).to_numpy().any():
+        row, gap = empty.stack().idxmax()
+        raise ParameterError(f"personas, row {row + 1}: {gap} is empty; fill it in.")
     ways = []
     for number, row in enumerate(table.to_dict("records"), start=1):
         own = {

@@ -576,7 +576,10 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     if "run" not in items:  # answers to prompts
         table = items.pivot(index="respondent_id", columns="item_id", values="score")
         if missing := [item for item in ids if item not in table.columns]:
-            raise ParameterError(f"{questionnaire.id}: item {missing[0]} is not answered; ask all.")
+            why = "is not answered: ask all items"
+            if not questionnaire.item(missing[0]).templates:
+                why = "has no prompts: write its terms and template, or score items, not scales"
+            raise ParameterError(f"{questionnaire.id}: item {missing[0]} {why}.")
         return table.loc[items["respondent_id"].unique(), ids]
     if unknown := set(items["item_id"].unique()) - set(ids):
         raise ParameterError(f"{questionnaire.id} has no item '{min(map(str, unknown))}'.")

@@ -18,8 +18,10 @@ from .wording import LANGUAGES, RULES, sided_words
 
 COLUMNS = ("item", "scale", "reverse", "options", "source", "inverse", "premise", "hypothesis")
 """Columns of the table; ``item`` is needed, the others may be left out or empty."""
-_REVERSE = dict.fromkeys(("yes", "y", "true", "1", "-1", "r", "reverse", "x"), True)
-_REVERSE |= dict.fromkeys(("", "no", "n", "false", "0", "+1"), False)
+_REVERSE = dict.fromkeys(
+    ("yes", "y", "ja", "sí", "oui", "true", "1", "-1", "r", "reverse", "x"), True
+)
+_REVERSE |= dict.fromkeys(("", "no", "n", "nein", "non", "false", "0", "+1"), False)
 _MOST_ITEMS = 2000
 _HEAD = """\
 # A draft, made from a table of {size} items. Lines that begin with # are for you.
