@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.killing import fork_kernels
+from tests.killing import fork_kernels, share_server
 
 SENTENCES = [
     "Over the last two weeks, at work and at home, I feel nervous and anxious.",
@@ -58,8 +59,13 @@ _MORE = {
     "longformer": {"attention_window": 16},
     "qwen2": {"num_key_value_heads": 2},
 }
-LONGEST = ("test_snippets", "test_faults", "test_profile", "test_ray", "test_respondents_chat",
-           "test_book", "test_improving", "test_interventions", "test_r")  # fmt: skip
+gc.disable()  # until all is imported: millions of objects, none of which is garbage
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported out of every search for garbage, which would look at all of it."""
+    gc.freeze()
+    gc.enable()
 
 
 def needs(*keys: str) -> pytest.MarkDecorator:
@@ -75,13 +81,11 @@ def needs(*keys: str) -> pytest.MarkDecorator:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """On several processes a file's tests stay together, but for pages of the book.
 
-    What takes longest comes first, and the pages, which take seconds each, come last, so that no
-    process is left alone with much at the end.
+    The plugin begins with the groups of most tests and ends with the pages, one to a group and
+    seconds each, so that no process is left alone with much at the end.
     """
     if not config.pluginmanager.hasplugin("xdist"):
         return
-    order = {name: number for number, name in enumerate(LONGEST)} | {"test_web": len(LONGEST) + 1}
-    items.sort(key=lambda item: order.get(item.path.stem, len(LONGEST)))
     for item in items:
         given = item.callspec.params if hasattr(item, "callspec") else {}
         own = {"test_snippets": "page", "test_web": "page"}
@@ -89,9 +93,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker(pytest.mark.xdist_group(group))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node) -> None:
+    """All workers of the whole suite fork from one process, which imports the libraries once."""
+    if not node.config.option.file_or_dir:
+        node.workerinput["server"] = share_server()
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _forked_kernels():
+def _forked_kernels(request):
     """Kernels of notebooks start in no time: a fresh one imports for seconds."""
+    if address := getattr(request.config, "workerinput", {}).get("server"):
+        share_server(address)
     with pytest.MonkeyPatch.context() as patch:
         fork_kernels(patch)
         yield

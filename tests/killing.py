@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import sys
@@ -41,6 +42,16 @@ def run_elsewhere(function: Callable, *arguments: object) -> None:
     process.close()
 
 
+def share_server(address: str | None = None) -> str:
+    """Start the process that all others are forked from, or use the one at an address."""
+    if address is None:
+        _SERVER.ensure_running()
+    else:
+        _SERVER._forkserver_address, _SERVER.ensure_running = address, lambda: None
+        _SERVER._forkserver_alive_fd = os.dup(2)  # the server lives as long as who started it
+    return _SERVER._forkserver_address
+
+
 def start_elsewhere(function: Callable, *arguments: object):
     """Start a function in a process of its own; the process, once its work has begun."""
     here, there = _CONTEXT.Pipe(duplex=False)
@@ -55,6 +66,7 @@ def start_elsewhere(function: Callable, *arguments: object):
 
 
 def _work(pipe, address: str, function: Callable, arguments: tuple) -> None:
+    gc.freeze()  # the libraries: a search for garbage would look at, and copy, all of them
     # Its kernels come from the same process: one of its own would import all libraries again.
     _SERVER._forkserver_address, _SERVER.ensure_running = address, lambda: None
     pipe.send("begun")
@@ -90,6 +102,7 @@ class _Kernel:
 
 
 def _serve_kernel(arguments: list[str], environment: dict[str, str], folder: str) -> None:
+    gc.freeze()
     os.setsid()
     os.chdir(folder)
     os.environ.clear()
