@@ -302,7 +302,7 @@ def _profile(
     name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
     asked = {"model": model, "base": base} | _asked(questionnaires, against, mode, condition)
     tables = _report("profile", asked, output or Path(f"profile-{name}.html"), pdf)
-    for row in pm.record.read_table(tables, "tab-profile-scores").itertuples():
+    for row in tables["tab-profile-scores"].itertuples():
         typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {row.score:.3f} "
                    f"({row.low:.3f} to {row.high:.3f}), {row.verdict}")  # fmt: skip
 
@@ -325,13 +325,13 @@ def _compare(
         _answers(_names(questionnaires), ",".join(models), mode, condition, dry_run)
     asked = {"models": models} | _asked(questionnaires, against, mode, condition)
     tables = _report("compare", asked, output or Path("compare.html"), pdf)
-    for row in pm.record.read_table(tables, "tab-compare-differences").itertuples():
+    for row in tables["tab-compare-differences"].itertuples():
         typer.echo(f"{row.questionnaire}, {row.scale}: {row.model} {row.difference:+.3f} "
                    f"({row.low:+.3f} to {row.high:+.3f}), {row.verdict}")  # fmt: skip
-    failed = pm.record.read_table(tables, "tab-compare-failed")
-    for row in failed.itertuples():
-        typer.echo(f"psychometrics: {row.model} could not be asked: {row.reason}", err=True)
-    raise typer.Exit(1 if len(failed) else 0)
+    if (failed := tables.get("tab-compare-failed")) is not None:
+        for row in failed.itertuples():
+            typer.echo(f"psychometrics: {row.model} could not be asked: {row.reason}", err=True)
+        raise typer.Exit(1)
 
 
 _study_app = typer.Typer(no_args_is_help=True, help="A study as one file: check, run, report.")
@@ -634,8 +634,8 @@ def _asked(questionnaires: str, against: str, mode: str, condition: list[str] | 
     }
 
 
-def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> Path:
-    """Write a report and, where wanted, its print; the folder of its tables."""
+def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> dict:
+    """Write a report and, where wanted, its print; its tables by name."""
     pages = [page, page.with_suffix(".pdf")] if pdf and page.suffix != ".pdf" else [page]
     tables = pm.runs.write_report(notebook, asked, pages)
     typer.echo(", ".join(map(str, pages)))

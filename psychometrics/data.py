@@ -181,58 +181,6 @@ def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
     return table
 
 
-def mnli_sample() -> pd.DataFrame:
-    """Load the 18,000 labelled MNLI pairs, with the project's fixed split.
-
-    A pair is held out if the SHA-256 of its premise is 0 modulo 10: no premise is on both sides,
-    and the split depends on the text alone.
-
-    Returns
-    -------
-    DataFrame
-        ``premise, hypothesis, label`` (0 entailment, 1 neutral, 2 contradiction), ``genre``,
-        ``held_out``.
-    """
-    import pandas as pd
-
-    frame = pd.concat(
-        [pd.read_csv(fetch(f"mnli_{label}"), dtype={"premise": str}) for label in NLI_LABELS],
-        ignore_index=True,
-    ).dropna(subset=["premise", "hypothesis"])
-    frame["held_out"] = hash_split(frame["premise"])
-    return frame[["premise", "hypothesis", "label", "genre", "held_out"]].reset_index(drop=True)
-
-
-def hash_split(texts: Sequence[str], one_in: int = 10) -> list[bool]:
-    """Say which texts are held out: one in ten, or in more, by the SHA-256 of the text alone.
-
-    Examples
-    --------
-    >>> hash_split(["I feel calm.", "I feel nervous.", "I feel calm."])
-    [False, False, False]
-    """
-    hashes = [hashlib.sha256(str(text).strip().encode()).hexdigest() for text in texts]
-    return [int(found, 16) % max(10, one_in) == 0 for found in hashes]
-
-
-def snli_sample() -> pd.DataFrame:
-    """Load SNLI's dev and test pairs: ``premise, hypothesis, label``, as in :func:`mnli_sample`."""
-    import pandas as pd
-
-    names, parts = ["premise", "hypothesis", "label"], []
-    for split in ("dev", "test"):
-        files = (fetch(f"snli_{name}_{split}") for name in ("s1", "s2", "labels"))
-        columns = [file.read_text(encoding="utf-8").splitlines() for file in files]
-        if len({len(column) for column in columns}) != 1:
-            raise DataError(f"e-SNLI's {split} files differ in length: fetch them again.")
-        parts.append(pd.DataFrame(dict(zip(names, columns, strict=True))))
-    frame = pd.concat(parts, ignore_index=True)
-    for name in names[:2]:
-        frame[name] = frame[name].str.replace(r"\s+([.,!?;:])", r"\1", regex=True).str.strip()
-    frame["label"] = frame["label"].map(NLI_LABELS.index)
-    return frame
-
-
 def _cells(text: str, path: Path, comma: str, quoting: int) -> tuple[list[str], list, list[int]]:
     """Return a table's headers, its rows, each as long as the headers, and where they begin."""
     reader = csv.reader(

@@ -101,7 +101,14 @@ def is_right(exercise: str, said: str) -> bool:
         ...
     psychometrics.exceptions.ParameterError: There is no exercise to check 'no-such-exercise'...
     """
-    return _is_right(said, *answer(exercise))
+    right, tolerance = answer(exercise)  # the same rules as in book/_static/exercises.js
+    if isinstance(right, str):
+        return _letters(said) in {_letters(one) for one in right.split("|")}
+    readings = _readings(said)
+    if not readings:
+        raise ParameterError(f"The answer is a number, such as 0.42; '{said}' is none.")
+    slack = tolerance + 1e-9 * max(1, abs(right))
+    return any(abs(reading - right) <= slack for reading in readings)
 
 
 def hints(exercise: str) -> dict[float, str]:
@@ -142,17 +149,6 @@ def hint(exercise: str, said: str) -> str:
         if any(abs(reading - number) <= abs(number) / 100 for reading in _readings(said))
     )
     return next(close, "")
-
-
-def _is_right(said: str, answer: float | str, tolerance: float) -> bool:
-    """The same rules as in ``book/_static/exercises.js``."""
-    if isinstance(answer, str):
-        return _letters(said) in {_letters(one) for one in answer.split("|")}
-    readings = _readings(said)
-    if not readings:
-        raise ParameterError(f"The answer is a number, such as 0.42; '{said}' is none.")
-    slack = tolerance + 1e-9 * max(1, abs(answer))
-    return any(abs(reading - answer) <= slack for reading in readings)
 
 
 def _readings(said: str) -> list[float]:

@@ -56,7 +56,7 @@ _HEAD = """\
 
 
 @dataclass(frozen=True)
-class Improved:
+class _Improved:
     """The result of :func:`improve`.
 
     Attributes
@@ -208,7 +208,7 @@ def improve(
     nulls: int = 24,
     seed: int = 1,
     **asking: object,
-) -> Improved:
+) -> _Improved:
     r"""Choose better prompts on half of the respondents and measure them on the other half.
 
     A candidate is *allowed* if it falls behind what it replaces by no more than 0.05 in similarity
@@ -240,7 +240,7 @@ def improve(
 
     Returns
     -------
-    Improved
+    _Improved
 
     Raises
     ------
@@ -303,44 +303,7 @@ def improve(
     columns = ["questionnaire", "item_id", "half", "respondent_id", "prompts", "silhouette"]
     candidates = pd.DataFrame([*rows, *more, *most])
     candidates.insert(0, "questionnaire", questionnaire.id)
-    return Improved(better, found[columns], candidates, split, seed)
-
-
-def _measured(
-    questionnaire: str | Path | Questionnaire,
-    respondents: Sequence,
-    rules: bool = True,
-    nulls: int = 24,
-    seed: int = 1,
-    **asking: object,
-) -> pd.DataFrame:
-    """Measure candidate templates as :func:`improve` does, with nobody held out.
-
-    Parameters
-    ----------
-    questionnaire, rules, nulls, seed, asking
-        As in :func:`improve`.
-    respondents : sequence
-        Those who answer, one or more; the null is of the embedded encoder.
-
-    Returns
-    -------
-    DataFrame
-        One row per candidate: ``item_id, template, rule, premise, hypothesis``; means over terms
-        ``similarity, acceptability, neutrality``; ``silhouette`` of the respondents, ``null`` of
-        random heads and ``separation``, the difference; ``allowed`` and ``chosen``.
-
-    Raises
-    ------
-    ParameterError, QuestionnaireError, RespondentError
-        As in :func:`improve`.
-    """
-    questionnaire = load_questionnaire(questionnaire)
-    table = wordings(questionnaire, rules)
-    _check(questionnaire, table)
-    asking = asking | {"dtype": None if asking.get("dtype") == "auto" else asking.get("dtype")}
-    run = _Run(questionnaire, list(respondents), nulls, ["embedded"], seed, asking)
-    return pd.DataFrame(run.wording(table, None)[2]).drop(columns="stage")
+    return _Improved(better, found[columns], candidates, split, seed)
 
 
 def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.DataFrame:
@@ -349,7 +312,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     Parameters
     ----------
     found : DataFrame
-        ``silhouettes`` of :class:`Improved`.
+        ``silhouettes`` of :class:`_Improved`.
     by : sequence of str
         One row for each of these; add ``"item_id"`` for items.
 
@@ -414,13 +377,13 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
 
 
 def write_improved(
-    improved: Improved, path: str | Path, report: str | Path | None = None, date: str | None = None
+    improved: _Improved, path: str | Path, report: str | Path | None = None, date: str | None = None
 ) -> Path:
     """Write an improved questionnaire to a file of its own, with where it comes from.
 
     Parameters
     ----------
-    improved : Improved
+    improved : _Improved
     path : str or Path
         A new file; its name without ``.yaml`` becomes the questionnaire's id.
     report : str or Path, optional

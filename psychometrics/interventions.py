@@ -23,7 +23,7 @@ from transformers import DataCollatorForLanguageModeling, DataCollatorForPermuta
 from transformers.models.auto import modeling_auto
 
 from .asking.store import StoredAnswers, key_of
-from .data import available, fetch, mnli_sample, text_table
+from .data import available, fetch, text_table
 from .exceptions import DataError, ParameterError, RespondentError
 from .measures.scoring import scale_scores
 from .models.embedded import embedded_head, load_masked_lm
@@ -34,7 +34,7 @@ from .modes.nli import PROBABILITIES, NLIRespondent
 from .paths import cache_dir, data_dir
 from .questionnaires import Questionnaire
 from .questionnaires.prompts import prompts
-from .training import nli_classifier, nli_pairs
+from .training import mnli_sample, nli_classifier, nli_pairs
 
 ARMS = ("depressive", "coherence", "negative", "neutral")
 """Texts written for this project, in ``data/texts``."""

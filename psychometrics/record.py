@@ -210,18 +210,6 @@ def cell(address: str, runs: Path, chapter: str = "") -> object:
     return row[column]
 
 
-def read_table(folder: Path, name: str) -> pd.DataFrame:
-    """Return a table that a run has shown, empty if it was not shown.
-
-    Examples
-    --------
-    >>> read_table(Path("a-folder-without-runs"), "tab-power").empty
-    True
-    """
-    path = folder / f"{name}.csv"
-    return pd.read_csv(path) if path.is_file() else pd.DataFrame()
-
-
 def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, object]:
     """Return a cell as ``value``, with ``low, high, null, null_low, null_high`` of its row.
 

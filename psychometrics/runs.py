@@ -26,7 +26,7 @@ def write_report(
     parameters: Mapping[str, object],
     pages: Sequence[str | Path],
     executed: Path | None = None,
-) -> Path:
+) -> dict[str, pd.DataFrame]:
     """Run a notebook such as ``profile`` and write its page, with the code folded.
 
     Parameters
@@ -42,8 +42,8 @@ def write_report(
 
     Returns
     -------
-    Path
-        The folder of the tables.
+    dict of DataFrame
+        The tables that it shows, by name.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def write_report(
     executed = run_notebook(notebook, dict(parameters), executed)
     for page in pages:
         write_page(executed, page, "report")
-    return executed.with_suffix("")
+    return {path.stem: pd.read_csv(path) for path in executed.with_suffix("").glob("tab-*.csv")}
 
 
 def sweep(

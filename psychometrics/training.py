@@ -45,7 +45,7 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from .asking.answers import check_kinds, check_numbers
 from .asking.population import population
-from .data import NLI_LABELS, hash_split, mnli_sample, snli_sample, text_table
+from .data import NLI_LABELS, fetch, text_table
 from .exceptions import DataError, ParameterError
 from .models.loading import OF_HEADS, load_config, load_model, out_of_memory
 from .models.sources import BASE_MODEL, Source, base_path, find, read_json
@@ -429,6 +429,26 @@ def adapt_causal(
     return manifest | {"sentences": len(sentences), "rank": rank}
 
 
+def mnli_sample() -> pd.DataFrame:
+    """Load the 18,000 labelled MNLI pairs, with the project's fixed split.
+
+    A pair is held out if the SHA-256 of its premise is 0 modulo 10: no premise is on both sides,
+    and the split depends on the text alone.
+
+    Returns
+    -------
+    DataFrame
+        ``premise, hypothesis, label`` (0 entailment, 1 neutral, 2 contradiction), ``genre``,
+        ``held_out``.
+    """
+    frame = pd.concat(
+        [pd.read_csv(fetch(f"mnli_{label}"), dtype={"premise": str}) for label in NLI_LABELS],
+        ignore_index=True,
+    ).dropna(subset=["premise", "hypothesis"])
+    frame["held_out"] = _hash_split(frame["premise"])
+    return frame[["premise", "hypothesis", "label", "genre", "held_out"]].reset_index(drop=True)
+
+
 def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
     """Labelled pairs to train on: ``premise, hypothesis, label`` (0 entailment ... 2).
 
@@ -561,13 +581,35 @@ def _source(name: str, split: bool) -> pd.DataFrame:
     if name == "mnli":
         return mnli_sample()
     frame = _read_source(name)
-    held_out = split and "premise" in frame and hash_split(frame["premise"], len(frame) // 2000)
+    held_out = split and "premise" in frame and _hash_split(frame["premise"], len(frame) // 2000)
     return frame.assign(held_out=held_out)
+
+
+def _hash_split(texts: Sequence[str], one_in: int = 10) -> list[bool]:
+    """Say which texts are held out: one in ten, or in more, by the SHA-256 of the text alone."""
+    hashes = [hashlib.sha256(str(text).strip().encode()).hexdigest() for text in texts]
+    return [int(found, 16) % max(10, one_in) == 0 for found in hashes]
+
+
+def _snli_sample() -> pd.DataFrame:
+    """Load SNLI's dev and test pairs: ``premise, hypothesis, label``, as in :func:`mnli_sample`."""
+    names, parts = ["premise", "hypothesis", "label"], []
+    for split in ("dev", "test"):
+        files = (fetch(f"snli_{name}_{split}") for name in ("s1", "s2", "labels"))
+        columns = [file.read_text(encoding="utf-8").splitlines() for file in files]
+        if len({len(column) for column in columns}) != 1:
+            raise DataError(f"e-SNLI's {split} files differ in length: fetch them again.")
+        parts.append(pd.DataFrame(dict(zip(names, columns, strict=True))))
+    frame = pd.concat(parts, ignore_index=True)
+    for name in names[:2]:
+        frame[name] = frame[name].str.replace(r"\s+([.,!?;:])", r"\1", regex=True).str.strip()
+    frame["label"] = frame["label"].map(NLI_LABELS.index)
+    return frame
 
 
 def _read_source(name: str) -> pd.DataFrame:
     if name == "snli":
-        return snli_sample()
+        return _snli_sample()
     path = Path(name)
     if path.suffix in (".csv", ".tsv"):
         return text_table(path).replace("", None)

@@ -23,14 +23,14 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from tqdm import tqdm
 
 from psychometrics.asking.population import population, population_table
-from psychometrics.data import NLI_LABELS, fetch, mnli_sample
+from psychometrics.data import NLI_LABELS, fetch
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.models.loading import quietly
 from psychometrics.models.sources import base_path
 from psychometrics.modes import identify, load_respondent
 from psychometrics.paths import data_dir
 from psychometrics.studies.diagnostic import CATEGORIES, ask_diagnostic, item_table
-from psychometrics.training import nli_classifier, nli_pairs, train_nli
+from psychometrics.training import mnli_sample, nli_classifier, nli_pairs, train_nli
 
 _SPELLINGS = {"snlli": "snli", "sni+": "snli+", "fintune": "finetune", "conv-bert": "convbert"}
 _RESULT = ["pairs", "accuracy", "low", "high", "seconds"]

@@ -19,7 +19,6 @@ from scipy import stats
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population_table
-from psychometrics.data import mnli_sample, snli_sample
 from psychometrics.measures.scoring import two_way
 from psychometrics.measures.validity import silhouettes
 from psychometrics.models import vectors as bases
@@ -31,7 +30,7 @@ from psychometrics.modes.nli import PROBABILITIES, NLIRespondent
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
-from psychometrics.training import nli_classifier, nli_pairs, train_nli
+from psychometrics.training import mnli_sample, nli_classifier, nli_pairs, train_nli
 
 from .nulls import QUESTIONNAIRES
 from .nulls import _save as save_merged
@@ -58,7 +57,7 @@ def pool() -> pd.DataFrame:
     mnli = mnli_sample()
     mnli = mnli[mnli["premise"].str.len() + mnli["hypothesis"].str.len() <= LONGEST]
     held = mnli[mnli["held_out"]].sample(HELD_OUT, random_state=0)
-    snli = snli_sample()
+    snli = nli_pairs("snli")
     premises = pd.Series(snli["premise"].unique()).sample(frac=1, random_state=0)
     snli = snli.set_index("premise").loc[premises].reset_index()  # pairs of a premise together
     half = HELD_OUT // 2

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from psychometrics.data import fetch, mnli_sample
+from psychometrics.data import fetch
 from psychometrics.models.embedded import (
     acceptability,
     embedded_head,
@@ -128,7 +128,7 @@ def _agreement(parts: dict[str, pd.DataFrame]) -> dict:
 
 
 def _build_masked_lm(work: Path) -> None:
-    from psychometrics.training import adapt_encoder
+    from psychometrics.training import adapt_encoder, mnli_sample
 
     pairs = mnli_sample()
     held_out = set(pairs.loc[pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel())

@@ -13,7 +13,6 @@ import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
 from psychometrics.asking.population import FAMILIES, RECIPE, population_table
-from psychometrics.data import mnli_sample, snli_sample
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.models.sources import BASE_MODEL, base_path
 from psychometrics.modes import load_respondent
@@ -75,7 +74,7 @@ def _adapt(genre: str, work: Path, threads: int | None) -> None:
     """Adapt the encoder to a genre's own sentences: MNLI premises, none of them held out."""
     import torch
 
-    from psychometrics.training import adapt_encoder
+    from psychometrics.training import adapt_encoder, mnli_sample
 
     output = _genre_adapter(genre, work)
     if (output / "manifest.json").is_file():
@@ -180,12 +179,14 @@ def _held_out(recipe: dict) -> dict:
         answers = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
         return float((answers.argmax(axis=1) == pairs["label"]).mean())
 
+    from psychometrics.training import mnli_sample, nli_pairs
+
     mnli = mnli_sample().query("held_out")
     share = accuracy(mnli)
     low, high = proportion_confint(round(share * len(mnli)), len(mnli), method="wilson")
     result = {"accuracy": round(share, 4), "low": round(low, 4), "high": round(high, 4)}
     if "snli" not in recipe["data"]:
-        result["accuracy_snli"] = round(accuracy(snli_sample().sample(2000, random_state=0)), 4)
+        result["accuracy_snli"] = round(accuracy(nli_pairs("snli").sample(2000, random_state=0)), 4)
     return result
 
 

@@ -22,7 +22,6 @@ import pandas as pd
 
 from psychometrics.asking.answers import check_numbers
 from psychometrics.asking.store import key_of
-from psychometrics.data import mnli_sample
 from psychometrics.exceptions import ParameterError
 from psychometrics.interventions import ARMS, intervention_texts
 from psychometrics.modes.messages import messages, option_labels
@@ -223,6 +222,8 @@ def _sentences() -> dict[str, list[str]]:
     for arm in ARMS:
         texts = intervention_texts(arm)
         sets[arm] = [texts[i] for i in rng.permutation(len(texts))[:UNREAD]]
+    from psychometrics.training import mnli_sample
+
     premises = mnli_sample().query("held_out")["premise"]
     premises = premises[premises.str.split().str.len().between(8, 40)].drop_duplicates()
     sets["ordinary"] = premises.sample(2 * UNREAD, random_state=0).tolist()

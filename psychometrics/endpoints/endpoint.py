@@ -145,13 +145,20 @@ class Endpoint:
 
 
 def with_endpoint(given: Mapping[str, object]) -> dict:
-    """Gather an endpoint's settings among conditions into the condition ``endpoint``.
+    """Gather an endpoint's settings among conditions; write ``body`` as JSON text in one form.
 
     Examples
     --------
     >>> with_endpoint({"role": "hero", "timeout": 30.0})["endpoint"].timeout
     30.0
+    >>> with_endpoint({"body": {"top_p": 1, "stop": None}})
+    {'body': '{"stop": null, "top_p": 1}'}
     """
+    if "body" in given:
+        body = json_object("body", given["body"])
+        if own := {"model", "messages", "stream", "n", "logprobs"} & body.keys():
+            raise ParameterError(f"body: {min(own)} is the request's own: leave it out.")
+        given = given | {"body": json.dumps(body, sort_keys=True) if body else None}
     names = {field.name for field in dataclasses.fields(Endpoint)} & given.keys()
     if not names:
         return dict(given)
@@ -181,17 +188,3 @@ def json_object(name: str, given: Mapping | str | None) -> dict:
     if not isinstance(found, dict):  # which may hold a key, so that it is not shown
         raise ParameterError(f"""{name} must be names and values in JSON: '{{"name": "value"}}'.""")
     return found
-
-
-def body_text(given: Mapping | str | None) -> str | None:
-    """Return the condition ``body`` as JSON text in one form, None where it is empty.
-
-    Examples
-    --------
-    >>> body_text({"top_p": 1, "stop": None})
-    '{"stop": null, "top_p": 1}'
-    """
-    found = json_object("body", given)
-    if own := {"model", "messages", "stream", "n", "logprobs"} & found.keys():
-        raise ParameterError(f"body: {min(own)} is the request's own: leave it out.")
-    return json.dumps(found, sort_keys=True) if found else None

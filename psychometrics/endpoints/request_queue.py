@@ -34,7 +34,7 @@ _OVERHEAD = 32
 """Tokens of a request beyond those of its text, at most: the marks between messages."""
 
 
-def most_tokens(request: Mapping[str, object]) -> int | None:
+def _most_tokens(request: Mapping[str, object]) -> int | None:
     """Return the most tokens that a reply may have, by either of the names that endpoints use."""
     return request.get("max_completion_tokens") or request.get("max_tokens")
 
@@ -183,7 +183,7 @@ class RequestQueue:
     ) -> None:
         self._replies, self._saves = stored, {own: _GroupedSaves(stored[own]) for own in stored}
         self.endpoint, self.client = endpoint, Client(endpoint, identity["respondent_id"])
-        self._bar, self.budget = bar, _Budget(endpoint, bar.spending, most_tokens(settings))
+        self._bar, self.budget = bar, _Budget(endpoint, bar.spending, _most_tokens(settings))
         self.batches = None  # of endpoints.batches, where requests are sent by files
         self.stopped = False
         self.conversations = 0  # that go on

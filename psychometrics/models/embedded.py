@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ import numpy as np
 from ..data import NLI_LABELS, shipped
 from ..exceptions import RespondentError
 from ..paths import data_dir
-from .loading import check_whole, load_config, load_model, load_tokenizer, resolve_dtype, to_device
+from .loading import load_config, load_model, load_tokenizer, resolve_dtype, to_device
 from .sources import SMOLLM2, base_path, find
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
         and (layers is None or int(re.search(r"\.(\d+)\.", name)[1]) in layers)
     ]
     wanted = (f"{name}.lora_{half}.weight" for name in adapted for half in "AB")
-    check_whole(folder.name, wanted, weights)
+    _check_whole(folder.name, wanted, weights)
     with torch.no_grad():
         for name, weight in weights.items():
             if name.endswith("lora_B.weight"):
@@ -258,11 +258,20 @@ def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     return model
 
 
+def _check_whole(name: str, wanted: Iterable[str], there: Iterable[str]) -> None:
+    """Refuse an adapter or a head that lacks some of its weights."""
+    if lacking := sorted(set(wanted) - set(there)):
+        raise RespondentError(
+            f"{name} lacks {len(lacking)} of its weights, such as {lacking[0]}: copy it anew.",
+            kind="incomplete",
+        )
+
+
 def _put_head(model: PreTrainedModel, folder: Path) -> None:
     """Load the weights that lie outside of the base's body, all of them."""
     weights, body = _weights(folder / "head.safetensors"), f"{model.base_model_prefix}."
     outside = (name for name, _ in model.named_parameters() if not name.startswith(body))
-    check_whole(folder.name, outside, weights)
+    _check_whole(folder.name, outside, weights)
     model.load_state_dict(weights, strict=False)
 
 

@@ -483,20 +483,6 @@ def _adapted(model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]
     return merged.eval()
 
 
-def check_whole(name: str, wanted: Iterable[str], there: Iterable[str]) -> None:
-    """Refuse an adapter or a head that lacks some of its weights.
-
-    Raises
-    ------
-    RespondentError
-    """
-    if lacking := sorted(set(wanted) - set(there)):
-        raise RespondentError(
-            f"{name} lacks {len(lacking)} of its weights, such as {lacking[0]}: copy it anew.",
-            kind="incomplete",
-        )
-
-
 def decodes(config: PreTrainedConfig) -> bool:
     """Return whether a model is a decoder, whose last token alone has seen the whole text."""
     from transformers.models.auto import modeling_auto

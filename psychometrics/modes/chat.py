@@ -57,8 +57,8 @@ from pydantic import Field, FiniteFloat, InstanceOf, NonNegativeInt, PositiveInt
 
 from ..asking.store import StoredAnswers, key_of
 from ..endpoints.batches import Batches
-from ..endpoints.endpoint import Endpoint, body_text, json_object, with_endpoint
-from ..endpoints.request_queue import RequestQueue, most_tokens
+from ..endpoints.endpoint import Endpoint, json_object, with_endpoint
+from ..endpoints.request_queue import RequestQueue
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import load_model, resolve_device, resolve_dtype, to_device
 from ..models.sources import Source, digest_text, find
@@ -107,13 +107,13 @@ class Chat(ConversationMode):
 
     def complete(self, given: dict) -> dict:
         """Return all conditions; refuse those that do not fit together."""
-        given = with_endpoint(given) | {"body": body_text(given.get("body"))}
+        given = with_endpoint(given)
         off = [name for name in _OF_REQUEST[:3] if given.get(name) == "none"]
         how = super().complete(given | dict.fromkeys(off))
         if how["constrained"] and (how["think"] or how["reply"] != "lines"):
             raise ParameterError("Constrained replies are lines alone: leave think and reply out.")
         limited = how["endpoint"] and how["endpoint"].max_cost is not None
-        if limited and most_tokens(_settings(how)) is None:
+        if limited and not any(map(_settings(how).get, ("max_tokens", "max_completion_tokens"))):
             raise ParameterError(
                 "max_cost needs max_tokens, the most that a reply may have: else it has no bound."
             )

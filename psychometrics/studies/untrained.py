@@ -30,7 +30,7 @@ _BASES = {"MiniLM": "encoders", "SmolLM2": "decoders"}
 
 
 @dataclass
-class Comparison:
+class _Comparison:
     """Evidence of respondents and of untrained heads, as :func:`compare` makes it.
 
     Attributes
@@ -103,7 +103,7 @@ def compare(
     dtype: str = "auto",
     populations: int = 20,
     seed: int = 1,
-) -> Comparison:
+) -> _Comparison:
     """Compare the evidence of validity of respondents with that of untrained heads in their place.
 
     Parameters
@@ -119,7 +119,7 @@ def compare(
 
     Returns
     -------
-    Comparison
+    _Comparison
 
     Examples
     --------
@@ -159,7 +159,7 @@ def compare(
         found[end] = (observed + sign * half)[observed.columns].stack()
         found[end] = found[end].where(ratio, found[end].clip(-1, 1))
     found.loc[found["low"] == found["high"], ["low", "high"]] = np.nan  # ranks alike in all
-    return Comparison(loaded, answers, own, base, draws, observed, found, depth, how)
+    return _Comparison(loaded, answers, own, base, draws, observed, found, depth, how)
 
 
 def _verdicts(compared: pd.DataFrame) -> pd.Series:
