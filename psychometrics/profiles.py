@@ -23,7 +23,7 @@ from .measures.scoring import keyed_items
 from .models.loading import load_config, load_model
 from .models.sources import SMOLLM2, find, read_json
 from .modes import identify, load_respondent
-from .questionnaires import Questionnaire, Scale, load_questionnaire
+from .questionnaires import Questionnaire, Scale, load_questionnaires
 from .questionnaires.prompts import prompts
 from .rules import flags, item_means, verdict
 
@@ -35,7 +35,6 @@ _RESPONDENTS = 24  # for which the interval of a statistic without learning is s
 _SENTENCE = "The students' exam wasn't easy, but they passed it in 2026!"
 _NO_FLAGS = pd.DataFrame(columns=["scale", "check", "mark", "words", "value", "questionnaire"])
 _STRANGE = "not judged, as the random heads are built on another base: "
-_TO_PROMPTS = ("nli", "mlm", "causal", "nsp", "acceptability")
 
 
 def assess(
@@ -93,7 +92,7 @@ def assess(
     >>> found["scores"]["scale"].tolist()
     ['challenges']
     """
-    loaded = _load(questionnaires, mode)
+    loaded = _load(questionnaires)
     who = identify(model, mode, None if dtype == "auto" else dtype, **conditions)
     how = {"mode": mode, "store": store, "dtype": dtype, **conditions}
     answers = ask(loaded, [model], **how)
@@ -217,24 +216,13 @@ def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
     return table[table["prompts"] == digest].drop(columns="prompts")
 
 
-def _load(questionnaires, mode: str | None = None) -> list[Questionnaire]:
-    if isinstance(questionnaires, str | Path | Questionnaire):
-        questionnaires = [questionnaires]
-    loaded = [load_questionnaire(given) for given in questionnaires]
-    if not loaded:
-        raise ParameterError("There is no questionnaire to ask: name at least one.")
-    for questionnaire in loaded:
-        if not questionnaire.scales:
-            raise ParameterError(
-                f"{questionnaire.id} has categories, not scales, and no profile: use "
-                "`psychometrics scores --plot`."
-            )
-        options = mode is None or mode in _TO_PROMPTS
-        if not options and not all(map(questionnaire.choices, questionnaire.items)):
-            raise ParameterError(
-                f"{questionnaire.id} has no options to tick, which mode '{mode}' needs: name other "
-                "questionnaires."
-            )
+def _load(questionnaires) -> list[Questionnaire]:
+    loaded = load_questionnaires(questionnaires)
+    if without := [questionnaire.id for questionnaire in loaded if not questionnaire.scales]:
+        raise ParameterError(
+            f"{without[0]} has categories, not scales, and no profile: use "
+            "`psychometrics scores --plot`."
+        )
     return loaded
 
 

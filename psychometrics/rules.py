@@ -61,7 +61,6 @@ def flags(
     questionnaire: Questionnaire,
     nulls: pd.DataFrame | None = None,
     accuracy: tuple[float, ...] | None = None,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Return what speaks against reading one respondent's scores.
 
@@ -76,8 +75,6 @@ def flags(
     accuracy : tuple of float, optional
         Share of labelled pairs that are answered rightly, with its 95 % interval; where it is not
         a third, also the share that guessing gives.
-    seed : int
-        Seed of the deals of answers to items.
 
     Returns
     -------
@@ -117,7 +114,7 @@ def flags(
     if answers["respondent_id"].nunique() != 1:
         raise ParameterError("Flags are of one respondent's answers; choose one.")
     if "term" not in answers:
-        rows = _item_flags(answers, questionnaire, seed)
+        rows = _item_flags(answers, questionnaire)
     elif nulls is None:
         raise ParameterError("Answers to prompts are judged by null respondents; give some.")
     else:
@@ -234,13 +231,13 @@ def _agreeing(answers, nulls, questionnaire: Questionnaire):
     yield "", "agreeing", "!" if more else "✓", words, agreeing
 
 
-def _item_flags(answers: pd.DataFrame, questionnaire: Questionnaire, seed: int):
+def _item_flags(answers: pd.DataFrame, questionnaire: Questionnaire):
     items = item_means(answers).set_index("item_id")["score"]
     styles = response_styles(answers, questionnaire)
     common, yes = styles["commonest"].mean(), styles["acquiescence"].mean()
     answered = int((answers["status"] == "ok").sum())
     if items.notna().sum() > 1:
-        yield "", *_content(items.dropna(), questionnaire, seed)
+        yield "", *_content(items.dropna(), questionnaire)
     if np.isfinite(common):
         words = f"the commonest answer makes up {common:.0%} of all."
         yield "", "commonest", "!" if common >= 0.8 else "✓", words, common
@@ -253,14 +250,11 @@ def _item_flags(answers: pd.DataFrame, questionnaire: Questionnaire, seed: int):
     yield "", "answered", "✓" if share == 1 else "!", words, share
 
 
-def _content(items: pd.Series, questionnaire: Questionnaire, seed: int) -> tuple:
+def _content(items: pd.Series, questionnaire: Questionnaire) -> tuple:
     """Whether keyed answers are more alike within scales than the same answers dealt out."""
-    shares = []
-    for name, value in items.items():
-        ends = [option.value for option in questionnaire.choices(questionnaire.item(name))]
-        shares.append((value - min(ends)) / np.ptp(ends))
-    shares = np.array(shares)
-    dealt = np.random.default_rng(seed).permuted(np.tile(shares, (_DEALS, 1)), axis=1)
+    low, high = np.array([questionnaire.ends(name) for name in items.index]).T
+    shares = (items.to_numpy() - low) / (high - low)
+    dealt = np.random.default_rng(0).permuted(np.tile(shares, (_DEALS, 1)), axis=1)
     values = np.vstack([shares, dealt])
     wholes = {scale.parent for scale in questionnaire.scales}
     total = np.zeros(len(values))

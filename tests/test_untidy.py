@@ -149,8 +149,6 @@ CASES = {
         ("score",), LOW_HIGH),
     "scale_intervals": Case(lambda t: pm.intervals.scale_intervals(t, MINI), _items, ("score",),
         (("score", "low", "high"),)),
-    "trends": Case(pm.trends.trends, _shares, ("pss",), LOW_HIGH),
-    "separation": Case(pm.trends.separation, _shares, ("pss",)),
     "monotony": Case(pm.trends.monotony, _shares, ("pss",)),
     "decisiveness": Case(pm.styles.decisiveness, _shares, ("pss",)),
     "response_styles": Case(lambda t: pm.styles.response_styles(t, MINI), _one_mode, ("value",)),

@@ -238,22 +238,11 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
     if frame.empty:
         frame = pd.DataFrame(columns=list(COLUMNS))
     frame["questionnaire"] = questionnaire.id
-    check_columns(frame, COLUMNS)
-    try:
-        frame["value"] = frame["value"].astype(float)
-    except (TypeError, ValueError):
-        raise ParameterError("value must hold numbers; correct the answers.") from None
-    frame["value"] = frame["value"].where(frame["status"] == "ok")
-    spans = {}
-    for item in questionnaire.items:
-        values = [option.value for option in questionnaire.choices(item)]
-        if not values:
-            raise ParameterError(f"{questionnaire.id} has no options, so no answer fits its items.")
-        spans[item.id] = (min(values), max(values))
+    check_columns(frame, COLUMNS, ["value"])
+    frame["value"] = frame["value"].astype(float).where(frame["status"] == "ok")
+    spans = {item.id: questionnaire.ends(item) for item in questionnaire.items}
     if stray := set(frame["item_id"].unique()) - set(spans):
-        raise ParameterError(
-            f"{questionnaire.id} has no item '{min(map(str, stray))}': correct it."
-        )
+        raise ParameterError(f"{questionnaire.id} has no item '{min(map(str, stray))}': add it.")
     ends = pd.DataFrame(spans, index=["low", "high"], dtype=float).T.reindex(frame["item_id"])
     fits = frame["value"].between(*(ends[end].to_numpy() for end in ends))
     if (wrong := (frame["status"] == "ok") & ~fits).any():

@@ -134,7 +134,11 @@ def ask(
     pairs = len(plan.respondents) * len(plan.questionnaires) * len(plan.ways)
     with Progress(desc="asking", unit="answer", disable=not progress, pairs=pairs, total=0) as bar:
         try:
-            tables = _put_all(plan, store, bar, engine, address, keep_downloads)
+            there = {}
+            if engine == "ray":
+                there = asking.cluster.ask_on_cluster(plan, store, bar, address)
+            asked = (_put(plan, one, store, bar, there, keep_downloads) for one in plan.respondents)
+            tables = list(itertools.chain.from_iterable(asked))
         except KeyboardInterrupt:
             bar.close()
             said = f"{bar.asked} answers of this call are stored; the same call asks the rest."
@@ -198,25 +202,6 @@ def _check_engine(engine: str, address: str | None, keep_downloads: bool) -> Non
         raise ParameterError("address belongs to a Ray cluster: add engine='ray', or leave it out.")
     if engine == "ray" and not keep_downloads:
         raise ParameterError("keep_downloads=False is for this machine: leave engine='ray' out.")
-
-
-def _put_all(
-    plan: Plan,
-    store: str | Path | None,
-    bar: Progress,
-    engine: str,
-    address: str | None,
-    keep_downloads: bool,
-) -> list[pd.DataFrame]:
-    """Put the questionnaires to all respondents."""
-    on_cluster = {}
-    if engine == "ray":
-        on_cluster = asking.cluster.ask_on_cluster(plan, store, bar, address)
-    return [
-        table
-        for one in plan.respondents
-        for table in _put(plan, one, store, bar, on_cluster, keep_downloads)
-    ]
 
 
 def _put(

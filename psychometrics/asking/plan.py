@@ -62,11 +62,8 @@ class Plan:
         if twice := repeated([questionnaire.id for questionnaire in loaded], fold=False):
             raise ParameterError(f"The questionnaire {twice[0]} is given twice: keep one.")
         for questionnaire in loaded if mode in _OF_ITEMS else ():
-            if not all(questionnaire.choices(item) for item in questionnaire.items):
-                raise ParameterError(
-                    f"{questionnaire.id} has items without options, which mode '{mode}' cannot "
-                    "ask: add options, or ask its prompts in mode nli."
-                )
+            for item in questionnaire.items:
+                questionnaire.ends(item)  # refuses one without options
         listed = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
         if isinstance(respondents, str) or listed:
             respondents = population(respondents)

@@ -214,7 +214,7 @@ def _fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
 
     def likely(easiness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Log sums over the patterns of each score, and how many solve each item."""
-        whole = _symmetric(easiness)[scores]
+        whole = _symmetric(easiness, np.ones((1, n), dtype=bool))[0, scores]
         return whole, counts @ _solved_given_sum(easiness, whole, scores).T
 
     def loss(easiness: np.ndarray) -> tuple[float, np.ndarray]:
@@ -582,12 +582,7 @@ def _standard_errors(
     return np.where(free[:n], np.sqrt(variances.clip(0)), np.nan), of_slope
 
 
-def _symmetric(logs: np.ndarray) -> np.ndarray:
-    """Logs of the elementary symmetric functions of order 0 to n, given those of the factors."""
-    return _symmetric_rows(logs, np.ones((1, len(logs)), bool))[0]
-
-
-def _symmetric_rows(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
+def _symmetric(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
     """Log symmetric functions of all orders of the items that are there, for each row of it."""
     factors = np.where(there, logs, -np.inf).T[:, None]
     result = np.full((len(logs) + 1, len(there)), -np.inf)
@@ -599,7 +594,7 @@ def _symmetric_rows(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 def _solved_given_sum(easiness: np.ndarray, whole: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Probability of having solved each item given how many were, shape (I, scores)."""
-    without = _symmetric_rows(easiness, ~np.eye(len(easiness), dtype=bool))
+    without = _symmetric(easiness, ~np.eye(len(easiness), dtype=bool))
     return np.exp(easiness[:, None] + without[:, scores - 1] - whole)
 
 

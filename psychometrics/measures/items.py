@@ -46,21 +46,22 @@ def as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     >>> as_numbers(pd.DataFrame({"a": ["1", None]}))["a"].tolist()
     [1.0, nan]
     """
-    try:
-        frame = pd.DataFrame(answers)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"answers must be a table: {error}.") from error
+    if not isinstance(answers, pd.DataFrame):
+        raise ParameterError(f"A DataFrame is needed, got {type(answers).__name__}.")
+    frame = answers
     if not frame.size:
         raise ParameterError("the matrix of answers is empty; it needs respondents and items.")
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise ParameterError(f"the item '{twice}' is there twice; give each item its own name.")
-    if all(isinstance(dtype, np.dtype) and dtype.kind in "iufb" for dtype in frame.dtypes):
-        values = frame.to_numpy(dtype=float)
-    else:
-        values = np.column_stack([_numeric(name, column) for name, column in frame.items()])
-    frame = pd.DataFrame(values, frame.index, frame.columns)
-    if (np.abs(values) > 1e100).any():  # squares would overflow
+    kinds = {getattr(dtype, "kind", "O") for dtype in frame.dtypes}
+    try:
+        if kinds & set("mMc"):  # times and complex numbers are numbers to pandas, not to a test
+            raise TypeError("times and complex numbers are none")
+        frame = (frame if kinds <= set("iufb") else frame.apply(pd.to_numeric)).astype(float)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ParameterError(f"answers must be numbers: {error}.") from error
+    if (frame.abs() > 1e100).any(axis=None):  # squares would overflow
         raise ParameterError("answers must be finite; put a missing value where there is none.")
     return frame
 
@@ -284,16 +285,6 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
         return p
     method = {"bonferroni": "bonf"}.get(method, method)
     return pd.Series(multicomp(p.to_numpy(), method=method)[1], p.index)
-
-
-def _numeric(name: object, column: pd.Series) -> np.ndarray:
-    kind = getattr(column.dtype, "kind", "O")
-    try:
-        if kind in "mMc":  # times and complex numbers are numbers to pandas, not to a test
-            raise TypeError(f"they are {column.dtype}")
-        return pd.to_numeric(column).to_numpy(dtype=float, na_value=np.nan)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ParameterError(f"answers must be numbers; '{name}': {error}.") from error
 
 
 def _two_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:

@@ -205,13 +205,9 @@ def kernel(
     ((4, 4), True)
     """
     loaded = load_questionnaires(questionnaires)
-    tables = [prompts(questionnaire) for questionnaire in loaded]
-    parts = tuple(
-        tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
-        for table in tables
-    )
+    table, parts = _prompted(loaded)
     vectors = models.vectors.layer_vectors(base, {layers}, parts)[layers]
-    table = pd.concat(tables, ignore_index=True).assign(respondent_id=base)
+    table = table.assign(respondent_id=base)
     contrasts: dict[tuple[str, str], list[np.ndarray]] = {}
     for rows, (_, terms, intensifiers), cube in template_cubes(table, vectors):
         h = cube[0]
@@ -233,12 +229,7 @@ def kernel(
     return pd.DataFrame(phi @ phi.T, names, names)
 
 
-def kernel_statistics(
-    covariance: pd.DataFrame,
-    respondents: int | None = None,
-    draws: int = 1000,
-    seed: int = 0,
-) -> pd.DataFrame:
+def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) -> pd.DataFrame:
     r"""Reliability and validity statistics that a covariance of items implies.
 
     .. math::
@@ -258,10 +249,7 @@ def kernel_statistics(
     covariance : DataFrame, shape (I, I)
         As :func:`kernel` gives it: scales are told apart by ``questionnaire`` and ``scale``.
     respondents : int, optional
-        How many respondents a sample has; without it there is no interval.
-    draws : int
-        Samples for the interval.
-    seed : int
+        How many respondents a sample has, of 1,000 samples; without it there is no interval.
 
     Returns
     -------
@@ -304,14 +292,12 @@ def kernel_statistics(
     )
     if respondents is None:
         return table
-    if respondents < 3 or draws < 1:
-        raise ParameterError("Samples need three or more respondents, and draws one or more.")
+    if respondents < 3:
+        raise ParameterError("Samples need three or more respondents.")
     root = np.linalg.svd(matrix, hermitian=True)
     root = root[0] * np.sqrt(root[1])
-    rng = np.random.default_rng(seed)
-    samples = np.stack(
-        [np.cov((rng.normal(size=(respondents, len(matrix))) @ root.T).T) for _ in range(draws)]
-    )
+    rng, size = np.random.default_rng(0), (respondents, len(matrix))
+    samples = np.stack([np.cov((rng.normal(size=size) @ root.T).T) for _ in range(1000)])
     drawn = pd.DataFrame(dict(enumerate(_implied(samples, sizes).values())))
     low, high = drawn.quantile([0.025, 0.975]).to_numpy()  # missing where no sample has a value
     return table.assign(low=low, high=high)
@@ -409,11 +395,8 @@ def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: in
     depths = [None if x is None else int(x) for x in np.atleast_1d(np.array(layers, dtype=object))]
     if min(n, draws, len(bases), len(depths), *(x for x in depths if x is not None)) < 1:
         raise ParameterError("Respondents, draws, bases and layers must be 1 or more.")
-    tables = [prompts(questionnaire) for questionnaire in load_questionnaires(questionnaires)]
-    parts = tuple(
-        tuple(part[["premise", "hypothesis"]].itertuples(index=False, name=None)) for part in tables
-    )
-    table, pairs = pd.concat(tables, ignore_index=True), sum(parts, ())
+    table, parts = _prompted(load_questionnaires(questionnaires))
+    pairs = sum(parts, ())
     numbers = range(seed, seed + min(draws * n, len(bases) * len(depths)))
     stands = {(bases[k % len(bases)], depths[k % len(depths)]) for k in numbers}
     vectors = {}
@@ -442,6 +425,14 @@ def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: in
         frame.insert(1, "mode", "nli")
         frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
         yield frame
+
+
+def _prompted(loaded: list[Questionnaire]) -> tuple[pd.DataFrame, tuple]:
+    """Prompts of all questionnaires in one table, and the pairs of texts of each."""
+    tables = [prompts(questionnaire) for questionnaire in loaded]
+    texts = (table[["premise", "hypothesis"]] for table in tables)
+    parts = tuple(tuple(text.itertuples(index=False, name=None)) for text in texts)
+    return pd.concat(tables, ignore_index=True), parts
 
 
 def _some(null: str, shipped: np.ndarray | None, n: int, draw: int, seed: int):

@@ -239,11 +239,10 @@ def generalisability(
 
 def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
     """Answers of respondents without a gap."""
-    if not isinstance(items, pd.DataFrame):
-        raise ParameterError(f"A DataFrame is needed, got {type(items).__name__}.")
+    items = as_numbers(items)
     if len(items) < 3 or items.shape[1] < least_items:
         raise ParameterError(f"3 respondents and {least_items} items are needed, or more.")
-    return as_numbers(items).dropna()
+    return items.dropna()
 
 
 def _jackknife(value: float, without: Sequence[float]) -> tuple[float, float]:

@@ -586,7 +586,7 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     keys = [column for column in items if column not in ("item_id", "score")]
     table = items.pivot(index=keys, columns="item_id", values="score").reindex(columns=ids)
     for item in questionnaire.items:
-        low, high = _ends(questionnaire, item)
+        low, high = questionnaire.ends(item)
         outside = (table[item.id] < low) | (table[item.id] > high)
         if outside.any():  # a mean of options is an answer too
             raise ParameterError(f"{item.id} has an answer outside {low:g} to {high:g}.")
@@ -600,15 +600,8 @@ def _keyed(matrix: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | No
     if matrix.index.nlevels == 1:  # answers to prompts
         return table * keys
     reverse = list(keys.index[keys == -1])
-    around = pd.Series({name: sum(_ends(questionnaire, name)) for name in reverse}, dtype=float)
+    around = pd.Series({name: sum(questionnaire.ends(name)) for name in reverse}, dtype=float)
     return table.assign(**(around - table[reverse]))
-
-
-def _ends(questionnaire: Questionnaire, item) -> tuple[float, float]:
-    values = [option.value for option in questionnaire.choices(item)]
-    if not values:
-        raise ParameterError(f"{questionnaire.id} has items without options; score its prompts.")
-    return min(values), max(values)
 
 
 def _given(questionnaires, names: Iterable[str]) -> dict[str, Questionnaire]:

@@ -80,7 +80,7 @@ def heterotrait_monotrait(
     [1.01]
     """
     check_numbers(n_resamples=n_resamples, seed=seed)
-    values, sizes = _pooled(items, questionnaires, least=2)
+    values, sizes = _pooled(items, questionnaires)
     draws = np.random.default_rng(seed).integers(0, len(values), (n_resamples, len(values)))
     matrices = _correlations(np.vstack([values[None], values[draws]]))
     deals = np.tile(np.arange(values.shape[1]), (n_resamples, 1))
@@ -153,7 +153,7 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
     >>> fitted["aic"].idxmin(), fitted["df"].tolist()
     ('a factor a scale', [44, 43])
     """
-    table, sizes = _pooled(items, questionnaires, least=2)
+    table, sizes = _pooled(items, questionnaires)
     if min(sizes.values()) < 2:
         raise ParameterError("A factor needs two or more items a scale.")
     of = np.repeat(np.arange(len(sizes)), list(sizes.values()))
@@ -170,7 +170,7 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
 
 
 def _pooled(
-    items: pd.DataFrame, questionnaires: Sequence[Questionnaire], least: int = 1
+    items: pd.DataFrame, questionnaires: Sequence[Questionnaire]
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Keyed items of all scales side by side, of respondents with every item, and scales' sizes."""
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
@@ -189,8 +189,8 @@ def _pooled(
                 keyed = keyed.droplevel("questionnaire")
             sizes[scale.id] = keyed.shape[1]
             parts.append(keyed)
-    if len(sizes) < least:
-        raise ParameterError(f"At least {least} scales are needed, got {len(sizes)}.")
+    if len(sizes) < 2:
+        raise ParameterError(f"Two scales are needed, or more, got {len(sizes)}.")
     table = pd.concat(parts, axis=1, join="inner").astype(float).dropna()
     table = table.loc[sorted(table.index, key=str)]  # random draws do not hang on the order given
     if len(table) < _LEAST:
@@ -212,14 +212,6 @@ def _percentiles(values: np.ndarray) -> tuple[float, float]:
     values = values[np.isfinite(values)] if np.isfinite(values).mean() >= 0.5 else np.empty(0)
     low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (np.nan, np.nan)
     return float(low), float(high)
-
-
-def _eigenvalues(matrices: np.ndarray) -> np.ndarray:
-    """Largest first; missing where a matrix is."""
-    known = np.isfinite(matrices).all(axis=(-1, -2))
-    found = np.full(matrices.shape[:-1], np.nan)
-    found[known] = np.linalg.eigvalsh(matrices[known])[:, ::-1].clip(min=0)
-    return found
 
 
 def _block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
@@ -250,7 +242,8 @@ def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict:
     result |= dict.fromkeys(("chi2", "p", "cfi", "rmsea", "aic", "bic"), np.nan)
     result |= {"proper": False, "phi": np.full((factors, factors), np.nan)}
     sample = _correlations(table)
-    if people <= size or df < 0 or not _eigenvalues(sample)[-1] >= 1e-10:
+    sound = np.isfinite(sample).all() and np.linalg.eigvalsh(sample)[0] >= 1e-10
+    if people <= size or df < 0 or not sound:
         return result
     log_sample = np.linalg.slogdet(sample)[1]
 

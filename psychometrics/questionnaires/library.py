@@ -243,10 +243,8 @@ def _shown(path: Path) -> str:
 
 def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
     """Refuse another questionnaire under a shipped one's name: their answers would be mixed up."""
-    if questionnaire.id not in questionnaire_names():
-        return
     shipped = questionnaires_dir() / f"{questionnaire.id}.yaml"
-    if path.resolve() == shipped.resolve():
+    if questionnaire.id not in questionnaire_names() or path.resolve() == shipped.resolve():
         return
     if shipped.is_file() and load_questionnaire(questionnaire.id) == questionnaire:
         return

@@ -308,13 +308,17 @@ class Questionnaire(Part):
             text = f"{self.stem} {text[0].lower()}{text[1:]}"
         return text if text[-1] in ".?!" else f"{text}."
 
+    def ends(self, item: Item | str) -> tuple[float, float]:
+        """Lowest and highest value of an item's options."""
+        if not (values := [option.value for option in self.choices(item)]):
+            raise ParameterError(f"{self.id} has no options for some items: use its prompts.")
+        return min(values), max(values)
+
     def span(self, scale: Scale) -> tuple[float, float]:
         """Lowest and highest score that a scale can take by its options."""
-        ends = [[o.value for o in self.choices(name)] for name in scale.items]
-        if not all(ends):
-            raise ParameterError(f"{self.id} has items without options, so no range.")
-        low, high = sum(min(e) for e in ends), sum(max(e) for e in ends)
-        return (low, high) if scale.mode == "sum" else (low / len(ends), high / len(ends))
+        size = 1 if scale.mode == "sum" else len(scale.items)
+        low, high = map(sum, zip(*map(self.ends, scale.items), strict=True))
+        return low / size, high / size
 
 
 def checked(content: object, place: str, schema: type[Part] = Questionnaire):
