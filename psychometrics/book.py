@@ -23,10 +23,10 @@ import yaml
 from .asking.answers import check_choice
 from .asking.population import population, population_table
 from .claims import counts, expectations, scorecard
-from .exceptions import DataError, ParameterError, PsychometricsError
+from .exceptions import DataError, ParameterError, PsychometricsError, writing
 from .exercises import answer
 from .exercises import listed as exercises
-from .page import find_browser, print_page
+from .page import print_page
 from .paths import book_dir, notebooks_dir
 from .record import figure as figure
 from .record import mistakes
@@ -94,13 +94,9 @@ def run_notebook(
         if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
             given[parameter] = str(value)  # a text that looks like a number, such as one epoch
     output = Path(output) if output is not None else RUNS / f"{name}.ipynb"
-    try:
+    with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)
         output.open("a").close()
-    except OSError as error:
-        raise ParameterError(
-            f"{output} cannot be written ({error.strerror}): name a file in a folder of yours."
-        ) from None
     _papermill(name, source, output, given, progress)
     return output
 
@@ -288,7 +284,6 @@ def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
     missing = [page.name for page in pages if not page.is_file()]
     if missing:
         raise PsychometricsError(f"There is no page {missing[0]}: run `psychometrics book` first.")
-    find_browser()
     writer, starts = PdfWriter(), {}
     with tempfile.TemporaryDirectory() as folder:
         for number, page in enumerate(tqdm(pages, disable=not progress, unit="page")):

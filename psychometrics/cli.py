@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 import psychometrics as pm
 
-from .exceptions import ParameterError, PsychometricsError
+from .exceptions import ParameterError, PsychometricsError, writing
 
 _ASKING, _QUESTIONNAIRES = "Ask and score", "Questionnaires"
 _STUDIES, _BOOK = "Profiles and studies", "The book"
@@ -184,16 +184,13 @@ def _prompts(
     """Print the prompt table of a questionnaire, or write a .csv or .parquet file."""
     table = pm.prompts(questionnaire)
     if output is None:
-        _without_formulas(table).to_csv(sys.stdout, index=False)
-        return
-    try:
-        {".csv": _without_formulas(table).to_csv, ".parquet": table.to_parquet}[output.suffix](
-            output, index=False
-        )
-    except (KeyError, OSError) as error:
-        raise ParameterError(
-            f"{output} must be a .csv or .parquet file to write: {error}"
-        ) from None
+        return _without_formulas(table).to_csv(sys.stdout, index=False)
+    pm.page.check_output(output, (".csv", ".parquet"))
+    with writing(output):
+        if output.suffix == ".csv":
+            _without_formulas(table).to_csv(output, index=False)
+        else:
+            table.to_parquet(output, index=False)
     typer.echo(f"{output}: {len(table)} prompts")
 
 
@@ -350,7 +347,7 @@ def _study_check(study: _StudyFile) -> None:
         f"or population(s), asked in mode {loaded.mode} in {ways} way(s); "
         f"{len(loaded.planned.expectations)} expectation(s), planned on {loaded.planned.date}"
     )
-    if power := pm.study.study_power(study):
+    if power := loaded.power(study.parent):
         shares = ", ".join(f"{share:.0%}" for share in power)
         typer.echo(f"simulated power for the smallest effect of interest: {shares}")
 
@@ -698,14 +695,12 @@ def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: d
 
 
 def _write_table(table, output: Path | None = None, as_json: bool = False) -> None:
-    try:
+    with writing(output):
         if as_json or (output is not None and output.suffix == ".json"):
             table.to_json(output or sys.stdout, orient="records", indent=2)
         else:
             table = _without_formulas(table)
             table.to_csv(output or sys.stdout, index=False, float_format="%.6f")
-    except OSError as error:
-        raise ParameterError(f"{output} cannot be written ({error}): name another file.") from None
 
 
 def _with_intervals(table, items, questionnaires):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 KINDS = {
     "gated": "the hub gives it only to those who accepted its terms",
     "not found": "there is no such model, or not this version of it",
@@ -47,3 +50,22 @@ class DataError(PsychometricsError, OSError):
 
 class ParameterError(PsychometricsError, ValueError):
     """A parameter's name or value is wrong."""
+
+
+@contextmanager
+def writing(path: object) -> Iterator[None]:
+    """Say in one sentence why a file cannot be written.
+
+    Examples
+    --------
+    >>> with writing("no/folder.csv"):
+    ...     raise FileNotFoundError(2, "No such file or directory")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: no/folder.csv cannot be written (No such file or ...
+    """
+    try:
+        yield
+    except OSError as error:
+        said = f"{path} cannot be written ({error.strerror or error})"
+        raise ParameterError(f"{said}: name another file.") from None

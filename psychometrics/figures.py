@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from .exceptions import ParameterError
+from .exceptions import ParameterError, writing
 from .measures.scoring import category_scores, scale_scores
 from .questionnaires import Questionnaire
 
@@ -222,12 +222,9 @@ def draw_scores(
             if "term" not in answers and questionnaire.norms:
                 _people(questionnaire, list(scores["scale"].unique()), ax)
         ax.set_title(questionnaire.short_title)
-    try:
+    with writing(path):
         figure.savefig(path)
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be written ({error.strerror}).") from None
-    finally:
-        plt.close(figure)
+    plt.close(figure)
 
 
 def _ranges(scores: pd.DataFrame, by: str, ax: Axes) -> None:

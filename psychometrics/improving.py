@@ -22,7 +22,7 @@ import yaml
 from .asking.answers import check_columns, check_numbers, check_once
 from .asking.ask import ask
 from .asking.population import population, population_table
-from .exceptions import ParameterError, RespondentError
+from .exceptions import ParameterError, RespondentError, writing
 from .measures.content import content_validity
 from .measures.intervals import mean_interval
 from .measures.nulls import null_answers
@@ -409,12 +409,10 @@ def write_improved(
     said = {"of": of.iloc[0], "chose": own["chosen on"], "out": own["held out"]}
     head = _HEAD.format(**said, date=date, seed=improved.seed, limit=_TOLERANCE)
     body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
-    try:
+    with writing(path):
         path.write_text(head + body, encoding="utf-8")
         if report is not None:
             improved.candidates.to_csv(Path(report).expanduser(), index=False, float_format="%.4f")
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be written ({error.strerror}).") from None
     return path
 
 

@@ -11,7 +11,7 @@ from functools import cache, partial
 from html import escape
 from pathlib import Path
 
-from .exceptions import ParameterError, PsychometricsError
+from .exceptions import ParameterError, PsychometricsError, writing
 from .paths import book_dir, notebooks_dir
 from .record import printed, shown
 
@@ -119,7 +119,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     text = re.sub(r'<script type="module">.*?</script>|/\*.*?\*/', "", text, flags=re.S)
     text = re.sub(r"HELDFORMULA(\d+)X", lambda held: formulas[int(held[1])], text)
     output = Path(output) if output else executed.with_suffix(".html")
-    try:
+    with writing(output):
         if output.suffix == ".pdf":
             with tempfile.TemporaryDirectory() as folder:
                 held = Path(folder) / "page.html"
@@ -127,8 +127,6 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
                 print_page(held.as_uri(), output.absolute(), Path(folder) / "browser")
         else:
             output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ParameterError(f"{output} cannot be written ({error.strerror}).") from None
     return output
 
 
@@ -149,7 +147,7 @@ def check_output(path: str | Path, endings: tuple[str, ...] = (".html", ".pdf"))
     Raises
     ------
     ParameterError
-        The name ends otherwise, its folder is missing, or it is a folder.
+        The name ends otherwise, its folder is missing, it is a folder, or no browser prints it.
 
     Examples
     --------
@@ -165,10 +163,12 @@ def check_output(path: str | Path, endings: tuple[str, ...] = (".html", ".pdf"))
         raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
     if len(path.name.encode()) > 255 or path.is_dir():
         raise ParameterError(f"{path} is a folder or too long a name: name a file.")
+    if path.suffix.lower() == ".pdf" and ".html" in endings:
+        _find_browser()  # which prints pages, not pictures
     return path.with_suffix(path.suffix.lower())
 
 
-def find_browser() -> str:
+def _find_browser() -> str:
     """Return the path of Chromium or Chrome.
 
     Raises
@@ -203,7 +203,7 @@ def print_page(address: str, output: Path, profile: Path) -> None:
     PsychometricsError
         It did not print.
     """
-    browser = find_browser()
+    browser = _find_browser()
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
                "--disable-background-networking", "--disable-component-update", "--disable-sync",
                "--no-pdf-header-footer", "--virtual-time-budget=20000",

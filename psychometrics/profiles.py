@@ -19,7 +19,7 @@ from .exceptions import ParameterError, PsychometricsError, RespondentError
 from .measures.intervals import mean_interval, scale_intervals
 from .measures.norms import compare_norms, norm_table
 from .measures.nulls import kernel, kernel_statistics, null_answers
-from .measures.scoring import keyed_items
+from .measures.scoring import item_scores, keyed_items
 from .models.loading import load_config, load_model
 from .models.sources import SMOLLM2, find, read_json
 from .modes import identify, load_respondent
@@ -236,8 +236,8 @@ def _judged(answers, questionnaire: Questionnaire, null, others, accuracy, base:
         judged = found["check"].isin(["terms", "trend"])
         found.loc[judged, "words"] = _STRANGE + found.loc[judged, "words"]
         found.loc[judged, "mark"] = "–"
-    items = item_means(answers)
-    drawn = item_means(null) if to_prompts else _dealt(items, questionnaire)
+    items = item_means(item_scores(answers))
+    drawn = item_means(item_scores(null)) if to_prompts else _dealt(items, questionnaire)
     scores, clouds = [], {"others": [], "nulls": []}
     for scale in questionnaire.scales:
         size = _size(scale, to_prompts)
@@ -444,5 +444,5 @@ def _others(against: str | None, own: str, loaded: list[Questionnaire], how: dic
         if set(names) <= set(known.get("respondent_id", ())):
             parts.append(known[known["respondent_id"].isin(names)])
         else:
-            parts.append(item_means(ask(questionnaire, names, **how)))
+            parts.append(item_means(item_scores(ask(questionnaire, names, **how))))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -164,13 +164,11 @@ def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
     return "✓", "no flag, which is no proof"
 
 
-def item_means(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return each respondent's item scores, means over runs; missing without an answer."""
-    items = item_scores(answers)
-    if "run" not in items:
-        return items
-    keys = ["respondent_id", "questionnaire", "mode", "item_id"]
-    return items.groupby(keys, sort=False)["score"].mean().reset_index().assign(run=1)
+def item_means(items: pd.DataFrame) -> pd.DataFrame:
+    """Return each respondent's item scores, means over runs and other repetitions."""
+    keys = [k for k in ("respondent_id", "questionnaire", "mode", "item_id") if k in items]
+    means = items.groupby(keys, sort=False)["score"].mean().reset_index()
+    return means.assign(run=1) if "run" in items else means
 
 
 def _terms(shares: dict[str, pd.DataFrame], questionnaire: Questionnaire):
@@ -232,7 +230,7 @@ def _agreeing(answers, nulls, questionnaire: Questionnaire):
 
 
 def _item_flags(answers: pd.DataFrame, questionnaire: Questionnaire):
-    items = item_means(answers).set_index("item_id")["score"]
+    items = item_means(item_scores(answers)).set_index("item_id")["score"]
     styles = response_styles(answers, questionnaire)
     common, yes = styles["commonest"].mean(), styles["acquiescence"].mean()
     answered = int((answers["status"] == "ok").sum())

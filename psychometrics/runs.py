@@ -15,8 +15,8 @@ import pandas as pd
 from .asking.answers import check_choice
 from .asking.store import key_of
 from .book import RUNS, parse_parameters, run_notebook
-from .exceptions import ParameterError, PsychometricsError
-from .page import check_output, find_browser, write_page
+from .exceptions import ParameterError, PsychometricsError, writing
+from .page import check_output, write_page
 from .parameters import CHAPTERS, check_parameters
 from .paths import notebooks_dir
 
@@ -60,8 +60,6 @@ def write_report(
     psychometrics.exceptions.ParameterError: profile.txt: end the file's name in .html or .pdf.
     """
     pages = [check_output(page) for page in pages]
-    if any(page.suffix == ".pdf" for page in pages):
-        find_browser()
     check_parameters(notebook, dict(parameters))
     executed = executed or RUNS / f"{pages[0].stem}.ipynb"
     executed = run_notebook(notebook, dict(parameters), executed)
@@ -120,13 +118,9 @@ def sweep(
     grid = grid if isinstance(grid, Mapping) else _parse_grid(grid)
     combinations = _combinations(notebook, grid, parameters)
     folder = Path(folder) if folder is not None else RUNS / f"{notebook}-sweep"
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "index.html").open("a").close()
-    except OSError as error:
-        raise ParameterError(
-            f"{folder} cannot be written ({error.strerror}): name a folder of yours."
-        ) from None
     text = (notebooks_dir() / f"{notebook}.ipynb").read_text(encoding="utf-8")
     rows = []
     for chosen, impossible in combinations:

@@ -21,7 +21,7 @@ from .asking.ask import ask
 from .asking.population import population, readable_names
 from .asking.store import key_of
 from .endpoints.endpoint import with_endpoint
-from .exceptions import ParameterError, PsychometricsError, QuestionnaireError
+from .exceptions import ParameterError, PsychometricsError, QuestionnaireError, writing
 from .measures.intervals import mean_interval, scale_intervals
 from .measures.items import adjust
 from .measures.reliability import reliability_table
@@ -31,6 +31,7 @@ from .profiles import assess
 from .questionnaires import Questionnaire, Scale, load_questionnaire
 from .questionnaires.model import Part, checked
 from .questionnaires.readers import read
+from .rules import item_means
 
 _Value = str | float | int | bool | None
 
@@ -93,6 +94,29 @@ class _Study(Part):
         """All combinations of the conditions, seeds aside, in order."""
         values = itertools.product(*self.conditions.values())
         return [dict(zip(self.conditions, chosen, strict=True)) for chosen in values]
+
+    def power(self, folder: Path) -> list[float]:
+        """Simulate the power of each expectation for the smallest effect of interest.
+
+        Parameters
+        ----------
+        folder : Path
+            Where the study's file lies.
+
+        Returns
+        -------
+        list of float
+            Share of 2,000 simulated studies whose interval over items excludes zero on the right
+            side, if the differences of a scale's items are normal around the smallest effect with
+            the ``spread`` of the plan; empty where no smallest effect is named.
+        """
+        planned, known = self.planned, {one.id: one for one in _load(self, folder)}
+        effect, found = planned.smallest_effect, []
+        for e in planned.expectations if effect is not None else ():
+            size = (2000, len(_scale(known[e.questionnaire], e).items))
+            draws = np.random.default_rng(0).normal(effect, planned.spread, size)
+            found.append(float((mean_interval(draws)[0] > 0).mean()))
+        return found
 
 
 def load_study(path: str | Path, was_run: bool = False) -> _Study:
@@ -256,7 +280,7 @@ file or directory); name a readable file.
         "evidence": lambda: _evidence(study, folder, loaded, store),
     }
     tables = {
-        "plan": _plan(study, _powers(study, loaded), record, _changed(path, study, record)),
+        "plan": _plan(study, study.power(folder), record, _changed(path, study, record)),
         "asked": _asked(study, record, failed),
     }
     for name in study.analyses:
@@ -265,51 +289,6 @@ file or directory); name a readable file.
         except Exception as error:  # the other analyses are shown
             tables[name] = str(error)
     return tables
-
-
-def study_power(path: str | Path) -> list[float]:
-    """Simulate the power of each expectation for the smallest effect of interest.
-
-    Parameters
-    ----------
-    path : str or Path
-        The study's file; its plan names a ``smallest_effect``.
-
-    Returns
-    -------
-    list of float
-        Share of 2,000 simulated studies whose interval over items excludes zero on the right side,
-        if the differences of a scale's items are normal around the smallest effect with the
-        ``spread`` of the plan; empty where no smallest effect is named.
-
-    Raises
-    ------
-    ParameterError
-        As :func:`load_study`.
-
-    Examples
-    --------
-    >>> study_power("nowhere.yaml")
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
-file or directory); name a readable file.
-    """
-    study = load_study(path)
-    return _powers(study, _load(study, Path(path).parent))
-
-
-def _powers(study: _Study, loaded: list[Questionnaire]) -> list[float]:
-    planned, found = study.planned, []
-    if planned.smallest_effect is None:
-        return found
-    known = {one.id: one for one in loaded}
-    for e in planned.expectations:
-        scale = _scale(known[e.questionnaire], e)
-        size = (2000, len(scale.items))
-        draws = np.random.default_rng(0).normal(planned.smallest_effect, planned.spread, size)
-        found.append(float((mean_interval(draws)[0] > 0).mean()))
-    return found
 
 
 def _load(study: _Study, folder: Path) -> list[Questionnaire]:
@@ -409,11 +388,7 @@ def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd
         if chosen.items() <= json.loads(name).items()
     ]
     own = scored[scored["_combination"].isin(fits) & (scored["questionnaire"] == questionnaire.id)]
-    keys = ["respondent_id", "questionnaire", "item_id"]
-    if "run" not in own:  # answers to prompts
-        return own.groupby(keys, sort=False)["score"].mean().reset_index()
-    means = own.groupby([*keys, "mode"], sort=False)["score"].mean().reset_index()
-    return means.assign(run=1)  # with its mode, by which reversed items are turned round
+    return item_means(own)
 
 
 def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
@@ -643,12 +618,10 @@ def _read_record(file: Path) -> dict:
 
 def _write_record(file: Path, record: dict) -> None:
     part = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
+    with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         part.write_text(json.dumps(record, indent=1), encoding="utf-8")
         part.replace(file)  # a run that is killed leaves the record as it was
-    except OSError as error:
-        raise ParameterError(f"{file} cannot be written: {error.strerror}.") from None
 
 
 def _now() -> str:

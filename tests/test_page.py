@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import nbformat
 import papermill
@@ -124,9 +125,7 @@ def test_a_page_that_cannot_be_written_is_refused(name, tmp_path, monkeypatch):
 
 
 def test_a_page_is_printed(executed, tmp_path):
-    try:
-        page.find_browser()
-    except ParameterError as error:
-        pytest.skip(str(error))
+    if not any(map(shutil.which, page.BROWSERS)):
+        pytest.skip("neither Chromium nor Chrome is on the PATH")
     path = page.write_page(executed, tmp_path / "p.pdf")
     assert path.read_bytes().startswith(b"%PDF")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.study import _difference, load_study, run_study, study_power, study_tables
+from psychometrics.study import _difference, load_study, run_study, study_tables
 
 STUDY = """
 title: Argmax or expected
@@ -89,7 +89,8 @@ def test_a_plan_with_alpha_a_correction_and_a_smallest_effect_is_held_to_them(st
     study.write_text(STUDY.replace("questionnaires: [", again + stated + "questionnaires: [", 1))
     shown = CliRunner().invoke(app, ["study", "check", str(study)], catch_exceptions=False)
     assert re.search("smallest effect of interest: ([0-9]+%, )[0-9]+%", shown.stdout)
-    assert all(0.5 < share < 1 for share in study_power(study))  # four items, d = 2
+    power = load_study(study).power(study.parent)  # four items, d = 2
+    assert all(0.5 < share < 1 for share in power)
     run_study(study, progress=False)
     tables = study_tables(study)
     found = tables["expectations"]

@@ -13,7 +13,7 @@ import pandas as pd
 from filelock import FileLock
 
 from ..data import text_table
-from ..exceptions import ParameterError, RespondentError
+from ..exceptions import ParameterError, RespondentError, writing
 from ..models.loading import out_of_memory
 from ..modes import mode_named
 from ..modes.mode import Mode
@@ -247,10 +247,6 @@ class _Failures:
 
     def _write(self, rows: pd.DataFrame) -> None:
         part = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        try:
+        with writing(self._path):
             rows.to_csv(part, index=False)
             part.replace(self._path)
-        except OSError as error:
-            raise ParameterError(
-                f"{self._path} cannot be written ({error.strerror or error}): name another file."
-            ) from None

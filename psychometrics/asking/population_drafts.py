@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from .. import modes
 from ..data import NLI_LABELS
-from ..exceptions import ParameterError, RespondentError
+from ..exceptions import ParameterError, RespondentError, writing
 from ..models.sources import check_listed
 from .answers import check_kinds
 from .population import population_table
@@ -112,10 +112,8 @@ def new_population(
     text = yaml.safe_dump(
         content, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
     )
-    try:
+    with writing(path):
         path.write_text(_HEADER.format(name=path.name) + text, encoding="utf-8")
-    except OSError as error:
-        raise ParameterError(f"{path} cannot be written: {error.strerror}.") from None
     return population_table(path)
 
 

@@ -361,14 +361,21 @@ def out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
 
 
-def token_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+def token_limit(
+    encoded: list[list[int]],
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    name: str = "The model",
+) -> int:
     """Return the most tokens that a text may have, by tokenizer and position table.
 
     Raises
     ------
     RespondentError
-        They are too few for a sentence.
+        They are too few for a sentence, or the token ids of the prompts are unknown for the most
+        part: the tokenizer is broken.
     """
+    _check_known(encoded, tokenizer, name)
     limit = tokenizer.model_max_length
     positions = getattr(model.config, "max_position_embeddings", None) or -1
     if positions > 0:  # XLNet has relative ones alone
@@ -394,22 +401,15 @@ def check_length(encoded: list[list[int]], model, tokenizer, more: int = 0) -> l
     ------
     RespondentError
     """
-    check_known(encoded, tokenizer)
-    longest, limit = max(map(len, encoded)) + more, token_limit(model, tokenizer)
+    longest, limit = max(map(len, encoded)) + more, token_limit(encoded, model, tokenizer)
     if longest > limit:
         raise RespondentError(
-            f"A prompt has {longest} tokens and the model reads {limit}: shorten its template."
+            f"A prompt has {longest} tokens, the model reads {limit}: shorten it."
         )
     return encoded
 
 
-def check_known(encoded: list[list[int]], tokenizer, name: str = "The model") -> None:
-    """Refuse token ids of prompts that are unknown for the most part: their tokenizer is broken.
-
-    Raises
-    ------
-    RespondentError
-    """
+def _check_known(encoded: list[list[int]], tokenizer, name: str) -> None:
     special, unknown = set(tokenizer.all_special_ids), tokenizer.unk_token_id
     if unknown in (tokenizer.eos_token_id, tokenizer.pad_token_id):  # which stand at ends, too
         unknown = None

@@ -66,7 +66,7 @@ from ..questionnaires import Questionnaire
 from . import generation
 from .conversations import ConversationMode, StoredReplies
 from .messages import as_filed, caesar, option_labels
-from .mode import Asking, LoadedWhenAsked
+from .mode import Asking
 
 _RAW = r"{{ bos_token }}{{ messages | map(attribute='content') | join('\n\n') }}"
 """The template of a conversation that a base model goes on from."""
@@ -151,7 +151,7 @@ class Chat(ConversationMode):
         """Return a model on this machine, loaded at its first question; else the name as it is."""
         if identity["source"] == "endpoint":
             return respondent
-        return LoadedWhenAsked(lambda: _load(respondent, identity["dtype"], how["raw"]))
+        return self._when_asked(lambda: _load(respondent, identity["dtype"], how["raw"]))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put one questionnaire to a chat model, as :meth:`answer_all` does several."""

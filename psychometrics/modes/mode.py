@@ -44,22 +44,6 @@ class Asking(NamedTuple):
     conditions: dict
 
 
-class LoadedWhenAsked:
-    """A model that is loaded at its first question and kept for all questionnaires.
-
-    Parameters
-    ----------
-    load : callable
-        Returns the model, or a function that asks it.
-    """
-
-    def __init__(self, load: Callable[[], object]) -> None:
-        self.loaded = functools.cache(load)
-
-    def __call__(self, *asked: object, **options: object) -> object:
-        return self.loaded()(*asked, **options)
-
-
 class Mode:
     """A way of answering. Each mode is a subclass, with one object in :func:`mode_named`.
 
@@ -130,6 +114,12 @@ class Mode:
         """Put several questionnaires to one respondent; yield the answers of each."""
         for questionnaire in questionnaires:
             yield self.answer(questionnaire, asking)
+
+    @staticmethod
+    def _when_asked(load: Callable[[], Callable]) -> Callable:
+        """Return what loads a model at its first question and keeps it for all questionnaires."""
+        loaded = functools.cache(load)
+        return lambda *asked, **options: loaded()(*asked, **options)
 
     def _who(
         self,

@@ -23,7 +23,7 @@ from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..models.embedded import load_embedded
 from ..models.fast import fast_forward, last_states
-from ..models.loading import check_known, load_config, load_model, to_device, token_limit
+from ..models.loading import load_config, load_model, to_device, token_limit
 from ..models.sources import Source, digest_text
 from ..paths import data_dir
 from .prompting import PromptMode, PromptRespondent
@@ -124,9 +124,8 @@ class NLIRespondent(PromptRespondent):
         """Return token ids of each pair, unpadded; cut a pair that is too long, with a warning."""
         encoded = self._tokenize(pairs, truncation=False)
         ids = [features["input_ids"] for features in encoded]
-        check_known(ids, self.tokenizer, self.identity["respondent_id"])
-        limit = token_limit(self.model, self.tokenizer)
-        too_long = [i for i, features in enumerate(encoded) if len(features["input_ids"]) > limit]
+        limit = token_limit(ids, self.model, self.tokenizer, self.identity["respondent_id"])
+        too_long = [i for i, own in enumerate(ids) if len(own) > limit]
         if too_long:
             warnings.warn(
                 f"{len(too_long)} of {len(pairs)} pairs are longer than the {limit} tokens that "

@@ -58,7 +58,7 @@ from ..models.sources import digest_text, find
 from ..questionnaires import Questionnaire
 from .chat import first_tokens, model_here
 from .messages import LABELS, as_filed, messages, option_labels
-from .mode import Asking, LoadedWhenAsked, Mode, Runs
+from .mode import Asking, Mode, Runs
 from .nli import NLI, PROBABILITIES, NLIRespondent
 
 _HANDLING = "options-1"
@@ -149,7 +149,7 @@ class Options(Mode):
             return None
         if identity["by"] == "entailment":
             return NLI("nli").open(respondent, identity)
-        return LoadedWhenAsked(lambda: _Scorer(respondent, identity["dtype"]))
+        return self._when_asked(lambda: _Scorer(respondent, identity["dtype"]))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Ask for the probability of every option of every item.

@@ -18,7 +18,7 @@ from ..exceptions import RespondentError
 from ..models.loading import out_of_memory, resolve_device, resolve_dtype
 from ..models.sources import Source, digest_text, find
 from ..questionnaires.prompts import prompts
-from .mode import Asking, LoadedWhenAsked, Mode
+from .mode import Asking, Mode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -102,7 +102,7 @@ class PromptMode(Mode):
         if hasattr(respondent, "answer"):
             return lambda questions: [(questions, respondent.answer(questions))]
         load = functools.partial(self.load, respondent, None, identity["dtype"], **conditions)
-        return LoadedWhenAsked(lambda: load().batches)
+        return self._when_asked(lambda: load().batches)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Return the prompt table with one respondent's answers, from the store or asked now."""

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..asking.answers import check_choice
 from ..data import text_table
-from ..exceptions import ParameterError, QuestionnaireError
+from ..exceptions import ParameterError, QuestionnaireError, writing
 from .library import load_questionnaire
 from .wording import LANGUAGES, RULES, sided_words
 
@@ -134,13 +134,9 @@ def draft(
             load_questionnaire(written)
         except QuestionnaireError as error:
             raise QuestionnaireError(_in_table(str(error), written, source, rows)) from None
-        try:
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(written, path)
-        except OSError as error:
-            raise ParameterError(
-                f"{path} cannot be written ({error.strerror}): name another."
-            ) from None
     return path
 
 
