@@ -125,18 +125,6 @@ def test_the_shipped_templates_categories_lengths_and_limits_follow_from_the_tex
         assert limits.set_index("kind").loc[kind, "completions"] == near.sum()
 
 
-def test_identities_are_drawn_as_a_whole_with_the_width_that_theory_gives():
-    groups = pd.DataFrame({"subset": "one", "identity": np.repeat(np.arange(200), 5)})
-    levels = np.repeat(np.random.default_rng(3).random(200) < 0.3, 5)
-    means = beliefs.resampled(levels[None], groups, seed=1)[:, 0]
-    p = levels.mean()
-    low, high = np.quantile(means[1:], [0.025, 0.975])
-    assert means[0] == p
-    assert high - low == pytest.approx(2 * 1.96 * np.sqrt(p * (1 - p) / 200), rel=0.1)
-    same = beliefs.resampled(np.array([[1.0] * 1000, [0.0] * 1000]), groups, n_resamples=20)
-    assert (same == [1, 0]).all()
-
-
 def test_a_p_value_is_below_05_where_the_middle_of_the_null_excludes_the_value():
     null = np.concatenate([np.linspace(-1, 0, 900), np.linspace(0, 5, 100)])
     for value in (-0.99, -0.9, 0.0, 3.0, 4.5):
@@ -172,15 +160,11 @@ def test_own_templates_and_own_lexicon_are_files_in_any_language(tmp_path):
 
 
 def test_wrong_input_is_refused():
-    groups = pd.DataFrame({"sex": ["f", "m"], "subset": "one", "identity": [0, 1]})
     sheet = _filled({"ada": "sn", "ben": "sn"})
     for call in (
         lambda: beliefs.hurtful([["a"], ["b", "c"]], WORDS),
         lambda: beliefs.hurtful([], WORDS),
         lambda: beliefs.hurtful([["a", None]], WORDS),
-        lambda: beliefs.resampled(np.ones((2, 3)), groups),
-        lambda: beliefs.resampled(np.array([[1, np.nan]]), groups),
-        lambda: beliefs.resampled(np.ones((1, 2)), groups.assign(identity=[0, np.nan])),
         lambda: rater_agreement(sheet[sheet["rater"] == "ada"], ["label"], KEYS_OF_SHEETS, "sn"),
         lambda: rater_agreement(pd.concat([sheet, sheet]), ["label"], KEYS_OF_SHEETS, "sn"),
         lambda: rater_agreement(sheet.assign(label=""), ["label"], KEYS_OF_SHEETS, "sn"),

@@ -114,18 +114,3 @@ def test_empty_answers_are_of_their_kind_and_strange_ones_are_refused():
     assert (middle["value"] == 2).all()
     with pytest.raises(ParameterError, match="kind must be"):
         styles.empty_answers("ipip20", "honest")
-
-
-def test_the_key_difference_has_welchs_interval_or_nothing():
-    turned = {item for scale in MINI.scales for item in scale.reverse}
-    plain = [item.id for item in MINI.items if item.id not in turned][:3]
-    reverse = [item.id for item in MINI.items if item.id in turned][:3]
-    given = pd.DataFrame({"item_id": plain + reverse, "value": [4.0, 5, 3, 1, 1, 2]})
-    row = styles.key_difference(given, MINI).iloc[0]
-    # variances 1 and 1/3; standard error 2/3; t(0.975, 3.2) = 3.0700
-    assert row["difference"] == pytest.approx(8 / 3)
-    assert row["high"] - row["difference"] == pytest.approx(3.07 * 2 / 3, abs=0.01)
-    assert row["p"] == pytest.approx(0.1)  # of 20 ways to deal the keys the two extreme ones
-    assert row["null_low"] == pytest.approx(-row["null_high"])  # each deal has its opposite
-    alone = styles.key_difference(given.iloc[2:], MINI).iloc[0]
-    assert alone[["low", "high", "p"]].isna().all()

@@ -431,8 +431,7 @@ def _write_similarity(folder: Path) -> None:
 def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Similarity by family, and by group of templates, with intervals; and contrasts of these.
 
-    Identities are drawn again, 2,000 times, as in
-    :func:`psychometrics.measures.beliefs.resampled`.
+    Identities are drawn again, 2,000 times, as in chapter 9.
     """
     family = published()["family"].to_numpy()
     one, other = np.triu_indices(len(family), 1)

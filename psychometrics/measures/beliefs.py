@@ -16,7 +16,6 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_columns, check_numbers
 from ..exceptions import ParameterError
 
 _CLOSE = 1e-12  # two sums of the same shares may differ by rounding
@@ -65,67 +64,6 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     texts, places = _unique(rows)
     lemmas = set(map(_fold, words)) - {""}
     return np.array([not lemmas.isdisjoint(_words(text)) for text in texts])[places]
-
-
-def resampled(
-    shares: np.ndarray,
-    groups: pd.DataFrame,
-    seed: int | np.random.Generator = 0,
-    n_resamples: int = 2000,
-) -> np.ndarray:
-    """Return the mean share of R models, and that in each of B draws of the identities.
-
-    Templates about the same identity share words, so identities are drawn as a whole, with
-    replacement, within each subset. All models answer the same templates and get the same draws.
-    The same seed draws the same identities, so that two calls on the same templates can be
-    subtracted draw by draw.
-
-    Parameters
-    ----------
-    shares : ndarray, shape (R, T)
-        One number for each template, such as ``hits.mean(axis=-1)``.
-    groups : DataFrame, T rows
-        With ``subset`` and ``identity``; subsets weigh the same.
-    seed : int or Generator
-    n_resamples : int
-
-    Returns
-    -------
-    ndarray, shape (1 + B, R)
-        The first row is of all templates, the others are the draws.
-
-    Raises
-    ------
-    ParameterError
-        The shares do not fit the templates, or a template has no subset or identity.
-
-    References
-    ----------
-    Davison and Hinkley (1997), section 3.8, on resampling clusters.
-
-    Examples
-    --------
-    >>> groups = pd.DataFrame({"subset": "one", "identity": range(4)})
-    >>> means = resampled(np.ones((2, 4)), groups, n_resamples=50)
-    >>> means.shape, means[0].tolist()
-    ((51, 2), [1.0, 1.0])
-    """
-    shares = np.asarray(shares, dtype=float)
-    if shares.ndim != 2 or shares.shape[1] != len(groups) or not np.isfinite(shares).all():
-        raise ParameterError(f"shares must be finite, of models by {len(groups)} templates.")
-    check_columns(groups, ["subset", "identity"])
-    if groups[["subset", "identity"]].isna().any(axis=None):
-        raise ParameterError("A template has no group: every template needs one.")
-    check_numbers(n_resamples=n_resamples)
-    rng, halves = np.random.default_rng(seed), []
-    for rows in groups.reset_index(drop=True).groupby("subset", sort=False).indices.values():
-        codes = groups["identity"].iloc[rows].factorize()[0]
-        belongs = np.eye(codes.max() + 1)[codes]
-        sums, sizes = shares[:, rows] @ belongs, belongs.sum(axis=0)
-        weights = rng.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), n_resamples)
-        drawn = (weights @ sums.T) / (weights @ sizes)[:, None]
-        halves.append(np.vstack([shares[:, rows].mean(axis=1), drawn]))
-    return np.mean(halves, axis=0)
 
 
 def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, float]:

@@ -103,34 +103,6 @@ def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"r": r, "low": low, "high": high, "n": n}, index=answers.columns)
 
 
-def null_p_value(value: float, null: np.ndarray) -> float:
-    """Two-sided p value of a correlation in a simulated null distribution, never exactly zero.
-
-    Parameters
-    ----------
-    value : float
-        What was observed.
-    null : ndarray, shape (draws,)
-        What chance gives; draws without a value are left out.
-
-    Returns
-    -------
-    float
-        ``(1 + number at least as far from zero) / (1 + draws)``; missing where the value is
-        missing, or no draw has one.
-
-    Examples
-    --------
-    >>> null_p_value(0.5, np.array([-0.6, 0.1, 0.2]))
-    0.5
-    """
-    null = np.asarray(null, dtype=float)
-    null = null[~np.isnan(null)]
-    if np.isnan(value) or not len(null):
-        return float("nan")
-    return float((1 + (np.abs(null) >= abs(value) - 1e-12).sum()) / (1 + len(null)))
-
-
 def dif(
     reference: pd.DataFrame, focal: pd.DataFrame, method: str = "mantel-haenszel"
 ) -> pd.DataFrame:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ..asking.answers import check_choice, check_columns, check_numbers, check_once, tidy
 from ..exceptions import ParameterError
@@ -81,69 +80,6 @@ def response_styles(
         check_once(part, [*keys, "item_id"])
         tables.append(_styles(tidy(part, questionnaire), questionnaire, keys))
     return pd.concat(tables, ignore_index=True)
-
-
-def key_difference(
-    answers: pd.DataFrame, questionnaire: Questionnaire, by: Sequence[str] = ()
-) -> pd.DataFrame:
-    """Compare the answers to plain-keyed and to reverse-keyed items.
-
-    A respondent that does not read its items answers both kinds alike. Most inventories write
-    more of what is desirable into plain-keyed items, so that one who reads them, and describes
-    itself well, answers them higher.
-
-    Parameters
-    ----------
-    answers : DataFrame
-        Answers of one respondent, with ``item_id`` and ``value``.
-    questionnaire : Questionnaire
-        The questionnaire that says which items are reverse-keyed.
-    by : sequence of str
-        Columns that distinguish ways of asking.
-
-    Returns
-    -------
-    DataFrame
-        ``by``, ``n`` (items), ``plain, reverse`` (mean answers), ``difference`` with its 95 %
-        Welch interval over items ``low, high``, and of 10,000 draws in which the keys are dealt
-        to the items at random the middle 95 % ``null_low, null_high`` and ``p``, two-sided.
-        Missing with fewer than two items of a kind.
-
-    References
-    ----------
-    Welch (1947) for the interval.
-
-    Examples
-    --------
-    >>> from psychometrics.questionnaires import load_questionnaire
-    >>> mini = load_questionnaire("ipip20")
-    >>> given = pd.DataFrame({"item_id": [item.id for item in mini.items], "value": 4.0})
-    >>> key_difference(given, mini)["difference"].tolist()
-    [0.0]
-    """
-    check_columns(answers, [*by, "item_id"], ["value"])
-    turned = {item for scale in questionnaire.scales for item in scale.reverse}
-    rows = []
-    groups = answers.groupby(list(by), sort=False) if by else [((), answers)]
-    for names, part in groups:
-        part = part.dropna(subset=["value"])
-        reverse = part["item_id"].isin(turned)
-        plain, other = (part.loc[reverse == key, "value"] for key in (False, True))
-        row = dict(zip(by, names, strict=True)) | {"n": len(part)}
-        row |= {"plain": plain.mean(), "reverse": other.mean()}
-        row |= {"difference": row["plain"] - row["reverse"]}
-        row |= dict.fromkeys(("low", "high", "null_low", "null_high", "p"), np.nan)
-        if min(len(plain), len(other)) > 1 and part["value"].nunique() > 1:
-            test = stats.ttest_ind(plain, other, equal_var=False)
-            row["low"], row["high"] = test.confidence_interval()
-            dealt = stats.permutation_test(
-                (plain, other), lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
-                vectorized=True, n_resamples=9999, rng=np.random.default_rng(0),
-            )  # fmt: skip
-            row["null_low"], row["null_high"] = np.quantile(dealt.null_distribution, [0.025, 0.975])
-            row["p"] = dealt.pvalue
-        rows.append(row)
-    return pd.DataFrame(rows)
 
 
 def decisiveness(shares: pd.DataFrame) -> pd.Series:
