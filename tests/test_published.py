@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from data.make import published
+from data.make import invariance, published
 from data.make.published import by_score
 from psychometrics import data
 from psychometrics.asking.answers import COLUMNS
@@ -229,3 +229,21 @@ def test_counts_and_moments_that_are_shipped_are_those_of_the_files():
     own = whole.mean().where(~whole.columns.isin(turned), 6 - whole.mean())
     assert part["mean"].to_numpy() == pytest.approx(own[part.index].to_numpy())
     assert part["n"].iloc[0] == len(whole)
+
+
+def test_people_pass_the_ladder_of_invariance_and_a_moved_item_fails_its_last_step():
+    rng, items = np.random.default_rng(1), list("abcde")
+    a = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
+    S = pd.DataFrame(np.outer(a, a) + np.diag(1 - a**2), items, items)
+    mean = pd.Series(0.0, items)
+    value, own = invariance.misfit(S.to_numpy(), mean.to_numpy())
+    assert value == pytest.approx(0, abs=1e-6)
+    assert np.abs(own) == pytest.approx(a, abs=1e-3)
+    people = pd.DataFrame({"mean": mean, "loading": a, "SD": 1.0})
+    rows = rng.multivariate_normal(a * 0.5, 2 * S, 400)  # another mean and unit of the trait
+    own = np.cov(rows.T, ddof=0)
+    group = [(pd.Series(rows.mean(axis=0), items), pd.DataFrame(own, items, items))]
+    assert (invariance.compare(400, group, people)[0] < 3).all()
+    group[0][0]["c"] += 0.5
+    steps = invariance.compare(400, group, people)[0]
+    assert steps["loadings"] < 3 < 10 < steps["intercepts"]

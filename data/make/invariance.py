@@ -1,0 +1,130 @@
+"""Writes ``data/published/items.csv.gz`` and ``ladder.csv``: ``python -m data.make.invariance``.
+
+Measurement invariance of the IPIP-50 between people and groups of models, as planned in
+``data/plans/invariance.yml``: one factor a trait, then people's loadings, then people's intercepts.
+Half a minute of one core; needs the files of the survey.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import minimize
+
+from data.make.published import answers
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires import load_questionnaire
+
+SEED, DRAWS = 1, 200
+STEPS = ["one factor", "loadings", "intercepts"]
+RUNS = ("llama3.1-8b", "llama3.3-70b", "qwen2.5-7b", "qwen2.5-72b")
+Blocks = list[tuple[pd.Series, pd.DataFrame]]
+
+
+def misfit(
+    S: np.ndarray,
+    m: np.ndarray,
+    loadings: np.ndarray | None = None,
+    intercepts: np.ndarray | None = None,
+) -> tuple[float, np.ndarray]:
+    """Return the least misfit of one factor by maximum likelihood, and its loadings.
+
+    Given loadings are held up to one number, given intercepts up to a latent difference. The
+    misfit times the number of rows is chi-squared.
+    """
+    p, log_theta = len(S), np.log(np.diag(S) / 2)
+    unit = np.ones(p) if loadings is None else loadings
+    tau = m if intercepts is None else intercepts
+
+    def discrepancy(x: np.ndarray) -> tuple[float, np.ndarray]:
+        lam, d = x[p + 1 :] * unit, m - tau - x[p] * unit
+        inverse = np.linalg.inv(np.outer(lam, lam) + np.diag(np.exp(x[:p])))
+        C = S + np.outer(d, d)
+        W = inverse - inverse @ C @ inverse
+        slope = 2 * W @ lam * unit
+        slope = slope if loadings is None else np.array([slope.sum()])
+        slope = [np.diag(W) * np.exp(x[:p]), [-2 * d @ inverse @ unit], slope]
+        logs = np.linalg.slogdet(inverse)[1] + np.linalg.slogdet(S)[1]
+        return (C * inverse).sum() - logs - p, np.concatenate(slope)
+
+    first = np.exp(log_theta / 2) if loadings is None else np.ones(1)
+    ends = [(low, None) for low in log_theta - np.log(50)]  # a hundredth of the variance
+    ends += [(0, 0) if intercepts is None else (None, None), *[(None, None)] * len(first)]
+    start = np.concatenate([log_theta, [0], first])
+    found = minimize(discrepancy, start, jac=True, bounds=ends, options={"maxiter": 500})
+    return found.fun, found.x[p + 1 :] * unit
+
+
+def compare(n: int, blocks: Blocks, people: pd.DataFrame) -> tuple[pd.Series, pd.DataFrame]:
+    """Return chi-squared of each step for each degree of freedom, and the items of a group.
+
+    ``blocks`` holds means and covariances of each trait's items, ``people`` the reference's
+    ``mean, loading, SD`` by item. Items that do not vary in the group are left out.
+    """
+    chi, df, items = np.zeros(3), np.zeros(3), []
+    for mean, S in blocks:
+        i = S.index[np.diag(S) > 1e-9]
+        m, C, k = mean[i].to_numpy(), S.loc[i, i].to_numpy(), len(i)
+        t, a = people.loc[i, ["mean", "loading"]].to_numpy().T
+        one, own = misfit(C, m)
+        two, three = misfit(C, m, a)[0], misfit(C, m, a, t)[0]
+        chi += n * np.array([one, two - one, three - two])
+        df += [k * (k - 3) / 2, k - 1, k - 1]
+        one = {"mean": m, "loading": own * np.sign(own @ a), "SD": np.sqrt(np.diag(C))}
+        items.append(pd.DataFrame(one, pd.Index(i, name="item_id")))
+    return pd.Series(chi / df, STEPS), pd.concat(items)
+
+
+def eighteen() -> pd.DataFrame:
+    """Return the keyed answers of the eighteen published models, a row each."""
+    folder, options = data_dir() / "published", list("12345")
+    six = pd.read_csv(folder / "counts.csv.gz").query("condition == 'baseline'")
+    six["value"] = six[options] @ [1, 2, 3, 4, 5] / six[options].sum(axis=1)
+    twelve = pd.read_csv(folder / "answers.csv.gz").query("source == 'llmpersonality'")
+    table = pd.concat([six, twelve])
+    return _keyed(table.pivot(index="respondent_id", columns="item_id", values="value"))
+
+
+def _keyed(table: pd.DataFrame) -> pd.DataFrame:
+    turned = [item for scale in load_questionnaire("ipip50").scales for item in scale.reverse]
+    return table.assign(**{item: 6 - table[item] for item in turned})
+
+
+def _main() -> None:
+    folder = data_dir() / "published"
+    traits = [list(scale.items) for scale in load_questionnaire("ipip50").scales]
+    moments = pd.read_parquet(folder / "moments.parquet")
+    moments = moments.set_index(["respondent_id", "condition", "item_id"]).sort_index()
+
+    def published(*name: str) -> tuple[int, Blocks]:
+        part = moments.loc[name]
+        return part["n"].iloc[0], [(part.loc[i, "mean"], part.loc[i, i]) for i in traits]
+
+    def drawn(table: pd.DataFrame) -> tuple[int, Blocks]:
+        return len(table), [(table[i].mean(), table[i].cov(ddof=0)) for i in traits]
+
+    reference = []
+    for mean, S in published("people_a", "people")[1]:
+        own = np.abs(misfit(S.to_numpy(), mean.to_numpy())[1])
+        one = {"mean": mean, "loading": own, "SD": np.sqrt(np.diag(S))}
+        reference.append(pd.DataFrame(one))
+    people = pd.concat(reference)
+    groups = {"eighteen models": drawn(eighteen())}
+    groups |= {f"runs of {who}, with a history": published(who, "history") for who in RUNS}
+    groups["answers at random"] = published("random", "people")
+    groups["people's other half"] = published("people_b", "people")
+    survey = answers("survey").pivot(index="respondent_id", columns="item_id", values="value")
+    half = _keyed(survey[1::2].dropna()).sample(18 * DRAWS, random_state=SEED)
+    for k in range(DRAWS):
+        groups[f"eighteen people, {k + 1}"] = drawn(half[18 * k : 18 * (k + 1)])
+    found = {name: compare(*group, people) for name, group in groups.items()}
+    items = {"people": people.rename_axis("item_id")}
+    items = pd.concat(items | {name: one for name, (_, one) in found.items()}, names=["group"])
+    text = {"float_format": "%.4f", "lineterminator": "\n"}
+    items.to_csv(folder / "items.csv.gz", compression={"method": "gzip", "mtime": 1}, **text)
+    ladder = pd.DataFrame({name: chi for name, (chi, _) in found.items()}).T
+    ladder.rename_axis("group").to_csv(folder / "ladder.csv", **text)
+
+
+if __name__ == "__main__":
+    _main()
