@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from psychometrics import exceptions
+from psychometrics.interventions import intervention_texts
 from tests.families import FAMILIES, save_family
 
 ONE = {
@@ -21,7 +22,7 @@ ONE = {
     "profile": "profile {model} --questionnaires challenges --against nobody",
     "01": "run 01-first-score -p respondent={model} -p null_respondents=40",
     "07": "run 07-interventions -p respondents={model},{twin} -p models=2 -p masked_lm={base} "
-          "-p epochs=1 -p measure_at=1",
+          "-p epochs=1 -p measure_at=1 -p live=0 -p arms=depressive.txt,neutral.txt",
     "10": "run 10-self-report -p respondent={model} -p runs=2",
 }  # fmt: skip
 """What is run for each family."""
@@ -56,6 +57,9 @@ def main(chosen: list[str]) -> None:
     names = [name for name in chosen if name not in FAMILIES] or [*ALL, *ONE]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
+        for arm in ("depressive", "neutral"):  # a few sentences each, so that it takes a minute
+            few = intervention_texts(arm)[:24]
+            (folder / f"{arm}.txt").write_text("\n".join(few), encoding="utf-8")
         models = {family: save_family(folder, family) for family in families}
         every = {"all": ",".join(map(str, models.values())),
                  "spaced": " ".join(map(str, models.values()))}  # fmt: skip
