@@ -300,8 +300,9 @@ def _profile(
     asked = {"model": model, "base": base} | _asked(questionnaires, against, mode, condition)
     tables = _report("profile", asked, output or Path(f"profile-{name}.html"), pdf)
     for row in tables["tab-profile-scores"].itertuples():
-        typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {row.score:.3f} "
-                   f"({row.low:.3f} to {row.high:.3f}), {row.verdict}")  # fmt: skip
+        value = f"{row.score:.3f} ({row.low:.3f} to {row.high:.3f}), "
+        value = "" if math.isnan(row.score) else value
+        typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {value}{row.verdict}")
 
 
 @app.command("compare", rich_help_panel=_STUDIES)

@@ -428,7 +428,8 @@ class _Run:
         pool = _pool(self.questionnaire, entries, levels)
         real = ask(pool, self.respondents, **self.asking)
         if real["respondent_id"].nunique() < len(self.respondents):
-            raise RespondentError("A respondent that chooses did not answer all: leave it out.")
+            name, why = next(iter(real.attrs["summary"]["failed"].items()))
+            raise RespondentError(f"{name} cannot choose prompts (leave it out, or mend it): {why}")
         null = {"respondents": self.nulls, "seed": self.seed}
         drawn = [null_answers(pool, base=base, **null) for base in self.bases]
         table, found = prompts(pool), []
