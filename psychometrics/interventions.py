@@ -549,8 +549,12 @@ def _measured(respondent, table, questionnaires) -> list[dict]:
     if available("mnli_entailment", "mnli_neutral", "mnli_contradiction"):
         pairs = mnli_sample().query("held_out").sample(_HELD_OUT_PAIRS, random_state=0)
         found = asked.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
-        right = float((found.argmax(axis=1) == pairs["label"].to_numpy()).mean())
-        rows.append({"questionnaire": "nli_accuracy", "scale": "nli_accuracy", "score": right})
+        label = pairs["label"].to_numpy()
+        right = found.argmax(axis=1) == label
+        if np.isnan(found).any():  # of two outputs, entailment or not
+            right = (found[:, 0] > 0.5) == (label == 0)
+        score = float(right.mean())
+        rows.append({"questionnaire": "nli_accuracy", "scale": "nli_accuracy", "score": score})
     return rows
 
 

@@ -134,6 +134,14 @@ def test_an_embedded_respondent_gives_the_committed_answers_again(tmp_path, monk
     assert diagnostic.ask_diagnostic(name, store=tmp_path, progress=False).equals(asked)
 
 
+@needs_text
+@pytest.mark.filterwarnings("ignore:.*are longer than")
+def test_a_head_that_knows_no_neutral_is_refused(save_tiny_model, tmp_path):
+    two = save_tiny_model(tmp_path / "two", labels=("entailment", "not_entailment"))
+    with pytest.raises(RespondentError, match="two has two outputs"):
+        diagnostic.ask_diagnostic(two, store=tmp_path, progress=False)
+
+
 def test_nobody_and_the_same_respondent_twice_are_refused():
     for given in ([], [population("encoders")[0]] * 2):
         with pytest.raises(RespondentError):

@@ -257,6 +257,23 @@ def test_measurements_lie_in_the_store_with_what_made_them(study, tmp_path):
     assert later["score"].iloc[0] == found["score"].iloc[0]
 
 
+def test_a_head_of_two_outputs_is_right_where_it_tells_entailment_from_the_rest(
+    save_tiny_model, tmp_path, monkeypatch
+):
+    two = save_tiny_model(tmp_path / "two", labels=("entailment", "not_entailment"))
+    two = pm.load_respondent(two, dtype="float32")
+    texts = {"premise": SENTENCES, "hypothesis": SENTENCES[::-1], "label": 0, "held_out": True}
+    sample = pd.DataFrame(texts)
+    sample["label"] = np.resize([0, 0, 1, 2], len(sample))
+    monkeypatch.setattr(interventions, "_HELD_OUT_PAIRS", len(sample))
+    monkeypatch.setattr(interventions, "available", lambda *keys: True)
+    monkeypatch.setattr(interventions, "mnli_sample", lambda: sample)
+    scale = pm.load_questionnaire("challenges")
+    rows = interventions._measured(two, pm.prompts(scale), [scale])
+    entailed = two.answer(list(zip(sample["premise"], sample["hypothesis"], strict=True)))[:, 0]
+    assert rows[-1]["score"] == np.mean((entailed > 0.5) == (sample["label"] == 0))
+
+
 def test_every_seed_runs_every_arm_and_a_refitted_head_is_another_run(study, monkeypatch, tmp_path):
     (tmp_path / "own.txt").write_text("I feel calm.\nIt rarely happens.\n")
     found = study("store", epochs=1, arms=["neutral", str(tmp_path / "own.txt")], seeds=[0, 1])

@@ -284,8 +284,11 @@ def ask_diagnostic(
     rows = {}
     with tqdm(total=len(who) * len(table), unit="item", disable=not progress) as bar:
         for identity, respondent in who:
-            chosen = _asked_now(table, identity, respondent, store, bar).argmax(axis=1)
-            rows[identity["respondent_id"]] = chosen == right
+            name = identity["respondent_id"]
+            answers = _asked_now(table, identity, respondent, store, bar)
+            if np.isnan(answers).any():
+                raise RespondentError(f"{name} has two outputs, and three classes are asked for.")
+            rows[name] = answers.argmax(axis=1) == right
     return pd.DataFrame.from_dict(rows, orient="index", columns=table.index).astype(np.int8)
 
 
