@@ -36,7 +36,7 @@ def test_the_likelihood_is_that_of_the_written_sum_and_its_gradient_is_its_slope
     sizes = {"rasch": 4, "1pl": 5, "2pl": 8, "3pl": 12}
     vector = rng.normal(0.5, 0.7, sizes[model])
 
-    data = irt._Data(filled, observed, np.ones(30), theta, weights)
+    data = irt._Data(*irt._patterns(filled, observed, model), theta, weights)
 
     def written(at):
         intercept, slope, guess = irt._unpack(at, 4, model)

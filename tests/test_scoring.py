@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import psychometrics as pm
 from psychometrics import item_scores, load_questionnaire, prompts, scale_scores, two_way
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.scoring import category_scores, keyed_items, pss
@@ -142,6 +143,20 @@ def own_questionnaire(**change) -> Questionnaire:
         "scales": [{"id": "own", "title": "Own", "items": "all", "reverse": ["c"], "mode": "sum"}],
     }  # fmt: skip
     return Questionnaire.model_validate(content | change)
+
+
+@pytest.mark.parametrize("name", ["gad7", "ipip20"])
+def test_tables_that_come_one_by_one_give_what_one_table_of_all_gives(name):
+    questionnaire, keys = load_questionnaire(name), ["respondent_id", "scale"]
+    if name == "gad7":
+        whole = answered(questionnaire, ["r1", "r2", "r3"])
+    else:
+        whole = pm.ask(name, 3, mode="simulated", missing=0.1, progress=False)
+    parts = [part for _, part in whole.groupby("respondent_id")]
+    scores, expected = (scale_scores(t).set_index(keys) for t in (iter(parts), whole))
+    pd.testing.assert_frame_equal(scores, expected, check_like=True)
+    items = keyed_items(map(item_scores, parts), questionnaire)
+    pd.testing.assert_frame_equal(items, keyed_items(item_scores(whole), questionnaire))
 
 
 def test_keys_of_items_and_of_scales_turn_answers_round_and_together_leave_them():

@@ -118,9 +118,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
         raise ParameterError(f"{model} needs two items with variance or more, here {len(finite)}.")
     x, observed = _filled(answers[finite])
     starts, bounds = _starts(x, share[finite].to_numpy(), model)
-    # Respondents with the same answers have the same likelihood.
-    patterns, counts = np.unique(np.c_[x, observed], axis=0, return_counts=True)
-    data = _Data(*np.hsplit(patterns, 2), counts, *_grid(len(finite)))
+    data = _Data(*_patterns(x, observed, model), *_grid(len(finite)))
     # Without slopes the likelihood does not change with them at first: a start that overshoots
     # stays there, so that several are tried.
     results = []
@@ -156,6 +154,22 @@ class _Data(NamedTuple):
     counts: np.ndarray
     theta: np.ndarray
     weights: np.ndarray
+
+
+def _patterns(
+    x: np.ndarray, observed: np.ndarray, model: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows that stand for all respondents with the same likelihood, and how many those are.
+
+    Where all items have one slope it depends on a respondent's sum alone, and is linear in the
+    answers otherwise: the mean answers of those with one sum stand for all of them, exactly.
+    """
+    alike = np.packbits(observed > 0, axis=1)
+    one_slope = model in ("rasch", "1pl")
+    alike = np.c_[alike, x.sum(axis=1) if one_slope else np.packbits(x > 0, axis=1)]
+    _, group, counts = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
+    sums = pd.DataFrame(x).groupby(group).sum() / counts[:, None]
+    return sums.to_numpy(), pd.DataFrame(observed).groupby(group).first().to_numpy(), counts
 
 
 def _starts(x: np.ndarray, share: np.ndarray, model: str) -> tuple[list, list]:

@@ -73,7 +73,8 @@ def omega(items: pd.DataFrame) -> pd.Series:
     With the pseudo-values of a jackknife over the n respondents,
     :math:`\theta_r = n\theta - (n-1)\theta_{(r)}` of :math:`\theta = \ln(1 - \omega)`, the interval
     is Student's of their mean, around :math:`\theta`. Of 24 respondents it holds the true omega
-    in 93 to 96 %, the percentile bootstrap in 90 to 92 %.
+    in 93 to 96 %, the percentile bootstrap in 90 to 92 %. Of more than 1,000 respondents, 1,000
+    groups are left out in turn.
 
     Parameters
     ----------
@@ -109,8 +110,9 @@ def omega(items: pd.DataFrame) -> pd.Series:
     """
     whole = _complete(items, least_items=3).to_numpy()
     value = _omega(whole)
-    left = range(len(whole)) if value < 1 else ()
-    low, high = _jackknife(value, [_omega(np.delete(whole, out, axis=0)) for out in left])
+    group = np.arange(len(whole)) % 1000
+    left = range(min(len(whole), 1000)) if value < 1 else ()
+    low, high = _jackknife(value, [_omega(whole[group != out]) for out in left])
     return pd.Series({"omega": value, "low": low, "high": high, "n": len(whole)})
 
 

@@ -246,7 +246,7 @@ def item_scores(
 
 
 def scale_scores(
-    answers: pd.DataFrame,
+    answers: pd.DataFrame | Iterator[pd.DataFrame],
     questionnaires: str | Path | Questionnaire | Iterable | None = None,
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
@@ -260,8 +260,9 @@ def scale_scores(
 
     Parameters
     ----------
-    answers : DataFrame
-        As :func:`psychometrics.asking.ask` gives them, to prompts or to items.
+    answers : DataFrame or iterator of them
+        As :func:`psychometrics.asking.ask` gives them, to prompts or to items. Of several tables,
+        each with all answers of its respondents, only one is in memory at a time.
     questionnaires : Questionnaire, name or path, or several of them, optional
         What was answered; by default those that come with the project under the names in the
         answers.
@@ -300,6 +301,9 @@ def scale_scores(
     >>> float(scale_scores(frame).set_index("scale").loc["extraversion", "score"])
     3.0
     """
+    if isinstance(answers, Iterator):
+        how = questionnaires, score, temperature, by, least_answered
+        return pd.concat([scale_scores(part, *how) for part in answers], ignore_index=True)
     likert = _to_items(answers)
     if not likert:
         _refuse("prompts", least_answered=(least_answered, 1.0))
@@ -333,14 +337,16 @@ def scale_scores(
 
 
 def keyed_items(
-    items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | None = None
+    items: pd.DataFrame | Iterator[pd.DataFrame],
+    questionnaire: Questionnaire,
+    scale: Scale | None = None,
 ) -> pd.DataFrame:
     """Item scores of one questionnaire as a matrix, each by its key.
 
     Parameters
     ----------
-    items : DataFrame
-        As :func:`item_scores` gives them.
+    items : DataFrame or iterator of them
+        As :func:`item_scores` gives them; several as in :func:`scale_scores`.
     questionnaire : Questionnaire
     scale : Scale, optional
         Of the questionnaire: its items and keys only.
@@ -357,6 +363,8 @@ def keyed_items(
         A prompt of an item was not asked, an item is unknown, answered twice or outside its
         options, or something is no finite number.
     """
+    if isinstance(items, Iterator):
+        return pd.concat([keyed_items(part, questionnaire, scale) for part in items])
     own = items[items["questionnaire"] == questionnaire.id]
     _check(own, ("respondent_id", "item_id"), ["score"])
     own = own.astype({"score": float})

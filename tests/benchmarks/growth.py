@@ -24,9 +24,10 @@ SIZES = {
     "prompts": (1_000, 10_000, 100_000, 1_000_000),
     "models": (1, 10, 50, 200),
     "answers of people": (10_000, 100_000, 1_000_000, 10_000_000),
+    "stored answers": (100_000, 1_000_000, 10_000_000),
     "respondents × items": (100_000, 1_000_000, 10_000_000, 100_000_000),
 }
-"""What is made larger, in steps; the last two are respondents times items."""
+"""What is made larger, in steps; answers of people and tables are respondents times items."""
 
 
 def growth(largest: int = 1_000_000, repetitions: int = 1) -> list[dict]:
@@ -40,7 +41,7 @@ def growth(largest: int = 1_000_000, repetitions: int = 1) -> list[dict]:
     repetitions : int
     """
     most = {"prompts": largest, "models": 200, "answers of people": 10 * largest,
-            "respondents × items": 100 * largest}  # fmt: skip
+            "stored answers": 10 * largest, "respondents × items": 100 * largest}  # fmt: skip
     rows = []
     for what, sizes in SIZES.items():
         for size in sizes:
@@ -173,6 +174,35 @@ def _people(size: int) -> Iterator[tuple[str, Callable]]:
     yield "scale scores", lambda: _drop(scale_scores(kept["answers"]))
 
 
+def _stored(size: int) -> Iterator[tuple[str, Callable]]:
+    """Three questionnaires put to models, 50 at a time, and read from the store as often."""
+    from psychometrics.asking.ask import ask
+    from psychometrics.measures import irt, reliability
+    from psychometrics.measures.scoring import item_scores, keyed_items, scale_scores
+    from psychometrics.questionnaires import load_questionnaire
+    from psychometrics.questionnaires.prompts import prompts
+
+    questionnaires = [load_questionnaire(name) for name in ("gad7", "phq9", "soc13")]
+    prompts_each = sum(len(prompts(questionnaire)) for questionnaire in questionnaires)
+    models, kept = [_Computed(number) for number in range(size // prompts_each)], {}
+    store = tempfile.TemporaryDirectory()
+
+    def tables() -> Iterator[pd.DataFrame]:
+        for first in range(0, len(models), 50):
+            some = models[first : first + 50]
+            yield ask(questionnaires, some, store=store.name, progress=False)
+
+    def alphas() -> None:
+        kept["items"] = keyed_items(map(item_scores, tables()), questionnaires[-1])
+        reliability.alpha(kept["items"])
+
+    yield "asked, table by table", lambda: _drop(sum(map(len, tables())))
+    yield "scale scores, table by table", lambda: _drop(scale_scores(tables()))
+    yield "alpha, table by table", alphas
+    yield "Rasch", lambda: _drop(irt.fit((kept["items"] > 0).astype(float), "conditional"))
+    store.cleanup()
+
+
 def _tables(size: int) -> Iterator[tuple[str, Callable]]:
     """A table of 0/1 answers, of a hundred times as many respondents as items."""
     from psychometrics.measures import items, reliability
@@ -207,7 +237,7 @@ def _long(size: int):
 
 
 _TASKS = {"prompts": _prompts, "models": _models, "answers of people": _people,
-          "respondents × items": _tables}  # fmt: skip
+          "stored answers": _stored, "respondents × items": _tables}  # fmt: skip
 
 
 def _main(what: str, size: int) -> None:
