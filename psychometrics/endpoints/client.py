@@ -26,8 +26,6 @@ _LONGEST_WAIT = 300.0
 _ISOLATED = 0.2
 """Share of recent requests that may come too soon without all others being slowed down."""
 _LARGEST_REPLY = 4 * 2**20
-_PER_POOL = 8
-"""Connections of one pool: its work for each request grows with their number."""
 
 
 class _Pace:
@@ -149,23 +147,21 @@ class Client:
     def __init__(self, endpoint: Endpoint, name: str) -> None:
         self.endpoint, self.pace = endpoint, _pace_of(endpoint)
         self.where = f"{name} at {endpoint.place}"
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=_PER_POOL)
-        how = {"follow_redirects": False, "timeout": endpoint.timeout, "limits": limits}
-        self._pools = [
-            httpx2.AsyncClient(**how, verify=_certificates())
-            for _ in range(math.ceil(endpoint.concurrency / _PER_POOL))
-        ]
-        self._busy = [0] * len(self._pools)
+        self._address = functools.cache(self._address)
         own, key = endpoint.headers, endpoint.api_key or ""
-        self._headers = {"Accept-Encoding": "identity"}
+        headers = {"Accept-Encoding": "identity"}
         if key and not any("{api_key}" in text for text in own.values()):
-            self._headers["Authorization"] = f"Bearer {key}"
-        self._headers |= {name: text.replace("{api_key}", key) for name, text in own.items()}
+            headers["Authorization"] = f"Bearer {key}"
+        headers |= {name: text.replace("{api_key}", key) for name, text in own.items()}
         self._secrets = [text for text in (key, *own.values()) if len(text) > 3]
+        # The one time-out is of the whole exchange.
+        self._how = {"headers": headers, "timeout": None, "verify": _certificates()}
+        # One for each request at the same time: the work of one grows with its connections.
+        self._idle: list[httpx2.AsyncClient] = []
 
     async def close(self) -> None:
         """Close all connections."""
-        await asyncio.gather(*(pool.aclose() for pool in self._pools))
+        await asyncio.gather(*(client.aclose() for client in self._idle))
 
     async def exchange(
         self, method: str, path: str, content: str | None = None, largest: int = 0, **sent: object
@@ -203,14 +199,13 @@ class Client:
         self, method: str, path: str, largest: int, content: str | None, **sent: object
     ) -> tuple[httpx2.Response, bytes]:
         body = bytearray()
-        headers = self._headers | ({"Content-Type": "application/json"} if content else {})
-        which = self._busy.index(min(self._busy))
-        self._busy[which] += 1
-        sent |= {"content": content, "headers": headers}
+        client = self._idle.pop() if self._idle else httpx2.AsyncClient(**self._how)
+        if content:
+            sent |= {"content": content, "headers": {"Content-Type": "application/json"}}
         try:
             async with (
                 asyncio.timeout(self.endpoint.timeout),
-                self._pools[which].stream(method, self._address(path), **sent) as response,
+                client.stream(method, self._address(path), **sent) as response,
             ):
                 async for part in response.aiter_raw():
                     body += part
@@ -223,7 +218,7 @@ class Client:
             why = f"{type(error).__name__} {error}".strip()
             raise NoReply(why, paid=not never, unreachable=never) from error
         finally:
-            self._busy[which] -= 1
+            self._idle.append(client)
         return response, bytes(body)
 
     def _address(self, path: str) -> httpx2.URL:
@@ -305,7 +300,7 @@ def _first_tokens(logprobs: object) -> dict[str, float]:
 
 @functools.cache
 def _certificates() -> object:
-    """Whom connections trust: read once for all pools, as it takes a while."""
+    """Whom connections trust: read once for all clients, as it takes a while."""
     return httpx2.create_ssl_context()
 
 

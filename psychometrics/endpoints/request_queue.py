@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import math
 import threading
@@ -11,7 +12,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-import tenacity
 
 from ..asking.progress import Progress
 from ..exceptions import RespondentError
@@ -194,7 +194,11 @@ class RequestQueue:
 
     def work(self, converse: Callable[..., Awaitable[None]], jobs: list[tuple]) -> None:
         """Hold all conversations; an error ends the run, after the replies under way are saved."""
-        _run_in_thread(self._work(converse, jobs))
+        gc.freeze()  # what is loaded would be looked through for garbage while replies come
+        try:
+            _run_in_thread(self._work(converse, jobs))
+        finally:
+            gc.unfreeze()
 
     def has(self, key: str) -> bool:
         """Return whether the store has the reply of a key."""
@@ -280,30 +284,29 @@ class RequestQueue:
 
     async def _patiently(self, key: str, text: str) -> dict:
         """Send a request again for as long as that is worth it."""
-        failed, first = 0, None
-
-        def enough(state: tenacity.RetryCallState) -> bool:
-            nonlocal failed, first
-            error, now = state.outcome.exception(), time.monotonic()
-            first = now if first is None else first
-            if error.slow:  # no failure: as long as the endpoint replies to others
-                return now - max(first, self._last_reply) >= PATIENCE
-            failed += 1
-            if error.unreachable and not self._replied and failed >= _CONNECTIONS:
-                return True
-            patient = self.batches or now - first < PATIENCE
-            return failed > self.endpoint.retries or not patient
-
-        def pause(state: tenacity.RetryCallState) -> float:
-            if (after := state.outcome.exception().after) is not None:
-                return after
-            grown = self.endpoint.pause * 2 ** min(state.attempt_number - 1, 10)
-            return min(grown, 60.0) * np.random.default_rng().uniform(0.75, 1.25)
-
-        retrying = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception_type(NoReply), stop=enough, wait=pause, reraise=True
-        )
-        return await retrying(self.batches.reply if self.batches else self._reply, key, text)
+        send = self.batches.reply if self.batches else self._reply
+        sent, failed, first = 0, 0, None
+        while True:
+            try:
+                return await send(key, text)
+            except NoReply as error:
+                now = time.monotonic()
+                first = now if first is None else first
+                if error.slow:  # no failure: as long as the endpoint replies to others
+                    enough = now - max(first, self._last_reply) >= PATIENCE
+                else:
+                    failed += 1
+                    enough = failed > self.endpoint.retries
+                    enough |= not self.batches and now - first >= PATIENCE
+                    never = error.unreachable and not self._replied
+                    enough |= never and failed >= _CONNECTIONS
+                if enough:
+                    raise
+                grown = min(self.endpoint.pause * 2 ** min(sent, 10), 60.0)
+                pause = grown * np.random.default_rng().uniform(0.75, 1.25)
+                pause = pause if error.after is None else error.after
+            sent += 1
+            await asyncio.sleep(pause)
 
     async def _reply(self, key: str, text: str) -> dict:
         """Send a request when the budget and the pace allow it."""

@@ -116,8 +116,9 @@ def parse_reply(
     text = _THOUGHTS.sub("\n", text.replace("：", ":"))  # full-width, as its digits
     orders = orders or [tuple(range(len(questionnaire.choices(item)))) for item in items]
     readers = [
-        _Reader(questionnaire, item, labels, order)
+        _reader((item.id, item.text, questionnaire.statement(item)), options, labels, (*order,))
         for item, order in zip(items, orders, strict=True)
+        for options in [(*questionnaire.choices(item),)]
     ]
     found: dict[int, set[tuple[str, float | None]]] = {}
     text, answers = _from_json(text, readers)
@@ -157,11 +158,9 @@ def refuses(text: str) -> bool:
 class _Reader:
     """Which replies mean which option of an item."""
 
-    def __init__(self, questionnaire: Questionnaire, item: Item, labels: str, order) -> None:
-        options = questionnaire.choices(item)
+    def __init__(self, item: tuple, options: tuple, labels: str, order: tuple) -> None:
         names = option_labels(options, labels)
-        self.statements = {_plain(item.text), _plain(questionnaire.statement(item))}
-        self.id = item.id
+        self.id, self.statements = item[0], {*map(_plain, item[1:])}
         self.values, self.texts = {}, {_plain(option.label) for option in options}
         for name, i in zip(names, order, strict=True):
             text = _plain(options[i].label)
@@ -206,6 +205,9 @@ _ANSWER_KEYS = ("answer", "score", "value", "label", "rating", "choice", "option
 _ITEM_KEYS = ("number", "no", "id", "item", "statement", "question", "index", "afirmación")
 _OPENING, _OPENINGS = re.compile(r"[{\[]"), 200  # brackets that are tried
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple)  # a key that is given twice stays twice
+
+
+_reader = functools.lru_cache(maxsize=4096)(_Reader)  # an item has many replies
 
 
 def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list]:
