@@ -2,9 +2,12 @@
 
 import re
 
+import pandas as pd
 import pytest
 
+from data.make import lab
 from data.make.course import items
+from psychometrics.paths import data_dir
 
 
 @pytest.mark.parametrize("seed", [0, 7])
@@ -27,3 +30,12 @@ def test_forty_items_have_answers_that_plain_arithmetic_gives_too(seed):
             assert found == pytest.approx(1 / (1 + 2.718281828459045 ** (x[1] - x[0])))
         elif "What is δ" in question:
             assert found * x[3] == pytest.approx(x[0] - x[2])
+
+
+def test_the_lab_has_twenty_links_and_the_scores_that_python_gets():
+    sheet, answers = (pd.read_csv(data_dir() / "lab" / f"{n}.csv") for n in ("sheet", "answers"))
+    table = lab.wordings()
+    assert sheet["premise"].tolist() == table["premise"].tolist()
+    assert sheet["link"].str.contains("premise=.+&hypothesis=.+").all()
+    found = lab.scores(table[:2]).to_numpy()
+    assert answers[["score", "low", "high"]].to_numpy()[:2] == pytest.approx(found, abs=6e-4)

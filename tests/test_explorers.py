@@ -449,6 +449,16 @@ def test_the_measured_error_is_of_this_model_and_small():
     assert row["largest"] < 0.005
 
 
+def test_a_link_of_the_page_fills_the_fields_that_it_names(tab):
+    page, _ = tab
+    field = page.get_by_label(live_model.LABELS["premise"], exact=True)
+    before = field.input_value()
+    for premise in ("I am {term}.", before):
+        page.evaluate("p => { location.hash = new URLSearchParams({premise: p}) }", premise)
+        page.wait_for_timeout(200)
+        assert field.input_value() == premise
+
+
 def test_nothing_is_loaded_before_start_and_all_of_it_once(tab, site, model, tmp_path):
     page, asked = tab
     assert not any("/live/" in url or "worker" in url for url in asked)

@@ -75,6 +75,18 @@ window.explorerScripts.ask = function (body, data, tools) {
       tell("The fields have changed since this answer. Press Ask.");
   }
 
+  /* a link of this page, such as a row of the lab, fills the fields and asks if the model runs */
+  if (!small)
+    window.addEventListener("hashchange", () => {
+      const linked = new URLSearchParams(location.hash.slice(1));
+      if (!linked.has("premise")) return;
+      for (const name of NAMES) if (linked.has(name)) field[name].input.value = linked.get(name);
+      chooser.element.querySelector("select").value = data.items.findIndex(same);
+      changed();
+      body.scrollIntoView();
+      if (!ask.disabled) put();
+    });
+
   function tell(text) {
     status.textContent = text;
   }
