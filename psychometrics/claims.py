@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr
 
 from .data import available
 from .exceptions import DataError
@@ -329,6 +328,8 @@ def _folder(runs: str | Path) -> Path:
 
 def _p_values(claims: pd.DataFrame) -> pd.Series:
     """Two-sided p against the bar, 1 on the side not claimed; from the interval if not given."""
+    from scipy.special import ndtr  # slow to load
+
     value, bar = claims["value"], claims["bar"]
     end = claims["low"].where(value > bar, claims["high"])
     half = (value - end).abs().replace(0, np.nan)

@@ -115,7 +115,7 @@ def test_an_adapter_is_merged_to_the_bit_as_peft_merges_it(dtype):
         torch.manual_seed(0)
         return load_model(base_path(), "classifier", config=config, fresh=True)[0].to(dtype)
 
-    ours = embedded._merged(base(), folder).state_dict()
+    embedded._merge(ours := base().state_dict(), folder)
     theirs = PeftModel.from_pretrained(base(), str(folder)).merge_and_unload().state_dict()
     assert list(ours) == list(theirs)
     assert [key for key in ours if not ours[key].equal(theirs[key])] == []

@@ -22,7 +22,8 @@ from .loading import load_config, load_model, load_tokenizer, resolve_dtype, to_
 from .sources import SMOLLM2, base_path, find
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    import torch
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
     from .sources import Source
 
@@ -71,26 +72,50 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         base = find(SMOLLM2)
         config = load_config(base, num_hidden_layers=recipe["layers"])
         model, tokenizer = load_model(
-            base, "causal", config=config, tokenizer=_tokenizer(base), dtype=torch.bfloat16
+            base, "causal", config=config, tokenizer=embedded_tokenizer(base), dtype=torch.bfloat16
         )
-        return _merged(model, folder).eval(), tokenizer
+        _merge(model.state_dict(), folder)
+        return model.eval(), tokenizer
+    weights, config = embedded_weights(name)
+    model, tokenizer = load_model(
+        # Eager attention as in training, so that answers are those that were measured there.
+        base_path(), "classifier", config=config, tokenizer=embedded_tokenizer(base_path()),
+        fresh=True, attn_implementation="eager",
+    )  # fmt: skip
+    model.load_state_dict(weights)
+    return model.float().eval(), tokenizer
+
+
+def embedded_weights(name: str) -> tuple[dict[str, torch.Tensor], PreTrainedConfig]:
+    """Return the weights of an embedded member on the encoder, adapter merged, and its config.
+
+    They are float32, by the names that they have in transformers.
+    """
+    import torch
+
+    source = find(name)
     config = load_config(
         base_path(),
         num_labels=len(NLI_LABELS),
         id2label=dict(enumerate(NLI_LABELS)),
         label2id={label: index for index, label in enumerate(NLI_LABELS)},
     )
-    config.num_hidden_layers = recipe["layers"]
-    model, tokenizer = load_model(
-        # Eager attention as in training, so that answers are those that were measured there.
-        base_path(), "classifier", config=config, tokenizer=_tokenizer(base_path()), fresh=True,
-        attn_implementation="eager",
-    )  # fmt: skip
-    if recipe["tuning"] == "frozen":
-        _put_head(model, folder)
+    config.num_hidden_layers = source.recipe["layers"]
+    held = _weights(Path(find(base_path()).fetch()) / "model.safetensors")
+    held.pop("embeddings.position_ids")
+    layers = {name: re.search(r"layer\.(\d+)\.", name) for name in held}
+    weights = {
+        f"bert.{name}": weight
+        for name, weight in held.items()
+        if not layers[name] or int(layers[name][1]) < config.num_hidden_layers
+    }
+    weights["classifier.weight"] = torch.empty(len(NLI_LABELS), config.hidden_size)
+    weights["classifier.bias"] = torch.empty(len(NLI_LABELS))
+    if source.recipe["tuning"] == "frozen":
+        weights |= _weights(source.folder / "head.safetensors")
     else:
-        model = _merged(model, folder)
-    return model.float().eval(), tokenizer
+        _merge(weights, source.folder)
+    return weights, config
 
 
 def load_masked_lm(
@@ -128,7 +153,7 @@ def load_masked_lm(
         if base is None or not (folder / "head.safetensors").is_file():
             return load_model(source, "masked")
     model, tokenizer = load_model(base, "masked", fresh=True)
-    model = _merged(model, folder)
+    _merge(model.state_dict(), folder)
     _put_head(model, folder)
     return model.float().eval(), tokenizer
 
@@ -218,44 +243,40 @@ def _acceptability_classifier(
         tokenizer.pad_token = tokenizer.eos_token
     # A decoder is read at the last token that is no padding.
     model.config.pad_token_id, tokenizer.padding_side = tokenizer.pad_token_id, "right"
-    model = _merged(model, folder)
+    _merge(model.state_dict(), folder)
     # A decoder in bfloat16, as in training, where the processor is faster in it.
     dtype = resolve_dtype(None, model.device) if base == SMOLLM2 else "float32"
     return to_device(model, model.device, dtype), tokenizer
 
 
-def _merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
-    """Return the model with an adapter of ours: low-rank matrices added, whole ones replaced.
+def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
+    """Merge an adapter of ours into weights: low-rank matrices added, whole ones replaced.
 
     This is what peft's ``merge_and_unload`` gives, to the bit, and sooner: a population is loaded a
     member at a time, and peft builds each anew as a model with layers of its own.
     """
-    import torch
-
     config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
     scale = config["lora_alpha"] / config["r"]
     weights = _weights(folder / "adapter_model.safetensors")
     weights = {name.removeprefix("base_model.model."): one for name, one in weights.items()}
     ends, layers = config["target_modules"], config.get("layers_to_transform")
     adapted = [
-        name
-        for name, _ in model.named_modules()
-        if name.endswith(tuple(f".{end}" for end in ends))
+        name.removesuffix(".weight")
+        for name in into
+        if name.endswith(tuple(f".{end}.weight" for end in ends))
         and (layers is None or int(re.search(r"\.(\d+)\.", name)[1]) in layers)
     ]
     wanted = (f"{name}.lora_{half}.weight" for name in adapted for half in "AB")
     _check_whole(folder.name, wanted, weights)
-    with torch.no_grad():
-        for name, weight in weights.items():
-            if name.endswith("lora_B.weight"):
-                below = weights[name.replace("lora_B", "lora_A")]
-                module = model.get_submodule(name.removesuffix(".lora_B.weight"))
-                change = (weight @ below).mul_(scale)
-                # Layers of GPT-2 keep their weights the other way round; older adapters do not say.
-                module.weight += change.T if config.get("fan_in_fan_out") else change
-            elif not name.endswith("lora_A.weight"):
-                model.get_parameter(name).copy_(weight)
-    return model
+    for name, weight in weights.items():
+        if name.endswith("lora_B.weight"):
+            below = weights[name.replace("lora_B", "lora_A")]
+            change = (weight @ below).mul_(scale)
+            # Layers of GPT-2 keep their weights the other way round; older adapters do not say.
+            change = change.T if config.get("fan_in_fan_out") else change
+            into[name.replace("lora_B.", "")] += change
+        elif not name.endswith("lora_A.weight"):
+            into[name].copy_(weight)
 
 
 def _check_whole(name: str, wanted: Iterable[str], there: Iterable[str]) -> None:
@@ -276,7 +297,7 @@ def _put_head(model: PreTrainedModel, folder: Path) -> None:
 
 
 @functools.lru_cache(maxsize=2)
-def _tokenizer(base: Source | str) -> PreTrainedTokenizerBase:
+def embedded_tokenizer(base: Source | str) -> PreTrainedTokenizerBase:
     """Load a base's tokenizer once: that takes a third of the time of loading a member."""
     return load_tokenizer(base)
 

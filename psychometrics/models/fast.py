@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -25,7 +25,7 @@ from torch import nn
 from torch.nn import functional as F
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 _CLASSES = (
     "BertForSequenceClassification",
@@ -35,18 +35,20 @@ _CLASSES = (
 )
 """Classes of transformers whose layers are BERT's and whose head reads the first token."""
 _PACKED = torch.ops.mkldnn  # what torch.compile emits for linear layers on a processor
-_WITHIN = {"GELUActivation": ("gelu", "none"), "SiLUActivation": ("swish", "")}
+_WITHIN = {"gelu": ("gelu", "none"), "silu": ("swish", "")}
 """Activations that it computes within the multiplication; this GELU is the error function's."""
+_TABLES = ("word", "token_type", "position")  # of the embeddings
 _Attending = list[tuple[torch.Tensor, torch.Tensor]]  # places that look, shape (n, q), and at what
+_Step = Callable[[torch.Tensor], torch.Tensor]
 
 
 class _Layer(NamedTuple):
-    project: Callable[[torch.Tensor], torch.Tensor]  # query, key and value beside each other
-    mix: Callable[[torch.Tensor], torch.Tensor]
-    norm: nn.Module
-    widen: Callable[[torch.Tensor], torch.Tensor]  # with the activation
-    narrow: Callable[[torch.Tensor], torch.Tensor]
-    out_norm: nn.Module
+    project: _Step  # query, key and value beside each other
+    mix: _Step
+    norm: _Step
+    widen: _Step  # with the activation
+    narrow: _Step
+    out_norm: _Step
 
 
 def fast_forward(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor | None] | None:
@@ -60,8 +62,7 @@ def fast_forward(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Ten
     Returns
     -------
     callable or None
-        From the features of n texts (``input_ids``, perhaps ``token_type_ids``), in any order, to
-        logits, shape (n, outputs), float32. None if the class is not one of ``_CLASSES``, or if it
+        As :func:`packed_forward` returns it. None if the class is not one of ``_CLASSES``, or if it
         was changed: layers that are not plain, hooks, decoding; it returns None where that happened
         later. Weights that are trained or moved later are laid out again, but edits through
         ``.data`` are not seen.
@@ -77,44 +78,90 @@ def fast_forward(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Ten
     """
     if type(model).__name__ not in _CLASSES or not _is_plain(model):
         return None
-    layers_now = _rebuilt_on_change(
-        model.base_model, lambda: map(_layer, model.base_model.encoder.layer)
+    forward_now = _rebuilt_on_change(
+        model, lambda: packed_forward(model.state_dict(), model.config)
     )
-    heads = model.config.num_attention_heads
+    return lambda features: None if _is_changed(model) else forward_now()(features)
+
+
+def packed_forward(
+    weights: Mapping[str, torch.Tensor], config: PreTrainedConfig
+) -> Callable[[Sequence[dict]], torch.Tensor]:
+    """The forward pass of a BERT-like classifier, computed from its weights.
+
+    Parameters
+    ----------
+    weights : mapping of str to Tensor
+        All of them, by their names in transformers, on one device and of one type.
+    config : PreTrainedConfig
+        With an activation, a number of heads and of layers, and the like.
+
+    Returns
+    -------
+    callable
+        From the features of n texts (``input_ids``, perhaps ``token_type_ids``), in any order, to
+        logits, shape (n, outputs), float32.
+    """
+    body = next(name.partition(".")[0] for name in weights if ".embeddings." in name)
+
+    def linear(*names: str, activation: str | None = None) -> _Step:
+        parts = ([weights[f"{name}.{kind}"] for name in names] for kind in ("weight", "bias"))
+        return _packed_linear(*map(torch.cat, parts), activation)
+
+    def norm(name: str) -> _Step:
+        own = weights[f"{name}.LayerNorm.weight"], weights[f"{name}.LayerNorm.bias"]
+        return lambda x: F.layer_norm(x, own[0].shape, *own, config.layer_norm_eps)
+
+    def layer(name: str) -> _Layer:
+        return _Layer(
+            linear(*(f"{name}.attention.self.{part}" for part in ("query", "key", "value"))),
+            linear(f"{name}.attention.output.dense"),
+            norm(f"{name}.attention.output"),
+            linear(f"{name}.intermediate.dense", activation=config.hidden_act),
+            linear(f"{name}.output.dense"),
+            norm(f"{name}.output"),
+        )
+
+    layers = [layer(f"{body}.encoder.layer.{i}") for i in range(config.num_hidden_layers)]
+    tables = [weights[f"{body}.embeddings.{part}_embeddings.weight"] for part in _TABLES]
+    out_norm = norm(f"{body}.embeddings")
+    # RoBERTa and its kin number positions from behind the padding's.
+    offset = 0 if body == "bert" else config.pad_token_id + 1
+    head = (f"{body}.pooler.dense", "classifier")
+    if f"{head[0]}.weight" not in weights:
+        head = ("classifier.dense", "classifier.out_proj")
+    pool, classify = map(linear, head)
 
     @torch.inference_mode()
-    def logits(features: Sequence[dict]) -> torch.Tensor | None:
-        if _is_changed(model):
-            return None
-        layers = layers_now()
+    def logits(features: Sequence[dict]) -> torch.Tensor:
         order = sorted(range(len(features)), key=lambda i: len(features[i]["input_ids"]))
-        ordered = [features[i] for i in order]
-        hidden, groups, first = _embedded(model, ordered)
-        for layer in layers[:-1]:
-            hidden = _through(layer, hidden, groups, heads)
-        hidden = _through(layers[-1], hidden, groups, heads, only=first)
-        # The head looks at the first token of what it is given.
-        pooler = getattr(model.base_model, "pooler", None)
-        given = pooler(hidden[:, None]) if pooler is not None else hidden[:, None]
-        found = torch.empty(len(features), model.config.num_labels, device=model.device)
-        found[torch.tensor(order, device=model.device)] = model.classifier(given).float()
+        places, groups, first = _flat_texts([features[i] for i in order], offset)
+        first, *places = (place.to(tables[0].device) for place in (first, *places))
+        words, kinds, positions = map(F.embedding, places, tables)
+        hidden = out_norm(words + kinds + positions)
+        for one in layers[:-1]:
+            hidden = _through(one, hidden, groups, config.num_attention_heads)
+        hidden = _through(layers[-1], hidden, groups, config.num_attention_heads, only=first)
+        values = classify(pool(hidden).tanh()).float()
+        found = torch.empty_like(values)
+        found[torch.tensor(order, device=values.device)] = values
         return found
 
     return logits
 
 
-def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], Iterable]) -> Callable[[], list]:
+def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], object]) -> Callable[[], object]:
     """Return a function that gives the packed weights, rebuilt if the model was trained or moved.
 
     A copy of weights that are no longer there would answer as they did before.
     """
-    laid_out: dict[tuple, list] = {}
+    laid_out: dict[tuple, object] = {}
 
-    def current() -> list:
+    def current() -> object:
         now = tuple((one.data_ptr(), one._version) for one in model.parameters())
         if now not in laid_out:
             laid_out.clear()
-            laid_out[now] = list(lay_out())
+            laid_out[now] = lay_out()
         return laid_out[now]
 
     return current
@@ -142,10 +189,10 @@ def _is_plain(model: PreTrainedModel) -> bool:
     return absolute and not (_is_changed(model) or decodes)
 
 
-def _embedded(
-    model: PreTrainedModel, features: Sequence[dict]
-) -> tuple[torch.Tensor, list[tuple[int, int, int]], torch.Tensor]:
-    """Embeddings of all tokens, the groups of texts of one length, the places of first tokens.
+def _flat_texts(
+    features: Sequence[dict], offset: int
+) -> tuple[list[torch.Tensor], list[tuple[int, int, int]], torch.Tensor]:
+    """What is looked up for all tokens, the groups of texts of one length, first tokens' places.
 
     A group is the place where it begins, its texts, and their length; texts are in order of length.
     """
@@ -154,22 +201,13 @@ def _embedded(
     for length, texts in itertools.groupby(lengths):
         groups.append((start, count := len(list(texts)), length))
         start += count * length
-    embeddings = model.base_model.embeddings
-    # RoBERTa and its kin number positions from behind the padding's.
-    offset = 0 if type(embeddings).__name__ == "BertEmbeddings" else embeddings.padding_idx + 1
-
-    def flat(rows: Sequence[Sequence[int]]) -> torch.Tensor:
-        return torch.tensor([list(itertools.chain.from_iterable(rows))], device=model.device)
-
-    hidden = embeddings(
-        input_ids=flat([one["input_ids"] for one in features]),
-        token_type_ids=flat(
-            [one.get("token_type_ids") or [0] * len(one["input_ids"]) for one in features]
-        ),
-        position_ids=flat([range(offset, offset + length) for length in lengths]),
+    rows = (
+        [one["input_ids"] for one in features],
+        [one.get("token_type_ids") or [0] * len(one["input_ids"]) for one in features],
+        [range(offset, offset + length) for length in lengths],
     )
-    first = torch.tensor([0, *itertools.accumulate(lengths[:-1])], device=model.device)
-    return hidden[0], groups, first
+    flat = [torch.tensor(list(itertools.chain.from_iterable(row))) for row in rows]
+    return flat, groups, torch.tensor([0, *itertools.accumulate(lengths[:-1])])
 
 
 def _through(
@@ -194,42 +232,30 @@ def _through(
     return layer.out_norm(hidden + layer.narrow(layer.widen(hidden)))
 
 
-def _layer(layer: nn.Module) -> _Layer:
-    attention, out = layer.attention.self, layer.attention.output
-    parts = (attention.query, attention.key, attention.value)
-    weight = torch.cat([part.weight for part in parts])
-    activation = layer.intermediate.intermediate_act_fn
-    widen = layer.intermediate.dense
-    return _Layer(
-        _packed_linear(weight, torch.cat([part.bias for part in parts])),
-        _packed_linear(out.dense.weight, out.dense.bias),
-        out.LayerNorm,
-        _packed_linear(widen.weight, widen.bias, activation),
-        _packed_linear(layer.output.dense.weight, layer.output.dense.bias),
-        layer.output.LayerNorm,
-    )
-
-
 def _packed_linear(
-    weight: torch.Tensor, bias: torch.Tensor | None, activation: nn.Module | None = None
-) -> Callable[[torch.Tensor], torch.Tensor]:
+    weight: torch.Tensor, bias: torch.Tensor | None, activation: str | None = None
+) -> _Step:
     """Return a linear layer, with its activation, packed as the processor multiplies fastest."""
     weight, bias = weight.detach(), None if bias is None else bias.detach()
-    within = _WITHIN.get(type(activation).__name__)
+    act = getattr(F, activation or "", None)
+    if activation and act is None:
+        from transformers.activations import ACT2FN
+
+        act = ACT2FN[activation]
     packs = weight.device.type == "cpu" and weight.dtype in (torch.bfloat16, torch.float32)
     if packs and torch.backends.mkldnn.is_available() and hasattr(_PACKED, "_linear_pointwise"):
         packed = _PACKED._reorder_linear_weight(weight)
-        name, how = within or ("none", "")
+        name, how = _WITHIN.get(activation, ("none", ""))
 
         def fast(x: torch.Tensor) -> torch.Tensor:
             x = _PACKED._linear_pointwise(x, packed, bias, name, [], how)
-            return x if within or activation is None else activation(x)
+            return x if act is None or activation in _WITHIN else act(x)
 
         return fast
 
     def plain(x: torch.Tensor) -> torch.Tensor:
         x = F.linear(x, weight, bias)
-        return x if activation is None else activation(x)
+        return x if act is None else act(x)
 
     return plain
 
@@ -265,7 +291,9 @@ def last_states(
     if type(model).__name__ != "LlamaForCausalLM" or _is_changed(model):
         return None
     base = model.base_model
-    layers_now = _rebuilt_on_change(base, lambda: map(_decoder_layer, base.layers))
+    layers_now = _rebuilt_on_change(
+        base, lambda: [_decoder_layer(one, model.config) for one in base.layers]
+    )
 
     @torch.inference_mode()
     def states(texts: Sequence[list[int]]) -> torch.Tensor | None:
@@ -371,7 +399,7 @@ def _rotated(x: torch.Tensor) -> torch.Tensor:
     return torch.cat((-other, one), dim=-1)
 
 
-def _decoder_layer(layer: nn.Module) -> _DecoderLayer:
+def _decoder_layer(layer: nn.Module, config: PreTrainedConfig) -> _DecoderLayer:
     attention, mlp = layer.self_attn, layer.mlp
     parts = (attention.q_proj, attention.k_proj, attention.v_proj)
     bias = torch.cat([part.bias for part in parts]) if parts[0].bias is not None else None
@@ -380,7 +408,7 @@ def _decoder_layer(layer: nn.Module) -> _DecoderLayer:
         _packed_linear(torch.cat([part.weight for part in parts]), bias),
         _packed_linear(attention.o_proj.weight, attention.o_proj.bias),
         layer.post_attention_layernorm,
-        _packed_linear(mlp.gate_proj.weight, mlp.gate_proj.bias, mlp.act_fn),
+        _packed_linear(mlp.gate_proj.weight, mlp.gate_proj.bias, config.hidden_act),
         _packed_linear(mlp.up_proj.weight, mlp.up_proj.bias),
         _packed_linear(mlp.down_proj.weight, mlp.down_proj.bias),
     )

@@ -7,12 +7,12 @@ import functools
 import itertools
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import torch
 from safetensors.numpy import load_file
-from transformers import AutoModel, BatchEncoding, PreTrainedConfig
 
 from ..asking.store import key_of
 from ..data import shipped
@@ -20,6 +20,9 @@ from ..exceptions import ParameterError
 from ..paths import cache_dir
 from .loading import decodes, load_config, load_model, load_tokenizer, resolve_device
 from .sources import SMOLLM2, base_path, find
+
+if TYPE_CHECKING:
+    from transformers import BatchEncoding, PreTrainedConfig
 
 SHIPPED = "nulls_smollm2.safetensors"
 _BATCH = 128
@@ -125,6 +128,8 @@ def prompt_vectors(base: str, pairs: tuple, number: int | None = None) -> np.nda
     >>> prompt_vectors("embedded", (("I feel calm.", "It rarely happens."),)).shape
     (7, 1, 384)
     """
+    from transformers import AutoModel  # slow to load
+
     source = base_path() if base == "embedded" else find(base)
     if number is None:
         exact = "bfloat16" if base == SMOLLM2 else "float32"  # as its adapters were trained

@@ -21,10 +21,10 @@ import torch
 
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
-from ..models.embedded import load_embedded
-from ..models.fast import fast_forward, last_states
-from ..models.loading import load_config, load_model, to_device, token_limit
-from ..models.sources import Source, digest_text
+from ..models.embedded import embedded_tokenizer, embedded_weights, load_embedded
+from ..models.fast import fast_forward, last_states, packed_forward
+from ..models.loading import load_config, load_model, positions, to_device, token_limit
+from ..models.sources import Source, base_path, digest_text
 from ..paths import data_dir
 from .prompting import PromptMode, PromptRespondent
 
@@ -52,19 +52,41 @@ class NLIRespondent(PromptRespondent):
     """
 
     parts = ("premise", "hypothesis")
+    token_budget = 4096  # tokens per batch; more gains nothing on a processor
 
     def __init__(
         self,
-        model: PreTrainedModel,
+        model: PreTrainedModel | None,
         tokenizer: PreTrainedTokenizerBase,
         identity: dict,
         pads: bool = True,
     ) -> None:
-        super().__init__(model, tokenizer, identity)
-        self.token_budget = 4096  # tokens per batch; more gains nothing on a processor
         self.pads = pads  # whether texts of several lengths may be one batch
-        self._fast_forward = fast_forward(self.model)
-        self.order = self._label_order()
+        if model is not None:
+            super().__init__(model, tokenizer, identity)
+            self._fast_forward = fast_forward(self.model)
+            self._positions = positions(self.model)
+            self.order = self._label_order()
+            return
+        self.tokenizer, self.identity = tokenizer, identity
+        weights, config = embedded_weights(identity["respondent_id"])
+        how = {"device": identity["device"], "dtype": getattr(torch, identity["dtype"])}
+        weights = {name: weight.to(**how) for name, weight in weights.items()}
+        self._fast_forward = packed_forward(weights, config)
+        self._positions, self.order = config.max_position_embeddings, [0, 1, 2]
+
+    @functools.cached_property
+    def model(self) -> PreTrainedModel:
+        """The model in transformers.
+
+        An embedded member on the encoder answers without it, as importing its class takes longer
+        than a questionnaire; once it was asked for, the answers are this model's.
+        """
+        model, _ = load_embedded(self.identity["respondent_id"])
+        device = torch.device(self.identity["device"])
+        model = to_device(model, device, self.identity["dtype"])
+        self._fast_forward = fast_forward(model)
+        return model
 
     def accuracy(self) -> tuple[float, float, float, float]:
         """Return the share of the project's plain labelled pairs that are answered rightly.
@@ -124,7 +146,7 @@ class NLIRespondent(PromptRespondent):
         """Return token ids of each pair, unpadded; cut a pair that is too long, with a warning."""
         encoded = self._tokenize(pairs, truncation=False)
         ids = [features["input_ids"] for features in encoded]
-        limit = token_limit(ids, self.model, self.tokenizer, self.identity["respondent_id"])
+        limit = token_limit(ids, self._positions, self.tokenizer, self.identity["respondent_id"])
         too_long = [i for i, own in enumerate(ids) if len(own) > limit]
         if too_long:
             warnings.warn(
@@ -423,6 +445,8 @@ class NLI(PromptMode):
     def build(self, source: Source, identity: dict, device: torch.device) -> NLIRespondent:
         recipe = source.recipe
         by_words, pads = "answers" in recipe, True
+        if source.kind == "embedded" and not by_words:
+            return NLIRespondent(None, embedded_tokenizer(base_path()), identity)
         if source.kind == "embedded":
             model, tokenizer = load_embedded(source.name)
         elif by_words:  # bfloat16, in which its base was while it was trained

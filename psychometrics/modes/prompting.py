@@ -249,7 +249,7 @@ class PromptRespondent:
                     ) from None
             # Outside of the except block, where the error no longer holds on to tensors.
             rows = rows[: len(rows) // 2]
-            if self.model.device.type == "cuda":
+            if torch.cuda.is_available():
                 torch.cuda.empty_cache()
 
 

@@ -65,7 +65,8 @@ def psychobench_keys() -> dict[str, dict]:
     dict
         By the questionnaire's id, in the order of the paper's Table 5.
     """
-    return yaml.safe_load((data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8"))
+    text = (data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8")
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def psychobench(name: str, texts: bool) -> Questionnaire:
