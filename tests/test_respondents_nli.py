@@ -28,7 +28,6 @@ from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models import loading, sources
 from psychometrics.models.embedded import acceptability, load_embedded, load_masked_lm
 from psychometrics.models.fast import fast_forward as forward_of
-from psychometrics.models.fast import last_states
 from psychometrics.models.sources import find
 from psychometrics.modes import identify, load_respondent, nli
 from psychometrics.training import adapt_encoder, train_acceptability, train_nli
@@ -200,7 +199,7 @@ def test_a_decoder_reads_once_what_texts_share_and_answers_alike(architecture, d
     identity = {"respondent_id": "tiny", "device": "cpu", "dtype": dtype}
     recipe = {"wording": wording, "answers": [" yes", " maybe", " no"]}
     respondent = nli._WordsRespondent(model, tokenizer, identity, recipe)
-    assert (respondent._last_states is not None) == (architecture == "llama")
+    assert (respondent._fast_forward is not None) == (architecture == "llama")
     words = [tokenizer(word)["input_ids"][0] for word in (" yes", " maybe", " no")]
 
     def expected() -> np.ndarray:
@@ -226,10 +225,10 @@ def test_a_changed_decoder_keeps_its_own_forward_pass():
     config = AutoConfig.for_model("llama", vocab_size=40, hidden_size=32, num_hidden_layers=1,
         num_attention_heads=4, num_key_value_heads=2, intermediate_size=64)  # fmt: skip
     model = AutoModelForCausalLM.from_config(config).eval()
-    assert last_states(model) is not None
-    assert last_states(model)([[5], [5, 7], [5, 7, 9]]).shape == (3, 32)
+    assert forward_of(model) is not None
+    assert forward_of(model)([[5], [5, 7], [5, 7, 9]]).shape == (3, 32)
     model.model.layers[0].mlp.register_forward_hook(lambda *_: None)
-    assert last_states(model) is None
+    assert forward_of(model) is None
 
 
 @settings(max_examples=25, deadline=None)

@@ -72,24 +72,26 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         base = find(SMOLLM2)
         config = load_config(base, num_hidden_layers=recipe["layers"])
         model, tokenizer = load_model(
-            base, "causal", config=config, tokenizer=embedded_tokenizer(base), dtype=torch.bfloat16
+            base, "causal", config=config, tokenizer=_tokenizer(base), dtype=torch.bfloat16
         )
         _merge(model.state_dict(), folder)
         return model.eval(), tokenizer
-    weights, config = embedded_weights(name)
-    model, tokenizer = load_model(
+    weights, tokenizer, config = embedded_weights(name)
+    model, _ = load_model(
         # Eager attention as in training, so that answers are those that were measured there.
-        base_path(), "classifier", config=config, tokenizer=embedded_tokenizer(base_path()),
+        base_path(), "classifier", config=config, tokenizer=tokenizer,
         fresh=True, attn_implementation="eager",
     )  # fmt: skip
     model.load_state_dict(weights)
     return model.float().eval(), tokenizer
 
 
-def embedded_weights(name: str) -> tuple[dict[str, torch.Tensor], PreTrainedConfig]:
-    """Return the weights of an embedded member on the encoder, adapter merged, and its config.
+def embedded_weights(
+    name: str,
+) -> tuple[dict[str, torch.Tensor], PreTrainedTokenizerBase, PreTrainedConfig]:
+    """Return the weights of an embedded member on the encoder, its tokenizer and its config.
 
-    They are float32, by the names that they have in transformers.
+    The weights are float32, with the adapter merged, by the names that they have in transformers.
     """
     import torch
 
@@ -115,7 +117,7 @@ def embedded_weights(name: str) -> tuple[dict[str, torch.Tensor], PreTrainedConf
         weights |= _weights(source.folder / "head.safetensors")
     else:
         _merge(weights, source.folder)
-    return weights, config
+    return weights, _tokenizer(base_path()), config
 
 
 def load_masked_lm(
@@ -297,7 +299,7 @@ def _put_head(model: PreTrainedModel, folder: Path) -> None:
 
 
 @functools.lru_cache(maxsize=2)
-def embedded_tokenizer(base: Source | str) -> PreTrainedTokenizerBase:
+def _tokenizer(base: Source | str) -> PreTrainedTokenizerBase:
     """Load a base's tokenizer once: that takes a third of the time of loading a member."""
     return load_tokenizer(base)
 

@@ -51,8 +51,8 @@ class _Layer(NamedTuple):
     out_norm: _Step
 
 
-def fast_forward(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Tensor | None] | None:
-    """A classifier's forward pass without padding, or None where its own must be taken.
+def fast_forward(model: PreTrainedModel) -> Callable[[Sequence], torch.Tensor | None] | None:
+    """A model's forward pass without padding, or None where its own must be taken.
 
     Parameters
     ----------
@@ -62,10 +62,13 @@ def fast_forward(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Ten
     Returns
     -------
     callable or None
-        As :func:`packed_forward` returns it. None if the class is not one of ``_CLASSES``, or if it
-        was changed: layers that are not plain, hooks, decoding; it returns None where that happened
-        later. Weights that are trained or moved later are laid out again, but edits through
-        ``.data`` are not seen.
+        Of a classifier as :func:`packed_forward` returns it. Of a Llama-like decoder from the token
+        ids of n texts, those with the same beginning beside each other, to the states of their last
+        tokens, shape (n, width), of the model's type, that its output embeddings are multiplied
+        with. None if the class is neither one of ``_CLASSES`` nor Llama's, or if it was changed:
+        layers that are not plain, hooks, decoding; it returns None where that happened later.
+        Weights that are trained or moved later are laid out again, but edits through ``.data`` are
+        not seen.
 
     Examples
     --------
@@ -76,6 +79,8 @@ def fast_forward(model: PreTrainedModel) -> Callable[[Sequence[dict]], torch.Ten
     >>> torch.allclose(fast_forward(respondent.model)(features), own, atol=1e-5)
     True
     """
+    if type(model).__name__ == "LlamaForCausalLM" and not _is_changed(model):
+        return _last_states(model)
     if type(model).__name__ not in _CLASSES or not _is_plain(model):
         return None
     forward_now = _rebuilt_on_change(
@@ -270,26 +275,8 @@ class _DecoderLayer(NamedTuple):
     narrow: Callable[[torch.Tensor], torch.Tensor]
 
 
-def last_states(
-    model: PreTrainedModel,
-) -> Callable[[Sequence[list[int]]], torch.Tensor | None] | None:
-    """A decoder's forward pass over texts that share their beginnings, or None for its own.
-
-    Parameters
-    ----------
-    model : PreTrainedModel
-        In evaluation mode.
-
-    Returns
-    -------
-    callable or None
-        From the token ids of n texts, those with the same beginning beside each other, to the
-        states of their last tokens, shape (n, width), of the model's type, that its output
-        embeddings are multiplied with. None if the model is no Llama, or if it was changed; it
-        returns None where that happened later.
-    """
-    if type(model).__name__ != "LlamaForCausalLM" or _is_changed(model):
-        return None
+def _last_states(model: PreTrainedModel) -> Callable[[Sequence[list[int]]], torch.Tensor | None]:
+    """A decoder's forward pass over texts that share their beginnings."""
     base = model.base_model
     layers_now = _rebuilt_on_change(
         base, lambda: [_decoder_layer(one, model.config) for one in base.layers]

@@ -8,7 +8,6 @@ id. Torch and transformers are imported inside the functions, because that takes
 from __future__ import annotations
 
 import gc
-import math
 import re
 import warnings
 from collections.abc import Iterable, Iterator
@@ -362,25 +361,15 @@ def out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
 
 
-def positions(model: PreTrainedModel) -> float:
-    """Return for how many tokens a model has positions."""
-    known = getattr(model.config, "max_position_embeddings", None) or -1
-    if known <= 0:  # XLNet has relative ones alone
-        return math.inf
-    for name, module in model.named_modules():
-        padding = getattr(module, "padding_idx", None)
-        if name.endswith("position_embeddings") and padding is not None:
-            return known - padding - 1  # RoBERTa and its kin number positions from there on
-    return known
-
-
 def token_limit(
     encoded: list[list[int]],
-    places: float,
+    model: PreTrainedModel | PreTrainedConfig,
     tokenizer: PreTrainedTokenizerBase,
     name: str = "The model",
 ) -> int:
-    """Return the most tokens that a text may have, by tokenizer and number of positions.
+    """Return the most tokens that a text may have, by tokenizer and position table.
+
+    A configuration does for a model without its own offset of positions.
 
     Raises
     ------
@@ -389,7 +378,15 @@ def token_limit(
         part: the tokenizer is broken.
     """
     _check_known(encoded, tokenizer, name)
-    limit = min(tokenizer.model_max_length, places)
+    limit = tokenizer.model_max_length
+    positions = getattr(getattr(model, "config", model), "max_position_embeddings", None) or -1
+    if positions > 0:  # XLNet has relative ones alone
+        for name, module in getattr(model, "named_modules", list)():
+            padding = getattr(module, "padding_idx", None)
+            if name.endswith("position_embeddings") and padding is not None:
+                positions -= padding + 1  # RoBERTa and its kin number positions from there on
+                break
+        limit = min(limit, positions)
     if limit < _FEWEST:
         raise RespondentError(
             f"This model reads {limit} tokens, too few for a sentence: correct model_max_length in "
@@ -408,7 +405,7 @@ def check_length(encoded: list[list[int]], model, tokenizer, more: int = 0) -> l
     """
     longest, limit = (
         max(map(len, encoded)) + more,
-        token_limit(encoded, positions(model), tokenizer),
+        token_limit(encoded, model, tokenizer),
     )
     if longest > limit:
         raise RespondentError(

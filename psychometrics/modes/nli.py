@@ -21,10 +21,10 @@ import torch
 
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
-from ..models.embedded import embedded_tokenizer, embedded_weights, load_embedded
-from ..models.fast import fast_forward, last_states, packed_forward
-from ..models.loading import load_config, load_model, positions, to_device, token_limit
-from ..models.sources import Source, base_path, digest_text
+from ..models.embedded import embedded_weights, load_embedded
+from ..models.fast import fast_forward, packed_forward
+from ..models.loading import load_config, load_model, to_device, token_limit
+from ..models.sources import Source, digest_text
 from ..paths import data_dir
 from .prompting import PromptMode, PromptRespondent
 
@@ -57,7 +57,7 @@ class NLIRespondent(PromptRespondent):
     def __init__(
         self,
         model: PreTrainedModel | None,
-        tokenizer: PreTrainedTokenizerBase,
+        tokenizer: PreTrainedTokenizerBase | None,
         identity: dict,
         pads: bool = True,
     ) -> None:
@@ -65,15 +65,15 @@ class NLIRespondent(PromptRespondent):
         if model is not None:
             super().__init__(model, tokenizer, identity)
             self._fast_forward = fast_forward(self.model)
-            self._positions = positions(self.model)
+            self._reads = self.model
             self.order = self._label_order()
             return
-        self.tokenizer, self.identity = tokenizer, identity
-        weights, config = embedded_weights(identity["respondent_id"])
+        self.identity = identity
+        weights, self.tokenizer, config = embedded_weights(identity["respondent_id"])
         how = {"device": identity["device"], "dtype": getattr(torch, identity["dtype"])}
         weights = {name: weight.to(**how) for name, weight in weights.items()}
         self._fast_forward = packed_forward(weights, config)
-        self._positions, self.order = config.max_position_embeddings, [0, 1, 2]
+        self._reads, self.order = config, [0, 1, 2]
 
     @functools.cached_property
     def model(self) -> PreTrainedModel:
@@ -146,7 +146,7 @@ class NLIRespondent(PromptRespondent):
         """Return token ids of each pair, unpadded; cut a pair that is too long, with a warning."""
         encoded = self._tokenize(pairs, truncation=False)
         ids = [features["input_ids"] for features in encoded]
-        limit = token_limit(ids, self._positions, self.tokenizer, self.identity["respondent_id"])
+        limit = token_limit(ids, self._reads, self.tokenizer, self.identity["respondent_id"])
         too_long = [i for i, own in enumerate(ids) if len(own) > limit]
         if too_long:
             warnings.warn(
@@ -225,7 +225,6 @@ class _WordsRespondent(NLIRespondent):
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
         super().__init__(model, tokenizer, identity)
-        self._last_states = last_states(self.model)
 
     def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
         fill = self.wording.format
@@ -247,7 +246,7 @@ class _WordsRespondent(NLIRespondent):
         """Return the logits of the three words after each text, (n, 3), float32."""
         texts = [one["input_ids"] for one in features]
         words = self.model.get_output_embeddings().weight[self.words].float()
-        if self._last_states and (states := self._last_states(texts)) is not None:
+        if self._fast_forward and (states := self._fast_forward(texts)) is not None:
             return states.float() @ words.T
         inputs = self.tokenizer.pad(
             [{"input_ids": text} for text in texts], padding_side="left", return_tensors="pt"
@@ -446,7 +445,7 @@ class NLI(PromptMode):
         recipe = source.recipe
         by_words, pads = "answers" in recipe, True
         if source.kind == "embedded" and not by_words:
-            return NLIRespondent(None, embedded_tokenizer(base_path()), identity)
+            return NLIRespondent(None, None, identity)
         if source.kind == "embedded":
             model, tokenizer = load_embedded(source.name)
         elif by_words:  # bfloat16, in which its base was while it was trained
