@@ -129,9 +129,11 @@ class NLIRespondent(PromptRespondent):
                 self.token_budget = width * len(batch)
             values = logits.softmax(dim=-1).cpu().numpy()[:, self.order]
             if not np.isfinite(values).all():
+                name, dtype = (self.identity[key] for key in ("respondent_id", "dtype"))
+                finer = "" if dtype == "float32" else "load it with dtype='float32', or "
                 raise RespondentError(
-                    f"{self.identity['respondent_id']} gives answers that are not numbers in "
-                    f"{self.identity['dtype']}: load it with dtype='float32', or check its weights."
+                    f"{name} gives answers that are not numbers in {dtype}: {finer}check its "
+                    "weights."
                 )
             order = order[len(batch) :]
             # What a model of two outputs does not tell apart is missing.
