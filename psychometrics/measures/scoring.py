@@ -215,7 +215,8 @@ def item_scores(
     DataFrame
         ``respondent_id, questionnaire, item_id, score``, R · I rows in the answers' order, in
         units of the weights divided by L; of answers to items also ``mode, run`` and those of
-        `by`, in units of the options' values.
+        `by`, in units of the options' values. No interval: a single answer has none, and
+        ``psychometrics scores --items`` gives one over the source terms of an item's prompts.
 
     Raises
     ------

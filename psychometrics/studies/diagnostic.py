@@ -287,7 +287,9 @@ def ask_diagnostic(
             name = identity["respondent_id"]
             answers = _asked_now(table, identity, respondent, store, bar)
             if np.isnan(answers).any():
-                raise RespondentError(f"{name} has two outputs, and three classes are asked for.")
+                raise RespondentError(
+                    f"{name} has two outputs, the diagnostic needs three: leave it out."
+                )
             rows[name] = answers.argmax(axis=1) == right
     return pd.DataFrame.from_dict(rows, orient="index", columns=table.index).astype(np.int8)
 
