@@ -45,6 +45,7 @@ def test_agreement_matches_fleiss_published_example():
 
 def test_similarity_is_to_the_wording_of_the_readers_own_file(tmp_path, monkeypatch):
     soc, path = pm.load_questionnaire("soc13"), tmp_path / "wording.csv"
+    soc = soc.model_copy(update={"intensifiers": soc.intensifiers[:1]})  # fewer prompts
     monkeypatch.delenv("PSYCHOMETRICS_WORDING", raising=False)
 
     def wording():

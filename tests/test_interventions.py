@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from multiprocessing import get_context
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -189,6 +191,7 @@ def study(tiny_pair, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(interventions, "available", lambda *keys: False)
     monkeypatch.setattr(interventions, "intervention_texts", lambda *arm: SENTENCES)
+    monkeypatch.setattr(interventions, "get_context", lambda _: get_context("forkserver"))
     nli, masked_lm = tiny_pair
     settings = {
         "questionnaires": [pm.load_questionnaire("challenges")], "arms": ["neutral"], "epochs": 3,
