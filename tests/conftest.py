@@ -94,6 +94,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than processors: tests also wait, for servers, a browser, a cluster."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node) -> None:
     """All workers of the whole suite fork from one process, which imports the libraries once."""
     if not node.config.option.file_or_dir:

@@ -40,7 +40,7 @@ CANNOT = {
 LONG = re.compile(r"^(psychometrics (run|profile|compare|study run)|papermill) ")
 """Executes notebooks: of such commands one is run, the one that says most, of those that name the
 same and differ in values alone. A chapter ends after its set-up: `make book` runs it whole."""
-COMMAND = re.compile(r"^(\w+=\S+ )?(psychometrics|papermill) [^|&;<>$`]*$")
+COMMAND = re.compile(r"^(\w+=\S+ )?(psychometrics|papermill) [^|&;<>$`#]*( #.*)?$")
 """Needs nothing of a shell but words: a fresh interpreter would take seconds."""
 FENCE = re.compile(r"^(`{3,})(bash|python)\n(.*?)^\1$", re.M | re.S)
 
