@@ -75,11 +75,11 @@ def _resize(page, width: int) -> None:
 
 
 def _findings(page, *rules: str) -> list[str]:
-    """Serious findings of axe; code and formulas look alike on all pages, and are left out."""
+    """Serious findings of axe; code looks alike on all pages, and is left out."""
     import axe_playwright_python
 
     page.evaluate((Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text())
-    about = {"include": [["html"]], "exclude": [["div.highlight"], ["mjx-container"]]}
+    about = {"include": [["html"]], "exclude": [["div.highlight"]]}
     options = {"resultTypes": ["violations"], "preload": False, "iframes": False}
     options |= {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
     run = "([about, o]) => axe.run(about, o).then(r => r.violations)"
@@ -95,7 +95,7 @@ def _findings(page, *rules: str) -> list[str]:
 
 WIDE = """() => [...document.querySelectorAll('.bd-article *')].filter(e =>
     e.scrollWidth > e.clientWidth + 2 && /auto|scroll/.test(getComputedStyle(e).overflowX)
-    && e.clientWidth > 0 && e.checkVisibility() && !/MathJax/.test(e.className)).map(e => ({
+    && e.clientWidth > 0 && e.checkVisibility()).map(e => ({
         what: e.className, tab: e.tabIndex, label: e.getAttribute('aria-label'),
         note: e.matches('.explorer-scroll')
             || Boolean(e.nextElementSibling?.classList.contains('scroll-note'))}))"""
@@ -164,6 +164,27 @@ def test_the_keyboard_reaches_the_content_the_search_and_the_theme_and_its_place
     assert "search-button" in classes
     assert "theme-switch" in classes
     assert [one for one in reached if not one["seen"]] == []
+
+
+@built
+@pytest.mark.parametrize("width", [1300, 400])
+def test_the_keyboard_walks_through_ask_a_model_in_order_and_its_place_is_seen(visit, width):
+    page = visit("ask.html", width)
+    number = """all => all.filter(e => !e.disabled && e.checkVisibility({visibilityProperty: true}))
+        .map((e, i) => { e.dataset.walk = i; return i; })"""
+    there = page.locator("article :is(a[href], button, input, select, summary, [tabindex='0'])")
+    expected, reached = there.evaluate_all(number), []
+    page.locator("article h1").evaluate("e => { e.tabIndex = -1; e.focus(); }")
+    while len(reached) < len(expected):
+        page.keyboard.press("Tab")
+        where, seen = page.evaluate(
+            """() => { const e = document.activeElement, s = getComputedStyle(e);
+            return [Number(e.dataset.walk ?? -1),
+                    s.outlineStyle !== 'none' || s.boxShadow !== 'none']; }"""
+        )
+        assert seen, where
+        reached.append(where)
+    assert reached == expected
 
 
 @built
@@ -248,7 +269,6 @@ def test_pages_load_nothing_from_elsewhere(parsed):
     for sheet in HTML.rglob("*.css"):
         found += [f"{sheet.name}: {one[0]}" for one in re.findall(LOADS, sheet.read_text())]
     assert found == []
-    assert (HTML / "_static" / "mathjax" / "tex-chtml.js").is_file()
 
 
 @built

@@ -1,9 +1,11 @@
-"""Keep pages small, without scripts and icons that they do not use, and code out of the search."""
+"""Keep pages small: formulas as MathML, no scripts or icons without use, no code in the search."""
 
 import re
 from pathlib import Path
 
 from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.util.math import get_node_equation_number
 
 ICON = re.compile(
     r'"?([\w-]+)"?:\[\d+,\d+,(\[[^\]]*\]),"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?'
@@ -11,10 +13,28 @@ ICON = re.compile(
 
 
 def setup(app):
+    app.add_html_math_renderer("mathml", (_inline_formula, None), (_formula, None))
     app.connect("builder-inited", _search_prose)
     app.connect("html-page-context", _without_unused_scripts, priority=900)
     app.connect("build-finished", _without_unused_icons)
+    app.connect("build-finished", _search_on_its_page)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _inline_formula(self, node):
+    self.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def _formula(self, node):
+    """A formula on lines of its own, with its number."""
+    self.body.append(self.starttag(node, "div", CLASS="math"))
+    if node["number"]:
+        self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
+        self.add_permalink_ref(node, "Link to this equation")
+        self.body.append("</span>")
+    self.body.append(convert(node.astext().strip(), display="block") + "</div>")
+    raise nodes.SkipNode
 
 
 def _search_prose(app):
@@ -33,19 +53,11 @@ def _search_prose(app):
 
 
 def _without_unused_scripts(app, pagename, templatename, context, doctree):
-    """Drop thebe's loader, which names a content network, and MathJax from pages without math."""
-    unused = ["thebe"]
-    if not re.search(r'class="[^"]*\bmath\b|\\\(|\\\[', context.get("body", "")):
-        unused.append("mathjax")
-    scripts = context.get("script_files", [])
+    """Drop thebe's loader, which names a content network."""
     context["script_files"] = [
         script
-        for script in scripts
-        if not any(
-            name
-            in f"{getattr(script, 'filename', script)} {getattr(script, 'attributes', '')}".lower()
-            for name in unused
-        )
+        for script in context.get("script_files", [])
+        if "thebe" not in f"{script.filename} {script.attributes}".lower()
     ]
 
 
@@ -57,7 +69,7 @@ def _without_unused_icons(app, exception):
     files = [path for end in ("html", "js") for path in Path(app.outdir).rglob(f"*.{end}")]
     named = set()
     for path in files:
-        if path != scripts and "mathjax" not in path.parts:
+        if path != scripts:
             named |= set(re.findall(r"\bfa-([a-z0-9-]+)", path.read_text("utf-8", "replace")))
 
     def kept(icon):
@@ -66,3 +78,12 @@ def _without_unused_icons(app, exception):
 
     text = scripts.read_text(encoding="utf-8")
     scripts.write_text(ICON.sub(kept, text), encoding="utf-8")
+
+
+def _search_on_its_page(app, exception):
+    """Drop the index of words from pages other than the search, which alone reads it."""
+    names = "searchtools|language_data|searchindex"
+    scripts = re.compile(rf'<script src="[^"]*({names})\.js"></script>')
+    for path in [] if exception else Path(app.outdir).rglob("*.html"):
+        if path.name != "search.html":
+            path.write_text(scripts.sub("", path.read_text("utf-8")), "utf-8")

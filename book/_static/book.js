@@ -56,9 +56,6 @@
       for (const table of element.querySelectorAll(":scope > table")) watch.observe(table);
       element.addEventListener("scroll", () => cue(element), { passive: true });
     }
-    if (window.MathJax && MathJax.startup && MathJax.startup.promise) {
-      MathJax.startup.promise.then(() => wide.forEach(cue));
-    }
   }
 
   /* Paper is white, whatever the screen is. */
