@@ -533,6 +533,48 @@ def test_the_rules_in_the_page_find_what_python_finds(tab):
             assert sorted(rules) == sorted(expected), item
 
 
+@pytest.fixture
+def visitor(browser, tab):
+    """A reader who has been here never before."""
+    context = browser.new_context()
+    yield context.new_page(), tab[0].url.partition("#")[0]
+    context.close()
+
+
+def test_on_a_slow_network_the_page_shows_progress_answers_keys_and_starts_once(visitor):
+    page, address = visitor
+    asked = []
+    page.on("request", lambda request: "/live/" in request.url and asked.append(request.url))
+    page.goto(address)
+    slow = {"offline": False, "latency": 100, "downloadThroughput": 5e5, "uploadThroughput": 5e5}
+    page.context.new_cdp_session(page).send("Network.emulateNetworkConditions", slow)
+    start = page.get_by_role("button", name="Start the model")
+    start.dblclick()
+    page.wait_for_function("document.querySelector('progress').value > 0.002")
+    first = page.locator("progress").evaluate("e => e.value")
+    page.wait_for_function(f"document.querySelector('progress').value > {first}")
+    page.get_by_label(live_model.LABELS["premise"]).fill("<b>I feel</b> {term}.", timeout=2000)
+    assert "tag" in page.locator(".ask-findings").inner_text()
+    assert start.is_disabled()
+    assert "Loading the model" in page.locator(".ask-status").inner_text()
+    assert len(asked) == len(set(asked)), "one download, however often it is pressed"
+
+
+def test_what_is_missing_is_said_and_the_page_stays_as_it_was(visitor):
+    page, address = visitor
+    page.route("**/*.onnx", lambda route: route.fulfill(status=404))
+    page.goto(address)
+    page.get_by_role("button", name="Start the model").click()
+    page.get_by_text("The model could not be loaded or run: model").wait_for()
+    assert page.get_by_role("button", name="Start the model").is_enabled()
+    bare = re.sub(r'"files":\[.*?\]', '"files":[]', page.request.get(address).text())
+    page.route("**/ask.html", lambda route: route.fulfill(body=bare, content_type="text/html"))
+    page.goto("about:blank")
+    page.goto(address)
+    assert page.locator(".ask-status").inner_text() == live_model.MISSING
+    assert page.get_by_role("button", name="Start the model").count() == 0
+
+
 def test_a_page_from_a_file_says_how_to_serve_it_and_a_build_without_the_model_that_it_is_missing(
     browser, site, tmp_path, monkeypatch
 ):

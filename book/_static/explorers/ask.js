@@ -25,6 +25,7 @@ window.explorerScripts.ask = function (body, data, tools) {
   const chooser = tools.select("Start from an item of the book, or type your own", options, choose, data.items.findIndex(same));
   chooser.element.hidden = small;
   const start = tools.button(`Start the model (${Math.round(data.size / 1e6)} MB)`, begin);
+  start.hidden = !data.files.length;
   const ask = html("button", { class: "explorer-button", type: "submit", text: "Ask", disabled: "" });
   const stop = tools.button("Stop", halt);
   const copyLink = tools.button("Copy the link", () => copy(link(), "link"));
@@ -105,7 +106,6 @@ window.explorerScripts.ask = function (body, data, tools) {
 
   function begin() {
     if (location.protocol === "file:") return tell(data.serve);
-    if (!data.files.length) return tell(data.missing);
     start.disabled = true;
     progress.hidden = false;
     tell("Loading the model. It is kept in this browser for the next visit.");
