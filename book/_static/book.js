@@ -64,7 +64,7 @@
   /* A table that is too wide for paper, however its words are broken, is made smaller. */
   function fitOnPaper(table) {
     const before = table.style.cssText;
-    table.style.cssText += "; display: table; width: min-content; font-size: 7.5pt !important";
+    table.style.cssText += "; display: table; width: min-content; font-size: 7pt !important";
     const least = table.offsetWidth;
     table.style.cssText = before;
     table.style.setProperty("--fits", Math.min(1, PAPER / least).toFixed(3));
