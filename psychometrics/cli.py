@@ -519,7 +519,7 @@ def _slides(
     chapter: Annotated[str, Argument(help="Such as 03-assessment, or a path.")],
     output: _Output = None,
 ) -> None:
-    """Make slides (an .html file) of an executed chapter: its sections, tables and figures."""
+    """Make slides (an .html file) of an executed chapter: its tables and figures, with notes."""
     path = Path(chapter)
     if path.suffix != ".ipynb":
         path = pm.paths.book_dir() / "chapters" / f"{chapter}.ipynb"

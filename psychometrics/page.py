@@ -50,6 +50,9 @@ _ATTRIBUTES = {"*": ["class", "id", "title", "colspan", "rowspan", "href", "src"
 _SLIDES = """
 {%- extends 'reveal/index.html.j2' -%}
 {%- block html_head_js_mathjax -%}{%- endblock -%}
+{%- block html_head_css -%}{{ super() }}<style>.anchor-link { display: none; }
+.reveal section { max-height: 100%; overflow-y: auto; } .reveal h2 { font-size: 0.9em; }
+.reveal p, .reveal table { font-size: 0.6em; } img { max-height: 26rem }</style>{%- endblock -%}
 """
 
 
@@ -64,7 +67,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
         The HTML file, by default beside the copy; or a PDF file, which Chromium or Chrome prints.
     kind : {"page", "report", "slides"}
         A page with its code in open cells, a report with all code folded, or slides with a slide
-        for each section, figure and exercise.
+        for each table and figure, its headline, and the text as speaker's notes.
 
     Returns
     -------
@@ -223,19 +226,43 @@ def _plain(notebook, executed: Path, kind: str):
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown":
-            text = prose.plain(cell.source)
-            parts = re.split(r"^(?=#{1,3} )", text, flags=re.M) if kind == "slides" else [text]
-            slide = {"slideshow": {"slide_type": "slide"}}
-            cells += [new_markdown_cell(part, metadata=slide) for part in parts if part.strip()]
+            cells.append(new_markdown_cell(prose.plain(cell.source)))
         elif cell.cell_type == "code":
             cell.metadata["folded"] = kind == "report" or "hide-input" in tags
             cell.outputs = [part for one in cell.outputs for part in prose.captioned(one)]
-            cell.metadata["slideshow"] = {"slide_type": "slide" if cell.outputs else "skip"}
             cells.append(cell)
     titles = (re.search(r"^# (.+)", cell.source, re.M) for cell in cells)
     notebook.metadata["title"] = next((title[1] for title in titles if title), executed.stem)
-    notebook.cells = cells
+    notebook.cells = _slides(cells) if kind == "slides" else cells
     return notebook, formulas
+
+
+def _slides(cells: list) -> list:
+    """A slide for each output, under its headline; the text that follows is for the speaker."""
+    from nbformat.v4 import new_markdown_cell as new
+
+    text = "\n\n".join(c.source for c in cells if "outputs" not in c).partition("# Exercises")[0]
+    opening = re.findall(r"\A\s*# .+|^(?:> )?\*\*(?:Question|Finding)\.\*\*.+", text, re.M)
+    made, notes = [("slide", new("\n\n".join(opening)))], ""
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            notes += "\n\n" + cell.source
+        elif cell.outputs and 'class="plan"' not in str(cell.outputs):
+            made += [("notes", new(notes)), ("slide", new(_headline(cell, text))), ("-", cell)]
+            notes = ""
+    made.append(("notes", new(notes.partition("# Exercises")[0])))
+    for kind, cell in made:
+        cell.metadata["slideshow"] = {"slide_type": kind}
+    return [cell for _, cell in made]
+
+
+def _headline(cell, text: str) -> str:
+    """What the paragraph on a table or figure says first in bold, or else its caption."""
+    parts = "\n".join(str(one.get("data", {}).get("text/markdown")) for one in cell.outputs)
+    caption = re.search(r"^\*\*(\w+ \d+)\.\*\* (.+?)[.:](?=\s|$)", parts, re.M)
+    number, said = caption.groups() if caption else ("no number", "")
+    lead = re.search(rf"\n\n\*\*([^*]{{20,}})\*\*(?:(?!\n\n).)*{number}\b", text, re.S)
+    return "## " + " ".join((lead[1] if lead else said).split())
 
 
 class _Prose:
