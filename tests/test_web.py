@@ -145,46 +145,37 @@ def test_a_page_is_accessible_light_dark_on_a_phone_and_by_keyboard_and_prints_w
     assert opened.evaluate(PALE) == 0, "tables are dark, too"
 
 
+FOCUS = """() => { const e = document.activeElement, s = getComputedStyle(e);
+    return {name: e.innerText, where: e.className, place: Number(e.dataset.place),
+            seen: s.outlineStyle !== 'none' || s.boxShadow !== 'none'}; }"""
+NUMBER = """all => all.filter(e => !e.disabled && e.checkVisibility({visibilityProperty: true}))
+    .map((e, i) => { e.dataset.place = i; return i; })"""
+
+
+def _walk(page, steps: int) -> list[dict]:
+    """What the tabulator key reaches, step by step."""
+    reached = [page.keyboard.press("Tab") or page.evaluate(FOCUS) for _ in range(steps)]
+    assert [one for one in reached if not one["seen"]] == []
+    return reached
+
+
 @built
 def test_the_keyboard_reaches_the_content_the_search_and_the_theme_and_its_place_is_seen(visit):
-    page = visit("using.html")
-    reached = []
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        reached.append(
-            page.evaluate(
-                """() => { const e = document.activeElement, s = getComputedStyle(e);
-            return {name: (e.getAttribute('aria-label') || e.innerText || '').trim(),
-                    where: e.className,
-                    seen: s.outlineStyle !== 'none' || s.boxShadow !== 'none'}; }"""
-            )
-        )
+    reached = _walk(visit("using.html"), 60)
     assert "Skip to main content" in reached[0]["name"]
     classes = " ".join(one["where"] for one in reached)
     assert "search-button" in classes
     assert "theme-switch" in classes
-    assert [one for one in reached if not one["seen"]] == []
 
 
 @built
 @pytest.mark.parametrize("width", [1300, 400])
 def test_the_keyboard_walks_through_ask_a_model_in_order_and_its_place_is_seen(visit, width):
     page = visit("ask.html", width)
-    number = """all => all.filter(e => !e.disabled && e.checkVisibility({visibilityProperty: true}))
-        .map((e, i) => { e.dataset.walk = i; return i; })"""
     there = page.locator("article :is(a[href], button, input, select, summary, [tabindex='0'])")
-    expected, reached = there.evaluate_all(number), []
+    expected = there.evaluate_all(NUMBER)
     page.locator("article h1").evaluate("e => { e.tabIndex = -1; e.focus(); }")
-    while len(reached) < len(expected):
-        page.keyboard.press("Tab")
-        where, seen = page.evaluate(
-            """() => { const e = document.activeElement, s = getComputedStyle(e);
-            return [Number(e.dataset.walk ?? -1),
-                    s.outlineStyle !== 'none' || s.boxShadow !== 'none']; }"""
-        )
-        assert seen, where
-        reached.append(where)
-    assert reached == expected
+    assert [one["place"] for one in _walk(page, len(expected))] == expected
 
 
 @built
