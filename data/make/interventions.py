@@ -1,10 +1,10 @@
 """Measures the studies of chapter 7 anew: ``python -m data.make.interventions [part]``.
 
 ``scales`` makes ``data/interventions.csv``: ``run`` is the digest of all that determines a run;
-epoch 0 belongs to no arm. ``refit`` makes ``data/interventions_refit.csv``: a small study in
-which the NLI head is fitted to 1,000 pairs before every measurement, with the three most accurate
-encoders and the base that was never trained to infer, five epochs long. It was decided on after
-the first study's results were known, and made this small before its own were.
+epoch 0 belongs to no arm. ``refit`` makes ``data/interventions_refit.csv``: a small study of
+the three most accurate encoders, five epochs long, in which the NLI head is fitted to 1,000 pairs
+before every measurement. It was decided on after the first study's results were known, and made
+this small before its own were.
 ``talk`` makes ``data/interventions_talk.csv`` and
 ``data/interventions_replies.csv``, from a conversational model, in cells that are kept, so that a
 stopped run goes on; ``talk MODEL FOLDER`` measures another model into a folder, which chapter 7
@@ -36,17 +36,27 @@ JUDGE = "minilm-both-l6-s1"
 SEEDS = (0, 1, 2)
 
 
-def _scales(path: str = SHIPPED, most: int = 7, others: tuple = (), **how: object) -> None:
+def _measured(most: int = 7, **how: object) -> pd.DataFrame:
     table = population_table().query("family == 'MiniLM'")  # encoders have masks to fill
     table = table.sort_values("accuracy", ascending=False)
-    respondents = table["respondent_id"].head(most)  # the most accurate; 7 as in the paper
+    respondents = list(table["respondent_id"].head(most))  # the most accurate; 7 as in the paper
     questionnaires = [load_questionnaire(name) for name in ("gad7", "phq9", "soc13")]
-    how = {"measure_at": MEASURED, "seed": 1, "shipped": False} | how
-    scores = trajectories([*respondents, *others], questionnaires, **how)
+    return trajectories(respondents, questionnaires, seed=1, shipped=False, **how)
+
+
+def _scales() -> None:
+    scores = _measured(measure_at=MEASURED)
     scores["arm"] = scores["arm"].where(scores["epoch"] > 0)
     frame = scores.drop_duplicates(["run", "epoch", "scale"])
     columns = ["run", "respondent_id", "arm", "epoch", "questionnaire", "scale", "score"]
-    frame[columns].to_csv(data_dir() / path, index=False, float_format="%.6f")
+    frame[columns].to_csv(data_dir() / SHIPPED, index=False, float_format="%.6f")
+
+
+def _refit() -> None:
+    scores = _measured(3, epochs=5, measure_at=(5,), refit=1000)
+    columns = ["respondent_id", "arm", "epoch", "scale", "score"]
+    path = data_dir() / "interventions_refit.csv"
+    scores[columns].to_csv(path, index=False, float_format="%.6f")
 
 
 def _talk(generator: str = GENERATOR, folder: str | Path = "") -> None:
@@ -72,8 +82,7 @@ if __name__ == "__main__":
     if "scales" in wanted:
         _scales()
     if "refit" in wanted:
-        how = {"epochs": 5, "measure_at": (5,), "refit": 1000}
-        _scales("interventions_refit.csv", 3, ("minilm",), **how)
+        _refit()
     if "talk" in wanted:
         _talk(*sys.argv[2:])
     if "attributions" in wanted:
