@@ -450,12 +450,10 @@ def test_the_measured_error_is_of_this_model_and_small():
 
 
 def test_a_link_of_the_page_fills_the_fields_that_it_names(tab):
-    page, _ = tab
-    field = page.get_by_label(live_model.LABELS["premise"], exact=True)
-    before = field.input_value()
-    for premise in ("I am {term}.", before):
-        page.evaluate("p => { location.hash = new URLSearchParams({premise: p}) }", premise)
-        page.wait_for_timeout(200)
+    field = tab[0].get_by_label(live_model.LABELS["premise"], exact=True)
+    for premise in ("I am {term}.", field.input_value()):
+        tab[0].evaluate("p => { location.hash = new URLSearchParams({premise: p}) }", premise)
+        tab[0].wait_for_timeout(200)
         assert field.input_value() == premise
 
 

@@ -111,11 +111,8 @@ def test_slides_have_sections_tables_and_figures_and_no_code(executed):
     path = page.write_page(executed, executed.with_name("slides.html"), "slides")
     text = path.read_text(encoding="utf-8").partition("<body")[2]
     assert text.count("<section>") >= 4
-    assert "found: 0.43." in text
     assert "import pandas" not in text
-    headlines = [re.sub(r"<[^>]+>", "", said) for said in re.findall(r"<h2.*?</h2>", text, re.S)]
-    assert [said.rstrip("¶") for said in headlines][-2:] == ["Shares of alpha", "Two points"]
-    assert text.index('class="notes"') < text.index("found: 0.43.")
+    assert text.index('class="notes"') < text.index("found: 0.43.") < text.index('id="Two-points')
 
 
 @pytest.mark.parametrize("name", ["p.txt", "no/p.html", "."])
