@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -68,4 +69,5 @@ def writing(path: object) -> Iterator[None]:
         yield
     except OSError as error:
         said = f"{path} cannot be written ({error.strerror or error})"
-        raise ParameterError(f"{said}: name another file.") from None
+        full = "free some space, or " if error.errno in (errno.ENOSPC, errno.EFBIG) else ""
+        raise ParameterError(f"{said}: {full}name another file.") from None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -214,6 +216,17 @@ def test_failures_noted_by_several_processes_at_once_are_all_kept(tmp_path):
     for process in running:
         process.join()
     assert len(pd.read_csv(file)) == 40
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full disk at hand")
+def test_failures_that_a_full_disk_does_not_take_leave_those_before_and_nothing_else(tmp_path):
+    noted = plan._Failures(tmp_path / "failures.csv", "nli", None, {})
+    noted.add("first", ValueError("no"))
+    (tmp_path / f".failures.csv.{os.getpid()}").symlink_to("/dev/full")
+    with pytest.raises(ParameterError, match="free some space"):
+        noted.add("second", ValueError("no"))
+    assert pd.read_csv(tmp_path / "failures.csv")["respondent"].tolist() == ["first"]
+    assert {p.name for p in tmp_path.iterdir()} <= {"failures.csv", ".failures.csv.lock"}
 
 
 def test_a_table_of_personas_is_asked_row_by_row_and_compared(tmp_path):

@@ -248,5 +248,8 @@ class _Failures:
     def _write(self, rows: pd.DataFrame) -> None:
         part = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         with writing(self._path):
-            rows.to_csv(part, index=False)
-            part.replace(self._path)
+            try:
+                rows.to_csv(part, index=False)
+                part.replace(self._path)
+            finally:
+                part.unlink(missing_ok=True)  # half of it where the disk is full
