@@ -2,7 +2,7 @@
 
 Measurement invariance of the IPIP-50 between people and groups of models, as planned in
 ``data/plans/invariance.yml``: one factor a trait, then people's loadings, then people's intercepts.
-Half a minute of one core; needs the files of the survey.
+A minute of one core; needs the files of the survey.
 """
 
 from __future__ import annotations
@@ -90,6 +90,16 @@ def _keyed(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**{item: 6 - table[item] for item in turned})
 
 
+def _nearest(people: pd.DataFrame, models: pd.DataFrame, traits: list[list[str]]) -> np.ndarray:
+    """Positions of the 40 people whose five trait means are nearest to each model's, a row each."""
+    of_people, of_models = (
+        np.column_stack([table[items].mean(axis=1) for items in traits])
+        for table in (people, models)
+    )
+    away = (of_models[:, None] - of_people) ** 2 / of_people.var(axis=0)
+    return np.argsort(away.sum(axis=2), axis=1, kind="stable")[:, :40]
+
+
 def _main() -> None:
     folder = data_dir() / "published"
     traits = [list(scale.items) for scale in load_questionnaire("ipip50").scales]
@@ -114,9 +124,14 @@ def _main() -> None:
     groups["answers at random"] = published("random", "people")
     groups["people's other half"] = published("people_b", "people")
     survey = answers("survey").pivot(index="respondent_id", columns="item_id", values="value")
-    half = _keyed(survey[1::2].dropna()).sample(18 * DRAWS, random_state=SEED)
+    half = _keyed(survey[1::2].dropna())
+    some = half.sample(18 * DRAWS, random_state=SEED)
     for k in range(DRAWS):
-        groups[f"eighteen people, {k + 1}"] = drawn(half[18 * k : 18 * (k + 1)])
+        groups[f"eighteen people, {k + 1}"] = drawn(some[18 * k : 18 * (k + 1)])
+    rng, alike = np.random.default_rng(SEED), _nearest(half, eighteen(), traits)
+    for k in range(DRAWS):
+        chosen = half.iloc[[rng.choice(row) for row in alike]]
+        groups[f"people like the models, {k + 1}"] = drawn(chosen)
     found = {name: compare(*group, people) for name, group in groups.items()}
     items = {"people": people.rename_axis("item_id")}
     items = pd.concat(items | {name: one for name, (_, one) in found.items()}, names=["group"])
