@@ -197,7 +197,23 @@ def _prompts(
 @app.command("questionnaires", rich_help_panel=_QUESTIONNAIRES)
 def _questionnaires() -> None:
     """List the questionnaires that come with the project: scales, items, ways to ask, norms."""
-    pm.questionnaires.overview().to_csv(sys.stdout, index=False)
+    import pandas as pd
+
+    rows = []
+    for name in pm.questionnaires.questionnaire_names():
+        if name == pm.questionnaires.COMPASS:  # whose file is fetched
+            continue
+        loaded = pm.load_questionnaire(name, texts=False)
+        for part in loaded.scales:
+            ticked = all(map(loaded.choices, part.items))
+            low, high = loaded.span(part) if ticked else (None, None)
+            row = {"questionnaire": name, "scale": part.title, "items": len(part.items)}
+            row["reversed"] = sum(key < 0 for key in loaded.keys(part).values())
+            groups = sum(norm.scale == part.id for norm in loaded.norms)
+            rows.append(row | {"low": low, "high": high, "mode": part.mode, "groups": groups})
+        whole = {"questionnaire": name, "items": len(loaded.items), "reversed": 0, "groups": 0}
+        rows += [whole | {"scale": part, "mode": "category"} for part in loaded.categories]
+    pd.DataFrame(rows).to_csv(sys.stdout, index=False)
 
 
 @app.command("ask", rich_help_panel=_ASKING)
@@ -537,7 +553,6 @@ def _train_nli(
         str | None, Option(help="A population's file: train a head for each base in it.")
     ] = None,
     data: Annotated[list[str] | None, Option(help="mnli, snli, files, hub ids.")] = None,
-    paper: Annotated[bool, Option("--paper", help="The paper's settings.")] = False,
     tuning: Annotated[
         Literal["unfrozen", "frozen", "lora"] | None, Option(help="What is trained.")
     ] = None,
@@ -549,13 +564,11 @@ def _train_nli(
 ) -> None:
     """Put an NLI head on a base model, an encoder or a decoder, and train it.
 
-    --data may be repeated (default: mnli). --paper: base unfrozen, lr 5e-5, 3 epochs.
+    --data may be repeated (default: mnli). By default: base unfrozen, lr 5e-5, 3 epochs.
     --base-file FILE OUTPUT trains a head for each base of a file; called again, it goes on.
     """
     chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
     chosen = {name: value for name, value in chosen.items() if value is not None}
-    if paper and chosen:
-        raise ParameterError(f"--paper sets {', '.join(chosen)} itself: leave one of them out.")
     if (output is None) == (base_file is None):
         raise ParameterError("Name a base and a folder, or --base-file and a folder.")
     output = output or Path(base)

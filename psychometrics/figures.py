@@ -6,7 +6,6 @@ gives the axes back.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,7 +15,6 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from .exceptions import ParameterError, writing
 from .measures.scoring import category_scores, scale_scores
@@ -31,9 +29,6 @@ SOURCE, INVERSE = PALETTE[:2]
 TRAINED, NULL, PEOPLE, SIMULATED = PALETTE[0], GREY, PALETTE[4], PALETTE[2]
 # a group of this name has the colour of its role, whatever its place
 _ROLES = {"trained": TRAINED, "null": NULL, "neutral": NULL}
-
-
-PAGE = 7.5  # inches of a page of the book, on which a wider figure is shrunk
 
 
 def style() -> None:
@@ -269,13 +264,3 @@ def _compass(scores: pd.DataFrame, x: str, y: str, ax: Axes) -> None:
     ax.set(xlim=tuple(limits.loc[x]), ylim=tuple(limits.loc[y]), xlabel=x, ylabel=y)
     ax.set_aspect("equal" if np.ptp(limits.loc[x]) == np.ptp(limits.loc[y]) else "auto")
     ax.legend(frameon=False, fontsize=10, loc="lower left", bbox_to_anchor=(0.0, 1.0))
-
-
-def smallest_label(figure: Figure) -> float:
-    """Points of its smallest text, once the figure has shrunk to the width of a page."""
-    figure.draw_without_rendering()
-    box = figure.get_tightbbox()
-    shrunk = min(1.0, PAGE / (box.width + 2 * plt.rcParams["savefig.pad_inches"]))
-    texts = (t for t in figure.findobj(Text) if t.get_text().strip() and t.get_visible())
-    seen = [t.get_fontsize() for t in texts if t.axes is None or t.axes.axison]
-    return round(float(shrunk * min(seen, default=math.inf)), 2)

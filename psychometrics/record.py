@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 ROLE = re.compile(r"\{num\}`([^`]+)`")
 _ADDRESS = re.compile(r"(?:([\w-]+)/)?((?:tab|fig)-[\w-]+)\[(.+)\]", re.DOTALL)
+_PAGE = 7.5  # inches of a page of the book, on which a wider figure is shrunk
 _NAME = re.compile(r"(tab|fig)-[a-z0-9-]+")
 
 
@@ -91,12 +92,21 @@ def figure(fig: Figure, frame: pd.DataFrame, name: str, caption: str, alt: str) 
     import matplotlib.pyplot as plt
     from IPython.display import display
 
-    from .figures import smallest_label
-
     _write(frame, name, "fig")
-    about = {"name": name, "caption": caption, "alt": alt, "smallest_label": smallest_label(fig)}
+    about = {"name": name, "caption": caption, "alt": alt, "smallest_label": _smallest_label(fig)}
     display(fig, metadata={"record": about})
     plt.close(fig)
+
+
+def _smallest_label(figure: Figure) -> float:
+    """Points of its smallest text, once the figure has shrunk to the width of a page."""
+    from matplotlib.text import Text
+
+    figure.draw_without_rendering()
+    shrunk = min(1.0, _PAGE / (figure.get_tightbbox().width + 0.2))  # with what is padded
+    texts = (t for t in figure.findobj(Text) if t.get_text().strip() and t.get_visible())
+    seen = [t.get_fontsize() for t in texts if t.axes is None or t.axes.axison]
+    return round(float(shrunk * min(seen, default=math.inf)), 2)
 
 
 def plan(name: str) -> None:

@@ -162,7 +162,6 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
         ("scores gad7 -c temperature=0", "temperature"),
         ("scores gad7 -c temperature=nan", "temperature"),
         ("ask gad7 --mode chat --respondents m -c api_key=k", "OPENAI_API_KEY"),
-        ("train-nli minilm out --paper --lr 1", "lr"),
         ("train-nli minilm out -c rnk=2", "rnk"),
         (f"train-nli minilm {__file__}/model", "test_cli.py is a file"),
         ("ask gad7 --mode wild", ", ".join(MODES)),

@@ -103,7 +103,7 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         check_kinds(vars(self), _KINDS)
-        headers = json_object("headers", self.headers)
+        headers = _json_object("headers", self.headers)
         for text in (text for pair in headers.items() for text in pair):
             if not (isinstance(text, str) and text.isascii() and text.isprintable()):
                 raise ParameterError("headers hold what cannot be sent: names and values are text.")
@@ -155,7 +155,7 @@ def with_endpoint(given: Mapping[str, object]) -> dict:
     {'body': '{"stop": null, "top_p": 1}'}
     """
     if "body" in given:
-        body = json_object("body", given["body"])
+        body = _json_object("body", given["body"])
         if own := {"model", "messages", "stream", "n", "logprobs"} & body.keys():
             raise ParameterError(f"body: {min(own)} is the request's own: leave it out.")
         given = given | {"body": json.dumps(body, sort_keys=True) if body else None}
@@ -168,19 +168,8 @@ def with_endpoint(given: Mapping[str, object]) -> dict:
     return rest | {"endpoint": dataclasses.replace(given.get("endpoint") or Endpoint(), **own)}
 
 
-def json_object(name: str, given: Mapping | str | None) -> dict:
-    """Read names and values that are given as a mapping or as its JSON text.
-
-    Raises
-    ------
-    ParameterError
-        They are something else.
-
-    Examples
-    --------
-    >>> json_object("body", '{"top_k": 5}')
-    {'top_k': 5}
-    """
+def _json_object(name: str, given: Mapping | str | None) -> dict:
+    """Read names and values that are given as a mapping or as its JSON text."""
     try:
         found = json.loads(given) if isinstance(given, str) else dict(given or {})
     except (TypeError, ValueError):

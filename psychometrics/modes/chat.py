@@ -57,7 +57,7 @@ from pydantic import Field, FiniteFloat, InstanceOf, NonNegativeInt, PositiveInt
 
 from ..asking.store import StoredAnswers, key_of
 from ..endpoints.batches import Batches
-from ..endpoints.endpoint import Endpoint, json_object, with_endpoint
+from ..endpoints.endpoint import Endpoint, with_endpoint
 from ..endpoints.request_queue import RequestQueue
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import load_model, resolve_device, resolve_dtype, to_device
@@ -287,7 +287,7 @@ def _settings(how: dict) -> dict:
     """Return what each request to an endpoint says besides model and messages."""
     said = {("seed" if n == "sampling_seed" else n): how[n] for n in _OF_REQUEST}
     said = {name: value for name, value in said.items() if value is not None}
-    return said | json_object("body", how["body"])
+    return said | json.loads(how["body"] or "{}")
 
 
 def _ask_endpoint(
@@ -362,7 +362,7 @@ def first_tokens(
         status = "unasked" if about.get("unasked") else "no_reply" if reply is None else "ok"
         return [{"prompt": prompt, "status": status, "tokens": tokens}]
 
-    body = json_object("body", asking.conditions["body"])
+    body = json.loads(asking.conditions["body"] or "{}")
     settings = {"logprobs": True, "top_logprobs": 20} | body
     if "max_completion_tokens" not in body:
         settings = {"max_tokens": 1} | settings

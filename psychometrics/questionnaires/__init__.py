@@ -11,7 +11,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "load_questionnaire",
             "load_questionnaires",
             "questionnaire_names",
-            "overview",
             "counts",
         ],
         "model": ["Questionnaire", "Item", "Option", "Scale"],

@@ -12,7 +12,7 @@ import pandas as pd
 from ..data import fetch
 from ..exceptions import QuestionnaireError
 from ..paths import questionnaires_dir
-from .model import Questionnaire, Scale, checked
+from .model import Questionnaire, checked
 from .perturbations import PERTURBATIONS, perturbed
 from .readers import psychobench, psychobench_keys, read
 
@@ -119,48 +119,6 @@ def questionnaire_names() -> list[str]:
     """
     own = sorted(path.stem for path in questionnaires_dir().glob("*.yaml"))
     return [*own, *psychobench_keys(), COMPASS]
-
-
-def overview(names: Iterable[str] | None = None) -> pd.DataFrame:
-    """Scales of questionnaires: items, range, scoring, norms.
-
-    Parameters
-    ----------
-    names : iterable of str, optional
-        By default all that come with the project, but the political compass, whose file is fetched.
-
-    Returns
-    -------
-    DataFrame
-        One row per scale, or per category: ``questionnaire, scale, items, reversed, low, high``
-        (missing without options, and of categories)``, mode, groups`` (of norms).
-
-    References
-    ----------
-    Huang et al. (2024), Table 5, has thirteen of them.
-
-    Examples
-    --------
-    >>> overview(["epq-r"])["items"].sum().item()
-    100
-    """
-    rows = []
-    for name in names or [name for name in questionnaire_names() if name != COMPASS]:
-        questionnaire = load_questionnaire(name, texts=False)
-        parts = [*questionnaire.scales, *questionnaire.categories]
-        for part in parts:
-            row = {"questionnaire": questionnaire.id, "scale": part, "mode": "category"}
-            row |= {"items": len(questionnaire.items), "reversed": 0, "groups": 0}
-            if isinstance(part, Scale):
-                optional = all(questionnaire.choices(item) for item in part.items)
-                low, high = questionnaire.span(part) if optional else (None, None)
-                reverse = sum(key < 0 for key in questionnaire.keys(part).values())
-                row |= {"scale": part.title, "mode": part.mode, "items": len(part.items)}
-                row |= {"reversed": reverse, "low": low, "high": high}
-                row["groups"] = sum(norm.scale == part.id for norm in questionnaire.norms)
-            rows.append(row)
-    columns = ["questionnaire", "scale", "items", "reversed", "low", "high", "mode", "groups"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def counts(questionnaire: Questionnaire) -> pd.DataFrame:
