@@ -102,9 +102,7 @@ def published() -> pd.DataFrame:
     for what, rows in wrong.items():
         if rows.any():
             row = table[rows].iloc[0]
-            raise DataError(
-                f"data/claims/{row['study']}.csv: the claim '{row['claim_id']}' {what}."
-            )
+            raise DataError(f"data/claims/{row['study']}.csv, '{row['claim_id']}' {what}.")
     return table.set_index("claim_id")
 
 
@@ -190,9 +188,7 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     runs = _folder(runs)
     executed = {path.stem for path in runs.glob("*.ipynb")}
     if not executed:
-        raise DataError(
-            f"No chapter was executed in {runs}: run the chapters first, with `psychometrics book`."
-        )
+        raise DataError(f"No chapter was executed in {runs}: run `psychometrics book` first.")
     claims = published()
     now = Path(os.environ.get("PSYCHOMETRICS_RUN", ""))  # a chapter's own claims
     executed.add(now.name)

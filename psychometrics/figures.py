@@ -207,9 +207,7 @@ def draw_scores(
             titles = {scale.id: scale.title for scale in questionnaire.scales}
             scores["scale"] = scores["scale"].map(titles)
         if scores["score"].isna().all():
-            raise ParameterError(
-                f"{questionnaire.id} has no score to draw yet: answer every question."
-            )
+            raise ParameterError(f"{questionnaire.id} has no score yet: answer every question.")
         if len(questionnaire.categories) == 2 and (scores["low"] < 0).all():
             _compass(scores.dropna(subset="score"), *questionnaire.categories, ax=ax)
         else:

@@ -581,10 +581,7 @@ def _refit(respondent: NLIRespondent, pairs: int) -> None:
     parent = model.get_submodule(".".join(path))
     layer = getattr(parent, last)
     if layer.out_features != len(respondent.order):
-        raise RespondentError(
-            f"{respondent.identity['respondent_id']} has no head of three outputs to refit: use "
-            "refit=0."
-        )
+        raise RespondentError("The model has no head of three outputs to refit: use refit=0.")
     sample = nli_pairs("mnli")
     sample = sample.sample(min(pairs, len(sample)), random_state=0)
     if sample["label"].nunique() < len(respondent.order):

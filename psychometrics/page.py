@@ -95,9 +95,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
 
     executed = Path(executed)
     if not executed.is_file():
-        raise ParameterError(
-            f"{executed} was not executed: run the notebook first (`psychometrics run`)."
-        )
+        raise ParameterError(f"{executed} was not executed: use `psychometrics run` first.")
     try:
         notebook = nbformat.read(executed, as_version=4)
         nbformat.validate(notebook)
@@ -181,10 +179,7 @@ def _find_browser() -> str:
     """
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
-        raise ParameterError(
-            "Chromium or Chrome prints a PDF, and neither is on the PATH: install one, or print "
-            "the .html file from your browser."
-        )
+        raise ParameterError("Chromium or Chrome prints a PDF: install one of them.")
     return browser
 
 

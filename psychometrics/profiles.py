@@ -219,10 +219,7 @@ def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
 def _load(questionnaires) -> list[Questionnaire]:
     loaded = load_questionnaires(questionnaires)
     if without := [questionnaire.id for questionnaire in loaded if not questionnaire.scales]:
-        raise ParameterError(
-            f"{without[0]} has categories, not scales, and no profile: use "
-            "`psychometrics scores --plot`."
-        )
+        raise ParameterError(f"{without[0]} has no scales: use `psychometrics scores --plot`.")
     return loaded
 
 

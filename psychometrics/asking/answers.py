@@ -69,7 +69,7 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
             wrong = text | values.notna() & (figures.isna() | (figures.abs() == np.inf))
         if wrong.any():
             raise ParameterError(
-                f"The column '{column}' holds {values[wrong].iloc[0]}; give finite numbers."
+                f"The column '{column}' holds {values[wrong].iloc[0]}; give numbers."
             )
 
 

@@ -95,9 +95,7 @@ class Plan:
             raise next(iter(self.failures.errors.values()), missing)
         names = [identity["respondent_id"] for identity, *_ in self.respondents]
         if twice := repeated(names, fold=False):
-            raise RespondentError(
-                f"Two respondents are called '{twice[0]}': keep one, or rename a folder."
-            )
+            raise RespondentError(f"Two respondents are called '{twice[0]}': rename a folder.")
 
 
 def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
@@ -238,11 +236,8 @@ class _Failures:
             rows = pd.read_csv(self._path, dtype=str, keep_default_na=False)
         except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
             raise ParameterError(f"{self._path} cannot be read as a table: {error}.") from None
-        if missing := set(_COLUMNS) - set(rows):
-            raise ParameterError(
-                f"{self._path} is not a table of failures: it has no column {min(missing)}; name "
-                "another file."
-            )
+        if set(_COLUMNS) - set(rows):
+            raise ParameterError(f"{self._path} is not a table of failures: name another file.")
         return rows[_COLUMNS]
 
     def _write(self, rows: pd.DataFrame) -> None:

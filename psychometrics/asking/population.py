@@ -265,6 +265,4 @@ def _read(path: Path) -> _PopulationFile:
             return checked(content, str(path), _PopulationFile)
     except QuestionnaireError as error:
         raise ParameterError(str(error)) from None
-    raise ParameterError(
-        f"{path} lists no population: give it a title, and respondents, each with its model."
-    )
+    raise ParameterError(f"{path} lists no population: give it a title and respondents.")

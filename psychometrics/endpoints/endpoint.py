@@ -109,14 +109,10 @@ class Endpoint:
                 raise ParameterError("headers hold what cannot be sent: names and values are text.")
         object.__setattr__(self, "headers", headers)
         if self.max_cost is not None and None in (self.price_in, self.price_out):
-            raise ParameterError(
-                "max_cost needs price_in and price_out, the prices of a million tokens."
-            )
+            raise ParameterError("max_cost needs price_in and price_out, of a million tokens.")
         key = self.api_key
         if key is not None and not (isinstance(key, str) and key.isascii() and key.isprintable()):
-            raise ParameterError(
-                "api_key holds characters that cannot be sent, such as a line break: copy it again."
-            )
+            raise ParameterError("api_key holds what cannot be sent: copy it again.")
 
     @property
     def place(self) -> str:
@@ -136,10 +132,7 @@ class Endpoint:
         url = self.base_url or os.environ.get("OPENAI_BASE_URL")
         key = self.api_key or os.environ.get("OPENAI_API_KEY")
         if not url and not key:
-            raise RespondentError(
-                "There is no chat endpoint: set OPENAI_BASE_URL and OPENAI_API_KEY in the "
-                "environment."
-            )
+            raise RespondentError("There is no chat endpoint: set OPENAI_BASE_URL, OPENAI_API_KEY.")
         url = (url or "https://api.openai.com/v1").rstrip("/")
         return dataclasses.replace(self, base_url=url, api_key=key)
 

@@ -279,9 +279,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     sizes = pd.Series(labels).value_counts(sort=False)
     matrix = covariance.to_numpy(dtype=float)
     if (sizes < 2).any():
-        raise ParameterError(
-            f"{sizes.idxmin()} has one item; alpha and correlations of items need two or more."
-        )
+        raise ParameterError(f"{sizes.idxmin()} has one item; its statistics need two or more.")
     if not (np.diag(matrix) > 0).all():
         name = covariance.index[np.argmin(np.diag(matrix))][-1]
         raise ParameterError(f"Item {name} has the same score for every head: leave it out.")

@@ -371,9 +371,7 @@ def keyed_items(
     own = own.astype({"score": float})
     if (twice := own.duplicated([column for column in own if column != "score"])).any():
         row = own[twice].iloc[0]
-        raise ParameterError(
-            f"{row['respondent_id']} has two scores of {row['item_id']}; keep one of each asking."
-        )
+        raise ParameterError("{respondent_id} has two scores of {item_id}.".format(**row))
     return _keyed(_matrix(own, questionnaire), questionnaire, scale)
 
 
@@ -635,9 +633,7 @@ def raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
     shown = {"probability", "entailment", "neutral", "contradiction"} & set(answers)
     shown = answers[sorted(shown)].apply(pd.to_numeric, errors="coerce")
     if ((shown < 0) | (shown > 1)).any(axis=None) or (shown.sum(axis=1) > 1.02).any():
-        raise ParameterError(
-            f"{', '.join(shown)} must be probabilities, from 0 to 1 and no more than 1 together."
-        )
+        raise ParameterError(f"{', '.join(shown)} must be probabilities, up to 1 together.")
     first, *other = (answers[name].to_numpy(dtype=np.float64) for name in names)
     if not other:
         return first

@@ -58,9 +58,7 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 
     source = find(name)
     if source.kind != "embedded":
-        raise RespondentError(
-            f"The embedded population has no '{name}': see `psychometrics population`."
-        )
+        raise RespondentError(f"There is no member '{name}': see `psychometrics population`.")
     folder, recipe = source.folder, source.recipe
     if not any(folder.glob("*.safetensors")):
         raise RespondentError(
@@ -232,9 +230,7 @@ def _acceptability_classifier(
     if name != "embedded":
         model, tokenizer = load_model(find(name), "classifier", what="an acceptability classifier")
         if model.config.num_labels != 2:
-            raise RespondentError(
-                f"{name} has {model.config.num_labels} outputs, not two: name a CoLA classifier."
-            )
+            raise RespondentError(f"{name} has {model.config.num_labels} outputs, not two.")
         return model, tokenizer
     folder, recipe = embedded_head("cola")
     base = SMOLLM2 if recipe["base"] == SMOLLM2 else base_path()

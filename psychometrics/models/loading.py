@@ -408,9 +408,7 @@ def check_length(encoded: list[list[int]], model, tokenizer, more: int = 0) -> l
         token_limit(encoded, model, tokenizer),
     )
     if longest > limit:
-        raise RespondentError(
-            f"A prompt has {longest} tokens, the model reads {limit}: shorten it."
-        )
+        raise RespondentError(f"A prompt has {longest} tokens and the model reads {limit}.")
     return encoded
 
 

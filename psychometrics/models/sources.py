@@ -232,9 +232,7 @@ def find(name_or_path: str | Path) -> Source:
     'embedded'
     """
     if not isinstance(name_or_path, str | Path):
-        raise RespondentError(
-            f"A respondent is the name of a member, a folder or a hub id, got {name_or_path!r}."
-        )
+        raise RespondentError(f"Name a member, a folder or a hub id, got {name_or_path!r}.")
     try:
         return _find(name_or_path)
     except RespondentError:
@@ -251,9 +249,7 @@ def find(name_or_path: str | Path) -> Source:
 def _find(name_or_path: str | Path) -> Source:
     name = str(name_or_path).strip()
     if not name:
-        raise RespondentError(
-            "The respondent's name is empty: name a member, a folder or a hub id."
-        )
+        raise RespondentError("The respondent's name is empty: name a member, folder or hub id.")
     if "<" in name:  # styled tables of a notebook pass names on to the page as they are
         raise RespondentError(f"{_quote(name)} has '<' in its name: rename the folder.")
     # A Path is always a folder, so that a folder named like a member can be reached.

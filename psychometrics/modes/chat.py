@@ -114,35 +114,25 @@ class Chat(ConversationMode):
             raise ParameterError("Constrained replies are lines alone: leave think and reply out.")
         limited = how["endpoint"] and how["endpoint"].max_cost is not None
         if limited and not any(map(_settings(how).get, ("max_tokens", "max_completion_tokens"))):
-            raise ParameterError(
-                "max_cost needs max_tokens, the most that a reply may have: else it has no bound."
-            )
+            raise ParameterError("max_cost needs max_tokens, else what a reply costs has no bound.")
         return how
 
     def identify(self, respondent: str | Path, dtype: str | None = None, **how: object) -> dict:
         """Say which model is asked, before anything is sent."""
         if not isinstance(respondent, str | Path) or not str(respondent).strip():
-            raise ParameterError(
-                "model must be one on this machine or the endpoint's name for it, got "
-                f"{respondent!r}."
-            )
+            raise ParameterError(f"A model is named by text or a folder, got {respondent!r}.")
         if how["judge"]:  # refused before anybody is asked
             self.identify(how["judge"], dtype, **self.complete({"endpoint": how["endpoint"]}))
         if how["endpoint"] is None and (source := model_here(respondent)):
             if how["reply"] == "json_schema":
-                raise ParameterError(
-                    "Only an endpoint keeps a schema: use reply='json', or constrained=True for "
-                    "lines."
-                )
+                raise ParameterError("Only an endpoint keeps a schema: use reply='json'.")
             if own := [name for name in (*_OF_REQUEST[2:], "body") if how[name] is not None]:
                 raise ParameterError(f"{own[0]} is for an endpoint: leave it out, or name one.")
             dtype, fingerprint = _precision_and_fingerprint(source, dtype)
             known = source.model, source.revision, dtype
             return self._who(source.name, source.kind, fingerprint, *known)
         if alone := [name for name in ("constrained", "raw") if how[name]]:
-            raise ParameterError(
-                f"{alone[0]} needs a model on this machine; an endpoint is asked without it."
-            )
+            raise ParameterError(f"{alone[0]} needs a model on this machine: leave it out.")
         endpoint, model = (how["endpoint"] or Endpoint()).resolved(), str(respondent)
         name = f"{endpoint.name}/{model}" if endpoint.name else model
         return self._who(name, "endpoint", key_of("chat-1", name), model)

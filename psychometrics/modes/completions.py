@@ -284,9 +284,7 @@ def _model_kind(model: str | Path) -> str:
         return "encoder-decoder"
     if type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING:
         return "causal"
-    raise RespondentError(
-        f"{model} completes nothing: name a masked, causal or text-to-text model."
-    )
+    raise RespondentError(f"{model} completes nothing: name a masked or causal model, or a T5.")
 
 
 @torch.inference_mode()
@@ -357,9 +355,7 @@ def _infilled(network, tokenizer, batch: list[str], k: int, whole_words: bool) -
     """Return the top K first tokens after the sentinel, continued to words or the next sentinel."""
     sentinel, following = tokenizer.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
     if sentinel is None or sentinel == tokenizer.unk_token_id:
-        raise RespondentError(
-            "This encoder-decoder's tokenizer has no <extra_id_0>: name a model of the T5 family."
-        )
+        raise RespondentError("The tokenizer has no <extra_id_0>: name a model of the T5 family.")
     start = network.config.decoder_start_token_id
     start = tokenizer.pad_token_id if start is None else start
     begun = torch.tensor([[start, sentinel]], device=network.device)

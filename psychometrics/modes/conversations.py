@@ -69,9 +69,7 @@ class ConversationMode(Mode):
         """Return all conditions; refuse those that do not fit together."""
         how = super().complete(given)
         if how["reply"] == "json_schema" and how["cipher"]:
-            raise ParameterError(
-                "A reply in cipher fits no schema: leave cipher or json_schema out."
-            )
+            raise ParameterError("A reply in cipher fits no schema: leave one of both out.")
         return how
 
     def talks(

@@ -46,9 +46,7 @@ class Custom(ConversationMode):
         respondent.
         """
         if not callable(respondent):
-            raise RespondentError(
-                f"{respondent!r} is no function: give one that takes messages and returns text."
-            )
+            raise RespondentError(f"{respondent!r} is no function from messages to text: give one.")
         given = getattr(respondent, "respondent_id", None)
         name = str(given or getattr(respondent, "__name__", type(respondent).__name__))
         source = "function" if given else "unnamed function"

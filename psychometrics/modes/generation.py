@@ -169,10 +169,7 @@ def _end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> l
     ends = list(given) if isinstance(given, list | tuple) else [given]
     ends = dict.fromkeys([*ends, tokenizer.eos_token_id])
     if not (ends := [int(token) for token in ends if token is not None]):
-        raise RespondentError(
-            "The model has no token that ends a reply (eos_token): set it in its "
-            "tokenizer_config.json."
-        )
+        raise RespondentError("The model has no token that ends a reply: set its eos_token.")
     return ends
 
 

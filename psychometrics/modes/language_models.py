@@ -84,9 +84,7 @@ class LanguageMode(PromptMode):
         else:
             model, tokenizer = load_model(source, self.head, what=f"a model for mode '{self.name}'")
         if self.name == "acceptability" and model.config.num_labels != 2:
-            raise RespondentError(
-                f"{source.name} has not two outputs: name a CoLA classifier.", kind="labels"
-            )
+            raise RespondentError(f"{source.name} has not two outputs: name a CoLA classifier.")
         score = functools.partial(self.score, **conditions)
         pads = source.kind == "embedded" or self._may_pad(
             functools.partial(score, model), tokenizer

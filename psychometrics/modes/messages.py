@@ -222,9 +222,7 @@ def _role_text(language: dict, role: str) -> str:
     """A role's text, by its name or as it is."""
     text = language["roles"].get(role, role)
     if text is role and (not isinstance(role, str) or " " not in role.strip()):
-        raise ParameterError(
-            f"There is no role {role!r}: name one of {', '.join(ROLES)}, or write a sentence."
-        )
+        raise ParameterError(f"There is no role {role!r}: write a sentence, or {', '.join(ROLES)}.")
     return text.strip()
 
 

@@ -321,9 +321,7 @@ def _check_conditions(identity: dict, conditions: dict) -> dict:
     """Return the conditions that the kind of respondent has, with its own defaults."""
     by, how = identity["by"], dict(conditions)
     if by != "endpoint" and (how.pop("endpoint"), how.pop("body")) != (None, None):
-        raise ParameterError(
-            "endpoint and body are for a model behind an endpoint: leave them out."
-        )
+        raise ParameterError("endpoint and body are for models behind one: leave them out.")
     by = "logits" if by == "endpoint" else by
     if by == "entailment":
         for name in _ONLY_OF_LOGITS:

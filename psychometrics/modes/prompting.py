@@ -266,14 +266,10 @@ def _checked_prompts(prompts: Iterable, parts: tuple[str, ...]) -> list[tuple]:
         raise RespondentError("There are no prompts to answer: give at least one.")
     for number, prompt in enumerate(prompts, start=1):
         if not isinstance(prompt, tuple) or len(prompt) != len(parts):
-            raise RespondentError(
-                f"Prompt {number} is {prompt!r}: it must be a tuple of {', '.join(parts)}."
-            )
+            raise RespondentError(f"Prompt {number} is {prompt!r}, not {', '.join(parts)}.")
         for part, text in zip(parts, prompt, strict=True):
             may_be_empty = part == "hypothesis" and len(parts) == 3
             sound = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
             if not sound or not (text.strip() or may_be_empty):
-                raise RespondentError(
-                    f"Prompt {number} has the {part} {text!r}: it must be a non-empty string."
-                )
+                raise RespondentError(f"Prompt {number} has {text!r} as its {part}: write text.")
     return prompts

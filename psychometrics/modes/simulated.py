@@ -168,9 +168,7 @@ def answers(
     if len(needed) < len({scale for scale, _ in places}):  # some items add to categories
         needed |= set(questionnaire.categories)
     if lacking := needed - set(traits.columns):
-        raise ParameterError(
-            f"traits has no column '{min(lacking)}': it needs one per scale or category."
-        )
+        raise ParameterError(f"traits lacks the column '{min(lacking)}', a scale or category.")
     shifts = how["difficulty_sd"] * rng.standard_normal(len(items))
     size = (how["runs"], len(items), len(traits))
     drawn, missing = np.empty(size), np.empty(size, dtype=bool)
@@ -224,9 +222,7 @@ def _nominal(traits: pd.DataFrame, item, slope: float, style: np.ndarray) -> np.
 def _check_traits(traits: pd.DataFrame) -> None:
     for what, index in {"column": traits.columns, "respondent": traits.index}.items():
         if index.has_duplicates:
-            raise ParameterError(
-                f"traits has the {what} '{index[index.duplicated()][0]}' twice: keep one."
-            )
+            raise ParameterError(f"traits has a {what} twice: {index[index.duplicated()][0]}.")
     numbers = traits.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
     if not len(traits) or not np.isfinite(numbers).all():
         raise ParameterError("traits must have at least one row, and a number in each place.")

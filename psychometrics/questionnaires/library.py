@@ -163,9 +163,7 @@ def _perturbation(name: str) -> tuple[str, str, int] | None:
 
 def _find(name_or_path: str | Path) -> Path:
     if not isinstance(name_or_path, str | Path):
-        raise QuestionnaireError(
-            f"A questionnaire is named by text or a path, not by {type(name_or_path).__name__}."
-        )
+        raise QuestionnaireError(f"A questionnaire is a name or a path, not {name_or_path!r:.40}.")
     try:
         shipped = questionnaires_dir() / f"{name_or_path}.yaml"
         if isinstance(name_or_path, str) and "/" not in name_or_path and shipped.is_file():

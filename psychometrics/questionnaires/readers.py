@@ -48,9 +48,7 @@ def read(path: Path, place: str) -> object:
     content = _json(path, place)
     entry = content[0] if isinstance(content, list) and len(content) == 1 else content
     if isinstance(entry, list):
-        raise QuestionnaireError(
-            f"{place}: holds {len(entry)} questionnaires; give each a file of its own."
-        )
+        raise QuestionnaireError(f"{place}: holds {len(entry)} questionnaires; split the file.")
     keys = set(entry) if isinstance(entry, dict) else set()
     layout = max(_QuestionLlm, _PsychoBench, key=lambda known: len(keys & set(known.model_fields)))
     return checked(entry, place, layout).ours(path)
@@ -264,9 +262,7 @@ class _QuestionLlm(Part):
                     "else scores by the file's `categories`; add the one or remove the other"
                 )
             if question.answer and question.answer not in (labels := self.labels(question)):
-                raise ValueError(
-                    f"data, {key}, answer: must be one of {', '.join(labels)}; correct it"
-                )
+                raise ValueError(f"data, {key}, answer: must be one of {', '.join(labels)}")
         return self
 
     def prompt(self) -> dict:
