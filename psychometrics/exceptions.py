@@ -40,6 +40,18 @@ class RespondentError(PsychometricsError, ValueError):
         super().__init__(message)
         self.kind = kind
 
+    @classmethod
+    def of(cls, name: str, error: Exception) -> RespondentError:
+        """Say in one sentence why a respondent could not answer."""
+        if isinstance(error, RespondentError):
+            return error
+        found = cls(f"{type(error).__name__}: {' '.join(str(error).split())}")
+        if out_of_memory(error):
+            said = f"{name} does not fit into memory: use a smaller model, or dtype='bfloat16'."
+            found = cls(said, kind="memory")
+        found.__cause__ = error
+        return found
+
 
 class StoreError(PsychometricsError, OSError):
     """A response store cannot be read or written."""
@@ -71,3 +83,12 @@ def writing(path: object) -> Iterator[None]:
         said = f"{path} cannot be written ({error.strerror or error})"
         full = "free some space, or " if error.errno in (errno.ENOSPC, errno.EFBIG) else ""
         raise ParameterError(f"{said}: {full}name another file.") from None
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Return whether an error means that memory ran out, of a processor or a GPU."""
+    # torch.OutOfMemoryError, without importing torch for it
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    texts = ("out of memory", "not enough memory", "can't alloc")
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)

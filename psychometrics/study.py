@@ -20,7 +20,7 @@ from . import __version__
 from .asking.ask import ask
 from .asking.population import population, readable_names
 from .asking.store import key_of
-from .endpoints.endpoint import with_endpoint
+from .endpoints.endpoint import Endpoint
 from .exceptions import ParameterError, PsychometricsError, QuestionnaireError, writing
 from .measures.intervals import mean_interval, scale_intervals
 from .measures.items import adjust
@@ -208,7 +208,7 @@ def run_study(
 file or directory); name a readable file.
     """
     study = load_study(path)
-    if planned := sorted(with_endpoint(limits).keys() - {"endpoint"}):
+    if planned := sorted(Endpoint.gathered(limits).keys() - {"endpoint"}):
         raise ParameterError(f"{planned[0]} is part of the plan: write it into {path}.")
     dry = bool(limits.get("dry_run"))
     record = None if dry else _record(path, study)

@@ -46,8 +46,8 @@ from transformers.trainer_utils import get_last_checkpoint
 from .asking.answers import check_kinds, check_numbers
 from .asking.population import population
 from .data import NLI_LABELS, fetch, text_table
-from .exceptions import DataError, ParameterError
-from .models.loading import OF_HEADS, load_config, load_model, out_of_memory
+from .exceptions import DataError, ParameterError, out_of_memory
+from .models.loading import OF_HEADS, load_config, load_model
 from .models.sources import BASE_MODEL, Source, base_path, find, read_json
 from .modes import load_respondent
 

@@ -35,7 +35,7 @@ from ..modes.mode import Asking
 from ..modes.prompting import PromptMode
 from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
-from .plan import Plan, respondent_error
+from .plan import Plan
 from .progress import Progress
 from .store import CHUNK, StoredAnswers
 
@@ -371,7 +371,7 @@ def _try_again(
             f"({type(error).__name__}: {first}): look into the machine's logs, or use a smaller "
             "model."
         )
-    errors.setdefault(task.name, respondent_error(task.name, error))
+    errors.setdefault(task.name, RespondentError.of(task.name, error))
 
 
 def _nodes() -> list[dict]:
@@ -446,7 +446,7 @@ def _put(order: _Order, bars: list[Progress], end: dict) -> None:
             end["error"] = type(error)(str(error))  # its causes may not travel
             vars(end["error"]).update(vars(error))
         except Exception as error:
-            reason = respondent_error(identity["respondent_id"], error)
+            reason = RespondentError.of(identity["respondent_id"], error)
             end["error"] = RespondentError(str(reason), kind=reason.kind)
     end["warnings"] = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
 

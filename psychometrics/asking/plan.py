@@ -14,7 +14,6 @@ from filelock import FileLock
 
 from ..data import text_table
 from ..exceptions import ParameterError, RespondentError, writing
-from ..models.loading import out_of_memory
 from ..modes import mode_named
 from ..modes.mode import Mode
 from ..questionnaires import load_questionnaires
@@ -128,19 +127,6 @@ def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
     return ways
 
 
-def respondent_error(name: str, error: Exception) -> RespondentError:
-    """Say in one sentence why a respondent could not answer."""
-    if isinstance(error, RespondentError):
-        return error
-    reason, kind = f"{type(error).__name__}: {' '.join(str(error).split())}", "other"
-    if out_of_memory(error):
-        reason = f"{name} does not fit into memory: use a smaller model, or dtype='bfloat16'."
-        kind = "memory"
-    found = RespondentError(reason, kind=kind)
-    found.__cause__ = error
-    return found
-
-
 class _Failures:
     """The respondents that failed, by name, and in a CSV file if one is given.
 
@@ -174,7 +160,7 @@ class _Failures:
         self, name: str, error: Exception, identity: dict | None = None, questionnaire: str = ""
     ) -> None:
         """Record a failure in place of an earlier one."""
-        error = self.errors[name] = respondent_error(name, error)
+        error = self.errors[name] = RespondentError.of(name, error)
         if self._path is None:
             return
         reason, at = " ".join(str(error).split()), time.strftime("%Y-%m-%dT%H:%M:%S")

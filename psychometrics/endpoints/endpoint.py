@@ -119,6 +119,30 @@ class Endpoint:
         """Address without the password and the query that it may hold, for errors and the store."""
         return str(httpx2.URL(self.base_url).copy_with(userinfo=b"", query=None))
 
+    @classmethod
+    def gathered(cls, given: Mapping[str, object]) -> dict:
+        """Gather settings among conditions into the condition ``endpoint``; ``body`` as JSON text.
+
+        Examples
+        --------
+        >>> Endpoint.gathered({"role": "hero", "timeout": 30.0})["endpoint"].timeout
+        30.0
+        >>> Endpoint.gathered({"body": {"top_p": 1, "stop": None}})
+        {'body': '{"stop": null, "top_p": 1}'}
+        """
+        if "body" in given:
+            body = _json_object("body", given["body"])
+            if own := {"model", "messages", "stream", "n", "logprobs"} & body.keys():
+                raise ParameterError(f"body: {min(own)} is the request's own: leave it out.")
+            given = given | {"body": json.dumps(body, sort_keys=True) if body else None}
+        names = {field.name for field in dataclasses.fields(cls)} & given.keys()
+        if not names:
+            return dict(given)
+        check_kinds({"endpoint": None} | dict(given), {"endpoint": InstanceOf[Endpoint] | None})
+        rest = {name: value for name, value in given.items() if name not in names}
+        own = {name: given[name] for name in names}
+        return rest | {"endpoint": dataclasses.replace(given.get("endpoint") or cls(), **own)}
+
     def resolved(self) -> Endpoint:
         """Complete address and key from the environment.
 
@@ -135,30 +159,6 @@ class Endpoint:
             raise RespondentError("There is no chat endpoint: set OPENAI_BASE_URL, OPENAI_API_KEY.")
         url = (url or "https://api.openai.com/v1").rstrip("/")
         return dataclasses.replace(self, base_url=url, api_key=key)
-
-
-def with_endpoint(given: Mapping[str, object]) -> dict:
-    """Gather an endpoint's settings among conditions; write ``body`` as JSON text in one form.
-
-    Examples
-    --------
-    >>> with_endpoint({"role": "hero", "timeout": 30.0})["endpoint"].timeout
-    30.0
-    >>> with_endpoint({"body": {"top_p": 1, "stop": None}})
-    {'body': '{"stop": null, "top_p": 1}'}
-    """
-    if "body" in given:
-        body = _json_object("body", given["body"])
-        if own := {"model", "messages", "stream", "n", "logprobs"} & body.keys():
-            raise ParameterError(f"body: {min(own)} is the request's own: leave it out.")
-        given = given | {"body": json.dumps(body, sort_keys=True) if body else None}
-    names = {field.name for field in dataclasses.fields(Endpoint)} & given.keys()
-    if not names:
-        return dict(given)
-    own = {name: given[name] for name in names}
-    check_kinds({"endpoint": None} | dict(given), {"endpoint": InstanceOf[Endpoint] | None})
-    rest = {name: value for name, value in given.items() if name not in names}
-    return rest | {"endpoint": dataclasses.replace(given.get("endpoint") or Endpoint(), **own)}
 
 
 def _json_object(name: str, given: Mapping | str | None) -> dict:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..exceptions import RespondentError
+from ..exceptions import RespondentError, out_of_memory
 from .sources import TOKENIZER_FILES, Source, find, read_json
 
 if TYPE_CHECKING:
@@ -350,15 +350,6 @@ def to_device(
 
     with _loading(name, f"a model in {dtype} on {device}"):
         return model.to(device=device, dtype=getattr(torch, dtype)).eval()
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that memory ran out, of a processor or a GPU."""
-    # torch.OutOfMemoryError, without importing torch for it
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return True
-    texts = ("out of memory", "not enough memory", "can't alloc")
-    return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
 
 
 def token_limit(

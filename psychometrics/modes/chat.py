@@ -57,7 +57,7 @@ from pydantic import Field, FiniteFloat, InstanceOf, NonNegativeInt, PositiveInt
 
 from ..asking.store import StoredAnswers, key_of
 from ..endpoints.batches import Batches
-from ..endpoints.endpoint import Endpoint, with_endpoint
+from ..endpoints.endpoint import Endpoint
 from ..endpoints.request_queue import RequestQueue
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import load_model, resolve_device, resolve_dtype, to_device
@@ -107,7 +107,7 @@ class Chat(ConversationMode):
 
     def complete(self, given: dict) -> dict:
         """Return all conditions; refuse those that do not fit together."""
-        given = with_endpoint(given)
+        given = Endpoint.gathered(given)
         off = [name for name in _OF_REQUEST[:3] if given.get(name) == "none"]
         how = super().complete(given | dict.fromkeys(off))
         if how["constrained"] and (how["think"] or how["reply"] != "lines"):

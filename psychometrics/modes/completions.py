@@ -21,14 +21,13 @@ from tqdm import tqdm
 from ..asking.answers import check_choice, check_numbers
 from ..asking.store import StoredAnswers, key_of
 from ..data import fetch, text_table
-from ..exceptions import ParameterError, RespondentError
+from ..exceptions import ParameterError, RespondentError, out_of_memory
 from ..models.embedded import embedded_head, load_masked_lm
 from ..models.loading import (
     check_length,
     load_config,
     load_model,
     load_tokenizer,
-    out_of_memory,
     resolve_device,
     to_device,
 )

@@ -262,7 +262,8 @@ def _batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
         rng = np.random.default_rng([how["seed"], (run - 1) // how["repeats"] + 1])
         places = rng.permutation(count) if how["shuffle"] else range(count)
         counts = {len(questionnaire.choices(item)) for item in questionnaire.items}
-        drawn = {n: _option_order(n, how["order"], rng) for n in sorted(counts)}
+        orders = {"given": range, "reversed": lambda n: range(n)[::-1], "shuffled": rng.permutation}
+        drawn = {n: tuple(map(int, orders[how["order"]](n))) for n in sorted(counts)}
         items = []
         for position, place in enumerate(places, start=1):
             item = questionnaire.items[int(place)]
@@ -270,16 +271,6 @@ def _batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
         for start in range(0, count, how["batch_size"]):
             plan.append({"run": run, "items": items[start : start + how["batch_size"]]})
     return plan
-
-
-def _option_order(count: int, order: str, rng: np.random.Generator) -> tuple[int, ...]:
-    """Which option stands at which place."""
-    places = np.arange(count)
-    if order == "reversed":
-        places = places[::-1]
-    elif order == "shuffled":
-        places = rng.permutation(count)
-    return tuple(int(i) for i in places)
 
 
 def _reply_schema(

@@ -13,8 +13,8 @@ import numpy as np
 from jinja2.exceptions import TemplateError
 
 from ..asking.answers import check_numbers
-from ..exceptions import ParameterError, RespondentError
-from ..models.loading import check_length, out_of_memory
+from ..exceptions import ParameterError, RespondentError, out_of_memory
+from ..models.loading import check_length
 
 if TYPE_CHECKING:
     import torch

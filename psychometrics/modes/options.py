@@ -51,7 +51,7 @@ from scipy.stats import binom
 
 from ..asking.answers import check_kinds, check_three, tidy
 from ..asking.store import StoredAnswers, key_of
-from ..endpoints.endpoint import Endpoint, with_endpoint
+from ..endpoints.endpoint import Endpoint
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import check_length, load_config, load_model, resolve_device, to_device
 from ..models.sources import digest_text, find
@@ -104,7 +104,7 @@ class Options(Mode):
 
     def complete(self, given: dict) -> dict:
         """Return all conditions; the settings of an endpoint are gathered."""
-        return super().complete(with_endpoint(given))
+        return super().complete(Endpoint.gathered(given))
 
     def identify(
         self,

@@ -14,8 +14,8 @@ import torch
 from tqdm import tqdm
 
 from ..asking.store import CHUNK, StoredAnswers, key_of
-from ..exceptions import RespondentError
-from ..models.loading import out_of_memory, resolve_device, resolve_dtype
+from ..exceptions import RespondentError, out_of_memory
+from ..models.loading import resolve_device, resolve_dtype
 from ..models.sources import Source, digest_text, find
 from ..questionnaires.prompts import prompts
 from .mode import Asking, Mode

@@ -6,19 +6,19 @@ Answers are 0 or 1 and shipped; the sentences are fetched when someone is asked 
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tqdm import tqdm
 
 from ..asking.population import population
+from ..asking.progress import Progress
 from ..asking.store import StoredAnswers, key_of
 from ..data import NLI_LABELS, fetch
 from ..exceptions import ParameterError, RespondentError
-from ..modes import identify, load_respondent
+from ..modes import identify, mode_named
+from ..modes.mode import Asking
 from ..paths import data_dir
 from ..questionnaires import Questionnaire
 
@@ -37,7 +37,6 @@ REGIMES = {
     (False, True): "fine-tuned from scratch",
     (True, True): "both",
 }
-_CHUNK = 256  # sentences asked between two saves
 _GROUPS = ("people", "transformers", "lstms")
 
 
@@ -282,7 +281,7 @@ def ask_diagnostic(
     table = item_table(sentences=True)
     right = table["label"].map(NLI_LABELS.index).to_numpy()
     rows = {}
-    with tqdm(total=len(who) * len(table), unit="item", disable=not progress) as bar:
+    with Progress(unit="item", disable=not progress, pairs=len(who), total=0) as bar:
         for identity, respondent in who:
             name = identity["respondent_id"]
             answers = _asked_now(table, identity, respondent, store, bar)
@@ -301,25 +300,16 @@ def _matrix(table: pd.DataFrame, columns: Sequence[int]) -> pd.DataFrame:
 
 
 def _asked_now(
-    table: pd.DataFrame, identity: dict, respondent: object, store: str | Path | None, bar: tqdm
+    table: pd.DataFrame, identity: dict, respondent: object, store: str | Path | None, bar: Progress
 ) -> np.ndarray:
     """Probabilities of the three labels, (I, 3), from the store where they are there."""
+    mode, name = mode_named("nli"), identity["respondent_id"]
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
-    keys = [key_of(identity["fingerprint"], *pair) for pair in pairs]
-    name = identity["respondent_id"]
+    keys = {pair: key_of(identity["fingerprint"], *pair) for pair in pairs}
+    asking = Asking(mode.open(respondent, identity), identity, store, bar, {})
     with StoredAnswers(store, "nli", "glue-diagnostic", name, identity, NLI_LABELS) as kept:
-        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in kept}
-        bar.update(len(keys) - len(new))
-        missing = list(new)
-        for start in range(0, len(missing), _CHUNK):
-            if not hasattr(respondent, "answer"):
-                respondent = load_respondent(respondent, dtype=identity["dtype"])
-            chunk, began = missing[start : start + _CHUNK], time.perf_counter()
-            values = respondent.answer([new[key] for key in chunk])
-            rows = pd.DataFrame(values, columns=NLI_LABELS, index=pd.Index(chunk, name="key"))
-            kept.add(rows, seconds=time.perf_counter() - began)
-            bar.update(len(chunk))
-        return kept.rows.loc[keys, list(NLI_LABELS)].to_numpy()
+        mode.ask_missing(asking, keys, kept, len(keys))
+        return kept.rows.loc[[keys[pair] for pair in pairs], list(NLI_LABELS)].to_numpy()
 
 
 def _asked(category: str) -> list[int]:
