@@ -623,7 +623,7 @@ def _improve(
     pm.improving.check_new(output, report)
     how = pm.book.parse_parameters(condition or [])
     found = pm.improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
-    pm.improving.write_improved(found, output, report)
+    found.write(output, report)
     items = pm.improving.held_out(found.silhouettes, ["questionnaire", "item_id"])
     shown = ["item_id", "present", "chance", "improved", "gain", "gain_low", "gain_high"]
     typer.echo(items[shown].to_string(index=False, float_format="{:.2f}".format))

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from .asking.answers import check_columns, check_numbers, check_once
+from .asking.answers import check_columns, check_numbers
 from .asking.ask import ask
 from .asking.population import population, population_table
 from .exceptions import ParameterError, RespondentError, writing
@@ -81,6 +81,44 @@ class _Improved:
     candidates: pd.DataFrame
     split: pd.DataFrame
     seed: int = 1
+
+    def write(
+        self, path: str | Path, report: str | Path | None = None, date: str | None = None
+    ) -> Path:
+        """Write the questionnaire to a file of its own, with where it comes from.
+
+        Parameters
+        ----------
+        path : str or Path
+            A new file; its name without ``.yaml`` becomes the questionnaire's id.
+        report : str or Path, optional
+            A new file for the table of candidates (CSV).
+        date : str, optional
+            For the comment on top; by default today's.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        ParameterError
+            A file is there already, which is never overwritten, or cannot be written.
+        """
+        check_new(path, report)
+        path = Path(path).expanduser()
+        content = self.questionnaire.model_dump(mode="json", exclude_defaults=True)
+        content |= {"id": path.stem}
+        own = self.split.groupby("half")["respondent_id"].agg(", ".join)
+        date, of = date or datetime.date.today().isoformat(), self.silhouettes["questionnaire"]
+        said = {"of": of.iloc[0], "chose": own["chosen on"], "out": own["held out"]}
+        head = _HEAD.format(**said, date=date, seed=self.seed, limit=_TOLERANCE)
+        body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
+        with writing(path):
+            path.write_text(head + body, encoding="utf-8")
+            if report is not None:
+                self.candidates.to_csv(Path(report).expanduser(), index=False, float_format="%.4f")
+        return path
 
 
 @dataclass(frozen=True)
@@ -339,8 +377,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     [[0.4, 0.4]]
     """
     keys = ["questionnaire", "item_id", "half", "respondent_id", "prompts"]
-    check_columns(found, [*keys, *by], ["silhouette"])
-    check_once(found, keys)
+    check_columns(found, [*keys, *by], ["silhouette"], once=keys)
     if missing := {"present", "improved", "chance"} - set(found["prompts"]):
         raise ParameterError(f"There are no silhouettes of prompts '{min(missing)}'.")
     wide = found.pivot_table("silhouette", ["half", *by, "respondent_id"], "prompts", sort=False)
@@ -362,7 +399,7 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
     Parameters
     ----------
     path, report
-        As in :func:`write_improved`.
+        As in :meth:`_Improved.write`.
 
     Raises
     ------
@@ -374,46 +411,6 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
     for file in (path, report):
         if file is not None and Path(file).expanduser().exists():
             raise ParameterError(f"{file} is there already and is not overwritten: name another.")
-
-
-def write_improved(
-    improved: _Improved, path: str | Path, report: str | Path | None = None, date: str | None = None
-) -> Path:
-    """Write an improved questionnaire to a file of its own, with where it comes from.
-
-    Parameters
-    ----------
-    improved : _Improved
-    path : str or Path
-        A new file; its name without ``.yaml`` becomes the questionnaire's id.
-    report : str or Path, optional
-        A new file for the table of candidates (CSV).
-    date : str, optional
-        For the comment on top; by default today's.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    ParameterError
-        A file is there already, which is never overwritten, or cannot be written.
-    """
-    check_new(path, report)
-    path = Path(path).expanduser()
-    content = improved.questionnaire.model_dump(mode="json", exclude_defaults=True)
-    content |= {"id": path.stem}
-    own = improved.split.groupby("half")["respondent_id"].agg(", ".join)
-    date, of = date or datetime.date.today().isoformat(), improved.silhouettes["questionnaire"]
-    said = {"of": of.iloc[0], "chose": own["chosen on"], "out": own["held out"]}
-    head = _HEAD.format(**said, date=date, seed=improved.seed, limit=_TOLERANCE)
-    body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
-    with writing(path):
-        path.write_text(head + body, encoding="utf-8")
-        if report is not None:
-            improved.candidates.to_csv(Path(report).expanduser(), index=False, float_format="%.4f")
-    return path
 
 
 class _Run:

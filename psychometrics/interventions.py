@@ -191,15 +191,13 @@ def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
         kinds = model.config.model_type, own.config.model_type
         if kinds[0] != kinds[1]:
             raise RespondentError(
-                f"masked_lm is {kinds[0]}, the respondent {kinds[1]}: name the language model that "
-                "it was trained from."
+                f"masked_lm is {kinds[0]}, the respondent {kinds[1]}: name its own base."
             )
         shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
         if shapes[0] != shapes[1]:
             said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
             raise RespondentError(
-                f"masked_lm and the respondent have other vocabularies ({said}): name the language "
-                "model that the respondent was trained from."
+                f"masked_lm and the respondent have other vocabularies ({said}): name its own."
             )
         if hasattr(model, model.base_model_prefix):
             setattr(model, model.base_model_prefix, body)

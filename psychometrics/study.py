@@ -528,8 +528,7 @@ def _reliability(loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     table = reliability_table(items, loaded).dropna(subset="alpha")
     if table.empty:
         raise ParameterError(
-            "Reliability is a property of a population; here are fewer than three respondents "
-            "with answers to all items."
+            "Reliability needs three respondents with answers to all items, or more."
         )
     names = {"title": "scale", "n": "respondents"}
     return table[["title", "n", "alpha", "low", "high"]].rename(columns=names)

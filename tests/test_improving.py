@@ -209,7 +209,7 @@ def test_as_many_terms_are_chosen_as_there_were_from_those_listed(improved):
 def test_the_improved_file_loads_says_its_origin_and_is_never_overwritten(improved, tmp_path):
     found = improved(GOOD)
     path, report = tmp_path / "tea_better.yaml", tmp_path / "report.csv"
-    improving.write_improved(found, path, report, date="2026-01-01")
+    found.write(path, report, date="2026-01-01")
     again = pm.load_questionnaire(path)
     assert again.id == "tea_better"
     assert again.short_title == "Tea (improved)"
@@ -225,7 +225,7 @@ def test_the_improved_file_loads_says_its_origin_and_is_never_overwritten(improv
         (tmp_path / "Tea.yml", "small letters"), (tmp_path / "no" / "tea.yaml", "written"),
     ):  # fmt: skip
         with pytest.raises(ParameterError, match=said):
-            improving.write_improved(found, *where)
+            found.write(*where)
 
 
 BARE = OWN.replace(OWN[OWN.index("    candidates:") : OWN.index("scales:")], "")

@@ -17,7 +17,7 @@ import pandas as pd
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population_table
-from psychometrics.improving import held_out, improve, wordings, write_improved
+from psychometrics.improving import held_out, improve, wordings
 from psychometrics.measures.nulls import null_answers
 from psychometrics.measures.scoring import pss
 from psychometrics.measures.trends import monotony
@@ -55,7 +55,7 @@ def _build_improved(names: list[str]) -> None:
         found = improve(name, encoders, nulls=NULLS, dtype=DTYPE)
         path = questionnaires_dir() / f"{name}_improved.yaml"
         path.unlink(missing_ok=True)  # of the last time; this is the one place that writes it anew
-        write_improved(found, path)
+        found.write(path)
         _ship(SHIPPED[0], found.silhouettes)
         _ship(SHIPPED[1], found.candidates)
         print(held_out(found.silhouettes).T.to_string(header=False), flush=True)

@@ -22,8 +22,13 @@ COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", 
 """First columns of every table of answers; a mode's own columns follow."""
 
 
-def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable[str] = ()) -> None:
-    """Refuse a table that lacks a column, or holds something other than numbers in one.
+def check_columns(
+    table: pd.DataFrame,
+    columns: Iterable[str],
+    numbers: Iterable[str] = (),
+    once: Iterable[str] = (),
+) -> None:
+    """Refuse a table that lacks a column, holds no numbers in one, or has a row twice.
 
     Parameters
     ----------
@@ -32,12 +37,15 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
         Columns that must be there.
     numbers : iterable of str
         Columns that must be there and hold numbers or missing values.
+    once : iterable of str
+        Columns whose values together are those of one row.
 
     Raises
     ------
     ParameterError
         The table is not a DataFrame, lacks a column or has it twice, or holds text or infinity
-        where a number belongs, or in ``status`` what is no status.
+        where a number belongs, or in ``status`` what is no status; or two rows are alike in all
+        columns of which there is one.
 
     Examples
     --------
@@ -65,6 +73,10 @@ def check_columns(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable
             wrong = values.notna() & ~np.fromiter(finite, bool, len(values))
         if wrong.any():
             raise ParameterError(f"The column '{column}' holds {values[wrong].iloc[0]}, no number.")
+    if once and (twice := table.duplicated([*once])).any():
+        cell = table.loc[twice, [*once]].iloc[0]
+        where = ", ".join(f"{name} {value}" for name, value in cell.items())
+        raise ParameterError(f"{where} is there twice; keep one row of it.")
 
 
 def check_three(answers: pd.DataFrame) -> None:
@@ -84,36 +96,8 @@ def check_three(answers: pd.DataFrame) -> None:
     if (pooled := answers["contradiction"].isna()).any():
         name = answers.get("respondent_id", pd.Series("The model", answers.index))[pooled].iloc[0]
         raise ParameterError(
-            f"{name} tells entailment from the rest alone, and this needs neutral and "
-            "contradiction: leave it out, or score entailment."
+            f"{name} tells entailment from the rest alone: leave it out, or score that."
         )
-
-
-def check_once(table: pd.DataFrame, columns: Iterable[str]) -> None:
-    """Refuse a table that has two rows for one combination of some columns.
-
-    Parameters
-    ----------
-    table : DataFrame
-    columns : iterable of str
-
-    Raises
-    ------
-    ParameterError
-        Two rows are alike in all of these columns; the first of them is named.
-
-    Examples
-    --------
-    >>> check_once(pd.DataFrame({"run": [1, 1], "item_id": ["a", "a"]}), ["run", "item_id"])
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.ParameterError: run 1, item_id a is there twice; keep one row of it.
-    """
-    columns = [*columns]
-    if (twice := table.duplicated(columns)).any():
-        cell = table.loc[twice, columns].iloc[0]
-        where = ", ".join(f"{name} {value}" for name, value in cell.items())
-        raise ParameterError(f"{where} is there twice; keep one row of it.")
 
 
 def check_choice(known: Iterable[str], **given: object) -> None:
@@ -241,9 +225,7 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
     fits = frame["value"].between(*(ends[end].to_numpy() for end in ends))
     if (wrong := (frame["status"] == "ok") & ~fits).any():
         row, (low, high) = frame[wrong].iloc[0], ends[wrong.to_numpy()].iloc[0]
-        raise ParameterError(
-            f"{questionnaire.id}, item {row['item_id']}: {row['value']} is not between {low:g} and "
-            f"{high:g}; record it as out of range."
-        )
+        said = f"{questionnaire.id}, item {row['item_id']}: {row['value']}"
+        raise ParameterError(f"{said} is not from {low:g} to {high:g}; record it as out of range.")
     extra = [column for column in frame.columns if column not in COLUMNS]
     return frame[[*COLUMNS, *extra]].reset_index(drop=True)

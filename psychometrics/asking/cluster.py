@@ -114,8 +114,7 @@ def ask_on_cluster(
         )
     if ray is None:
         raise ParameterError(
-            "engine='ray' needs Ray, which is not installed: run "
-            "`pip install 'psychometrics-of-language-models[ray]'`, or leave it out."
+            "engine='ray' needs Ray, which is not installed: pip install it, or leave it out."
         )
     errors, tasks, stored = {}, [], []
     for identity, respondent, mode in there:
@@ -259,8 +258,7 @@ def _make_mark(url: str) -> str | None:
         path.touch()
     except OSError as error:
         raise StoreError(
-            f"{folder} cannot be written to ({error.strerror}): give access to it, or name another "
-            "folder in PSYCHOMETRICS_STORE."
+            f"{folder} cannot be written to ({error.strerror}): name another store."
         ) from error
     return str(path)
 

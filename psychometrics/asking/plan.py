@@ -201,8 +201,7 @@ class _Failures:
             lock.acquire()
         except (OSError, ValueError) as error:  # a time-out, or no file's name
             raise ParameterError(
-                f"{self._path} cannot be written ({getattr(error, 'strerror', '') or error}): name "
-                "another file."
+                f"{self._path} cannot be written ({error}): name another file."
             ) from None
         try:
             yield

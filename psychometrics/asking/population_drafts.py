@@ -201,9 +201,7 @@ def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInf
     except Exception as error:  # of the network, of the hub, and what it says of a query
         reason = (str(error).strip().splitlines() or [""])[0].rstrip(".:")
         raise RespondentError(
-            f"The hub does not list its models ({type(error).__name__}: {reason}): check the "
-            "query and the network.",
-            kind="network",
+            f"The hub does not list its models ({type(error).__name__}: {reason}).", kind="network"
         ) from error
     return sorted(found.values(), key=lambda info: (-(info.downloads or 0), info.id))[:top]
 

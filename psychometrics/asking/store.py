@@ -250,10 +250,7 @@ class StoredAnswers:
 
     def _add(self, rows: pd.DataFrame, seconds: float) -> None:
         if self._read_parts and not self._folder.files():
-            raise StoreError(
-                f"{self.path} was emptied or removed while answers were added to it: leave it "
-                "alone and run again; what it held is asked again."
-            )
+            raise StoreError(f"{self.path} was emptied while answers were added to it: run again.")
         table = _as_table(rows)
         schema = _common_schema(self._schema, table)
         if schema is None:
@@ -468,8 +465,7 @@ class _Folder:
         path = f"{self.path}/{name}"
         if _NEWER.fullmatch(name):
             raise StoreError(
-                f"{path} was written by a newer version of this package: update the package, or "
-                f"name another folder in PSYCHOMETRICS_STORE."
+                f"{path} was written by a newer version of this package: update the package."
             )
         if (known := _PART.fullmatch(name)) is None:
             return self._set_aside(name, "is not a part of a store")

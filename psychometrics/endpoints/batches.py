@@ -205,8 +205,7 @@ class Batches:
         self.done[mark] = left
         if said["status"] == "cancelled" and rest - results.keys():
             raise RespondentError(
-                f"{self.client.where} says that the batch {batch} was cancelled; what it had "
-                "answered is kept: run again to send what is left."
+                f"{self.client.where}: the batch {batch} was cancelled: run again."
             )
 
     def _settle(self, key: str, result: dict | None, status: str) -> None:

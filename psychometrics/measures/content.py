@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_columns, check_once
+from ..asking.answers import check_columns
 from ..data import text_table
 from ..exceptions import DataError, ParameterError
 from ..models.embedded import acceptability as judged
@@ -135,8 +135,7 @@ def rater_agreement(
     import krippendorff
     from statsmodels.stats.inter_rater import fleiss_kappa
 
-    check_columns(sheets, ["rater", *items, *criteria])
-    check_once(sheets, ["rater", *items])
+    check_columns(sheets, ["rater", *items, *criteria], once=["rater", *items])
     rows = {}
     for criterion in criteria:
         given = sheets.dropna(subset=[criterion])

@@ -437,8 +437,7 @@ def _some(null: str, shipped: np.ndarray | None, n: int, draw: int, seed: int):
     """Some of the few that there are: the first, or others by chance in further draws."""
     if shipped is None:
         raise ParameterError(
-            f"Answers of '{null}' come with the project's own questionnaires in prompts, encoder "
-            "and layers only; take another null."
+            f"Answers of '{null}' come with shipped prompts on the encoder only: take another."
         )
     if n > len(shipped):
         raise ParameterError(f"There are {len(shipped)} respondents of '{null}', not {n}.")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_columns, check_once
+from ..asking.answers import check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
 from .items import as_numbers
@@ -283,10 +283,9 @@ def _omega(values: np.ndarray) -> float:
 def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
     if len(facets) < 2 or len(set(facets)) < len(facets):
         raise ParameterError(f"Two or more different facets are needed, got {facets}.")
-    check_columns(scores, facets, ["score"])
+    check_columns(scores, facets, ["score"], once=facets)
     if gaps := [f for f in facets if scores[f].isna().any()]:
         raise ParameterError(f"The facet '{gaps[0]}' is missing in some rows; fill it in.")
-    check_once(scores, facets)
     sizes = [scores[f].nunique() for f in facets]
     for facet, size in zip(facets, sizes, strict=True):
         if size < 2:

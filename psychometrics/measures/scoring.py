@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_choice, check_columns, check_once, check_three
+from ..asking.answers import check_choice, check_columns, check_three
 from ..exceptions import ParameterError, QuestionnaireError
 from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
 
@@ -538,7 +538,7 @@ def _option_shares(answers: pd.DataFrame, questionnaire: Questionnaire, options)
         item, option = places[~inside][0]
         raise ParameterError(f"{questionnaire.id}, item {item}: {option:g} is no option's value.")
     keys = [*_KEYS, "item_id", "value"]
-    check_once(part, [*keys, *({"permutation"} & {*part})])
+    check_columns(part, (), once=[*keys, *({"permutation"} & {*part})])
     if "permutation" in part:
         logs = np.log(part["probability"].clip(lower=1e-300))
         if "log_probability" in part:  # which long texts have, where a probability is 0
@@ -570,8 +570,7 @@ def _refuse(kind: str, **given: tuple) -> None:
 
 def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Item scores of answers to items: the value, where there is an answer."""
-    check_columns(answers, (*keys, "item_id", "value", "status"))
-    check_once(answers, [*keys, "item_id"])
+    check_columns(answers, (*keys, "item_id", "value", "status"), once=[*keys, "item_id"])
     value = answers[["value"]].where(answers["status"] == "ok").infer_objects()
     check_columns(value, (), ["value"])
     return answers[[*keys, "item_id"]].assign(score=value["value"].astype("float64"))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_choice, check_columns, check_numbers, check_once, tidy
+from ..asking.answers import check_choice, check_columns, check_numbers, tidy
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaire, load_questionnaires
 from .scoring import keyed_items, pss
@@ -77,7 +77,7 @@ def response_styles(
             raise ParameterError(f"There are no answers to {name}.")
         if stray := set(part["item_id"]) - {item.id for item in questionnaire.items}:
             raise ParameterError(f"{name} has no item '{min(map(str, stray))}'; correct it.")
-        check_once(part, [*keys, "item_id"])
+        check_columns(part, (), once=[*keys, "item_id"])
         tables.append(_styles(tidy(part, questionnaire), questionnaire, keys))
     return pd.concat(tables, ignore_index=True)
 

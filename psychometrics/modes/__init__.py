@@ -116,8 +116,7 @@ def load_respondent(
     known = how.complete(conditions)
     if not hasattr(how, "load"):
         raise ParameterError(
-            f"Mode '{mode}' loads no model: use ask, or a mode that answers prompts (nli, mlm, "
-            "causal, nsp, acceptability)."
+            f"Mode '{mode}' loads no model: use ask, or a mode that answers prompts."
         )
     return how.load(name_or_path, device, dtype, **known)
 

@@ -346,8 +346,7 @@ def first_tokens(
                 tokens = json.loads(reply)
             if not isinstance(tokens, dict) or not tokens:
                 raise RespondentError(
-                    f"{asking.identity['respondent_id']} gives no log-probabilities with its "
-                    "replies: ask it in mode chat."
+                    "The endpoint gives no log-probabilities with its replies: use mode chat."
                 )
         status = "unasked" if about.get("unasked") else "no_reply" if reply is None else "ok"
         return [{"prompt": prompt, "status": status, "tokens": tokens}]

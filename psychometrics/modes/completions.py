@@ -151,13 +151,9 @@ def _complete(
         try:
             answers = complete(batch)
         except Exception as error:
-            if isinstance(error, RespondentError) or not out_of_memory(error):
+            if not out_of_memory(error):
                 raise
-            raise RespondentError(
-                f"The model does not fit into memory with {len(batch)} templates at once: "
-                "use a smaller batch_size, k or model.",
-                kind="memory",
-            ) from error
+            raise RespondentError.of("The model with these templates", error) from error
         rows = [
             (text, rank, words, logprob)
             for text, answer in zip(batch, answers, strict=True)

@@ -74,8 +74,7 @@ class Custom(ConversationMode):
             reply = respondent(prompt)
             if reply is not None and not isinstance(reply, str):
                 raise RespondentError(
-                    f"{name} gives {type(reply).__name__} where text belongs: let it return a str, "
-                    "or None for no reply."
+                    f"{name} gives {type(reply).__name__} where text belongs: return a str or None."
                 )
             if replies and reply is not None:
                 new = {key: (about, text, {"reply": reply})}

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jinja2.exceptions import TemplateError
 
-from ..asking.answers import check_numbers
 from ..exceptions import ParameterError, RespondentError, out_of_memory
 from ..models.loading import check_length
 
@@ -87,15 +86,9 @@ def replies(
     >>> replies(model, tokenizer, [hello], forms=[[["fine", "bad"]]])[0]["finish_reason"]
     'stop'
     """
-    check_numbers(max_tokens=max_tokens, batch=batch)
-    if isinstance(temperature, bool) or not 0 <= temperature < float("inf"):
-        raise ParameterError(f"temperature must be a number from 0, got {temperature!r}.")
     count = len(conversations)
     seeds = range(count) if seeds is None else seeds
     forms = [None] * count if forms is None else forms
-    for name, given in {"seeds": seeds, "forms": forms}.items():
-        if len(given) != count:
-            raise ParameterError(f"{name} must be as many as conversations, {count}.")
     ends = _end_tokens(model, tokenizer)
     encoded = [encode(tokenizer, conversation) for conversation in conversations]
     check_length(encoded, model, tokenizer, max_tokens)
@@ -112,11 +105,7 @@ def replies(
         except Exception as error:
             if not out_of_memory(error):
                 raise
-            raise RespondentError(
-                f"The model does not fit into memory with {len(places)} conversations at once: "
-                "use a smaller batch, max_tokens or model.",
-                kind="memory",
-            ) from error
+            raise RespondentError.of("The model with these conversations", error) from error
         for i, row in zip(places, out, strict=True):
             end = next((at for at, token in enumerate(row) if token in ends), None)
             found[i] = {
@@ -158,8 +147,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
         else:
             return tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     raise RespondentError(
-        f"The model's chat template does not take the conversation ({refused}): choose another "
-        "model."
+        f"The chat template does not take the conversation ({refused})."
     ) from refused
 
 

@@ -217,8 +217,7 @@ def _encode_and_locate(
         spans.append(places[-1].span())
     if not tokenizer.is_fast:
         raise RespondentError(
-            "This model's tokenizer does not say where a token stands in the text: choose a model "
-            "with a fast tokenizer (tokenizer.json)."
+            "The tokenizer does not say where a token stands: name a model with tokenizer.json."
         )
     encoded = tokenizer(texts, return_offsets_mapping=True, verbose=False)
     found = []

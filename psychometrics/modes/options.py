@@ -422,8 +422,7 @@ def _by_endpoint(
     rows, name = _replies(questionnaire, how), asking.identity["respondent_id"]
     if long := [label for label in rows["reply"] if len(label) > 1]:
         raise ParameterError(
-            f"{questionnaire.id} has the label {long[0]}, which may be several tokens of an "
-            "endpoint: use labels=alphabetical."
+            f"The label {long[0]} may be several tokens of an endpoint: use labels=alphabetical."
         )
     about = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
     asking = asking._replace(conditions=how)

@@ -241,12 +241,7 @@ class PromptRespondent:
                 if not out_of_memory(error):
                     raise
                 if len(rows) == 1:
-                    raise RespondentError(
-                        f"{self.identity['respondent_id']} does not fit into the memory of "
-                        f"{self.identity['device']} with even one prompt: use a smaller model, "
-                        "another device or shorter prompts.",
-                        kind="memory",
-                    ) from None
+                    raise RespondentError.of(self.identity["respondent_id"], error) from None
             # Outside of the except block, where the error no longer holds on to tensors.
             rows = rows[: len(rows) // 2]
             if torch.cuda.is_available():

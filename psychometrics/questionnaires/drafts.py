@@ -97,8 +97,7 @@ def draft(
     name = path.stem
     if path.suffix not in (".yaml", ".yml") or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
         raise ParameterError(
-            f"{path} must end in .yaml, with a name of small letters, digits, - and _: "
-            "it becomes the questionnaire's id."
+            f"{path}: name the file in small letters, digits, - and _, ending in .yaml."
         )
     if path.exists() and not overwrite:
         raise ParameterError(f"{path} is there already: name another file, or remove it.")

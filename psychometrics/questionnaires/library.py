@@ -78,8 +78,7 @@ def load_questionnaire(
     questionnaire = checked(content, place)
     if path.suffix.lower() != ".json" and questionnaire.id != path.stem:
         raise QuestionnaireError(
-            f"{place}, id: '{questionnaire.id}' must be the file's name without its ending; "
-            f"rename one of the two."
+            f"{place}, id: '{questionnaire.id}' must be the file's name; rename one of the two."
         )
     _not_shipped(questionnaire, path, place)
     return questionnaire

@@ -123,8 +123,7 @@ class _Template(Part):
         for name in _PLACEHOLDERS:
             if (times := gaps.count(name)) != 1:
                 raise ValueError(
-                    f"premise and hypothesis together need {{{name}}} exactly once, "
-                    f"they have it {times} times"
+                    f"premise and hypothesis need {{{name}}} once, they have it {times} times"
                 )
         return self
 
