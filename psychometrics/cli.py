@@ -24,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Put questionnaires to language models, score the answers, build the book.",
 )
-_BOOK_PACKAGES = (
+_BOOK_PACKAGES = [
     "bleach",
     "bs4",
     "jupyter_book",
@@ -33,7 +33,7 @@ _BOOK_PACKAGES = (
     "nbformat",
     "papermill",
     "pypdf",
-)
+]
 _QuestionnaireName = Annotated[
     str,
     Argument(metavar="QUESTIONNAIRE", help="One that `questionnaires` lists, or a file."),

@@ -100,7 +100,6 @@ _Model = Literal["embedded"] | Annotated[_Text, _passes(find)]
 _Ticking = Annotated[_Text, _passes(partial(identify, mode="options"))]
 _Talking = Annotated[_Text, _passes(partial(identify, mode="chat"))]
 _LanguageModel = Annotated[_Text, _passes(model_names)]
-_LanguageModels = Annotated[_Text, _passes(model_names)]
 _Questionnaire = Annotated[_Text, _passes(partial(load_questionnaire, texts=False))]
 _Category = Literal["MN", "PP", "LE", "Q", "PS", "RLS", "WK"]
 _Precision = Literal["auto", "float32", "bfloat16"]
@@ -206,7 +205,7 @@ class _Items(_Chapter, of="08-items"):
 
 class _Beliefs(_Chapter, of="09-beliefs"):
     scoring: Literal["published", "words", "lexicon", "sifted", "unnamed"] = "unnamed"
-    models: _LanguageModels | None = None
+    models: _LanguageModel | None = None
     live_templates: _Text = "own"
     live_lexicon: _Text = "auto"
     group: _Text = "gender"

@@ -220,4 +220,4 @@ def test_a_person_takes_the_diagnostics_subset_and_is_scored_right_or_wrong(tmp_
     line = result.stdout.splitlines()[-1]
     assert line.startswith("me,diagnostic-mn,human,1,morphological negation,14.000000,")
     bad = CliRunner().invoke(app, ["fill-in", "diagnostic-xy"])
-    assert "category='XY' is unknown" in str(bad.exception)
+    assert "category must be one of MN" in str(bad.exception)

@@ -107,11 +107,8 @@ def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
     texts = {n: rest[n] for n in ("role", "persona") if isinstance(rest.get(n), str)}
     gaps = [gap for text in texts.values() for gap in re.findall(r"{(\w+)}", text)]
     if not gaps or table.empty or table.columns.has_duplicates or not set(gaps) <= set(table):
-        raise ParameterError(
-            "personas needs a table with rows, each column once, and a role (or persona) of mode "
-            f"{mode} that names its columns ({', '.join(table)}) in braces: "
-            'role="You are a {age}-year-old {job}."'
-        )
+        said = f"personas needs columns that a role of mode {mode} names, such as {{age}}"
+        raise ParameterError(f"{said}, each of them once, and rows.")
     if taken := {"persona_row", *COLUMNS, *mode_named(mode).conditions} & set(table):
         raise ParameterError(f"personas: rename the column {min(taken)}, which answers have, too.")
     if (empty := table[gaps].eq("")).to_numpy().any():

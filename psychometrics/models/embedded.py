@@ -62,9 +62,7 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     folder, recipe = source.folder, source.recipe
     if not any(folder.glob("*.safetensors")):
         raise RespondentError(
-            f"{name} is installed without its weights, so that only its shipped answers are there: "
-            "run `pip install ./decoders` in a copy of the project.",
-            kind="incomplete",
+            f"{name} comes without its weights: `pip install ./decoders`.", kind="incomplete"
         )
     if recipe.get("base") == SMOLLM2:
         base = find(SMOLLM2)

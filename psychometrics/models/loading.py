@@ -114,9 +114,7 @@ def load_model(
     builder = getattr(transformers, kind)
     if type(given) not in builder._model_mapping:
         raise RespondentError(
-            f"{name} cannot be loaded as {what}: transformers knows none of the architecture "
-            f"'{given.model_type}'; name another model.",
-            kind="architecture",
+            f"{name} cannot be loaded as {what}: a {given.model_type} is none.", kind="architecture"
         )
     if head == "causal" and not decodes(given):
         raise RespondentError(
@@ -162,9 +160,7 @@ def _check_trained(name: str, what: str, mismatched: Iterable[tuple], missing: s
         )
     if missing:
         raise RespondentError(
-            f"{name} is not trained as {what}: its checkpoint lacks {min(missing)}, "
-            "which would be random; name a model that is.",
-            kind="architecture",
+            f"{name} is not trained as {what}: it lacks {min(missing)}.", kind="architecture"
         )
 
 
@@ -181,9 +177,7 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
     name, called = source.name, source.config.get("model_type")
     if called and called not in CONFIG_MAPPING:
         raise RespondentError(
-            f"{name} cannot be loaded as a model: transformers knows no architecture '{called}'; "
-            "name another model.",
-            kind="architecture",
+            f"{name} is a {called}, which transformers does not know.", kind="architecture"
         )
     for key, value in source.config.items():
         if "layer" in key and isinstance(value, int) and value > _MOST_LAYERS:
@@ -275,9 +269,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
     for pickled in folder.glob("*/pytorch_model.bin"):
         if not pickled.with_name("model.safetensors").is_file():
             raise RespondentError(
-                f"{name} holds {pickled.parent.name}/{pickled.name}, which can carry program code: "
-                "convert it to model.safetensors.",
-                kind="no safetensors",
+                f"{name} holds {pickled}, which can carry program code.", kind="no safetensors"
             )
     load_tokenizer(source)
     with quietly(), _loading(name, "a sentence encoder"):
@@ -374,9 +366,7 @@ def token_limit(
         limit = min(limit, positions)
     if limit < _FEWEST:
         raise RespondentError(
-            f"This model reads {limit} tokens, too few for a sentence: correct model_max_length in "
-            "its tokenizer_config.json.",
-            kind="incomplete",
+            f"The model reads {limit} tokens: correct its model_max_length.", kind="incomplete"
         )
     return limit
 

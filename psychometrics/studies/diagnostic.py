@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..asking.answers import check_choice
 from ..asking.population import population
 from ..asking.progress import Progress
 from ..asking.store import StoredAnswers, key_of
@@ -151,10 +152,10 @@ def answers(
     if who != "people":
         found = _answers(live)
         if who is not None:
-            _one_of("who", who, _GROUPS)
+            check_choice(_GROUPS, who=who)
             found = found[_models(live)["population"] == who]
         return found.copy() if category is None else found[_asked(category)]
-    _one_of("sample", sample, ("phase", "completers"))
+    check_choice(("phase", "completers"), sample=sample)
     if category is None:
         if sample == "phase":
             raise ParameterError("people differ between phases: name a category, or 'completers'.")
@@ -194,7 +195,7 @@ def questionnaire(category: str | None = None) -> Questionnaire:
     Laverghetta et al. (2021), section 3: the subset that people were asked.
     """
     if category is not None:
-        _one_of("category", category, tuple(CATEGORIES))
+        check_choice(CATEGORIES, category=category)
     choices = {  # what a person reads in place of the names of the three classes
         "entailment": "it must be true, too",
         "neutral": "it may be true or not",
@@ -313,14 +314,9 @@ def _asked_now(
 
 
 def _asked(category: str) -> list[int]:
-    _one_of("category", category, tuple(CATEGORIES))
+    check_choice(CATEGORIES, category=category)
     table = item_table()
     return table.index[table["asked"] == category].to_list()
-
-
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ParameterError(f"{name}='{value}' is unknown; it is one of {', '.join(known)}.")
 
 
 @functools.cache
