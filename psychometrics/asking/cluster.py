@@ -109,8 +109,7 @@ def ask_on_cluster(
     there = [one for one in new if _can_travel(*one[:2])]
     if new and not there:
         raise ParameterError(
-            "None of these respondents is a model that a cluster could load (people, functions, "
-            "endpoints and loaded models stay here): leave engine='ray' out."
+            "None of these respondents can be loaded on a cluster: leave engine='ray' out."
         )
     if ray is None:
         raise ParameterError(
@@ -454,12 +453,10 @@ def _check_machine(order: _Order) -> None:
     here, identity = ray.util.get_node_ip_address(), order.identity
     if order.mark and not Path(order.mark).exists():
         raise StoreError(
-            f"{order.store} is not the same folder on {here}, a machine of the cluster: name one "
-            "that all machines share, or a URL such as s3://bucket/answers, in PSYCHOMETRICS_STORE."
+            f"{order.store} is not the same folder on {here}, a machine of the cluster: share one."
         )
     found = mode_named(order.mode).identify(order.respondent, identity["dtype"], **order.conditions)
     if found["fingerprint"] != identity["fingerprint"]:
         raise RespondentError(
-            f"{identity['respondent_id']} is not the same on {here}, a machine of the cluster: "
-            "copy the model and this package there again."
+            f"{identity['respondent_id']} is not the same on {here}: copy the model there again."
         )

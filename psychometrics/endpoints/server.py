@@ -32,8 +32,6 @@ def simulated_endpoint(
     questionnaire: Questionnaire,
     traits: pd.DataFrame,
     refuses: float = 0.0,
-    strays: float = 0.0,
-    first_option: float = 0.0,
     seed: int = 0,
 ) -> Iterator[str]:
     """Serve simulated respondents as chat models on loopback while the context lasts.
@@ -46,10 +44,6 @@ def simulated_endpoint(
         Traits from :func:`psychometrics.modes.simulated.draw_traits`; the index names the models.
     refuses : float
         Share of requests that get a refusal.
-    strays : float
-        Share of answers with a label that does not exist.
-    first_option : float
-        Share of answers that are the first option shown, whatever it says.
     seed : int
 
     Yields
@@ -60,7 +54,7 @@ def simulated_endpoint(
     Raises
     ------
     ParameterError
-        A share is not between 0 and 1.
+        The share is not between 0 and 1.
 
     Examples
     --------
@@ -75,10 +69,8 @@ def simulated_endpoint(
     >>> json.loads(reply)["choices"][0]["message"]["content"]
     '1: 5'
     """
-    shares = {"refuses": refuses, "strays": strays, "first_option": first_option}
-    for name, share in shares.items():
-        if not 0 <= share <= 1:
-            raise ParameterError(f"{name} must be a share from 0 to 1, got {share!r}.")
+    if not 0 <= refuses <= 1:
+        raise ParameterError(f"refuses must be a share from 0 to 1, got {refuses!r}.")
     lock = threading.Lock()
     asked: Counter[str] = Counter()
 
@@ -92,12 +84,9 @@ def simulated_endpoint(
             rng = np.random.default_rng([seed, int(digest[:8], 16), asked[digest]])
         draw = int(rng.integers(1 << 31))
         draws = simulated.answers(questionnaire, traits.loc[[model]], seed=draw, difficulty_sd=0.0)
-        luck = rng.random(1 + 2 * len(questionnaire.items))
-        if luck[0] < refuses:
-            text = _REFUSAL
-        else:
-            values = draws.set_index("item_id")["value"]
-            text = _lines(questionnaire, user, values, luck[1:], strays, first_option)
+        text = _REFUSAL
+        if rng.random() >= refuses:
+            text = _lines(questionnaire, user, draws.set_index("item_id")["value"])
         return caesar(text, int(shift[1])) if shift else text
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(reply, set(traits.index)))
@@ -111,27 +100,16 @@ def simulated_endpoint(
         thread.join()
 
 
-def _lines(questionnaire, user, values, luck, strays, first_option) -> str:
+def _lines(questionnaire: Questionnaire, user: str, values: pd.Series) -> str:
     """An answer to each numbered statement of the prompt, by the labels that the prompt gives."""
     lines = []
-    for i, item in enumerate(questionnaire.items):
+    for item in questionnaire.items:
         statement = re.escape(questionnaire.statement(item))
         asked = re.search(rf"^(\d+)\. {statement}(?: \((.*)\))?$", user, re.MULTILINE)
         if not asked:
             continue
-        options = questionnaire.choices(item)
-        where = asked[2] or user
-        shown = []
-        for option in options:
-            match = re.search(rf"(\w+) = {re.escape(option.label)}(?![\w ])", where)
-            if match:
-                shown.append((match.start(), match[1], option.value))
-        shown.sort()
-        label = next(name for _, name, value in shown if value == values[item.id])
-        if luck[2 * i] < first_option:
-            label = shown[0][1]
-        if luck[2 * i + 1] < strays:
-            label = "99"
+        said = next(o.label for o in questionnaire.choices(item) if o.value == values[item.id])
+        label = re.search(rf"(\w+) = {re.escape(said)}(?![\w ])", asked[2] or user)[1]
         lines.append((int(asked[1]), f"{asked[1]}: {label}"))
     return "\n".join(line for _, line in sorted(lines))
 

@@ -233,8 +233,7 @@ def find(name_or_path: str | Path) -> Source:
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RespondentError(
-            f"{_quote(name_or_path)} cannot be read as a model's folder ({reason}): correct the "
-            "name, or give yourself access to the folder."
+            f"{_quote(name_or_path)} cannot be read as a model's folder ({reason})."
         ) from error
 
 
@@ -663,10 +662,7 @@ def _smollm2_file() -> Path | None:
     if file is None:
         return None
     if _sha256(file) != _SHA256:
-        raise RespondentError(
-            f"{file} is damaged or another file (its SHA-256 differs), perhaps a download that "
-            "broke off: delete it and run `psychometrics fetch-model`."
-        )
+        raise RespondentError(f"{file} is damaged: delete it and run `psychometrics fetch-model`.")
     return file
 
 
@@ -709,8 +705,7 @@ def _unpack(file: Path, digest: str) -> Path:
         except Exception as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
             raise RespondentError(
-                f"{file.name} cannot be unpacked ({reason}): check that it is a whole GGUF file of "
-                "an architecture that transformers knows."
+                f"{file.name} cannot be unpacked ({reason}): check that it is a whole GGUF."
             ) from error
         (Path(temporary) / _NOTED).write_text(json.dumps(_noted(Path(temporary))))
         if folder.is_dir() and not (folder / _NOTED).is_file():  # by an earlier version

@@ -405,8 +405,7 @@ def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, 
     """
     if source.kind == "embedded":
         raise RespondentError(
-            f"{source.name} judges pairs of sentences and holds no conversation: name 'smollm2', a "
-            "model's folder, or an endpoint's model with endpoint=."
+            f"{source.name} judges pairs and holds no conversation: name 'smollm2', say."
         )
     dtype = resolve_dtype(dtype or source.precision, resolve_device(None))
     written = ""

@@ -103,8 +103,7 @@ def _checked_parser(parse: Callable) -> Callable:
                 read[at] = _probabilities(read[at], questionnaire.choices(item), labels, order)
         if len(read) != len(items) or not all(isinstance(r, tuple) and len(r) == 2 for r in read):
             raise ParameterError(
-                f"parse must give a (status, value) or the probabilities of the labels for each of "
-                f"{len(items)} items, got {read!r}."
+                f"parse must give {len(items)} (status, value) or probabilities, got {read!r}."
             )
         return read
 

@@ -188,8 +188,7 @@ class NLIRespondent(PromptRespondent):
             return [place]
         if len(outputs) != 3:
             raise RespondentError(
-                f"{name} has {len(outputs)} output(s), not NLI's three: name another.",
-                kind="labels",
+                f"{name} has {len(outputs)} output(s), not NLI's three.", kind="labels"
             )
         order = labels_from_names([outputs.get(i) for i in range(3)], name)
         if order is None:

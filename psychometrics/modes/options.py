@@ -327,8 +327,7 @@ def _check_conditions(identity: dict, conditions: dict) -> dict:
         for name in _ONLY_OF_LOGITS:
             if how.pop(name) != Options.conditions[name]:
                 raise ParameterError(
-                    f"{identity['respondent_id']} answers by entailment, and {name} is a condition "
-                    "of a language model: leave it out."
+                    f"{name} is a condition of a language model, not of NLI: leave it out."
                 )
     voice = by == "logits" and how["wording"] == "voice"
     how["score"] = how["score"] or ("text" if voice else _SCORES[by][0])

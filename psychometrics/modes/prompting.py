@@ -49,8 +49,7 @@ class PromptMode(Mode):
         if hasattr(respondent, "answer"):
             if respondent.identity["mode"] != self.name:
                 raise RespondentError(
-                    f"{respondent.identity['respondent_id']} was loaded to answer in mode "
-                    f"'{respondent.identity['mode']}': load it with mode='{self.name}'."
+                    f"{respondent.identity['respondent_id']} was loaded for another mode."
                 )
             return respondent.identity
         return self._identity(find(respondent), dtype, resolve_device(None), conditions)

@@ -204,6 +204,5 @@ def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
     if shipped.is_file() and load_questionnaire(questionnaire.id) == questionnaire:
         return
     raise QuestionnaireError(
-        f"{place}, id: '{questionnaire.id}' is the name of a questionnaire that comes with the "
-        "project and differs from this one; rename the file and its id."
+        f"{place}, id: '{questionnaire.id}' comes with the project and differs: rename it."
     )

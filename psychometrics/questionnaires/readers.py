@@ -135,8 +135,7 @@ def _upstream_entry(name: str) -> dict:
             part = entry
         if row.upstream not in part[place]:
             raise QuestionnaireError(
-                f"data/norms/corrections.csv, {name}, {row.place}: '{row.upstream}' is not in the "
-                "upstream wording; remove or correct that row."
+                f"data/norms/corrections.csv, {name}, {row.place}: upstream lacks '{row.upstream}'."
             )
         part[place] = part[place].replace(row.upstream, row.ours)
     return entry
@@ -258,8 +257,7 @@ class _QuestionLlm(Part):
                 question.answer and question.scores
             ):
                 raise ValueError(
-                    f"data, {key}: needs an `answer` without scores and categories, or "
-                    "else scores by the file's `categories`; add the one or remove the other"
+                    f"data, {key}: needs either an `answer` or scores by the file's `categories`"
                 )
             if question.answer and question.answer not in (labels := self.labels(question)):
                 raise ValueError(f"data, {key}, answer: must be one of {', '.join(labels)}")

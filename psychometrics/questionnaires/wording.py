@@ -48,6 +48,7 @@ _NEGATIONS = frozenset({
     "cannot", "can't", "don't", "doesn't", "didn't", "won't", "isn't", "aren't", "wasn't",
     "weren't", "haven't", "hasn't", "hadn't", "shouldn't", "wouldn't",
 })  # fmt: skip
+_RESPONDENT = "minilm-both-l6-s1"  # which measures opposites
 _VALENCE = 1.0
 """Words at least so far from neutral in VADER's lexicon (-4 to 4) take a side."""
 _COMMON_WORDS = frozenset({"like", "well", "want", "share", "care", "help", "please", "matter",
@@ -55,11 +56,7 @@ _COMMON_WORDS = frozenset({"like", "well", "want", "share", "care", "help", "ple
 """Words with a valence in the lexicon whose plain use takes no side."""
 
 
-def wording(
-    questionnaire: str | Questionnaire,
-    measured: bool = False,
-    respondent: str = "minilm-both-l6-s1",
-) -> pd.DataFrame:
+def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.DataFrame:
     """What the rules for well-made prompts find in a questionnaire, item by item.
 
     Parameters
@@ -72,8 +69,6 @@ def wording(
         source terms more than these contradict one another (an NLI respondent), and that every
         term reads about as well as the item's others (the acceptability head, which agrees only
         weakly with linguists: a hint).
-    respondent : str
-        Who judges the contradiction.
 
     Returns
     -------
@@ -109,7 +104,7 @@ def wording(
             found = _of_template(item, template, template.terms or item.terms)
             rows += [(item.id, number, *row) for row in found]
     if measured and language == "en":
-        rows += _measured(questionnaire, respondent)
+        rows += _measured(questionnaire)
     return pd.DataFrame(rows, columns=["item_id", "template", "rule", "finding", "mend"])
 
 
@@ -243,7 +238,7 @@ def _of_template(item: Item, template, terms) -> list[tuple]:
     return rows
 
 
-def _measured(questionnaire: Questionnaire, respondent: str) -> list[tuple]:
+def _measured(questionnaire: Questionnaire) -> list[tuple]:
     """Opposites by contradiction, congruence by the acceptability head."""
     table = prompts(questionnaire).drop_duplicates(["item_id", "template", "term"])
     in_premise = [
@@ -252,7 +247,7 @@ def _measured(questionnaire: Questionnaire, respondent: str) -> list[tuple]:
     ]
     table = table.assign(sentence=table["premise"].where(in_premise, table["hypothesis"]))
     table["reads"] = acceptability(table["sentence"].tolist())
-    model, rows = load_respondent(respondent), []
+    model, rows = load_respondent(_RESPONDENT), []
     for (item_id, number), part in table.groupby(["item_id", "template"], sort=False):
         sentence = dict(zip(part["term"], part["sentence"], strict=True))
         source = part.loc[part["polarity"] > 0, "term"].tolist()
@@ -264,7 +259,7 @@ def _measured(questionnaire: Questionnaire, respondent: str) -> list[tuple]:
         alike = by_term.reindex(source).mean()
         apart = by_term.drop(source, errors="ignore").mean()
         if apart <= alike:  # False where there is one source term, and nothing to compare with
-            finding = f"for {respondent} the inverse terms contradict the source terms no more "
+            finding = f"for {_RESPONDENT} the inverse terms contradict the source terms no more "
             finding += f"than these one another ({apart:.2f} against {alike:.2f})"
             rows.append((item_id, number, "opposites", finding, "read both: can both be true?"))
         middle = part["reads"].median()

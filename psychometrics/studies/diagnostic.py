@@ -240,10 +240,9 @@ def questionnaire(category: str | None = None) -> Questionnaire:
 def ask_diagnostic(
     respondents: str | Path | object | Iterable[str | Path | object],
     store: str | Path | None = None,
-    dtype: str | None = "float32",
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Put the whole diagnostic to NLI respondents, through the response store.
+    """Put the whole diagnostic to NLI respondents in float32, through the response store.
 
     Parameters
     ----------
@@ -251,8 +250,6 @@ def ask_diagnostic(
         As in :func:`psychometrics.asking.ask`.
     store : str or Path, optional
         Folder of the response store.
-    dtype : {"float32", "bfloat16"}, optional
-        Precision; an item that hangs in the balance may fall differently in another.
     progress : bool
         Show a progress bar.
 
@@ -272,7 +269,7 @@ def ask_diagnostic(
         respondents = [respondents]
     # All are looked at before the first is asked.
     who = [
-        (one.identity if hasattr(one, "answer") else identify(one, dtype=dtype), one)
+        (one.identity if hasattr(one, "answer") else identify(one, dtype="float32"), one)
         for one in respondents
     ]
     names = [identity["respondent_id"] for identity, _ in who]
