@@ -525,12 +525,9 @@ def _resume(path: Path | None, model, optimizer, generator) -> int:
 
 
 def _epoch(path: Path) -> int:
-    from safetensors import safe_open
+    from safetensors.torch import load_file
 
-    if not path.is_file():
-        return 0
-    with safe_open(path, framework="pt") as file:
-        return int(file.get_tensor("epoch"))
+    return int(load_file(path)["epoch"]) if path.is_file() else 0
 
 
 def _measured(respondent, table, questionnaires) -> list[dict]:

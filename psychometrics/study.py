@@ -9,6 +9,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -272,20 +273,15 @@ file or directory); name a readable file.
         raise ParameterError(f"{path}: nobody answered. {' '.join(failed.values())}")
     loaded = _load(study, folder)
     scored = pd.concat([_scored(part) for part in answers], ignore_index=True)
-    makers = {
-        "scores": lambda: _scores(study, loaded, scored),
-        "expectations": lambda: _expectations(study, loaded, scored),
-        "effects": lambda: _effects(study, loaded, scored),
-        "reliability": lambda: _reliability(loaded, scored),
-        "evidence": lambda: _evidence(study, folder, loaded, store),
-    }
+    makers = {"scores": _scores, "expectations": _expectations, "effects": _effects}
+    makers |= {"reliability": _reliability, "evidence": partial(_evidence, folder, store)}
     tables = {
         "plan": _plan(study, study.power(folder), record, _changed(path, study, record)),
         "asked": _asked(study, record, failed),
     }
     for name in study.analyses:
         try:
-            tables[name] = makers[name]()
+            tables[name] = makers[name](study, loaded, scored)
         except Exception as error:  # the other analyses are shown
             tables[name] = str(error)
     return tables
@@ -522,7 +518,7 @@ def _is_planned(study: _Study, questionnaire, scale, sides: tuple[dict, dict]) -
     )
 
 
-def _reliability(loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
+def _reliability(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     """Alpha of each scale over the respondents, as far as there are three."""
     items = pd.concat([_own(scored, questionnaire, {}) for questionnaire in loaded])
     table = reliability_table(items, loaded).dropna(subset="alpha")
@@ -534,7 +530,7 @@ def _reliability(loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     return table[["title", "n", "alpha", "low", "high"]].rename(columns=names)
 
 
-def _evidence(study: _Study, folder: Path, loaded: list, store) -> pd.DataFrame:
+def _evidence(folder: Path, store, study: _Study, loaded: list, scored) -> pd.DataFrame:
     """Each respondent against null respondents, by the rules of a profile."""
     first = study.combinations[0]
     if study.seeds != (0,):

@@ -576,11 +576,11 @@ def test_draws_follow_the_models_distribution_and_a_form_takes_the_longer_text_t
     with torch.no_grad():
         logits = model(torch.tensor([encode(tokenizer, talk)])).logits[0, -1]
     expected = (logits / 4).softmax(-1)
-    drawn = replies(model, tokenizer, [talk] * 1000, temperature=4.0, max_tokens=1)
+    drawn = replies((model, tokenizer), [talk] * 1000, temperature=4.0, max_tokens=1)
     for token in expected.topk(5).indices.tolist():
         share = np.mean([one["reply"] == tokenizer.decode([token]) for one in drawn])
         assert share == pytest.approx(expected[token].item(), abs=0.05)
-    (one,) = replies(model, tokenizer, [talk], forms=[[["1", "1: 4"]]])
+    (one,) = replies((model, tokenizer), [talk], forms=[[["1", "1: 4"]]])
     assert one["reply"] == "1: 4"
 
 
@@ -590,9 +590,9 @@ def test_no_pad_token_and_a_template_without_system_text_are_no_hindrance(chat_m
 
     model, tokenizer = load_model(chat_model, "causal")
     talks = [messages(FOUR, [item]) for item in FOUR.items]
-    before = replies(model, tokenizer, talks, max_tokens=12)
+    before = replies((model, tokenizer), talks, max_tokens=12)
     tokenizer.pad_token = None
-    assert replies(model, tokenizer, talks, max_tokens=12) == before
+    assert replies((model, tokenizer), talks, max_tokens=12) == before
     plain = encode(tokenizer, talks[0])
     tokenizer.chat_template = (
         "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
@@ -607,7 +607,7 @@ def test_no_pad_token_and_a_template_without_system_text_are_no_hindrance(chat_m
     tokenizer.eos_token = None
     model.generation_config.eos_token_id = None
     with pytest.raises(RespondentError, match="no token that ends"):
-        replies(model, tokenizer, talks)
+        replies((model, tokenizer), talks)
 
 
 def test_a_judge_reads_what_the_rules_leave_and_its_agreement_is_counted(tmp_path):

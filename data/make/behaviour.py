@@ -197,7 +197,7 @@ def _reply_here(respondent: str | Path) -> Callable[..., list[str]]:
                  for text in texts for _ in range(runs)]  # fmt: skip
         luck = 100_000 * seed + 50_000 * again
         said = replies(
-            model, tokenizer, talks, temperature=TEMPERATURE, max_tokens=TOKENS, batch=64,
+            (model, tokenizer), talks, temperature=TEMPERATURE, max_tokens=TOKENS, batch=64,
             seeds=[luck + place for place in range(len(talks))],
         )  # fmt: skip
         return [one["reply"].strip() for one in said]

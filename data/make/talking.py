@@ -366,7 +366,7 @@ def _replied(
 
     def answered(texts: list[str], way: str) -> list[str]:
         found = replies(
-            model, tokenizer, [[{"role": "user", "content": text}] for text in texts],
+            (model, tokenizer), [[{"role": "user", "content": text}] for text in texts],
             temperature=TEMPERATURE, max_tokens=TOKENS[way], batch=64,
             seeds=[1000 * seed + place for place in range(len(texts))],
         )  # fmt: skip

@@ -127,7 +127,10 @@ def ask(
     began = time.perf_counter()
     check_kinds(locals(), _KINDS)
     dtype = None if dtype == "auto" else dtype
-    _check_engine(engine, address, keep_downloads)
+    if address is not None and engine != "ray":
+        raise ParameterError("address belongs to a Ray cluster: add engine='ray', or leave it out.")
+    if engine == "ray" and not keep_downloads:
+        raise ParameterError("keep_downloads=False is for this machine: leave engine='ray' out.")
     plan = Plan(questionnaires, respondents, mode, dtype, conditions, failures)
     if len(plan.ways) > 1 and engine == "ray":
         raise ParameterError("personas are asked on this machine: leave engine='ray' out.")
@@ -195,13 +198,6 @@ def ask_ways(
         given = {"progress": False, **usual, **how, **own}
         parts.append(ask(questionnaires, respondents, store, mode, **given).assign(way=way))
     return pd.concat(parts, ignore_index=True)
-
-
-def _check_engine(engine: str, address: str | None, keep_downloads: bool) -> None:
-    if address is not None and engine != "ray":
-        raise ParameterError("address belongs to a Ray cluster: add engine='ray', or leave it out.")
-    if engine == "ray" and not keep_downloads:
-        raise ParameterError("keep_downloads=False is for this machine: leave engine='ray' out.")
 
 
 def _put(

@@ -425,7 +425,7 @@ def _load(respondent: str | Path, dtype: str, raw: bool) -> Callable[..., list[d
     if raw:
         tokenizer.chat_template = _RAW
     model = to_device(model, resolve_device(None), dtype, source.name)
-    return functools.partial(generation.replies, model, tokenizer)
+    return functools.partial(generation.replies, (model, tokenizer))
 
 
 def _local_request(questionnaire: Questionnaire, prompt: list, about: dict, asking: Asking) -> dict:

@@ -27,8 +27,7 @@ _Form = Sequence[Sequence[str]]
 
 
 def replies(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    loaded: tuple[PreTrainedModel, PreTrainedTokenizerBase],
     conversations: Sequence[_Conversation],
     temperature: float = 0.0,
     max_tokens: int = 256,
@@ -41,8 +40,9 @@ def replies(
 
     Parameters
     ----------
-    model, tokenizer
-        A causal language model in evaluation mode, and its tokenizer with a chat template.
+    loaded : tuple
+        A causal language model in evaluation mode, and its tokenizer with a chat template, as
+        :func:`psychometrics.models.loading.load_model` gives them.
     conversations : sequence of N conversations
         Each a list of ``{"role": …, "content": …}``, of which the last is the user's. Where the
         template takes no system text, that is put before the user's first.
@@ -83,10 +83,10 @@ def replies(
     >>> model, tokenizer = load_model(null_model(mkdtemp()), "causal")
     >>> tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
     >>> hello = [{"role": "user", "content": "Hello, how are you?"}]
-    >>> replies(model, tokenizer, [hello], forms=[[["fine", "bad"]]])[0]["finish_reason"]
+    >>> replies((model, tokenizer), [hello], forms=[[["fine", "bad"]]])[0]["finish_reason"]
     'stop'
     """
-    count = len(conversations)
+    (model, tokenizer), count = loaded, len(conversations)
     seeds = range(count) if seeds is None else seeds
     forms = [None] * count if forms is None else forms
     ends = _end_tokens(model, tokenizer)

@@ -466,9 +466,9 @@ def _twice(place: str, names: Iterable[str]) -> list[str]:
 
 _EXPECTED = {
     "tuple_type": "must be a list",
-    "model_type": "must be keys and values",
-    "model_attributes_type": "must be keys and values",
-    "dict_type": "must be keys and values",
+    **dict.fromkeys(
+        ("model_type", "model_attributes_type", "dict_type"), "must be keys and values"
+    ),
     "string_type": "must be text",
     "int_type": "must be a whole number",
     "too_short": "needs an entry more",
