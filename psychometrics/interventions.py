@@ -190,15 +190,11 @@ def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
         model = _load_language_model(name)
         kinds = model.config.model_type, own.config.model_type
         if kinds[0] != kinds[1]:
-            raise RespondentError(
-                f"masked_lm is {kinds[0]}, the respondent {kinds[1]}: name its own base."
-            )
+            raise RespondentError(f"masked_lm is {kinds[0]}, the model {kinds[1]}: name its base.")
         shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
         if shapes[0] != shapes[1]:
             said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
-            raise RespondentError(
-                f"masked_lm and the respondent have other vocabularies ({said}): name its own."
-            )
+            raise RespondentError(f"masked_lm has another vocabulary than the model: {said}.")
         if hasattr(model, model.base_model_prefix):
             setattr(model, model.base_model_prefix, body)
         else:  # T5 has its halves side by side

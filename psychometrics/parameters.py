@@ -241,9 +241,7 @@ class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
     def check(self) -> None:
         asked = self.questionnaire and load_questionnaire(self.questionnaire, texts=False)
         if asked and not any(scale.reverse for scale in asked.scales):
-            raise ParameterError(
-                f"questionnaire: {asked.id} has no reverse-keyed items; name another."
-            )
+            raise ParameterError(f"questionnaire: {asked.id} has no reverse-keyed items.")
         if self.respondents and len(population(self.respondents)) < 2:
             raise ParameterError("respondents: name two respondents; one has no variance.")
 

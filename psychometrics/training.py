@@ -777,9 +777,7 @@ def _train(
     except Exception as error:
         if loop.state.global_step > done or not last or out_of_memory(error):
             raise
-        raise ParameterError(
-            f"{last} cannot be read ({type(error).__name__}): remove it and call again."
-        ) from error
+        raise ParameterError(f"{last} cannot be read: remove it and call again.") from error
     if not np.isfinite(result.training_loss):
         raise ParameterError("The loss is not finite: choose a smaller learning rate (lr).")
     return {

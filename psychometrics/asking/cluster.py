@@ -108,9 +108,7 @@ def ask_on_cluster(
     ]
     there = [one for one in new if _can_travel(*one[:2])]
     if new and not there:
-        raise ParameterError(
-            "None of these respondents can be loaded on a cluster: leave engine='ray' out."
-        )
+        raise ParameterError("No respondent can be loaded on a cluster: leave engine='ray' out.")
     if ray is None:
         raise ParameterError(
             "engine='ray' needs Ray, which is not installed: pip install it, or leave it out."
@@ -256,9 +254,7 @@ def _make_mark(url: str) -> str | None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     except OSError as error:
-        raise StoreError(
-            f"{folder} cannot be written to ({error.strerror}): name another store."
-        ) from error
+        raise StoreError(f"{folder} cannot be written: {error.strerror}.") from error
     return str(path)
 
 

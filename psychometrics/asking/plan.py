@@ -197,9 +197,7 @@ class _Failures:
                 raise NotADirectoryError(f"there is no folder {self._path.parent}")
             lock.acquire()
         except (OSError, ValueError) as error:  # a time-out, or no file's name
-            raise ParameterError(
-                f"{self._path} cannot be written ({error}): name another file."
-            ) from None
+            raise ParameterError(f"{self._path} cannot be written: {error}.") from None
         try:
             yield
         finally:

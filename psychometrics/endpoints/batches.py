@@ -205,7 +205,7 @@ class Batches:
         self.done[mark] = left
         if said["status"] == "cancelled" and rest - results.keys():
             raise RespondentError(
-                f"{self.client.where}: the batch {batch} was cancelled: run again."
+                f"{self.client.where} has cancelled the batch {batch}: run again for what is left."
             )
 
     def _settle(self, key: str, result: dict | None, status: str) -> None:

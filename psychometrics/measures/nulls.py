@@ -436,9 +436,7 @@ def _prompted(loaded: list[Questionnaire]) -> tuple[pd.DataFrame, tuple]:
 def _some(null: str, shipped: np.ndarray | None, n: int, draw: int, seed: int):
     """Some of the few that there are: the first, or others by chance in further draws."""
     if shipped is None:
-        raise ParameterError(
-            f"Answers of '{null}' come with shipped prompts on the encoder only: take another."
-        )
+        raise ParameterError(f"Answers of '{null}' are there of shipped prompts and MiniLM alone.")
     if n > len(shipped):
         raise ParameterError(f"There are {len(shipped)} respondents of '{null}', not {n}.")
     order = np.arange(len(shipped))

@@ -113,13 +113,9 @@ def load_model(
     given = load_config(source) if config is None else config
     builder = getattr(transformers, kind)
     if type(given) not in builder._model_mapping:
-        raise RespondentError(
-            f"{name} cannot be loaded as {what}: a {given.model_type} is none.", kind="architecture"
-        )
+        raise RespondentError(f"{name} is a {given.model_type}, not {what}.", kind="architecture")
     if head == "causal" and not decodes(given):
-        raise RespondentError(
-            f"{name} is a {given.model_type}, no decoder: name another.", kind="architecture"
-        )
+        raise RespondentError(f"{name} is no decoder: {given.model_type}.", kind="architecture")
     with quietly(), _loading(name, what):
         model, report = builder.from_pretrained(
             source.fetch(),
@@ -176,14 +172,10 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
     source = _found(source)
     name, called = source.name, source.config.get("model_type")
     if called and called not in CONFIG_MAPPING:
-        raise RespondentError(
-            f"{name} is a {called}, which transformers does not know.", kind="architecture"
-        )
+        raise RespondentError(f"transformers does not know {called} ({name}).", kind="architecture")
     for key, value in source.config.items():
         if "layer" in key and isinstance(value, int) and value > _MOST_LAYERS:
-            raise RespondentError(
-                f"{name} has {value} as {key}: copy its config.json anew.", kind="incomplete"
-            )
+            raise RespondentError(f"{name} has {value} as {key}: correct it.", kind="incomplete")
     if source.kind == "adapter":
         beside = source.folder / "config.json"
         written = (read_json(name, beside) if beside.is_file() else {}) | source.recipe
@@ -269,7 +261,8 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
     for pickled in folder.glob("*/pytorch_model.bin"):
         if not pickled.with_name("model.safetensors").is_file():
             raise RespondentError(
-                f"{name} holds {pickled}, which can carry program code.", kind="no safetensors"
+                f"{name} holds {pickled.name}, which can carry program code: convert it.",
+                kind="no safetensors",
             )
     load_tokenizer(source)
     with quietly(), _loading(name, "a sentence encoder"):
@@ -365,9 +358,7 @@ def token_limit(
                 break
         limit = min(limit, positions)
     if limit < _FEWEST:
-        raise RespondentError(
-            f"The model reads {limit} tokens: correct its model_max_length.", kind="incomplete"
-        )
+        raise RespondentError(f"model_max_length is {limit}: correct it.", kind="incomplete")
     return limit
 
 

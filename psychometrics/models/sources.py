@@ -276,7 +276,7 @@ def _check_folder(name: str, folder: Path) -> None:
     _check_files(name, {path.name for path in paths})
     if missing := [path.name for path in _weight_files(name, folder) if not path.is_file()]:
         raise RespondentError(
-            f"{name} lacks the weight file {missing[0]}: copy the folder anew.", kind="incomplete"
+            f"{name} lacks the weight file {missing[0]}: copy the folder.", kind="incomplete"
         )
     _check_config(name, read_json(name, folder / "config.json"))
 
@@ -447,7 +447,7 @@ def _smollm2() -> Source:
         and not folder.is_dir()
     ):
         raise RespondentError(
-            "The model smollm2 is not here yet: run `psychometrics fetch-model` (98 MB)."
+            "There is no smollm2 yet: run `psychometrics fetch-model` once, which takes 98 MB."
         )
     return _packed(SMOLLM2, HUB_IDS[0], _SHA256, file)
 
@@ -458,9 +458,7 @@ def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
     if not (noted := folder / _NOTED).is_file() and (file is not None or not folder.is_dir()):
         return Source(name, "packed", model, sha, digest, None, file=file)
     if not noted.is_file() or read_json(name, noted) != _noted(folder):
-        raise RespondentError(
-            f"{folder} was changed: delete it, `psychometrics fetch-model`.", kind="incomplete"
-        )
+        raise RespondentError(f"{folder} was changed: delete it.", kind="incomplete")
     return Source(name, "packed", model, sha, digest, folder)
 
 
@@ -489,7 +487,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
     called = settings.get("base_model_name_or_path")
     if not isinstance(called, str) or not called.strip():
         raise RespondentError(
-            f"{name} names no base_model_name_or_path: write it down.", kind="incomplete"
+            f"{name} names no base: write base_model_name_or_path.", kind="incomplete"
         )
     try:
         base = _base(called)

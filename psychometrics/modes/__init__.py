@@ -9,14 +9,12 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lazy_loader
 
-from ..exceptions import ParameterError, RespondentError
+from ..exceptions import ParameterError
 from .mode import Mode
 
 if TYPE_CHECKING:
@@ -115,53 +113,8 @@ def load_respondent(
     how = mode_named(mode)
     known = how.complete(conditions)
     if not hasattr(how, "load"):
-        raise ParameterError(
-            f"Mode '{mode}' loads no model: use ask, or a mode that answers prompts."
-        )
+        raise ParameterError(f"Mode '{mode}' loads no model: use ask, or mode nli, mlm or causal.")
     return how.load(name_or_path, device, dtype, **known)
-
-
-def load_respondents(
-    names: Sequence[str | Path], least: int = 1, three: bool = False
-) -> list[PromptRespondent]:
-    """Load respondents to mode ``nli``; those that cannot be loaded are left out.
-
-    Parameters
-    ----------
-    names : sequence of str or Path
-    least : int
-        How many are needed.
-    three : bool
-        Leave out those that do not tell neutral from contradiction, too.
-
-    Raises
-    ------
-    RespondentError
-        Fewer than needed are left.
-
-    Warns
-    -----
-    UserWarning
-        One is left out, and why.
-
-    Examples
-    --------
-    >>> len(load_respondents(["minilm-mnli-l3-s16"]))
-    1
-    """
-    loaded, reasons = [], []
-    for name in names:
-        try:
-            respondent = load_respondent(name)
-            if three and len(respondent.order) < 3:
-                raise RespondentError(f"{name} only tells entailment from the rest.", kind="labels")
-            loaded.append(respondent)
-        except RespondentError as error:
-            reasons.append(f"{Path(name).name} is left out: {error}")
-            warnings.warn(reasons[-1], stacklevel=2)
-    if len(loaded) < least:
-        raise RespondentError(" ".join([f"This needs {least} or more respondents.", *reasons]))
-    return loaded
 
 
 def identify(

@@ -345,9 +345,7 @@ def first_tokens(
             with contextlib.suppress(ValueError):
                 tokens = json.loads(reply)
             if not isinstance(tokens, dict) or not tokens:
-                raise RespondentError(
-                    "The endpoint gives no log-probabilities with its replies: use mode chat."
-                )
+                raise RespondentError("The endpoint gives no log-probabilities: use mode chat.")
         status = "unasked" if about.get("unasked") else "no_reply" if reply is None else "ok"
         return [{"prompt": prompt, "status": status, "tokens": tokens}]
 
@@ -404,9 +402,7 @@ def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, 
         It is an embedded member, which holds no conversation.
     """
     if source.kind == "embedded":
-        raise RespondentError(
-            f"{source.name} judges pairs and holds no conversation: name 'smollm2', say."
-        )
+        raise RespondentError(f"{source.name} judges pairs and cannot talk: name 'smollm2', say.")
     dtype = resolve_dtype(dtype or source.precision, resolve_device(None))
     written = ""
     if source.folder and source.kind != "packed":  # whose digest covers the template

@@ -130,9 +130,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
     """
     if not tokenizer.chat_template:
         name = getattr(tokenizer, "name_or_path", "") or "This model"
-        raise RespondentError(
-            f"{name} has no chat template: ask it with raw=True, or in mode 'options'."
-        )
+        raise RespondentError(f"{name} has no chat template: use raw=True, or mode 'options'.")
     forms = [list(conversation)]
     if len(forms[0]) > 1 and forms[0][0]["role"] == "system":
         system, user, *rest = conversation
@@ -145,7 +143,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
         else:
             return tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     raise RespondentError(
-        f"The chat template does not take the conversation ({refused})."
+        f"The template does not take the conversation ({refused}): choose another model."
     ) from refused
 
 

@@ -153,7 +153,7 @@ def messages(
     template = language["wordings"].get(wording, wording)
     if not isinstance(template, str) or "{statements}" not in template:
         raise ParameterError(
-            f"There is no wording {wording!r}: name v1 to v5, or write {{statements}} in a text."
+            f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
         )
     if reply not in REPLIES:
         raise ParameterError(f"reply must be one of {', '.join(REPLIES)}, got {reply!r}.")

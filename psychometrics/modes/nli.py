@@ -187,9 +187,7 @@ class NLIRespondent(PromptRespondent):
         if len(outputs) == 2 and (place := _entailment_of_two(outputs)) is not None:
             return [place]
         if len(outputs) != 3:
-            raise RespondentError(
-                f"{name} has {len(outputs)} output(s), not NLI's three.", kind="labels"
-            )
+            raise RespondentError(f"{name} has {len(outputs)} output(s), not three.", kind="labels")
         order = labels_from_names([outputs.get(i) for i in range(3)], name)
         if order is None:
             self.order = [0, 1, 2]
@@ -395,16 +393,15 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
             config.id2label = named
         elif named != {int(i): name for i, name in names.items()}:
             raise RespondentError(
-                f"{source.name} has an id2label at odds with its label2id.", kind="labels"
+                f"{source.name} has an id2label at odds with its label2id: correct one.",
+                kind="labels",
             )
     model, tokenizer = load_model(source, "classifier", config=config, what="an NLI classifier")
     if tokenizer.pad_token_id is None:
-        raise RespondentError(
-            f"{source.name} has no padding token: set pad_token.", kind="incomplete"
-        )
+        raise RespondentError(f"{source.name} has no pad_token: set it.", kind="incomplete")
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
         raise RespondentError(
-            f"{source.name} has the tokenizer of another model.", kind="incomplete"
+            f"{source.name} has another model's tokenizer: save its own there.", kind="incomplete"
         )
     if model.config.pad_token_id is None:  # where decoders look for the last token of a pair
         model.config.pad_token_id = tokenizer.pad_token_id

@@ -326,9 +326,7 @@ def _check_conditions(identity: dict, conditions: dict) -> dict:
     if by == "entailment":
         for name in _ONLY_OF_LOGITS:
             if how.pop(name) != Options.conditions[name]:
-                raise ParameterError(
-                    f"{name} is a condition of a language model, not of NLI: leave it out."
-                )
+                raise ParameterError(f"{name} is a condition of a language model: leave it out.")
     voice = by == "logits" and how["wording"] == "voice"
     how["score"] = how["score"] or ("text" if voice else _SCORES[by][0])
     how["wording"] = how["wording"] or ("v1" if by == "logits" else "sentence")
@@ -420,9 +418,7 @@ def _by_endpoint(
     """Return options with the probabilities of their labels, and the status of items without."""
     rows, name = _replies(questionnaire, how), asking.identity["respondent_id"]
     if long := [label for label in rows["reply"] if len(label) > 1]:
-        raise ParameterError(
-            f"The label {long[0]} may be several tokens of an endpoint: use labels=alphabetical."
-        )
+        raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
     about = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
     asking = asking._replace(conditions=how)
     found = first_tokens(questionnaire, asking, endpoint.resolved(), about)

@@ -96,9 +96,7 @@ def draft(
     path = Path(path)
     name = path.stem
     if path.suffix not in (".yaml", ".yml") or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
-        raise ParameterError(
-            f"{path}: name the file in small letters, digits, - and _, ending in .yaml."
-        )
+        raise ParameterError(f"{path}: name the file in small letters, digits, - and _, .yaml.")
     if path.exists() and not overwrite:
         raise ParameterError(f"{path} is there already: name another file, or remove it.")
     source = "The table" if isinstance(table, pd.DataFrame) else str(table)

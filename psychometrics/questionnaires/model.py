@@ -122,9 +122,7 @@ class _Template(Part):
             raise ValueError("has a brace without its partner: write {term} or {intensifier}")
         for name in _PLACEHOLDERS:
             if (times := gaps.count(name)) != 1:
-                raise ValueError(
-                    f"premise and hypothesis need {{{name}}} once, they have it {times} times"
-                )
+                raise ValueError(f"needs {{{name}}} once in both sentences, has it {times} times")
         return self
 
 
