@@ -240,7 +240,7 @@ def test_what_a_cluster_cannot_do_is_done_here_or_refused(
     same(found, here[here["respondent_id"].isin(["m0", "m1"])])
     for error, said, asked, store, how in (
         (ParameterError, "None of these respondents is a model", [loaded], tmp_path, {}),
-        (ParameterError, "mode 'human' cannot ask", ["ann"], tmp_path, {"mode": "human"}),
+        (ParameterError, "has no options for some items", ["ann"], tmp_path, {"mode": "human"}),
         (ParameterError, "mean should be", models, tmp_path, {"mode": "causal", "mean": "median"}),
         (StoreError, "is one process's own memory", models, "memory://answers", {}),
         (StoreError, "is a file, not a store", models, file, {}),

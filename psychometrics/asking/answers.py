@@ -95,7 +95,9 @@ def check_three(answers: pd.DataFrame) -> None:
     """
     if (pooled := answers["contradiction"].isna()).any():
         name = answers.get("respondent_id", pd.Series("The model", answers.index))[pooled].iloc[0]
-        raise ParameterError(f"{name} only tells entailment from the rest: score that alone.")
+        raise ParameterError(
+            f"{name} tells entailment from the rest alone: leave it out, or score that."
+        )
 
 
 def check_choice(known: Iterable[str], **given: object) -> None:

@@ -108,7 +108,9 @@ def ask_on_cluster(
     ]
     there = [one for one in new if _can_travel(*one[:2])]
     if new and not there:
-        raise ParameterError("No respondent can be loaded on a cluster: leave engine='ray' out.")
+        raise ParameterError(
+            "None of these respondents is a model for a cluster: leave engine='ray' out."
+        )
     if ray is None:
         raise ParameterError(
             "engine='ray' needs Ray, which is not installed: pip install it, or leave it out."

@@ -113,9 +113,13 @@ def load_model(
     given = load_config(source) if config is None else config
     builder = getattr(transformers, kind)
     if type(given) not in builder._model_mapping:
-        raise RespondentError(f"{name} is a {given.model_type}, not {what}.", kind="architecture")
+        raise RespondentError(
+            f"{name} cannot be loaded as {what}: it is a {given.model_type}.", kind="architecture"
+        )
     if head == "causal" and not decodes(given):
-        raise RespondentError(f"{name} is no decoder: {given.model_type}.", kind="architecture")
+        raise RespondentError(
+            f"{name} is a {given.model_type}: name a decoder.", kind="architecture"
+        )
     with quietly(), _loading(name, what):
         model, report = builder.from_pretrained(
             source.fetch(),
@@ -358,7 +362,9 @@ def token_limit(
                 break
         limit = min(limit, positions)
     if limit < _FEWEST:
-        raise RespondentError(f"model_max_length is {limit}: correct it.", kind="incomplete")
+        raise RespondentError(
+            f"The model reads {limit} tokens: correct its model_max_length.", kind="incomplete"
+        )
     return limit
 
 

@@ -660,7 +660,9 @@ def _smollm2_file() -> Path | None:
     if file is None:
         return None
     if _sha256(file) != _SHA256:
-        raise RespondentError(f"{file} is damaged: delete it and run `psychometrics fetch-model`.")
+        raise RespondentError(
+            f"{file} is damaged (its SHA-256 differs): delete it, `psychometrics fetch-model`."
+        )
     return file
 
 
