@@ -190,7 +190,8 @@ def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
         model = _load_language_model(name)
         kinds = model.config.model_type, own.config.model_type
         if kinds[0] != kinds[1]:
-            raise RespondentError(f"masked_lm is {kinds[0]}, the model {kinds[1]}: name its base.")
+            said = f"masked_lm is {kinds[0]}, the model {kinds[1]}"
+            raise RespondentError(f"{said}: name what it was trained from.")
         shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
         if shapes[0] != shapes[1]:
             said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)

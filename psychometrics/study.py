@@ -523,7 +523,7 @@ def _reliability(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFr
     items = pd.concat([_own(scored, questionnaire, {}) for questionnaire in loaded])
     table = reliability_table(items, loaded).dropna(subset="alpha")
     if table.empty:
-        raise ParameterError("Reliability needs three respondents with answers to all items.")
+        raise ParameterError("There are fewer than three respondents with answers to all items.")
     names = {"title": "scale", "n": "respondents"}
     return table[["title", "n", "alpha", "low", "high"]].rename(columns=names)
 

@@ -69,8 +69,10 @@ def check_columns(
         if values.dtype.kind in "biuf":  # most tables take this quick way
             wrong = np.isinf(values.to_numpy(dtype=float, na_value=np.nan))
         else:
+            text = isinstance(values.dtype, pd.StringDtype)  # even where all of it is missing
             finite = (isinstance(one, Real) and abs(one) != np.inf for one in values)
-            wrong = values.notna() & ~np.fromiter(finite, bool, len(values))
+            missing = (one is None or one is pd.NA for one in values)
+            wrong = np.array([text or not (m or f) for m, f in zip(missing, finite, strict=True)])
         if wrong.any():
             raise ParameterError(f"The column '{column}' holds {values[wrong].iloc[0]}, no number.")
     if once and (twice := table.duplicated([*once])).any():

@@ -254,7 +254,7 @@ class StoredAnswers:
         table = _as_table(rows)
         schema = _common_schema(self._schema, table)
         if schema is None:
-            raise StoreError(f"{self._folder.path} keeps other values: name another store.")
+            raise StoreError(f"{self._folder.path} keeps other kinds of values: name another.")
         # Never earlier than what it is added to, though clocks may go back.
         written = max(time.time_ns(), self._last_written + 1)
         table = _with_bookkeeping(table, written, seconds / len(rows), self._manifest)
