@@ -188,9 +188,7 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     runs = _folder(runs)
     executed = {path.stem for path in runs.glob("*.ipynb")}
     if not executed:
-        raise DataError(
-            f"No chapter was executed in {runs}: run the chapters first, with `psychometrics book`."
-        )
+        raise DataError(f"{runs} has none: run the chapters first, with `psychometrics book`.")
     claims = published()
     now = Path(os.environ.get("PSYCHOMETRICS_RUN", ""))  # a chapter's own claims
     executed.add(now.name)

@@ -247,9 +247,7 @@ def _download(key: str, relative: str) -> Path:
     except PermissionError:
         raise
     except ValueError:  # how pooch reports another checksum
-        raise DataError(
-            f"{url} has other content than data/registry.yml says: set {_MIRROR}."
-        ) from None
+        raise DataError(f"{url} has other content than registry.yml: set {_MIRROR}.") from None
     except OSError as error:
         raise DataError(
             f"'{key}' could not be downloaded from {url} ({type(error).__name__}); connect to the "

@@ -97,9 +97,7 @@ def check_three(answers: pd.DataFrame) -> None:
     """
     if (pooled := answers["contradiction"].isna()).any():
         name = answers.get("respondent_id", pd.Series("The model", answers.index))[pooled].iloc[0]
-        raise ParameterError(
-            f"{name} tells entailment from the rest alone, so leave it out, or score that."
-        )
+        raise ParameterError(f"{name} tells entailment from the rest alone, so leave it out.")
 
 
 def check_choice(known: Iterable[str], **given: object) -> None:

@@ -117,9 +117,7 @@ def load_model(
             f"{name} cannot be loaded as {what}: it is a {given.model_type}.", kind="architecture"
         )
     if head == "causal" and not decodes(given):
-        raise RespondentError(
-            f"{name} is a {given.model_type}: name a decoder.", kind="architecture"
-        )
+        raise RespondentError(f"{name} is {given.model_type}: name a decoder.", kind="architecture")
     with quietly(), _loading(name, what):
         model, report = builder.from_pretrained(
             source.fetch(),
