@@ -360,9 +360,7 @@ def token_limit(
                 break
         limit = min(limit, positions)
     if limit < _FEWEST:
-        raise RespondentError(
-            f"The model reads {limit} tokens: correct its model_max_length.", kind="incomplete"
-        )
+        raise RespondentError(f"It reads {limit} tokens: set model_max_length.", kind="incomplete")
     return limit
 
 
