@@ -471,9 +471,7 @@ def _labelled(data: str | Sequence[str] | pd.DataFrame, split: bool = False) -> 
         names = frame["label"].astype(str).str.lower()
         numbers = {name: i for i, name in enumerate(NLI_LABELS)} | {str(i): i for i in range(-1, 3)}
         if unknown := sorted(set(names) - set(numbers)):
-            raise DataError(
-                f"labels must be {', '.join(NLI_LABELS)} or 0 to 2; found {unknown[0]}."
-            )
+            raise DataError(f"labels must be {', '.join(NLI_LABELS)} or 0-2; found {unknown[0]}.")
         frame = frame.assign(label=names.map(numbers))
     frame = frame[frame["label"].between(0, 2)].dropna(subset=["premise", "hypothesis"])
     if frame.empty:
