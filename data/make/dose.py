@@ -22,7 +22,7 @@ from psychometrics.asking.population import population_table
 from psychometrics.measures.scoring import two_way
 from psychometrics.measures.validity import silhouettes
 from psychometrics.models import vectors as bases
-from psychometrics.models.fast import last_states
+from psychometrics.models.fast import fast_forward
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import SMOLLM2, base_path, find
 from psychometrics.modes import load_respondent
@@ -78,7 +78,8 @@ def read(base: str, pairs: pd.DataFrame) -> np.ndarray:
     model, tokenizer = load_model(find(base), "causal", dtype=torch.bfloat16)
     ids = tokenizer([" ".join(pair) for pair in texts])["input_ids"]
     order = sorted(range(len(ids)), key=ids.__getitem__)  # shared premises are read once
-    found, states = np.empty((1, len(ids), model.config.hidden_size), "float32"), last_states(model)
+    found = np.empty((1, len(ids), model.config.hidden_size), "float32")
+    states = fast_forward(model)
     for start in range(0, len(ids), 64):
         chosen = order[start : start + 64]
         found[0, chosen] = states([ids[i] for i in chosen]).float().numpy()

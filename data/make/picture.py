@@ -14,7 +14,7 @@ import pandas as pd
 from psychometrics import figures
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population, untouched_bases
-from psychometrics.measures.evidence import logits, profiles, resized
+from psychometrics.measures.evidence import profiles, resized
 from psychometrics.measures.nulls import null_answers
 from psychometrics.paths import book_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
@@ -63,7 +63,7 @@ def _draw_guess(populations: pd.DataFrame) -> None:
     trained = ask(loaded, members, progress=False)
     seed = {"respondents": len(members), "seed": middle * len(members)}
     untrained = null_answers(loaded, "random-heads", **seed, **untouched_bases(members))
-    untrained = resized(untrained, np.sqrt((logits(trained) ** 2).mean(axis=(1, 2))))
+    untrained = resized(untrained, trained)
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.4))
     for ax, name, answers in zip(axes, "AB", (untrained, trained), strict=True):
         scores = profiles(answers, loaded)["source"].iloc[-len(population("decoders")) :]
