@@ -274,7 +274,7 @@ def test_a_failing_model_is_named_and_others_compared(
         (f"profile {SMALL} -o p.txt", ".html or .pdf"),
         (f"profile {SMALL} -o no/p.html", "there is no folder no"),
         (f"profile {SMALL} --instruments gda7", "gad7"),
-        (f"profile {SMALL} --questionnaires two_axes", "has categories, not scales"),
+        (f"profile {SMALL} --questionnaires two_axes", "two_axes has no scales"),
         (f"profile {SMALL} --questionnaires ipip50", "no prompts"),
         (f"profile {SMALL} --questionnaires ,", "questionnaires"),
         (f"profile {SMALL} --mode options", "soc13 has no options"),
