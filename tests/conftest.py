@@ -95,8 +95,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two for each processor: tests also wait, for servers, a browser, a cluster."""
-    return 2 * (os.cpu_count() or 1)
+    """One more than processors: tests also wait, for servers, a browser, a cluster."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -114,6 +114,7 @@ SHOWN = """() => [...document.querySelectorAll('details.hide:not([open])')]
 def test_a_page_is_accessible_light_dark_on_a_phone_and_by_keyboard_and_prints_whole(page, visit):
     pytest.importorskip("axe_playwright_python", reason="axe is not installed")
     opened = visit(page, 400)
+    _resize(opened, 400)  # until what watches widths has been told
     wide = opened.evaluate(WIDE)
     assert wide or page != LONG, "this chapter has code or a table that is wider than a phone"
     if page in CHAPTERS:
