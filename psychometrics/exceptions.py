@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
 
 KINDS = {
@@ -42,15 +43,26 @@ class RespondentError(PsychometricsError, ValueError):
 
     @classmethod
     def of(cls, name: str, error: Exception) -> RespondentError:
-        """Say in one sentence why a respondent could not answer."""
-        if isinstance(error, RespondentError):
-            return error
+        """Say in one sentence why a respondent could not answer; raise other errors of ours."""
+        if isinstance(error, PsychometricsError):
+            if isinstance(error, RespondentError):
+                return error
+            raise error
         found = cls(f"{type(error).__name__}: {' '.join(str(error).split())}")
         if out_of_memory(error):
             said = f"{name} does not fit into memory: use a smaller model, or dtype='bfloat16'."
             found = cls(said, kind="memory")
         found.__cause__ = error
         return found
+
+    @staticmethod
+    def tell(errors: Mapping[str, RespondentError], found: Sized) -> None:
+        """Warn of the respondents that failed; raise the first error if nothing was found."""
+        if errors and not len(found):
+            raise next(iter(errors.values()))
+        for name, error in errors.items():
+            said = " ".join(str(error).split())
+            warnings.warn(f"{name} was not asked to the end: {said}", stacklevel=3)
 
 
 class StoreError(PsychometricsError, OSError):

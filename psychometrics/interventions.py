@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -329,6 +330,13 @@ def trajectories(
     ------
     ParameterError
         There is nothing to measure, or two arms have one name.
+    RespondentError
+        No respondent can be measured.
+
+    Warns
+    -----
+    UserWarning
+        A respondent failed, with the reason; the others were measured.
 
     References
     ----------
@@ -346,17 +354,22 @@ def trajectories(
         raise ParameterError("Name a respondent, an arm and an epoch, and measure within these.")
     if len(texts) < len(arms):
         raise ParameterError("Two arms have one name: rename a file.")
-    before, runs = _runs(respondents, questionnaires, texts, seeds, training, refit)
+    errors: dict[str, RespondentError] = {}
+    before, runs = _runs(respondents, questionnaires, texts, seeds, training, refit, errors)
     known = _shipped() if shipped else pd.DataFrame(columns=_COLUMNS)
     work = [
         (store, name, questionnaires, {"refit": refit}, [0], run) for name, run in before.items()
     ]
-    found = [known, *_all(work, known, "before", progress)]
+    found = [known, *_all(work, known, "before", progress, errors)]
     later = [epoch for epoch in wanted if epoch]
     work = [
-        (store, name, questionnaires, how, later, run) for (name, *_), (run, how) in runs.items()
+        (store, name, questionnaires, how, later, run)
+        for (name, *_), (run, how) in runs.items()
+        if name not in errors
     ]
-    found += _all(work, known, "adapting", progress)
+    found += _all(work, known, "adapting", progress, errors)
+    runs = {key: run for key, run in runs.items() if key[0] not in errors}
+    RespondentError.tell(errors, runs)
     table = pd.concat([part for part in found if len(part)], ignore_index=True)
     table = table.drop_duplicates(["run", "epoch", "scale"])  # what is shipped comes first
     parts = []
@@ -370,7 +383,7 @@ def trajectories(
     return pd.concat(parts, ignore_index=True)[columns]
 
 
-def _runs(respondents, questionnaires, texts, seeds, training, refit) -> tuple[dict, dict]:
+def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) -> tuple[dict, dict]:
     """Digests of each respondent's first measurement and of each run, with the run's settings."""
     common = {
         "prompts": key_of(*(str(x) for q in questionnaires for x in prompts(q).to_numpy().flat)),
@@ -380,9 +393,13 @@ def _runs(respondents, questionnaires, texts, seeds, training, refit) -> tuple[d
     before, runs = {}, {}
     for name in respondents:
         given = training["masked_lm"]
-        base = _own_base(name) if given == "embedded" else given
-        head = str(embedded_head("mlm")[1]) if base == "embedded" else find(base).digest
-        fingerprint = identify(_place(name), dtype="float32")["fingerprint"]
+        try:
+            base = _own_base(name) if given == "embedded" else given
+            head = str(embedded_head("mlm")[1]) if base == "embedded" else find(base).digest
+            fingerprint = identify(_place(name), dtype="float32")["fingerprint"]
+        except RespondentError as error:
+            errors[name] = error
+            continue
         before[name] = key_of(fingerprint, json.dumps(common))
         for (arm, text), seed in product(texts.items(), seeds):
             settings = {"arm": arm, "sentences": intervention_texts(text, seed)} | training
@@ -409,10 +426,11 @@ def _own_base(name: str) -> str:
     return "embedded" if base in (None, "minilm", base_path()) else str(base)
 
 
-def _all(work: list[tuple], shipped: pd.DataFrame, what: str, progress: bool) -> list[pd.DataFrame]:
+def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) -> list[pd.DataFrame]:
     """The store's measurements of all runs; what is nowhere yet is done, a run on each core.
 
-    Small models leave a second core idle; a GPU is kept busy by one run.
+    Small models leave a second core idle; a GPU is kept busy by one run. A respondent that fails is
+    put among the errors.
     """
     from tqdm import tqdm
 
@@ -425,16 +443,23 @@ def _all(work: list[tuple], shipped: pd.DataFrame, what: str, progress: bool) ->
             todo.append(item)
     workers = 1 if torch.cuda.is_available() else min(len(todo), os.cpu_count() or 1)
     with tqdm(total=len(todo), desc=what, unit="run", disable=not progress) as bar:
+
+        def take(name: str, result: Callable[[], pd.DataFrame]) -> None:
+            try:
+                found.append(result())
+            except Exception as error:
+                errors[name] = RespondentError.of(name, error)
+            bar.update()
+
         if workers <= 1:
             for item in todo:
-                found.append(_run(*item))
-                bar.update()
+                take(item[1], partial(_run, *item))
         else:
             spawn = get_context("spawn")
             with ProcessPoolExecutor(workers, spawn, torch.set_num_threads, (1,)) as pool:
-                for done in as_completed([pool.submit(_run, *item) for item in todo]):
-                    found.append(done.result())
-                    bar.update()
+                runs = {pool.submit(_run, *item): item[1] for item in todo}
+                for done in as_completed(runs):
+                    take(runs[done], done.result)
     return found
 
 

@@ -274,11 +274,14 @@ class _Prose:
             self.numbers[about["name"]] = f"{kinds[kind]} {counts[kind]}"
 
     def captioned(self, output) -> list:
-        """An output with its numbered caption, a table's before it; messages are left out."""
+        """An output with its numbered caption, a table's before it; of messages, who failed."""
         from nbformat.v4 import new_output
 
         if output.get("name") == "stderr":
-            return []
+            failed = re.findall(r"UserWarning: (.+ was not asked to the end: .+)", output["text"])
+            return [
+                new_output("display_data", {"text/markdown": one}) for one in dict.fromkeys(failed)
+            ]
         about = output.get("metadata", {}).get("record")
         if about is None:
             return [output]

@@ -130,6 +130,12 @@ def test_a_subclass_is_a_new_mode_and_its_conditions_reach_it(monkeypatch):
         (("gad7", "nobody, noone"), {}, RespondentError, "no respondent 'nobody'"),
         (("gad7", None), {}, RespondentError, "a folder or a hub id, got None"),
         (("gad7", b"x"), {}, RespondentError, "a hub id, got b'x'"),
+        ((None, "m"), {}, PsychometricsError, "None"),
+        *(
+            (("gad7", "m"), {name: "int8"}, ParameterError, name)
+            for name in ("dtype", "progress", "engine", "keep_downloads")
+        ),
+        (("gad7", 3), {"mode": "simulated", "runs": 99_999_999_999}, ParameterError, "runs"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_first(tmp_path, tiny_model, given, how, error, said):
@@ -137,7 +143,7 @@ def test_what_cannot_be_asked_is_refused_first(tmp_path, tiny_model, given, how,
     if who is not None and "m" in list(who if isinstance(who, list) else [who]):
         who = [tiny_model] * len(who)
     with pytest.raises(error, match=said):
-        pm.ask(questionnaires, who, tmp_path, progress=False, **how)
+        pm.ask(questionnaires, who, tmp_path, **({"progress": False} | how))
     assert not list(tmp_path.iterdir())
     assert mode_named("causal").complete({}) == {"mean": "product"}
 
@@ -186,19 +192,6 @@ def test_answers_are_kept_every_few_seconds_and_when_stopped(tmp_path, tiny_mode
     assert answers.attrs["summary"]["asked"] == 672 - sum(calls[:5])
     at_once = pm.ask("gad7", respondent, tmp_path / "other", progress=False)
     pd.testing.assert_frame_equal(answers, at_once, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [{"questionnaires": None}, {"questionnaires": []}, {"respondents": None}, {"dtype": ""},
-     {"dtype": "int8"}, {"progress": 0}, {"engine": "spark"}, {"keep_downloads": "maybe"},
-     {"mode": "simulated", "respondents": 3, "runs": 99_999_999_999}],
-)  # fmt: skip
-def test_what_cannot_be_asked_is_refused_before_anybody_is_asked(given, tmp_path):
-    usual = {"questionnaires": "gad7", "respondents": "minilm-mnli-l3-s16", "store": tmp_path}
-    with pytest.raises(PsychometricsError):
-        pm.ask(**(usual | given))
-    assert not any(tmp_path.iterdir())
 
 
 def note_failures(file, who: int, go) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pandas as pd
 import pytest
 
@@ -136,10 +138,15 @@ def test_an_embedded_respondent_gives_the_committed_answers_again(tmp_path, monk
 
 @needs_text
 @pytest.mark.filterwarnings("ignore:.*are longer than")
-def test_a_head_that_knows_no_neutral_is_refused(save_tiny_model, tmp_path):
+def test_who_knows_no_neutral_or_is_torn_is_left_out(save_tiny_model, tiny_model, tmp_path):
     two = save_tiny_model(tmp_path / "two", labels=("entailment", "not_entailment"))
+    os.truncate(save_tiny_model(tmp_path / "torn") / "model.safetensors", 1000)
+    how = {"store": tmp_path, "progress": False}
+    with pytest.warns(UserWarning, match="(torn|two) was not asked to the end"):
+        asked = diagnostic.ask_diagnostic([two, tmp_path / "torn", tiny_model], **how)
+    assert asked.index.tolist() == [tiny_model.name]
     with pytest.raises(RespondentError, match="two has two outputs"):
-        diagnostic.ask_diagnostic(two, store=tmp_path, progress=False)
+        diagnostic.ask_diagnostic(two, **how)
 
 
 def test_nobody_and_the_same_respondent_twice_are_refused():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from multiprocessing import get_context
 
 import numpy as np
@@ -158,22 +160,6 @@ def test_own_texts_are_arms(tmp_path):
             intervention_texts(str(tmp_path / name))
 
 
-def test_adaptation_is_the_same_for_the_same_seed(tiny_pair):
-    nli, masked_lm = tiny_pair
-    pairs = [("I feel calm.", "It happens.")]
-
-    def answers(seed: int) -> np.ndarray:
-        respondent = pm.load_respondent(nli, dtype="float32", device="cpu")
-        adapt(
-            respondent, SENTENCES, lambda epoch: None,
-            masked_lm=str(masked_lm), epochs=2, lr=1e-2, seed=seed,
-        )  # fmt: skip
-        return respondent.answer(pairs)
-
-    np.testing.assert_array_equal(answers(1), answers(1))
-    assert not np.array_equal(answers(1), answers(2))
-
-
 def test_other_architectures_and_half_precision_are_refused(tiny_pair, tmp_path, save_tiny_model):
     nli, masked_lm = tiny_pair
     half = pm.load_respondent(nli, dtype="bfloat16", device="cpu")
@@ -198,8 +184,8 @@ def study(tiny_pair, tmp_path, monkeypatch):
         "lr": 1e-3, "masked_lm": str(masked_lm), "progress": False,
     }  # fmt: skip
 
-    def run(store: str, **changes) -> pd.DataFrame:
-        return trajectories([str(nli)], store=tmp_path / store, **(settings | changes))
+    def run(store: str, names: tuple = (str(nli),), **changes) -> pd.DataFrame:
+        return trajectories(names, store=tmp_path / store, **(settings | changes))
 
     return run
 
@@ -247,6 +233,19 @@ def test_a_stopped_study_goes_on_and_measures_nothing_twice(study, tmp_path, mon
     assert len(measured) == 5
 
 
+def test_a_torn_respondent_is_left_out_and_told(study, tiny_pair, tmp_path, monkeypatch):
+    torn = shutil.copytree(tiny_pair[0], tmp_path / "torn")
+    os.truncate(torn / "model.safetensors", 1000)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # in this process
+    names = [str(torn), str(tmp_path / "none"), str(tiny_pair[0])]
+    with pytest.warns(UserWarning, match="torn was not asked .*loaded|none was not") as told:
+        found = study("store", names, epochs=1)
+    assert len(told) == 2
+    assert found["respondent_id"].unique().tolist() == names[2:]
+    with pytest.raises(RespondentError, match="torn cannot be loaded"):
+        study("store", names[:1])
+
+
 def test_measurements_lie_in_the_store_with_what_made_them(study, tmp_path):
     found = study("store", measure_at=[2])
     assert found["epoch"].tolist() == [0, 2]
@@ -284,6 +283,7 @@ def test_every_seed_runs_every_arm_and_a_refitted_head_is_another_run(study, mon
     assert runs.to_dict() == {(arm, seed): 1 for arm in ("neutral", "own") for seed in (0, 1)}
     assert found[found["epoch"] == 0]["run"].nunique() == 1, "the same before any training"
     assert found[found["epoch"] == 1]["run"].nunique() == 4
+    assert found[found["epoch"] == 1]["score"].nunique() > 2, "a seed changes more than the arm"
     pairs = pd.DataFrame({"premise": "I.", "hypothesis": ["a", "b", "c"], "label": [0, 1, 2]})
     monkeypatch.setattr(interventions, "nli_pairs", lambda name: pairs)
     refitted = study("store", epochs=1, refit=3)
@@ -323,7 +323,7 @@ def test_the_shipped_study_is_found_by_its_digests(tmp_path, monkeypatch):
     assert len(expected) == (len(shipped) - 7 * shipped["scale"].nunique())
     measured = found.set_index(keys)["score"]
     pd.testing.assert_series_equal(measured.loc[expected.index], expected)
-    with pytest.raises(AssertionError, match="was to be measured"):
+    with pytest.raises(RespondentError, match="was to be measured"):
         trajectories(names[:1], questionnaires, store=tmp_path, shipped=False, progress=False)
 
 

@@ -44,6 +44,7 @@ It is {num}`tab-found[b, share] :.1f`.
 ```
 """
 CODE = """
+print("UserWarning: torn was not asked to the end: no weights", file=sys.stderr)
 frame = pd.DataFrame({"share": [n / 7, n / 4]}, index=pd.Index(["a", "b"], name="who"))
 pm.book.table(frame, "tab-found", "Shares of {term}`alpha`.")
 """
@@ -60,7 +61,8 @@ def executed(tmp_path_factory):
     code = nbformat.v4.new_code_cell
     cells = [
         code("n = 1  # a number", metadata={"tags": ["parameters"]}),
-        code("import matplotlib.pyplot as plt\nimport pandas as pd\nimport psychometrics as pm",
+        code("import sys\nimport matplotlib.pyplot as plt\nimport pandas as pd\n"
+             "import psychometrics as pm",
              metadata={"tags": ["hide-input"]}),
         nbformat.v4.new_markdown_cell(PROSE),
         code(CODE),
@@ -87,6 +89,7 @@ def test_the_prose_has_the_numbers_of_its_own_run(executed):
     assert "Reuben et al. (2024) found: 0.43." in text, "three sevenths, by the parameter n"
     assert "A dead one: –." in text
     assert "See Figure 1" in text
+    assert "torn was not asked to the end: no weights" in text
     assert text.index("Table 1. Shares of alpha") < text.index("0.75") < text.index("Figure 1. Two")
     assert "Prices such as $5 stay" in text
     assert not re.search(r"\{[a-z:]+\}`|:class:|:label:|```|\(eq-alpha\)|HELDFORMULA", text)

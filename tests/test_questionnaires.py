@@ -85,14 +85,9 @@ PSYCHOBENCH = {
     "scale": 4,
     "compute_mode": "AVG",
     "reverse": [2],
-    "categories": [
-        {
-            "cat_name": "Tea Love",
-            "cat_questions": [1, 2, 3],
-            "crowd": [{"crowd_name": "Drinkers", "mean": 3.0, "std": 0.5, "n": 100}],
-        }
-    ],
-}
+    "categories": [{"cat_name": "Tea Love", "cat_questions": [1, 2, 3],
+                    "crowd": [{"crowd_name": "Drinkers", "mean": 3.0, "std": 0.5, "n": 100}]}],
+}  # fmt: skip
 LIKERT = {
     "categories": ["left", "right"],
     "categories_bias": [0.5, 0],

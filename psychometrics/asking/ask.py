@@ -6,7 +6,6 @@ import itertools
 import sys
 import time
 import traceback
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -17,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .. import asking  # whose cluster is imported on first use
-from ..exceptions import ParameterError, PsychometricsError, RespondentError
+from ..exceptions import ParameterError, RespondentError
 from ..modes.mode import Asking, Mode
 from ..questionnaires import Questionnaire
 from .answers import check_kinds
@@ -147,6 +146,7 @@ def ask(
             said = f"{bar.asked} answers of this call are stored; the same call asks the rest."
             print(f"Stopped: {said}", file=sys.stderr)
             raise
+    RespondentError.tell(plan.failures.errors, tables)
     answers = _summarise(tables, plan, bar, time.perf_counter() - began)
     if progress:
         print(_summary_line(answers.attrs["summary"]), file=sys.stderr)
@@ -236,8 +236,6 @@ def _put(
                     tables.append(answers.assign(**persona))
         plan.failures.remove({name, str(one[1])})
     except Exception as error:
-        if isinstance(error, PsychometricsError) and not isinstance(error, RespondentError):
-            raise
         plan.failures.add(name, error, identity, questionnaire)
         _free_memory(error)
     return tables
@@ -246,10 +244,8 @@ def _put(
 def _summarise(
     tables: list[pd.DataFrame], plan: Plan, bar: Progress, seconds: float
 ) -> pd.DataFrame:
-    """Put the answers into one table, with the summary of the call; warn of those that failed."""
+    """Put the answers into one table, with the summary of the call."""
     errors = plan.failures.errors
-    if not tables:
-        raise next(iter(errors.values()))
     answers = pd.concat(tables, ignore_index=True)
     unanswered = 0
     if "status" in answers:
@@ -270,8 +266,6 @@ def _summarise(
     if bar.spending.replies:
         summary |= bar.spending.summary()
     answers.attrs = {"summary": summary}
-    for name, reason in summary["failed"].items():
-        warnings.warn(f"{name} was not asked to the end: {reason}", stacklevel=3)
     return answers
 
 

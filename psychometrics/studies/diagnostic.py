@@ -261,33 +261,41 @@ def ask_diagnostic(
     Raises
     ------
     RespondentError, DataError, StoreError
-        A respondent, the sentences or the store cannot be used.
+        No respondent, or not the sentences or the store, can be used.
+
+    Warns
+    -----
+    UserWarning
+        A respondent failed, with the reason; the others were asked.
     """
     if isinstance(respondents, str):
         respondents = population(respondents)
     elif isinstance(respondents, Path) or hasattr(respondents, "answer"):
         respondents = [respondents]
-    # All are looked at before the first is asked.
-    who = [
-        (one.identity if hasattr(one, "answer") else identify(one, dtype="float32"), one)
-        for one in respondents
-    ]
-    names = [identity["respondent_id"] for identity, _ in who]
-    if not names or len(set(names)) < len(names):
+    who, rows, errors = [], {}, {}
+    for one in respondents:  # all are looked at before the first is asked
+        try:
+            asked = one.identity if hasattr(one, "answer") else identify(one, dtype="float32")
+            who.append((asked["respondent_id"], asked, one))
+        except RespondentError as error:
+            errors[str(one)] = error
+    names = [name for name, *_ in who]
+    if not (names or errors) or len(set(names)) < len(names):
         got = ", ".join(names) or "none"
         raise RespondentError(f"Name at least one respondent, and each only once; got {got}.")
     table = item_table(sentences=True)
     right = table["label"].map(NLI_LABELS.index).to_numpy()
-    rows = {}
     with Progress(unit="item", disable=not progress, pairs=len(who), total=0) as bar:
-        for identity, respondent in who:
-            name = identity["respondent_id"]
-            answers = _asked_now(table, identity, respondent, store, bar)
-            if np.isnan(answers).any():
-                raise RespondentError(
-                    f"{name} has two outputs, the diagnostic needs three: leave it out."
-                )
-            rows[name] = answers.argmax(axis=1) == right
+        for name, *respondent in who:
+            try:
+                answers = _asked_now(table, *respondent, store, bar)
+                if np.isnan(answers).any():
+                    said = f"{name} has two outputs, the diagnostic needs three: leave it out."
+                    raise RespondentError(said)
+                rows[name] = answers.argmax(axis=1) == right
+            except Exception as error:
+                errors[name] = RespondentError.of(name, error)
+    RespondentError.tell(errors, rows)
     return pd.DataFrame.from_dict(rows, orient="index", columns=table.index).astype(np.int8)
 
 
