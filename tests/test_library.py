@@ -49,11 +49,13 @@ def test_probabilities_of_a_scale_give_the_expected_value_and_stray_labels_are_r
     sheet = written(tmp_path, PSYCHOBENCH)
 
     def model(prompt):
-        return "a reply"
+        return "a \ud800 reply"
 
+    model.respondent_id = "kept"
     how = {"store": tmp_path / "s", "progress": False, "mode": "custom"}
     answers = pm.ask(sheet, [model], parse=lambda _, s, items, *rest: [{"1": 1, "3": 3}] * 3, **how)
     assert answers["value"].tolist() == [2.5] * 3
+    assert answers["raw"].tolist() == ["a \ufffd reply"] * 3, "a lone surrogate cannot be stored"
     for wrong in ({"9": 1.0}, {"1": -1.0}):
         with pytest.raises(pm.exceptions.ParameterError, match="parse must give"):
             pm.ask(sheet, [model], parse=lambda *_, given=wrong: [given] * 3, **how)

@@ -76,6 +76,8 @@ class Custom(ConversationMode):
                 raise RespondentError(
                     f"{name} gives {type(reply).__name__} where text belongs: return a str or None."
                 )
+            if reply is not None:  # a lone surrogate could not be stored
+                reply = reply.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             if replies and reply is not None:
                 new = {key: (about, text, {"reply": reply})}
                 replies.add(new, time.perf_counter() - began)
