@@ -79,7 +79,8 @@ class Endpoint:
         if self.log is not None:
             with self.log.open("a") as file:
                 file.write("\n")
-        lines = request["messages"][-1]["content"].splitlines()
+        content = request.get("prompt") or request["messages"][-1]["content"]
+        lines = content.splitlines()
         numbered = [line.split(". ", 1) for line in lines if line[:1].isdigit()]
         values = {n: 1 + zlib.crc32(what.encode()) % 5 for n, what in numbered}
         said = "\n".join(f"{n}: {value}" for n, value in values.items())
@@ -94,12 +95,16 @@ class Endpoint:
         message = {"role": "assistant", "content": said}
         reply["choices"] = [{"index": 0, "message": message, "finish_reason": "stop"}]
         if request.get("logprobs"):  # as if it drew the label by weights 1, 2, 3, ... of places
-            labels = re.findall(r"(\w+) = ", request["messages"][-1]["content"])
+            labels = re.findall(r"(\w+) = ", content)
             weights = {f"{' ' * (n % 2)}{label}": n + 1 for n, label in enumerate(labels)}
             tops = [{"token": token, "logprob": math.log(weight / 2 / sum(weights.values()))}
                     for token, weight in weights.items()]  # fmt: skip
             tops = [{"token": "The", "logprob": math.log(0.5)}, *tops[::-1]][: self.tops]
-            reply["choices"][0]["logprobs"] = {"content": [{"top_logprobs": tops}]}
+            chat = {"content": [{"top_logprobs": tops}]}
+            text = {"top_logprobs": [{top["token"]: top["logprob"] for top in tops}]}
+            reply["choices"][0]["logprobs"] = text if "prompt" in request else chat
+        if "prompt" in request:
+            reply["choices"][0]["text"] = f" {reply['choices'][0].pop('message')['content']}"
         if self.usage:
             usage = {"prompt_tokens": prompt, "completion_tokens": done}
             usage |= {"total_tokens": prompt + done, "prompt_tokens_details": {"cached_tokens": 3}}
@@ -149,7 +154,8 @@ class Endpoint:
 
     async def answer(self, method: str, path: str, body: bytes) -> tuple[int, object, dict]:
         """Status, content and headers for a request."""
-        if path.endswith("/chat/completions"):
+        if path.endswith("/completions"):
+            assert ("prompt" in json.loads(body)) != path.endswith("/chat/completions")
             if (wait := self.too_many()) > 0:
                 self.refused += 1
                 said = {"seconds": {"Retry-After": f"{wait:.3f}"}, "nothing": {}, "date": {

@@ -118,7 +118,6 @@ READ = [
     ("4 5 1", [UNREAD] * 3),
     ("The weather is fine.", [UNREAD] * 3),
     ("", [GONE] * 3),
-    ("  \n", [GONE] * 3),
     (None, [GONE] * 3),
     ("1: I like parties, on the whole.\n2: I care.\nSo:\n1: 4\n2: 5\n3: 1", [4, 5, 1]),
     ("-1: 4\n2: 5\n3: 1", [GONE, 5, 1]),  # minus one is no statement's number
@@ -131,7 +130,6 @@ READ = [
     ("1: 4.0\n2: 4.5\n3: 9.0", [4, OUT, OUT]),
     ("１：４\n2: ５\n3: ٣", [4, 5, 3]),
     ("1: 4 2: 5 3: 1", [UNREAD, GONE, GONE]),
-    ("1: 4 2: 9", [UNREAD, GONE, GONE]),
     # In JSON.
     ('{"1": 4, "2": 5, "3": 1}', [4, 5, 1]),
     ('```json\n{"1": 4, "2": "5", "3": 1.0}\n```', [4, 5, 1]),
@@ -152,7 +150,6 @@ READ = [
     ('{"1": 4}\n2: 5\n{"3": 1}', [4, 5, 1]),
     ('{"1": 4}\n1: 5', [BOTH, GONE, GONE]),
     ("[4, 5, 1]", [UNREAD] * 3),  # of which statement?
-    ("{}", [UNREAD] * 3),
     ('{"error": "As an AI, I have no moods."}', [REFUSED] * 3),
     ("<think>{\"1\": 3}</think>{\"1\": 4, \"2\": 5, \"3\": 1}", [4, 5, 1]),
     ("[[[[" * 2000, [UNREAD] * 3),

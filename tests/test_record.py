@@ -13,16 +13,10 @@ from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.paths import notebooks_dir
 
 SHOWN = pd.DataFrame(
-    {
-        "auc": [0.7312, 0.5],
-        "auc low": [0.6, 0.4],
-        "auc high": [0.86, math.nan],
-        "n": [12, 4],
-        "p": [0.0002, 0.3],
-        "word": ["near, or not", "far"],
-    },
+    {"auc": [0.7312, 0.5], "auc low": [0.6, 0.4], "auc high": [0.86, math.nan],
+     "n": [12, 4], "p": [0.0002, 0.3], "word": ["near, or not", "far"]},
     index=pd.Index(["silhouette", "alpha, raw"], name="evidence"),
-)
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -222,13 +222,9 @@ TWO = Questionnaire.model_validate(
         "id": "two", "title": "Two", "short_title": "Two", "measures": "x", "citation": "user",
         "source": "made up", "licence": "CC0", "instructions": "Choose.",
         "categories": ["a", "b"], "bias": [0.5, -1],
-        "items": [
-            {
-                "id": key, "text": "Which?", "weights": rows,
-                "options": [{"value": i, "label": f"option {i}"} for i in range(1, len(rows) + 1)],
-            }
-            for key, rows in WEIGHTS.items()
-        ],
+        "items": [{"id": key, "text": "Which?", "weights": rows, "options": [
+            {"value": i, "label": f"option {i}"} for i in range(1, len(rows) + 1)
+        ]} for key, rows in WEIGHTS.items()],
     }
 )  # fmt: skip
 

@@ -159,10 +159,6 @@ def test_the_store_is_where_the_variable_says(tmp_path, monkeypatch):
     StoredAnswers(None, *WHO).add(rows_of([1]))
     assert len(read(None)) == 1
     assert (tmp_path / "here" / "mlm" / "gad7").is_dir()
-    monkeypatch.setenv("PSYCHOMETRICS_STORE", "memory://variable/store")
-    assert read(None).empty
-    StoredAnswers(None, *WHO).add(rows_of([1, 2]))
-    assert len(read("memory://variable/store")) == 2
 
 
 @pytest.mark.parametrize("kind", ["file://{}", "memory://{}"])

@@ -144,7 +144,7 @@ class Batches:
         for key, (text, _) in self.asked.items():
             if key in there or not self._reserve(key):
                 continue
-            body = {"custom_id": key, "method": "POST", "url": "/v1/chat/completions"}
+            body = {"custom_id": key, "method": "POST", "url": f"/v1{self.queue.path}"}
             row = json.dumps(body | {"body": json.loads(text)}, sort_keys=True)
             size += len(row) + 1
             if not files or len(files[-1]) >= _MOST_LINES or size > _MOST_BYTES:
@@ -166,7 +166,7 @@ class Batches:
         uploaded = await self._patiently(
             "POST", "/files", data={"purpose": "batch"}, files={"file": file}
         )
-        wanted = {"input_file_id": uploaded["id"], "endpoint": "/v1/chat/completions"}
+        wanted = {"input_file_id": uploaded["id"], "endpoint": f"/v1{self.queue.path}"}
         wanted |= {"completion_window": "24h", "metadata": {"mark": mark}}
         self.sent[mark] = {"batch": "", "keys": list(rows)}
         await self._note(mark, "intended", " ".join(rows))

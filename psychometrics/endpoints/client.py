@@ -266,7 +266,7 @@ class Client:
         """
         try:
             choice = content["choices"][0]
-            message = choice["message"]
+            message = choice.get("message") or {"content": choice["text"]}
             said = message.get("content")
         except (LookupError, TypeError, AttributeError):
             return None
@@ -292,6 +292,8 @@ class Client:
 def _first_tokens(logprobs: object) -> dict[str, float]:
     """Return the likeliest first tokens with their log-probabilities; none if there are none."""
     try:
+        if "content" not in logprobs:  # of a text to go on from
+            return {_valid(k): float(v) for k, v in logprobs["top_logprobs"][0].items()}
         listed = logprobs["content"][0]["top_logprobs"]
         return {_valid(row["token"]): float(row["logprob"]) for row in listed}
     except (LookupError, TypeError, ValueError, AttributeError):

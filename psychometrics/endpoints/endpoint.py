@@ -132,7 +132,7 @@ class Endpoint:
         """
         if "body" in given:
             body = _json_object("body", given["body"])
-            if own := {"model", "messages", "stream", "n", "logprobs"} & body.keys():
+            if own := {"model", "messages", "prompt", "stream", "n", "logprobs"} & body.keys():
                 raise ParameterError(f"body: {min(own)} is the request's own: leave it out.")
             given = given | {"body": json.dumps(body, sort_keys=True) if body else None}
         names = {field.name for field in dataclasses.fields(cls)} & given.keys()

@@ -171,6 +171,8 @@ class RequestQueue:
     bar : Progress
     stored : dict of StoredReplies
         The replies about each questionnaire, by its id.
+    raw : bool
+        Requests are texts to go on from, not messages.
     """
 
     def __init__(
@@ -180,7 +182,9 @@ class RequestQueue:
         settings: dict,
         bar: Progress,
         stored: dict[str, StoredReplies],
+        raw: bool = False,
     ) -> None:
+        self.path = "/completions" if raw else "/chat/completions"
         self._replies, self._saves = stored, {own: _GroupedSaves(stored[own]) for own in stored}
         self.endpoint, self.client = endpoint, Client(endpoint, identity["respondent_id"])
         self._bar, self.budget = bar, _Budget(endpoint, bar.spending, _most_tokens(settings))
@@ -247,6 +251,8 @@ class RequestQueue:
         """
         replies = self._replies[own]
         request = {**self._settings, "messages": prompt}
+        if self.path == "/completions":
+            request["prompt"] = "\n\n".join(part["content"] for part in request.pop("messages"))
         if "seed" in request:  # else all runs would draw the same
             request["seed"] += about["run"] - 1
         if "response_format" in about:
@@ -323,7 +329,7 @@ class RequestQueue:
                 begun = time.monotonic()
                 pace.begin(tokens)
             paid = True  # a request that is broken off may have been replied to
-            content, body = await self.client.exchange("POST", "/chat/completions", text)
+            content, body = await self.client.exchange("POST", self.path, text)
             found = self.client.completion(content)
             if found is None:
                 raise NoReply(f"unreadable reply: {self.client.excerpt(body)}", paid=True)

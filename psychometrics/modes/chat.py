@@ -29,11 +29,12 @@ valid answer are put again, by themselves. ``log``: whether answers come with wh
 messages as JSON. ``endpoint``: an :class:`Endpoint`, whose settings may be
 conditions, too (``timeout=30``). ``constrained``: only
 for models on this machine, which then can write nothing but a line with a valid label for each
-statement, so that every reply can be read; what it chooses among them is its own. ``raw``: also
-only here; the model goes on from the text of the messages, without a chat template, as a base model
-does. ``judge``: a chat model, here or at the same endpoint, which reads what the rules leave
-unread; see :func:`psychometrics.asking.judge.judged`, whose column ``judge`` and the summary say
-how much it read, and how often it agrees with the rules where these read a reply.
+statement, so that every reply can be read; what it chooses among them is its own. ``raw``: the
+model goes on from the text of the messages, without a chat template, as a base model does; an
+endpoint is asked for it at ``/completions``, with ``max_tokens`` as on this machine. ``judge``: a
+chat model, here or at the same endpoint, which reads what the rules leave unread; see
+:func:`psychometrics.asking.judge.judged`, whose column ``judge`` and the summary say how much it
+read, and how often it agrees with the rules where these read a reply.
 
 On this machine a ``temperature`` of None is 1, ``max_tokens`` of None as much as the lines need
 (and 512 tokens for thoughts), and each reply is drawn with a seed from ``seed``, its run and what
@@ -131,8 +132,8 @@ class Chat(ConversationMode):
             dtype, fingerprint = _precision_and_fingerprint(source, dtype)
             known = source.model, source.revision, dtype
             return self._who(source.name, source.kind, fingerprint, *known)
-        if alone := [name for name in ("constrained", "raw") if how[name]]:
-            raise ParameterError(f"{alone[0]} needs a model on this machine: leave it out.")
+        if how["constrained"]:
+            raise ParameterError("constrained needs a model on this machine: leave it out.")
         endpoint, model = (how["endpoint"] or Endpoint()).resolved(), str(respondent)
         name = f"{endpoint.name}/{model}" if endpoint.name else model
         return self._who(name, "endpoint", key_of("chat-1", name), model)
@@ -288,8 +289,10 @@ def _ask_endpoint(
     settings: dict,
 ) -> None:
     """Hold all conversations with an endpoint; the answers go into ``rows``."""
-    _, identity, store, bar, _ = asking
+    _, identity, store, bar, how = asking
     name, settings = identity["respondent_id"], {"model": identity["model"], **settings}
+    if how["raw"] and not settings.keys() & {"max_tokens", "max_completion_tokens"}:
+        settings["max_tokens"] = _most_tokens(how, how["batch_size"])  # else 16 at most endpoints
 
     async def converse(own: str, talk: Generator) -> None:
         asked, sent = next(talk), False
@@ -310,7 +313,7 @@ def _ask_endpoint(
         stored = {j.questionnaire.id: stack.enter_context(_stored(j, asking)) for j in in_order}
         for job in jobs:
             bar.expect(job.questions)
-        queue = RequestQueue(endpoint, identity, settings, bar, stored)
+        queue = RequestQueue(endpoint, identity, settings, bar, stored, how["raw"])
         if endpoint.batch and not endpoint.dry_run:
             log = StoredAnswers(store, "chat-batches", "sent", name, identity)
             queue.batches = Batches(queue, stack.enter_context(log))
@@ -351,6 +354,8 @@ def first_tokens(
 
     body = json.loads(asking.conditions["body"] or "{}")
     settings = {"logprobs": True, "top_logprobs": 20} | body
+    if asking.conditions["raw"]:
+        settings["logprobs"] = settings.pop("top_logprobs")
     if "max_completion_tokens" not in body:
         settings = {"max_tokens": 1} | settings
     talks = [({}, talk(*pair)) for pair in prompts.items()]
@@ -427,12 +432,10 @@ def _load(respondent: str | Path, dtype: str, raw: bool) -> Callable[..., list[d
 def _local_request(questionnaire: Questionnaire, prompt: list, about: dict, asking: Asking) -> dict:
     """Return everything that a reply follows from."""
     how = as_filed(questionnaire, asking.conditions)
-    tokens = _TOKENS["statement"] * len(about["items"]) + _TOKENS["before"]
-    tokens += _TOKENS["thought"] if how["think"] else 0
     request = {
         "model": asking.identity["model"],
         "temperature": 1.0 if how["temperature"] is None else float(how["temperature"]),
-        "max_tokens": how["max_tokens"] or tokens,
+        "max_tokens": how["max_tokens"] or _most_tokens(how, len(about["items"])),
         "messages": prompt,
     }
     if request["temperature"]:
@@ -442,6 +445,12 @@ def _local_request(questionnaire: Questionnaire, prompt: list, about: dict, aski
     if how["constrained"]:
         request["form"] = _form(questionnaire, about["items"], how)
     return request
+
+
+def _most_tokens(how: dict, statements: int) -> int:
+    """Return the tokens that a reply about so many statements may have."""
+    thought = _TOKENS["thought"] if how["think"] else 0
+    return _TOKENS["statement"] * statements + _TOKENS["before"] + thought
 
 
 def _form(questionnaire: Questionnaire, items: list[str], how: dict) -> list[list[str]]:

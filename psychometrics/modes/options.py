@@ -24,7 +24,9 @@ what is scored as the reply: the option's ``"label"``, its
 disadvantage. ``wording="voice"`` asks nothing: the statement is the beginning of a text, which goes
 on with a sentence for each option, and the chat template is left out. A ``persona``,
 sentences in the first person, then stands before the statement, and before that of ``baseline``.
-An endpoint shows labels of one character each, and takes ``endpoint`` and ``body`` as in mode chat.
+An endpoint shows labels of one character each, and takes ``endpoint``, ``body`` and ``raw`` as in
+mode chat: with ``raw`` it goes on from a text that ends in *Answer:*, as a base model here does;
+``body={"top_logprobs": 5}`` asks for so many tokens, where it does not give 20.
 
 Of NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default one
 that fits the label; ``score``, the probability of ``"entailment"``, or ``"contrast"``,
@@ -88,6 +90,7 @@ class Options(Mode):
         "log": False,
         "endpoint": None,
         "body": None,
+        "raw": False,
     }
     kinds: ClassVar = {
         "labels": Literal[LABELS],
@@ -100,6 +103,7 @@ class Options(Mode):
         "log": bool,
         "endpoint": InstanceOf[Endpoint] | None,
         "body": str | None,
+        "raw": bool,
     }
 
     def complete(self, given: dict) -> dict:
@@ -201,7 +205,7 @@ class Options(Mode):
         if how["log"]:
             texts = sent.agg(lambda given: json.dumps([*given.unique()], ensure_ascii=False))
             answers["sent"] = answers["item_id"].map(texts)
-        off = ("runs", "seed", "log", *([] if how.get("body") else ["body"]))
+        off = ("runs", "seed", "log", *(name for name in ("body", "raw") if not how.get(name)))
         shown = {k: v for k, v in how.items() if k not in off}
         return answers.assign(by=identity["by"], **shown)
 
@@ -320,8 +324,8 @@ def _choose(
 def _check_conditions(identity: dict, conditions: dict) -> dict:
     """Return the conditions that the kind of respondent has, with its own defaults."""
     by, how = identity["by"], dict(conditions)
-    if by != "endpoint" and (how.pop("endpoint"), how.pop("body")) != (None, None):
-        raise ParameterError("endpoint and body are for models behind one: leave them out.")
+    if by != "endpoint" and any([how.pop(name) for name in ("endpoint", "body", "raw")]):
+        raise ParameterError("endpoint, body and raw are for models behind one: leave them out.")
     by = "logits" if by == "endpoint" else by
     if by == "entailment":
         for name in _ONLY_OF_LOGITS:
@@ -419,6 +423,8 @@ def _by_endpoint(
     rows, name = _replies(questionnaire, how), asking.identity["respondent_id"]
     if long := [label for label in rows["reply"] if len(label) > 1]:
         raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
+    if how["raw"]:
+        rows["prompt"] = [("", _as_text(prompt)) for prompt in rows["prompt"]]
     about = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
     asking = asking._replace(conditions=how)
     found = first_tokens(questionnaire, asking, endpoint.resolved(), about)
@@ -434,7 +440,8 @@ def _by_endpoint(
         if not (mass := sum(shares.values())):
             raise RespondentError(
                 f"{name} begins its reply with none of the labels ({', '.join(sorted(shares))}); "
-                f"likeliest are {', '.join(map(repr, list(tokens)[:3]))}: ask it in mode chat."
+                f"likeliest are {', '.join(map(repr, list(tokens)[:3]))}: use mode chat, "
+                "or labels=alphabetical."
             )
         logs.append((np.log(shares[reply] or np.exp(min(tokens.values()))), mass))
     rows[["log_probability", "mass"]] = np.array(logs, dtype=float).reshape(-1, 2)
@@ -498,6 +505,12 @@ def _prompt(questionnaire, item, how: dict, order: tuple[int, ...]) -> tuple[str
     return ("", *texts)[-2:]  # a file's own prompt may have no system text
 
 
+def _as_text(prompt: tuple[str, str]) -> str:
+    """Return what a base model goes on from."""
+    system, user = prompt
+    return f"{system}\n{user}\nAnswer:" if system else user
+
+
 def _exp_within(logs: pd.Series, by) -> np.ndarray:
     """Return exponentials, scaled within each group so that not all of a group underflow."""
     return np.exp((logs - logs.groupby(by).transform("max")).to_numpy())
@@ -554,7 +567,7 @@ class _Scorer:
             return self._tokens(text), ""
         if self.decodes:
             return self.tokenizer(f"{system}\n{user}\n")["input_ids"], ""
-        ids = self._tokens(user if voice else f"{system}\n{user}\nAnswer:")
+        ids = self._tokens(_as_text(prompt))
         start = self.tokenizer.bos_token_id
         return ([start, *ids] if start is not None else ids), "" if user[-1:].isspace() else " "
 

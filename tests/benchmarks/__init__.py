@@ -173,9 +173,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
             dict(zip(("part", "task", "tool", "precision"), names, strict=True))
             | {
                 "repetitions": len(part),
-                "seconds": seconds.median(),
-                "low": seconds.min(),
-                "high": seconds.max(),
+                **seconds.agg({"seconds": "median", "low": "min", "high": "max"}),
                 "times_ours": np.median(times) if with_times else np.nan,
                 "times_low": times.min() if with_times else np.nan,
                 "times_high": times.max() if with_times else np.nan,
