@@ -49,7 +49,8 @@ class _Comparison:
         Evidence of the respondents, by base.
     found : DataFrame
         The comparison with matched heads, indexed by base and evidence, with 95 % intervals and
-        the verdicts over heads of every size, by base and ``by depth``.
+        the verdict over heads of every size: by depth where the shipped comparison fits, and
+        in parentheses by base where it differs.
     depth : DataFrame
         The shipped comparison of all members within base and depth, by size, base and evidence.
     how : dict
@@ -86,14 +87,11 @@ class _Comparison:
 
     def rows(self, labels: dict[str, str], value: str) -> pd.DataFrame:
         """Return rows of ``found`` by label and base, with the observed values named `value`."""
-        part = self.found[self.found.index.isin(labels, level="evidence")].reset_index()
-        names = list(dict.fromkeys(labels.values()))
-        part["label"] = pd.Categorical(part["evidence"].map(labels), names)
-        part = part.sort_values("label", kind="stable").astype({"label": str})
-        return part.set_index(["label", "base"])[_SHOWN].rename(columns={"observed": value})
+        part = self.found.swaplevel()[_SHOWN].loc[[*labels]].rename(labels, level="evidence")
+        return part.rename_axis(["label", "base"]).rename(columns={"observed": value})
 
 
-_SHOWN = ["observed", "low", "high", "null", "null low", "null high", "p", "verdict", "by depth"]
+_SHOWN = ["observed", "low", "high", "null", "null low", "null high", "p", "verdict"]
 
 
 def compare(
@@ -148,11 +146,12 @@ def compare(
         if (size, kind) in draws.index
     }
     every_size = pd.concat(every_size, names=["size", "base", "evidence"])
-    found = every_size.loc["matched"].assign(verdict=_verdicts(every_size))
     depth = pd.read_csv(data_dir() / "within_depth.csv").replace({"base": _BASES}, regex=True)
     depth = depth.set_index(["size", "base", "evidence"])
-    depth["verdict"] = _verdicts(depth).reindex(depth.index.droplevel("size")).to_numpy()
-    found["by depth"] = depth["verdict"].xs("matched", level="size") if whole else "–"
+    by_base, by_depth = _verdicts(every_size), _verdicts(depth)
+    by_depth = by_depth.reindex(by_base.index).fillna(by_base) if whole else by_base
+    other = (" (by base: " + by_base + ")").where(by_depth != by_base, "")
+    found = every_size.loc["matched"].assign(verdict=by_depth + other)
     half = jackknife(lambda part: _statistics(part, loaded), own, base)
     ratio = found.index.get_level_values("evidence").str.contains("htmt|items at")
     for end, sign in {"low": -1, "high": 1}.items():
