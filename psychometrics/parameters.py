@@ -214,7 +214,8 @@ class _Beliefs(_Chapter, of="09-beliefs"):
 
     def check(self) -> None:
         columns = templates(self.live_templates).columns.drop("template")
-        check_choice(columns, group=self.group)
+        for one in self.group.split(","):
+            check_choice(columns, group=one)
         if self.live_lexicon != "auto":
             lexicon(self.live_lexicon)
 

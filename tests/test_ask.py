@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -52,10 +53,14 @@ def test_answers_are_the_respondents_own_in_the_order_of_the_prompts(tmp_path, t
     assert list(answers.columns) == ["respondent_id", "mode", *expected.columns, *PROBABILITIES]
     pd.testing.assert_frame_equal(answers[expected.columns], expected)
     pairs = list(zip(expected["premise"], expected["hypothesis"], strict=True))
-    own = pm.load_respondent(tiny_model, dtype="float32").answer(pairs)
-    np.testing.assert_allclose(answers[PROBABILITIES], own, atol=1e-6)
+    loaded = pm.load_respondent(tiny_model, dtype="float32")
+    np.testing.assert_allclose(answers[PROBABILITIES], loaded.answer(pairs), atol=1e-6)
     assert (answers[PROBABILITIES].dtypes == "float32").all()
-    assert (answers["respondent_id"] == tiny_model.name).all()
+    who = {"respondent_id": "mine", "mode": "nli", "dtype": "float32", "fingerprint": "1"}
+    mine = SimpleNamespace(identity=who, answer=loaded.answer)  # any object, see book/using.md
+    again = pm.ask(["gad7", "challenges"], mine, tmp_path, progress=False)
+    assert again.drop(columns="respondent_id").equals(answers.drop(columns="respondent_id"))
+    assert set(again["respondent_id"]) | set(answers["respondent_id"]) == {"mine", tiny_model.name}
 
 
 def test_nothing_is_asked_twice_and_of_a_changed_questionnaire_what_changed(tmp_path, counting):
@@ -129,7 +134,6 @@ def test_a_subclass_is_a_new_mode_and_its_conditions_reach_it(monkeypatch):
         (("gad7", ["m", "m"]), {}, RespondentError, "Two respondents are called"),
         (("gad7", "nobody, noone"), {}, RespondentError, "no respondent 'nobody'"),
         (("gad7", None), {}, RespondentError, "a folder or a hub id, got None"),
-        (("gad7", b"x"), {}, RespondentError, "a hub id, got b'x'"),
         ((None, "m"), {}, PsychometricsError, "None"),
         *(
             (("gad7", "m"), {name: "int8"}, ParameterError, name)
@@ -164,7 +168,6 @@ def test_one_bad_member_does_not_end_the_run(tmp_path, tiny_model):
     assert list(summary["failed"]) == [str(empty)]
     assert "has no config.json" in summary["failed"][str(empty)]
     assert (summary["asked"], summary["from_store"], summary["unanswered"]) == (384, 0, 0)
-    assert summary["seconds"] > 0
     assert len(told) == 1
 
 

@@ -61,7 +61,7 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
         ("assessment", {"temperature": float("nan")}, "temperature"),
         ("consistency", {"dtype": "float16"}, "dtype"),
         ("interventions", {"talk": "./nowhere"}, "nowhere"),
-        ("beliefs", {"group": "shoe size"}, "shoe size"), ("self-report", {"level": 1}, "level"),
+        ("beliefs", {"group": "gender,shoes"}, "shoes"), ("self-report", {"level": 1}, "level"),
         ("interventions", {"measure_at": "2 to 5"}, "measure_at"),
         ("interventions", {"arms": "neutral,exam.txt"}, "exam.txt"),
         ("interventions", {"masked_lm": "nowhere"}, "nowhere"),

@@ -302,7 +302,6 @@ def test_a_refused_batch_is_one_sentence_and_can_be_sent_again(tmp_path):
         ({"max_cost": 1.0}, "needs price_in and price_out"),
         ({"price_in": float("nan")}, "price_in should be"),
         ({"tokens_per_minute": 0}, "tokens_per_minute should be"),
-        ({"batch": "yes"}, "batch should be"),
         ({"max_cost": 1.0, **PRICES}, "max_cost needs max_tokens"),
     ],
 )

@@ -255,7 +255,6 @@ def test_what_cannot_be_improved_is_refused_first(tea, text, respondents, how, e
         ("premises: [", "template: 2, premises: ["),
         ("source: [love]", "source: [enjoy]"),
         ("When tea is there, I {term} it.", "Tea is there."),
-        ("inverse: [hate]", "opposite: [hate]"),
     ],
 )
 def test_a_mistake_in_the_candidates_is_named_with_its_place(tea, before, after):
