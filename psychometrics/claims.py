@@ -289,12 +289,13 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``claim, place, paper, ours, null, verdict, rule made, bar, cell``, all of them words.
+        ``verdict, claim, place, paper, ours, null, rule made, bar, cell``, all of them words; the
+        place begins with the study.
 
     Examples
     --------
-    >>> row = {"claim": "It rises.", "place": "table 1", "published": 0.5, "value": 0.4,
-    ...     "low": 0.1, "high": 0.7, "null": 0.0, "null_low": -0.2, "null_high": 0.2,
+    >>> row = {"study": "empalc", "claim": "It rises.", "place": "table 1", "published": 0.5,
+    ...     "value": 0.4, "low": 0.1, "high": 0.7, "null": 0.0, "null_low": -0.2, "null_high": 0.2,
     ...     "reason": "", "verdict": VERDICTS[0], "chapter": "04-own", "cell": "04/tab-a[b, c]",
     ...     "made": "after", "bar": 0.0, "bar_of": "ours"}
     >>> listed(pd.DataFrame([row]))["ours"].tolist()
@@ -302,12 +303,12 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
     """
     reason = table["reason"].map(lambda text: f" ({text})" if text else "")
     shown = {
+        "verdict": table["verdict"],
         "claim": table["claim"] + reason,
-        "place": table["place"],
+        "place": table["study"].map(STUDIES) + ", " + table["place"],
         "paper": table["published"].map(lambda value: _words(value)),
         "ours": [_words(*row) for row in table[["value", "low", "high"]].to_numpy()],
         "null": [_words(*row) for row in table[["null", "null_low", "null_high"]].to_numpy()],
-        "verdict": table["verdict"],
         "rule made": table["made"],
         "bar": [
             f"{_words(bar)} ({whose})" if whose else ""
