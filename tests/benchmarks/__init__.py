@@ -1,8 +1,8 @@
 """Benchmarks of this package beside others: ``make bench``, or the notebook ``benchmarks``.
 
 A part is measured by one function: ``asking`` (prompts to probabilities), ``start`` (a cold
-process), ``growth``, ``chat`` (an endpoint that takes a while); what many models cost is computed
-from these on paper. Every repetition is a row of ``data/benchmarks.csv``; its ``statistics``
+process), ``growth``, ``chat`` (an endpoint that takes a while); ``roofline`` (operations
+of a forward pass). Every repetition is a row of ``data/benchmarks.csv``; its ``statistics``
 (Rasch, 2PL and alpha by other libraries, in November 2026) are not measured again.
 """
 
@@ -18,15 +18,15 @@ from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir
 
 from .asking import MODELS, asking, start
-from .capacity import capacity
 from .chat import chat
-from .growth import growth, slopes
+from .growth import growth
+from .roofline import roofline
 from .rows import COLUMNS, OURS
 
-PARTS = ("asking", "start", "growth", "chat")
+PARTS = ("asking", "roofline", "start", "growth", "chat")
 RECORDED = data_dir() / "benchmarks.csv"
 __all__ = [
-    "MODELS", "OURS", "PARTS", "RECORDED", "capacity", "measure", "recorded", "slopes", "summary",
+    "MODELS", "OURS", "PARTS", "RECORDED", "measure", "recorded", "summary",
 ]  # fmt: skip
 
 
@@ -82,6 +82,7 @@ def measure(
     path = Path(path)
     how = {
         "asking": lambda: asking(models, repetitions, qlatent),
+        "roofline": lambda: roofline(repetitions=repetitions),
         "start": lambda: start(models[0], repetitions, qlatent),
         "growth": lambda: growth(largest),
         "chat": lambda: chat(repetitions),

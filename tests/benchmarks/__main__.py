@@ -2,7 +2,7 @@
 
 import sys
 
-from . import PARTS, RECORDED, measure, recorded, slopes, summary
+from . import PARTS, RECORDED, measure, recorded, summary
 
 if __name__ == "__main__":
     if sys.argv[1:] != ["print"]:
@@ -10,6 +10,4 @@ if __name__ == "__main__":
     table = recorded(RECORDED)
     print(", ".join(table["processor"].dropna().unique()))
     how = {"float_format": "{:.3g}".format, "max_colwidth": 60}
-    table, grown = table[table["part"] != "growth"], slopes(table)
     print(summary(table).drop(columns=["part", "note"]).to_string(index=False, **how))
-    print(grown.to_string(float_format=how["float_format"]))

@@ -73,7 +73,7 @@ def asking(
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
         for model in models:
-            folder, note = _saved(model, Path(scratch))
+            folder, note = saved(model, Path(scratch))
             rows += _one_model(model, folder, note, repetitions, qlatent)
     return rows
 
@@ -84,7 +84,7 @@ def start(model: str = "MiniLM", repetitions: int = 5, qlatent: str = "auto") ->
     pair = [f"I feel {next(iter(question.terms))}.", "It often happens to me."]
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
-        folder, note = _saved(model, Path(scratch))
+        folder, note = saved(model, Path(scratch))
         scripts[OURS] = [sys.executable, "-c", _OURS_FIRST.format(str(folder), pair)]
         scripts["transformers pipeline"] = [sys.executable, "-c", _PIPE_FIRST.format(
             str(folder), {"text": pair[0], "text_pair": pair[1]})]  # fmt: skip
@@ -282,7 +282,7 @@ def chosen_prompts(questions: Sequence[_Question]) -> pd.DataFrame:
     return first[first["item_id"].isin(chosen)].reset_index(drop=True)
 
 
-def _saved(model: str, scratch: Path) -> tuple[Path, str]:
+def saved(model: str, scratch: Path) -> tuple[Path, str]:
     """A model's folder, and what is to be said of its weights."""
     from transformers import (
         BertConfig,

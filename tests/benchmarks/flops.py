@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,14 +66,24 @@ def matmul_rate(
         for weight in weights:
             torch.nn.functional.linear(inputs[weight.shape[1]], weight)
 
+    return one * _rounds(once, seconds)
+
+
+def memory_rate(width: int, tokens: int = 4096, seconds: float = 0.4) -> float:
+    """Bytes a second that are read and written when the states of so many tokens are copied."""
+    states, copy = torch.randn(2, tokens, width).bfloat16()
+    return 4 * states.numel() * _rounds(lambda: copy.copy_(states), seconds)
+
+
+def _rounds(once: Callable[[], object], seconds: float) -> float:
+    """How often a second something can be done."""
     with torch.inference_mode():
         once()
         rounds, began = 0, time.perf_counter()
         while (took := time.perf_counter() - began) < seconds or not rounds:
             once()
             rounds += 1
-        took = time.perf_counter() - began
-    return one * rounds / took
+    return rounds / took
 
 
 def _layer_shapes(config: PretrainedConfig) -> list[tuple[int, int, int]]:

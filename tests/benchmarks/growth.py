@@ -56,38 +56,6 @@ def growth(largest: int = 1_000_000, repetitions: int = 1) -> list[dict]:
     return rows
 
 
-def slopes(table: pd.DataFrame) -> pd.DataFrame:
-    """How steeply each task grows: the slope on doubly logarithmic axes, from its larger sizes.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Rows of :func:`growth`.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by task: ``smallest, largest`` size, ``seconds`` and ``memory_mb`` at the largest,
-        and ``slope`` of the seconds, by least squares over the sizes of a tenth of a second or
-        more (of the two largest where those are fewer): 1 is a straight line through zero.
-    """
-    rows = {}
-    table = table[table["part"] == "growth"]
-    for task, part in table.groupby("task", sort=False):
-        middle = part.groupby("size")[["seconds", "memory_mb", "store_mb"]].median()
-        long = middle[middle["seconds"] >= 0.1]
-        long = long if len(long) > 1 else middle.tail(2)
-        slope = np.nan
-        if len(long) > 1:
-            slope = np.polyfit(np.log(long.index.astype(float)), np.log(long["seconds"]), 1)[0]
-        rows[task] = {"smallest": middle.index[0], "largest": middle.index[-1],
-                      **middle.iloc[-1], "slope": slope}  # fmt: skip
-    columns = ["smallest", "largest", "seconds", "memory_mb", "store_mb", "slope"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns if not rows else None)[
-        columns
-    ].rename_axis("task")
-
-
 def _measured(what: str, size: int) -> list[dict]:
     """What a child process tells of a size."""
     command = [sys.executable, "-m", __name__, what, str(size)]

@@ -60,15 +60,6 @@ def test_ratios_are_of_the_same_round_and_against_our_quickest_precision():
     assert found.loc[("psychometrics", "float32"), "tokens_per_second"] == 25
 
 
-def test_slopes_of_straight_and_of_square_growth_are_one_and_two():
-    sizes = [10, 100, 1000]
-    rows = [("growth", task, n, 1.0 * (n / 10) ** power, 5.0, None)
-            for task, power in (("line", 1), ("square", 2)) for n in sizes]  # fmt: skip
-    columns = ["part", "task", "size", "seconds", "memory_mb", "store_mb"]
-    table = pd.DataFrame(rows, columns=columns).astype({"store_mb": float})
-    assert benchmarks.slopes(table)["slope"].round(9).to_dict() == {"line": 1.0, "square": 2.0}
-
-
 def test_growth_is_measured_in_processes_that_tell_time_memory_and_store(monkeypatch):
     monkeypatch.setattr(sys.modules["tests.benchmarks.growth"], "SIZES", {"prompts": (1_000,)})
     found = pd.DataFrame(growth(1_000)).set_index("task")
