@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import platform
 import re
@@ -12,7 +14,7 @@ import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from html import unescape
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +28,9 @@ from .claims import counts, expectations, scorecard
 from .exceptions import DataError, ParameterError, PsychometricsError, writing
 from .exercises import answer
 from .exercises import listed as exercises
+from .models.sources import digest_text
 from .page import print_page
-from .paths import book_dir, notebooks_dir
+from .paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 from .record import figure as figure
 from .record import mistakes
 from .record import plan as plan
@@ -123,6 +126,9 @@ def _papermill(name: str, source: Path, output: Path, parameters: dict, progress
 def build_book(progress: bool = True) -> Path:
     """Execute every notebook with its own parameters and build the HTML.
 
+    A chapter whose executed copy is there is executed again only if it has changed, or if the
+    package, the data, the questionnaires or an installed package have.
+
     Parameters
     ----------
     progress : bool
@@ -141,7 +147,6 @@ def build_book(progress: bool = True) -> Path:
     """
     book = book_dir()
     chapters = book / "chapters"
-    shutil.rmtree(chapters, ignore_errors=True)
     seconds = _execute(chapters, progress)
     (book / "verdicts.md").write_text(_verdicts(), encoding="utf-8")
     (book / "execution.md").write_text(_execution_page(seconds), encoding="utf-8")
@@ -151,6 +156,7 @@ def build_book(progress: bool = True) -> Path:
     result = subprocess.run(command, check=False, cwd=book.parent)
     page = book / "_build" / "html" / "index.html"
     if result.returncode or not page.is_file():
+        shutil.rmtree(book / "_build" / ".doctrees", ignore_errors=True)  # or it warns only once
         raise PsychometricsError("The book was not built: mend what is named above.")
     if said := _wrong(chapters):
         raise PsychometricsError("\n".join(said))
@@ -196,20 +202,35 @@ def _execute(folder: Path, progress: bool) -> dict[str, float]:
     from tqdm import tqdm
 
     names = sorted(_notebook_names(), key=lambda name: name not in LONGEST)
-    last = [
-        name
-        for name in names
-        if '"executed = ' in (notebooks_dir() / f"{name}.ipynb").read_text("utf-8")
-    ]
+    sources = {name: notebooks_dir() / f"{name}.ipynb" for name in names}
+    texts = {name: path.read_text("utf-8") for name, path in sources.items()}
+    last = [name for name in names if '"executed = ' in texts[name]]
+    read = _digest_of_what_is_read()
+    inputs = {
+        name: digest_text(read, *(texts.values() if name in last else [text]))
+        for name, text in texts.items()
+    }
     seconds = {}
+    for path in folder.glob("*.ipynb"):
+        metadata = json.loads(path.read_text("utf-8"))["metadata"]
+        if metadata.get("inputs") == inputs.get(path.stem, ""):
+            seconds[path.stem] = metadata["papermill"]["duration"]
+        else:
+            path.unlink()
+            shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+    names = [name for name in names if name not in seconds]
     bar = tqdm(total=len(names), unit="chapter", desc="Executing", disable=not progress)
     with ProcessPoolExecutor(AT_ONCE, get_context("spawn"), _share_cores) as pool:
         example = None
-        for part in ([name for name in names if name not in last], *([name] for name in last)):
-            running = [pool.submit(_timed, name, folder / f"{name}.ipynb") for name in part]
-            example = example or pool.submit(  # fills the place beside the last ones
-                _write_example, book_dir() / "_static" / "profile-example.html"
-            )
+        others, last = ([n for n in names if (n in last) is late] for late in (False, True))
+        for part in (others, *([name] for name in last)):
+            running = [
+                pool.submit(_timed, sources[name], folder / f"{name}.ipynb", inputs[name])
+                for name in part
+            ]
+            if names and example is None:  # fills the place beside the last ones
+                page = book_dir() / "_static" / "profile-example.html"
+                example = pool.submit(_write_example, page)
             try:
                 for done in as_completed(running):
                     name, taken = done.result()
@@ -219,7 +240,8 @@ def _execute(folder: Path, progress: bool) -> dict[str, float]:
             except PsychometricsError:
                 pool.shutdown(cancel_futures=True)
                 raise
-        example.result()
+        if example is not None:
+            example.result()
     bar.close()
     return dict(sorted(seconds.items()))
 
@@ -228,11 +250,33 @@ def _share_cores() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // AT_ONCE)))
 
 
-def _timed(name: str, output: Path) -> tuple[str, float]:
-    """Execute a chapter as it is; its seconds."""
-    began = time.perf_counter()
+def _digest_of_what_is_read() -> str:
+    """Digest of what any chapter reads beside itself and other chapters."""
+    root, found = notebooks_dir().parent, []
+    for folder in (
+        Path(__file__).parent,
+        data_dir(),
+        questionnaires_dir(),
+        root / "tests" / "benchmarks",
+    ):
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                found.append(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}")
+    own = (f"{name}={value}" for name, value in os.environ.items() if name[:5] == "PSYCH")
+    packages = (f"{one.name} {one.version}" for one in distributions())
+    return digest_text(*found, *sorted(packages), *sorted(own))
+
+
+def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
+    """Execute a chapter as it is, and note in its copy what it read; its seconds."""
+    name, began = source.stem, time.perf_counter()
     output.parent.mkdir(parents=True, exist_ok=True)
-    _papermill(name, notebooks_dir() / f"{name}.ipynb", output, {}, progress=False)
+    part = output.with_name(f"{name}.part")
+    _papermill(name, source, output, {}, progress=False)
+    executed = json.loads(output.read_text("utf-8"))
+    executed["metadata"]["inputs"] = inputs
+    part.write_text(json.dumps(executed, indent=1, ensure_ascii=False), encoding="utf-8")
+    part.replace(output)
     return name, time.perf_counter() - began
 
 

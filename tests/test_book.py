@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import papermill
 import pytest
 import yaml
+from nbformat.v4 import new_code_cell, new_notebook, writes
 
 from data.make.datasheets import datasheets
 from psychometrics import book, check_parameters
@@ -78,7 +80,7 @@ def test_impossible_parameters_are_named(chapter, values, said, monkeypatch):
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(PsychometricsError, match=said):
-        check_parameters(_chapter(chapter), values)
+        check_parameters(next(n for n in CHAPTERS if n[3:] == chapter), values)
 
 
 @pytest.mark.parametrize("name", book._notebook_names())
@@ -96,10 +98,6 @@ def test_every_parameter_of_a_notebook_is_checked_and_its_own_values_pass(name):
             raise
         pytest.skip(str(error))
     assert set(values) == set(CHAPTERS[name].model_fields)
-
-
-def _chapter(subject: str) -> str:
-    return next(name for name in book._notebook_names() if name[3:] == subject)
 
 
 def test_parameters_from_the_command_line_are_numbers_where_they_look_like_it():
@@ -120,8 +118,23 @@ def test_each_respondent_has_its_datasheet_as_its_recipe_says():
     assert page == datasheets(), "run python -m data.make.datasheets"
 
 
-def test_the_execution_page_tells_times_versions_and_who_answered():
-    page = book._execution_page({"02-prompt-design": 12.3})
-    assert "| [02-prompt-design](chapters/02-prompt-design.ipynb) | 12 |" in page
-    assert "embedded population of" in page
-    assert re.search(r"\| torch \| 2\.\d+", page)
+def test_only_chapters_that_changed_or_read_one_that_did_are_executed_again(tmp_path, monkeypatch):
+    sources, ran = tmp_path, []
+    for name, code in (("01-one", "1"), ("02-two", "2"), ("03-all", '"executed = "')):
+        (sources / f"{name}.ipynb").write_text(writes(new_notebook(cells=[new_code_cell(code)])))
+
+    def run(name, source, output, *_, progress):
+        ran.append(name)
+        took = '"metadata": {"papermill": {"duration": 1}}'
+        output.write_text(source.read_text().replace('"metadata": {}', took))
+
+    monkeypatch.setattr(book, "notebooks_dir", lambda: sources)
+    monkeypatch.setattr(book, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))
+    monkeypatch.setattr(book, "_papermill", run)
+    monkeypatch.setattr(book, "_write_example", print)
+    two = sources / "02-two.ipynb"
+    for changed, again in (("2", 3), ("2 + 2", 2), ("2 + 2", 0)):
+        two.write_text(two.read_text().replace('"2"', f'"{changed}"'))
+        ran.clear()
+        book._execute(tmp_path / "chapters", progress=False)
+        assert ran == ["01-one", "02-two", "03-all"][3 - again :]

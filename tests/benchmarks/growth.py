@@ -24,7 +24,7 @@ SIZES = {
     "prompts": (1_000, 10_000, 100_000, 1_000_000),
     "models": (1, 10, 50, 200),
     "answers of people": (10_000, 100_000, 1_000_000, 10_000_000),
-    "stored answers": (100_000, 1_000_000),
+    "stored answers": (100_000, 1_000_000, 10_000_000),
     "respondents × items": (100_000, 1_000_000, 10_000_000, 100_000_000),
 }
 """What is made larger, in steps; answers of people and tables are respondents times items."""
@@ -41,7 +41,7 @@ def growth(largest: int = 1_000_000, repetitions: int = 1) -> list[dict]:
     repetitions : int
     """
     most = {"prompts": largest, "models": 200, "answers of people": 10 * largest,
-            "stored answers": largest, "respondents × items": 100 * largest}  # fmt: skip
+            "stored answers": 10 * largest, "respondents × items": 100 * largest}  # fmt: skip
     rows = []
     for what, sizes in SIZES.items():
         for size in sizes:

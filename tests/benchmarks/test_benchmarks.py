@@ -10,12 +10,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModelForSequenceClassification
 
-from psychometrics.exceptions import PsychometricsError
 from tests import benchmarks
-from tests.benchmarks.asking import _cold
 from tests.benchmarks.flops import forward_flop
 from tests.benchmarks.growth import growth
-from tests.benchmarks.rows import COLUMNS, peak_mb, worker
+from tests.benchmarks.rows import COLUMNS
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])
@@ -27,21 +25,6 @@ def test_operations_are_those_that_torch_counts(architecture, save_tiny_model, t
     with torch.inference_mode(), FlopCounterMode(display=False) as counter:
         model(input_ids=torch.full((2, 11), 5), attention_mask=torch.ones(2, 11, dtype=int))
     assert counter.get_total_flops() == pytest.approx(forward_flop(model.config, [11, 11]))
-
-
-def test_a_peer_that_ends_is_named_with_its_last_words():
-    with (
-        worker([sys.executable, "-c", "raise SystemExit('no such model')"]) as ask,
-        pytest.raises(PsychometricsError, match="has ended: no such model"),
-    ):
-        ask(load="x")
-
-
-@pytest.mark.skipif(peak_mb() is None, reason="this system does not tell a process's peak")
-def test_the_memory_of_a_cold_process_is_its_own_and_not_that_of_who_started_it():
-    held = bytearray(200_000_000)
-    assert peak_mb() > len(held) / 1e6
-    assert _cold([sys.executable, "-c", "pass"])["memory_mb"] < 60
 
 
 def test_ratios_are_of_the_same_round_and_against_our_quickest_precision():
