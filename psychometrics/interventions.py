@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
@@ -447,6 +448,8 @@ def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) ->
         def take(name: str, result: Callable[[], pd.DataFrame]) -> None:
             try:
                 found.append(result())
+            except BrokenProcessPool:  # by which respondent is not known
+                raise
             except Exception as error:
                 errors[name] = RespondentError.of(name, error)
             bar.update()
