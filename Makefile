@@ -3,11 +3,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 QUICK := house scoring reliability validity items irt norms styles intervals trends figures
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test quick faults bench lint population answers nulls study profiles sums tables picture course clean
+.PHONY: book pdf test quick faults bench lint population answers nulls study profiles sums tables picture course constraints clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -66,14 +67,23 @@ tables: $(VENV)/installed  ## keep the tables of the built book, and print what 
 picture: $(VENV)/installed  ## draw the README's picture anew
 	$(BIN)/python -m data.make.picture
 
+# Versions stay unless UPGRADE names them. PyTorch's builds for the CPU (torch==...+cpu) are not on PyPI: when
+# torch is upgraded, add their hashes by hand from PyTorch's own index; uv keeps them while the version stays.
+constraints:  ## renew constraints.txt with uv (UPGRADE='-P torch', or --upgrade for all)
+	uv pip compile --quiet --universal --generate-hashes --no-annotate --custom-compile-command 'make constraints' \
+		--extra book --extra test --group install pyproject.toml --output-file constraints.txt $(UPGRADE)
+
 clean:  ## remove all that was made here, the answers too
 	rm -rf $(VENV) .store runs book/_build book/chapters book/execution.md book/verdicts.md book/_static/profile-example.html
 
+# From 26.2 on, pip verifies hashes of constraints although a project's folder has none. A new environment has
+# an older pip, which verifies the newer one by its lines in constraints.txt.
 # Compiled on all cores, where pip compiles the 27,000 files on one (some are templates, no Python).
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[book,test]'
+	sed -n '/^pip==/,/[^\\]$$/p' constraints.txt | $(PIP) --require-hashes -r /dev/stdin
+	$(PIP) --no-require-hashes -c constraints.txt --build-constraint constraints.txt -e '.[book,test]'
 	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	$(BIN)/psychometrics fetch-model
 	touch $@

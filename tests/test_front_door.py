@@ -34,9 +34,9 @@ def test_versions_agree():
     assert citation["version"] == PROJECT["version"]
 
 
-def test_every_dependency_is_pinned_to_a_version_that_pyproject_allows():
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
-    pins = dict(line.lower().split("==") for line in lines if line and not line.startswith("#"))
+def test_every_dependency_is_pinned_with_hashes_to_a_version_that_pyproject_allows():
+    text = (ROOT / "constraints.txt").read_text()
+    pins = dict(re.findall(r"^(\S+)==(\S+) .*\\\n    --hash=sha256:", text, re.M))
     for requirement in map(Requirement, REQUIREMENTS):
         name = requirement.name.lower()
         exact = str(requirement.specifier).startswith("==")
