@@ -77,12 +77,16 @@ clean:  ## remove all that was made here, the answers too
 	rm -rf $(VENV) .store runs book/_build book/chapters book/execution.md book/verdicts.md book/_static/profile-example.html
 
 # From 26.2 on, pip verifies hashes of constraints although a project's folder has none. A new environment has
-# an older pip, which verifies the newer one by its lines in constraints.txt.
+# an older pip, which verifies the newer one by its lines in constraints.txt. torch is fetched first and then
+# verified: given hashes, pip would prefer the build with 4 GB for GPUs, whose hash PyPI tells, to a folder's own.
 # Compiled on all cores, where pip compiles the 27,000 files on one (some are templates, no Python).
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 	sed -n '/^pip==/,/[^\\]$$/p' constraints.txt | $(PIP) --require-hashes -r /dev/stdin
+	$(BIN)/python -m pip download --quiet --no-deps --dest $(VENV)/torch $$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' constraints.txt)
+	sed -n '/^torch==/,/[^\\]$$/p' constraints.txt | $(PIP) --no-deps --no-index --find-links $(VENV)/torch --require-hashes -r /dev/stdin
+	rm -r $(VENV)/torch
 	$(PIP) --no-require-hashes -c constraints.txt --build-constraint constraints.txt -e '.[book,test]'
 	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	$(BIN)/psychometrics fetch-model
