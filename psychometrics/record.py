@@ -137,12 +137,10 @@ def plan(name: str) -> None:
         raise DataError(f"data/plans has no {path.name}.")
     fields = yaml.safe_load(path.read_text(encoding="utf-8"))
     commit, later = fields.pop("committed", "a commit not yet named"), fields.get("deviations")
-    rows = "".join(f"<tr><th>{escape(k.replace('_', ' '))}</th><td>{_html_of(v)}</td></tr>"
+    rows = "".join(f"<dt>{escape(k.replace('_', ' '))}</dt><dd>{_html_of(v)}</dd>"
                    for k, v in fields.items())  # fmt: skip
     about = f"The plan, committed before its results ({commit}); deviations: {len(later or [])}"
-    display(
-        HTML(f'<details class="plan"><summary>{about}</summary><table>{rows}</table></details>')
-    )
+    display(HTML(f'<details class="plan"><summary>{about}</summary><dl>{rows}</dl></details>'))
 
 
 def _html_of(value: object) -> str:

@@ -13,12 +13,13 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
+from data.make import invariance
 from psychometrics.measures import irt
 from psychometrics.measures.intervals import correlation_interval
 from psychometrics.measures.items import item_rest
 from psychometrics.measures.reliability import alpha, omega
 from psychometrics.measures.structure import factor_models
-from psychometrics.paths import book_dir, notebooks_dir
+from psychometrics.paths import book_dir, data_dir, notebooks_dir
 from psychometrics.studies import diagnostic
 from tests.test_validity import THREE, matrix_of, scored, traits
 
@@ -161,8 +162,8 @@ def _of_rasch() -> list[np.ndarray]:
 def test_numbers_in_the_comments_of_the_page_are_what_its_code_gives():
     code = "".join(re.findall(r"```r\n(.*?)```", _prose(PAGES["r"]), re.S))
     printed = re.findall(r"#.*: (-?\d+\.\d+)$", code, re.M)
-    alpha, _, factors, p, difficulty, mh = _of_the_page()
-    ours = [alpha[0], factors[6], p.iloc[0], difficulty[12] - difficulty[22], *mh]
+    alpha, _, factors, p, (chi, _, cfi, rmsea, *_), difficulty, mh = _of_the_page()
+    ours = [alpha[0], factors[6], p.iloc[0], chi, cfi, rmsea, difficulty[12] - difficulty[22], *mh]
     assert len(printed) == len(ours)
     for text, value in zip(printed, ours, strict=True):
         assert float(text) == pytest.approx(value, abs=0.5001 * 10 ** -len(text.split(".")[1]))
@@ -179,9 +180,23 @@ def _of_the_page() -> list[np.ndarray]:
         item_rest(gad)["r"],
         factors[["chi2", "df", "cfi", "rmsea"]].to_numpy().ravel(),
         factors["difference_p"].dropna(),
+        _of_invariance(),
         *_of_rasch(),
         pm.items.dif(*groups).loc[16, ["odds_ratio", "delta"]],
     ]
+
+
+def _of_invariance() -> np.ndarray:
+    """The ladder of Chapter 10 for extraversion; a row of chi-squared, df, CFI, RMSEA a model."""
+    items = list(pm.load_questionnaire("ipip50").scale("extraversion").items)
+    models, file = invariance.eighteen()[items], data_dir() / "published" / "items.csv.gz"
+    people = pd.read_csv(file, index_col=["group", "item_id"]).loc["people"].loc[items]
+    moments = models.cov(ddof=0).to_numpy(), models.mean().to_numpy()
+    held = [people[name].to_numpy() for name in ("loading", "mean")]
+    chi = np.array([18 * invariance.misfit(*moments, *held[:n])[0] for n in range(3)])
+    df, alone = np.array([35, 44, 53]), -18 * np.linalg.slogdet(models.corr())[1]
+    cfi, rmsea = 1 - (chi - df) / (alone - 45), np.sqrt((chi / df - 1) / 18)
+    return np.array([chi, df, cfi, rmsea]).T.ravel()
 
 
 SHOWN = {
@@ -190,7 +205,7 @@ SHOWN = {
         "gad$total$raw_alpha, gad$item.stats$r.drop, "
         "fitMeasures(one, c('chisq', 'df', 'cfi', 'rmsea')), "
         "fitMeasures(two, c('chisq', 'df', 'cfi', 'rmsea')), anova(one, two)[2, 'Pr(>Chisq)'], "
-        "difficulty, "
+        "fits, difficulty, "
         "1 / mh$estimate, -2.35 * log(1 / mh$estimate)",
         _of_the_page,
     ),

@@ -124,4 +124,4 @@ def test_a_plan_is_shown_with_commit_and_deviations_its_markup_as_text(tmp_path,
     record.plan("own")
     for part in ("0a1b2c3", "deviations: 1", "p &lt; .05", "<li>stem</li><li>key</li>"):
         assert part in shown[0]
-    assert "<th>committed" not in shown[0]
+    assert "<dt>committed" not in shown[0]

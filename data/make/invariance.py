@@ -30,7 +30,8 @@ def misfit(
     """Return the least misfit of one factor by maximum likelihood, and its loadings.
 
     Given loadings are held up to one number, given intercepts up to a latent difference. The
-    misfit times the number of rows is chi-squared.
+    misfit times the number of rows is chi-squared. In few rows free loadings have several minima,
+    so the search also starts from each item as the factor.
     """
     p, log_theta = len(S), np.log(np.diag(S) / 2)
     unit = np.ones(p) if loadings is None else loadings
@@ -47,11 +48,14 @@ def misfit(
         logs = np.linalg.slogdet(inverse)[1] + np.linalg.slogdet(S)[1]
         return (C * inverse).sum() - logs - p, np.concatenate(slope)
 
-    first = np.exp(log_theta / 2) if loadings is None else np.ones(1)
+    starts = [np.ones(1)]
+    if loadings is None:
+        starts = [np.exp(log_theta / 2), *(S / np.sqrt(np.diag(S)))]
     ends = [(low, None) for low in log_theta - np.log(50)]  # a hundredth of the variance
-    ends += [(0, 0) if intercepts is None else (None, None), *[(None, None)] * len(first)]
-    start = np.concatenate([log_theta, [0], first])
-    found = minimize(discrepancy, start, jac=True, bounds=ends, options={"maxiter": 500})
+    ends += [(0, 0) if intercepts is None else (None, None), *[(None, None)] * len(starts[0])]
+    look = {"jac": True, "bounds": ends, "options": {"maxiter": 500}}
+    fits = [minimize(discrepancy, np.r_[log_theta, 0, one], **look) for one in starts]
+    found = min(fits, key=lambda fit: fit.fun)
     return found.fun, found.x[p + 1 :] * unit
 
 
@@ -138,6 +142,7 @@ def _main() -> None:
     text = {"float_format": "%.4f", "lineterminator": "\n"}
     items.to_csv(folder / "items.csv.gz", compression={"method": "gzip", "mtime": 1}, **text)
     ladder = pd.DataFrame({name: chi for name, (chi, _) in found.items()}).T
+    ladder.insert(0, "n", [int(n) for n, _ in groups.values()])
     ladder.rename_axis("group").to_csv(folder / "ladder.csv", **text)
 
 
