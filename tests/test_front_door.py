@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
 import re
 import tomllib
@@ -15,9 +16,8 @@ from psychometrics.paths import book_dir, data_dir, notebooks_dir
 
 ROOT = book_dir().parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-REQUIREMENTS = [*PROJECT["dependencies"]]
-for extra in PROJECT["optional-dependencies"].values():
-    REQUIREMENTS += [needed for needed in extra if needed not in REQUIREMENTS]
+EXTRAS = PROJECT["optional-dependencies"].values()
+REQUIREMENTS = {*PROJECT["dependencies"], *itertools.chain(*EXTRAS)}
 
 
 def test_every_name_of_the_front_door_is_a_function_or_a_room_and_is_listed():
@@ -29,9 +29,8 @@ def test_every_name_of_the_front_door_is_a_function_or_a_room_and_is_listed():
 
 
 def test_versions_agree():
-    assert pm.__version__ == PROJECT["version"]
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == PROJECT["version"]
+    assert pm.__version__ == PROJECT["version"] == citation["version"]
 
 
 def test_every_dependency_is_pinned_with_hashes_to_a_version_that_pyproject_allows():
@@ -44,9 +43,7 @@ def test_every_dependency_is_pinned_with_hashes_to_a_version_that_pyproject_allo
 
 
 def test_notebooks_are_without_outputs_and_have_one_parameters_cell():
-    notebooks = sorted(notebooks_dir().glob("*.ipynb"))
-    assert len(notebooks) >= 2
-    for path in notebooks:
+    for path in sorted(notebooks_dir().glob("*.ipynb")):
         cells = json.loads(path.read_text())["cells"]
         code = [cell for cell in cells if cell["cell_type"] == "code"]
         assert not any(cell["outputs"] or cell["execution_count"] for cell in code), path.name
@@ -61,10 +58,9 @@ def test_every_notebook_is_a_chapter_and_every_citation_has_an_entry():
     for path in notebooks_dir().glob("[0-9b]*.ipynb"):  # the others are reports
         assert f"chapters/{path.stem}" in contents
     entries = set(re.findall(r"^@\w+{(\w+),", (book_dir() / "references.bib").read_text(), re.M))
-    names = pm.questionnaire_names()
-    if not pm.data.available(pm.questionnaires.COMPASS):  # the one that is nothing but a download
-        names.remove(pm.questionnaires.COMPASS)
-    for name in names:
+    download = {pm.questionnaires.COMPASS}  # the one that is nothing else
+    missing = set() if pm.data.available(*download) else download
+    for name in sorted({*pm.questionnaire_names()} - missing):
         questionnaire = pm.load_questionnaire(name, texts=False)
         assert {questionnaire.citation, *(n.citation for n in questionnaire.norms)} <= entries
 

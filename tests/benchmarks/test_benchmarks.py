@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pandas as pd
 import pytest
 import torch
@@ -12,7 +10,6 @@ from transformers import AutoModelForSequenceClassification
 
 from tests import benchmarks
 from tests.benchmarks.flops import forward_flop
-from tests.benchmarks.growth import growth
 from tests.benchmarks.rows import COLUMNS
 
 
@@ -41,14 +38,6 @@ def test_ratios_are_of_the_same_round_and_against_our_quickest_precision():
     assert peer["times_same"] == (3 / 4 + 10 / 4) / 2
     assert found.loc[("psychometrics", "float32"), "share_of_peak"] == 0.5
     assert found.loc[("psychometrics", "float32"), "tokens_per_second"] == 25
-
-
-def test_growth_is_measured_in_processes_that_tell_time_memory_and_store(monkeypatch):
-    monkeypatch.setattr(sys.modules["tests.benchmarks.growth"], "SIZES", {"prompts": (1_000,)})
-    found = pd.DataFrame(growth(1_000)).set_index("task")
-    assert found["seconds"].gt(0).all()
-    assert found["memory_mb"].between(50, 5_000).all()
-    assert found.loc["prompts: asked and stored", "store_mb"] > 0.01
 
 
 def test_a_tiny_model_is_measured_beside_the_pipeline(tmp_path, tiny_model):
