@@ -10,8 +10,8 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from urllib.request import Request, urlopen
 
-import httpx2
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -213,9 +213,9 @@ def bucket():
         url = f"http://127.0.0.1:{port}"
         for _ in range(600):
             try:
-                httpx2.put(f"{url}/bucket")
+                urlopen(Request(f"{url}/bucket", method="PUT")).close()
                 break
-            except httpx2.TransportError:
+            except OSError:
                 time.sleep(0.1)
         yield f"s3://bucket/%s?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
         server.terminate()

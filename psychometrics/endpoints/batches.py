@@ -162,10 +162,8 @@ class Batches:
 
     async def _submit(self, rows: dict[str, str]) -> str:
         mark = uuid.uuid4().hex
-        file = "requests.jsonl", ("\n".join(rows.values()) + "\n").encode(), "application/jsonl"
-        uploaded = await self._patiently(
-            "POST", "/files", data={"purpose": "batch"}, files={"file": file}
-        )
+        file = ("\n".join(rows.values()) + "\n").encode()
+        uploaded = await self._patiently("POST", "/files", file=file)
         wanted = {"input_file_id": uploaded["id"], "endpoint": f"/v1{self.queue.path}"}
         wanted |= {"completion_window": "24h", "metadata": {"mark": mark}}
         self.sent[mark] = {"batch": "", "keys": list(rows)}

@@ -1,8 +1,8 @@
 """The HTTP side of a chat endpoint: send one request, and read what comes back.
 
-Requests are sent with httpx2 itself and not with the openai client. That client reads a reply to
-its end however long it is, follows redirects, takes no total time-out, and lets only the request
-that got a ``Retry-After`` obey it.
+Requests are sent with aiohttp and not with the openai client. That client reads a reply to its end
+however long it is, follows redirects, takes no total time-out, lets only the request that got a
+``Retry-After`` obey it, and takes the processor many times as long.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import re
 import time
 import warnings
 from email.utils import parsedate_to_datetime
+from urllib.parse import unquote, urlsplit
 
-import httpx2
+import aiohttp
 
 from ..exceptions import RespondentError
 from .endpoint import Endpoint
@@ -149,19 +150,23 @@ class Client:
         self.where = f"{name} at {endpoint.place}"
         self._address = functools.cache(self._address)
         own, key = endpoint.headers, endpoint.api_key or ""
+        base = urlsplit(endpoint.base_url)
+        user, password = unquote(base.username or ""), unquote(base.password or "")
         headers = {"Accept-Encoding": "identity"}
-        if key and not any("{api_key}" in text for text in own.values()):
+        if user or password:
+            headers["Authorization"] = aiohttp.encode_basic_auth(user, password)
+        elif key and not any("{api_key}" in text for text in own.values()):
             headers["Authorization"] = f"Bearer {key}"
-        headers |= {name: text.replace("{api_key}", key) for name, text in own.items()}
-        self._secrets = [text for text in (key, *own.values()) if len(text) > 3]
-        # The one time-out is of the whole exchange.
-        self._how = {"headers": headers, "timeout": None, "verify": _certificates()}
-        # One for each request at the same time: the work of one grows with its connections.
-        self._idle: list[httpx2.AsyncClient] = []
+        self._headers = headers | {
+            name: text.replace("{api_key}", key) for name, text in own.items()
+        }
+        self._secrets = [text for text in (key, password, *own.values()) if len(text) > 3]
+        self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
         """Close all connections."""
-        await asyncio.gather(*(client.aclose() for client in self._idle))
+        if self._session is not None:
+            await self._session.close()
 
     async def exchange(
         self, method: str, path: str, content: str | None = None, largest: int = 0, **sent: object
@@ -182,7 +187,7 @@ class Client:
             said = json.loads(body)
         except (ValueError, RecursionError):
             said = None
-        status = response.status_code
+        status = response.status
         if status in (408, 409, 429) or status >= 500:
             why = said.get("error") if isinstance(said, dict) else None
             if not (isinstance(why, dict) and why.get("code") == "insufficient_quota"):
@@ -190,42 +195,60 @@ class Client:
                 if status != 429:
                     self.pace.hold(after or 0.0)
                 raise NoReply(f"status {status}", after, slow=status == 429)
-        if not response.is_success:
+        if not 200 <= status < 300:
             raise RespondentError(self.refusal(status, said, body, response))
         self.pace.hold(self._bounded(_used_up(response.headers)) or 0.0)
         return said, body
 
     async def _send(
-        self, method: str, path: str, largest: int, content: str | None, **sent: object
-    ) -> tuple[httpx2.Response, bytes]:
-        body = bytearray()
-        client = self._idle.pop() if self._idle else httpx2.AsyncClient(**self._how)
+        self, method: str, path: str, largest: int, content: str | None, file: bytes = b""
+    ) -> tuple[aiohttp.ClientResponse, bytes]:
+        body, sent = bytearray(), {}
         if content:
-            sent |= {"content": content, "headers": {"Content-Type": "application/json"}}
+            sent = {"data": content.encode(), "headers": {"Content-Type": "application/json"}}
+        if file:  # of a batch
+            sent = {"data": (form := aiohttp.FormData({"purpose": "batch"}))}
+            form.add_field(
+                "file", file, filename="requests.jsonl", content_type="application/jsonl"
+            )
         try:
             async with (
                 asyncio.timeout(self.endpoint.timeout),
-                client.stream(method, self._address(path), **sent) as response,
+                self._connections().request(
+                    method, self._address(path), allow_redirects=False, **sent
+                ) as response,
             ):
-                async for part in response.aiter_raw():
+                async for part in response.content.iter_any():
                     body += part
                     if len(body) > largest:
                         raise NoReply(f"a reply of more than {largest:,} bytes", paid=True)
         except TimeoutError as error:
             raise NoReply(f"no whole reply in {self.endpoint.timeout:g} s", paid=True) from error
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
-            never = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+        except (aiohttp.ClientError, OSError) as error:
+            never = isinstance(error, aiohttp.ClientConnectorError)
             why = f"{type(error).__name__} {error}".strip()
             raise NoReply(why, paid=not never, unreachable=never) from error
-        finally:
-            self._idle.append(client)
         return response, bytes(body)
 
-    def _address(self, path: str) -> httpx2.URL:
+    def _connections(self) -> aiohttp.ClientSession:
+        """As many as are asked at the same time, made by the loop that asks."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                headers=self._headers,
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(),  # the one time-out is of the whole exchange
+                auto_decompress=False,
+                trust_env=True,  # proxies
+            )
+        return self._session
+
+    def _address(self, path: str) -> str:
         """Return the address of a path, with its query and the one of the endpoint."""
-        base, (path, _, query) = httpx2.URL(self.endpoint.base_url), path.partition("?")
-        url = base.copy_with(path=base.path.rstrip("/") + path)
-        return url.copy_merge_params(httpx2.QueryParams(query)) if query else url
+        base, (path, _, query) = urlsplit(self.endpoint.base_url), path.partition("?")
+        query = "&".join(filter(None, (base.query, query)))
+        path, host = base.path.rstrip("/") + path, base.netloc.rpartition("@")[2]
+        return base._replace(netloc=host, path=path, query=query).geturl()
 
     def _bounded(self, after: float | None) -> float | None:
         """Return the seconds that the server asks to wait, as far as they are obeyed."""
@@ -244,7 +267,7 @@ class Client:
         said = content.get("error", content) if isinstance(content, dict) else None
         said = said.get("message") if isinstance(said, dict) else said
         why = self.excerpt(said if isinstance(said, str) else body)
-        if response is not None and response.is_redirect:
+        if response is not None and 300 <= response.status < 400:
             why = self.excerpt(
                 f"it sends elsewhere ({response.headers.get('location', 'nowhere')}), where "
                 "prompts and key do not follow; name that address if you trust it"
@@ -298,12 +321,6 @@ def _first_tokens(logprobs: object) -> dict[str, float]:
         return {_valid(row["token"]): float(row["logprob"]) for row in listed}
     except (LookupError, TypeError, ValueError, AttributeError):
         return {}
-
-
-@functools.cache
-def _certificates() -> object:
-    """Whom connections trust: read once for all clients, as it takes a while."""
-    return httpx2.create_ssl_context()
 
 
 def _valid(text: str) -> str:

@@ -8,8 +8,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
+from urllib.parse import urlsplit
 
-import httpx2
 from pydantic import AnyHttpUrl, Field, FiniteFloat, InstanceOf, NonNegativeInt
 
 from ..asking.answers import check_kinds
@@ -117,7 +117,8 @@ class Endpoint:
     @property
     def place(self) -> str:
         """Address without the password and the query that it may hold, for errors and the store."""
-        return str(httpx2.URL(self.base_url).copy_with(userinfo=b"", query=None))
+        url = urlsplit(self.base_url)
+        return url._replace(netloc=url.netloc.rpartition("@")[2], query="").geturl()
 
     @classmethod
     def gathered(cls, given: Mapping[str, object]) -> dict:

@@ -489,7 +489,7 @@ def _write(rows: list[Row], path: Path) -> None:
 def inject(named: list[str], times: int, output: Path, seed: int = 0) -> None:
     """Inject faults one after another, and write their rows."""
     # Once, and not in each process; nothing is computed here, so that forking is safe.
-    for name in ("torch", "filelock", "httpx2", *_LIBRARIES):
+    for name in ("torch", "filelock", "aiohttp", *_LIBRARIES):
         importlib.import_module(name)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
