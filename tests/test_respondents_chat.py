@@ -386,9 +386,12 @@ def test_address_and_key_come_from_the_environment(tmp_path, monkeypatch):
     assert (answers["mode"] == "chat").all()
     (part,) = tmp_path.rglob("*.parquet")
     assert b"secret-key" not in part.read_bytes()
-    assert "secret-key" not in repr(Endpoint(api_key="secret-key"))
-    guarded = Endpoint("http://user:secret-key@127.0.0.1:9/v1")
-    assert "secret-key" not in repr(guarded) + guarded.place
+    with raw_server(lambda connection, _: connection.sendall(b"no HTTP\r\n\r\n")) as url:
+        url = f"{url.replace('//', '//user:secret-key@')}?key=secret-key"
+        guarded = Endpoint(url, api_key="secret-key", retries=0)
+        with pytest.raises(RespondentError) as error:
+            ask(FOUR, ["m"], tmp_path / "b", "chat", endpoint=guarded, progress=False, runs=1)
+    assert "secret-key" not in repr(guarded) + guarded.place + str(error.value)
 
 
 # --- a real model behind a real server -------------------------------------------------------

@@ -226,7 +226,8 @@ class Client:
             raise NoReply(f"no whole reply in {self.endpoint.timeout:g} s", paid=True) from error
         except (aiohttp.ClientError, OSError) as error:
             never = isinstance(error, aiohttp.ClientConnectorError)
-            why = f"{type(error).__name__} {error}".strip()
+            said = getattr(error, "message", error)  # the whole error tells the address
+            why = self.excerpt(f"{type(error).__name__} {said}")
             raise NoReply(why, paid=not never, unreachable=never) from error
         return response, bytes(body)
 
