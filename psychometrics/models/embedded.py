@@ -1,7 +1,7 @@
-"""The embedded models: NLI members and two other heads on all-MiniLM-L6-v2, all shipped in data/.
+"""The embedded models: NLI members, a masked-LM head and an acceptability head, all in data/.
 
 A member is a low-rank adapter (or, for a frozen base, a head), kept in fp16 under
-``data/population/<name>/``; the masked-LM and the acceptability head lie under ``data/heads/``.
+``data/population/<name>/``; the two other heads lie under ``data/heads/``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from ..data import NLI_LABELS, shipped
 from ..exceptions import RespondentError
 from ..paths import data_dir
-from .loading import load_config, load_model, load_tokenizer, resolve_dtype, to_device
+from .loading import load_config, load_model, load_tokenizer, resolve_dtype
 from .sources import SMOLLM2, base_path, find
 
 if TYPE_CHECKING:
@@ -185,8 +185,8 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> np
     sentences : sequence of str
         n sentences; identical ones are judged once, 128 at a time.
     name : str or Path
-        ``"embedded"`` is the base of ``embedded_head("cola")`` with an adapter and a head trained
-        on CoLA; else a local folder or a hub id, whose second of two outputs means acceptable.
+        ``"embedded"`` is SmolLM2 with an adapter and a head trained on CoLA; else a local folder or
+        a hub id, whose second of two outputs means acceptable.
 
     Returns
     -------
@@ -195,25 +195,22 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> np
     Raises
     ------
     RespondentError
-        The embedded head is missing, or the model does not have two outputs.
+        The embedded head or SmolLM2 is missing, or the model does not have two outputs.
 
     Examples
     --------
     >>> acceptability(["I feel calm.", "Calm I the of."]).round(1)
-    array([0.9, 0.2], dtype=float32)
+    array([0.9, 0. ], dtype=float32)
     """
     import torch
 
     model, tokenizer = _acceptability_classifier(name)
-    # Some decoders read a sentence after a token of their own.
-    wording = embedded_head("cola")[1].get("wording") if name == "embedded" else None
+    wording = embedded_head("cola")[1]["wording"] if name == "embedded" else "{sentence}"
     unique = sorted(set(sentences), key=len)
     values = []
     with torch.inference_mode():
         for start in range(0, len(unique), 128):
-            texts = unique[start : start + 128]
-            if wording:
-                texts = [wording.format(sentence=text) for text in texts]
+            texts = [wording.format(sentence=text) for text in unique[start : start + 128]]
             inputs = tokenizer(
                 texts, padding=True, truncation=True, max_length=128, return_tensors="pt"
             )
@@ -230,19 +227,19 @@ def _acceptability_classifier(
         if model.config.num_labels != 2:
             raise RespondentError(f"{name} has {model.config.num_labels} outputs, not two.")
         return model, tokenizer
+    import torch
+
     folder, recipe = embedded_head("cola")
-    base = SMOLLM2 if recipe["base"] == SMOLLM2 else base_path()
-    config = load_config(base, num_labels=2)
-    config.num_hidden_layers = recipe.get("layers") or config.num_hidden_layers
-    model, tokenizer = load_model(base, "classifier", config=config, fresh=True)
+    config = load_config(SMOLLM2, num_labels=2, num_hidden_layers=recipe["layers"])
+    # In bfloat16, as in training, where the processor is faster in it.
+    dtype = getattr(torch, resolve_dtype(None, torch.device("cpu")))
+    model, tokenizer = load_model(SMOLLM2, "classifier", config=config, fresh=True, dtype=dtype)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     # A decoder is read at the last token that is no padding.
     model.config.pad_token_id, tokenizer.padding_side = tokenizer.pad_token_id, "right"
     _merge(model.state_dict(), folder)
-    # A decoder in bfloat16, as in training, where the processor is faster in it.
-    dtype = resolve_dtype(None, model.device) if base == SMOLLM2 else "float32"
-    return to_device(model, model.device, dtype), tokenizer
+    return model, tokenizer
 
 
 def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:

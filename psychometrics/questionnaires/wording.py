@@ -67,8 +67,8 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
     measured : bool
         Whether two rules ask models, which takes seconds: that inverse terms contradict the
         source terms more than these contradict one another (an NLI respondent), and that every
-        term reads about as well as the item's others (the acceptability head, which agrees only
-        weakly with linguists: a hint).
+        term reads about as well as the item's others (the acceptability head, which agrees with
+        linguists only in part: a hint).
 
     Returns
     -------
