@@ -1,8 +1,10 @@
-"""Writes ``data/published/items.csv.gz`` and ``ladder.csv``: ``python -m data.make.invariance``.
+"""Writes ``data/published/items.csv.gz``, ``ladder.csv`` and ``same_size.csv``.
+
+``python -m data.make.invariance``.
 
 Measurement invariance of the IPIP-50 between people and groups of models, as planned in
 ``data/plans/invariance.yml``: one factor a trait, then people's loadings, then people's intercepts.
-A minute of one core; needs the files of the survey.
+Two minutes of one core; needs the files of the survey.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
+from scipy.stats import spearmanr
 
 from data.make.published import answers
+from psychometrics.measures.groups import congruence
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 
@@ -104,6 +108,36 @@ def _nearest(people: pd.DataFrame, models: pd.DataFrame, traits: list[list[str]]
     return np.argsort(away.sum(axis=2), axis=1, kind="stable")[:, :40]
 
 
+def _eigenvalues(table: np.ndarray) -> np.ndarray:
+    """The ten largest, of the correlations of the columns."""
+    return np.linalg.eigvalsh(np.corrcoef(table.T))[:-11:-1]
+
+
+def same_size(half: pd.DataFrame, groups: dict[str, list[pd.DataFrame]]) -> pd.DataFrame:
+    """Return the congruence of groups of people with one half of the people, a row each.
+
+    ``ranks`` is the rank correlation of the sizes of item correlations. Groups of eighteen also
+    have the ten largest eigenvalues, and how many parallel analysis keeps (``components``).
+    """
+    rng, rows, upper = np.random.default_rng(SEED), [], np.triu_indices(half.shape[1], 1)
+    sizes = half.corr().abs().to_numpy()[upper]
+    for name, tables in groups.items():
+        for table in tables:
+            one = {"group": name, "n": len(table)}
+            one["congruence"] = congruence(half, table, draws=2)["congruence"]
+            own = table.corr().abs().to_numpy()[upper]
+            one["ranks"] = spearmanr(own, sizes, nan_policy="omit").statistic
+            values = table.loc[:, table.std() > 0].to_numpy()
+            if len(table) == 18:
+                own = _eigenvalues(values)
+                dealt = [_eigenvalues(rng.permuted(values, axis=0)) for _ in range(DRAWS)]
+                kept = own > np.quantile(dealt, 0.95, axis=0)
+                one["components"] = int(np.logical_and.accumulate(kept).sum())
+                one |= {str(place): value for place, value in enumerate(own, start=1)}
+            rows.append(one)
+    return pd.DataFrame(rows).astype({"components": "Int64"})
+
+
 def _main() -> None:
     folder = data_dir() / "published"
     traits = [list(scale.items) for scale in load_questionnaire("ipip50").scales]
@@ -128,14 +162,13 @@ def _main() -> None:
     groups["answers at random"] = published("random", "people")
     groups["people's other half"] = published("people_b", "people")
     survey = answers("survey").pivot(index="respondent_id", columns="item_id", values="value")
-    half = _keyed(survey[1::2].dropna())
+    first, half = (_keyed(survey[k::2].dropna()) for k in (0, 1))
     some = half.sample(18 * DRAWS, random_state=SEED)
-    for k in range(DRAWS):
-        groups[f"eighteen people, {k + 1}"] = drawn(some[18 * k : 18 * (k + 1)])
     rng, alike = np.random.default_rng(SEED), _nearest(half, eighteen(), traits)
-    for k in range(DRAWS):
-        chosen = half.iloc[[rng.choice(row) for row in alike]]
-        groups[f"people like the models, {k + 1}"] = drawn(chosen)
+    eighteens = [some[18 * k : 18 * (k + 1)] for k in range(DRAWS)]
+    likes = [half.iloc[[rng.choice(row) for row in alike]] for _ in range(DRAWS)]
+    for name, tables in {"eighteen people": eighteens, "people like the models": likes}.items():
+        groups |= {f"{name}, {k}": drawn(one) for k, one in enumerate(tables, start=1)}
     found = {name: compare(*group, people) for name, group in groups.items()}
     items = {"people": people.rename_axis("item_id")}
     items = pd.concat(items | {name: one for name, (_, one) in found.items()}, names=["group"])
@@ -144,6 +177,11 @@ def _main() -> None:
     ladder = pd.DataFrame({name: chi for name, (chi, _) in found.items()}).T
     ladder.insert(0, "n", [int(n) for n, _ in groups.values()])
     ladder.rename_axis("group").to_csv(folder / "ladder.csv", **text)
+    runs = moments.drop("inverted", level="condition")["n"]
+    sizes = sorted({12} | set(runs) & set(range(1001)))  # as many people as a model has runs
+    random = [half.sample(n, random_state=k) for n in sizes for k in range(DRAWS)]
+    of_people = {"people": eighteens + random, "people like the models": likes}
+    same_size(first, of_people).to_csv(folder / "same_size.csv", index=False, **text)
 
 
 if __name__ == "__main__":
