@@ -75,7 +75,7 @@ def _build_acceptability(work: Path) -> None:
     held_out = judged.sample(frac=0.1, random_state=0)
     manifest = train_acceptability(SMOLLM2, judged.drop(held_out.index), work, **ACCEPTABILITY)
     folder = _pack_head(work, "cola", SMOLLM2, KEPT_RANK)
-    manifest |= {"base": SMOLLM2, "kept_rank": KEPT_RANK}
+    manifest |= ACCEPTABILITY | {"base": SMOLLM2, "kept_rank": KEPT_RANK}
     _write_recipe(folder, manifest, {})
     parts = {part: cola(part) for part in ("in_domain", "out_of_domain")}
     figures = _agreement({"validation": held_out} | parts)
