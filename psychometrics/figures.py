@@ -118,8 +118,8 @@ def forest(
                       alpha=0.6 if group else 1, zorder=2)  # fmt: skip
         face = np.where(part["_filled"], colour, "white")
         ax.scatter(part[value], y, c=face, edgecolors=colour, marker=marker, s=28, zorder=3)
-        if group:
-            ax.scatter([], [], color=colour, marker=marker, label=name)
+        if group:  # a colour's # sorts before white, which is left where all points are hollow
+            ax.scatter([], [], c=min(face), edgecolors=colour, marker=marker, label=name)
     ax.set_yticks(list(place.values()), list(place), fontsize=10)
     ax.set(xlabel=xlabel, ylim=(-0.7, len(names) - 0.3))
     if len(groups) > 1:

@@ -27,11 +27,11 @@ _PAGE = """
 {%- block html_head_css -%}
 {{ super() }}
 <style>
-main { max-width: 58rem; margin: auto; }
+main { max-width: 58rem; margin: auto; } details { margin: 0.5rem 0; }
 .jp-OutputArea-output, .jp-RenderedHTMLCommon { overflow-x: auto; }
-.jp-InputPrompt, .jp-OutputPrompt { display: none; }
-details { margin: 0.5rem 0; }
-table.words td, table.words th { text-align: left !important; vertical-align: top; }
+.jp-InputPrompt, .jp-OutputPrompt { display: none; } table.words td { overflow-wrap: anywhere; }
+table.words :is(td, th) { text-align: left !important; vertical-align: top; }
+@media (width < 600px) { table.words:has(tbody th + th + th) :is(tr, td + td) { display: block; } }
 </style>
 {%- endblock -%}
 {% block input %}

@@ -1,7 +1,7 @@
 /* What overflows says so and can be scrolled by keyboard; folded code opens for no printer. */
 (function () {
   "use strict";
-  const WIDE = ".table-region, div.highlight pre, div.math, pre.literal-block, .table-wrapper";
+  const WIDE = ".table-region, div.highlight pre, div.math, pre.literal-block, .table-wrapper, .explorer-scroll";
 
   function wrapTables() {
     for (const table of document.querySelectorAll(".bd-article table")) {
@@ -19,6 +19,45 @@
     return element.matches("div.math") ? "Formula" : "Table";
   }
 
+  /* A little that overflows is made to fit; of what scrolls, the names of the rows stay. */
+  const LITTLE = 20; // pixels
+
+  function fit(element) {
+    const [table, before] = [element.querySelector("table"), element.scrollLeft];
+    element.scrollLeft = 0;
+    element.classList.remove("tight");
+    const over = element.scrollWidth - element.clientWidth;
+    element.classList.toggle("tight", over > 2 && over <= LITTLE);
+    const wide = element.scrollWidth > element.clientWidth + 2;
+    for (const cell of element.querySelectorAll(".stays")) cell.classList.remove("stays");
+    const first = wide && table && table.tBodies[0] && table.tBodies[0].rows[0];
+    const names = first ? [...first.cells].filter((cell, i) => cell.matches("th") || !i) : [];
+    const ends = names.map((cell) => cell.offsetLeft + cell.offsetWidth + 1);
+    const edge = Math.max(0, ...ends.filter((end) => end <= element.clientWidth / 2));
+    const cells = edge ? [...table.querySelectorAll("th, td")].map((cell) => [cell, cell.offsetLeft]) : [];
+    for (const [cell, left] of cells.filter(([cell, left]) => left + cell.offsetWidth <= edge)) {
+      cell.classList.add("stays");
+      cell.style.left = `${left - 1}px`; // over the border between them
+    }
+    element.scrollLeft = before;
+    cue(element);
+  }
+
+  const notes = { after: new WeakMap(), before: new WeakMap() };
+
+  function note(element, where, shown) {
+    if (shown && !notes[where].has(element)) {
+      const made = document.createElement("p");
+      made.className = "scroll-note";
+      made.textContent = "goes on to the right \u2192";
+      element[where](made);
+      notes[where].set(element, made);
+    }
+    const there = notes[where].get(element);
+    if (there) there.hidden = !shown;
+    return there;
+  }
+
   function cue(element) {
     const wide = element.scrollWidth > element.clientWidth + 2;
     element.classList.toggle("scrolls", wide);
@@ -29,17 +68,23 @@
     } else {
       for (const attribute of ["tabindex", "role", "aria-label"]) element.removeAttribute(attribute);
     }
-    let note = element.nextElementSibling;
-    if (!note || !note.classList.contains("scroll-note")) {
-      if (!wide) return;
-      note = document.createElement("p");
-      note.className = "scroll-note";
-      note.textContent = "goes on to the right →";
-      element.after(note);
-    }
     const end = element.scrollLeft + element.clientWidth >= element.scrollWidth - 2;
-    note.hidden = !wide || end;
+    note(element, "after", wide && !end);
+    // above what is longer than the screen, too, where it keeps its place, so that nothing moves
+    const above = note(element, "before", wide && element.offsetHeight > window.innerHeight);
+    if (above) above.style.visibility = end ? "hidden" : "";
   }
+
+  const watch = new ResizeObserver((entries) => entries.forEach((entry) => fit(entry.target.closest(WIDE))));
+
+  function follow(element) {
+    if (element.hasAttribute("aria-label")) element.dataset.label = element.getAttribute("aria-label");
+    watch.observe(element);
+    // A table can change its width, on paper for one, while its region keeps its own.
+    for (const table of element.querySelectorAll(":scope > table")) watch.observe(table);
+    element.addEventListener("scroll", () => cue(element), { passive: true });
+  }
+  window.followWide = follow; // for the explorers' tables, which come later
 
   function start() {
     wrapTables();
@@ -47,15 +92,9 @@
     for (const fold of document.querySelectorAll("details.hide > summary")) {
       fold.removeAttribute("aria-label");
     }
-    const wide = [...document.querySelectorAll(WIDE)];
-    // A table can change its width, on paper for one, while its region keeps its own.
-    const watch = new ResizeObserver((entries) => entries.forEach((entry) => cue(entry.target.closest(WIDE))));
-    for (const element of wide) {
-      if (element.hasAttribute("aria-label")) element.dataset.label = element.getAttribute("aria-label");
-      watch.observe(element);
-      for (const table of element.querySelectorAll(":scope > table")) watch.observe(table);
-      element.addEventListener("scroll", () => cue(element), { passive: true });
-    }
+    for (const cell of document.querySelectorAll(".table-region td"))
+      if (/^[^a-z]{1,9} to [^a-z]{1,9}$/.test(cell.textContent.trim())) cell.classList.add("interval");
+    document.querySelectorAll(WIDE).forEach(follow);
   }
 
   /* Paper is white, whatever the screen is. */

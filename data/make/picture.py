@@ -39,7 +39,7 @@ def _main() -> None:
         for place, base in enumerate(BASES):
             untrained = table.loc[("matched", base), name]
             height = place + rng.uniform(-0.3, 0.3, len(untrained))
-            ax.scatter(untrained, height, s=10, color=figures.NULL, alpha=0.6, linewidths=0,
+            ax.scatter(untrained, height, s=10, color="#7d8894", alpha=0.9, linewidths=0,
                        label="populations of untrained heads" if place else None)  # fmt: skip
             trained = table.loc[[("trained", base)], name].iloc[0]
             ax.plot([trained, trained], [place - 0.4, place + 0.4], color=figures.TRAINED,

@@ -6,7 +6,7 @@ window.explorerScripts.ask = function (body, data, tools) {
   const S = window.askScore;
   const NAMES = ["text", "premise", "hypothesis", "source", "inverse", "words", "seed"];
   const small = Boolean(data.small);
-  let worker, ready, asked, state, asking = 0;
+  let worker, ready, asked, state, row, pressed, left, asking = 0;
 
   /* --- what is typed; the link's part after # holds all of it */
 
@@ -22,6 +22,9 @@ window.explorerScripts.ask = function (body, data, tools) {
   );
   const options = [["An item of my own", -1], ...data.items.map((one, i) => [one.label, i])];
   const same = (one) => NAMES.every((name) => name === "seed" || one[name] === field[name].value());
+  const sheet = [...document.querySelectorAll(small ? "none" : 'td a[href*="premise="]')].map((link) => ({
+    link, cells: [...link.closest("tr").cells].slice(-2), ...Object.fromEntries(new URLSearchParams(link.hash.slice(1))),
+  }));
   const chooser = tools.select("Start from an item of the book, or type your own", options, choose, data.items.findIndex(same));
   chooser.element.hidden = small;
   const start = tools.button(`Start the model (${Math.round(data.size / 1e6)} MB)`, begin);
@@ -31,9 +34,11 @@ window.explorerScripts.ask = function (body, data, tools) {
   const copyLink = tools.button("Copy the link", () => copy(link(), "link"));
   const copyYaml = tools.button("Copy as YAML", () => copy(S.yaml(item()), "questionnaire"));
   const progress = html("progress", { max: 1, value: 0, "aria-label": "Loaded", hidden: "" });
-  const status = html("p", { role: "status", class: "ask-status" });
+  const status = html("p", { role: "status", class: "ask-status", tabindex: "-1" });
   const findings = html("ul", { class: "ask-findings", "aria-live": "polite", "aria-label": "Notes on the wording" });
   const said = tools.sentence();
+  const back = tools.button("Back to the sheet", () => row.link.focus());
+  back.hidden = true;
   const results = html("div", { class: "ask-results" });
   const controls = tools.panel(chooser, ...NAMES.map((name) => field[name]));
   const buttons = tools.panel(start, ask, stop, ...(small ? [] : [copyLink, copyYaml]));
@@ -43,7 +48,7 @@ window.explorerScripts.ask = function (body, data, tools) {
     if (!ask.disabled) put();
   });
   stop.disabled = true;
-  body.append(form, said.element, results);
+  body.append(form, said.element, back, results);
   if (small) {
     body.prepend(html("p", { class: "explorer-prompt", text: `\u201c${data.first.premise}\u201d Does it follow that \u201c${data.first.hypothesis}\u201d?` }));
     buttons.append(html("a", { class: "ask-more", text: "Ask an item of my own" }));
@@ -62,11 +67,14 @@ window.explorerScripts.ask = function (body, data, tools) {
   function changed() {
     const now = item();
     const wrong = S.mistakes(now);
+    if (!/^\s*\d+\s*$/.test(field.seed.value())) wrong.push("Give a whole number as the seed, such as 1.");
     const hints = data.rules && !wrong.length ? window.askRules(now, data.rules) : [];
     findings.replaceChildren(
       ...wrong.map((text) => html("li", { class: "ask-wrong", text })),
       ...hints.map(({ rule, text }) => html("li", { "data-rule": rule, text: `${rule[0].toUpperCase()}${rule.slice(1)}. ${text}` })),
     );
+    row = sheet.find(same);
+    back.hidden = !row;
     ask.disabled = !ready || wrong.length > 0;
     copyYaml.disabled = wrong.length > 0;
     if (!small) history.replaceState(null, "", link());
@@ -76,7 +84,8 @@ window.explorerScripts.ask = function (body, data, tools) {
       tell("The fields have changed since this answer. Press Ask.");
   }
 
-  /* a link of this page, such as a row of the lab, fills the fields and asks if the model runs */
+  /* a link of this page fills the fields; one that is pressed in the lab's sheet is asked, too */
+  for (const { link } of sheet) link.addEventListener("click", () => (pressed = left = link));
   if (!small)
     window.addEventListener("hashchange", () => {
       const linked = new URLSearchParams(location.hash.slice(1));
@@ -84,8 +93,11 @@ window.explorerScripts.ask = function (body, data, tools) {
       for (const name of NAMES) if (linked.has(name)) field[name].input.value = linked.get(name);
       chooser.element.querySelector("select").value = data.items.findIndex(same);
       changed();
-      body.scrollIntoView();
+      if (!pressed) return left && left.scrollIntoView({ block: "center" }); // by the browser's Back, to where the reader was
+      pressed = null;
       if (!ask.disabled) put();
+      else if (!ready && data.files.length) tell("The fields are filled. Press Start the model, and it answers.");
+      (ready ? status : start).scrollIntoView();
     });
 
   function tell(text) {
@@ -106,6 +118,7 @@ window.explorerScripts.ask = function (body, data, tools) {
 
   function begin() {
     if (location.protocol === "file:") return tell(data.serve);
+    status.focus({ preventScroll: true }); // as the button goes away
     start.disabled = true;
     progress.hidden = false;
     tell("Loading the model. It is kept in this browser for the next visit.");
@@ -159,7 +172,7 @@ window.explorerScripts.ask = function (body, data, tools) {
     const now = item();
     const prompts = S.prompts(now);
     state = { item: now, prompts, answers: [], vectors: [], read: 0, began: performance.now() };
-    state.seed = Math.trunc(Number(asked.seed)) || 0;
+    state.seed = Number(asked.seed);
     asking += 1;
     progress.hidden = stop.disabled = false;
     progress.value = 0;
@@ -185,7 +198,7 @@ window.explorerScripts.ask = function (body, data, tools) {
     const table = (caption, rows) => {
       const most = Math.max(...rows.flat().filter(Number.isFinite));
       const named = rows.map((values, i) => ({ name: terms[i], values }));
-      const made = tools.table(caption, heads, named, { digits: 3, heat: (x) => (Number.isFinite(x) ? x / most : 0) });
+      const made = tools.table(caption, heads, named, { digits: 2, heat: (x) => (Number.isFinite(x) ? x / most : 0) });
       made.querySelectorAll("td[data-value=NaN]").forEach((cell) => (cell.textContent = "\u2026"));
       return made;
     };
@@ -201,6 +214,9 @@ window.explorerScripts.ask = function (body, data, tools) {
         : [" (an interval needs two source terms)"];
       said.tell(["Score of the item: ", value("item", own.score, 3, true), ...spread, ". An even spread over the words gives ",
         shown(one.words.reduce((total, { weight }) => total + weight, 0) / one.words.length ** 2, 2, true), "."]);
+      const listed = sheet.find((one) => NAMES.every((name) => name === "seed" || one[name] === asked[name]));
+      const written = [shown(own.score, 3, true), `${shown(own.low, 3, true)} to ${shown(own.high, 3, true)}`];
+      if (listed) listed.cells.forEach((cell, i) => (cell.textContent = written[i]));
     }
     const open = results.querySelector("details")?.open;
     const pairs = prompts.map((prompt, i) =>
@@ -223,7 +239,7 @@ window.explorerScripts.ask = function (body, data, tools) {
     const rows = names.map((name, i) => ({ name, values: shownOf.map((key) => scores[i][key]) }));
     const caption = `The same item, answered by a head of random weights (seed ${seed}). Decided: how far its answers are from an even spread, in per cent.`;
     return html("div", { class: "ask-null" },
-      tools.table(caption, ["respondent", ...shownOf], rows, { digits: 4 }),
+      tools.table(caption, ["respondent", ...shownOf], rows, { digits: [...shownOf.slice(1).map(() => 3), 0] }),
       table("P(entailment) of the untrained head, as decided as the model.", answers[1]));
   }
 

@@ -170,7 +170,7 @@
             {},
             html("th", { scope: "row", text: row.name }),
             ...row.values.map((number, i) => {
-              const cell = html("td", { "data-value": number, text: shown(number, options.digits) });
+              const cell = html("td", { "data-value": number, text: shown(number, options.digits[i] ?? options.digits) });
               if (options.heat) {
                 const share = Math.round(Math.min(1, Math.max(0, options.heat(number, i))) * 55);
                 cell.style.setProperty("--heat", `${share}%`);
@@ -182,11 +182,9 @@
         ),
       ),
     );
-    return html(
-      "div",
-      { class: "explorer-scroll", tabindex: "0", role: "region", "aria-label": caption },
-      body,
-    );
+    const region = html("div", { class: "explorer-scroll", "aria-label": caption }, body);
+    window.followWide(region);
+    return region;
   }
 
   /* --- plots: drawn anew at each width, so that letters keep their size */
