@@ -153,10 +153,13 @@ def build_book(progress: bool = True) -> Path:
     start = "from jupyter_book.cli.main import main; main()"
     options = ["--warningiserror", "--keep-going", "--quiet"]
     command = [sys.executable, "-c", start, "build", str(book), *options]
-    result = subprocess.run(command, check=False, cwd=book.parent)
-    page = book / "_build" / "html" / "index.html"
+    page, read = book / "_build" / "html" / "index.html", book / "_build" / ".doctrees"
+    for _ in range(1 + read.is_dir()):  # what was read before knows labels where they were
+        result = subprocess.run(command, check=False, cwd=book.parent)
+        if not result.returncode:
+            break
+        shutil.rmtree(read, ignore_errors=True)  # or it warns only once
     if result.returncode or not page.is_file():
-        shutil.rmtree(book / "_build" / ".doctrees", ignore_errors=True)  # or it warns only once
         raise PsychometricsError("The book was not built: mend what is named above.")
     if said := _wrong(chapters):
         raise PsychometricsError("\n".join(said))
