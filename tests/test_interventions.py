@@ -24,6 +24,9 @@ from tests.conftest import needs
 from tests.families import save_family
 from tests.tiny import save_tiny_masked_lm
 
+ROUNDING = 1e-6
+"""Largest difference between two scores, means of probabilities, that float32 may round apart."""
+
 
 def test_sentiment_of_the_control_texts_is_as_they_say():
     score = SentimentIntensityAnalyzer().polarity_scores
@@ -63,6 +66,24 @@ def test_adaptation_of_a_member_changes_the_encoder_and_leaves_the_nli_head_alon
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert any("attention" in name for name in changed)
     assert not {name for name in changed if name.startswith("classifier")}
+
+
+def test_answers_between_epochs_are_those_of_the_weights_as_they_are_then(tiny_pair):
+    nli, masked_lm = tiny_pair
+    respondent = pm.load_respondent(nli, dtype="float32", device="cpu")
+    pair = SENTENCES[:2]
+    answers, expected = [], []
+
+    def compare(epoch: int) -> None:
+        answers.append(respondent.answer([pair])[0])
+        with torch.no_grad():
+            logits = respondent.model(**respondent.tokenizer(*pair, return_tensors="pt")).logits
+        expected.append(logits.softmax(-1)[0].numpy())
+
+    compare(0)
+    adapt(respondent, SENTENCES, compare, masked_lm=str(masked_lm), epochs=3, lr=1e-2)
+    np.testing.assert_allclose(answers, expected, rtol=0, atol=ROUNDING)
+    assert np.abs(np.diff(expected, axis=0)).max(axis=1).min() > ROUNDING
 
 
 @pytest.mark.parametrize(
@@ -228,7 +249,7 @@ def test_a_stopped_study_goes_on_and_measures_nothing_twice(study, tmp_path, mon
     assert trained == ([1, 2, 2, 3] if seconds < 0 else [1, 2, 1, 2, 3])
     assert not list((tmp_path / "cache").rglob("interventions/*")), "done: nothing is left over"
     assert len(measured) == 3 + 2, "epochs 0 and 1 were there, 2 and 3 were measured"
-    pd.testing.assert_frame_equal(resumed, whole)
+    pd.testing.assert_frame_equal(resumed, whole, rtol=0, atol=ROUNDING)
     study("parts")
     assert len(measured) == 5
 
@@ -276,22 +297,38 @@ def test_a_head_of_two_outputs_is_right_where_it_tells_entailment_from_the_rest(
     assert rows[-1]["score"] == np.mean((entailed > 0.5) == (sample["label"] == 0))
 
 
-def test_every_seed_runs_every_arm_and_a_refitted_head_is_another_run(study, monkeypatch, tmp_path):
-    (tmp_path / "own.txt").write_text("I feel calm.\nIt rarely happens.\n")
-    found = study("store", epochs=1, arms=["neutral", str(tmp_path / "own.txt")], seeds=[0, 1])
-    runs = found[found["epoch"] == 1].groupby(["arm", "seed"])["run"].nunique()
+def test_every_seed_runs_every_arm_and_ends_elsewhere(study, monkeypatch, tmp_path):
+    own = tmp_path / "own.txt"
+    own.write_text("I feel calm.\nIt rarely happens.\n")
+    texts = {"neutral": SENTENCES, str(own): intervention_texts(str(own))}
+    monkeypatch.setattr(interventions, "intervention_texts", lambda arm, seed: texts[arm])
+    settings = {"epochs": 1, "arms": list(texts), "seeds": [0, 1], "lr": 1e-2}
+
+    first = study("store", **settings)
+    again = study("another store", **settings)
+
+    runs = first[first["epoch"] == 1].groupby(["arm", "seed"])["run"].nunique()
     assert runs.to_dict() == {(arm, seed): 1 for arm in ("neutral", "own") for seed in (0, 1)}
-    assert found[found["epoch"] == 0]["run"].nunique() == 1, "the same before any training"
-    assert found[found["epoch"] == 1]["run"].nunique() == 4
-    assert found[found["epoch"] == 1]["score"].nunique() > 2, "a seed changes more than the arm"
+    assert first[first["epoch"] == 1]["run"].nunique() == 4
+    assert first[first["epoch"] == 0]["run"].nunique() == 1, "the same before any training"
+    assert again["run"].tolist() == first["run"].tolist()
+    np.testing.assert_allclose(again["score"], first["score"], rtol=0, atol=ROUNDING)
+    ends = first.drop_duplicates("run")["score"].sort_values()
+    assert len(ends) == 5, "before, and after each seed of each arm"
+    assert ends.diff().min() > ROUNDING
+
+
+def test_a_refitted_head_is_another_run_with_other_scores(study, monkeypatch):
     pairs = pd.DataFrame({"premise": "I.", "hypothesis": ["a", "b", "c"], "label": [0, 1, 2]})
     monkeypatch.setattr(interventions, "nli_pairs", lambda name: pairs)
+
+    whole = study("store", epochs=1)
     refitted = study("store", epochs=1, refit=3)
-    assert not set(refitted["run"]) & set(found["run"])
-    keys, both = ["arm", "seed", "epoch", "scale"], "scale != 'nli_accuracy'"
-    scores = found.query(both).merge(refitted.query(both), on=keys)
-    assert len(scores) == 2
-    assert (scores["score_x"] != scores["score_y"]).all()
+
+    assert not set(refitted["run"]) & set(whole["run"])
+    both = whole.merge(refitted, on=["arm", "seed", "epoch", "scale"])
+    assert len(both) == 2
+    assert (both["score_x"] - both["score_y"]).abs().min() > ROUNDING
 
 
 def test_a_checkpoint_past_an_epoch_to_be_measured_is_not_taken_up(study, tmp_path, monkeypatch):
@@ -301,7 +338,7 @@ def test_a_checkpoint_past_an_epoch_to_be_measured_is_not_taken_up(study, tmp_pa
     with pytest.raises(KeyboardInterrupt):
         study("parts", measure_at=[2, 3])
     assert list((tmp_path / "cache").rglob("interventions/*.safetensors"))
-    pd.testing.assert_frame_equal(study("parts"), whole)
+    pd.testing.assert_frame_equal(study("parts"), whole, rtol=0, atol=ROUNDING)
 
 
 def test_the_shipped_study_is_found_by_its_digests(tmp_path, monkeypatch):

@@ -163,7 +163,11 @@ def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], object]) -> Calla
     laid_out: dict[tuple, object] = {}
 
     def current() -> object:
-        now = tuple((one.data_ptr(), one._version) for one in model.parameters())
+        weights = [one.detach() for one in model.parameters() if one.numel()]
+        places = [(one.data_ptr(), one._version) for one in weights]
+        # A fused optimizer changes weights without counting a new version of them.
+        ends = torch.stack([one[(-1,) * one.dim()].float() for one in weights])
+        now = (*places, *ends.tolist())
         if now not in laid_out:
             laid_out.clear()
             laid_out[now] = lay_out()
