@@ -165,21 +165,24 @@ def check_output(path: str | Path, endings: tuple[str, ...] = (".html", ".pdf"))
     if len(path.name.encode()) > 255 or path.is_dir():
         raise ParameterError(f"{path} is a folder or too long a name: name a file.")
     if path.suffix.lower() == ".pdf" and ".html" in endings:
-        _find_browser()  # which prints pages, not pictures
+        _find_browser(path)  # which prints pages, not pictures
     return path.with_suffix(path.suffix.lower())
 
 
-def _find_browser() -> str:
+def _find_browser(place: object) -> str:
     """Return the path of Chromium or Chrome.
 
     Raises
     ------
     ParameterError
-        Neither is installed.
+        Neither is installed; ``place`` names what was to be printed.
     """
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
-        raise ParameterError("Chromium or Chrome prints a PDF: install one of them.")
+        raise ParameterError(
+            f"{place}: a PDF is printed by Chromium or Chrome, and neither is on the PATH; "
+            "install one, or write the .html page alone."
+        )
     return browser
 
 
@@ -201,7 +204,7 @@ def print_page(address: str, output: Path, profile: Path) -> None:
     PsychometricsError
         It did not print.
     """
-    browser = _find_browser()
+    browser = _find_browser(address)
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
                "--disable-background-networking", "--disable-component-update", "--disable-sync",
                "--no-pdf-header-footer", "--virtual-time-budget=20000",

@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import re
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -59,7 +62,25 @@ _MORE = {
     "longformer": {"attention_window": 16},
     "qwen2": {"num_key_value_heads": 2},
 }
+IN_CI = os.environ.get("CI") == "true"
+"""In CI everything is at hand, so that nothing may be skipped for want of it."""
+NOT_DOWNLOADED = re.compile(
+    r"There is no smollm2 yet: [^\n]*|'\w+' could not be downloaded from [^\n]*"
+)
+"""The package's own errors where a file that the project does not ship was never downloaded."""
 gc.disable()  # until all is imported: millions of objects, none of which is garbage
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the tests a home of their own where the user's cannot be written.
+
+    IPython, Matplotlib and the caches of models write there; they warn or fail where they cannot.
+    """
+    if os.access(Path.home(), os.W_OK | os.X_OK):
+        return
+    home = tempfile.mkdtemp(prefix="home-")
+    os.environ["HOME"] = home
+    config.add_cleanup(partial(shutil.rmtree, home, ignore_errors=True))
 
 
 def pytest_collection_finish() -> None:
@@ -72,9 +93,46 @@ def needs(*keys: str) -> pytest.MarkDecorator:
     """Skip a test where files that others own are not at hand; they always are in CI."""
     from psychometrics.data import available
 
-    there = os.environ.get("CI") == "true" or available(*keys)
+    there = IN_CI or available(*keys)
     reason = f"{keys[0]} and the like are neither in PSYCHOMETRICS_DATA_MIRROR nor in the cache"
     return pytest.mark.skipif(not there, reason=reason)
+
+
+def browser_path() -> str | None:
+    """Return the path of Chromium or Chrome, None where neither is installed."""
+    from psychometrics.page import BROWSERS
+
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def needs_browser(test: Callable) -> Callable:
+    """Skip a test where neither Chromium nor Chrome is installed; one of them always is in CI."""
+    there = IN_CI or browser_path() is not None
+    return pytest.mark.skipif(not there, reason="neither Chromium nor Chrome is on the PATH")(test)
+
+
+def _skip_without_download() -> Generator[None, object, object]:
+    """Skip a test that ends in an error about a file that was never downloaded; not in CI."""
+    try:
+        return (yield)
+    except (Exception, pytest.fail.Exception) as error:
+        missing = NOT_DOWNLOADED.search(str(error))
+        if missing is None or IN_CI:
+            raise
+        reason = missing[0]
+    pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    """Skip a test whose fixtures lack a download."""
+    return (yield from _skip_without_download())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Skip a test that lacks a download."""
+    return (yield from _skip_without_download())
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
@@ -238,14 +296,10 @@ def ended(monkeypatch, tmp_path, capsys):
 @pytest.fixture(scope="module")
 def browser():
     """Chromium or Chrome without a window, one for all pages of a module."""
-    import shutil
-
-    from psychometrics.page import BROWSERS
-
     sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    path = browser_path()
     if path is None:
-        if os.environ.get("CI") == "true":
+        if IN_CI:
             pytest.fail("CI=true needs Chromium: apt-get install chromium")
         pytest.skip("neither Chromium nor Chrome is installed")
     options = ["--no-sandbox", "--disable-quic", "--disable-gpu"]

@@ -188,6 +188,21 @@ def test_what_cannot_be_done_is_said_in_one_sentence(arguments, said, ended):
     assert [said in line for line in _sentences(errors)] == [True]
 
 
+@pytest.mark.parametrize("options", ["-o profile.html --pdf", "-o profile.pdf"])
+def test_a_pdf_without_a_browser_is_refused_before_anything_is_asked(
+    options, ended, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    arguments = f"profile minilm-both-l6-s1 --questionnaires gad7 {options}"
+
+    code, shown, errors = ended(*shlex.split(arguments))
+
+    assert (code, shown) == (1, "")
+    assert _sentences(errors) == [errors.strip()]
+    assert errors.startswith("psychometrics: profile.pdf: a PDF is printed by Chromium or Chrome")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_persons_compass_and_the_profiles_of_others_are_drawn_in_one_command(command, tmp_path):
     path = tmp_path / "me.png"
     arguments = ["fill-in", "two_axes", "--name", "ann", "--plot", str(path)]

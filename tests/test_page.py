@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 
 import nbformat
 import papermill
@@ -11,6 +10,7 @@ import pytest
 
 from psychometrics import page, record
 from psychometrics.exceptions import ParameterError
+from tests.conftest import needs_browser
 
 PROSE = """(trial)=
 # A chapter about {term}`alpha`
@@ -127,8 +127,19 @@ def test_a_page_that_cannot_be_written_is_refused(name, tmp_path, monkeypatch):
         page.write_page("not-run.ipynb")
 
 
+@needs_browser
 def test_a_page_is_printed(executed, tmp_path):
-    if not any(map(shutil.which, page.BROWSERS)):
-        pytest.skip("neither Chromium nor Chrome is on the PATH")
     path = page.write_page(executed, tmp_path / "p.pdf")
+
     assert path.read_bytes().startswith(b"%PDF")
+
+
+def test_a_pdf_without_a_browser_is_refused_with_its_name(executed, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ParameterError, match=r"^p\.pdf: .* neither is on the PATH; install one"):
+        page.check_output("p.pdf")
+    with pytest.raises(ParameterError, match=r"page\.html: .* neither is on the PATH; install"):
+        page.write_page(executed, tmp_path / "p.pdf")
+    assert not (tmp_path / "p.pdf").exists()

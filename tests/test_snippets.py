@@ -17,6 +17,7 @@ import pytest
 
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 
+from .conftest import browser_path
 from .endpoint import served
 from .killing import fork_kernels, run_elsewhere
 
@@ -121,15 +122,30 @@ def test_a_snippet_runs_as_it_is_typed(page, language, text, place):
         pytest.skip("needs the chapters that `make book` executes")
     text = re.sub(r"OPENAI_BASE_URL=\S+", f"OPENAI_BASE_URL={environment['OPENAI_BASE_URL']}", text)
     (folder / "typed").write_text("2\n" * 200 if "fill-in" in text else "")
-    if language == "python" or COMMAND.match(text):
-        try:
-            run_elsewhere(_run, language, text, *place)
-        except AssertionError:
-            pytest.fail((folder / "said").read_text(encoding="utf-8")[-3000:])
+
+    succeeded, said = _result(language, text, folder, environment)
+
+    if "--pdf" in text and browser_path() is None:
+        assert not succeeded
+        assert "a PDF is printed by Chromium or Chrome, and neither is on the PATH" in said
         return
+    assert succeeded, said[-3000:]
+
+
+def _result(
+    language: str, text: str, folder: Path, environment: dict[str, str]
+) -> tuple[bool, str]:
+    """Return whether a snippet ended well, and all that it printed."""
+    if language == "python" or COMMAND.match(text):
+        succeeded = True
+        try:
+            run_elsewhere(_run, language, text, folder, environment)
+        except AssertionError:
+            succeeded = False
+        return succeeded, (folder / "said").read_text(encoding="utf-8")
     run = subprocess.run(["bash", "-c", text], cwd=folder, env=environment, text=True,
                          capture_output=True, check=False, timeout=850)  # fmt: skip
-    assert run.returncode == 0, run.stdout[-1500:] + run.stderr[-1500:]
+    return run.returncode == 0, run.stdout + run.stderr
 
 
 def _run(language: str, text: str, folder: Path, environment: dict[str, str]) -> None:
@@ -152,7 +168,7 @@ def _run(language: str, text: str, folder: Path, environment: dict[str, str]) ->
     while "=" in sys.argv[0]:
         name, _, value = sys.argv.pop(0).partition("=")
         os.environ[name] = value
-    sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115
+    sys.stdin = os.fdopen(0, encoding="utf-8")
     (program,) = entry_points(group="console_scripts", name=sys.argv[0])
     program.load()()
 
