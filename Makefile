@@ -8,7 +8,7 @@ QUICK := house scoring reliability validity items irt norms styles intervals tre
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test quick faults bench lint population answers nulls study profiles sums tables picture course constraints clean
+.PHONY: book pdf test quick faults bench lint population data elsewhere sums tables picture course constraints clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -42,17 +42,26 @@ population: $(VENV)/installed  ## train the embedded respondents and heads that 
 	$(BIN)/python -m data.make.heads
 	$(BIN)/python -m data.make.datasheets
 
-answers: $(VENV)/installed  ## ask those who take minutes, and ship their answers
+# Each part resumes from the store and the caches where it was stopped. On two cores without matrix units the
+# answers take 40 minutes, the null populations an hour, each of the studies half an hour to an hour.
+data: $(VENV)/installed  ## make all shipped answers, nulls, kernels and studies anew (half a day); then make book tables
+	rm -rf data/answers
 	$(BIN)/python -m data.make.answers
-
-nulls: $(VENV)/installed  ## make the shipped answers of null respondents anew
+	$(BIN)/python -m data.make.talk
 	$(BIN)/python -m data.make.nulls
-
-study: $(VENV)/installed  ## measure the intervention studies that come with the project anew
-	$(BIN)/python -m data.make.interventions
-
-profiles: $(VENV)/installed  ## make the scores behind a profile anew
+	$(BIN)/python -m data.make.null_populations
+	$(BIN)/python -m data.make.adapted_bases
+	$(BIN)/python -m data.make.kernels
+	$(BIN)/python -m data.make.explorers
 	$(BIN)/python -m data.make.profiles
+	$(BIN)/python -m data.make.behaviour
+	$(BIN)/python -m data.make.dose
+	$(BIN)/python -m data.make.interventions
+	$(BIN)/python -m data.make.improved
+	$(MAKE) picture sums
+
+elsewhere: $(VENV)/installed  ## execute the chapters as other processors would, and compare every printed cell
+	$(BIN)/python -m data.make.elsewhere
 
 sums:  ## keep the SHA-256 of shipped tables and weights, which are checked when they are read
 	cd data && find * \( -name '*.parquet' -o -name '*.safetensors' \) -not -path 'answers/*' \

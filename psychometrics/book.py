@@ -147,7 +147,7 @@ def build_book(progress: bool = True) -> Path:
     """
     book = book_dir()
     chapters = book / "chapters"
-    seconds = _execute(chapters, progress)
+    seconds = execute(chapters, progress)
     (book / "verdicts.md").write_text(_verdicts(), encoding="utf-8")
     (book / "execution.md").write_text(_execution_page(seconds), encoding="utf-8")
     start = "from jupyter_book.cli.main import main; main()"
@@ -195,7 +195,7 @@ def _wrong(chapters: Path) -> list[str]:
     return said
 
 
-def _execute(folder: Path, progress: bool) -> dict[str, float]:
+def execute(folder: Path, progress: bool) -> dict[str, float]:
     """Execute all chapters into a folder, two at a time; seconds of each.
 
     A chapter computes with one core for much of its time, and two want no more memory than a

@@ -6,7 +6,6 @@ decoders predict the next token, T5 fills in spans, XLNet predicts tokens in a r
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import time
@@ -29,7 +28,7 @@ from .data import available, fetch, text_table
 from .exceptions import DataError, ParameterError, RespondentError
 from .measures.scoring import scale_scores
 from .models.embedded import embedded_head, load_masked_lm
-from .models.loading import load_model, resolve_dtype
+from .models.loading import load_model
 from .models.sources import SMOLLM2, base_path, find, read_json
 from .modes import identify, load_respondent
 from .modes.nli import PROBABILITIES, NLIRespondent
@@ -46,7 +45,7 @@ _HELD_OUT_PAIRS = 600
 """MNLI pairs that show what an intervention costs in inference."""
 SHIPPED = "interventions.csv"
 _COLUMNS = ["run", "epoch", "questionnaire", "scale", "score"]
-_HANDLING = "interventions-2"
+_HANDLING = "interventions-3"
 """Version of all that this file does to a measurement; part of its run's digest."""
 _BATCH = 8
 _CHECKPOINT_SECONDS = 60
@@ -272,16 +271,15 @@ def _loss(model, batch):
     chosen = batch["labels"] != -100
     if not chosen.any():
         return None
-    low = resolve_dtype(None, model.device) == "bfloat16"
-    with torch.autocast(model.device.type, torch.bfloat16, enabled=low):
-        if model.config.model_type not in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-            return model(**batch).loss
-        labels = batch.pop("labels")[chosen]
-        if hasattr(model, "cls"):  # at the masked tokens alone, which saves time
-            logits = model.cls(model.base_model(**batch).last_hidden_state[chosen])
-        else:
-            logits = model(**batch).logits[chosen]
-    return torch.nn.functional.cross_entropy(logits.float(), labels)
+    if model.config.model_type not in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        return model(**batch).loss
+
+    labels = batch.pop("labels")[chosen]
+    if hasattr(model, "cls"):  # at the masked tokens alone, which saves time
+        logits = model.cls(model.base_model(**batch).last_hidden_state[chosen])
+    else:
+        logits = model(**batch).logits[chosen]
+    return torch.nn.functional.cross_entropy(logits, labels)
 
 
 def trajectories(
@@ -556,19 +554,13 @@ def _epoch(path: Path) -> int:
 
 
 def _measured(respondent, table, questionnaires) -> list[dict]:
-    # in the precision in which the questionnaires are asked otherwise
-    dtype = "bfloat16" if respondent.identity["source"] == "embedded" else "float32"
-    model = copy.deepcopy(respondent.model).to(getattr(torch, dtype))
-    identity = respondent.identity | {"dtype": dtype}
-    how = getattr(respondent, "recipe", respondent.pads)
-    asked = type(respondent)(model, respondent.tokenizer, identity, how)
     answers = table.assign(respondent_id=respondent.identity["respondent_id"])
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
-    answers[list(PROBABILITIES)] = asked.answer(pairs)
+    answers[list(PROBABILITIES)] = respondent.answer(pairs)
     rows = scale_scores(answers, questionnaires=questionnaires).to_dict("records")
     if available("mnli_entailment", "mnli_neutral", "mnli_contradiction"):
         pairs = mnli_sample().query("held_out").sample(_HELD_OUT_PAIRS, random_state=0)
-        found = asked.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
+        found = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
         label = pairs["label"].to_numpy()
         right = found.argmax(axis=1) == label
         if np.isnan(found).any():  # of two outputs, entailment or not

@@ -130,7 +130,7 @@ def assess(
         found["norms"] = _norms(found["scores"], loaded, who) if null is None else pd.DataFrame()
     with _leaving_out(left_out, "kernel"):  # a scale of one item has no alpha
         if stand:
-            K = kernel(loaded, stand["base"], stand["layers"])
+            K = kernel(loaded, stand["base"], stand["layers"], stand["wording"])
             found["kernel"] = kernel_statistics(K, _RESPONDENTS)
     found["asked"] = _asked(who, loaded, answers, conditions, stand)
     if len(others):
@@ -197,8 +197,8 @@ def _leaving_out(reasons: dict[str, str], section: str) -> Iterator[None]:
 
 
 def _random_heads(loaded: list[Questionnaire], stand: dict) -> pd.DataFrame:
-    how = {"base": stand["base"], "layers": stand["layers"]}
-    return null_answers(loaded, "random-heads", _HEADS, **how)
+    reads = {name: stand[name] for name in ("base", "layers", "wording")}
+    return null_answers(loaded, "random-heads", _HEADS, **reads)
 
 
 def _differing(first: np.ndarray, second: np.ndarray) -> float:
@@ -349,7 +349,7 @@ def _asked(who: dict, loaded: list, answers: pd.DataFrame, conditions: dict, bas
 
 def _base_of(model: str, named: str | Path | None = None) -> dict:
     """The untouched base that a model's random heads are built on, and what to say of it."""
-    own = {"layers": None, "own": True}
+    own = {"layers": None, "own": True, "wording": find(model).recipe.get("wording")}
     if named is not None:
         _check_base(model, str(named))
         said = f"on the untouched base that was named, {Path(named).name}"
@@ -357,7 +357,8 @@ def _base_of(model: str, named: str | Path | None = None) -> dict:
     if model == SMOLLM2:
         return own | {"base": SMOLLM2, "said": "on the model itself, SmolLM2-135M"}
     if model in set(population_table()["respondent_id"]):
-        base, layers = (untouched_bases([model])[name][0] for name in ("base", "layers"))
+        stand = untouched_bases([model])
+        base, layers = stand["base"][0], stand["layers"][0]
         said = "SmolLM2-135M" if base == SMOLLM2 else "MiniLM"
         said += f" with {layers} layers" if layers else ""
         return own | {"base": base, "layers": layers, "said": f"on its own untouched base, {said}"}
@@ -418,7 +419,7 @@ def _trained_from(model: PreTrainedModel, base: PreTrainedModel, frozen: bool) -
 
 def _no_base(why: str) -> dict:
     said = f"on MiniLM, since the untouched base of this model {why}; they decide nothing"
-    return {"base": "embedded", "layers": None, "own": False,
+    return {"base": "embedded", "layers": None, "wording": None, "own": False,
             "said": f"{said} (name the base by --base)"}  # fmt: skip
 
 

@@ -750,7 +750,6 @@ def _train(
         per_device_train_batch_size=settings.batch_size,
         train_sampling_strategy="group_by_length",
         length_column_name="length",
-        bf16=_bf16(),
         use_cpu=not torch.cuda.is_available(),
         save_strategy="epoch",
         save_total_limit=1,
@@ -841,12 +840,6 @@ def _digest(model, dataset: Dataset, settings: _Settings) -> str:
         digest.update(name.encode())
         digest.update(weights.detach().cpu().reshape(-1).view(torch.uint8).numpy())
     return digest.hexdigest()
-
-
-def _bf16() -> bool:
-    if torch.cuda.is_available():
-        return torch.cuda.is_bf16_supported()
-    return torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None:

@@ -26,7 +26,7 @@ ARCHITECTURES = [
     "bert", "roberta", "distilbert", "albert", "electra", "deberta-v2", "xlnet", "bart",
 ]  # fmt: skip
 _WORDPIECE = {"bert": "Bert", "convbert": "ConvBert", "distilbert": "DistilBert",
-              "electra": "Electra", "mpnet": "MPNet"}  # fmt: skip
+              "electra": "Electra", "funnel": "Funnel", "mpnet": "MPNet"}  # fmt: skip
 _BYTES = {"bart": "Bart", "gpt2": "GPT2", "llama": "GPT2", "longformer": "Longformer",
           "modernbert": "Roberta", "qwen2": "Qwen2", "roberta": "Roberta"}  # fmt: skip
 _UNIGRAM = {"albert": "Albert", "deberta-v2": "DebertaV2", "t5": "T5", "xlnet": "XLNet"}
@@ -41,6 +41,8 @@ _SIZES = {
     | {"d_model": 32, "max_position_embeddings": 130},
     "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
     | {"max_position_embeddings": 130},
+    "funnel": {"d_model": 32, "d_head": 8, "n_head": 4, "d_inner": 64, "block_sizes": [1, 1, 1]}
+    | {"num_decoder_layers": 1},
     "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 130},
     "t5": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
     | {"decoder_start_token_id": 0},

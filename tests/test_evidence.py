@@ -103,13 +103,14 @@ def test_two_respondents_on_a_base_have_silhouettes_and_nothing_that_rests_on_di
         found = evidence(table, loaded, EXPECTED, bases)
         known = found.loc["two"].dropna().index
         assert known.str.match("silhouette|lowest|items").all()
-        assert (found.loc["both", ["alpha", "omega"]] == found.loc["one", ["alpha", "omega"]]).all()
+        two_kinds = found[["alpha", "omega"]].astype(float)
+        np.testing.assert_allclose(two_kinds.loc["both"], two_kinds.loc["one"])
         n = bases.count("two")
         mean = (7 - n) / 7 * found["silhouette"]["one"] + n / 7 * found["silhouette"]["two"]
         assert found["silhouette"]["both"] == pytest.approx(mean)
         half = jackknife(lambda part: evidence(part, loaded, EXPECTED), table, bases)
         assert half.loc["two"].isna().all()
-        assert half.loc["both", "alpha"] == half.loc["one", "alpha"]
+        assert half.loc["both", "alpha"] == pytest.approx(half.loc["one", "alpha"])
 
 
 def test_resized_heads_have_the_size_asked_for_and_no_preference_for_a_class(answers):
@@ -165,9 +166,10 @@ def test_the_shipped_populations_are_those_that_are_computed():
     found = evidence(profiles(heads, loaded), loaded, SIGNS, kinds)
     shipped = pd.read_parquet(data_dir() / "null_populations.parquet")
     first = shipped.query("size == 'start' and population == 0").set_index("base")
-    np.testing.assert_allclose(first.loc[found.index, found.columns], found, atol=2e-2)
+    found = found.drop(index="both")
+    np.testing.assert_allclose(first.loc[found.index, found.columns], found, atol=1e-3)
     counts = shipped.groupby(["size", "base"]).size()
-    assert (counts.drop("trained") == 200).all()
+    assert (counts.drop("trained") == 2000).all()
     assert (counts["trained"] == 1).all()
 
 
@@ -187,20 +189,19 @@ def test_the_shipped_table_has_the_members_as_they_answer():
     alphas = [alpha(keyed_items(items, q))["alpha"] for q in loaded]
     assert row["observed"] == pytest.approx(np.mean(alphas), abs=1e-3)
     assert row["members"] == len(table)
-    assert (by_depth["draws"].max(), by_depth["size"].nunique()) == (200, 4)
+    assert (by_depth["draws"].max(), by_depth["size"].nunique()) == (2000, 5)
 
 
 def test_scores_within_a_depth_have_no_mean_and_the_size_of_every_other_depth():
     rng = np.random.default_rng(2)
-    columns = pd.MultiIndex.from_product([("source", "inverse", "silhouette"), ("a", "b")])
-    table = pd.DataFrame(rng.normal(size=(9, 6)), columns=columns)
-    depths = pd.Series(["3"] * 4 + ["6"] * 4 + ["5"])
-    table.iloc[4:8, :4] = 100 * table.iloc[:4, :4] + 7  # the same pattern, larger and elsewhere
-    found = centred(table, depths)
-    assert list(found.index) == list(range(8)), "alone at its depth: left out"
-    np.testing.assert_allclose(found.iloc[:4, :4], found.iloc[4:, :4])
-    np.testing.assert_allclose(found["source"].iloc[:4].var().mean(), 1)
-    pd.testing.assert_frame_equal(found[["silhouette"]], table.loc[:7, ["silhouette"]])
+    values = rng.normal(size=(3, 1, 9, 2))
+    depths = np.array(["3"] * 4 + ["6"] * 4 + ["5"])
+    values[:2, :, 4:8] = 100 * values[:2, :, :4] + 7  # the same pattern, larger and elsewhere
+    found, shared = centred(values, depths)
+    assert shared.tolist() == list(range(8)), "alone at its depth: left out"
+    np.testing.assert_allclose(found[:2, :, :4], found[:2, :, 4:])
+    np.testing.assert_allclose(found[0, 0, :4].var(axis=0, ddof=1).mean(), 1)
+    np.testing.assert_array_equal(found[2], values[2, :, :8])
 
 
 def test_two_members_are_compared_with_heads_in_their_silhouettes_alone():

@@ -26,6 +26,7 @@ from psychometrics.models.vectors import is_decoder, prompt_vectors
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import NLI
 from psychometrics.profiles import assess
+from tests.conftest import _save_tiny_model
 from tests.families import FAMILIES, save_family
 from tests.test_respondents_nli import edit
 
@@ -77,10 +78,9 @@ def _what_a_head_reads(folder, pairs) -> list[np.ndarray]:
             module.register_forward_hook(lambda _, given, __: seen.append(given[0]))
     read = []
     for premise, hypothesis in pairs:
-        texts = [f"{premise} {hypothesis}"] if is_decoder(str(folder)) else [premise, hypothesis]
         seen.clear()
         with torch.no_grad():
-            model(**tokenizer(*texts, return_tensors="pt"))
+            model(**tokenizer(premise, hypothesis, return_tensors="pt"))
         read.append(np.concatenate([given.reshape(-1, given.shape[-1]) for given in seen[:1]]))
     return read
 
@@ -115,6 +115,16 @@ def test_answers_do_not_depend_on_batch_or_side_of_padding(families, family, sid
     alone = np.concatenate([respondent.answer([pair]) for pair in PAIRS])
     np.testing.assert_allclose(respondent.answer(PAIRS), alone, atol=2e-5)
     assert np.ptp(alone, axis=0).max() > 0.001
+
+
+@pytest.mark.parametrize("family", ["funnel", "convbert", "xlnet"])
+def test_answers_of_families_that_notice_padding_are_those_of_single_prompts(family, tmp_path):
+    folder = _save_tiny_model(tmp_path / family, family)
+    respondent = load_respondent(folder, device="cpu")
+    table = pm.prompts("challenges")[::4]
+    pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
+    alone = np.concatenate([respondent.answer([pair]) for pair in pairs])
+    np.testing.assert_allclose(respondent.answer(pairs), alone, atol=2e-5)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

@@ -46,7 +46,7 @@ def test_the_reported_agreement_with_linguists_is_that_of_the_shipped_head():
     chosen = embedded.acceptability(judged["sentence"].tolist()) > 0.5
     found = matthews_corrcoef(judged["acceptable"], chosen)
     reported = embedded.embedded_head("cola")[1]["matthews_out_of_domain"]
-    assert found == pytest.approx(reported, abs=0.02)  # in bfloat16 where the processor has it
+    assert found == pytest.approx(reported, abs=0.02)
 
 
 def test_acceptability_tells_a_sentence_from_a_jumble():

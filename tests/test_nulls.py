@@ -9,6 +9,7 @@ import torch
 
 import psychometrics as pm
 from data.make import kernels
+from psychometrics.exceptions import ParameterError
 from psychometrics.measures.nulls import (
     kernel,
     kernel_statistics,
@@ -17,7 +18,9 @@ from psychometrics.measures.nulls import (
     shuffled,
 )
 from psychometrics.models import vectors
-from psychometrics.models.sources import base_path
+from psychometrics.models.loading import load_config, load_model
+from psychometrics.models.sources import base_path, find
+from psychometrics.modes.nli import _WordsRespondent
 from psychometrics.training import nli_classifier
 
 from .conftest import _save_tiny_model
@@ -52,7 +55,7 @@ def test_what_a_base_makes_of_a_questionnaire_is_read_once_and_then_kept(monkeyp
     monkeypatch.setattr(vectors, "cache_dir", lambda: tmp_path)
     vectors._vectors.cache_clear()
     read, own = [], vectors.prompt_vectors
-    monkeypatch.setattr(vectors, "prompt_vectors", lambda *a: read.append(a[1]) or own(*a))
+    monkeypatch.setattr(vectors, "prompt_vectors", lambda *a, **k: read.append(a[1]) or own(*a, **k))
     first = null_answers("challenges", respondents=3, layers=[1, 2])
     assert len(read) == 1
     assert len(list((tmp_path / "vectors").iterdir())) == 2, "a file for each layer"
@@ -143,13 +146,16 @@ def test_answers_that_bfloat16_cannot_tell_apart_are_named(tmp_path):
 
 
 def test_each_respondent_in_turn_stands_on_its_own_base_with_its_own_layers():
+    wording = "Given: {premise} Then: {hypothesis}"
     mixed = null_answers(
-        "challenges", respondents=4, base=["embedded", "smollm2"], layers=[3, None]
-    )
+        "challenges", respondents=4, base=["embedded", "smollm2"], layers=[3, 2],
+        wording=[None, wording],
+    )  # fmt: skip
     names = mixed["respondent_id"].unique().tolist()
-    kinds = ("l3", "smollm2", "l3", "smollm2")
+    kinds = ("l3", "smollm2-l2", "l3", "smollm2-l2")
     assert names == [f"random-heads-{kind}-s{n}" for n, kind in enumerate(kinds)]
-    for name, how in zip(names, ({"layers": 3}, {"base": "smollm2", "seed": 1}), strict=False):
+    stands = {"layers": 3}, {"base": "smollm2", "layers": 2, "wording": wording, "seed": 1}
+    for name, how in zip(names, stands, strict=False):
         alone = null_answers("challenges", respondents=1, **how)[PROBABILITIES]
         same = mixed[mixed["respondent_id"] == name]
         np.testing.assert_allclose(same[PROBABILITIES], alone)
@@ -174,7 +180,46 @@ def test_the_kernel_is_the_gram_matrix_of_how_scores_follow_each_dimension_of_th
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max().max())
 
 
-@pytest.mark.parametrize(("base", "layers"), [("embedded", 4), ("smollm2", None)])
+def test_a_null_of_a_decoder_reads_the_text_place_and_depth_that_the_member_reads():
+    """Before training, by the member's words: the vectors of its null give just its answers."""
+    source = find("smol-snli4k-d18-r12-s7")
+    recipe = source.recipe
+    base = find("smollm2")
+    model, tokenizer = load_model(base, "causal", config=load_config(base, num_hidden_layers=18))
+    identity = {"respondent_id": "untrained", "device": "cpu", "dtype": "float32"}
+    before = _WordsRespondent(model, tokenizer, identity, recipe)
+    table = pm.prompts("challenges").head(6)
+    pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
+
+    stand = pm.untouched_bases([source.name])
+    assert stand == {"base": ["smollm2"], "layers": [18], "wording": [recipe["wording"]]}
+    states = vectors.text_vectors("smollm2", pairs, recipe["wording"], 18)
+    words = model.get_output_embeddings().weight[before.words].detach().numpy()
+    logits = states @ words.T
+    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(before.answer(pairs), expected, atol=1e-5)
+
+
+def test_random_words_answer_by_three_words_of_the_vocabulary_and_encoders_have_none():
+    how = {"base": "smollm2", "layers": 1, "wording": "{premise} {hypothesis} Answer:"}
+    found = null_answers("challenges", "random-words", respondents=2, **how)
+    assert found["respondent_id"].unique()[1] == "random-words-smollm2-l1-s1"
+    np.testing.assert_allclose(found[PROBABILITIES].sum(axis=1), 1, rtol=1e-5)
+    words = vectors.word_vectors("smollm2")
+    table = pm.prompts("challenges").head(3)
+    pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
+    three = words[np.random.default_rng([4, 1]).choice(len(words), 3, replace=False)]
+    logits = vectors.text_vectors("smollm2", pairs, how["wording"], 1) @ three.T
+    second = found[found["respondent_id"].str.endswith("s1")].head(3)
+    given = np.log(second[PROBABILITIES].to_numpy())
+    np.testing.assert_allclose(np.diff(given), np.diff(logits), atol=2e-4)
+    with pytest.raises(ParameterError):
+        null_answers("challenges", "random-words", respondents=1)
+    with pytest.raises(ParameterError):
+        null_answers("challenges", respondents=1, wording=how["wording"])
+
+
+@pytest.mark.parametrize(("base", "layers"), [("embedded", 4), ("smollm2", 3)])
 def test_covariances_and_alphas_of_many_untrained_heads_are_those_of_the_kernel(base, layers):
     names = ["gad7", "challenges"]
     answers = null_answers(names, respondents=300, base=base, layers=layers)

@@ -706,34 +706,36 @@ def test_answers_that_are_not_numbers_are_refused(tiny_model):
         respondent.answer(PAIRS)
 
 
-def test_precision_is_bfloat16_only_where_it_is_native(monkeypatch):
-    cpu = torch.device("cpu")
-    for capable, expected in [
-        ({"avx512_bf16": True}, "bfloat16"),
-        ({"amx_bf16": True}, "bfloat16"),
-        ({"avx2": True, "avx512_bf16": False}, "float32"),
-    ]:
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda capable=capable: capable)
-        assert loading.resolve_dtype(None, cpu) == expected
-        assert loading.resolve_dtype("float32", cpu) == "float32"
-    for version, expected in [((9, 0), "bfloat16"), ((8, 0), "bfloat16"), ((7, 5), "float32")]:
-        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, v=version: v)
-        assert loading.resolve_dtype(None, torch.device("cuda")) == expected
-    assert loading.resolve_dtype(torch.bfloat16, cpu) == "bfloat16"
-    assert loading.resolve_device("cpu") == cpu
+def test_precision_is_float32_unless_another_is_named():
+    assert loading.resolve_dtype() == "float32"
+    assert loading.resolve_dtype(torch.bfloat16) == "bfloat16"
+    with pytest.raises(RespondentError):
+        loading.resolve_dtype("float16")
+    assert loading.resolve_device("cpu") == torch.device("cpu")
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_answers_have_the_same_precision_on_every_machine(
-    tiny_model, tmp_path, monkeypatch, native
-):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": native})
-    member = "minilm-mnli-l3-s16"
-    answers = pm.ask("challenges", [member, tiny_model], tmp_path, progress=False)
-    found = answers.attrs["summary"]["precision"]
-    assert found == {member: "bfloat16", tiny_model.name: "float32"}
-    stored = pm.manifests(tmp_path).set_index("respondent_id")["dtype"]
-    assert stored[tiny_model.name] == "float32"
+def test_members_and_own_models_answer_in_float32_on_every_machine(tiny_model, tmp_path):
+    members = ["minilm-mnli-l3-s16", "smol-snli4k-d18-r12-s7"]
+    for name in [*members, "smollm2"]:
+        mode = "options" if name == "smollm2" else "nli"
+        assert identify(name, mode)["dtype"] == "float32"
+    asked = [members[0], tiny_model]
+    answers = pm.ask("challenges", asked, tmp_path, progress=False)
+    assert set(answers.attrs["summary"]["precision"].values()) == {"float32"}
+    assert set(pm.manifests(tmp_path)["dtype"]) == {"float32"}
+
+
+def test_answers_of_another_precision_are_told_apart_counted_and_kept(tiny_model, tmp_path):
+    for dtype in ("bfloat16", "float32"):
+        answers = pm.ask("challenges", tiny_model, tmp_path, dtype=dtype, progress=False)
+    assert answers.attrs["summary"]["asked"] == 192
+    assert answers.attrs["summary"]["unused"] == 192
+    assert pm.manifests(tmp_path)[["dtype", "answers"]].to_numpy().tolist() == [
+        ["bfloat16", 192], ["float32", 192],
+    ]  # fmt: skip
+    again = pm.ask("challenges", tiny_model, tmp_path, dtype="bfloat16", progress=False)
+    assert again.attrs["summary"]["asked"] == 0, "what was stored is still there"
+    assert "unused" not in again.attrs["summary"]
 
 
 def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(copy, monkeypatch):

@@ -238,7 +238,6 @@ def test_a_decoder_learns_to_judge_and_its_packed_head_alike(architecture, tmp_p
     for module in (heads, embedded):
         monkeypatch.setattr(module, "data_dir", lambda: tmp_path / "data")
     monkeypatch.setattr(embedded, "SMOLLM2", str(base))
-    monkeypatch.setattr(embedded, "resolve_dtype", lambda *_: "float32")
     folder = heads._pack_head(tmp_path / "out", "cola", str(base), 2)
     heads._write_recipe(folder, manifest, {})
     packed = acceptability(["I am calm.", "calm I"])

@@ -142,9 +142,7 @@ class MeasuredError(SphinxDirective):
         said = (
             f"Over the {row['prompts']:,} different prompts that come with the book, no "
             f"probability differs from Python's in 32-bit floats by more than {row['largest']:.4f} "
-            f"({row['mean']:.4f} on average). The book's own chapters compute in 16-bit floats "
-            "on processors that are faster so, which moves a probability by up to "
-            f"{row['largest in bfloat16']:.3f}, more than the page does."
+            f"({row['mean']:.4f} on average)."
         )
         said += f" The reader loads {size:.0f} MB once." if size else ""
         return [nodes.paragraph("", said)]

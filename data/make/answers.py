@@ -1,4 +1,4 @@
-"""Makes ``data/answers``, the answers that lie below every store: ``make answers``.
+"""Makes ``data/answers``, the answers that lie below every store: ``make data``.
 
 Decoders take minutes where encoders take seconds. Their answers are asked once, here, and shipped
 under the keys that asking gives them, so that nobody asks them again, and whoever changes a prompt
@@ -19,10 +19,14 @@ from psychometrics.asking.store import StoredAnswers
 from psychometrics.modes import identify
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires import load_questionnaire, questionnaire_names
+from psychometrics.questionnaires import load_questionnaire
+
+from .nulls import QUESTIONNAIRES
 
 ANSWERED = {"nli": list(PROBABILITIES), "causal": ["probability"], "mlm": ["probability"]}
 """Columns that are shipped, by mode."""
+ASKED = ("challenges", *QUESTIONNAIRES)
+"""Questionnaires in prompts that the chapters put to decoders."""
 SECOND = ("gad7", "phq9", "soc13")
 """Questionnaires that members answer as language models, too."""
 
@@ -37,13 +41,7 @@ def _build_answers(members: list[str] | None = None) -> None:
         leaves out, which answer the questionnaires of the chapters on validity alone. Shipped
         answers are made again.
     """
-    loaded = [load_questionnaire(name, texts=False) for name in questionnaire_names()]
-    asked = [  # improved prompts are asked where they are made, by data.make.improved
-        questionnaire
-        for questionnaire in loaded
-        if any(item.templates for item in questionnaire.items)
-        and not questionnaire.id.endswith("_improved")
-    ]
+    asked = [load_questionnaire(name, texts=False) for name in ASKED]
     decoders, usual = population("decoders"), population()
     others = [member for member in population("encoders") if member not in usual]
     for member in members or [*decoders, *others]:

@@ -183,13 +183,12 @@ def declined(
 
 def _reply_here(respondent: str | Path) -> Callable[..., list[str]]:
     """Load a model of this machine; the function gives its replies to requests, run by run."""
-    import torch
 
     from psychometrics.models.loading import load_model, resolve_device
     from psychometrics.models.sources import find
     from psychometrics.modes.generation import replies
 
-    model, tokenizer = load_model(find(respondent), "causal", dtype=torch.bfloat16)
+    model, tokenizer = load_model(find(respondent), "causal")
     model.to(resolve_device(None)).eval()
 
     def reply(system: str, texts: Iterable[str], runs: int, seed: int, again: bool) -> list[str]:
@@ -324,7 +323,7 @@ def _main() -> None:
         print(found.groupby(["role", "kind"], sort=False)["value"].mean().unstack().to_string())
         print(agreement(model[1]).to_string() if model[1:] else "")
         return
-    found = pd.concat([known(SMOLLM2, dtype="bfloat16"), declined(SMOLLM2)], ignore_index=True)
+    found = pd.concat([known(SMOLLM2), declined(SMOLLM2)], ignore_index=True)
     found["run"] = found["run"].astype(int)
     found["value"] = found["value"].astype(int)
     found.to_csv(data_dir() / "behaviour.csv", index=False)

@@ -57,7 +57,7 @@ def datasheets() -> str:
         "weights, Apache-2.0. English. It answers through the heads below; without a head, "
         "it embeds.\n"
         "- **smollm2**, SmolLM2-135M-Instruct {cite}`allal2025`: a conversational decoder of 135 "
-        "million weights, Apache-2.0, stored in four bits and run in bfloat16. English. It "
+        "million weights, Apache-2.0, stored in four bits and run in float32. English. It "
         "converses, completes and gives option logits. **Unfit for** any statement about large "
         "language models: asked for a digit, it answers almost alike whatever the item "
         "({ref}`asking`).\n"

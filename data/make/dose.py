@@ -19,12 +19,12 @@ from scipy import stats
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population_table
+from psychometrics.measures.intervals import jackknife_half_width, merge_near_ties
+from psychometrics.measures.reliability import alphas
 from psychometrics.measures.scoring import two_way
-from psychometrics.measures.validity import silhouettes
+from psychometrics.measures.validity import item_contrasts, silhouettes
 from psychometrics.models import vectors as bases
-from psychometrics.models.fast import fast_forward
-from psychometrics.models.loading import load_model
-from psychometrics.models.sources import SMOLLM2, base_path, find
+from psychometrics.models.sources import SMOLLM2, base_path
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import PROBABILITIES, NLIRespondent
 from psychometrics.paths import cache_dir, data_dir
@@ -40,6 +40,8 @@ BASES = {  # name in the tables: base, its depth, steps of training at most
     "encoder, 6 layers": ("embedded", 6, 800),
     "decoder": (SMOLLM2, None, 2000),
 }
+WORDING, LAYERS = "Premise: {premise} Hypothesis: {hypothesis} Answer:", 30
+"""What the decoder reads: the text of most members on it, after all its layers."""
 DOSES = {"16,000 shuffled": 16000, "250": 250, "1,000": 1000, "4,000": 4000, "16,000": 16000}
 LONG, ALONE = "16,000 shuffled, as long", "16,000 hypotheses"
 SEEDS, POPULATIONS, BATCH, EVERY, PATIENCE = 40, 50, 256, 25, 150
@@ -75,20 +77,12 @@ def read(base: str, pairs: pd.DataFrame) -> np.ndarray:
     texts = tuple(pairs[["premise", "hypothesis"]].itertuples(index=False, name=None))
     if base != SMOLLM2:
         return bases.prompt_vectors(base, texts)[[4, 6]]
-    model, tokenizer = load_model(find(base), "causal", dtype=torch.bfloat16)
-    ids = tokenizer([" ".join(pair) for pair in texts])["input_ids"]
-    order = sorted(range(len(ids)), key=ids.__getitem__)  # shared premises are read once
-    found = np.empty((1, len(ids), model.config.hidden_size), "float32")
-    states = fast_forward(model)
-    for start in range(0, len(ids), 64):
-        chosen = order[start : start + 64]
-        found[0, chosen] = states([ids[i] for i in chosen]).float().numpy()
-    return found
+    return bases.text_vectors(SMOLLM2, texts, WORDING, LAYERS)[None]
 
 
 def cached(base: str, name: str, pairs: pd.DataFrame) -> np.ndarray:
     """Return a base's vectors of pairs from the user's cache, where they are put the first time."""
-    path = cache_dir() / "dose" / f"{Path(base).name}-{name}.npy"
+    path = cache_dir() / "dose-2" / f"{Path(base).name}-{name}.npy"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path.with_suffix(".part.npy"), read(base, pairs))
@@ -134,16 +128,6 @@ def score(entailment: np.ndarray, places: list[Template]) -> dict[str, np.ndarra
         kind: np.stack([np.mean(of_item, axis=0) for of_item in items.values()], axis=1)
         for kind, items in found.items()
     }
-
-
-def contrasts(vectors: np.ndarray, places: list[Template]) -> np.ndarray:
-    """Return the items' contrasts Φ, (items, width), as :func:`psychometrics.nulls.kernel`."""
-    found: dict[str, list] = {}
-    for item, key, rows, weights, polarity in places:
-        h = vectors[rows]
-        h = h - h.mean(axis=0) - h.mean(axis=1, keepdims=True) + h.mean(axis=(0, 1))
-        found.setdefault(item, []).append(key * weights @ h[polarity > 0].mean(axis=0))
-    return np.stack([np.mean(of_item, axis=0) for of_item in found.values()])
 
 
 def untrained(numbers: range, width: int, linear: bool) -> list[torch.Tensor]:
@@ -202,11 +186,10 @@ def train(
     where = np.zeros(heads, dtype=int)
     optimizer = torch.optim.Adam(head, lr=rate, fused=True)
     generator = torch.Generator().manual_seed(0)
-    given, unseen = given.bfloat16(), stop[0].bfloat16()
     for step in range(steps + 1):
         if step % EVERY == 0:
-            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-                z = logits(head, unseen).float().mT
+            with torch.no_grad():
+                z = logits(head, stop[0]).mT
             losses = F.cross_entropy(z, stop[1].expand(heads, -1), reduction="none").mean(1).numpy()
             better = losses < lowest if keep is None else keep >= step
             if better.any():
@@ -218,9 +201,8 @@ def train(
                 break
         chosen = torch.randint(size, (heads, 1, BATCH), generator=generator).expand(-1, 2, -1)
         rows, truth = labels.gather(2, chosen).unbind(1)
-        with torch.autocast("cpu", torch.bfloat16):
-            z = logits(head, given[rows])
-        loss = F.cross_entropy(z.float().flatten(0, 1), truth.flatten()) * heads
+        z = logits(head, given[rows])
+        loss = F.cross_entropy(z.flatten(0, 1), truth.flatten()) * heads
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -276,12 +258,11 @@ def statistics(scores: dict[str, np.ndarray], scale: np.ndarray, kernels: dict) 
         for kind in ("source", "inverse")
     }
     both = np.concatenate([means["source"], means["inverse"][:3]])
-    rank = np.corrcoef(stats.rankdata(both, axis=1))
+    rank = np.corrcoef(stats.rankdata(merge_near_ties(both), axis=1))
     three = np.array([rank[0, 1], -rank[0, 2], -rank[1, 2]])
     found["discriminant"] = three.mean() - np.abs(rank[:3, 3:-3]).mean()
     found["source and inverse"] = rank[[0, 1, 2], [-3, -2, -1]].mean()
-    sums = [covariance[np.ix_(own == k, own == k)] for k in range(3)]
-    found["alpha"] = np.mean([len(c) / (len(c) - 1) * (1 - np.trace(c) / c.sum()) for c in sums])
+    found["alpha"] = np.mean([alphas(covariance[np.ix_(own == k, own == k)]) for k in range(3)])
     found["correlations"] = three.min()
     return found
 
@@ -311,16 +292,23 @@ class Study:
         asked = self.table.drop_duplicates("item_id").set_index("item_id")["questionnaire"]
         self.scale = asked[self.items].map(QUESTIONNAIRES.index).to_numpy()
         texts = tuple(self.table[["premise", "hypothesis"]].itertuples(index=False, name=None))
-        vectors = bases.layer_vectors(self.base, {depth}, (texts,))[depth]
+        wording = WORDING if self.base == SMOLLM2 else None
+        vectors = bases.layer_vectors(self.base, {depth}, (texts,), wording)[depth]
         self.prompts, self.linear = torch.from_numpy(vectors), self.base == SMOLLM2
         self.head = untrained(range(SEEDS), self.prompts.shape[1], self.linear)
-        phi, pool_vectors = contrasts(vectors, self.places), self.read("pairs")[self.rows("train")]
+        phi, pool_vectors = self.contrasts(vectors), self.read("pairs")[self.rows("train")]
         spread = np.cov(pool_vectors.numpy().T)
         spread += 0.01 * np.trace(spread) / len(spread) * np.eye(len(spread))
         self.kernels = {
             "kernel": phi @ phi.T,
             "sampling kernel": phi @ np.linalg.solve(spread, phi.T),
         }
+
+    def contrasts(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the contrasts of the items by their keys, (items, width)."""
+        keys = pd.Series({place.item: place.key for place in self.places})
+        found = item_contrasts(self.table, vectors).droplevel("questionnaire")
+        return found.mul(keys, axis=0).loc[self.items].to_numpy()
 
     def read(self, which: str) -> torch.Tensor:
         """Return the base's vectors of the pairs, or of their hypotheses alone."""
@@ -460,8 +448,7 @@ def interval(value: pd.Series, without: pd.DataFrame) -> pd.DataFrame:
 
     Not by the bootstrap: a seed that is drawn twice lowers correlations of patterns.
     """
-    n = len(without)
-    half = 1.959964 * np.sqrt((n - 1) ** 2 / n * without.var(ddof=1))
+    half = jackknife_half_width(without[value.index].to_numpy())
     return pd.DataFrame({"value": value, "low": value - half, "high": value + half})
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.population import population_table
+from psychometrics.asking.population import population_table, untouched_bases
 from psychometrics.improving import held_out, improve, wordings
 from psychometrics.measures.nulls import null_answers
 from psychometrics.measures.scoring import pss
@@ -28,7 +28,6 @@ from psychometrics.questionnaires import Questionnaire, load_questionnaire
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 SHIPPED = ("improved", "improved_candidates", "improved_words")
-DTYPE = "bfloat16"
 ABOVE = 0.65
 OTHERS = 5
 NULLS = 24
@@ -50,9 +49,9 @@ def others() -> list[str]:
 
 def _build_improved(names: list[str]) -> None:
     """Improve these questionnaires, and ship what was chosen and why."""
-    encoders = [load_respondent(name, dtype=DTYPE) for name in choosing()]
+    encoders = [load_respondent(name) for name in choosing()]
     for name in names:
-        found = improve(name, encoders, nulls=NULLS, dtype=DTYPE)
+        found = improve(name, encoders, nulls=NULLS)
         path = questionnaires_dir() / f"{name}_improved.yaml"
         path.unlink(missing_ok=True)  # of the last time; this is the one place that writes it anew
         found.write(path)
@@ -61,7 +60,7 @@ def _build_improved(names: list[str]) -> None:
         print(held_out(found.silhouettes).T.to_string(header=False), flush=True)
     for name in names:
         _ship(SHIPPED[2], intensifier_sets(name, encoders))
-    decoders = [load_respondent(name, dtype=DTYPE) for name in others()]
+    decoders = [load_respondent(name) for name in others()]
     for name in names:
         _ship(SHIPPED[0], _of_another_family(name, decoders))
 
@@ -79,7 +78,7 @@ def intensifier_sets(name: str, respondents: list) -> pd.DataFrame:
     for levels, place in sets:
         asked = _first_templates(present, levels, place)
         tables = {
-            False: ask(asked, respondents, dtype=DTYPE),
+            False: ask(asked, respondents),
             True: null_answers(asked, respondents=NULLS, base="embedded", seed=1),
         }
         for null, answers in tables.items():
@@ -117,8 +116,8 @@ def _of_another_family(name: str, respondents: list) -> pd.DataFrame:
     asked = [load_questionnaire(name), load_questionnaire(f"{name}_improved")]
     kinds = {asked[0].id: "present", asked[1].id: "improved"}
     tables = {
-        "another family": ask(asked, respondents, dtype=DTYPE),
-        "its null": null_answers(asked, respondents=NULLS, base="smollm2"),
+        "another family": ask(asked, respondents),
+        "its null": null_answers(asked, respondents=NULLS, **untouched_bases(others())),
     }
     parts = []
     for half, answers in tables.items():

@@ -3,7 +3,7 @@
 ``data/kernels.csv`` has alpha, omega and the correlations of scales that untrained heads have in
 closed form, for six bases or depths and six questionnaires, with the interval for samples of 24
 heads. ``data/kernel_errors.csv`` compares the closed form with 2,000 heads of four sizes on each.
-``data/explorers/kernel.csv`` and ``kernel-members.csv`` are for the explorer of the kernel.
+``data/kernel_items.csv`` has the correlations of items, ``data/explorers/kernel.csv`` and ``kernel-members.csv`` are for the explorer of the kernel.
 Half an hour of one processor core.
 """
 
@@ -18,6 +18,7 @@ import torch
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population, population_table
 from psychometrics.measures.nulls import kernel, kernel_statistics
+from psychometrics.measures.reliability import alphas
 from psychometrics.measures.scoring import item_scores, two_way
 from psychometrics.models import vectors
 from psychometrics.modes.nli import PROBABILITIES
@@ -27,13 +28,14 @@ from psychometrics.questionnaires import load_questionnaire
 from . import dose
 
 BASES = {
-    "MiniLM, 3 layers": ("embedded", 3),
-    "MiniLM, 4 layers": ("embedded", 4),
-    "MiniLM, 5 layers": ("embedded", 5),
-    "MiniLM, 6 layers": ("embedded", 6),
-    "SmolLM2-135M, 18 layers": ("smollm2", 18),
-    "SmolLM2-135M, 30 layers": ("smollm2", None),
+    "MiniLM, 3 layers": ("embedded", 3, None),
+    "MiniLM, 4 layers": ("embedded", 4, None),
+    "MiniLM, 5 layers": ("embedded", 5, None),
+    "MiniLM, 6 layers": ("embedded", 6, None),
+    "SmolLM2-135M, 18 layers": ("smollm2", 18, dose.WORDING),
+    "SmolLM2-135M, 30 layers": ("smollm2", 30, dose.WORDING),
 }
+"""Base, layers, and what a decoder reads: the text of most members on it."""
 QUESTIONNAIRES = ("gad7", "phq9", "soc13", "ipip20", "placebo_defects", "placebo_weather")
 REAL = ("gad7", "phq9", "soc13")
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
@@ -58,17 +60,31 @@ def statistics_table() -> pd.DataFrame:
     return pd.concat(parts)[["base", *KEY, "value", "low", "high"]]
 
 
+def item_correlations() -> pd.DataFrame:
+    """Return the kernel's correlations of the items of GAD-7, PHQ-9 and SOC-13, by base."""
+    columns = {}
+    for name, base in BASES.items():
+        K = kernel(REAL, *base).droplevel([0, 1]).T.droplevel([0, 1])
+        size = np.sqrt(np.diag(K))
+        columns[name] = (K / size / size[:, None]).stack()
+    return pd.DataFrame(columns).rename_axis(["one", "other"])
+
+
 # --- the error of the approximation
 
 
-def entailments(base: str, layers: int | None, sizes: list, numbers: range) -> np.ndarray:
+def entailments(
+    base: str, layers: int, wording: str | None, sizes: list, numbers: range
+) -> np.ndarray:
     """Return untrained heads' probabilities of entailment, (sizes, heads, prompts).
 
     A size is the root mean square of the centred log probabilities; None leaves the start.
     """
     table, _ = dose.templates(REAL)
     texts = tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
-    given = torch.from_numpy(vectors.layer_vectors(base, {layers}, (texts,))[layers].copy())
+    given = torch.from_numpy(
+        vectors.layer_vectors(base, {layers}, (texts,), wording)[layers].copy()
+    )
     head = dose.untrained(numbers, given.shape[1], vectors.is_decoder(base))
     answers = dose.answer(head, given)
     logs = dose.centred_logs(answers)
@@ -86,13 +102,10 @@ def keyed_scores(entailment: np.ndarray, places: list[dose.Template]) -> np.ndar
     return np.stack([np.mean(of_item, axis=0) for of_item in items.values()], axis=1)
 
 
-def alphas(scores: np.ndarray, ends: list[int]) -> np.ndarray:
+def scale_alphas(scores: np.ndarray, ends: list[int]) -> np.ndarray:
     """Return Cronbach's alpha of each questionnaire, of scores (..., respondents, items)."""
-    found = []
-    for part in np.split(scores, ends[:-1], axis=-1):
-        n, total = part.shape[-1], part.sum(axis=-1).var(axis=-1)
-        found.append(n / (n - 1) * (1 - part.var(axis=-2).sum(axis=-1) / total))
-    return np.stack(found, axis=-1)
+    parts = np.split(scores - scores.mean(axis=-2, keepdims=True), ends[:-1], axis=-1)
+    return np.stack([alphas(np.swapaxes(part, -1, -2) @ part) for part in parts], axis=-1)
 
 
 def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.DataFrame:
@@ -107,9 +120,9 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
         many heads, the share whose alpha lies in the interval of Wishart draws (mean over
         questionnaires).
     """
-    base, layers = BASES[name]
+    stand = BASES[name]
     _, places = dose.templates(REAL)
-    K = kernel(REAL, base, layers)
+    K = kernel(REAL, *stand)
     counts = K.index.get_level_values("questionnaire").value_counts(sort=False)
     ends = list(counts[list(REAL)].cumsum())
     upper = np.triu_indices(len(K), 1)
@@ -118,23 +131,21 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
     drawn = [[] for _ in sizes]
     for start in range(0, heads, 50):
         numbers = range(10_000 + start, 10_000 + start + 50)  # none that another table has
-        for part, one in zip(
-            drawn, entailments(base, layers, [*sizes.values()], numbers), strict=True
-        ):
+        for part, one in zip(drawn, entailments(*stand, [*sizes.values()], numbers), strict=True):
             part.append(keyed_scores(one, places))
     implied = {n: kernel_statistics(K, n).set_index("statistic") for n in SAMPLES}
     known = implied[SAMPLES[0]].loc[["alpha"], "value"].to_numpy()
     rows, rng = [], np.random.default_rng(0)
     for label, part in zip(sizes, drawn, strict=True):
         scores = np.concatenate(part)
-        r, own = np.corrcoef(scores.T)[upper], alphas(scores, ends)
+        r, own = np.corrcoef(scores.T)[upper], scale_alphas(scores, ends)
         row = {"base": name, "size": label, "heads": heads}
         row |= {"r": np.corrcoef(r, closed)[0, 1], "largest": np.abs(r - closed).max()}
         row |= {"alpha": known.mean(), "simulated": own.mean()}
         row["alpha off"] = np.abs(own - known).max()
         for n, table in implied.items():
             chosen = np.stack([rng.choice(heads, n, replace=False) for _ in range(DRAWS)])
-            found, ends_of = alphas(scores[chosen], ends), table.loc[["alpha"]]
+            found, ends_of = scale_alphas(scores[chosen], ends), table.loc[["alpha"]]
             low, high = ends_of["low"].to_numpy(), ends_of["high"].to_numpy()
             row[f"within {n}"] = ((found >= low) & (found <= high)).mean()
         rows.append(row)
@@ -204,6 +215,7 @@ def _write(table: pd.DataFrame, name: str, digits: int, index: bool = False) -> 
 
 if __name__ == "__main__":
     _write(statistics_table(), "kernels", 4)
+    _write(item_correlations(), "kernel_items", 4, index=True)
     pairs, members = explorer_tables()
     _write(pairs, "explorers/kernel", 2, index=True)
     _write(members, "explorers/kernel-members", 3)

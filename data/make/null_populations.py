@@ -1,226 +1,345 @@
-"""Makes ``data/null_populations.parquet``: ``python -m data.make.null_populations``.
+"""Makes ``data/null_populations.parquet``: ``python -m data.make.null_populations [START STOP]``.
 
-The plan is ``data/plans/within-base.yml``. Each of 200 populations has an untrained head in the
-place of every embedded member, on the member's base and number of layers; no two populations share
-a head. Of every population the file has each kind of evidence within each base, for heads of four
-sizes. ``data/within_base.csv`` compares the members with them under the plan's other choices.
+The plan is ``data/plans/within-base.yml``. Each of 2,000 populations has a null respondent in the
+place of every embedded member: on the member's base and number of layers, reading the text that
+the member reads. No two populations share a head. Of every population the file has each kind of
+evidence within each base, for heads of four sizes and, on the decoder, for random words.
+``data/within_base.csv`` compares the members with them under the plan's other choices, and
+``data/within_depth.csv`` within each depth of a base.
+
+Populations are made fifty at a time and stored in the user's cache, so that a stopped run resumes
+and two processes may share the work: each takes the populations from START to STOP. Without these
+numbers what is missing is made, and the three files are written. An hour of one processor core.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population, population_table, untouched_bases
-from psychometrics.measures.evidence import evidence, jackknife, profiles, reached, resized
-from psychometrics.measures.nulls import null_answers
+from psychometrics.asking.store import key_of
+from psychometrics.measures.evidence import (
+    evidence_of_draws,
+    jackknife,
+    profiles,
+    rank_correlations,
+    reached,
+)
+from psychometrics.measures.nulls import null_logits
+from psychometrics.measures.reliability import alphas
 from psychometrics.modes.nli import PROBABILITIES
-from psychometrics.paths import data_dir
+from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.studies.untrained import EXPECTED, PLACEBOS, SIZES
+from psychometrics.studies.untrained import EXPECTED, PLACEBOS, SIZES, with_beyond
 
 from . import dose
 
 NAMES, PRIMARY = ("gad7", "phq9", "soc13", *PLACEBOS), ("alpha", "correlations", "silhouette")
-POPULATIONS = 200
+POPULATIONS, OTHER_SEEDS, CHUNK = 2000, 200, 50
+SINGLE = 200
+"""Populations of which the silhouettes of single heads are shipped."""
+WORDS = "words"
+"""Name of the null that answers by random words, in the place of a size."""
 ENDS = (7, 16, 29)
 """Where the items of the three questionnaires end, in the order of a profile's columns."""
+KINDS = ("source", "inverse", "silhouette")
 
 
-def _main() -> None:
-    loaded = [load_questionnaire(name) for name in NAMES]
-    members = population("encoders") + population("decoders")
-    table = population_table().set_index("respondent_id").loc[members]
-    bases = table["family"]
-    answers = ask(loaded, members, progress=False)
-    ours = profiles(answers, loaded)
-    by = bases.to_numpy()
-    rows = [evidence(ours, loaded, EXPECTED, by).assign(size="trained", population=0)]
-    rows[0]["single"] = _single(ours, by)
-    observed, drawn = _choices(ours, table), []
-    observed |= dict.fromkeys(("means over prompts kept", "other seeds"), observed["as planned"])
-    for number, null in _populations(loaded, members):
-        print(number, flush=True)
-        if number >= POPULATIONS:  # the plan's other seeds
-            values = _arrays(profiles(resized(null, answers), loaded))
-            drawn.append(pd.concat({"other seeds": _primary(values, by)}))
-            continue
-        for size, factor in SIZES.items():
-            heads = profiles(null if factor is None else resized(null, answers, factor), loaded)
-            found = evidence(heads, loaded, EXPECTED, by)
-            rows.append(found.assign(size=size, population=number, single=_single(heads, by)))
-            if size == "matched":
-                drawn.append(pd.concat(_choices(heads, table)))
-        values = _arrays(profiles(_grown(null, answers), loaded))
-        drawn.append(pd.concat({"means over prompts kept": _primary(values, by)}))
-        if number == POPULATIONS - 1:
-            _ship_populations(pd.concat(rows))
-            _ship_choices(observed, pd.concat(drawn))
-    _ship_choices(observed, pd.concat(drawn))
+class Members:
+    """The embedded members: their bases, their depths, what they answered, and their sizes."""
+
+    def __init__(self) -> None:
+        self.loaded = [load_questionnaire(name) for name in NAMES]
+        self.names = population("encoders") + population("decoders")
+        self.table = population_table().set_index("respondent_id").loc[self.names]
+        self.bases = self.table["family"].to_numpy()
+        self.layers = self.table["layers"].astype(int).to_numpy()
+        stands = untouched_bases(self.names)
+        self.stands = list(zip(*stands.values(), strict=True))
+
+        answers = ask(self.loaded, self.names, progress=False)
+        self.profiles = profiles(answers, self.loaded).loc[self.names]
+        values = answers.pivot_table(
+            index="respondent_id", columns=answers.groupby("respondent_id").cumcount(),
+            values=list(PROBABILITIES), sort=False,
+        )  # fmt: skip
+        values = np.stack([values[name].loc[self.names].to_numpy() for name in PROBABILITIES], 2)
+        logs = np.log(np.maximum(values.astype(float), 1e-12))
+        self.sizes = _size(dose.centred_logs(logs))
+        self.kept_sizes = _size(_of_classes(logs))
+        self.digest = key_of(*map(str, self.sizes.round(4)), "populations-1")
 
 
-def _single(table: pd.DataFrame, bases: np.ndarray) -> list:
-    """Return the mean silhouettes of single respondents, a list for each base, none for both."""
-    means = _arrays(table)[1].mean(axis=1).astype("float32")
-    return [means[bases == base].tolist() for base in dict.fromkeys(bases)] + [None]
+def _size(logs: np.ndarray) -> np.ndarray:
+    """Return the root mean square of log probabilities, shape (R,)."""
+    return np.sqrt((logs**2).mean(axis=(1, 2)))
 
 
-def _ship_populations(frame: pd.DataFrame) -> None:
-    frame = frame.rename_axis("base").reset_index()
-    frame = frame.astype(dict.fromkeys(frame.select_dtypes("float"), "float32"))
-    frame.to_parquet(data_dir() / "null_populations.parquet", index=False, compression="zstd")
+def _of_classes(logits: np.ndarray) -> np.ndarray:
+    """Return log probabilities less their means over classes, and not over prompts."""
+    logs = logits - np.logaddexp.reduce(logits, axis=2, keepdims=True)
+    return logs - logs.mean(axis=2, keepdims=True)
 
 
-def _ship_choices(observed: dict[str, pd.DataFrame], drawn: pd.DataFrame) -> None:
-    found = []
-    for choice, table in observed.items():
-        for base in table.index if choice in drawn.index else ():
-            compared = reached(table.loc[base], drawn.loc[[(choice, base)]])
-            compared = compared.rename_axis("evidence").reset_index()
-            found.append(compared.assign(choice=choice, base=base))
-    whole = pd.concat(found).set_index(["choice", "base", "evidence"]).reset_index()
-    whole.to_csv(data_dir() / "within_base.csv", index=False, float_format="%.6g")
+# --- populations
 
 
-def _populations(loaded: list, members: list[str]) -> Iterator[tuple[int, pd.DataFrame]]:
-    """Yield answers of a head in the place of each member; no head comes twice."""
-    number, bases, frame = len(members), untouched_bases(members), None
-    for draw in range(2 * POPULATIONS):
-        answers = null_answers(loaded, "random-heads", number, seed=draw * number, **bases)
-        if frame is None:  # texts are numbered once
-            texts = ["respondent_id", "questionnaire", "item_id", "term", "intensifier"]
-            frame = answers.astype(dict.fromkeys(texts, "category"))
-        yield draw, frame.assign(**answers[list(PROBABILITIES)])
+def _entailments(members: Members, number: int) -> dict[str, np.ndarray]:
+    """Return P(entailment) of one population's heads by size, each (R, prompts)."""
+    count = len(members.names)
+    numbers = range(number * count, (number + 1) * count)
+    logits = null_logits(NAMES, "random-heads", members.stands, numbers)
+    centred = dose.centred_logs(logits.astype(float))
+    unit = centred / _size(centred)[:, None, None]
+    kept = _of_classes(logits.astype(float))
+
+    found = {"start": dose.shares(logits, "entailment")}
+    for size, factor in SIZES.items():
+        if factor is not None:
+            scaled = unit * (factor * members.sizes)[:, None, None]
+            found[size] = dose.shares(scaled, "entailment")
+    grown = kept * (members.kept_sizes / _size(kept))[:, None, None]
+    found["means over prompts kept"] = dose.shares(grown, "entailment")
+
+    decoders = members.bases == "SmolLM2"
+    by_words = [
+        (stand, k) for stand, k, decodes in zip(members.stands, numbers, decoders, strict=True)
+        if decodes
+    ]  # fmt: skip
+    logits = null_logits(NAMES, "random-words", *zip(*by_words, strict=True))
+    words = np.full(found["start"].shape, np.nan)
+    words[decoders] = dose.shares(logits.astype(float), "entailment")
+    return found | {WORDS: words}
 
 
-def _arrays(table: pd.DataFrame) -> np.ndarray:
-    """Return scores and silhouettes of the items of the three questionnaires, shape (2, R, 29)."""
-    return np.stack([table[name].to_numpy()[:, : ENDS[-1]] for name in ("source", "silhouette")])
+def _chunk(members: Members, start: int) -> dict[str, np.ndarray]:
+    """Return scores and silhouettes of fifty populations by size, each (3, populations, R, I)."""
+    path = cache_dir() / "null-populations" / f"{members.digest[:16]}-{start}.npz"
+    if path.is_file():
+        with np.load(path) as stored:
+            return dict(stored)
+
+    _, places = dose.templates(NAMES)
+    made: dict[str, list] = {}
+    for number in range(start, start + CHUNK):
+        entailments = _entailments(members, number)
+        if number >= POPULATIONS:
+            entailments = {"other seeds": entailments["matched"]}
+        for size, entailment in entailments.items():
+            scores = dose.score(entailment, places)
+            made.setdefault(size, []).append([scores[kind] for kind in KINDS])
+    arrays = {size: np.stack(values, axis=1).astype("float32") for size, values in made.items()}
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part.npz")
+    np.savez(part, **arrays)
+    part.replace(path)
+    return arrays
 
 
-def _primary(values: np.ndarray, bases: np.ndarray, centre=np.mean) -> pd.DataFrame:
-    """Return the primary statistics within each base and combined; quicker than `evidence`."""
+# --- statistics
+
+
+def _evidence(members: Members, values: np.ndarray, chosen: np.ndarray) -> pd.DataFrame:
+    """Return each kind of evidence of the chosen respondents, a row for each population."""
+    found = evidence_of_draws(*values[:, :, chosen].astype(float), members.loaded, EXPECTED)
+    return with_beyond(found)
+
+
+def centred(values: np.ndarray, depths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores that are centred within each depth and divided by their size there.
+
+    The size is the root of the mean variance of the items of source terms. A respondent that is
+    alone at its depth is left out.
+
+    Parameters
+    ----------
+    values : ndarray, shape (3, populations, R, I)
+        Scores of source and inverse terms, and silhouettes, which stay as they are.
+    depths : ndarray, shape (R,)
+        Labels of base and depth.
+
+    Returns
+    -------
+    ndarray, shape (3, populations, fewer, I), and ndarray
+        The values, and which respondents they are of.
+    """
+    names, counts = np.unique(depths, return_counts=True)
+    shared = np.flatnonzero(np.isin(depths, names[counts > 1]))
+    found = values[:, :, shared].astype(float)
+    for name in names[counts > 1]:
+        own = depths[shared] == name
+        scores = found[:2, :, own]
+        size = np.sqrt(scores[0].var(axis=1, ddof=1).mean(axis=1))
+        found[:2, :, own] = (scores - scores.mean(axis=2, keepdims=True)) / size[:, None, None]
+    return found, shared
+
+
+def _by_depth(members: Members, values: np.ndarray, rows: np.ndarray) -> dict[str, pd.DataFrame]:
+    """Return each kind of evidence by depth, and of all depths of a base, centred.
+
+    ``rows`` says which members the values are of.
+    """
+    depths = depth_labels(members)[rows]
+    scores, shared = centred(values, depths)
+    labels = depths[shared]
+    groups = {name: labels == name for name in dict.fromkeys(labels)}
+    for base in ("MiniLM", "SmolLM2"):
+        groups[base] = np.array([label.startswith(base) for label in labels])
+    return {name: _evidence(members, scores, own) for name, own in groups.items() if own.any()}
+
+
+def depth_labels(members: Members) -> np.ndarray:
+    """Return labels of base and depth, such as ``"MiniLM, 6 layers"``."""
+    pairs = zip(members.bases, members.layers, strict=True)
+    return np.array([f"{base}, {depth} layers" for base, depth in pairs])
+
+
+def _primary(values: np.ndarray, bases: np.ndarray, centre=np.mean) -> dict[str, pd.DataFrame]:
+    """Return the primary statistics within each base and combined, a row for each population."""
     found = {}
     for base in dict.fromkeys(bases):
-        source, width = values[:, bases == base]
-        parts = np.split(source, ENDS[:-1], axis=1)
-        sums = [part.sum(axis=1) for part in parts]
-        alphas = [
-            (1 - part.var(axis=0).sum() / total.var()) * part.shape[1] / (part.shape[1] - 1)
-            for part, total in zip(parts, sums, strict=True)
-        ]
-        rank = np.corrcoef([rankdata(total) for total in sums])
-        turned = [rank[0, 1], -rank[0, 2], -rank[1, 2]]
-        least = min(turned) if centre is np.mean else centre(turned)
-        found[base] = [centre(alphas), least, centre(width)]
-    found = pd.DataFrame(found, PRIMARY).T
+        own = bases == base
+        source = values[0, :, own].transpose(1, 0, 2).astype(float)[:, :, : ENDS[-1]]
+        width = values[2, :, own].transpose(1, 0, 2).astype(float)[:, :, : ENDS[-1]]
+        parts = np.split(source, ENDS[:-1], axis=2)
+        rank = rank_correlations(np.stack([part.mean(axis=2) for part in parts], axis=2))
+        turned = np.stack([rank[:, 0, 1], -rank[:, 0, 2], -rank[:, 1, 2]])
+        least = turned.min(axis=0) if centre is np.mean else centre(turned, axis=0)
+        alpha = centre([alphas(_covariances(part)) for part in parts], axis=0)
+        silhouette = centre(width.reshape(len(width), -1), axis=1)
+        columns = [alpha, least, silhouette]
+        found[base] = pd.DataFrame(dict(zip(PRIMARY, columns, strict=True)))
     if len(found) > 1:
         counts = pd.Series(bases).value_counts()
-        found.loc["both"] = found.mul(counts / counts.sum(), axis=0).sum()
+        found["both"] = sum(found[base] * counts[base] for base in found) / len(bases)
     return found
 
 
-def _choices(table: pd.DataFrame, members: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the primary statistics under each choice that takes other members or means."""
-    bases, values = members["family"].to_numpy(), _arrays(table)
-    default, six = members["default"].to_numpy(), (members["layers"] == 6).to_numpy()
+def _covariances(scores: np.ndarray) -> np.ndarray:
+    centred_scores = scores - scores.mean(axis=1, keepdims=True)
+    return centred_scores.transpose(0, 2, 1) @ centred_scores / (scores.shape[1] - 1)
+
+
+def _choices(members: Members, values: np.ndarray) -> dict[tuple[str, str], pd.DataFrame]:
+    """Return the primary statistics under each choice of members or means, by choice and base."""
+    bases, default = members.bases, members.table["default"].to_numpy()
+    six = members.layers == 6
     found = {
         "as planned": _primary(values, bases),
         "medians": _primary(values, bases, np.median),
-        "default members": _primary(values[:, default], bases[default]),
-        "six layers": _primary(values[:, six], bases[six]),
+        "default members": _primary(values[:, :, default], bases[default]),
+        "six layers": _primary(values[:, :, six], bases[six]),
     }
-    for place, name in enumerate(members.index):
-        others = (np.arange(len(members)) != place) & (bases == bases[place])
-        found[f"without {name}"] = _primary(values[:, others], bases[others])
-    return found
+    for place, name in enumerate(members.names):
+        others = (np.arange(len(bases)) != place) & (bases == bases[place])
+        found[f"without {name}"] = _primary(values[:, :, others], bases[others])
+    return {(choice, base): one for choice, by in found.items() for base, one in by.items()}
 
 
-def _grown(null: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Return heads as large as the members whose preferences for a class are kept."""
-    names, number = list(PROBABILITIES), answers["respondent_id"].nunique()
-    values, goal = (
-        np.log(frame[names].to_numpy(dtype=float)).reshape(number, -1, 3)
-        for frame in (null, answers)
-    )
-    own, sizes = ((dose.centred_logs(x) ** 2).mean(axis=(1, 2)) for x in (values, goal))
-    values = values * np.sqrt(sizes / own)[:, None, None]
-    values = np.exp(values - values.max(axis=2, keepdims=True))
-    values /= values.sum(axis=2, keepdims=True)
-    return null.assign(**dict(zip(names, values.reshape(-1, 3).T, strict=True)))
+# --- the shipped files
 
 
-def centred(table: pd.DataFrame, depths: pd.Series) -> pd.DataFrame:
-    """Return profiles whose scores are centred within each depth, and divided by their size there.
+def _write(members: Members) -> None:
+    own = np.stack([members.profiles[kind].to_numpy() for kind in KINDS])[:, None]
+    rows, depths, choices = [], {}, {}
+    everyone = np.arange(len(members.names))
+    for start in range(0, POPULATIONS + OTHER_SEEDS, CHUNK):
+        print(start, flush=True)
+        for size, values in _chunk(members, start).items():
+            if size in ("means over prompts kept", "other seeds"):
+                for base, one in _primary(values, members.bases).items():
+                    choices.setdefault((size, base), []).append(one)
+                continue
+            rows.append(_shipped_rows(members, values, size, start))
+            for name, one in _by_depth(members, values, everyone).items():
+                depths.setdefault((name, size), []).append(one)
+            if size == "matched":
+                for key, one in _choices(members, values).items():
+                    choices.setdefault(key, []).append(one)
 
-    The size is the root of the mean variance of the items of source terms. Depths are labels of
-    base and depth, indexed as the table; a respondent that is alone at its depth is left out.
-    """
+    rows.append(_shipped_rows(members, own, "trained", 0))
+    table = pd.concat(rows, ignore_index=True).dropna(subset="silhouette")
+    numbers = table.select_dtypes("float").columns
+    table[numbers] = table[numbers].round(4).astype("float32")
+    table.to_parquet(data_dir() / "null_populations.parquet", index=False, compression="zstd")
+
+    observed = _choices(members, own)
+    observed |= {
+        (choice, base): one
+        for choice in ("means over prompts kept", "other seeds")
+        for (planned, base), one in list(observed.items())
+        if planned == "as planned"
+    }
+    _write_compared(observed, choices, ["choice", "base", "evidence"], "within_base.csv")
+    _write_depths(members, own, depths)
+
+
+def _shipped_rows(members: Members, values: np.ndarray, size: str, start: int) -> pd.DataFrame:
+    """Return a row for each population and base: all kinds of evidence, and single silhouettes."""
+    parts = []
+    for base in dict.fromkeys(members.bases):
+        chosen = members.bases == base
+        part = _evidence(members, values, chosen).drop(columns="beyond placebos")
+        part.insert(0, "population", np.arange(start, start + len(part)))
+        part.insert(0, "size", size)
+        part.insert(0, "base", base)
+        means = values[2][:, chosen, : ENDS[-1]].mean(axis=2).astype("float32").round(4)
+        few = part["population"] < SINGLE
+        part["single"] = [row.tolist() if keep else None for row, keep in zip(means, few)]  # noqa: B905
+        parts.append(part)
+    return pd.concat(parts)
+
+
+def _write_compared(observed: dict, drawn: dict, names: list[str], file: str) -> None:
     found = []
-    for _, part in table.groupby(depths, sort=False):
-        scores = part[["source", "inverse"]]
-        size = np.sqrt(part["source"].var().mean())
-        if len(part) > 1:
-            found.append(pd.concat([(scores - scores.mean()) / size, part[["silhouette"]]], axis=1))
-    return pd.concat(found)
+    for key, parts in drawn.items():
+        row = reached(observed[key].iloc[0], pd.concat(parts, ignore_index=True))
+        row = row.rename_axis("evidence").reset_index()
+        found.append(row.assign(**dict(zip(names, key, strict=False))))
+    table = pd.concat(found).set_index(names).reset_index()
+    table.to_csv(data_dir() / file, index=False, float_format="%.5g")
 
 
-def _kinds(table: pd.DataFrame, loaded: list) -> pd.Series:
-    """Return each kind of evidence of a profile, *beyond placebos* among them."""
-    found = evidence(table, loaded, EXPECTED)
-    real = found[[f"ρ {a} {b}" for a, b in EXPECTED]].abs().mean()
-    placebos = found[[f"ρ {a} {b}" for a in NAMES[:3] for b in PLACEBOS]].abs().mean()
-    return pd.concat([found, pd.Series({"beyond placebos": real - placebos})])
+def _write_depths(members: Members, own: np.ndarray, drawn: dict) -> None:
+    everyone = np.arange(len(members.names))
+    observed = _by_depth(members, own, everyone)
+    labels = pd.Series(depth_labels(members))
+    shared = labels.index[labels.map(labels.value_counts()) > 1].to_numpy()
 
+    def statistics(part: pd.DataFrame) -> pd.Series:
+        chosen = part["place"].to_numpy()
+        by = _by_depth(members, own[:, :, chosen], chosen)
+        return pd.concat({base: by[base].iloc[0] for base in ("MiniLM", "SmolLM2") if base in by})
 
-def _by_depth(table: pd.DataFrame, depths: pd.Series, loaded: list) -> pd.DataFrame:
-    """Return each kind of evidence by depth, and of all depths of a base, centred."""
-    table = centred(table, depths)
-    own = depths[table.index]
-    groups = {name: own == name for name in own.unique()}
-    groups |= {name: own.str.startswith(name) for name in ("MiniLM", "SmolLM2")}
-    return pd.DataFrame({name: _kinds(table[which], loaded) for name, which in groups.items()}).T
-
-
-def _depths() -> None:
-    """Write ``data/within_depth.csv``: the comparison with untrained heads by base and depth."""
-    loaded = [load_questionnaire(name) for name in NAMES]
-    members = population("encoders") + population("decoders")
-    table = population_table().set_index("respondent_id").loc[members]
-    depths = table["family"] + ", " + table["layers"].astype(int).astype(str) + " layers"
-    answers = ask(loaded, members, progress=False)
-    ours = profiles(answers, loaded).loc[members]
-    observed = _by_depth(ours, depths, loaded)
-    many = ours[depths.map(depths.value_counts()) > 1]
-    half = jackknife(
-        lambda part: _kinds(centred(part, depths[part.index]), loaded),
-        many, table.loc[many.index, "family"],
-    )  # fmt: skip
-    drawn = []
-    for number, null in _populations(loaded, members):
-        if number == POPULATIONS:
-            break
-        for size, factor in SIZES.items():
-            heads = profiles(null if factor is None else resized(null, answers, factor), loaded)
-            heads = heads.set_axis(members)
-            drawn.append(_by_depth(heads, depths, loaded).assign(size=size))
-        print(number, flush=True)
-    drawn, found = pd.concat(drawn).set_index("size", append=True), []
-    for base, size in drawn.index.unique():
-        rows = reached(observed.loc[base], drawn.loc[[(base, size)]])
+    places = pd.DataFrame({"place": shared})
+    half = jackknife(statistics, places, pd.Series(members.bases[shared]))
+    found = []
+    for (base, size), parts in drawn.items():
+        row = reached(observed[base].iloc[0], pd.concat(parts, ignore_index=True))
         if base in half.index:
-            rows["low"] = observed.loc[base] - half.loc[base]
-            rows["high"] = observed.loc[base] + half.loc[base]
-        rows["members"] = depths[many.index].str.startswith(base).sum()
-        found.append(rows.rename_axis("evidence").reset_index().assign(base=base, size=size))
-    found = pd.concat(found).set_index(["base", "size", "evidence"]).reset_index()
-    found.to_csv(data_dir() / "within_depth.csv", index=False, float_format="%.5g")
+            row["low"] = observed[base].iloc[0] - half.loc[base, base]
+            row["high"] = observed[base].iloc[0] + half.loc[base, base]
+        row["members"] = labels[shared].str.startswith(base).sum()
+        found.append(row.rename_axis("evidence").reset_index().assign(base=base, size=size))
+    table = pd.concat(found).set_index(["base", "size", "evidence"]).reset_index()
+    table = table.dropna(subset="p")
+    table.to_csv(data_dir() / "within_depth.csv", index=False, float_format="%.5g")
+
+
+def _main() -> None:
+    members = Members()
+    if len(sys.argv) > 2:
+        for start in range(int(sys.argv[1]), int(sys.argv[2]), CHUNK):
+            _chunk(members, start)
+            print(start, flush=True)
+        return
+    _write(members)
 
 
 if __name__ == "__main__":
-    _depths() if "depths" in sys.argv else _main()
+    _main()

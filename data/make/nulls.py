@@ -2,8 +2,6 @@
 
 Answers, in float32, of the null respondents that take long: members of the embedded population's
 kind trained on pairs whose labels were shuffled, and random heads on encoders with random weights.
-Beside it ``data/nulls_smollm2.safetensors``, in fp16: what the untouched decoder makes of each
-prompt, on which random heads are put.
 """
 
 from __future__ import annotations
@@ -12,12 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from safetensors.numpy import save_file
 
 from psychometrics.asking.store import key_of
 from psychometrics.measures.nulls import null_answers
-from psychometrics.models import vectors as bases
-from psychometrics.models.sources import SMOLLM2, base_path
+from psychometrics.models.sources import base_path
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import cache_dir, data_dir
@@ -45,16 +41,6 @@ def _main() -> None:
         columns |= _named("random-bases", number, answers[list(PROBABILITIES)].to_numpy())
     frame = pd.DataFrame(columns).drop_duplicates("key")
     frame.to_parquet(data_dir() / "nulls.parquet", index=False, compression="zstd")
-    _decoder_vectors()
-
-
-def _decoder_vectors() -> None:
-    """Keep the untouched decoder's last vector of every prompt."""
-    pairs = _pairs()
-    vectors = bases.prompt_vectors(SMOLLM2, tuple(dict.fromkeys(pairs)))[-1]
-    keys = [list(bytes.fromhex(key_of(*pair))) for pair in dict.fromkeys(pairs)]
-    held = {"keys": np.array(keys, dtype="uint8"), "vectors": vectors.astype("float16")}
-    save_file(held, data_dir() / bases.SHIPPED)
 
 
 def _pairs() -> list[tuple[str, str]]:

@@ -27,11 +27,14 @@ SHOWN = {
     "silhouette": ("opposite words differ", "silhouette"),
 }
 """Kinds of evidence, in words and as statistics; columns of ``data/null_populations.parquet``."""
+DRAWN = 200
+"""Populations that are drawn as dots."""
 BASES = {"SmolLM2": "8 decoders", "MiniLM": "24 encoders"}
 
 
 def _main() -> None:
-    table = pd.read_parquet(data_dir() / "null_populations.parquet").set_index(["size", "base"])
+    table = pd.read_parquet(data_dir() / "null_populations.parquet")
+    table = table[table["population"] < DRAWN].set_index(["size", "base"])
     figures.style()
     figure, axes = plt.subplots(3, 1, figsize=(5.4, 5.8))
     rng = np.random.default_rng(0)

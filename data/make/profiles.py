@@ -1,4 +1,4 @@
-"""Makes ``data/profile.parquet``, the item scores that stand behind a profile: ``make profiles``.
+"""Makes ``data/profile.parquet``, the item scores that stand behind a profile: ``make data``.
 
 Without them a profile would first ask the whole embedded population, which takes minutes from a
 store that is empty. They are known as a questionnaire's by a digest of its prompts.

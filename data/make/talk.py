@@ -28,8 +28,6 @@ from psychometrics.questionnaires import (
 
 from .answers import ship
 
-DTYPE = "bfloat16"
-"""Named, so that the answers are the same ones on a machine that would choose another."""
 KEPT = {"options": ["log_probability"], "chat": ["reply", "finish_reason"]}
 """What is shipped of an answer, by mode; its key is found without the rest."""
 
@@ -77,7 +75,7 @@ def _yes_or_no(questionnaire: Questionnaire) -> Questionnaire:
 
 
 def _ship(mode: str, questionnaire: Questionnaire) -> None:
-    identity = identify(SMOLLM2, mode, DTYPE)
+    identity = identify(SMOLLM2, mode)
     where = mode, questionnaire.id, identity["respondent_id"]
     with (
         StoredAnswers(None, *where) as kept,
@@ -92,17 +90,17 @@ def _ship(mode: str, questionnaire: Questionnaire) -> None:
 
 def _main() -> None:
     fifty, mini = load_questionnaire("ipip50"), load_questionnaire("ipip20")
-    voice = {"mode": "options", "wording": "voice", "dtype": DTYPE, "progress": False}
+    voice = {"mode": "options", "wording": "voice", "progress": False}
     cells = itertools.product(*CROSSING.values())
     crossed = {" ".join(cell): dict(zip(CROSSING, cell, strict=True)) for cell in cells}
-    ask_ways(mini, SMOLLM2, crossed, "options", dtype=DTYPE)
-    ask(mini, SMOLLM2, mode="options", labels="alphabetical", dtype=DTYPE, progress=False)
+    ask_ways(mini, SMOLLM2, crossed, "options")
+    ask(mini, SMOLLM2, mode="options", labels="alphabetical", progress=False)
     _ship("options", mini)
     mixed = shuffled_words(fifty)
     for written in (fifty, mixed):
         for name, way in FORMATS.items():
             asked = _yes_or_no(written) if name == "yes or no" else written
-            how = {"mode": "options", "dtype": DTYPE, "progress": False, "baseline": EMPTY}
+            how = {"mode": "options", "progress": False, "baseline": EMPTY}
             ask(asked, SMOLLM2, choose="expected", **how, **way)
     for persona in PERSONAS.values():
         ask(fifty, SMOLLM2, persona=persona, baseline=EMPTY, **voice)
@@ -117,7 +115,7 @@ def _main() -> None:
     scores = scale_scores(pd.concat(ask(q, SMOLLM2, **drawn) for q in thirteen), thirteen)
     scores = scores[["respondent_id", "questionnaire", "mode", "scale", "run", "score"]]
     scores.to_csv(data_dir() / "norms" / "smollm2_scores.csv", index=False)
-    ask_ways(mini, SMOLLM2, CHAT_WAYS, "chat", dtype=DTYPE)
+    ask_ways(mini, SMOLLM2, CHAT_WAYS, "chat")
     _ship("chat", mini)
 
 

@@ -97,8 +97,8 @@ def talk(
     Parameters
     ----------
     generator : str or Path
-        A causal model with a chat template: a name, a folder or a hub id. In bfloat16, its adapter
-        in float32; the adapter is merged before anything is measured.
+        A causal model with a chat template: a name, a folder or a hub id. The adapter is
+        merged before anything is measured.
     judge : str or Path
         The NLI respondent that reads the replies.
     arms : sequence of str
@@ -234,13 +234,12 @@ def _cell(
     generator: str | Path, judge: NLIRespondent, arm: str, seed: int, training: dict
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Adapt where there is an arm, and measure."""
-    import torch
 
     from psychometrics.models.loading import load_model, resolve_device
     from psychometrics.models.sources import find
     from psychometrics.training import adapt_causal
 
-    model, tokenizer = load_model(find(generator), "causal", dtype=torch.bfloat16)
+    model, tokenizer = load_model(find(generator), "causal")
     model.to(resolve_device(None))
     unread = _sentences()
     if arm != BEFORE:

@@ -65,8 +65,9 @@ def ask(
         How respondents answer: a name in :data:`psychometrics.modes.MODES`, such as ``"nli"``,
         ``"mlm"``, ``"options"``, ``"chat"`` or ``"human"``.
     dtype : {"auto", "float32", "bfloat16"}, optional
-        Precision of models; by default, and for "auto", float32, and bfloat16 of members and of
-        smollm2. ``attrs["summary"]["precision"]`` has it by respondent.
+        Precision of models; by default, and for "auto", float32. bfloat16 is for large populations
+        on hardware that multiplies in it. ``attrs["summary"]["precision"]`` has it by
+        respondent.
     progress : bool
         Show a progress bar, and a summary at the end.
     engine : {"local", "ray"}
@@ -263,6 +264,8 @@ def _summarise(
         summary["judge"] = answers["judge"].replace("", np.nan).value_counts().to_dict()
     if bar.unasked:
         summary["unasked"] = bar.unasked
+    if bar.unused and bar.asked:
+        summary["unused"] = bar.unused
     if bar.spending.replies:
         summary |= bar.spending.summary()
     answers.attrs = {"summary": summary}
@@ -277,6 +280,9 @@ def _summary_line(summary: dict) -> str:
         f"{summary['unanswered']} refused or unreadable",
         f"{len(summary['failed'])} failed" + (f" ({kinds})" if kinds else ""),
     ]
+    if "unused" in summary:
+        said = "in the store not used (another precision, weights or prompts)"
+        parts.append(f"{summary['unused']} {said}")
     if "unasked" in summary:
         parts.append(f"{summary['unasked']} left unasked")
     if "judge" in summary:

@@ -18,6 +18,7 @@ import pandas as pd
 from pydantic import AfterValidator, Field, model_validator
 
 from ..exceptions import KINDS, ParameterError, QuestionnaireError, RespondentError
+from ..models.sources import find
 from ..paths import data_dir
 from ..questionnaires.model import Part, checked, repeated
 from ..questionnaires.readers import read
@@ -134,20 +135,25 @@ def untouched_bases(names: list[str]) -> dict[str, list]:
     Returns
     -------
     dict
-        ``base`` and ``layers``, one entry per respondent, as
-        :func:`psychometrics.measures.nulls.null_answers` takes them.
+        ``base``, ``layers`` and ``wording`` (what a decoder reads, None of an encoder), one entry
+        per respondent, as :func:`psychometrics.measures.nulls.null_answers` takes them.
 
     Examples
     --------
-    >>> untouched_bases(["minilm-snli-l3-s17", "smol-mnli6k-r8-s1"])
-    {'base': ['embedded', 'smollm2'], 'layers': [3, None]}
+    >>> stands = untouched_bases(["minilm-snli-l3-s17", "smol-snli4k-d18-r12-s7"])
+    >>> stands["base"], stands["layers"]
+    (['embedded', 'smollm2'], [3, 18])
+    >>> stands["wording"]
+    [None, 'Premise: {premise} Hypothesis: {hypothesis} Answer:']
     """
     table = population_table().set_index("respondent_id").reindex(names)
     decoders = table["family"] == FAMILIES["decoders"]
-    deep = table["layers"].where(~decoders)
     return {
         "base": ["smollm2" if decoder else "embedded" for decoder in decoders],
-        "layers": [None if depth != depth else int(depth) for depth in deep],
+        "layers": [None if depth != depth else int(depth) for depth in table["layers"]],
+        "wording": [
+            find(name).recipe["wording"] if decoder else None for name, decoder in decoders.items()
+        ],
     }
 
 

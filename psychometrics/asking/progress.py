@@ -20,13 +20,18 @@ class Progress(tqdm):
     ----------
     stored, asked, unasked : int
         Answers that were in the store, that were asked now, and that a budget left out.
+    unused : int
+        Answers of the same respondents in the store to other prompts, by other weights or in
+        another precision, which are no answers to these questions.
     spending : object
         Tokens and cost of the replies of endpoints.
     """
 
     def __init__(self, *args: object, pairs: int = 1, **options: object) -> None:
         self.pairs, self.begun, self.stored, self.asked, self._expected = pairs, 0, 0, 0, 0
-        self.unasked, self.spending = 0, _Spending()
+        self.unasked = 0
+        self.unused = 0
+        self.spending = _Spending()
         if not sys.stderr.isatty():  # a log gets a line now and then
             options.setdefault("mininterval", _LOG_INTERVAL)
         super().__init__(*args, **options)

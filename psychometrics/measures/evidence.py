@@ -12,13 +12,16 @@ from scipy import stats
 
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
-from .nulls import kernel_statistics
+from .intervals import jackknife_half_width, merge_near_ties
+from .nulls import scale_statistics
 from .scoring import raw_scores, template_cubes, two_way
 from .validity import silhouettes
 
 _CLASSES = ["entailment", "neutral", "contradiction"]
 _FEWEST = 3
 """Respondents without whom nothing is said of their differences."""
+_DECIMALS = 6
+"""Decimals of silhouettes that single precision resolves on any processor."""
 _PROMPT = ["item_id", "template", "polarity", "term", "intensifier"]
 
 
@@ -146,43 +149,105 @@ def evidence(
             for base in pd.unique(np.asarray(bases))
         }
         return _with_mean(pd.DataFrame(found).T, bases)
-    source, inverse, width = (table[name] for name in ("source", "inverse", "silhouette"))
-    whole = {q.id: [item.id for item in q.items] for q in questionnaires}
+    cubes = (table[name].to_numpy()[None] for name in ("source", "inverse", "silhouette"))
+    return evidence_of_draws(*cubes, questionnaires, expected).iloc[0].rename(None)
+
+
+def evidence_of_draws(
+    source: np.ndarray,
+    inverse: np.ndarray,
+    width: np.ndarray,
+    questionnaires: Sequence[Questionnaire],
+    expected: Mapping[tuple[str, str], int],
+) -> pd.DataFrame:
+    """Return each kind of evidence for many sets of respondents at once.
+
+    Parameters
+    ----------
+    source, inverse, width : ndarray, shape (draws, R, I)
+        Scores of source and of inverse terms by the items' keys, and silhouettes, of the items of
+        all questionnaires in their order.
+    questionnaires, expected
+        As in :func:`evidence`.
+
+    Returns
+    -------
+    DataFrame, shape (draws, kinds)
+        With the columns that :func:`evidence` describes.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> both = [load_questionnaire(name) for name in ("challenges", "gad7")]
+    >>> draws = np.random.default_rng(0).normal(size=(3, 5, 8, 11))
+    >>> len(evidence_of_draws(*draws, both, {("challenges", "gad7"): 1}))
+    5
+    """
+    place = {item.id: k for k, item in enumerate(i for q in questionnaires for i in q.items)}
+    whole = {q.id: [place[item.id] for item in q.items] for q in questionnaires}
     real = [name for name in whole if any(name in pair for pair in expected)]
     parts = {
-        scale.id: list(q.keys(scale)) for q in questionnaires if q.id in real for scale in q.scales
+        scale.id: [place[item] for item in q.keys(scale)]
+        for q in questionnaires
+        if q.id in real
+        for scale in q.scales
     }
-    items = {name: whole[name] for name in real} | parts
-    scale = [(name, "", item) for name, own in items.items() for item in own]
-    order = pd.MultiIndex.from_tuples(scale, names=["questionnaire", "scale", "item_id"])
-    implied: dict = collections.defaultdict(lambda: np.nan)
-    if len(table) >= _FEWEST:
-        covariance = np.cov(source[[item for *_, item in scale]].to_numpy().T)
-        implied = kernel_statistics(pd.DataFrame(covariance, order, order))
-        implied = implied.set_index(["statistic", "scale", "other"])["value"]
-    average = width[[item for name in real for item in whole[name]]].mean()
-    scores = pd.DataFrame({name: source[own].mean(axis=1) for name, own in (whole | parts).items()})
-    turned = pd.DataFrame({name: inverse[whole[name]].mean(axis=1) for name in real})
-    rank = scores.corr("spearman", min_periods=_FEWEST)
-    single = {f"silhouette {name}": average[whole[name]].mean() for name in real}
-    single |= {f"alpha {name}": implied["alpha", name, ""] for name in items}
-    single |= {f"omega {name}": implied["omega", name, ""] for name in real}
-    single |= {f"htmt {a} {b}": implied["htmt", a, b] for a, b in itertools.combinations(real, 2)}
-    single |= {f"lowest {name}": average[whole[name]].min() for name in real}
-    single["items at 0.6"] = (average >= 0.6).sum()
-    pairs = itertools.combinations(scores, 2)
-    single |= {f"ρ {a} {b}": rank.loc[a, b] for a, b in pairs}
-    found = {
-        "silhouette": average.mean(),
-        "alpha": np.mean([single[f"alpha {name}"] for name in real]),
-        "omega": np.mean([single[f"omega {name}"] for name in real]),
-        "correlations": min(sign * rank.loc[a, b] for (a, b), sign in expected.items()),
-        "source and inverse": np.nan,
+    scales = {name: whole[name] for name in real} | parts
+    draws, respondents = source.shape[:2]
+    enough = respondents >= _FEWEST
+
+    implied: dict = collections.defaultdict(lambda: np.full(draws, np.nan))
+    if enough:
+        items = source[:, :, np.concatenate(list(scales.values()))]
+        centred = items - items.mean(axis=1, keepdims=True)
+        covariances = centred.transpose(0, 2, 1) @ centred / (respondents - 1)
+        sizes = pd.Series({name: len(places) for name, places in scales.items()})
+        implied.update(scale_statistics(covariances, sizes))
+
+    scored = whole | parts
+    scores = [source[:, :, places].mean(axis=2) for places in scored.values()]
+    turned = [inverse[:, :, whole[name]].mean(axis=2) for name in real]
+    rank = rank_correlations(np.stack(scores + turned, axis=2))
+    order = list(scored)
+    average = width.mean(axis=1)
+    of_real = average[:, [k for name in real for k in whole[name]]]
+
+    kinds = {f"silhouette {name}": average[:, whole[name]].mean(axis=1) for name in real}
+    kinds |= {f"alpha {name}": implied["alpha", name, ""] for name in scales}
+    kinds |= {f"omega {name}": implied["omega", name, ""] for name in real}
+    kinds |= {f"htmt {a} {b}": implied["htmt", a, b] for a, b in itertools.combinations(real, 2)}
+    kinds |= {f"lowest {name}": average[:, whole[name]].min(axis=1) for name in real}
+    kinds["items at 0.6"] = (of_real.round(_DECIMALS) >= 0.6).sum(axis=1)
+    for (i, one), (j, other) in itertools.combinations(enumerate(order), 2):
+        kinds[f"ρ {one} {other}"] = rank[:, i, j]
+
+    signed = [sign * rank[:, order.index(a), order.index(b)] for (a, b), sign in expected.items()]
+    agreement = [rank[:, order.index(name), len(order) + k] for k, name in enumerate(real)]
+    first = {
+        "silhouette": of_real.mean(axis=1),
+        "alpha": np.mean([kinds[f"alpha {name}"] for name in real], axis=0),
+        "omega": np.mean([kinds[f"omega {name}"] for name in real], axis=0),
+        "correlations": np.min(signed, axis=0),
+        "source and inverse": np.mean(agreement, axis=0),
     }
-    if len(table) >= _FEWEST:
-        agreement = scores[real].corrwith(turned, method="spearman")
-        found["source and inverse"] = agreement.mean()
-    return pd.Series(found | single)
+    return pd.DataFrame(first | kinds)
+
+
+def rank_correlations(scores: np.ndarray) -> np.ndarray:
+    """Return Spearman's correlations of scores, shape (draws, R, S), as (draws, S, S).
+
+    Scores that differ by rounding alone share a rank.
+    """
+    draws, respondents, count = scores.shape
+    if respondents < _FEWEST:
+        return np.full((draws, count, count), np.nan)
+
+    ranks = stats.rankdata(merge_near_ties(scores, axis=1), axis=1)
+    ranks = ranks - ranks.mean(axis=1, keepdims=True)
+    products = ranks.transpose(0, 2, 1) @ ranks
+    size = np.sqrt(np.diagonal(products, axis1=1, axis2=2))
+    with np.errstate(invalid="ignore", divide="ignore"):  # scores that do not vary have none
+        return products / size[:, :, None] / size[:, None, :]
 
 
 def jackknife(
@@ -227,8 +292,7 @@ def jackknife(
             found[base] = pd.Series(dtype=float)
             continue
         others = pd.DataFrame([statistic(part.drop(index=row)) for row in part.index])
-        error = np.sqrt((number - 1) ** 2 / number * others.var())
-        found[base] = error * stats.t.ppf(0.975, number - 1)
+        found[base] = pd.Series(jackknife_half_width(others.to_numpy(float)), others.columns)
     return np.sqrt(_with_mean(pd.DataFrame(found).T ** 2, bases, 2))
 
 

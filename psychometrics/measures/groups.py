@@ -111,7 +111,8 @@ def congruence(
         high = min(high, 1.0)
     row = {"congruence": phi.mean(), "low": low, "high": high, "worst": phi.min()}
     row |= {"chance": np.median(chance), "chance_high": np.quantile(chance, 0.95)}
-    row["p"] = (1 + (chance >= phi.mean()).sum()) / (1 + len(chance))
+    at_least = chance >= phi.mean() - 1e-6  # exchanges of like items tie but for rounding
+    row["p"] = (1 + at_least.sum()) / (1 + len(chance))
     return pd.Series(row | {"n": n, "items": len(keep)})
 
 

@@ -136,6 +136,7 @@ def correlation_interval(
     x, y : array-like, shape (n,)
         Two Series are matched by their labels.
     method : {"spearman", "pearson"}
+        Spearman's ranks are of values as :func:`merge_near_ties` returns them.
 
     Returns
     -------
@@ -175,7 +176,7 @@ def correlation_interval(
     if method == "spearman":
         from scipy.stats import rankdata  # slow to load
 
-        both = rankdata(both, axis=1)
+        both = rankdata(merge_near_ties(both), axis=1)
     r = float(np.clip(np.corrcoef(both)[0, 1], -1, 1))
     low, high = fisher_interval(r, n, ranks=method == "spearman")
     return pd.Series({"n": float(n), "r": r, "low": float(low), "high": float(high)})
@@ -282,6 +283,71 @@ def scale_intervals(
     frame = pd.DataFrame({"score": keyed.mean(axis=1), "low": low, "high": high}, keyed.index)
     frame.insert(0, "respondent_id", keyed.index.get_level_values("respondent_id"))
     return frame.assign(n=keyed.notna().sum(axis=1)).reset_index(drop=True)
+
+
+def jackknife_half_width(without: np.ndarray) -> np.ndarray:
+    r"""Return the half width of a 95 % interval from a statistic without each of n objects.
+
+    .. math:: t_{n-1} \sqrt{\frac{n-1}{n} \sum_i (\theta_{-i} - \bar\theta)^2}
+
+    Parameters
+    ----------
+    without : ndarray, shape (n, ...)
+        Values of the statistic, each without one of the objects.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        Missing where a value is missing, or with fewer than two objects.
+
+    References
+    ----------
+    Efron and Tibshirani (1993), equation 11.5; Student's quantile of n - 1 degrees of freedom.
+
+    Examples
+    --------
+    >>> means = (10 - np.array([1, 2, 3, 4])) / 3  # of 1, 2, 3 and 4, each left out in turn
+    >>> float(jackknife_half_width(means).round(2))
+    2.05
+    """
+    without = np.asarray(without, dtype=float)
+    n = len(without)
+    if n < 2:
+        return np.full(without.shape[1:], np.nan)
+
+    deviation = without.std(axis=0, ddof=1)
+    return special.stdtrit(n - 1, 0.975) * (n - 1) / np.sqrt(n) * deviation
+
+
+def merge_near_ties(values: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Round values to a hundred-thousandth of their range, before they are ranked.
+
+    Values that are equal but for the rounding of their computation would be ranked by that
+    rounding, and so by the processor.
+
+    Parameters
+    ----------
+    values : ndarray
+    axis : int
+        Along which they are ranked.
+
+    Returns
+    -------
+    ndarray, of the values' shape
+        Whole numbers of steps above the smallest value; missing values stay missing. The range, not
+        a number of decimals, sets the step, since scores of untrained heads differ in the fifth to
+        eighth decimal only.
+
+    Examples
+    --------
+    >>> merge_near_ties(np.array([0.3, 0.1 + 0.2, 0.5])).tolist()
+    [0.0, 0.0, 100000.0]
+    """
+    values = np.asarray(values, dtype=float)
+    above = values - np.fmin.reduce(values, axis=axis, keepdims=True)
+    spread = np.fmax.reduce(above, axis=axis, keepdims=True)
+    shares = np.divide(above, spread, out=np.zeros_like(above) * above, where=spread > 0)
+    return np.round(1e5 * shares)
 
 
 def row_correlations(xs: np.ndarray, ys: np.ndarray) -> np.ndarray:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,9 +27,11 @@ from ..exceptions import ParameterError
 from ..modes.nli import PROBABILITIES
 from ..questionnaires import Questionnaire, load_questionnaires
 from ..questionnaires.prompts import prompts
+from .reliability import alphas, omegas
 from .scoring import template_cubes
+from .structure import block_means, htmt_ratios
 
-_KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise")
+_KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise", "random-words")
 
 
 def null_answers(
@@ -37,26 +41,30 @@ def null_answers(
     base: str | Sequence[str] = "embedded",
     layers: int | Sequence[int | None] | None = None,
     seed: int = 0,
+    wording: str | Sequence[str | None] | None = None,
 ) -> pd.DataFrame:
-    r"""Answers of null respondents, in the form of :func:`psychometrics.asking.ask`.
+    r"""Return answers of null respondents, in the form of :func:`psychometrics.asking.ask`.
 
     A random head on an encoder whose vector of a prompt's first token is *h* answers
 
     .. math:: \mathrm{softmax}(V \tanh(W h)), \qquad W_{ij}, V_{ij} \sim N(0, 0.02^2),
 
     as an untrained classifier of the BERT family does. On a decoder *h* is the vector of the last
-    token of premise and hypothesis, and the head is linear, :math:`\mathrm{softmax}(V h)`, as
-    decoders' classifiers are. The base reads each prompt once for all heads, in float32, smollm2
-    in bfloat16.
+    token that the decoder reads, and the head is linear, :math:`\mathrm{softmax}(V h)`, as
+    decoders' classifiers are. *Random words* are heads whose rows of *V* are the output vectors of
+    three whole words, drawn from the decoder's vocabulary: such a respondent answers by words, as
+    the book's decoders do, but by words that mean nothing here. The base reads each prompt once
+    for all heads, in float32.
 
     Parameters
     ----------
     questionnaires : str, Path or Questionnaire, or several
         Names of shipped questionnaires, paths of files, or loaded ones.
-    null : {"random-heads", "random-bases", "shuffled-labels", "noise"}
-        Random heads on the untouched encoder; random heads on encoders with random weights;
-        members trained on pairs whose labels were shuffled (shipped answers to shipped
-        questionnaires only); three uniform random numbers for each prompt, divided by their sum.
+    null : {"random-heads", "random-bases", "shuffled-labels", "noise", "random-words"}
+        Random heads on the untouched base; random heads on bases with random weights; members
+        trained on pairs whose labels were shuffled (shipped answers to shipped questionnaires
+        only); three uniform random numbers for each prompt, divided by their sum; or random words
+        of an untouched decoder.
     respondents : int
         How many.
     base : str or sequence of str
@@ -68,6 +76,9 @@ def null_answers(
         :func:`psychometrics.asking.population.untouched_bases`.
     seed : int
         Respondents are numbered from ``seed``, so that others have other random numbers.
+    wording : str or sequence of str, optional
+        Text that a decoder reads, with ``{premise}`` and ``{hypothesis}``; by default, and where
+        it is None, the pair as a classifier reads it. Of several each respondent in turn has one.
 
     Returns
     -------
@@ -90,7 +101,7 @@ def null_answers(
     >>> answers.groupby("respondent_id").size().tolist()
     [192, 192]
     """
-    return next(_drawn(questionnaires, null, respondents, 1, base, layers, seed))
+    return next(_drawn(questionnaires, null, respondents, 1, base, layers, seed, wording))
 
 
 def null_distribution(
@@ -102,15 +113,16 @@ def null_distribution(
     base: str | Sequence[str] = "embedded",
     layers: int | Sequence[int | None] | None = None,
     seed: int = 0,
+    wording: str | Sequence[str | None] | None = None,
 ) -> pd.DataFrame:
-    """What a statistic gives for populations of null respondents.
+    """Return what a statistic gives for populations of null respondents.
 
     Parameters
     ----------
     statistic : callable
         From answers, as :func:`psychometrics.asking.ask` gives them, to a number or to several by
         name.
-    questionnaires, null, base, layers, seed
+    questionnaires, null, base, layers, seed, wording
         As in :func:`null_answers`.
     respondents : int
         Size of each population.
@@ -136,7 +148,8 @@ def null_distribution(
     ((4, 1), True)
     """
     rows = []
-    for answers in _drawn(questionnaires, null, respondents, draws, base, layers, seed):
+    drawn = _drawn(questionnaires, null, respondents, draws, base, layers, seed, wording)
+    for answers in drawn:
         value = statistic(answers)
         rows.append({"statistic": value} if np.isscalar(value) else dict(value))
     return pd.DataFrame(rows)
@@ -146,8 +159,9 @@ def kernel(
     questionnaires: str | Path | Questionnaire | Iterable,
     base: str = "embedded",
     layers: int | None = None,
+    wording: str | None = None,
 ) -> pd.DataFrame:
-    r"""Covariance of item scores over all untrained heads on a base: the semantic kernel.
+    r"""Return the semantic kernel: the covariance of item scores over untrained heads on a base.
 
     A linear head of small random weights gives a prompt with vector *h* the entailment
     :math:`1/3 + w^\top h` to first order, where *w* has the same variance in every direction.
@@ -174,8 +188,9 @@ def kernel(
     ----------
     questionnaires : str, Path or Questionnaire, or several
         With prompts.
-    base, layers
-        The untouched model and how many of its layers are used, as in :func:`null_answers`.
+    base, layers, wording
+        The untouched model, how many of its layers are used and what it reads, as in
+        :func:`null_answers`.
 
     Returns
     -------
@@ -206,7 +221,7 @@ def kernel(
     """
     loaded = load_questionnaires(questionnaires)
     table, parts = _prompted(loaded)
-    vectors = models.vectors.layer_vectors(base, {layers}, parts)[layers]
+    vectors = models.vectors.layer_vectors(base, {layers}, parts, wording)[layers]
     table = table.assign(respondent_id=base)
     contrasts: dict[tuple[str, str], list[np.ndarray]] = {}
     for rows, (_, terms, intensifiers), cube in template_cubes(table, vectors):
@@ -256,7 +271,8 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     DataFrame
         ``statistic`` (alpha, omega, first component; for every two scales correlation, htmt),
         ``scale``, ``other`` (empty for one scale), ``value`` of *K* itself, and ``low, high``,
-        the central 95 % of samples. A scale of two items has no omega.
+        the central 95 % of samples. Omega is missing for two items, and where correlations are
+        singular: in samples of no more respondents than the scale has items.
 
     Raises
     ------
@@ -283,7 +299,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     if not (np.diag(matrix) > 0).all():
         name = covariance.index[np.argmin(np.diag(matrix))][-1]
         raise ParameterError(f"Item {name} has the same score for every head: leave it out.")
-    found = _implied(matrix[None], sizes)
+    found = scale_statistics(matrix[None], sizes)
     table = pd.DataFrame(
         [(*key, values[0]) for key, values in found.items()],
         columns=["statistic", "scale", "other", "value"],
@@ -296,49 +312,52 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     root = root[0] * np.sqrt(root[1])
     rng, size = np.random.default_rng(0), (respondents, len(matrix))
     samples = np.stack([np.cov((rng.normal(size=size) @ root.T).T) for _ in range(1000)])
-    drawn = pd.DataFrame(dict(enumerate(_implied(samples, sizes).values())))
+    drawn = pd.DataFrame(dict(enumerate(scale_statistics(samples, sizes).values())))
     low, high = drawn.quantile([0.025, 0.975]).to_numpy()  # missing where no sample has a value
     return table.assign(low=low, high=high)
 
 
-def _implied(covariances: np.ndarray, sizes: pd.Series) -> dict[tuple, np.ndarray]:
-    """Statistics of the scales of covariances, shape (draws, I, I); sizes counts scales' items."""
+def scale_statistics(covariances: np.ndarray, sizes: pd.Series) -> dict[tuple, np.ndarray]:
+    """Return the statistics of scales that covariances of items imply, of many draws at once.
+
+    Parameters
+    ----------
+    covariances : ndarray, shape (draws, I, I)
+    sizes : Series
+        Number of items of each scale, by its name, in the order of the covariances.
+
+    Returns
+    -------
+    dict of ndarray, shape (draws,)
+        By statistic, scale and other scale, as in :func:`kernel_statistics`.
+
+    Examples
+    --------
+    >>> pair = np.array([[[1.0, 0.5], [0.5, 1.0]]])
+    >>> round(float(scale_statistics(pair, pd.Series({"both": 2}))["alpha", "both", ""][0]), 3)
+    0.667
+    """
     member = np.repeat(np.eye(len(sizes)), sizes, axis=0)
     deviations = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     correlations = covariances / deviations[:, :, None] / deviations[:, None, :]
-    sums, blocks = member.T @ covariances @ member, member.T @ correlations @ member
-    traces, n = (deviations**2) @ member, sizes.to_numpy(dtype=float)
-    within = (np.diagonal(blocks, axis1=1, axis2=2) - n) / (n * (n - 1))
-    found, ends = {}, np.cumsum(sizes.to_numpy())
-    for k, (name, size) in enumerate(sizes.items()):
-        own = correlations[:, ends[k] - size : ends[k], ends[k] - size : ends[k]]
-        found["alpha", name, ""] = size / (size - 1) * (1 - traces[:, k] / sums[:, k, k])
+    sums = member.T @ covariances @ member
+    ratios = htmt_ratios(block_means(correlations, sizes.to_numpy()))
+
+    found, end = {}, 0
+    for name, size in sizes.items():
+        own = slice(end, end + size)
+        end += size
+        found["alpha", name, ""] = alphas(covariances[:, own, own])
         if size > 2:
-            found["omega", name, ""] = _one_factor_omega(own)
-        found["first component", name, ""] = np.linalg.eigvalsh(own)[:, -1] / size
+            found["omega", name, ""] = omegas(covariances[:, own, own])
+        largest = np.linalg.eigvalsh(correlations[:, own, own])[:, -1]
+        found["first component", name, ""] = largest / size
+
     for i, j in itertools.combinations(range(len(sizes)), 2):
         pair = (sizes.index[i], sizes.index[j])
         found["correlation", *pair] = sums[:, i, j] / np.sqrt(sums[:, i, i] * sums[:, j, j])
-        positive = np.where(
-            (within[:, i] > 0) & (within[:, j] > 0), within[:, i] * within[:, j], np.nan
-        )
-        found["htmt", *pair] = blocks[:, i, j] / (n[i] * n[j]) / np.sqrt(positive)
+        found["htmt", *pair] = ratios[:, i, j]
     return found
-
-
-def _one_factor_omega(correlations: np.ndarray) -> np.ndarray:
-    """Omega of one factor by iterated principal axes, of correlations (draws, I, I)."""
-    reduced, shared = (
-        correlations.copy(),
-        1 - 1 / np.diagonal(np.linalg.pinv(correlations), axis1=1, axis2=2),
-    )
-    for _ in range(50):
-        np.einsum("kii->ki", reduced)[:] = shared
-        values, axes = np.linalg.eigh(reduced)
-        loadings = axes[:, :, -1] * np.sqrt(values[:, -1:].clip(min=0))
-        shared = np.minimum(loadings**2, 1)
-    common = loadings.sum(axis=1) ** 2
-    return common / (common + (1 - shared).sum(axis=1))
 
 
 def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd.DataFrame:
@@ -386,24 +405,75 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
     return answers.assign(**{column: found.to_numpy()})
 
 
-def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: int) -> Iterator:
+def null_logits(
+    questionnaires: str | Path | Questionnaire | Iterable,
+    null: str,
+    stands: Sequence[tuple[str, int | None, str | None]],
+    numbers: Sequence[int],
+) -> np.ndarray:
+    """Return logits of untrained heads or random words, without the table of prompts.
+
+    Parameters
+    ----------
+    questionnaires
+        As in :func:`null_answers`.
+    null : {"random-heads", "random-words"}
+    stands : sequence of (base, layers, wording)
+        What each null respondent reads.
+    numbers : sequence of int
+        The number of each null respondent, which determines its random numbers.
+
+    Returns
+    -------
+    ndarray of float32, shape (R, prompts, 3)
+        Their softmax is what :func:`null_answers` has for respondents of these numbers.
+
+    Examples
+    --------
+    >>> null_logits("challenges", "random-heads", [("embedded", 1, None)], [0]).shape
+    (1, 192, 3)
+    """
+    check_choice(("random-heads", "random-words"), null=null)
+    _, parts = _prompted(load_questionnaires(questionnaires))
+    stands = [_Stand(*stand) for stand in stands]
+    vectors = _stand_vectors(set(stands), parts)
+    made = zip(stands, numbers, strict=True)
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
+        return np.stack(list(pool.map(lambda one: _logits(null, *one, vectors), made)))
+
+
+class _Stand(NamedTuple):
+    """What a null respondent reads: an untouched model, its layers, and a decoder's wording."""
+
+    base: str
+    layers: int | None
+    wording: str | None
+
+
+def _drawn(
+    questionnaires, null: str, n: int, draws: int, base, layers, seed: int, wording
+) -> Iterator[pd.DataFrame]:
     check_choice(_KINDS, null=null)
     check_numbers(respondents=n, draws=draws)
-    bases = [base] if isinstance(base, str) else list(base)
+    bases, wordings = _listed(base), _listed(wording)
     depths = [None if x is None else int(x) for x in np.atleast_1d(np.array(layers, dtype=object))]
-    if min(n, draws, len(bases), len(depths), *(x for x in depths if x is not None)) < 1:
+    counts = len(bases), len(depths), len(wordings)
+    if min(n, draws, *counts, *(x for x in depths if x is not None)) < 1:
         raise ParameterError("Respondents, draws, bases and layers must be 1 or more.")
+
+    def stand(number: int) -> _Stand:
+        of_number = (part[number % len(part)] for part in (bases, depths, wordings))
+        return _Stand(*of_number)
+
     table, parts = _prompted(load_questionnaires(questionnaires))
     pairs = sum(parts, ())
-    numbers = range(seed, seed + min(draws * n, len(bases) * len(depths)))
-    stands = {(bases[k % len(bases)], depths[k % len(depths)]) for k in numbers}
     vectors = {}
-    for base in {base for base, _ in stands} if null == "random-heads" else ():
-        layered = models.vectors.layer_vectors(
-            base, {depth for on, depth in stands if on == base}, parts
-        )
-        vectors |= {(base, depth): values for depth, values in layered.items()}
-    shipped = _shipped(null, pairs) if bases == ["embedded"] and layers is None else None
+    if null in ("random-heads", "random-words"):
+        different = min(draws * n, math.lcm(*counts))
+        vectors = _stand_vectors({stand(seed + k) for k in range(different)}, parts)
+
+    plain = bases == ["embedded"] and layers is None and wordings == [None]
+    shipped = _shipped(null, pairs) if plain else None
     asked = pd.concat([table] * n, ignore_index=True)  # as pm.ask, one respondent after another
     for draw in range(draws):
         numbers = range(seed + draw * n, seed + (draw + 1) * n)
@@ -412,17 +482,37 @@ def _drawn(questionnaires, null: str, n: int, draws: int, base, layers, seed: in
         elif null == "random-bases" and shipped is not None and numbers[-1] < len(shipped):
             names, answers = [f"{null}-s{k}" for k in numbers], shipped[list(numbers)]
         else:
-            made = [(bases[k % len(bases)], depths[k % len(depths)], k) for k in numbers]
-            names = [
-                f"{null}{f'-{Path(on).name}' * (on != 'embedded')}-{f'l{x}-' * (x is not None)}s{k}"
-                for on, x, k in made
-            ]
-            answers = _all_answers(null, pairs, made, vectors)
+            stands = [stand(number) for number in numbers]
+            names = [_name(null, *one) for one in zip(stands, numbers, strict=True)]
+            answers = _all_answers(null, pairs, stands, numbers, vectors)
         frame = asked.copy(deep=False)
         frame.insert(0, "respondent_id", np.repeat(names, len(table)))
         frame.insert(1, "mode", "nli")
         frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
         yield frame
+
+
+def _listed(value: str | Sequence | None) -> list:
+    return [value] if value is None or isinstance(value, str) else list(value)
+
+
+def _name(null: str, stand: _Stand, number: int) -> str:
+    parts = [null]
+    if stand.base != "embedded":
+        parts.append(Path(stand.base).name)
+    if stand.layers is not None:
+        parts.append(f"l{stand.layers}")
+    return "-".join([*parts, f"s{number}"])
+
+
+def _stand_vectors(stands: set[_Stand], parts: tuple) -> dict[_Stand, np.ndarray]:
+    """Return the vectors that null respondents read, a base and wording at a time."""
+    vectors = {}
+    for base, wording in sorted({(s.base, s.wording) for s in stands}, key=str):
+        depths = {s.layers for s in stands if (s.base, s.wording) == (base, wording)}
+        read = models.vectors.layer_vectors(base, depths, parts, wording)
+        vectors |= {_Stand(base, depth, wording): values for depth, values in read.items()}
+    return vectors
 
 
 def _prompted(loaded: list[Questionnaire]) -> tuple[pd.DataFrame, tuple]:
@@ -446,40 +536,101 @@ def _some(null: str, shipped: np.ndarray | None, n: int, draw: int, seed: int):
     return [f"{null}-s{number}" for number in chosen], shipped[chosen]
 
 
-def _all_answers(null: str, pairs: tuple, made: list[tuple], vectors: dict) -> np.ndarray:
+def _all_answers(
+    null: str, pairs: tuple, stands: list[_Stand], numbers: Sequence[int], vectors: dict
+) -> np.ndarray:
     """Answers of null respondents, each of its own random numbers, shape (respondents, prompts, 3).
 
     Heads are made side by side, each by one thread: numpy draws and multiplies without holding the
     others up. The threads of one product would wait for each other for longer than it takes.
     """
-    if null != "random-heads":  # random bases load a model each, and noise takes no time
+    made = list(zip(stands, numbers, strict=True))
+    if null not in ("random-heads", "random-words"):  # a random base loads a model
         return np.stack([_answers(null, pairs, *one, vectors) for one in made])
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
         return np.stack(list(pool.map(lambda one: _answers(null, pairs, *one, vectors), made)))
 
 
-def _answers(
-    null: str, pairs: tuple, base: str, layers: int | None, number: int, vectors: dict
-) -> np.ndarray:
+def _answers(null: str, pairs: tuple, stand: _Stand, number: int, vectors: dict) -> np.ndarray:
     """One null respondent's answers, shape (prompts, 3)."""
     rng = np.random.default_rng([_KINDS.index(null), number])
     if null == "noise":
         values = rng.random((len(pairs), 3), dtype="float32")
         return values / values.sum(axis=1, keepdims=True)
-    if null == "random-bases":
-        hidden = models.vectors.prompt_vectors(base, pairs, number)
-        if layers is not None and layers >= len(hidden):
-            raise ParameterError(f"{base} has {len(hidden) - 1} layers, not {layers}.")
-        vectors = {(base, layers): hidden[-1 if layers is None else layers]}
-    return _random_head(vectors[base, layers], rng, linear=models.vectors.is_decoder(base))
+
+    if null in ("random-heads", "random-words"):
+        return _softmax(_logits(null, stand, number, vectors))
+
+    hidden = models.vectors.prompt_vectors(stand.base, pairs, number)
+    if stand.layers is not None and stand.layers >= len(hidden):
+        raise ParameterError(f"{stand.base} has {len(hidden) - 1} layers, not {stand.layers}.")
+    read = hidden[-1 if stand.layers is None else stand.layers]
+    return _softmax(head_logits(read, rng, models.vectors.is_decoder(stand.base)))
 
 
-def _random_head(vectors: np.ndarray, rng: np.random.Generator, linear: bool = False) -> np.ndarray:
-    """Probabilities by an untrained head, shape (prompts, 3), of vectors (prompts, width)."""
+def _logits(null: str, stand: _Stand, number: int, vectors: dict) -> np.ndarray:
+    """Logits of one untrained head or of three random words, shape (prompts, 3)."""
+    rng = np.random.default_rng([_KINDS.index(null), number])
+    read = vectors[stand]
+    if null == "random-words":
+        return read @ drawn_words(stand.base, rng).T
+    return head_logits(read, rng, models.vectors.is_decoder(stand.base))
+
+
+def drawn_words(base: str, rng: np.random.Generator) -> np.ndarray:
+    """Return the output vectors of three words of a decoder, drawn at random.
+
+    Parameters
+    ----------
+    base : str
+    rng : Generator
+
+    Returns
+    -------
+    ndarray of float32, shape (3, width)
+
+    Raises
+    ------
+    ParameterError
+        The base is an encoder.
+
+    Examples
+    --------
+    >>> drawn_words("smollm2", np.random.default_rng(0)).shape
+    (3, 576)
+    """
+    if not models.vectors.is_decoder(base):
+        raise ParameterError(f"{base}: an encoder says no words; use null='random-heads'.")
+    words = models.vectors.word_vectors(base)
+    return words[rng.choice(len(words), 3, replace=False)]
+
+
+def head_logits(vectors: np.ndarray, rng: np.random.Generator, linear: bool) -> np.ndarray:
+    """Return the logits of an untrained head with the starting weights of a classifier.
+
+    Parameters
+    ----------
+    vectors : ndarray, shape (prompts, width)
+    rng : Generator
+    linear : bool
+        As on a decoder; by the other form, an encoder's, a tanh layer comes first.
+
+    Returns
+    -------
+    ndarray of float32, shape (prompts, 3)
+
+    Examples
+    --------
+    >>> head_logits(np.ones((2, 8), "float32"), np.random.default_rng(0), linear=True).shape
+    (2, 3)
+    """
     width = vectors.shape[1]
     if not linear:
         vectors = np.tanh(vectors @ rng.normal(0, 0.02, (width, width)).astype("float32"))
-    logits = vectors @ rng.normal(0, 0.02, (width, 3)).astype("float32")
+    return vectors @ rng.normal(0, 0.02, (width, 3)).astype("float32")
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
     shares = np.exp(logits - logits.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)
 

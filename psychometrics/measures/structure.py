@@ -87,14 +87,15 @@ def heterotrait_monotrait(
     deals = np.random.default_rng(seed).permuted(deals, axis=1)
     dealt = matrices[0][deals[:, :, None], deals[:, None, :]]
     names, counts = list(sizes), list(sizes.values())
-    means, by_chance = (_block_means(part, counts) for part in (matrices, dealt))
+    means, by_chance = (block_means(part, counts) for part in (matrices, dealt))
+    ratios, ratios_by_chance = htmt_ratios(means), htmt_ratios(by_chance)
     rows = []
     for i, j in itertools.combinations(range(len(names)), 2):
-        ratio = _htmt(means, i, j)
+        ratio = ratios[:, i, j]
         row = {"first": names[i], "second": names[j], "n": len(values)}
         row |= {"heterotrait": means[0, i, j], "monotrait_first": means[0, i, i]}
         row |= {"monotrait_second": means[0, j, j], "htmt": ratio[0]}
-        ends = (*_percentiles(ratio[1:]), *_percentiles(_htmt(by_chance, i, j)))
+        ends = (*_percentiles(ratio[1:]), *_percentiles(ratios_by_chance[:, i, j]))
         ends = ends if np.isfinite(ratio[0]) else (np.nan,) * 4
         row |= dict(zip(("low", "high", "dealt_low", "dealt_high"), ends, strict=True))
         rows.append(row)
@@ -169,6 +170,60 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
     return pd.DataFrame(rows).drop(columns="phi")
 
 
+def block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+    """Return mean correlations of the items of every two scales.
+
+    Parameters
+    ----------
+    matrices : ndarray, shape (..., I, I)
+        Correlations of items, scale after scale.
+    sizes : sequence of int, length K
+        Numbers of items of the scales.
+
+    Returns
+    -------
+    ndarray, shape (..., K, K)
+        Within a scale the mean of its different items, missing where it has one; missing
+        throughout where a correlation is.
+
+    Examples
+    --------
+    >>> r = np.array([[1.0, 0.6, 0.2], [0.6, 1.0, 0.4], [0.2, 0.4, 1.0]])
+    >>> block_means(r, [2, 1]).round(2).tolist()
+    [[0.6, 0.3], [0.3, nan]]
+    """
+    member = np.repeat(np.eye(len(sizes)), sizes, axis=0)
+    sums = member.T @ matrices @ member
+    n = np.array(sizes, dtype=float)
+    count = np.outer(n, n) - np.diag(n)
+    sums = sums - np.diag(n) * np.isfinite(matrices).all(axis=(-1, -2))[..., None, None]
+    return np.divide(sums, count, out=np.full_like(sums, np.nan), where=count > 0)
+
+
+def htmt_ratios(means: np.ndarray) -> np.ndarray:
+    """Return the heterotrait-monotrait ratio of every two scales.
+
+    Parameters
+    ----------
+    means : ndarray, shape (..., K, K)
+        Mean correlations, as :func:`block_means` returns them.
+
+    Returns
+    -------
+    ndarray, shape (..., K, K)
+        As in :func:`heterotrait_monotrait`, between different scales. Missing where the items of
+        one of them do not correlate positively on average.
+
+    Examples
+    --------
+    >>> htmt_ratios(np.array([[0.5, 0.25], [0.25, 0.5]])).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
+    within = np.diagonal(means, axis1=-2, axis2=-1)
+    root = np.sqrt(np.where(within > 0, within, np.nan))
+    return means / root[..., :, None] / root[..., None, :]
+
+
 def _pooled(
     items: pd.DataFrame, questionnaires: Sequence[Questionnaire]
 ) -> tuple[np.ndarray, dict[str, int]]:
@@ -212,23 +267,6 @@ def _percentiles(values: np.ndarray) -> tuple[float, float]:
     values = values[np.isfinite(values)] if np.isfinite(values).mean() >= 0.5 else np.empty(0)
     low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (np.nan, np.nan)
     return float(low), float(high)
-
-
-def _block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """Mean correlations of the items of every two scales; within a scale of its different items."""
-    member = np.repeat(np.eye(len(sizes)), sizes, axis=0)
-    sums = member.T @ matrices @ member
-    n = np.array(sizes, dtype=float)
-    count = np.outer(n, n) - np.diag(n)
-    sums = sums - np.diag(n) * np.isfinite(matrices).all(axis=(-1, -2))[..., None, None]
-    return np.divide(sums, count, out=np.full_like(sums, np.nan), where=count > 0)
-
-
-def _htmt(means: np.ndarray, i: int, j: int) -> np.ndarray:
-    one, two = means[:, i, i], means[:, j, j]
-    known = (one > 0) & (two > 0)
-    root = np.sqrt(np.where(known, one * two, 1.0))
-    return np.where(known, means[:, i, j] / root, np.nan)
 
 
 def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict:

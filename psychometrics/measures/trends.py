@@ -7,6 +7,9 @@ import pandas as pd
 from ..asking.answers import check_columns
 from ..exceptions import ParameterError
 
+_DECIMALS = 6
+"""Decimals of mean PSS that are ranked; further ones are rounding of answers in float32."""
+
 
 def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     """Spearman correlation of mean PSS with the intensifiers' weights, per respondent.
@@ -20,8 +23,8 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         ``source, inverse`` (correlations from -1 to 1), indexed by ``respondent_id``. Missing
-        where the PSS do not vary, or there are no such terms. Of some of the intensifiers only
-        if ``shares`` has only their rows.
+        where the PSS do not vary, or there are no such terms. Shares that agree in six decimals
+        tie. Of some of the intensifiers only if ``shares`` has only their rows.
 
     Raises
     ------
@@ -46,11 +49,10 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     if shares.empty:
         raise ParameterError("There are no answers; ask a questionnaire first.")
     keys = ["respondent_id", "polarity"]
-    means = shares.groupby([*keys, "intensifier", "weight"])["pss"].mean()
-    curves = means.unstack(["intensifier", "weight"])
-    spread = curves.max(axis=1) - curves.min(axis=1)
-    varies = (spread > 1e-12 * curves.abs().max(axis=1)) & (curves.count(axis=1) > 2)
-    ranks = curves[varies].astype(float).rank(axis=1)
+    means = shares.groupby([*keys, "intensifier", "weight"])["pss"].mean().astype(float)
+    curves = means.round(_DECIMALS).unstack(["intensifier", "weight"])
+    varies = (curves.max(axis=1) > curves.min(axis=1)) & (curves.count(axis=1) > 2)
+    ranks = curves[varies].rank(axis=1)
     weights = 0 * ranks + ranks.columns.get_level_values("weight").to_numpy(dtype=float)
     found = ranks.corrwith(weights.rank(axis=1), axis=1).clip(-1, 1).reindex(curves.index)
     table = found.unstack().rename(columns={1: "source", -1: "inverse"}).rename_axis(columns=None)

@@ -119,3 +119,55 @@ def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
     width = np.divide(outside - inside, larger, out=np.zeros_like(larger), where=larger > 0)
     found = np.where(alone, 0.0, width).mean(axis=1)
     return np.where(np.isnan(cube).any(axis=(1, 2)), np.nan, found)
+
+
+def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
+    r"""Return the direction in a base's vectors that each item's score measures, to first order.
+
+    .. math:: \phi = \frac{3}{|S^+| L^2} \sum_{s_i \in S^+} \sum_j w_j \ddot h_{ij}
+
+    with the vectors :math:`\ddot h_{ij}` of a term and an intensifier less their means over terms
+    and over intensifiers; *w_j* is the weight of intensifier *j*, and :math:`S^+` are the source
+    terms. See :func:`psychometrics.measures.nulls.kernel`.
+
+    Parameters
+    ----------
+    prompts : DataFrame
+        Prompts, as :func:`psychometrics.prompts` returns them, of one or more questionnaires.
+    vectors : ndarray, shape (prompts, width)
+        The base's vectors of these prompts.
+
+    Returns
+    -------
+    DataFrame, shape (I, width)
+        Indexed by ``questionnaire, item_id``: means over the item's templates, without its key.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.2, for the score.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> table = prompts(load_questionnaire("challenges"))
+    >>> item_contrasts(table, np.random.default_rng(0).normal(size=(len(table), 5))).shape
+    (4, 5)
+    """
+    weight, polarity = prompts["weight"].to_numpy(), prompts["polarity"].to_numpy()
+    asked = prompts.assign(respondent_id="base").reset_index(drop=True)
+    found: dict[tuple[str, str], list[np.ndarray]] = {}
+
+    for rows, (_, terms, intensifiers), cube in template_cubes(asked, vectors):
+        h = cube[0]
+        h = h - h.mean(axis=0) - h.mean(axis=1, keepdims=True) + h.mean(axis=(0, 1))
+
+        weights, source = np.zeros(h.shape[1]), np.zeros(h.shape[0], dtype=bool)
+        weights[intensifiers] = weight[rows]
+        source[terms] = polarity[rows] == 1
+
+        item = tuple(asked.loc[rows[0], ["questionnaire", "item_id"]])
+        contrast = 3 / len(weights) ** 2 * weights @ h[source].mean(axis=0)
+        found.setdefault(item, []).append(contrast)
+
+    names = pd.MultiIndex.from_tuples(found, names=["questionnaire", "item_id"])
+    return pd.DataFrame([np.mean(templates, axis=0) for templates in found.values()], names)

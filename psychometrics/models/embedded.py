@@ -18,7 +18,7 @@ import numpy as np
 from ..data import NLI_LABELS, shipped
 from ..exceptions import RespondentError
 from ..paths import data_dir
-from .loading import load_config, load_model, load_tokenizer, resolve_dtype
+from .loading import load_config, load_model, load_tokenizer
 from .sources import SMOLLM2, base_path, find
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     Returns
     -------
     model, tokenizer
-        In evaluation mode: a ``transformers`` sequence classifier in fp32 on the encoder, or a
-        causal model in bf16 on smollm2; and its tokenizer, which is the same object for all
-        members on one base.
+        In float32 and evaluation mode: a ``transformers`` sequence classifier on the encoder, or a
+        causal model on smollm2; and its tokenizer, which is the same object for all members on one
+        base.
 
     Raises
     ------
@@ -54,8 +54,6 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     >>> model.config.id2label[0]
     'entailment'
     """
-    import torch
-
     source = find(name)
     if source.kind != "embedded":
         raise RespondentError(f"There is no member '{name}': see `psychometrics population`.")
@@ -67,9 +65,7 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if recipe.get("base") == SMOLLM2:
         base = find(SMOLLM2)
         config = load_config(base, num_hidden_layers=recipe["layers"])
-        model, tokenizer = load_model(
-            base, "causal", config=config, tokenizer=_tokenizer(base), dtype=torch.bfloat16
-        )
+        model, tokenizer = load_model(base, "causal", config=config, tokenizer=_tokenizer(base))
         _merge(model.state_dict(), folder)
         return model.eval(), tokenizer
     weights, tokenizer, config = embedded_weights(name)
@@ -227,13 +223,10 @@ def _acceptability_classifier(
         if model.config.num_labels != 2:
             raise RespondentError(f"{name} has {model.config.num_labels} outputs, not two.")
         return model, tokenizer
-    import torch
 
     folder, recipe = embedded_head("cola")
     config = load_config(SMOLLM2, num_labels=2, num_hidden_layers=recipe["layers"])
-    # In bfloat16, as in training, where the processor is faster in it.
-    dtype = getattr(torch, resolve_dtype(None, torch.device("cpu")))
-    model, tokenizer = load_model(SMOLLM2, "classifier", config=config, fresh=True, dtype=dtype)
+    model, tokenizer = load_model(SMOLLM2, "classifier", config=config, fresh=True)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     # A decoder is read at the last token that is no padding.

@@ -296,31 +296,21 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
     return resolved
 
 
-def resolve_dtype(dtype: str | torch.dtype | None, device: torch.device) -> str:
-    """Return the precision: the one asked for, else bfloat16 if the device has it natively.
+def resolve_dtype(dtype: str | torch.dtype | None = None) -> str:
+    """Return the precision of answers: the one asked for, else float32 on every machine.
 
-    A GPU says so by its compute capability (8.0, Ampere, or later); a processor by its
-    instructions: AVX512-BF16 or AMX-BF16 (x86), BF16 (Arm). There it is about twice as fast.
+    bfloat16 keeps two to three digits of an answer, other ones on each kind of processor. It is
+    for large populations on hardware that multiplies in it, never a default.
 
     Raises
     ------
     RespondentError
         It is neither float32 nor bfloat16.
     """
-    import torch
-
-    if dtype is not None:
-        name = str(dtype).removeprefix("torch.")
-        if name not in ("float32", "bfloat16"):
-            raise RespondentError(f"dtype must be 'float32' or 'bfloat16', got '{dtype}'.")
-        return name
-    native = False
-    if device.type == "cuda":
-        native = torch.cuda.get_device_capability(device) >= (8, 0)
-    elif device.type == "cpu":
-        capable = torch.cpu.get_capabilities()
-        native = any(capable.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
-    return "bfloat16" if native else "float32"
+    name = str(dtype or "float32").removeprefix("torch.")
+    if name not in ("float32", "bfloat16"):
+        raise RespondentError(f"dtype must be 'float32' or 'bfloat16', got '{dtype}'.")
+    return name
 
 
 def to_device(

@@ -141,16 +141,6 @@ class Source:
         path = self.folder / "recipe.json" if self.kind in ("embedded", "adapter") else None
         return read_json(self.name, path) if path and path.is_file() else {}
 
-    @property
-    def precision(self) -> str:
-        """Precision of its answers unless another is asked for, the same on every machine.
-
-        Members, and the model that the decoders were trained from, answer in bfloat16, in which
-        their answers are shipped: single prompts move by less than .05, scores of items by .01.
-        """
-        shipped_in = "bfloat16" if self.kind == "embedded" or self.name == SMOLLM2 else "float32"
-        return self.recipe.get("dtype", shipped_in)
-
     def parameters(self) -> float:
         """Return about how many parameters it has, by its files alone."""
         if self.base is not None:

@@ -1,4 +1,9 @@
-"""What untouched models make of prompts: the vectors that a random head is put on."""
+"""Vectors of prompts on untouched models, which the null respondents read.
+
+A null respondent reads the same text as the respondent it stands for, at the same token and after
+the same number of layers: a classifier's pair of premise and hypothesis, or, of a decoder that
+answers by words, the text that its wording makes of the pair.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +11,34 @@ import contextlib
 import functools
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import torch
-from safetensors.numpy import load_file
 
 from ..asking.store import key_of
-from ..data import shipped
 from ..exceptions import ParameterError
 from ..paths import cache_dir
+from .fast import fast_forward
 from .loading import decodes, load_config, load_model, load_tokenizer, resolve_device
-from .sources import SMOLLM2, base_path, find
+from .sources import base_path, find
 
 if TYPE_CHECKING:
-    from transformers import BatchEncoding, PreTrainedConfig
+    from transformers import BatchEncoding, PreTrainedConfig, PreTrainedModel
 
-SHIPPED = "nulls_smollm2.safetensors"
 _BATCH = 128
-_PADDED = ("embedded", SMOLLM2)
-"""Bases whose shipped vectors were read in batches with padding, which other families notice."""
-_KEPT = 64  # files of vectors in the user's cache; older ones go
+_TEXTS_AT_ONCE = 64
+"""Texts of a decoder that are read in one pass; those that share a beginning are neighbours."""
+_KEPT = 128  # files of vectors in the user's cache; older ones go
 
 
-def layer_vectors(base: str, layers: set[int | None], parts: tuple) -> dict[int | None, np.ndarray]:
+def layer_vectors(
+    base: str, layers: set[int | None], parts: tuple, wording: str | None = None
+) -> dict[int | None, np.ndarray]:
     """Return an untouched model's vectors of several questionnaires' prompts, after some layers.
 
-    Reading the prompts is what random heads cost, and chapters ask the same questionnaires of
+    Reading the prompts is what null respondents cost, and chapters ask the same questionnaires of
     them: so what a base makes of a questionnaire is stored in the user's cache.
 
     Parameters
@@ -45,44 +49,53 @@ def layer_vectors(base: str, layers: set[int | None], parts: tuple) -> dict[int 
         After how many layers; None is all of them.
     parts : tuple of tuple of (premise, hypothesis)
         The prompts of each questionnaire.
+    wording : str, optional
+        Text with ``{premise}`` and ``{hypothesis}`` that a decoder reads, as in
+        :func:`text_vectors`; by default the pair as a classifier reads it.
 
     Returns
     -------
     dict of ndarray, shape (prompts, width)
         By number of layers.
 
+    Raises
+    ------
+    ParameterError
+        The base has fewer layers, or a wording is given to an encoder.
+
     Examples
     --------
     >>> layer_vectors("embedded", {1, None}, ((("I feel calm.", "It is so."),),))[None].shape
     (1, 384)
     """
-    if base == SMOLLM2 and layers == {None}:
-        shipped = _shipped_vectors(sum(parts, ()))
-        if shipped is not None:
-            return {None: shipped}
+    if wording is not None and not is_decoder(base):
+        raise ParameterError(f"{base}: an encoder reads pairs; leave the wording out.")
     depths = {layer: _depth(base, layer) for layer in layers}
     deep = tuple(sorted(set(depths.values())))
-    vectors = dict(zip(deep, _vectors(base, deep, parts), strict=True))
+    vectors = dict(zip(deep, _vectors(base, deep, parts, wording), strict=True))
     return {layer: vectors[depth] for layer, depth in depths.items()}
 
 
-@functools.lru_cache(maxsize=4)
-def _vectors(base: str, layers: tuple, parts: tuple) -> np.ndarray:
-    return np.concatenate([_kept_vectors(base, layers, pairs) for pairs in parts], axis=1)
+@functools.lru_cache(maxsize=8)
+def _vectors(base: str, layers: tuple, parts: tuple, wording: str | None) -> np.ndarray:
+    read = [_kept_vectors(base, layers, pairs, wording) for pairs in parts]
+    return np.concatenate(read, axis=1)
 
 
-def _kept_vectors(base: str, layers: tuple, pairs: tuple) -> np.ndarray:
+def _kept_vectors(base: str, layers: tuple, pairs: tuple, wording: str | None) -> np.ndarray:
     """Some layers' vectors of a questionnaire, (layers, prompts, width), from the user's cache."""
     source = find(base_path() if base == "embedded" else base)
-    by = [source.digest, torch.__version__, resolve_device(None).type, str(_BATCH)]
-    if base not in _PADDED:
-        by.append("without padding")
+    by = [source.digest, torch.__version__, resolve_device(None).type, "vectors-2", wording or ""]
     prompted = [text for pair in pairs for text in pair]
     folder = cache_dir() / "vectors"
     paths = [folder / f"{key_of(*by, str(layer), *prompted)}.npy" for layer in layers]
     with contextlib.suppress(OSError):  # another run may have tidied up meanwhile
         return np.stack([np.load(path) for path in paths])
-    hidden = prompt_vectors(base, pairs)[list(layers)]
+
+    if wording is None:
+        hidden = prompt_vectors(base, pairs, depth=max(layers))[list(layers)]
+    else:
+        hidden = np.stack([text_vectors(base, pairs, wording, layer) for layer in layers])
     with contextlib.suppress(OSError):  # a cache that cannot be written saves no time, that is all
         folder.mkdir(parents=True, exist_ok=True)
         for path, vectors in zip(paths, hidden, strict=True):
@@ -106,22 +119,112 @@ def _depth(base: str, layers: int | None) -> int:
     return whole if layers is None else layers
 
 
-def prompt_vectors(base: str, pairs: tuple, number: int | None = None) -> np.ndarray:
-    """What an untouched model makes of prompts: the vectors that a random head is put on.
+def text_vectors(base: str, pairs: Sequence, wording: str, layers: int) -> np.ndarray:
+    """Return what an untouched decoder makes of the last token of worded prompts.
+
+    These are the states that a decoder of so many layers multiplies with its words: after its last
+    normalisation, as a member that answers by words has them before any training.
+
+    Parameters
+    ----------
+    base : str
+        A decoder's name, folder or hub id.
+    pairs : sequence of n (premise, hypothesis)
+    wording : str
+        With ``{premise}`` and ``{hypothesis}``.
+    layers : int
+        Number of layers kept, counted from the input.
+
+    Returns
+    -------
+    ndarray of float32, shape (n, width)
+
+    Examples
+    --------
+    >>> text_vectors("smollm2", [("I feel calm.", "It is so.")], "{premise} {hypothesis}", 1).shape
+    (1, 576)
+    """
+    config = load_config(find(base), num_hidden_layers=layers)
+    model, tokenizer = load_model(find(base), "causal", config=config)
+    return last_states(model, tokenizer, worded(pairs, wording))
+
+
+def worded(pairs: Sequence[tuple[str, str]], wording: str) -> list[str]:
+    """Return pairs as one text each, by a wording with ``{premise}`` and ``{hypothesis}``.
+
+    Examples
+    --------
+    >>> worded([("It rained. ", "It was wet.")], "{premise} So: {hypothesis}")
+    ['It rained. So: It was wet.']
+    """
+    return [
+        wording.format(premise=premise.strip(), hypothesis=hypothesis.strip())
+        for premise, hypothesis in pairs
+    ]
+
+
+def last_states(model: PreTrainedModel, tokenizer, texts: Sequence[str]) -> np.ndarray:
+    """Return a causal model's last states of texts, (n, width) in float32; nothing is padded."""
+    ids = tokenizer(list(texts), verbose=False)["input_ids"]
+    order = sorted(range(len(ids)), key=ids.__getitem__)  # shared beginnings are read once
+    states = fast_forward(model) or _own_states(model)
+    vectors = np.empty((len(ids), model.config.hidden_size), dtype="float32")
+    for start in range(0, len(ids), _TEXTS_AT_ONCE):
+        chosen = order[start : start + _TEXTS_AT_ONCE]
+        vectors[chosen] = states([ids[i] for i in chosen]).float().cpu().numpy()
+    return vectors
+
+
+def _own_states(model: PreTrainedModel) -> Callable[[list[list[int]]], torch.Tensor]:
+    """Return a function from token ids to last states, by the model's own forward pass."""
+
+    @torch.inference_mode()
+    def states(texts: list[list[int]]) -> torch.Tensor:
+        inputs = (torch.tensor([text], device=model.device) for text in texts)
+        return torch.stack([model.base_model(one).last_hidden_state[0, -1] for one in inputs])
+
+    return states
+
+
+@functools.lru_cache(maxsize=1)
+def word_vectors(base: str) -> np.ndarray:
+    """Return the output vectors of a decoder's whole words, shape (words, width), in float32.
+
+    A whole word is a token of letters alone with a space before it: what a decoder can answer by.
+
+    Examples
+    --------
+    >>> word_vectors("smollm2").shape[1]
+    576
+    """
+    model, tokenizer = load_model(find(base), "causal", config=load_config(find(base)))
+    words = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    whole = [i for i, word in enumerate(words) if word[:1] in "Ġ▁" and word[1:].isalpha()]
+    return model.get_output_embeddings().weight.detach()[whole].float().numpy()
+
+
+def prompt_vectors(
+    base: str, pairs: tuple, number: int | None = None, depth: int | None = None
+) -> np.ndarray:
+    """Return what an untouched model makes of pairs, after every layer.
 
     Parameters
     ----------
     base : str
         ``"embedded"``, ``"smollm2"``, a folder or a hub id.
     pairs : tuple of (premise, hypothesis)
+        Each is tokenized as a pair, as the family's classifiers read it.
     number : int, optional
         Seed of random weights of the same shape, in the place of the model's own.
+    depth : int, optional
+        After how many layers a decoder is left, which saves time; by default after all.
 
     Returns
     -------
     ndarray of float32, shape (layers + 1, prompts, width)
         After every layer, of the token that the family's classifiers read: the first one of an
-        encoder, the last one of a decoder, of an encoder-decoder's decoder and of XLNet.
+        encoder, the last one of a decoder, of an encoder-decoder's decoder and of XLNet. A
+        decoder's layers are normalised as its last one is.
 
     Examples
     --------
@@ -132,17 +235,22 @@ def prompt_vectors(base: str, pairs: tuple, number: int | None = None) -> np.nda
 
     source = base_path() if base == "embedded" else find(base)
     if number is None:
-        exact = "bfloat16" if base == SMOLLM2 else "float32"  # as its adapters were trained
-        model, tokenizer = load_model(source, "encoder", dtype=getattr(torch, exact))
+        cut = depth is not None and is_decoder(base)
+        config = load_config(source, num_hidden_layers=depth) if cut else None
+        model, tokenizer = load_model(source, "encoder", config=config)
     else:
         tokenizer = load_tokenizer(source)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(number)
             model = AutoModel.from_config(load_config(source)).eval()
-    model = model.to(resolve_device(None))
+    return pair_vectors(model.to(resolve_device(None)), tokenizer, pairs)
+
+
+def pair_vectors(model: PreTrainedModel, tokenizer, pairs: Sequence) -> np.ndarray:
+    """Return what a model without a head makes of pairs, as :func:`prompt_vectors` of a base."""
     place = -1 if _reads_last(model.config) else 0
-    found = None
-    for chosen, inputs in _batches(base, tokenizer, pairs):
+    vectors = None
+    for chosen, inputs in _batches(tokenizer, pairs):
         inputs = inputs.to(model.device)
         if model.config.model_type == "longformer":  # its classifiers' first token looks at all
             looks = torch.zeros_like(inputs["input_ids"])
@@ -152,34 +260,38 @@ def prompt_vectors(base: str, pairs: tuple, number: int | None = None) -> np.nda
             inputs["decoder_input_ids"] = model._shift_right(inputs["input_ids"])
         with torch.inference_mode():
             output = model(**inputs, output_hidden_states=True)
-        states = output.get("hidden_states") or output["decoder_hidden_states"]
-        if found is None:
-            shape = len(states), len(pairs), states[-1].shape[-1]
-            found = np.empty(shape, dtype="float32")
-        for layer, state in enumerate([*states[:-1], output.last_hidden_state]):
-            found[layer, chosen] = state[:, place].float().cpu().numpy()
-    return found
+            states = output.get("hidden_states") or output["decoder_hidden_states"]
+            read = [_normalised(model, state[:, place]) for state in states[:-1]]
+            read.append(output.last_hidden_state[:, place])
+        if vectors is None:
+            shape = len(read), len(pairs), read[-1].shape[-1]
+            vectors = np.empty(shape, dtype="float32")
+        for layer, state in enumerate(read):
+            vectors[layer, chosen] = state.float().cpu().numpy()
+    return vectors
 
 
-def _batches(base: str, tokenizer, pairs: tuple) -> Iterator[tuple[list[int], BatchEncoding]]:
-    """Yield which prompts are a batch, and their tokens: of one length, so that nothing is padded.
+def _normalised(model: PreTrainedModel, states: torch.Tensor) -> torch.Tensor:
+    """Return states of an inner layer as a decoder with so many layers would give them."""
+    if not decodes(model.config):
+        return states
+    names = ("norm", "ln_f", "final_layer_norm", "final_layernorm")
+    norm = next((getattr(model, name) for name in names if hasattr(model, name)), None)
+    return states if norm is None else norm(states)
 
-    A decoder reads premise and hypothesis as one text.
-    """
-    texts = [" ".join(pair) for pair in pairs] if is_decoder(base) else list(pairs)
-    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
-    if base in _PADDED:
-        tokenizer.padding_side = "left" if base == SMOLLM2 else "right"
-        lengths = [0] * len(pairs)
-    else:
-        lengths = [len(ids) for ids in tokenizer(texts, truncation=True)["input_ids"]]
-    order.sort(key=lengths.__getitem__)
+
+def _batches(tokenizer, pairs: Sequence) -> Iterator[tuple[list[int], BatchEncoding]]:
+    """Yield which prompts are a batch, and their tokens: of one length, so nothing is padded."""
+    options = {"truncation": True, "verbose": False}
+    premises, hypotheses = (list(texts) for texts in zip(*pairs, strict=True))
+    lengths = [len(ids) for ids in tokenizer(premises, hypotheses, **options)["input_ids"]]
+    order = sorted(range(len(pairs)), key=lengths.__getitem__)
     for _, same in itertools.groupby(order, lengths.__getitem__):
         alike = list(same)
         for start in range(0, len(alike), _BATCH):
             chosen = alike[start : start + _BATCH]
-            how = {"padding": base in _PADDED, "truncation": True, "return_tensors": "pt"}
-            yield chosen, tokenizer([texts[i] for i in chosen], **how)
+            texts = ([side[i] for i in chosen] for side in (premises, hypotheses))
+            yield chosen, tokenizer(*texts, return_tensors="pt", **options)
 
 
 @functools.cache
@@ -192,15 +304,3 @@ def _reads_last(config: PreTrainedConfig) -> bool:
     """Return whether the family's classifiers read the last token of a pair."""
     summary = getattr(config, "summary_type", None) == "last"  # XLNet's and its kin's
     return summary or config.is_encoder_decoder or decodes(config)
-
-
-@functools.lru_cache(maxsize=4)
-def _shipped_vectors(pairs: tuple) -> np.ndarray | None:
-    """The untouched decoder's last vectors of shipped prompts, shape (prompts, width)."""
-    path = shipped(SHIPPED)
-    if not path.is_file():
-        return None
-    held = load_file(path)
-    keys = pd.Index([key_of(*pair) for pair in pairs])
-    rows = pd.Index([row.tobytes().hex() for row in held["keys"]]).get_indexer(keys)
-    return None if (rows < 0).any() else held["vectors"][rows].astype("float32")

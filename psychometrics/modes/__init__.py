@@ -83,8 +83,7 @@ def load_respondent(
     device : str or torch.device, optional
         Where it computes; by default the GPU if there is one, else the processor.
     dtype : {"float32", "bfloat16"}, optional
-        Precision of its computations; by default bfloat16 where the device computes in it
-        natively, else float32. Probabilities are float32 either way.
+        Precision of its computations, by default float32. Probabilities are float32 either way.
     **conditions
         Of the mode, such as ``mean`` of ``"causal"``.
 

@@ -408,7 +408,7 @@ def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, 
     """
     if source.kind == "embedded":
         raise RespondentError(f"{source.name} judges pairs and cannot talk: name 'smollm2', say.")
-    dtype = resolve_dtype(dtype or source.precision, resolve_device(None))
+    dtype = resolve_dtype(dtype)
     written = ""
     if source.folder and source.kind != "packed":  # whose digest covers the template
         template = source.folder / "chat_template.jinja"

@@ -12,7 +12,7 @@ import functools
 import itertools
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,9 +59,7 @@ class NLIRespondent(PromptRespondent):
         model: PreTrainedModel | None,
         tokenizer: PreTrainedTokenizerBase | None,
         identity: dict,
-        pads: bool = True,
     ) -> None:
-        self.pads = pads  # whether texts of several lengths may be one batch
         if model is not None:
             super().__init__(model, tokenizer, identity)
             self._fast_forward = fast_forward(self.model)
@@ -120,8 +118,6 @@ class NLIRespondent(PromptRespondent):
         while order:
             width = len(encoded[order[0]]["input_ids"])
             planned = order[: max(1, self.token_budget // width)]
-            if not self.pads:
-                planned = [i for i in planned if len(encoded[i]["input_ids"]) == width]
             batch, logits = self.compute_first(
                 planned, lambda rows: self._logits([encoded[i] for i in rows])
             )
@@ -175,10 +171,7 @@ class NLIRespondent(PromptRespondent):
         """Return the logits of one batch, (n, 3) in the model's own order, float32."""
         if self._fast_forward and (logits := self._fast_forward(features)) is not None:
             return logits
-        from transformers import DataCollatorWithPadding
-
-        inputs = DataCollatorWithPadding(self.tokenizer)(features)
-        return self.model(**inputs.to(self.model.device)).logits.float()
+        return _by_length(features, lambda inputs: self.model(**inputs).logits, self.model.device)
 
     def _label_order(self) -> list[int]:
         """Return the positions of entailment, neutral and contradiction among the outputs."""
@@ -245,15 +238,36 @@ class _WordsRespondent(NLIRespondent):
         words = self.model.get_output_embeddings().weight[self.words].float()
         if self._fast_forward and (states := self._fast_forward(texts)) is not None:
             return states.float() @ words.T
-        inputs = self.tokenizer.pad(
-            [{"input_ids": text} for text in texts], padding_side="left", return_tensors="pt"
-        ).to(self.model.device)
-        places = (inputs["attention_mask"].cumsum(dim=-1) - 1).clamp(min=0)
-        hidden = self.model.base_model(**inputs, position_ids=places).last_hidden_state[:, -1]
-        return hidden.float() @ words.T
+
+        def last_states(inputs: dict) -> torch.Tensor:
+            return self.model.base_model(**inputs).last_hidden_state[:, -1]
+
+        return _by_length(features, last_states, self.model.device) @ words.T
 
     def _label_order(self) -> list[int]:
         return [0, 1, 2]
+
+
+def _by_length(
+    features: list[dict[str, list[int]]],
+    compute: Callable[[dict[str, torch.Tensor]], torch.Tensor],
+    device: torch.device,
+) -> torch.Tensor:
+    """Return what a model computes of texts, those of one length at a time, in float32.
+
+    Nothing is padded: many families notice padding, each in its own way.
+    """
+    lengths = [len(one["input_ids"]) for one in features]
+    order = sorted(range(len(features)), key=lengths.__getitem__)
+    values: list[torch.Tensor] = [torch.empty(0)] * len(features)
+    for _, same in itertools.groupby(order, lengths.__getitem__):
+        rows = list(same)
+        columns = {name: [features[i][name] for i in rows] for name in features[rows[0]]}
+        inputs = {name: torch.tensor(column, device=device) for name, column in columns.items()}
+        computed = compute(inputs).float()
+        for row, value in zip(rows, computed, strict=True):
+            values[row] = value
+    return torch.stack(values)
 
 
 def _tokenize_once(
@@ -408,17 +422,6 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
     return model, tokenizer
 
 
-@torch.inference_mode()
-def _probabilities(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pairs: list[_Pair]
-) -> np.ndarray:
-    encoded = [tokenizer(*pair) for pair in pairs]
-    if not all(one["input_ids"] for one in encoded):
-        return np.zeros(1)  # a broken tokenizer, which is noticed when prompts are read
-    logits = model(**tokenizer.pad(encoded, return_tensors="pt")).logits
-    return logits.softmax(-1).numpy()
-
-
 class NLI(PromptMode):
     """Respondents that answer by entailment; see :class:`NLIRespondent`."""
 
@@ -426,27 +429,26 @@ class NLI(PromptMode):
     question_columns = ("premise", "hypothesis")
 
     def digest(self, source: Source, dtype: str) -> str:
-        # The version of all that this file does to an answer; raise it with that. Since 2 batches
-        # are checked for padding.
-        handling = "nli-1" if source.kind in ("embedded", "packed") else "nli-2"
+        # The version of all that this file does to an answer; raise it with that. Since 3 nothing
+        # is padded.
+        handling = "nli-1" if source.kind in ("embedded", "packed") else "nli-3"
         return digest_text(source.digest, dtype, handling)
 
     def build(self, source: Source, identity: dict, device: torch.device) -> NLIRespondent:
         recipe = source.recipe
-        by_words, pads = "answers" in recipe, True
+        by_words = "answers" in recipe
         if source.kind == "embedded" and not by_words:
             return NLIRespondent(None, None, identity)
         if source.kind == "embedded":
             model, tokenizer = load_embedded(source.name)
-        elif by_words:  # bfloat16, in which its base was while it was trained
-            model, tokenizer = load_model(source, "causal", dtype=torch.bfloat16)
+        elif by_words:
+            model, tokenizer = load_model(source, "causal")
         else:
             model, tokenizer = _load_classifier(source)
-            pads = self._may_pad(functools.partial(_probabilities, model), tokenizer)
         model = to_device(model, device, identity["dtype"], source.name)
         if by_words:
             return _WordsRespondent(model, tokenizer, identity, recipe)
-        return NLIRespondent(model, tokenizer, identity, pads)
+        return NLIRespondent(model, tokenizer, identity)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Return the prompt table with one respondent's answers, from the store or asked now.

@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from ..questionnaires import Questionnaire
 
 
-_ROUNDING = 1e-3  # of a probability in float32, above what batches of other shapes make of it
+_ROUNDING = 5e-5
+"""Share of a probability that batches of other shapes may move it by, in float32."""
+_PROBES = (
+    ("It was.", "I was late.", "late"),
+    ("It rained all day.", "I was late.", "late"),
+    ("It rained, and I passed.", "It was dry.", "dry"),
+    ("All of the students passed the exam, and it rained all day.", "I was late.", "late"),
+)
+"""Prompts of several lengths, by which a model shows whether it notices padding."""
 
 
 class PromptMode(Mode):
@@ -52,7 +60,7 @@ class PromptMode(Mode):
                     f"{respondent.identity['respondent_id']} was loaded for another mode."
                 )
             return respondent.identity
-        return self._identity(find(respondent), dtype, resolve_device(None), conditions)
+        return self._identity(find(respondent), dtype, conditions)
 
     def load(
         self,
@@ -64,32 +72,31 @@ class PromptMode(Mode):
         """Load a respondent."""
         device = resolve_device(device)
         source = find(name_or_path)
-        identity = self._identity(source, dtype, device, conditions)
+        identity = self._identity(source, dtype, conditions)
         return self.build(source, identity | {"device": str(device)}, device, **conditions)
 
-    def _identity(
-        self, source: Source, dtype: str | None, device: torch.device, conditions: dict
-    ) -> dict:
-        dtype = resolve_dtype(dtype or source.precision, device)
+    def _identity(self, source: Source, dtype: str | None, conditions: dict) -> dict:
+        dtype = resolve_dtype(dtype)
         fingerprint = self.digest(source, dtype, **conditions)
         known = source.model, source.revision, dtype
         return self._who(source.name, source.kind, fingerprint, *known)
 
     def _may_pad(self, answer: Callable, tokenizer: PreTrainedTokenizerBase) -> bool:
-        """Return whether a prompt's answer is the same in a batch, on either side of the padding.
+        """Return whether prompts' answers are the same in a batch, on either side of the padding.
 
         A decoder that counts positions from the left needs its padding on the right, XLNet needs it
-        on the left, and the convolutions of ConvBERT see it anywhere. The tokenizer is set to the
-        side; ``answer`` is a function of it and n prompts.
+        on the left, the convolutions of ConvBERT see it anywhere, and Funnel, which pools tokens,
+        sees it at some lengths only. The tokenizer is set to the side; ``answer`` is a function of
+        it and n prompts.
         """
-        long = "All of the students passed the exam, and it rained all day.", "I was late.", "late"
         parts = slice(len(self.question_columns))
-        prompts = [("It rained.", "It was dry.", "dry")[parts], long[parts]]
-        alone, own = answer(tokenizer, prompts[:1]), tokenizer.padding_side
+        prompts = [probe[parts] for probe in _PROBES]
+        alone = np.stack([answer(tokenizer, [prompt])[0] for prompt in prompts])
+        own = tokenizer.padding_side
         for side in (own, "left" if own == "right" else "right"):
             tokenizer.padding_side = side
-            apart = np.abs(answer(tokenizer, prompts)[:1] - alone)
-            if not (apart > _ROUNDING * alone).any():  # nor where answers are no numbers
+            together = answer(tokenizer, prompts)
+            if not (np.abs(together - alone) > _ROUNDING * alone).any():  # nor if not numbers
                 return True
         tokenizer.padding_side = own
         return False
@@ -109,6 +116,7 @@ class PromptMode(Mode):
         columns = list(self.answer_columns)
         with stored:
             distinct = dict(zip(questions, keys, strict=True))
+            asking.bar.unused += len(stored) - sum(key in stored for key in distinct.values())
             self.ask_missing(asking, distinct, stored, len(table))
             values = stored.rows.loc[keys, columns].to_numpy(dtype="float32")
         table.insert(0, "respondent_id", asking.identity["respondent_id"])

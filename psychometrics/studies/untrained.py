@@ -1,6 +1,6 @@
 """Evidence of the validity of respondents, compared with untrained heads in their place.
 
-Three chapters begin with :func:`compare`; ``data/make/null_populations.py`` makes the 200 shipped
+Three chapters begin with :func:`compare`; ``data/make/null_populations.py`` makes the 2,000 shipped
 populations of heads by the same steps.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..asking.ask import ask
-from ..asking.population import population, population_table, untouched_bases
+from ..asking.population import FAMILIES, population, population_table, untouched_bases
 from ..data import shipped
 from ..measures.evidence import evidence, jackknife, profiles, reached, resized
 from ..measures.nulls import null_answers
@@ -25,6 +25,8 @@ EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
 PLACEBOS = tuple(f"placebo_{kind}" for kind in ("defects", "pleasures", "habits", "weather"))
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
 """Sizes of untrained heads as multiples of a member's; None leaves their starting values."""
+WORDS = "words"
+"""In the place of a size: random words of the decoder, which have a size of their own."""
 _REAL = ("gad7", "phq9", "soc13")
 _BASES = {"MiniLM": "encoders", "SmolLM2": "decoders"}
 
@@ -43,14 +45,15 @@ class _Comparison:
     base : Series
         *encoders*, *decoders* or *others*, by respondent.
     draws : DataFrame
-        Evidence of one population of heads a row, indexed by size of the heads and base; the
-        column ``single`` lists the mean silhouette of each head.
+        Evidence of one population of null respondents a row, indexed by size of the heads (or
+        *words*, on the decoder) and base; the column ``single`` lists the mean silhouette of each
+        head, of the first populations.
     observed : DataFrame
         Evidence of the respondents, by base.
     found : DataFrame
-        The comparison with matched heads, indexed by base and evidence, with 95 % intervals and
-        the verdict over heads of every size: by depth where the shipped comparison fits, and
-        in parentheses by base where it differs.
+        The comparison with matched heads, indexed by base and evidence, with 95 % intervals over
+        respondents and the verdict over heads of every size and over words: by depth where the
+        shipped comparison fits, and in parentheses by base where it differs.
     depth : DataFrame
         The shipped comparison of all members within base and depth, by size, base and evidence.
     how : dict
@@ -111,7 +114,7 @@ def compare(
     score, temperature, dtype
         As in :func:`psychometrics.measures.scoring.item_scores` and :func:`psychometrics.ask`.
     populations : int
-        How many populations of heads are made of every size, unless the 200 shipped ones fit.
+        How many populations of heads are made of every size, unless the 2,000 shipped ones fit.
     seed : int
         Seed of these heads.
 
@@ -138,69 +141,122 @@ def compare(
         if whole
         else _draws(answers, base, loaded, how, range(seed - 1, seed - 1 + populations))
     )
-    draws = _with_beyond(draws)
-    observed = _with_beyond(evidence(own, loaded, EXPECTED, base))
+    draws = with_beyond(draws)
+    observed = with_beyond(evidence(own, loaded, EXPECTED, base))
     every_size = {
         (size, kind): reached(observed.loc[kind], draws.loc[[(size, kind)]])
-        for size, kind in itertools.product(SIZES, observed.index)
+        for size, kind in itertools.product([*SIZES, WORDS], observed.index)
         if (size, kind) in draws.index
     }
     every_size = pd.concat(every_size, names=["size", "base", "evidence"])
+    ends = _intervals(observed, jackknife(lambda part: _statistics(part, loaded), own, base))
+    every_size = every_size.join(ends, on=["base", "evidence"])
+
     depth = pd.read_csv(data_dir() / "within_depth.csv").replace({"base": _BASES}, regex=True)
     depth = depth.set_index(["size", "base", "evidence"])
     by_base, by_depth = _verdicts(every_size), _verdicts(depth)
     by_depth = by_depth.reindex(by_base.index).fillna(by_base) if whole else by_base
     other = (" (by base: " + by_base + ")").where(by_depth != by_base, "")
     found = every_size.loc["matched"].assign(verdict=by_depth + other)
-    half = jackknife(lambda part: _statistics(part, loaded), own, base)
-    ratio = found.index.get_level_values("evidence").str.contains("htmt|items at")
-    for end, sign in {"low": -1, "high": 1}.items():
-        found[end] = (observed + sign * half)[observed.columns].stack()
-        found[end] = found[end].where(ratio, found[end].clip(-1, 1))
-    found.loc[found["low"] == found["high"], ["low", "high"]] = np.nan  # ranks alike in all
     return _Comparison(loaded, answers, own, base, draws, observed, found, depth, how)
+
+
+def _intervals(observed: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
+    """Return 95 % intervals ``low, high`` over respondents, by base and evidence."""
+    kinds = observed.columns
+    ends = pd.DataFrame(
+        {
+            "low": (observed - half)[kinds].stack(future_stack=True),
+            "high": (observed + half)[kinds].stack(future_stack=True),
+        }
+    ).rename_axis(["base", "evidence"])
+    bounded = ~ends.index.get_level_values("evidence").str.contains("htmt|items at")
+    ends[bounded] = ends[bounded].clip(-1, 1)
+    ends[ends["low"] == ends["high"]] = np.nan  # ranks alike, whoever is left out
+    return ends
 
 
 def _verdicts(compared: pd.DataFrame) -> pd.Series:
     """Return the plan's verdict by base and evidence, from a comparison by size, base and evidence.
 
-    *Higher* or *lower* needs p < .05 in the same direction at all four sizes of the heads.
+    *Higher* or *lower* needs p < .05 in the same direction at all sizes of the heads and for
+    random words, and an interval over respondents that excludes the null's median at all of them.
+    Where the interval does not, the difference holds for *these members only*.
     """
-    higher = compared["observed"] > compared["null"]
-    by = compared.assign(clear=compared["p"] < 0.05, higher=higher, unknown=compared["p"].isna())
-    share = by.groupby(level=["base", "evidence"])[["clear", "higher", "unknown"]].mean()
+    above = compared["low"] > compared["null"]
+    below = compared["high"] < compared["null"]
+    by = compared.assign(
+        clear=compared["p"] < 0.05,
+        higher=compared["observed"] > compared["null"],
+        apart=above | below,
+        unknown=compared["p"].isna(),
+    )
+    columns = ["clear", "higher", "apart", "unknown"]
+    share = by.groupby(level=["base", "evidence"])[columns].mean()
+
     found = pd.Series("depends on the size", share.index).mask(share["clear"] == 0, "not separated")
     for side, verdict in {1: "higher", 0: "lower"}.items():
-        found = found.mask((share["clear"] == 1) & (share["higher"] == side), verdict)
+        clear = (share["clear"] == 1) & (share["higher"] == side)
+        found = found.mask(clear, f"{verdict}, these members only")
+        found = found.mask(clear & (share["apart"] == 1), verdict)
     return found.mask(share["unknown"] > 0, "–")
 
 
 def _shipped() -> pd.DataFrame:
+    """Return the shipped populations by size and base, and the mean of both bases."""
     table = pd.read_parquet(shipped("null_populations.parquet")).replace({"base": _BASES})
-    return table[table["size"] != "trained"].set_index(["size", "base"])
+    table = table[~table["size"].isin(["trained"])]
+    counts = population_table()["family"].map({v: k for k, v in FAMILIES.items()}).value_counts()
+    both = []
+    for size in SIZES:
+        parts = [
+            table[(table["size"] == size) & (table["base"] == base)]
+            .set_index("population")
+            .select_dtypes("number")
+            * (counts[base] / counts.sum())
+            for base in counts.index
+        ]
+        both.append(sum(parts).reset_index().assign(size=size, base="both"))
+    return pd.concat([table, *both]).set_index(["size", "base"])
 
 
 def _draws(answers, base, loaded, how: dict, numbers: range) -> pd.DataFrame:
     """Return evidence of populations with an untrained head in the place of each respondent."""
     bases, members, rows = untouched_bases(list(base.index)), len(base), []
+    decoders = base == "decoders"
+    say = untouched_bases(list(base.index[decoders]))
     items = [item.id for q in loaded[: len(_REAL)] for item in q.items]
     for number in numbers:
-        heads = null_answers(loaded, "random-heads", members, seed=number * members, **bases)
-        for size, factor in SIZES.items():
-            table = heads if factor is None else resized(heads, answers, factor)
+        seed = number * members
+        heads = null_answers(loaded, "random-heads", members, seed=seed, **bases)
+        tables = {
+            size: heads if factor is None else resized(heads, answers, factor)
+            for size, factor in SIZES.items()
+        }
+        if decoders.any():
+            by_words = null_answers(loaded, "random-words", int(decoders.sum()), seed=seed, **say)
+            tables[WORDS] = by_words
+        for size, table in tables.items():
             table = profiles(table, loaded, **how)
-            single = table["silhouette"][items].mean(axis=1).groupby(base.to_numpy()).agg(list)
-            found = evidence(table, loaded, EXPECTED, base)
+            of = base[decoders] if size == WORDS else base
+            single = table["silhouette"][items].mean(axis=1).groupby(of.to_numpy()).agg(list)
+            found = evidence(table, loaded, EXPECTED, of)
+            if size == WORDS:
+                found = found.drop(index="both")
             rows.append(found.assign(size=size, single=single.reindex(found.index)))
     return pd.concat(rows).rename_axis("base").set_index("size", append=True).swaplevel()
 
 
-def _with_beyond(found: pd.DataFrame) -> pd.DataFrame:
-    """Add the mean size of correlations between scales, less that of those with placebos."""
+def with_beyond(found: pd.DataFrame) -> pd.DataFrame:
+    """Return kinds of evidence with ``beyond placebos`` added.
+
+    This is the mean size of the correlations between scales, less the mean size of their
+    correlations with placebos.
+    """
     placebos = [f"ρ {a} {b}" for a, b in itertools.product(_REAL, PLACEBOS)]
     between = found[[f"ρ {a} {b}" for a, b in EXPECTED]].abs().mean(axis=1)
     return found.assign(**{"beyond placebos": between - found[placebos].abs().mean(axis=1)})
 
 
 def _statistics(table: pd.DataFrame, loaded: list[Questionnaire]) -> pd.Series:
-    return _with_beyond(evidence(table, loaded, EXPECTED).to_frame().T).iloc[0]
+    return with_beyond(evidence(table, loaded, EXPECTED).to_frame().T).iloc[0]
