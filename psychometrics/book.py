@@ -195,12 +195,29 @@ def _wrong(chapters: Path) -> list[str]:
     return said
 
 
-def execute(folder: Path, progress: bool) -> dict[str, float]:
-    """Execute all chapters into a folder, two at a time; seconds of each.
+def execute(folder: Path, progress: bool = True) -> dict[str, float]:
+    """Execute all chapters that have changed into a folder, two at a time.
 
     A chapter computes with one core for much of its time, and two want no more memory than a
     small machine has. Those that take longest come first: one asks what others ask too, while the
     other trains. Those that read what other chapters found come after all others, in order.
+
+    Parameters
+    ----------
+    folder : Path
+        For the executed copies, and beside each the folder of its tables.
+    progress : bool
+        Show a progress bar over the chapters.
+
+    Returns
+    -------
+    dict of float
+        Seconds of each chapter.
+
+    Raises
+    ------
+    PsychometricsError
+        A chapter failed.
     """
     from tqdm import tqdm
 
