@@ -8,9 +8,12 @@ picture made by Python.
 from __future__ import annotations
 
 import json
+import math
 from html import escape
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 from docutils import nodes
 from explorer_data import (
     ALTERNATIVES,
@@ -27,6 +30,59 @@ from psychometrics.exceptions import ParameterError
 FOLDER = "_static/explorers"
 
 
+def data_text(name: str, data: dict) -> str:
+    """Write the data of an explorer as JSON that may stand inside a ``script`` element.
+
+    The same data give the same text, whatever the order of the keys.
+
+    Parameters
+    ----------
+    name : str
+        The explorer's name, for the message of an error.
+    data : dict
+        Values that JSON knows, or arrays and numbers of NumPy. A missing value is written as
+        ``null``; a string is never changed, whatever letters it holds.
+
+    Returns
+    -------
+    str
+        JSON without the character ``<``, so that no string can close the element.
+
+    Raises
+    ------
+    ParameterError
+        A number is infinite.
+
+    Examples
+    --------
+    >>> data_text("own", {"share": np.float32("nan"), "packed": "NaN0", "text": "</script>"})
+    '{"packed":"NaN0","share":null,"text":"\\\\u003c/script>"}'
+    """
+    known = _without_missing(data, f"explorer {name}")
+    text = json.dumps(known, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
+
+
+def _without_missing(value, place: str):
+    """Return a value as JSON knows it, with None wherever a value is missing."""
+    if isinstance(value, dict):
+        return {key: _without_missing(part, f"{place}, {key}") for key, part in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_without_missing(part, f"{place}, {i}") for i, part in enumerate(value)]
+
+    if pd.isna(value):
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and math.isinf(value):
+        raise ParameterError(
+            f"{place}: the number is infinite, which JSON cannot say; give a finite one or NaN."
+        )
+    return value
+
+
 class Explorer(SphinxDirective):
     """A box in which a reader moves things."""
 
@@ -38,7 +94,7 @@ class Explorer(SphinxDirective):
         if app.builder.format != "html":
             return []
         try:
-            data = json.dumps(explorer_data(name), allow_nan=True, separators=(",", ":"))
+            data = data_text(name, explorer_data(name))
         except ParameterError as error:
             return [self.state.document.reporter.warning(str(error), line=self.lineno)]
         file = Path(app.outdir, FOLDER, f"{name}.png")
@@ -47,7 +103,6 @@ class Explorer(SphinxDirective):
         here = app.builder.get_target_uri(self.env.docname)
         picture = relative_uri(here, f"{FOLDER}/{name}.png")
         alternative = escape(ALTERNATIVES[name])
-        data = data.replace("NaN", "null").replace("</", "<\\/")
         html = (
             f'<div class="explorer" id="explorer-{name}" data-explorer="{name}" role="group" '
             f'aria-labelledby="explorer-{name}-title">\n'
