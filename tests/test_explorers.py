@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -18,19 +19,24 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import psychometrics as pm
 from data.make.beliefs import hit_parts
 from data.make.explorers import multiverse
 from psychometrics import exercises
+from psychometrics.exceptions import ParameterError
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
 from psychometrics.questionnaires.wording import word_lists, wording
-from tests.test_web import _Quiet
+from tests.test_web import HTML, PAGES, _Quiet
+from tests.test_web import built as of_the_built_book
 
 sys.path.insert(0, str(book_dir() / "_ext"))
 import explorer_data as explorers
 import live_model
 import page_model
+from explorers import data_text
 
 BOX = "# A page\n\n```{{ask-a-model}}\n{}\n```\n\n```{{ask-a-model-error}}\n```\n"
 HOSTILE = {
@@ -118,9 +124,11 @@ def built(tmp_path_factory) -> tuple[Path, str]:
     (folder / "index.md").write_text("# Trial\n")
     for name in explorers.TITLES:
         (folder / f"{name}.md").write_text(f"# A page\n\n```{{explorer}} {name}\n```\n")
+    two = [f"```{{explorer}} {name}\n```\n" for name in ("two-way", "item-curve")]
+    (folder / "two.md").write_text("\n".join(["# A page with two explorers\n", *two]))
     dead = "\n\nIt is {num}`04/tab-nowhere[a, b]:.2f`.\n"
     (folder / "dead.md").write_text(PAGE.format(name="ex-nowhere") + dead)
-    pages = ["exercises", "dead", *explorers.TITLES]
+    pages = ["exercises", "dead", "two", *explorers.TITLES]
     if find_spec("onnxscript") and live_model.files():
         for name, how in (("ask", ""), ("small", ":small:\n:words: seldom -2")):
             (folder / f"{name}.md").write_text(BOX.format(how))
@@ -133,7 +141,8 @@ def built(tmp_path_factory) -> tuple[Path, str]:
         copy(source, folder / name)
     start = "from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", start, "build", str(folder), "-W", "--keep-going"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = os.environ | {"PYTHONHASHSEED": "1"}  # sets have another order in this process
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert run.returncode, "what is not there fails the build"
     return folder / "_build" / "html", run.stderr
 
@@ -168,6 +177,195 @@ def test_an_exercise_and_a_number_that_are_not_there_fail_the_build_and_nothing_
     warnings = [line for line in built[1].splitlines() if "WARNING" in line or "ERROR" in line]
     assert len(warnings) == 2, warnings
     assert all(any(name in line for line in warnings) for name in ("ex-nowhere", "tab-nowhere"))
+
+
+# --- the data of explorers, and boxes that draw or say why not
+
+
+WITH_DATA = re.compile(
+    r'data-explorer="([\w-]+)".*?<script [^>]*class="explorer-data">(.*?)</script>', re.DOTALL
+)
+WHEN_DRAWN = """async box => {
+    for (let tries = 0; tries < 200; tries += 1) {
+        const failure = box.querySelector('[role=alert]');
+        if (failure) return failure.textContent;
+        const plots = [...box.querySelectorAll('.explorer-plot')];
+        const filled = plots.every(plot => plot.querySelector('svg > *'));
+        if (filled && box.querySelector('.explorer-body > *')) return 'drawn';
+        await new Promise(done => setTimeout(done, 100));
+    }
+    return 'empty after 20 seconds';
+}"""
+DAMAGES = {
+    "letters of base64 are replaced": (r'("answers":\[\["[\w+/]{40})[\w+/]{3}', r"\1null"),
+    "three numbers are left out": (r'("answers":\[\["[\w+/]{40})[\w+/]{16}', r"\1"),
+    "the JSON is cut": (r"\}</script>", "</script>"),
+    "the script is missing": (r"<script [^>]*explorers/two-way\.js[^>]*></script>", ""),
+    "a plot fails later": (
+        r"<script [^>]*explorers/two-way\.js[^>]*></script>",
+        "<script>(window.explorerScripts ||= {})['two-way'] = (body, data, tools) => body.append("
+        "tools.plot(100, () => { throw new Error('no plot'); }).element);</script>",
+    ),
+}
+"""Pattern in a page, and what replaces it there, so that the first explorer cannot be drawn."""
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_infinity=False) | st.text()
+
+
+def _refuse(word: str):
+    raise ValueError(f"{word} is not JSON, and a browser refuses it")
+
+
+def _box_data(page: Path) -> dict[str, dict]:
+    """Return the data of each box of a page, read as strictly as a browser reads them."""
+    boxes = WITH_DATA.findall(page.read_text(encoding="utf-8"))
+    return {name: json.loads(text, parse_constant=_refuse) for name, text in boxes}
+
+
+def _arrays(name: str, data: dict) -> dict[str, np.ndarray]:
+    """Return the numbers behind each base64 text of an explorer, as many as its script reads."""
+    if name == "two-way":
+        terms = [len(one["terms"]) for item in data["items"] for one in item["templates"]]
+        shape = (sum(terms), len(data["intensifiers"]))
+        texts = [text for pair in data["answers"] for text in pair]
+        kind = "<f4"
+    elif name == "honest":
+        shape = (len(data["scorings"]), len(data["sizes"]), len(data["models"]), 100)
+        texts = [data["counts"]]
+        kind = "<u2"
+    else:
+        return {}
+
+    decoded = {text: base64.b64decode(text, validate=True) for text in texts}
+    return {text: np.frombuffer(some, kind).reshape(shape) for text, some in decoded.items()}
+
+
+def _packed_texts(value) -> set[str]:
+    """Return the strings inside a value that are too long for a word."""
+    if isinstance(value, str):
+        return {value} if re.fullmatch(r"\S{200,}", value) else set()
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return set().union(*map(_packed_texts, value))
+    return set()
+
+
+def _explorers_with_whole_data(pages: list[Path]) -> set[str]:
+    """Return the names of the boxes on some pages, after all of their base64 is decoded."""
+    names = set()
+    for page in pages:
+        for name, data in _box_data(page).items():
+            arrays = _arrays(name, data)
+            assert set(arrays) == _packed_texts(data), f"{page.name}, {name}"
+            for array in arrays.values():
+                assert np.isfinite(array).all(), f"{page.name}, {name}"
+                assert array.dtype == "<u2" or ((array >= 0) & (array <= 1)).all()
+            names.add(name)
+    return names
+
+
+def _drawn(browser, pages: list[Path]) -> dict[tuple[str, str], str]:
+    """Return for each box of some pages whether it is drawn, or its message."""
+    context = browser.new_context()
+    tab = context.new_page()
+    states = {}
+    for page in pages:
+        tab.goto(page.as_uri())
+        tab.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+        for box in tab.locator("[data-explorer]").all():
+            name = box.get_attribute("data-explorer")
+            states[page.name, name] = box.evaluate(WHEN_DRAWN)
+    context.close()
+    return states
+
+
+@settings(deadline=None)
+@given(st.binary(), st.binary())
+def test_base64_that_spells_nan_is_written_letter_by_letter(before, after):
+    whole = before[: len(before) // 3 * 3]  # three bytes are four letters
+    content = whole + base64.b64decode("NaNs") + after
+    packed = base64.b64encode(content).decode()
+    assert "NaN" in packed
+    text = data_text("own", {"packed": packed, "values": [float("nan"), np.float32("nan"), 1.5]})
+    read = json.loads(text, parse_constant=_refuse)
+    assert read["values"] == [None, None, 1.5]
+    assert base64.b64decode(read["packed"], validate=True) == content
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.recursive(PLAIN, lambda part: st.lists(part) | st.dictionaries(st.text(), part)))
+def test_missing_numbers_become_null_at_any_depth_and_all_else_stays(value):
+    text = data_text("own", {"value": value})
+    expected = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    assert json.loads(text, parse_constant=_refuse) == {"value": expected}
+    assert "<" not in text, "no string closes the element that holds the data"
+
+
+def test_arrays_and_missing_values_of_numpy_and_pandas_are_written_as_json():
+    data = {
+        "matrix": np.array([[0.5, np.nan], [1.0, 2.0]]),
+        "numbers": (np.float64("nan"), np.int64(3), np.bool_(True)),
+        "others": [pd.NA, pd.NaT, None],
+    }
+    assert json.loads(data_text("own", data), parse_constant=_refuse) == {
+        "matrix": [[0.5, None], [1.0, 2.0]],
+        "numbers": [None, 3, True],
+        "others": [None, None, None],
+    }
+
+
+def test_an_infinite_number_is_named_with_its_place():
+    with pytest.raises(ParameterError, match="explorer own, r, 1: the number is infinite"):
+        data_text("own", {"r": [0.5, np.float32("-inf")]})
+
+
+@pytest.mark.parametrize("name", explorers.TITLES)
+def test_two_builds_write_the_same_data(site, name):
+    boxes = WITH_DATA.findall((site / f"{name}.html").read_text(encoding="utf-8"))
+    assert boxes == [(name, data_text(name, explorers.explorer_data(name)))]
+
+
+def test_every_box_of_a_trial_book_has_whole_data_and_draws(browser, site):
+    pages = [site / f"{name}.html" for name in explorers.TITLES]
+    assert _explorers_with_whole_data(pages) == set(explorers.TITLES)
+    states = _drawn(browser, pages)
+    assert len(states) == len(pages)
+    assert set(states.values()) == {"drawn"}, states
+
+
+@of_the_built_book
+def test_every_box_of_the_built_book_has_whole_data_and_draws(browser):
+    pages = [HTML / name for name in PAGES]
+    pages = [page for page in pages if "data-explorer=" in page.read_text(encoding="utf-8")]
+    assert _explorers_with_whole_data(pages) >= set(explorers.TITLES)
+    states = _drawn(browser, pages)
+    assert {name for _, name in states} >= set(explorers.TITLES)
+    assert set(states.values()) == {"drawn"}, states
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_box_that_fails_says_so_shows_its_picture_and_the_next_one_draws(browser, site, damage):
+    whole = (site / "two.html").read_text(encoding="utf-8")
+    text, times = re.subn(*DAMAGES[damage], whole, count=1)
+    assert times == 1
+    (site / "damaged.html").write_text(text, encoding="utf-8")
+    page = browser.new_page()
+    logged, uncaught = [], []
+    page.on("console", lambda message: message.type == "error" and logged.append(message.text))
+    page.on("pageerror", lambda error: uncaught.append(str(error)))
+    page.goto((site / "damaged.html").as_uri())
+
+    assert page.locator("#explorer-item-curve").evaluate(WHEN_DRAWN) == "drawn"
+    box = page.locator("#explorer-two-way")
+    assert "This box could not be drawn" in box.evaluate(WHEN_DRAWN)
+    assert box.get_by_role("alert").is_visible()
+    assert box.locator(".explorer-body select").count() == 0, "no control that moves nothing"
+    picture = box.locator(".explorer-body img")
+    assert picture.get_attribute("alt") == explorers.ALTERNATIVES["two-way"]
+    assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 200
+    assert any("explorer two-way:" in line for line in logged), logged
+    assert not uncaught
+    page.close()
 
 
 # --- explorers

@@ -3,6 +3,9 @@
   "use strict";
 
   const SVG = "http://www.w3.org/2000/svg";
+  const FAILURE =
+    "This box could not be drawn, because its data or its script is damaged or missing. Reload the " +
+    "page; if this message stays, build the book again. The browser's console shows the error.";
 
   function fill(element, attributes, children) {
     for (const [name, value] of Object.entries(attributes || {})) {
@@ -30,11 +33,14 @@
     return (negative ? "\u2212" : sign && Number(text) !== 0 ? "+" : "") + text;
   }
 
-  function unpacked(text, kind) {
+  /* The numbers behind base64 text; as many as there should be, or an error. */
+  function unpacked(text, length, kind) {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    const view = new DataView(bytes.buffer);
     const size = kind === "counts" ? 2 : 4;
-    return Array.from({ length: bytes.length / size }, (_, i) =>
+    if (bytes.length !== length * size)
+      throw new Error(`${bytes.length} bytes of data where ${length} numbers of ${size} bytes are needed`);
+    const view = new DataView(bytes.buffer);
+    return Array.from({ length }, (_, i) =>
       kind === "counts" ? view.getUint16(2 * i, true) : view.getFloat32(4 * i, true),
     );
   }
@@ -213,10 +219,30 @@
       const found = Math.floor(box.clientWidth);
       if (found && found !== width) {
         width = found;
-        again();
+        attempt(box.closest("[data-explorer]"), again);
       }
     }).observe(box);
     return { element: box, draw: again };
+  }
+
+  /* Do a part of one box. If it fails, this box says so, and the page's other boxes go on. */
+  function attempt(root, part) {
+    try {
+      part();
+    } catch (error) {
+      console.error(`explorer ${root.dataset.explorer}:`, error);
+      root.querySelector(".explorer-body").replaceChildren(
+        html("p", { class: "explorer-failure", role: "alert", text: FAILURE }),
+        ...pictures(root),
+      );
+    }
+  }
+
+  /* The picture made by Python, which a page without scripts shows. */
+  function pictures(root) {
+    const without = root.querySelector("noscript");
+    const parsed = new DOMParser().parseFromString(without ? without.textContent : "", "text/html");
+    return parsed.querySelectorAll("img");
   }
 
   function label(root, alternative) {
@@ -275,9 +301,11 @@
 
   document.addEventListener("DOMContentLoaded", function () {
     document.querySelectorAll("[data-explorer]").forEach(function (root) {
-      const data = JSON.parse(root.querySelector("script.explorer-data").textContent);
-      const body = root.querySelector(".explorer-body");
-      window.explorerScripts[root.dataset.explorer](body, data, tools);
+      attempt(root, function () {
+        const data = JSON.parse(root.querySelector("script.explorer-data").textContent);
+        const body = root.querySelector(".explorer-body");
+        window.explorerScripts[root.dataset.explorer](body, data, tools);
+      });
     });
   });
 })();

@@ -6,7 +6,8 @@ window.explorerScripts.honest = function (body, data, tools) {
   const RANKS = 100;
   const groups = data.sizes.length;
   const models = data.models.length;
-  const counts = tools.unpacked(data.counts, "counts");
+  const size = data.scorings.length * groups * models * RANKS;
+  const counts = tools.unpacked(data.counts, size, "counts");
   const count = (s, g, m, k) => counts[((s * groups + g) * models + m) * RANKS + k];
   /* Sets of groups of templates; the shares of several sets are averaged, as the paper does. */
   const ABOUT = [

@@ -5,7 +5,6 @@ window.explorerScripts["two-way"] = function (body, data, tools) {
   const { html, shown, value } = tools;
   const words = data.intensifiers.length;
   const SMALLEST = 1e-12;
-  const answers = data.answers.map((pair) => pair.map((text) => tools.unpacked(text)));
   let start = 0;
   data.items.forEach((item) =>
     item.templates.forEach((template) => {
@@ -13,6 +12,7 @@ window.explorerScripts["two-way"] = function (body, data, tools) {
       start += template.terms.length * words;
     }),
   );
+  const answers = data.answers.map((pair) => pair.map((text) => tools.unpacked(text, start)));
 
   function raw(template, respondent, contrast) {
     const [entailment, contradiction] = answers[respondent];
