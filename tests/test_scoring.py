@@ -188,6 +188,14 @@ def test_a_scale_is_scored_from_the_least_share_of_its_items_on():
     # (3 + 4) / 2 · 3
     assert scale_scores(answers, own, least_answered=0.6)["score"].tolist() == [10.5]
     assert scale_scores(answers, own, least_answered=0.7)["score"].isna().all()
+    assert scale_scores(answers, own, least_answered=1)["score"].isna().all()
+
+
+@pytest.mark.parametrize("share", [0, -0.5, 1.01, "half", float("nan")])
+def test_a_least_share_that_no_scale_can_have_is_refused(share):
+    own = own_questionnaire()
+    with pytest.raises(ParameterError, match="least_answered must be above 0 and at most 1, got"):
+        scale_scores(filled_in([3, 1, 0], own), own, least_answered=share)
 
 
 def test_questionnaires_are_given_as_names_paths_or_loaded_and_shipped_ones_not_at_all(tmp_path):

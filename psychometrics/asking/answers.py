@@ -66,13 +66,16 @@ def check_columns(
         values = table[column]
         if isinstance(values, pd.DataFrame):
             raise ParameterError(f"The column '{column}' is there twice; keep one.")
+        is_text = isinstance(values.dtype, pd.StringDtype)  # even where all of it is missing
+        if is_text and values.empty:
+            raise ParameterError(f"The column '{column}' holds text, no number; convert it.")
         if values.dtype.kind in "biuf":  # most tables take this quick way
             wrong = np.isinf(values.to_numpy(dtype=float, na_value=np.nan))
         else:
-            text = isinstance(values.dtype, pd.StringDtype)  # even where all of it is missing
             finite = (isinstance(one, Real) and abs(one) != np.inf for one in values)
             missing = (one is None or one is pd.NA for one in values)
-            wrong = np.array([text or not (m or f) for m, f in zip(missing, finite, strict=True)])
+            fits = [m or f for m, f in zip(missing, finite, strict=True)]
+            wrong = np.array([is_text or not fit for fit in fits], dtype=bool)
         if wrong.any():
             raise ParameterError(f"The column '{column}' holds {values[wrong].iloc[0]}, no number.")
     if once and (twice := table.duplicated([*once])).any():

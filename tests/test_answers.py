@@ -1,0 +1,37 @@
+"""Checks of tables of answers and of settings: what is refused, and in which words."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from psychometrics.asking.answers import check_columns, check_kinds, tidy
+from psychometrics.exceptions import ParameterError
+from psychometrics.questionnaires import load_questionnaire
+
+
+def test_a_text_column_is_refused_with_and_without_rows():
+    table = pd.DataFrame({"score": ["high", "low"]})
+    with pytest.raises(ParameterError, match="'score' holds high, no number"):
+        check_columns(table, [], ["score"])
+    with pytest.raises(ParameterError, match="'score' holds text, no number; convert it"):
+        check_columns(table.iloc[:0], [], ["score"])
+
+
+def test_columns_of_numbers_without_rows_pass():
+    table = pd.DataFrame({"score": [1.5, 2.5], "count": [1, 2], "any": [None, None]})
+    check_columns(table.iloc[:0], [], list(table))
+
+
+@pytest.mark.parametrize("value", ["3", 3.0])
+def test_a_value_of_another_kind_is_refused_even_where_it_could_be_converted(value):
+    check_kinds({"runs": 3}, {"runs": int})
+    with pytest.raises(ParameterError, match="runs should be a valid integer, got"):
+        check_kinds({"runs": value}, {"runs": int})
+
+
+@pytest.mark.parametrize("status", ["ok", "refused"])
+def test_an_unknown_item_is_named_whether_or_not_it_was_answered(status):
+    row = {"respondent_id": "r", "mode": "chat", "run": 1, "item_id": "ipip20_99", "value": 3}
+    with pytest.raises(ParameterError, match="ipip20 has no item 'ipip20_99': add it"):
+        tidy([row | {"status": status}], load_questionnaire("ipip20"))
