@@ -8,12 +8,13 @@ import pingouin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize, stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures import reliability
+from psychometrics.measures import nulls, reliability
 from psychometrics.questionnaires import load_questionnaire
 
 
@@ -32,13 +33,119 @@ def test_alpha_of_a_small_table_is_the_formula_worked_by_hand():
     assert reliability.alpha(table)["alpha"] == pytest.approx(16 / 17)
 
 
+def test_alphas_of_many_covariances_are_pingouins_with_feldts_interval():
+    rng = np.random.default_rng(5)
+    tables = rng.normal(size=(8, 15, 1)) + rng.normal(size=(8, 15, 5))
+    found = reliability.alphas(np.stack([np.cov(table.T) for table in tables]))
+    for table, value in zip(tables, found, strict=True):
+        theirs, interval = pingouin.cronbach_alpha(pd.DataFrame(table))
+        ours = reliability.alpha(pd.DataFrame(table))
+        assert value == pytest.approx(theirs, rel=1e-12)
+        assert ours["alpha"] == pytest.approx(theirs, rel=1e-12)
+        assert ours[["low", "high"]].tolist() == pytest.approx(interval, abs=5.1e-4)  # 3 decimals
+
+
 def test_omega_of_a_one_factor_model_is_its_loadings():
-    loadings = np.array([0.9, 0.7, 0.5, 0.3])
-    rng = np.random.default_rng(3)
-    trait = rng.normal(size=(20000, 1))
-    values = trait * loadings + rng.normal(size=(20000, 4)) * np.sqrt(1 - loadings**2)
-    truth = loadings.sum() ** 2 / (loadings.sum() ** 2 + (1 - loadings**2).sum())
-    assert reliability._omega(values) == pytest.approx(truth, abs=0.01)
+    loadings = np.array([0.9, 0.7, 0.5, -0.3])
+    correlations = np.outer(loadings, loadings)
+    np.fill_diagonal(correlations, 1)
+    scale = np.diag([1.0, 3.0, 0.2, 50.0])
+    assert reliability.one_factor(scale @ correlations @ scale) == pytest.approx(loadings)
+    # the sum is 1.8, its square 3.24; the rest 4 - 0.81 - 0.49 - 0.25 - 0.09 = 2.36
+    assert reliability.omegas(correlations) == pytest.approx(3.24 / (3.24 + 2.36))
+
+
+def _misfit(loadings, correlations):
+    residuals = correlations - np.outer(loadings, loadings)
+    return (residuals[np.triu_indices(len(loadings), 1)] ** 2).sum()
+
+
+def _small_samples(count, items, people=24, seed=0):
+    """Correlations of samples of weakly related items, some of them with negative loadings."""
+    rng = np.random.default_rng(seed)
+    loadings = rng.uniform(-0.2, 0.6, items)
+    trait, error = rng.normal(size=(count, people, 1)), rng.normal(size=(count, people, items))
+    return np.stack([np.corrcoef(table.T) for table in trait * loadings + error])
+
+
+@pytest.mark.parametrize("items", [3, 4, 6, 9])
+def test_loadings_are_the_least_misfit_that_any_start_finds(items):
+    rng = np.random.default_rng(1)
+    for correlations in _small_samples(4, items):
+        ours = _misfit(reliability.one_factor(correlations), correlations)
+        starts = rng.uniform(-1, 1, (8, items))
+        limits = [(-1, 1)] * items
+        others = [
+            optimize.minimize(_misfit, start, correlations, bounds=limits, options={"ftol": 1e-14})
+            for start in starts
+        ]
+        assert ours <= min(one.fun for one in others) + 1e-9
+
+
+def test_a_heywood_case_has_a_loading_of_one_and_is_counted():
+    # unbounded, the first squared loading would be 0.8 · 0.7 / 0.4 = 1.4
+    correlations = np.array([[1.0, 0.8, 0.7], [0.8, 1.0, 0.4], [0.7, 0.4, 1.0]])
+    first, *others = reliability.one_factor(correlations)
+    assert first == 1.0
+    best = optimize.minimize(lambda free: _misfit([1.0, *free], correlations), [0.8, 0.7])
+    assert others == pytest.approx(best.x, abs=1e-6)
+
+    values = np.random.default_rng(0).normal(size=(40, 3))
+    values = (values - values.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(values.T)).T)
+    table = pd.DataFrame(values @ np.linalg.cholesky(correlations).T)
+    assert reliability.omega(table)["at_limit"] == 1
+    assert reliability.omega(parallel(0.6, 5, 200, seed=2))["at_limit"] == 0
+
+
+def test_omega_of_no_more_respondents_than_items_is_missing_everywhere():
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame(rng.normal(size=(9, 1)) + rng.normal(size=(9, 8)))
+    index = pd.MultiIndex.from_product([["q"], [""], range(8)])
+    for people in (7, 8, 9):
+        part = table.iloc[:people]
+        covariance = pd.DataFrame(np.cov(part.T), index, index)
+        sample = nulls.kernel_statistics(covariance).set_index("statistic")["value"]
+        assert np.isnan(reliability.omega(part)["omega"]) == (people <= 8)
+        assert np.isnan(sample["omega"]) == (people <= 8)
+        assert np.isfinite(sample["alpha"])
+        if people > 8:
+            assert sample["omega"] == pytest.approx(reliability.omega(part)["omega"], abs=1e-8)
+
+    known = pd.DataFrame(0.5 + 0.5 * np.eye(8), index, index)
+    for people in (8, 24):
+        row = nulls.kernel_statistics(known, people).set_index("statistic").loc["omega"]
+        assert row["value"] == pytest.approx(8 / 9)  # closed form: no sample
+        assert row[["low", "high"]].isna().all() == (people <= 8)
+
+
+def test_scales_have_the_same_omega_by_respondents_and_by_covariances():
+    rng = np.random.default_rng(6)
+    for items in range(4, 10):
+        for _ in range(3):
+            values = rng.normal(size=(24, 1)) * rng.uniform(-0.3, 0.8, items)
+            table = pd.DataFrame(values + rng.normal(size=(24, items)))
+            by_respondents = reliability.omega(table)["omega"]
+            assert reliability.omegas(np.cov(table.T)) == pytest.approx(by_respondents, abs=1e-8)
+
+
+def test_the_interval_of_omega_is_students_of_its_pseudo_values():
+    table = parallel(0.6, 5, 14, seed=3)
+    found = reliability.omega(table)
+    whole = np.log(1 - found["omega"])
+    left = [np.log(1 - reliability.omega(table.drop(index=row))["omega"]) for row in table.index]
+    pseudo = 14 * whole - 13 * np.array(left)
+    half = stats.t.ppf(0.975, 13) * np.sqrt(((pseudo - pseudo.mean()) ** 2).sum() / 13 / 14)
+    ends = [1 - np.exp(whole + half), 1 - np.exp(whole - half)]
+    assert found[["low", "high"]].tolist() == pytest.approx(ends)
+
+
+def test_noise_in_single_precision_does_not_move_alpha_or_omega():
+    correlations = _small_samples(40, 7)
+    noise = np.random.default_rng(2).uniform(-1e-6, 1e-6, correlations.shape)
+    noise = (noise + np.swapaxes(noise, 1, 2)) / 2 * (1 - np.eye(7))
+    for statistic in (reliability.alphas, reliability.omegas):
+        before, after = statistic(correlations), statistic(correlations + noise)
+        assert after == pytest.approx(before, abs=2e-5)
 
 
 # Shrout and Fleiss (1979), table 2: six targets, four judges
@@ -168,7 +275,8 @@ def test_a_gap_is_left_out_and_does_not_count_as_nothing():
     assert reliability.alpha(gaps)["n"] == len(whole)
     # pairwise deletion, and degrees of freedom of all respondents, would give another interval
     low, high = pingouin.cronbach_alpha(whole)[1]
-    assert reliability.alpha(gaps)[["low", "high"]].tolist() == [low, high]
+    # which are rounded to three decimals
+    assert reliability.alpha(gaps)[["low", "high"]].tolist() == pytest.approx([low, high], abs=6e-4)
 
 
 def test_fewer_than_three_complete_respondents_leave_alpha_open():

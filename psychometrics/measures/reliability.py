@@ -202,8 +202,9 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     With all other loadings fixed, the best :math:`\lambda_i` is
     :math:`\sum_{j \ne i} r_{ij} \lambda_j / \sum_{j \ne i} \lambda_j^2`, or the nearer limit. The
     loadings are estimated in turn until none of them changes by more than 1e-10. Weak
-    correlations have several minima (one start of up to 8 % of samples of 24 ends in a poorer one),
-    so every item once is the factor that the estimates start from, and the best result counts.
+    correlations have several minima: from the first principal component, up to 8 % of samples of
+    24 respondents end in a poorer one. So the estimates start once from each item, as if it were
+    the factor, and the best result counts.
 
     Parameters
     ----------
@@ -213,15 +214,16 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     -------
     ndarray, shape (..., I)
         Standardised loadings, with a sum that is not negative. A Heywood case, a correlation
-        matrix whose best unbounded loading is above 1, has a loading of 1 or -1. Missing where the
-        correlations are singular (an eigenvalue below 1e-8), as those of a sample of no more
-        respondents than items are, or where the loadings still change after 20,000 rounds.
+        matrix whose best unbounded loading is above 1, has a loading of 1 or -1. Missing for two
+        items; where the correlations are singular (an eigenvalue below 1e-8), as those of a sample
+        of no more respondents than items are; or where the loadings still change after 20,000
+        rounds.
 
     References
     ----------
     Harman and Jones (1966) for the criterion (*minres*; *unweighted least squares* elsewhere);
     Harman and Fukuda (1966) for the limit. Compared with ``psych::fa(fm="minres")`` in R, which
-    holds loadings below 0.9975.
+    holds the share of each item that is not common at 0.005 or more instead.
 
     Examples
     --------
@@ -236,7 +238,7 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     loadings = np.full((len(matrices), size), np.nan)
 
     correlations = _standardised(matrices)
-    sound = np.isfinite(correlations).all(axis=(1, 2))
+    sound = np.isfinite(correlations).all(axis=(1, 2)) & (size > 2)
     sound[sound] = np.linalg.eigvalsh(correlations[sound])[:, 0] >= _SINGULAR
     if sound.any():
         loadings[sound] = _least_squares(correlations[sound])
@@ -275,12 +277,12 @@ def _least_squares(correlations: np.ndarray) -> np.ndarray:
         moving = moving[np.abs(after - before).max(axis=1) > _TOLERANCE]
         if not len(moving):
             break
-    loadings[moving] = np.nan
 
     products = loadings[:, :, None] * loadings[:, None, :] * (1 - np.eye(size))
     misfits = ((others[rows] - products) ** 2).sum(axis=(1, 2)).reshape(draws, size)
-    best = np.where(np.isnan(misfits), np.inf, misfits).argmin(axis=1)
-    return loadings.reshape(draws, size, size)[np.arange(draws), best]
+    best = np.arange(draws) * size + misfits.argmin(axis=1)
+    unsettled = np.isin(best, moving)
+    return np.where(unsettled[:, None], np.nan, loadings[best])
 
 
 def _one_round(loadings: np.ndarray, others: np.ndarray) -> np.ndarray:
