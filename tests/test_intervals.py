@@ -9,7 +9,9 @@ from scipy import stats
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import intervals, norms, reliability
 from psychometrics.measures.items import item_rest
+from psychometrics.measures.scoring import item_scores
 from psychometrics.questionnaires import load_questionnaire
+from tests.test_scoring import filled_in, own_questionnaire
 
 
 def test_without_skewness_the_interval_is_students():
@@ -168,3 +170,46 @@ def test_intervals_of_rank_correlations_are_bonett_and_wrights():
     assert intervals.fisher_interval(0.5, 15) == pytest.approx(tuple(known), abs=1e-5)
     for r, n in ((1.0, 15), (np.nan, 15), (0.5, 3)):
         assert np.isnan(intervals.fisher_interval(r, n)).all()
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_an_interval_of_answers_ends_at_the_options_of_an_item(mode):
+    scale = {"id": "own", "title": "Own", "items": "all", "mode": mode}
+    own = own_questionnaire(scales=[scale])
+    items = item_scores(filled_in([4, 0, 4], own))
+    row = intervals.scale_intervals(items, own).iloc[0]
+    assert row["score"] == pytest.approx(4)  # the second item is reversed
+    assert row[["low", "high"]].tolist() == [4, 4]
+    items = item_scores(filled_in([4, 0, 1], own))  # 3 ± 1.7 · Student's 4.3 on the scale of items
+    assert intervals.scale_intervals(items, own)[["low", "high"]].iloc[0].tolist() == [0, 4]
+
+
+def test_the_jackknife_of_a_mean_is_students_interval():
+    values = np.array([1.0, 2.0, 4.0, 4.5, 7.0])
+    without = np.array([np.delete(values, k).mean() for k in range(5)])
+    theirs = stats.ttest_1samp(values, 0).confidence_interval()
+    half = intervals.jackknife_half_width(without)
+    assert half == pytest.approx((theirs.high - theirs.low) / 2)
+    both = intervals.jackknife_half_width(np.stack([without, 10 * without], axis=1))
+    assert both == pytest.approx([half, 10 * half])
+    assert np.isnan(intervals.jackknife_half_width(without[:1]))
+    assert np.isnan(intervals.jackknife_half_width(np.append(without, np.nan)))
+
+
+def test_values_that_differ_by_rounding_alone_share_a_rank():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        x, y = rng.integers(0, 4, (2, 24)) / 10
+        noisy = (one + rng.uniform(-1e-9, 1e-9, 24) for one in (x, y))
+        expected = stats.spearmanr(x, y).statistic
+        assert intervals.correlation_interval(*noisy)["r"] == pytest.approx(expected)
+    tiny = rng.normal(0, 1e-8, (2, 24))  # scores of untrained heads are as small
+    expected = stats.spearmanr(*tiny).statistic
+    assert intervals.correlation_interval(*tiny)["r"] == pytest.approx(expected, abs=1e-3)
+
+
+def test_merged_near_ties_leave_gaps_and_constants_as_they_are():
+    found = intervals.merge_near_ties(np.array([[2.0, np.nan, 4.0], [7.0, 7.0, 7.0]]))
+    np.testing.assert_array_equal(found, [[0, np.nan, 1e5], [0, 0, 0]])
+    turned = intervals.merge_near_ties(np.array([[2.0, 7.0], [4.0, 7.0]]), axis=0)
+    np.testing.assert_array_equal(turned, [[0, 0], [1e5, 0]])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import irt
@@ -49,6 +50,58 @@ def test_the_likelihood_is_that_of_the_written_sum_and_its_gradient_is_its_slope
     moves = 1e-5 * np.eye(len(vector))
     slopes = [(written(vector + move) - written(vector - move)) / 2e-5 for move in moves]
     assert irt._loss(vector, data, model)[1] == pytest.approx(slopes, abs=1e-6)
+
+
+def _minus_log_likelihood(slopes, difficulties, x):
+    """Return minus the marginal log likelihood of the 2PL, on a fine grid of its own."""
+    theta = np.linspace(-9, 9, 2001)
+    density = stats.norm.pdf(theta) * (theta[1] - theta[0])
+    p = 1 / (1 + np.exp(-slopes * (theta[:, None] - difficulties)))
+    each = np.where(x[:, None] == 1, p, 1 - p).prod(axis=2)
+    return -np.log(each @ density).sum()
+
+
+def _errors_by_curvature(loss, at, step=1e-3):
+    """Return standard errors from the second differences of minus a log likelihood."""
+    moves = step * np.eye(len(at))
+    curvature = [
+        [loss(at + a + b) - loss(at + a - b) - loss(at - a + b) + loss(at - a - b) for b in moves]
+        for a in moves
+    ]
+    return np.sqrt(np.diag(np.linalg.inv(np.array(curvature) / (4 * step**2))))
+
+
+def test_standard_errors_are_the_curvature_in_slopes_and_difficulties():
+    known = pd.DataFrame({"discrimination": [0.8, 1.5, 1.1, 1.3], "guessing": 0.0})
+    known["difficulty"] = [-1.6, 1.2, 0.3, 2.0]
+    x = drawn(known, 600)
+    values = x.to_numpy()
+
+    fitted = irt.fit(x, "2pl")
+    at = fitted[["discrimination", "difficulty"]].to_numpy().T.ravel()
+    errors = _errors_by_curvature(
+        lambda place: _minus_log_likelihood(place[:4], place[4:], values), at
+    )
+    ours = fitted[["se_discrimination", "se"]].to_numpy().T.ravel()
+    assert ours == pytest.approx(errors, rel=1e-3)
+
+    fitted = irt.fit(x, "1pl")
+    at = np.r_[fitted["discrimination"].iloc[0], fitted["difficulty"]]
+    errors = _errors_by_curvature(
+        lambda place: _minus_log_likelihood(place[:1], place[1:], values), at
+    )
+    assert fitted["se"].to_numpy() == pytest.approx(errors[1:], rel=1e-3)
+
+
+def test_the_log_likelihood_is_that_of_a_normal_population():
+    x = drawn(truth(4, slopes=False), 50)
+    fitted = irt.fit(x)
+    ones = np.ones(4)
+    expected = -_minus_log_likelihood(ones, fitted["difficulty"].to_numpy(), x.to_numpy())
+    row = irt.compare(x, ("rasch",)).loc["rasch"]
+    assert row["log_likelihood"] == pytest.approx(expected, abs=1e-4)
+    assert row["aic"] == pytest.approx(2 * 4 - 2 * expected, abs=1e-3)
+    assert irt._grid(4)[1].sum() == pytest.approx(1)
 
 
 def test_items_without_variance_are_at_infinity_and_change_nothing_else():

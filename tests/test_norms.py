@@ -51,6 +51,14 @@ def test_the_variance_test_is_that_of_the_f_table():
     assert compare_means(0, 1, 10, 0, np.sqrt(4.026), 10)["f_p"].item() == pytest.approx(row["f_p"])
 
 
+def test_the_interval_of_delta_is_bonetts_by_hand():
+    # delta = (4 - 2) / 1; its variance 2² / (2 · 4) + 2² / (1² · 8) + 1 / 4 = 1.25
+    row = compare_means(4, 2, 9, 2, 1, 5).iloc[0]
+    half = 1.959964 * np.sqrt(1.25)
+    assert row["delta"] == 2
+    assert [row["delta_low"], row["delta_high"]] == pytest.approx([2 - half, 2 + half], abs=1e-5)
+
+
 def test_a_single_score_is_compared_as_crawford_and_howell_do():
     # t = (60 - 50) / (10 * sqrt(1 + 1/15)) = 0.9682, df = 14
     row = compare_means(60, np.nan, 1, 50, 10, 15).iloc[0]

@@ -12,7 +12,7 @@ from sklearn.metrics import silhouette_score
 import psychometrics as pm
 from psychometrics.measures import structure, validity
 from psychometrics.measures.scoring import pss
-from tests.test_scoring import answered
+from tests.test_scoring import answered, own_questionnaire
 
 
 def test_silhouette_is_scikit_learns_on_correlation_distance():
@@ -84,3 +84,52 @@ def test_one_factor_is_worse_where_traits_differ_and_no_worse_where_they_are_one
     # One trait by three short scales: correlations of 1 lie on the edge of what is possible.
     one = structure.factor_models(scored(200, traits(200, 1.0)), THREE).iloc[1]
     assert one["difference_p"] > 0.01
+
+
+def _two_pairs(within: float, between: float, people: int) -> pd.DataFrame:
+    """Scores of two scales of two items whose sample correlations are exactly these."""
+    correlations = np.full((4, 4), between)
+    correlations[:2, :2] = correlations[2:, 2:] = within
+    np.fill_diagonal(correlations, 1)
+    values = np.random.default_rng(0).normal(size=(people, 4))
+    values = np.linalg.qr(values - values.mean(axis=0))[0] @ np.linalg.cholesky(correlations).T
+    wide = pd.DataFrame(values, columns=["a1", "a2", "b1", "b2"]).rename_axis("respondent_id")
+    items = wide.reset_index().melt("respondent_id", var_name="item_id", value_name="score")
+    return items.assign(questionnaire=items["item_id"].str[0])
+
+
+def test_fit_indices_of_two_pairs_of_items_are_those_worked_by_hand():
+    # Correlations of .6 within and .3 between have the eigenvalues 2.2, 1, .4 and .4. One factor
+    # fits a common correlation, whose eigenvalues are 2.2 and three times their mean of .6:
+    # F = ln(2.2 · .6³) - ln(2.2 · .4²) = ln 1.35, of 10 - 8 degrees of freedom. Without a factor
+    # it is -ln(2.2 · .4²) = -ln .352, of 6. Two factors fit exactly.
+    pairs = [
+        own_questionnaire(
+            id=name,
+            items=[{"id": f"{name}{n}", "text": f"{name}{n}"} for n in (1, 2)],
+            scales=[{"id": name, "title": name, "items": "all", "mode": "sum"}],
+        )
+        for name in "ab"
+    ]
+    one, two = structure.factor_models(_two_pairs(0.6, 0.3, 100), pairs).to_dict("records")
+    chi2, none = 100 * np.log(1.35), -100 * np.log(0.352)
+    assert [one["df"], two["df"]] == [2, 1]
+    assert one["chi2"] == pytest.approx(chi2, abs=1e-4)
+    assert one["cfi"] == pytest.approx(1 - (chi2 - 2) / (none - 6), abs=1e-6)
+    assert one["cfi"] == pytest.approx(0.7154, abs=1e-4)
+    assert one["rmsea"] == pytest.approx(np.sqrt((chi2 - 2) / (2 * 100)), abs=1e-6)
+    assert two["chi2"] == pytest.approx(0, abs=1e-4)
+    assert two["cfi"] == 1
+    assert two["a ~ b"] == pytest.approx(0.3 / 0.6, abs=1e-4)
+
+
+def test_the_ratio_of_many_matrices_is_that_of_each_and_missing_where_items_do_not_go_together():
+    matrices = np.random.default_rng(0).uniform(0.1, 0.6, (5, 6, 6))
+    matrices = (matrices + np.swapaxes(matrices, 1, 2)) / 2
+    matrices[:, range(6), range(6)] = 1
+    matrices[4, 0, 1] = matrices[4, 1, 0] = -0.2
+    ratios = structure.htmt_ratios(structure.block_means(matrices, [2, 4]))[:, 0, 1]
+    for r, ratio in zip(matrices[:4], ratios, strict=False):
+        within = r[0, 1] * r[2:, 2:][np.triu_indices(4, 1)].mean()
+        assert ratio == pytest.approx(r[:2, 2:].mean() / np.sqrt(within))
+    assert np.isnan(ratios[4])
