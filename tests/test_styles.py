@@ -14,7 +14,7 @@ from psychometrics.measures import styles
 from psychometrics.measures.intervals import correlation_interval
 from psychometrics.measures.scoring import pss
 from psychometrics.questionnaires import load_questionnaire
-from tests.test_scoring import answered, filled_in
+from tests.test_scoring import answered, filled_in, own_questionnaire
 
 MINI = load_questionnaire("ipip20")
 
@@ -114,3 +114,16 @@ def test_empty_answers_are_of_their_kind_and_strange_ones_are_refused():
     assert (middle["value"] == 2).all()
     with pytest.raises(ParameterError, match="kind must be"):
         styles.empty_answers("ipip20", "honest")
+
+
+@pytest.mark.parametrize("options", [2, 3, 4])
+def test_ends_need_three_options_and_a_middle_an_odd_number_of_them(options):
+    own = own_questionnaire(
+        options=[{"value": i, "label": f"option {i}"} for i in range(options)],
+        scales=[{"id": "own", "title": "Own", "items": "all", "mode": "sum"}],
+    )
+    row = styles.response_styles(filled_in([0, 1, options - 1], own), own).iloc[0]
+    extreme = {2: np.nan, 3: 2 / 3, 4: 2 / 3}[options]
+    middle = {2: np.nan, 3: 1 / 3, 4: np.nan}[options]
+    assert row["extreme"] == pytest.approx(extreme, nan_ok=True)
+    assert row["middle"] == pytest.approx(middle, nan_ok=True)

@@ -20,3 +20,21 @@ def test_monotony_is_spearmans_correlation_with_the_weights():
     row = monotony(frame).loc["a"]
     assert row["source"] == pytest.approx(spearmanr([-2, -1, 1, 2], [0.1, 0.3, 0.2, 0.4]).statistic)
     assert row["inverse"] == pytest.approx(-1.0)
+
+
+def test_two_intensifiers_have_no_order_and_three_have_one():
+    frame = shares([0.1, 0.3, 0.2, 0.4], [0.4, 0.3, 0.2, 0.1])
+    two = monotony(frame[frame["level"] < 3]).loc["a"]
+    assert two.isna().all(), "two points always lie on a line"
+    three = monotony(frame[frame["level"] < 4]).loc["a"]
+    assert three.tolist() == pytest.approx([0.5, -1.0])
+
+
+def test_shares_that_differ_by_rounding_of_the_answers_tie():
+    even, noise = [0.25] * 4, [1e-8, -3e-8, 2e-8, 0.0]
+    noisy = [share + more for share, more in zip(even, noise, strict=True)]
+    row = monotony(shares(noisy, [0.4 + 1e-8, 0.4, 0.1, 0.1 - 1e-8])).loc["a"]
+    assert pd.isna(row["source"])
+    assert row["inverse"] == pytest.approx(
+        spearmanr([-2, -1, 1, 2], [0.4, 0.4, 0.1, 0.1]).statistic
+    )

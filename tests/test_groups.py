@@ -1,0 +1,44 @@
+"""Two groups compared: edges of what can be compared, and ties among exchanges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from psychometrics.exceptions import ParameterError
+from psychometrics.measures.groups import congruence
+
+
+def _answers(rows: int, items: int, seed: int = 0) -> pd.DataFrame:
+    return pd.DataFrame(np.random.default_rng(seed).normal(size=(rows, items)))
+
+
+def test_two_items_more_than_factors_are_enough_and_one_more_is_not():
+    assert congruence(_answers(20, 4), _answers(20, 4, 1), factors=2, draws=5)["items"] == 4
+    with pytest.raises(ParameterError, match="3 items vary in both, too few for 2 factors"):
+        congruence(_answers(20, 3), _answers(20, 3, 1), factors=2, draws=5)
+
+
+def test_three_rows_without_a_gap_are_enough_and_two_are_not():
+    found = congruence(_answers(20, 4), _answers(3, 4, 1), factors=2, draws=5)
+    assert found["n"] == 3
+    gap = _answers(3, 4, 1)
+    gap.iloc[0, 0] = np.nan
+    with pytest.raises(ParameterError, match="At least three rows without a gap"):
+        congruence(_answers(20, 4), gap, factors=2, draws=5)
+
+
+def test_exchanges_that_leave_every_item_with_its_like_count_as_reaching_the_observed_value():
+    # two factors of two items each, exactly
+    correlations = np.kron(np.eye(2), [[1.0, 0.6], [0.6, 1.0]])
+    correlations += np.kron(1 - np.eye(2), np.full((2, 2), 0.2))
+    values = np.random.default_rng(3).normal(size=(40, 4))
+    values = np.linalg.qr(values - values.mean(axis=0))[0]
+    table = pd.DataFrame(values @ np.linalg.cholesky(correlations).T)
+
+    rng = np.random.default_rng(7)
+    orders = [rng.permutation(4) for _ in range(60)]
+    alike = [set(order[:2]) in ({0, 1}, {2, 3}) for order in orders]
+    found = congruence(table, table, factors=2, draws=60, seed=7)
+    assert found["p"] == (1 + sum(alike)) / 61
