@@ -3,7 +3,8 @@
 ``data/kernels.csv`` has alpha, omega and the correlations of scales that untrained heads have in
 closed form, for six bases or depths and six questionnaires, with the interval for samples of 24
 heads. ``data/kernel_errors.csv`` compares the closed form with 2,000 heads of four sizes on each.
-``data/kernel_items.csv`` has the correlations of items, ``data/explorers/kernel.csv`` and ``kernel-members.csv`` are for the explorer of the kernel.
+``data/kernel_items.csv`` has the correlations of items; ``data/explorers/kernel.csv`` and
+``kernel-members.csv`` are for the explorer of the kernel.
 Half an hour of one processor core.
 """
 
