@@ -41,7 +41,8 @@ BASES = {
 }
 _LEVELS = {"psychobench": 0.01}  # the level of significance that a paper states; else .05
 _RULES = ("equal", "above", "below", "untestable")
-_FOUND = ["value", "low", "high", "null", "null_low", "null_high", "p"]
+_NULL = ["null", "null_low", "null_high"]
+_FOUND = ["value", "low", "high", *_NULL, "p"]
 
 
 def published() -> pd.DataFrame:
@@ -55,8 +56,9 @@ def published() -> pd.DataFrame:
         ``bar_of`` (``paper`` or ``ours``), ``made`` (whether the rule was committed ``before`` or
         ``after`` its result), ``cluster`` (the sentence or table that claims share), ``chapter``,
         ``reason`` (why it cannot be tested), ``basis`` (of :data:`BASES`), ``support``
-        (``arithmetic`` on published numbers or a ``feature`` needs no interval), ``cell``, the
-        address of what the chapter found, and ``level`` of significance.
+        (``arithmetic`` on published numbers or a ``feature`` needs no interval), ``no_null`` (why
+        a null does not bear on the claim, such as a number from which the paper concludes
+        nothing), ``cell``, the address of what the chapter found, and ``level`` of significance.
 
     Raises
     ------
@@ -70,7 +72,7 @@ def published() -> pd.DataFrame:
     """
     words = [
         "claim_id", "claim", "source", "place", "rule", "bar_of", "made", "cluster", "chapter",
-        "reason", "basis", "support", "cell",
+        "reason", "basis", "support", "no_null", "cell",
     ]  # fmt: skip
     folder = data_dir() / "claims"
     tables = {
@@ -169,9 +171,10 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        As :func:`published`, with ``value, low, high, null, null_low, null_high, verdict`` and
-        ``p``, two-sided against the bar (the chapter's ``p of the claim``, or from the interval,
-        taken as normal) and 1 on the side that is not claimed.
+        As :func:`published`, with ``value, low, high, null, null_low, null_high`` (no null for a
+        claim on which none bears), ``verdict`` and ``p``, two-sided against the bar (the
+        chapter's ``p of the claim``, or from the interval, taken as normal) and 1 on the side
+        that is not claimed.
 
     Raises
     ------
@@ -198,6 +201,7 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     found = pd.DataFrame.from_dict(rows, orient="index").rename(columns={"p_of_the_claim": "p"})
     found = found.reindex(index=claims.index, columns=_FOUND)
     table = claims.join(found.apply(pd.to_numeric, errors="coerce"))
+    table.loc[table["no_null"] != "", _NULL] = np.nan
     return table.assign(verdict=verdicts(table), p=_p_values(table))
 
 
@@ -297,18 +301,20 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
     >>> row = {"study": "empalc", "claim": "It rises.", "place": "table 1", "published": 0.5,
     ...     "value": 0.4, "low": 0.1, "high": 0.7, "null": 0.0, "null_low": -0.2, "null_high": 0.2,
     ...     "reason": "", "verdict": VERDICTS[0], "chapter": "04-own", "cell": "04/tab-a[b, c]",
-    ...     "made": "after", "bar": 0.0, "bar_of": "ours"}
+    ...     "made": "after", "bar": 0.0, "bar_of": "ours", "no_null": ""}
     >>> listed(pd.DataFrame([row]))["ours"].tolist()
     ['0.4 (0.1 to 0.7)']
     """
     reason = table["reason"].map(lambda text: f" ({text})" if text else "")
+    nulls = pd.Series([_words(*row) for row in table[_NULL].to_numpy()], table.index)
+    no_null = table["no_null"].map("none: {}".format)
     shown = {
         "verdict": table["verdict"],
         "claim": table["claim"] + reason,
         "place": table["study"].map(STUDIES) + ", " + table["place"],
         "paper": table["published"].map(lambda value: _words(value)),
         "ours": [_words(*row) for row in table[["value", "low", "high"]].to_numpy()],
-        "null": [_words(*row) for row in table[["null", "null_low", "null_high"]].to_numpy()],
+        "null": nulls.where(table["no_null"] == "", no_null),
         "rule made": table["made"],
         "bar": [
             f"{_words(bar)} ({whose})" if whose else ""

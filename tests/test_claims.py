@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pandas as pd
@@ -10,13 +11,13 @@ import pytest
 from psychometrics import claims
 from psychometrics.claims import VERDICTS, published, verdicts
 from psychometrics.exceptions import DataError
-from psychometrics.paths import notebooks_dir
+from psychometrics.paths import data_dir, notebooks_dir
 
 HELD, EMPTY, OPEN, AGAINST, UNTESTED = VERDICTS
 FOUND = ["value", "low", "high", "null", "null_low", "null_high", "p"]
 HEAD = (
     "claim_id,claim,source,place,published,rule,bar,bar_of,tolerance,cluster,made,chapter,reason,"
-    "basis,support,cell\n"
+    "basis,support,no_null,cell\n"
 )
 
 
@@ -24,6 +25,66 @@ def test_every_claim_names_a_chapter_of_the_book():
     table = published()
     chapters = {path.stem for path in notebooks_dir().glob("*.ipynb")}
     assert set(table.loc[table["rule"] != "untestable", "chapter"]) <= chapters
+
+
+def test_a_claim_of_significance_is_never_judged_by_its_sign_alone():
+    table = published()
+    said = table[table["claim"].str.contains("significantly")]
+    by_sign = (said["rule"] == "above") & (said["bar"] == 0) & (said["support"] != "")
+    assert said.index[by_sign].tolist() == []
+
+
+def test_a_likeness_is_shown_by_its_size_and_not_by_a_missing_significance():
+    table = published()
+    like = table[table["claim"].str.contains("approximate|similar to")]
+    assert len(like) == 2
+    assert like["claim"].str.contains("significant").sum() == 0
+    assert set(like["bar_of"]) == {"ours"}
+
+
+def test_a_number_is_reproduced_within_half_a_unit_of_its_last_printed_digit():
+    for path in sorted((data_dir() / "claims").glob("*.csv")):
+        table = pd.read_csv(path, dtype=str).query("rule == 'equal'")
+        digits = table["published"].str.extract(r"\.(\d+)$")[0].str.len().fillna(0)
+        within = table["tolerance"].astype(float) <= 0.5 / 10.0**digits + 1e-12
+        assert table.loc[~within, "claim_id"].tolist() == []
+
+
+def test_a_bar_that_the_library_does_not_print_is_ours():
+    table = published().query("study == 'questionnaires' and rule != 'untestable'")
+    assert set(table["bar_of"]) == {"ours"}
+
+
+def test_numbers_without_a_conclusion_are_not_judged_by_a_null(data, runs):
+    shown = "what,r,r low,r high,r null low,r null high\nrise,0.4,0.1,0.7,0.3,0.5\n"
+    (runs / "09-own" / "tab-own.csv").write_text(shown)
+    assert claims.scorecard(runs).loc["a", "verdict"] == EMPTY
+    path = data / "empalc.csv"
+    path.write_text(path.read_text().replace('our respondents,,,"', 'our respondents,,nothing,"'))
+    table = claims.scorecard(runs)
+    assert table.loc["a", "verdict"] == HELD
+    assert claims.listed(table)["null"].tolist() == ["none: nothing", ""]
+
+
+def test_the_lead_of_roberta_is_negative_where_another_architecture_leads():
+    cells = json.loads((notebooks_dir() / "08-items.ipynb").read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells]
+    (source,) = [text for text in sources if "def by_family" in text]
+    people = pd.Series([0.1, 0.4, 0.6, 0.9], list("abcd"))
+    like_people = pd.DataFrame([[0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 1, 1]], columns=list("abcd"))
+    less_alike = like_people[[*"badc"]].set_axis(list("abcd"), axis=1)  # rank correlation .6
+    book = {
+        "pd": pd,
+        "people": people,
+        "asked": {"morphological negation": list("abcd")},
+        "transformers": pd.concat([like_people, less_alike], ignore_index=True),
+    }
+    exec(source, book)  # the chapter's own code
+    leads = {}
+    for order in (["roberta", "bert"], ["bert", "roberta"]):
+        families = pd.Series(order).repeat(3).reset_index(drop=True)
+        leads[order[0]] = book["by_family"](families)["RoBERTa minus best other"]
+    assert leads == pytest.approx({"roberta": 0.4, "bert": -0.4})
 
 
 def test_a_paper_that_names_its_level_is_judged_at_it():
@@ -80,9 +141,9 @@ def data(monkeypatch, tmp_path):
         (folder / f"{study}.csv").write_text(HEAD)
     (folder / "empalc.csv").write_text(
         HEAD
-        + "a,It rises,reuben2024,table 1,0.5,above,0,paper,,one,after,09-own,,our respondents,,"
+        + "a,It rises,reuben2024,table 1,0.5,above,0,paper,,one,after,09-own,,our respondents,,,"
         '"09/tab-own[rise, r]"\n'
-        + "b,It is dear,reuben2024,table 2,,untestable,,,,two,,,It is.,our respondents,,\n"
+        + "b,It is dear,reuben2024,table 2,,untestable,,,,two,,,It is.,our respondents,,,\n"
     )
     (tmp_path / "data" / "expectations.csv").write_text(
         "chapter,sentence,cell,rule,bar,needs\n"

@@ -135,12 +135,40 @@ def test_counts_of_significant_differences_are_those_of_the_tests(found):
     wordings = psychobench.published_tests("wordings", "v1", correction="none")
     others = wordings[wordings["respondent_id"] != "v1+cot"]
     assert found.loc["psychobench-prompts", "value"] == others["significant"].sum()
+
+
+def test_a_likeness_to_people_is_tested_by_the_size_of_the_distance(found):
     women = pm.norms.compare_norms(
         published_tables().query("study == 'models'").drop(columns="study"),
         pm.norms.norm_table(["bsri"], paper=True).query("group == 'Workers (Women)'"),
     ).query("scale == 'feminine' and respondent_id not in ['gpt-4', 'gpt-4-jb']")
     assert len(women) == 4
-    assert found.loc["psychobench-femininity", "value"] == women["significant"].sum()
+    row = found.loc["psychobench-femininity"]
+    assert row["value"] == pytest.approx(women["delta"].abs().mean())
+    test = stats.ttest_1samp(women["delta"].abs(), psychobench.MEDIUM_EFFECT)
+    assert row["p of the claim"] == pytest.approx(test.pvalue)
+    low, high = test.confidence_interval()
+    assert row[["low", "high"]].tolist() == pytest.approx([low, high])
+
+
+def test_the_distance_of_an_ordinary_person_is_a_mean_over_scales(found):
+    tests = psychobench.published_tests("roles").query("respondent_id == 'ordinary'")
+    scales = tests[tests["questionnaire"] != "cabin"].groupby(["questionnaire", "scale"])
+    expected = scales["delta"].mean().abs().mean()
+    assert found.loc["psychobench-ordinary-like-people", "value"] == pytest.approx(expected)
+
+
+def test_scores_that_are_not_above_people_are_tested_against_a_bar_above_people(found):
+    men = pm.norms.norm_table(["bsri"], paper=True).set_index(["group", "scale"])
+    m, sd, n = men.loc[("Workers (Men)", "masculine"), ["norm_mean", "norm_sd", "norm_n"]]
+    # Table 2 prints 4.5 (0.5) for the jailbroken GPT-4, the higher of the two, ten runs.
+    bar = m + psychobench.MEDIUM_EFFECT * sd
+    row = found.loc["psychobench-masculinity-not-gpt-4"]
+    own = published_tables().query("study == 'models' and scale == 'masculine'")
+    own = own.set_index("respondent_id").loc["gpt-4-jb", ["mean", "sd", "n"]]
+    assert own["mean"] == 4.5
+    test = pm.norms.compare_means(*own, bar, sd, n, level=psychobench.PAPER_LEVEL)
+    assert row["p of the claim"] == pytest.approx(test["p"].iloc[0])
 
 
 def test_random_tables_have_the_mean_of_evenly_drawn_options():

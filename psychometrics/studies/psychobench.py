@@ -15,6 +15,10 @@ from ..measures.norms import PAPER_LEVEL, compare_means, compare_norms, correcte
 from ..paths import data_dir
 from ..questionnaires import psychobench_keys
 
+# In standard deviations of people. A difference of this size is "visible to the naked eye" (Cohen,
+# 1988, section 2.2), so scores that approximate people's, or are not above them, differ by less.
+MEDIUM_EFFECT = 0.5
+
 
 @functools.cache
 def _published() -> pd.DataFrame:
@@ -107,14 +111,16 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
     DataFrame
         Indexed by ``claim_id`` of ``data/claims/psychobench.csv``: ``value`` with its 95 %
         interval ``low, high``; ``p of the claim``, two-sided, of a test against the bar of the
-        claim (0, or for shares of scales ``level`` or a half); and ``null, null low, null high``,
+        claim (0, for shares of scales ``level``, for scores that are said to be close to people's
+        or not above them half a standard deviation of people); and ``null, null low, null high``,
         median and central 95 % over the random tables, missing where the paper's counts are used.
         Differences are in standard deviations of people. A mean over models or scales takes these
         as a sample; a difference of two respondents, their runs.
 
     References
     ----------
-    Huang et al. (2024), sections 3.2 and 4.1 and appendix B.3; Welch (1951); Armitage (1955).
+    Huang et al. (2024), sections 3.2 and 4.1 and appendix B.3; Welch (1951); Armitage (1955);
+    Cohen (1988).
 
     Examples
     --------
@@ -170,13 +176,22 @@ def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tupl
             ]
         )  # fmt: skip
 
-    if what in ("models", "scales"):
-        return _mean(deltas(who).mean(axis=1) if what == "models" else deltas(who)[0])
-    if what == "largest":
+    if what == "models":
+        return _mean(deltas(who).mean(axis=1))
+    if what == "scales, not above":
+        return _mean(deltas(who)[0], MEDIUM_EFFECT)
+    if what == "largest, not above":
         first = who[int(deltas(who)[:, 0].argmax())]
         ((_, *norm),) = [norm for norm in norms[scales[0]] if claim["group"] in ("", norm[0])]
-        row = compare_means(*cells[study, first, *scales[0]], *norm, level=level).iloc[0]
-        return row["delta"], row["delta_low"], row["delta_high"], row["p"]
+        own = cells[study, first, *scales[0]]
+        row = compare_means(*own, *norm, level=level).iloc[0]
+        mean, sd, n = norm
+        against_bar = compare_means(*own, mean + MEDIUM_EFFECT * sd, sd, n, level=level).iloc[0]
+        return row["delta"], row["delta_low"], row["delta_high"], against_bar["p"]
+    if what == "distance from people":
+        distances = np.abs(deltas(who))
+        sample = distances.mean(axis=1) if len(who) > 1 else distances[0]
+        return _mean(sample, MEDIUM_EFFECT)
     if what == "nearer people":
         return _mean(-np.diff(np.abs(deltas(who)), axis=0)[0])
     if what == "families":
@@ -192,17 +207,11 @@ def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tupl
     if what == "omnibus":
         hits = np.array([_roles_differ(cells, study, who, scale) < level for scale in scales])
         return _share(hits, level)
-    if what.endswith("differ"):
-        pairs = [cells[study, a, *c] + cells[study, b, *c] for a in who for b in other
-                 for c in scales]  # fmt: skip
-    else:
-        pairs = [cells[study, a, *c] + list(norm) for a in who for c in scales
-                 for group, *norm in norms[c] if claim["group"] in ("", group)]  # fmt: skip
+    pairs = [cells[study, a, *c] + cells[study, b, *c] for a in who for b in other for c in scales]
     hits = (compare_means(*np.array(pairs).T, level=level)["p"] < level).to_numpy()
-    hits = ~hits if "like people" in what and "unlike" not in what else hits
     if what.startswith("number"):
         return float(hits.sum()), np.nan, np.nan, np.nan
-    return _share(hits, 0.5 if "like people" in what else level)
+    return _share(hits, level)
 
 
 def _share(hits: np.ndarray, bar: float) -> tuple[float, float, float, float]:
@@ -210,8 +219,8 @@ def _share(hits: np.ndarray, bar: float) -> tuple[float, float, float, float]:
     return hits.mean(), *test.proportion_ci(0.95), test.pvalue
 
 
-def _mean(values: np.ndarray) -> tuple[float, float, float, float]:
-    test = stats.ttest_1samp(values, 0)
+def _mean(values: np.ndarray, bar: float = 0.0) -> tuple[float, float, float, float]:
+    test = stats.ttest_1samp(values, bar)
     return values.mean(), *test.confidence_interval(), test.pvalue
 
 
