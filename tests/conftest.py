@@ -78,6 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     IPython, Matplotlib and the caches of models write there; they warn or fail where they cannot.
     """
+    config.addinivalue_line("markers", "browser: shows pages; runs where Chromium or Chrome is")
     if os.access(Path.home(), os.W_OK | os.X_OK):
         return
     home = tempfile.mkdtemp(prefix="home-")
@@ -139,11 +140,16 @@ def pytest_runtest_call() -> Generator[None, object, object]:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On several processes a file's tests stay together, but for pages of the book.
+    """Mark the tests that show pages in a browser, and group them all for several processes.
+
+    On several processes a file's tests stay together, but for pages of the book.
 
     The plugin begins with the groups of most tests and ends with the pages, one to a group and
     seconds each, so that no process is left alone with much at the end.
     """
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
     if not config.pluginmanager.hasplugin("xdist"):
         return
     for item in items:
