@@ -136,5 +136,5 @@ def test_only_chapters_that_changed_or_read_one_that_did_are_executed_again(tmp_
     for changed, again in (("2", 3), ("2 + 2", 2), ("2 + 2", 0)):
         two.write_text(two.read_text().replace('"2"', f'"{changed}"'))
         ran.clear()
-        book._execute(tmp_path / "chapters", progress=False)
+        book.execute(tmp_path / "chapters", progress=False)
         assert ran == ["01-one", "02-two", "03-all"][3 - again :]

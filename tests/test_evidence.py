@@ -214,3 +214,20 @@ def test_two_members_are_compared_with_heads_in_their_silhouettes_alone():
     }  # fmt: skip
     assert set(known["verdict"]) <= {"depends on the size", "not separated", "–"}
     assert any("encoders (2)" in remark for remark in found.remarks)
+
+
+def test_noise_in_single_precision_moves_no_kind_of_evidence():
+    loaded = [load_questionnaire(name) for name in TWO]
+    rng = np.random.default_rng(8)
+    columns = profiles(null_answers(TWO, "noise", respondents=2), loaded).columns
+    values = 0.05 * rng.normal(size=(16, len(columns)))
+    table = pd.DataFrame(values, columns=columns)
+    table[[column for column in columns if column[0] == "silhouette"]] = 0.6  # at the bar
+    table.iloc[3] = table.iloc[7]  # two respondents who answer alike
+
+    before = evidence(table, loaded, EXPECTED)
+    assert before["items at 0.6"] == len(columns) / 3
+    for size in (1e-9, 1e-7):
+        noisy = table + rng.uniform(-size, size, table.shape)
+        after = evidence(noisy, loaded, EXPECTED)
+        pd.testing.assert_series_equal(after, before, rtol=0, atol=1e-4)

@@ -31,7 +31,11 @@ HEADS = 60
 def _main() -> None:
     loaded = [load_questionnaire(name) for name in NAMES]
     table, places = dose.templates(NAMES)
-    pairs = list(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
+    parts = tuple(
+        tuple(part[["premise", "hypothesis"]].itertuples(index=False, name=None))
+        for _, part in table.groupby("questionnaire", sort=False)
+    )
+    pairs = [pair for part in parts for pair in part]
     members = population("all")
     answers = ask(loaded, members, progress=False)
     trained = profiles(answers, loaded)["silhouette"].mean(axis=1)
@@ -39,7 +43,7 @@ def _main() -> None:
     rows = []
     stands = zip(*untouched_bases(members).values(), strict=True)
     for name, (base, layers, wording) in zip(members, stands, strict=True):
-        untouched = layer_vectors(base, {layers}, (tuple(pairs),), wording)[layers]
+        untouched = layer_vectors(base, {layers}, parts, wording)[layers]
         row = {"respondent_id": name, "base": base, "layers": layers, "trained": trained[name]}
         for which, vectors in (("adapted", _adapted(name, pairs)), ("untouched", untouched)):
             row |= _silhouettes(vectors, places, base, which)

@@ -29,8 +29,10 @@ from psychometrics.measures.evidence import (
     rank_correlations,
     reached,
 )
-from psychometrics.measures.nulls import null_logits
+from psychometrics.measures.nulls import drawn_words, head_logits
 from psychometrics.measures.reliability import alphas
+from psychometrics.models.sources import SMOLLM2
+from psychometrics.models.vectors import layer_vectors
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
@@ -42,6 +44,8 @@ NAMES, PRIMARY = ("gad7", "phq9", "soc13", *PLACEBOS), ("alpha", "correlations",
 POPULATIONS, OTHER_SEEDS, CHUNK = 2000, 200, 50
 SINGLE = 200
 """Populations of which the silhouettes of single heads are shipped."""
+KEPT, OTHER = "means over prompts kept", "other seeds"
+"""Two of the plan's choices, which need heads of their own."""
 WORDS = "words"
 """Name of the null that answers by random words, in the place of a size."""
 ENDS = (7, 16, 29)
@@ -60,6 +64,16 @@ class Members:
         self.layers = self.table["layers"].astype(int).to_numpy()
         stands = untouched_bases(self.names)
         self.stands = list(zip(*stands.values(), strict=True))
+
+        table, self.places = dose.templates(NAMES)
+        parts = tuple(
+            tuple(part[["premise", "hypothesis"]].itertuples(index=False, name=None))
+            for _, part in table.groupby("questionnaire", sort=False)
+        )
+        self.vectors = {
+            stand: layer_vectors(stand[0], {stand[1]}, parts, stand[2])[stand[1]]
+            for stand in dict.fromkeys(self.stands)
+        }
 
         answers = ask(self.loaded, self.names, progress=False)
         self.profiles = profiles(answers, self.loaded).loc[self.names]
@@ -88,32 +102,45 @@ def _of_classes(logits: np.ndarray) -> np.ndarray:
 # --- populations
 
 
+def _logits(members: Members, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return logits of one population's heads, (R, prompts, 3), and of random words' decoders.
+
+    The random numbers are those of :func:`psychometrics.null_answers`.
+    """
+    first = number * len(members.names)
+    heads, words = [], []
+    for place, stand in enumerate(members.stands):
+        read = members.vectors[stand]
+        decodes = stand[0] == SMOLLM2
+        rng = np.random.default_rng([0, first + place])
+        heads.append(head_logits(read, rng, linear=decodes))
+        if decodes:
+            rng = np.random.default_rng([4, first + place])
+            words.append(read @ drawn_words(SMOLLM2, rng).T)
+    return np.stack(heads), np.stack(words)
+
+
 def _entailments(members: Members, number: int) -> dict[str, np.ndarray]:
     """Return P(entailment) of one population's heads by size, each (R, prompts)."""
-    count = len(members.names)
-    numbers = range(number * count, (number + 1) * count)
-    logits = null_logits(NAMES, "random-heads", members.stands, numbers)
-    centred = dose.centred_logs(logits.astype(float))
-    unit = centred / _size(centred)[:, None, None]
-    kept = _of_classes(logits.astype(float))
+    logits, words = _logits(members, number)
+    kept = _of_classes(logits)
+    unit = kept - kept.mean(axis=1, keepdims=True)
+    unit /= _size(unit)[:, None, None]
 
-    found = {"start": dose.shares(logits, "entailment")}
+    entailments = {"start": _entailment(logits)}
     for size, factor in SIZES.items():
         if factor is not None:
-            scaled = unit * (factor * members.sizes)[:, None, None]
-            found[size] = dose.shares(scaled, "entailment")
+            entailments[size] = _entailment(unit * (factor * members.sizes)[:, None, None])
     grown = kept * (members.kept_sizes / _size(kept))[:, None, None]
-    found["means over prompts kept"] = dose.shares(grown, "entailment")
+    entailments[KEPT] = _entailment(grown)
 
-    decoders = members.bases == "SmolLM2"
-    by_words = [
-        (stand, k) for stand, k, decodes in zip(members.stands, numbers, decoders, strict=True)
-        if decodes
-    ]  # fmt: skip
-    logits = null_logits(NAMES, "random-words", *zip(*by_words, strict=True))
-    words = np.full(found["start"].shape, np.nan)
-    words[decoders] = dose.shares(logits.astype(float), "entailment")
-    return found | {WORDS: words}
+    return entailments | {WORDS: _entailment(words)}
+
+
+def _entailment(logits: np.ndarray) -> np.ndarray:
+    """Return the probability of the first class of logits (..., 3)."""
+    rest = logits[..., 1:] - logits[..., :1]
+    return 1 / (1 + np.exp(np.minimum(rest, 80)).sum(axis=-1, dtype=float))
 
 
 def _chunk(members: Members, start: int) -> dict[str, np.ndarray]:
@@ -123,15 +150,19 @@ def _chunk(members: Members, start: int) -> dict[str, np.ndarray]:
         with np.load(path) as stored:
             return dict(stored)
 
-    _, places = dose.templates(NAMES)
     made: dict[str, list] = {}
     for number in range(start, start + CHUNK):
         entailments = _entailments(members, number)
         if number >= POPULATIONS:
-            entailments = {"other seeds": entailments["matched"]}
+            entailments = {OTHER: entailments["matched"]}
         for size, entailment in entailments.items():
-            scores = dose.score(entailment, places)
-            made.setdefault(size, []).append([scores[kind] for kind in KINDS])
+            scores = dose.score(entailment, members.places)
+            values = np.stack([scores[kind] for kind in KINDS])
+            if size == WORDS:  # encoders say none
+                everyone = np.full((len(KINDS), len(members.names), values.shape[2]), np.nan)
+                everyone[:, members.bases == "SmolLM2"] = values
+                values = everyone
+            made.setdefault(size, []).append(values)
     arrays = {size: np.stack(values, axis=1).astype("float32") for size, values in made.items()}
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -241,29 +272,57 @@ def _choices(members: Members, values: np.ndarray) -> dict[tuple[str, str], pd.D
     return {(choice, base): one for choice, by in found.items() for base, one in by.items()}
 
 
+def _summary(members: Members, start: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Return the evidence of fifty populations: as shipped, by depth, and by the plan's choices.
+
+    It is stored in the user's cache, as the scores are.
+    """
+    folder = cache_dir() / "null-populations"
+    names = ("shipped", "depths", "choices")
+    paths = [folder / f"{members.digest[:16]}-{start}-{name}.parquet" for name in names]
+    if not all(path.is_file() for path in paths):
+        parts = _summarised(members, start)
+        for path, part in zip(paths, parts, strict=True):
+            part.to_parquet(path.with_suffix(".part"), index=False)
+            path.with_suffix(".part").replace(path)
+    shipped, depths, choices = (pd.read_parquet(path) for path in paths)
+    return shipped, depths, choices
+
+
+def _summarised(members: Members, start: int) -> list[pd.DataFrame]:
+    everyone = np.arange(len(members.names))
+    decoders = np.flatnonzero(members.bases == "SmolLM2")
+    rows, depths, choices = [], [], []
+    for size, values in _chunk(members, start).items():
+        if size in (KEPT, OTHER):
+            for base, one in _primary(values, members.bases).items():
+                choices.append(one.assign(choice=size, base=base))
+            continue
+
+        rows.append(_shipped_rows(members, values, size, start))
+        who = decoders if size == WORDS else everyone
+        for name, one in _by_depth(members, values[:, :, who], who).items():
+            depths.append(one.assign(base=name, size=size))
+        if size == "matched":
+            for (choice, base), one in _choices(members, values).items():
+                choices.append(one.assign(choice=choice, base=base))
+    parts = (rows, depths, choices)
+    return [pd.concat(part, ignore_index=True) if part else pd.DataFrame() for part in parts]
+
+
 # --- the shipped files
 
 
 def _write(members: Members) -> None:
-    own = np.stack([members.profiles[kind].to_numpy() for kind in KINDS])[:, None]
-    rows, depths, choices = [], {}, {}
-    everyone = np.arange(len(members.names))
+    summaries = []
     for start in range(0, POPULATIONS + OTHER_SEEDS, CHUNK):
-        print(start, flush=True)
-        for size, values in _chunk(members, start).items():
-            if size in ("means over prompts kept", "other seeds"):
-                for base, one in _primary(values, members.bases).items():
-                    choices.setdefault((size, base), []).append(one)
-                continue
-            rows.append(_shipped_rows(members, values, size, start))
-            for name, one in _by_depth(members, values, everyone).items():
-                depths.setdefault((name, size), []).append(one)
-            if size == "matched":
-                for key, one in _choices(members, values).items():
-                    choices.setdefault(key, []).append(one)
+        summaries.append(_summary(members, start))
+    shipped, depths, choices = (
+        pd.concat(parts, ignore_index=True) for parts in zip(*summaries, strict=True)
+    )
+    own = np.stack([members.profiles[kind].to_numpy() for kind in KINDS])[:, None]
 
-    rows.append(_shipped_rows(members, own, "trained", 0))
-    table = pd.concat(rows, ignore_index=True).dropna(subset="silhouette")
+    table = pd.concat([shipped, _shipped_rows(members, own, "trained", 0)], ignore_index=True)
     numbers = table.select_dtypes("float").columns
     table[numbers] = table[numbers].round(4).astype("float32")
     table.to_parquet(data_dir() / "null_populations.parquet", index=False, compression="zstd")
@@ -271,18 +330,21 @@ def _write(members: Members) -> None:
     observed = _choices(members, own)
     observed |= {
         (choice, base): one
-        for choice in ("means over prompts kept", "other seeds")
+        for choice in (KEPT, OTHER)
         for (planned, base), one in list(observed.items())
         if planned == "as planned"
     }
-    _write_compared(observed, choices, ["choice", "base", "evidence"], "within_base.csv")
-    _write_depths(members, own, depths)
+    drawn = choices.groupby(["choice", "base"], sort=False)
+    _write_compared(observed, drawn, ["choice", "base", "evidence"], "within_base.csv")
+    _write_depths(members, own, depths.groupby(["base", "size"], sort=False))
 
 
 def _shipped_rows(members: Members, values: np.ndarray, size: str, start: int) -> pd.DataFrame:
     """Return a row for each population and base: all kinds of evidence, and single silhouettes."""
     parts = []
     for base in dict.fromkeys(members.bases):
+        if size == WORDS and base != "SmolLM2":
+            continue
         chosen = members.bases == base
         part = _evidence(members, values, chosen).drop(columns="beyond placebos")
         part.insert(0, "population", np.arange(start, start + len(part)))
@@ -295,17 +357,17 @@ def _shipped_rows(members: Members, values: np.ndarray, size: str, start: int) -
     return pd.concat(parts)
 
 
-def _write_compared(observed: dict, drawn: dict, names: list[str], file: str) -> None:
+def _write_compared(observed: dict, drawn, names: list[str], file: str) -> None:
     found = []
-    for key, parts in drawn.items():
-        row = reached(observed[key].iloc[0], pd.concat(parts, ignore_index=True))
+    for key, draws in drawn:
+        row = reached(observed[key].iloc[0], draws)
         row = row.rename_axis("evidence").reset_index()
         found.append(row.assign(**dict(zip(names, key, strict=False))))
     table = pd.concat(found).set_index(names).reset_index()
     table.to_csv(data_dir() / file, index=False, float_format="%.5g")
 
 
-def _write_depths(members: Members, own: np.ndarray, drawn: dict) -> None:
+def _write_depths(members: Members, own: np.ndarray, drawn) -> None:
     everyone = np.arange(len(members.names))
     observed = _by_depth(members, own, everyone)
     labels = pd.Series(depth_labels(members))
@@ -319,8 +381,8 @@ def _write_depths(members: Members, own: np.ndarray, drawn: dict) -> None:
     places = pd.DataFrame({"place": shared})
     half = jackknife(statistics, places, pd.Series(members.bases[shared]))
     found = []
-    for (base, size), parts in drawn.items():
-        row = reached(observed[base].iloc[0], pd.concat(parts, ignore_index=True))
+    for (base, size), draws in drawn:
+        row = reached(observed[base].iloc[0], draws)
         if base in half.index:
             row["low"] = observed[base].iloc[0] - half.loc[base, base]
             row["high"] = observed[base].iloc[0] + half.loc[base, base]
@@ -335,7 +397,7 @@ def _main() -> None:
     members = Members()
     if len(sys.argv) > 2:
         for start in range(int(sys.argv[1]), int(sys.argv[2]), CHUNK):
-            _chunk(members, start)
+            _summary(members, start)
             print(start, flush=True)
         return
     _write(members)

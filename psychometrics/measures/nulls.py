@@ -405,43 +405,6 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
     return answers.assign(**{column: found.to_numpy()})
 
 
-def null_logits(
-    questionnaires: str | Path | Questionnaire | Iterable,
-    null: str,
-    stands: Sequence[tuple[str, int | None, str | None]],
-    numbers: Sequence[int],
-) -> np.ndarray:
-    """Return logits of untrained heads or random words, without the table of prompts.
-
-    Parameters
-    ----------
-    questionnaires
-        As in :func:`null_answers`.
-    null : {"random-heads", "random-words"}
-    stands : sequence of (base, layers, wording)
-        What each null respondent reads.
-    numbers : sequence of int
-        The number of each null respondent, which determines its random numbers.
-
-    Returns
-    -------
-    ndarray of float32, shape (R, prompts, 3)
-        Their softmax is what :func:`null_answers` has for respondents of these numbers.
-
-    Examples
-    --------
-    >>> null_logits("challenges", "random-heads", [("embedded", 1, None)], [0]).shape
-    (1, 192, 3)
-    """
-    check_choice(("random-heads", "random-words"), null=null)
-    _, parts = _prompted(load_questionnaires(questionnaires))
-    stands = [_Stand(*stand) for stand in stands]
-    vectors = _stand_vectors(set(stands), parts)
-    made = zip(stands, numbers, strict=True)
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
-        return np.stack(list(pool.map(lambda one: _logits(null, *one, vectors), made)))
-
-
 class _Stand(NamedTuple):
     """What a null respondent reads: an untouched model, its layers, and a decoder's wording."""
 
