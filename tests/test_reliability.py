@@ -139,6 +139,12 @@ def test_the_interval_of_omega_is_students_of_its_pseudo_values():
     assert found[["low", "high"]].tolist() == pytest.approx(ends)
 
 
+def test_no_interval_of_omega_reaches_below_zero():
+    rng = np.random.default_rng(0)
+    lows = [reliability.omega(pd.DataFrame(rng.normal(size=(10, 4))))["low"] for _ in range(10)]
+    assert np.nanmin(lows) == 0
+
+
 def test_noise_in_single_precision_does_not_move_alpha_or_omega():
     correlations = _small_samples(40, 7)
     noise = np.random.default_rng(2).uniform(-1e-6, 1e-6, correlations.shape)

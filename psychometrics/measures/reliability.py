@@ -162,6 +162,7 @@ def omega(items: pd.DataFrame) -> pd.Series:
         group = np.arange(len(values)) % 1000
         rest = [_correlations(values[group != left_out]) for left_out in np.unique(group)]
         low, high = _jackknife(value, omegas(np.stack(rest)))
+        low = 0.0 if low < 0 else low  # no omega is below
 
     row = {"omega": value, "low": low, "high": high, "n": len(values)}
     row["at_limit"] = int((np.abs(loadings) >= 1).sum())
