@@ -4,6 +4,9 @@
 run, one file each. Prose, claims, exercises and expectations name a cell of these files by an
 address: ``tab-power[silhouette, auc]`` in the same chapter, ``04/tab-power[silhouette, auc]`` from
 elsewhere. The labels before the last are looked for in the first columns, the last is a column.
+
+A table whose numbers need texts that the project does not ship, such as a lexicon, names them in
+``tab-power.rests-on.txt`` next to its CSV file. It is compared only with one that names the same.
 """
 
 from __future__ import annotations
@@ -34,7 +37,11 @@ _NAME = re.compile(r"(tab|fig)-[a-z0-9-]+")
 
 
 def table(
-    frame: pd.DataFrame, name: str, caption: str, formats: dict[str, str] | None = None
+    frame: pd.DataFrame,
+    name: str,
+    caption: str,
+    formats: dict[str, str] | None = None,
+    rests_on: str = "",
 ) -> None:
     """Show a table and write it to the folder of the run.
 
@@ -49,6 +56,9 @@ def table(
     formats : dict, optional
         Format specs by column, ``"p"`` for p values; ``""`` is for all other numbers (by default
         ``"d"`` for whole numbers and ``".2f"`` else).
+    rests_on : str
+        External texts that the numbers were computed from and that are not shipped, such as
+        ``"HurtLex"``; empty if there are none. The caption should name them, too.
 
     Raises
     ------
@@ -65,7 +75,12 @@ def table(
     """
     from IPython.display import display
 
-    _write(frame, name, "tab")
+    path = _write(frame, name, "tab")
+    note = external_texts_file(path)
+    note.unlink(missing_ok=True)
+    if rests_on:
+        note.write_text(f"{rests_on}\n", encoding="utf-8")
+
     shown = {"text/html": _html(frame, formats or {}), "text/plain": frame.to_string()}
     display(shown, raw=True, metadata={"record": {"name": name, "caption": caption}})
 
@@ -297,6 +312,8 @@ def mistakes(chapter: str, runs: Path) -> list[str]:
 def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
     """Return the cells of shown tables that differ from the kept ones.
 
+    Tables that rest on other texts than their kept copy are left out (:func:`not_compared`).
+
     Parameters
     ----------
     kept, runs : Path
@@ -316,6 +333,8 @@ def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
     rows = []
     names = {file.relative_to(top) for top in (kept, runs) for file in top.glob("*/tab-*.csv")}
     for name in sorted(names):
+        if _other_texts(kept / name, runs / name):
+            continue
         old, new = (_cells(top / name) for top in (kept, runs))
         for label in dict.fromkeys([*old, *new]):
             was, is_now = old.get(label, ""), new.get(label, "")
@@ -324,6 +343,59 @@ def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
                 place = f"{name.parent}/{name.stem}[{', '.join(label)}]"
                 rows.append({"cell": place, "kept": was, "now": is_now})
     return pd.DataFrame(rows, columns=["cell", "kept", "now"])
+
+
+def not_compared(kept: Path, runs: Path) -> list[str]:
+    """Return the tables that :func:`moved` leaves out, one sentence each.
+
+    Parameters
+    ----------
+    kept, runs : Path
+        Folders of chapters, each a folder of CSV files.
+
+    Returns
+    -------
+    list of str
+        Each names a table, and the external texts that its two copies rest on.
+
+    Examples
+    --------
+    >>> not_compared(Path("a-folder-without-runs"), Path("a-folder-without-runs"))
+    []
+    """
+    sentences = []
+    for path in sorted(kept.glob("*/tab-*.csv")):
+        new = runs / path.relative_to(kept)
+        if _other_texts(path, new):
+            old_texts = external_texts(path) or "no external texts"
+            new_texts = external_texts(new) or "no external texts"
+            sentences.append(
+                f"{path.parent.name}/{path.stem}: the kept table rests on {old_texts}, "
+                f"the new one on {new_texts}."
+            )
+    return sentences
+
+
+def external_texts(path: Path) -> str:
+    """Return the external texts that a table's CSV file rests on; empty if there are none."""
+    note = external_texts_file(path)
+    return note.read_text(encoding="utf-8").strip() if note.is_file() else ""
+
+
+def external_texts_file(path: Path) -> Path:
+    """Return where the external texts of a table's CSV file are named.
+
+    Examples
+    --------
+    >>> external_texts_file(Path("04/tab-power.csv")).name
+    'tab-power.rests-on.txt'
+    """
+    return path.with_suffix(".rests-on.txt")
+
+
+def _other_texts(old: Path, new: Path) -> bool:
+    """Say whether two copies of a table exist and rest on different external texts."""
+    return old.is_file() and new.is_file() and external_texts(old) != external_texts(new)
 
 
 def _cells(path: Path) -> dict[tuple[str, str], str]:
@@ -345,14 +417,17 @@ def _alike(one: str, other: str, tolerance: float) -> bool:
     return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= tolerance * max(1, abs(a))
 
 
-def _write(frame: pd.DataFrame, name: str, kind: str) -> None:
+def _write(frame: pd.DataFrame, name: str, kind: str) -> Path:
+    """Write the numbers of a table or figure; return the path of the CSV file."""
     if not _NAME.fullmatch(name) or not name.startswith(kind):
         what = {"tab": "table", "fig": "figure"}[kind]
         raise ParameterError(f"{name}: the name of a {what} is like {kind}-power.")
     folder = Path(os.environ.get("PSYCHOMETRICS_RUN", "runs/tables"))
     folder.mkdir(parents=True, exist_ok=True)
     flat = frame.set_axis([_flat(column) for column in frame], axis=1)
-    flat.to_csv(folder / f"{name}.csv", index=not _is_default(frame.index))
+    path = folder / f"{name}.csv"
+    flat.to_csv(path, index=not _is_default(frame.index))
+    return path
 
 
 def _is_default(index: pd.Index) -> bool:
