@@ -291,5 +291,8 @@ def test_fewer_than_three_complete_respondents_leave_alpha_open():
     found = reliability.alpha(table)
     assert found["n"] == 2
     assert found[["alpha", "low", "high"]].isna().all()
+    assert np.isnan(reliability.omega(table)["omega"])
+    table.iloc[:4, 0] = np.nan
+    assert np.isnan(reliability.omega(table)["omega"]), "one respondent is left"
     opposed = pd.DataFrame({"a": [1.0, 2, 3], "b": [3.0, 2, 1]})
     assert np.isnan(reliability.alpha(opposed)["alpha"]), "the sum does not vary"

@@ -449,6 +449,8 @@ def _varies(values: np.ndarray) -> np.ndarray:
 
 def _correlations(values: np.ndarray) -> np.ndarray:
     """Return correlations of the columns, missing where one of them varies by rounding only."""
+    if len(values) < 2:
+        return np.full((values.shape[1],) * 2, np.nan)
     matrix = _standardised(np.cov(values, rowvar=False))
     return np.where(_varies(values), matrix, np.nan)
 
