@@ -28,8 +28,8 @@ from ..modes.nli import PROBABILITIES
 from ..questionnaires import Questionnaire, load_questionnaires
 from ..questionnaires.prompts import prompts
 from .reliability import alphas, omegas
-from .scoring import template_cubes
 from .structure import block_means, htmt_ratios
+from .validity import item_contrasts
 
 _KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise", "random-words")
 
@@ -222,19 +222,9 @@ def kernel(
     loaded = load_questionnaires(questionnaires)
     table, parts = _prompted(loaded)
     vectors = models.vectors.layer_vectors(base, {layers}, parts, wording)[layers]
-    table = table.assign(respondent_id=base)
-    contrasts: dict[tuple[str, str], list[np.ndarray]] = {}
-    for rows, (_, terms, intensifiers), cube in template_cubes(table, vectors):
-        h = cube[0]
-        h = h - h.mean(axis=0) - h.mean(axis=1, keepdims=True) + h.mean(axis=(0, 1))
-        weights, source = np.zeros(h.shape[1]), np.zeros(h.shape[0], dtype=bool)
-        weights[intensifiers] = table["weight"].to_numpy()[rows]
-        source[terms] = table["polarity"].to_numpy()[rows] == 1
-        name = tuple(table.loc[rows[0], ["questionnaire", "item_id"]])
-        contrast = 3 / len(weights) ** 2 * weights @ h[source].mean(axis=0)
-        contrasts.setdefault(name, []).append(contrast)
+    contrasts = item_contrasts(table, vectors)
     keyed = {
-        (one.id, scale.id if scale else "", item): key * np.mean(contrasts[one.id, item], axis=0)
+        (one.id, scale.id if scale else "", item): key * contrasts.loc[(one.id, item)].to_numpy()
         for one in loaded
         for scale in [scale for scale in one.scales if scale.parent is None] or [None]
         for item, key in one.keys(scale).items()
