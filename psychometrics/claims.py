@@ -28,6 +28,7 @@ STUDIES = {
 }
 VERDICTS = (
     "reproduced",
+    "reproduced, null set aside",
     "reproduced and also in the null",
     "inconclusive",
     "contradicted",
@@ -57,8 +58,8 @@ def published() -> pd.DataFrame:
         ``after`` its result), ``cluster`` (the sentence or table that claims share), ``chapter``,
         ``reason`` (why it cannot be tested), ``basis`` (of :data:`BASES`), ``support``
         (``arithmetic`` on published numbers or a ``feature`` needs no interval), ``no_null`` (why
-        a null does not bear on the claim, such as a number from which the paper concludes
-        nothing), ``cell``, the address of what the chapter found, and ``level`` of significance.
+        a null that reaches the value says nothing against the claim, such as a claim of an
+        absence), ``cell``, the address of what the chapter found, and ``level`` of significance.
 
     Raises
     ------
@@ -116,13 +117,14 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
     and *inconclusive* otherwise. With a ``support`` the value alone decides. A claim
     ``equal`` to a number is reproduced within the ``tolerance``, inconclusive if an interval holds
     the number nevertheless, and otherwise contradicted. What is reproduced is *also in the null*
-    if the null's central 95 % reaches the value; for ``equal``, if it holds the value.
+    if the null's central 95 % reaches the value; for ``equal``, if it holds the value. Where
+    ``no_null`` gives a reason, such a null is *set aside*, which is a verdict of its own.
 
     Parameters
     ----------
     claims : DataFrame
-        ``published, rule, bar, tolerance, support, level, value, low, high, null, null_low,
-        null_high, p``.
+        ``published, rule, bar, tolerance, support, level, no_null, value, low, high, null,
+        null_low, null_high, p``.
 
     Returns
     -------
@@ -132,9 +134,9 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
     Examples
     --------
     >>> claims = pd.DataFrame({"published": [0.8, 0.1], "rule": ["above", "equal"], "bar": 0.0,
-    ...     "tolerance": 0.01, "support": "", "level": 0.05, "value": [0.7, None],
-    ...     "low": [0.5, None], "high": [0.9, None], "null": [0.9, None],
-    ...     "null_low": [0.8, None], "null_high": [0.95, None], "p": None})
+    ...     "tolerance": 0.01, "support": "", "level": 0.05, "no_null": "",
+    ...     "value": [0.7, None], "low": [0.5, None], "high": [0.9, None],
+    ...     "null": [0.9, None], "null_low": [0.8, None], "null_high": [0.95, None], "p": None})
     >>> verdicts(claims).tolist()
     ['reproduced and also in the null', 'cannot be tested here']
     """
@@ -154,8 +156,10 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
     reached_down = claims["null_low"] <= value + 1e-9
     reached = reached_up & reached_down
     empty = np.where(equal, reached, np.where(rule == "above", reached_up, reached_down))
+    aside = claims["no_null"] != ""
     untested = (rule == "untestable") | value.isna()
-    chosen = np.select([untested, held & empty, held, against], [4, 1, 0, 3], 2)
+    cases = [untested, held & empty & aside, held & empty, held, against]
+    chosen = np.select(cases, [5, 1, 2, 0, 4], 3)
     return pd.Series([VERDICTS[i] for i in chosen], index=claims.index, name="verdict")
 
 
@@ -171,10 +175,9 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        As :func:`published`, with ``value, low, high, null, null_low, null_high`` (no null for a
-        claim on which none bears), ``verdict`` and ``p``, two-sided against the bar (the
-        chapter's ``p of the claim``, or from the interval, taken as normal) and 1 on the side
-        that is not claimed.
+        As :func:`published`, with ``value, low, high, null, null_low, null_high``, ``verdict``
+        and ``p``, two-sided against the bar (the chapter's ``p of the claim``, or from the
+        interval, taken as normal) and 1 on the side that is not claimed.
 
     Raises
     ------
@@ -201,7 +204,6 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     found = pd.DataFrame.from_dict(rows, orient="index").rename(columns={"p_of_the_claim": "p"})
     found = found.reindex(index=claims.index, columns=_FOUND)
     table = claims.join(found.apply(pd.to_numeric, errors="coerce"))
-    table.loc[table["no_null"] != "", _NULL] = np.nan
     return table.assign(verdict=verdicts(table), p=_p_values(table))
 
 
@@ -264,7 +266,7 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
     >>> table = pd.DataFrame({"study": "empalc", "basis": "our respondents",
     ...     "verdict": VERDICTS[:2]})
     >>> counts(table).loc[("tested on our respondents", "EMPALC")].tolist()
-    [1, 1, 0, 0, 0, 2]
+    [1, 1, 0, 0, 0, 0, 2]
     """
     parts = {}
     for basis, title in BASES.items():
@@ -307,14 +309,15 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
     """
     reason = table["reason"].map(lambda text: f" ({text})" if text else "")
     nulls = pd.Series([_words(*row) for row in table[_NULL].to_numpy()], table.index)
-    no_null = table["no_null"].map("none: {}".format)
+    aside = table["verdict"].eq(VERDICTS[1])
+    reasons = nulls + "; set aside: " + table["no_null"]
     shown = {
         "verdict": table["verdict"],
         "claim": table["claim"] + reason,
         "place": table["study"].map(STUDIES) + ", " + table["place"],
         "paper": table["published"].map(lambda value: _words(value)),
         "ours": [_words(*row) for row in table[["value", "low", "high"]].to_numpy()],
-        "null": nulls.where(table["no_null"] == "", no_null),
+        "null": nulls.where(~aside, reasons),
         "rule made": table["made"],
         "bar": [
             f"{_words(bar)} ({whose})" if whose else ""

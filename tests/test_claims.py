@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -13,7 +14,7 @@ from psychometrics.claims import VERDICTS, published, verdicts
 from psychometrics.exceptions import DataError
 from psychometrics.paths import data_dir, notebooks_dir
 
-HELD, EMPTY, OPEN, AGAINST, UNTESTED = VERDICTS
+HELD, ASIDE, EMPTY, OPEN, AGAINST, UNTESTED = VERDICTS
 FOUND = ["value", "low", "high", "null", "null_low", "null_high", "p"]
 HEAD = (
     "claim_id,claim,source,place,published,rule,bar,bar_of,tolerance,cluster,made,chapter,reason,"
@@ -55,15 +56,52 @@ def test_a_bar_that_the_library_does_not_print_is_ours():
     assert set(table["bar_of"]) == {"ours"}
 
 
-def test_numbers_without_a_conclusion_are_not_judged_by_a_null(data, runs):
-    shown = "what,r,r low,r high,r null low,r null high\nrise,0.4,0.1,0.7,0.3,0.5\n"
-    (runs / "09-own" / "tab-own.csv").write_text(shown)
-    assert claims.scorecard(runs).loc["a", "verdict"] == EMPTY
+def test_a_null_that_is_set_aside_gives_a_verdict_of_its_own(data, runs):
     path = data / "empalc.csv"
-    path.write_text(path.read_text().replace('our respondents,,,"', 'our respondents,,nothing,"'))
+    path.write_text(path.read_text().replace('our respondents,,,"', 'our respondents,,absent,"'))
+    assert claims.scorecard(runs).loc["a", "verdict"] == HELD  # without a null
+
+    shown = "what,r,r low,r high,r null,r null low,r null high\nrise,0.4,0.1,0.7,0.4,0.3,0.5\n"
+    (runs / "09-own" / "tab-own.csv").write_text(shown)
     table = claims.scorecard(runs)
-    assert table.loc["a", "verdict"] == HELD
-    assert claims.listed(table)["null"].tolist() == ["none: nothing", ""]
+    assert table.loc["a", "verdict"] == ASIDE
+    assert table.loc["a", ["null_low", "null_high"]].tolist() == [0.3, 0.5]
+    assert claims.listed(table)["null"].tolist() == ["0.4 (0.3 to 0.5); set aside: absent", ""]
+
+
+def test_setting_a_null_aside_does_not_add_to_what_is_reproduced(data, runs):
+    shown = "what,r,r low,r high,r null,r null low,r null high\nrise,0.4,0.1,0.7,0.4,0.3,0.5\n"
+    (runs / "09-own" / "tab-own.csv").write_text(shown)
+    before = claims.counts(claims.scorecard(runs))["reproduced"].sum()
+
+    path = data / "empalc.csv"
+    path.write_text(path.read_text().replace('our respondents,,,"', 'our respondents,,absent,"'))
+    assert claims.counts(claims.scorecard(runs))["reproduced"].sum() == before
+
+
+def test_nulls_of_claims_that_nothing_differs_are_set_aside_in_every_study():
+    table = published()
+    said = table["claim"].str.contains("no significant difference|differs significantly")
+    absent = table[said & (table["published"] == 0)]
+    assert set(absent["study"]) == {"psychobench"}
+    assert absent.index[absent["no_null"] == ""].tolist() == []
+
+
+def test_the_scorecards_first_share_leaves_out_claims_whose_null_is_set_aside():
+    cells = json.loads((notebooks_dir() / "14-scorecard.ipynb").read_text(encoding="utf-8"))
+    sources = ["".join(cell["source"]) for cell in cells["cells"]]
+    (source,) = [text for text in sources if '"tab-verdicts", caption' in text]
+    rows = [("diagnostic", "published data", one) for one in (HELD, ASIDE, EMPTY, UNTESTED)]
+    table = pd.DataFrame(rows, columns=["study", "basis", "verdict"])
+    shown = {}
+    record = SimpleNamespace(table=lambda frame, name, *_: shown.update({name: frame}))
+    short = {ASIDE: "null set aside", EMPTY: "also in the null", UNTESTED: "cannot be tested"}
+    table = table.assign(null_low=0.0, null_high=1.0)
+    exec(
+        source, {"pm": SimpleNamespace(claims=claims, book=record), "table": table, "short": short}
+    )
+    first, second = shown["tab-verdicts"].iloc[0, :2]
+    assert (first, second) == pytest.approx((100 / 3, 200 / 3))
 
 
 def test_the_lead_of_roberta_is_negative_where_another_architecture_leads():
@@ -125,7 +163,7 @@ def test_a_verdict_follows_rule_interval_and_null(
     rule, value, low, high, null, p, support, verdict
 ):
     row = {"published": 0.8, "rule": rule, "bar": 0.0, "tolerance": 0.005}
-    row |= {"support": support, "level": 0.01}
+    row |= {"support": support, "level": 0.01, "no_null": ""}
     row |= dict(zip(FOUND, (value, low, high, None, *null, p), strict=True))
     table = pd.DataFrame([row]).astype(dict.fromkeys(FOUND, float))
     found = verdicts(table).tolist()
@@ -199,9 +237,9 @@ def test_what_is_tested_on_data_on_models_and_by_another_scoring_is_counted_apar
     )
     found = claims.counts(table)
     data, models, scoring, _ = claims.BASES.values()
-    assert found.loc[(data, "all")].tolist() == [1, 0, 0, 1, 0, 2]
-    assert found.loc[(models, "EMPALC")].tolist() == [0, 1, 0, 0, 0, 1]
-    assert found.loc[(scoring, "FairBelief")].tolist() == [1, 0, 0, 0, 0, 1]
+    assert found.loc[(data, "all")].tolist() == [1, 0, 0, 0, 1, 0, 2]
+    assert found.loc[(models, "EMPALC")].tolist() == [0, 0, 1, 0, 0, 0, 1]
+    assert found.loc[(scoring, "FairBelief")].tolist() == [1, 0, 0, 0, 0, 0, 1]
     assert found["claims"].drop("all", level="study").sum() == len(table)
 
 
