@@ -182,7 +182,7 @@ def kernel(
     answers stay near 1/3, as they do at the starting values of :func:`null_answers`: over six bases
     or depths the item correlations of 2,000 such heads correlate with the kernel's at .998 or more,
     and no alpha differs by more than .023. Heads as decided as a trained model leave the kernel
-    (correlations of .73 to .99, alphas lower by up to .22; ``data/kernel_errors.csv``, chapter 6).
+    (correlations of .73 to .98, alphas lower by up to .22; ``data/kernel_errors.csv``, chapter 6).
 
     Parameters
     ----------
