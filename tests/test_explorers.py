@@ -423,6 +423,9 @@ def test_the_share_of_null_populations_is_the_packages_and_moves_by_keyboard(vis
     for base in ("encoders", "decoders"):
         for statistic, title in explorers.STATISTICS.items():
             ours = table.loc[[(base, "trained")], statistic].iloc[0]
+            if np.isnan(ours):  # eight decoders have no omega of nine items
+                assert page.get_by_text(f"{title}, {base}").count() == 0
+                continue
             drawn = [table.loc[(base, size), [statistic]] for size in explorers.SIZES]
             as_far = [((part if ours >= 0 else -part) >= abs(ours)).mean().item() for part in drawn]
             label = f"{title}, {base}"

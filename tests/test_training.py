@@ -51,7 +51,6 @@ def trained_answers(monkeypatch, pairs, *arguments, **settings) -> np.ndarray:
 
     save = training._save
     monkeypatch.setattr(training, "_save", keep)
-    monkeypatch.setattr(training, "_bf16", lambda: False)  # which would stay with the model
     train_nli(*arguments, progress=False, **settings)
     with torch.no_grad():
         logits = [

@@ -301,6 +301,7 @@ def _null_data() -> dict:
             }
             for base in table.index.unique("base")
             for statistic, title in STATISTICS.items()
+            if table.loc[[(base, "trained")], statistic].notna().all()  # too few for an omega
         ],
         "kinds": list(SIZES.values()),
     }
@@ -311,7 +312,9 @@ def _null_figure() -> Figure:
 
     data = _null_data()
     figure, axes = plt.subplots(5, 2, figsize=(8, 12))
-    for ax, one in zip(axes.T.flat, data["statistics"], strict=True):
+    for ax in axes.T.flat[len(data["statistics"]) :]:
+        ax.set_axis_off()
+    for ax, one in zip(axes.T.flat, data["statistics"], strict=False):
         draws = [[value for value in part if value == value] for part in one["draws"]]
         ax.boxplot(draws, orientation="horizontal", whis=(2.5, 97.5), showfliers=False,
                    tick_labels=list(SIZES))  # fmt: skip

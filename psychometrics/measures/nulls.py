@@ -338,8 +338,8 @@ def scale_statistics(covariances: np.ndarray, sizes: pd.Series) -> dict[tuple, n
         own = slice(end, end + size)
         end += size
         found["alpha", name, ""] = alphas(covariances[:, own, own])
-        if size > 2:
-            found["omega", name, ""] = omegas(covariances[:, own, own])
+        missing = np.full(len(covariances), np.nan)
+        found["omega", name, ""] = omegas(covariances[:, own, own]) if size > 2 else missing
         largest = np.linalg.eigvalsh(correlations[:, own, own])[:, -1]
         found["first component", name, ""] = largest / size
 
@@ -500,6 +500,9 @@ def _all_answers(
     made = list(zip(stands, numbers, strict=True))
     if null not in ("random-heads", "random-words"):  # a random base loads a model
         return np.stack([_answers(null, pairs, *one, vectors) for one in made])
+    if null == "random-words":  # loaded here: two threads must not load a model at once
+        for base in {stand.base for stand in stands}:
+            drawn_words(base, np.random.default_rng(0))
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
         return np.stack(list(pool.map(lambda one: _answers(null, pairs, *one, vectors), made)))
 

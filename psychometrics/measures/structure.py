@@ -216,7 +216,7 @@ def htmt_ratios(means: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> htmt_ratios(np.array([[0.5, 0.25], [0.25, 0.5]])).tolist()
+    >>> htmt_ratios(np.array([[0.5, 0.25], [0.25, 0.5]])).round(6).tolist()
     [[1.0, 0.5], [0.5, 1.0]]
     """
     within = np.diagonal(means, axis1=-2, axis2=-1)

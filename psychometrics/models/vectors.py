@@ -186,7 +186,7 @@ def _own_states(model: PreTrainedModel) -> Callable[[list[list[int]]], torch.Ten
     return states
 
 
-@functools.lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=4)
 def word_vectors(base: str) -> np.ndarray:
     """Return the output vectors of a decoder's whole words, shape (words, width), in float32.
 
