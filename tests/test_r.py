@@ -30,8 +30,7 @@ def in_r(code: str, table: pd.DataFrame | None, folder: Path, needs=("eRm", "psy
     """Numbers in R's last line of a table read as ``d``; skips where R or a package is absent."""
     listed = ", ".join(f'"{name}"' for name in needs)
     packages = f"for (p in c({listed})) if (!requireNamespace(p, quietly=TRUE)) quit(status=3)"
-    if shutil.which("Rscript") is None:
-        pytest.skip("R is not installed (Rscript)")
+    _need_r()
     if table is not None:
         table.to_csv(folder / "table.csv", index=False)
         code = f"d <- read.csv('table.csv')\n{code}"
@@ -42,6 +41,11 @@ def in_r(code: str, table: pd.DataFrame | None, folder: Path, needs=("eRm", "psy
         pytest.skip(f"R lacks one of {', '.join(needs)} (r-cran-… in lower case)")
     assert done.returncode == 0, done.stderr
     return np.array([float(word) for word in done.stdout.splitlines()[-1].split()])
+
+
+def _need_r() -> None:
+    if shutil.which("Rscript") is None:
+        pytest.skip("R is not installed (Rscript)")
 
 
 ROUNDING = 1e-5
@@ -244,6 +248,7 @@ def test_every_page_that_shows_r_is_tested():
 
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_r_as_a_page_shows_it_gives_what_python_gives(page, tmp_path, monkeypatch):
+    _need_r()  # before the page's Python is run, which asks
     text = _prose(PAGES[page])
     values, ours = SHOWN[page]
     monkeypatch.chdir(tmp_path)
