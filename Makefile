@@ -8,7 +8,7 @@ QUICK := house scoring reliability validity items irt norms styles intervals tre
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test quick faults bench lint population data elsewhere sums tables picture course constraints clean
+.PHONY: book pdf test quick faults bench lint population data elsewhere mutants sums tables picture course constraints clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -62,6 +62,9 @@ data: $(VENV)/installed  ## make all shipped answers, nulls, kernels and studies
 
 elsewhere: $(VENV)/installed  ## execute the chapters as other processors would, and compare every printed cell
 	$(BIN)/python -m data.make.elsewhere
+
+mutants: $(VENV)/installed  ## change a measure, store or reader in 200 ways (NUMBER, SEED), and see that tests fail
+	$(BIN)/python -m data.make.mutants --number $(or $(NUMBER),200) --seed $(or $(SEED),1)
 
 sums:  ## keep the SHA-256 of shipped tables and weights, which are checked when they are read
 	cd data && find * \( -name '*.parquet' -o -name '*.safetensors' \) -not -path 'answers/*' \

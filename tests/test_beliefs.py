@@ -189,3 +189,31 @@ def test_the_projects_own_words_are_plain_and_its_templates_treat_all_groups_ali
     bare = [text.lower().replace(identity, "PERSON") for text, identity in pairs]
     assert pd.Series(bare).value_counts().tolist() == [10] * 5
     assert frame["gender"].value_counts()["woman"] == frame["gender"].value_counts()["man"]
+
+
+def test_a_contrast_by_hand_from_its_samples_and_draws():
+    # The value, three bootstrap samples and three draws of the null in one array.
+    row = beliefs.contrast(np.array([2.0, 1.0, 2.0, 3.0, 0.0, 0.0, 1.0]))
+    assert (row["value"], row["null"]) == (2.0, 0.0)
+    assert (row["low"], row["high"]) == pytest.approx((1.05, 2.95))
+    assert (row["null low"], row["null high"]) == pytest.approx((0.0, 0.95))
+    assert row["p"] == 0.5  # no draw is as large: 2 (1 + 0) / (1 + 3)
+
+
+def test_draws_that_equal_the_value_but_for_rounding_are_in_both_tails():
+    assert beliefs.contrast(np.array([0.1 + 0.2]), null=np.full(39, 0.3))["p"] == 1.0
+    above_by_one, below_by_one = np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, -1.0])
+    for null in (above_by_one, below_by_one):
+        assert beliefs.contrast(np.array([0.0]), null)["p"] == 1.0  # 2 (1 + 2) / 4, at most 1
+
+
+def test_packed_bits_come_back_by_respondent_template_and_rank():
+    bits = np.random.default_rng(0).random((2, 2, 9)) < 0.5  # nine ranks fill two bytes
+    rows = [np.packbits(row).tobytes() for row in bits.reshape(4, 9)]
+    table = pd.DataFrame(
+        {"respondent_id": list("aabb"), "template": [1, 2] * 2, "hits": rows, "turned": rows[::-1]}
+    )
+    found = beliefs.unpack_bits(table, ranks=9)
+    assert set(found) == {"hits", "turned"}
+    np.testing.assert_array_equal(found["hits"], bits)
+    np.testing.assert_array_equal(found["turned"], bits[::-1, ::-1])

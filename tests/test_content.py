@@ -10,6 +10,7 @@ from sentence_transformers import SentenceTransformer
 import psychometrics as pm
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.measures import content
+from psychometrics.models.embedded import acceptability as judged
 from psychometrics.models.sources import base_path
 
 RATINGS = ["meaning_kept", "natural", "neutral", "measures_it"]
@@ -79,3 +80,14 @@ def test_similarity_is_the_librarys_cosine_and_a_stranger_is_the_next_item_of_th
         assert own[["similarity", "stranger"]].tolist() == pytest.approx(
             expected.ravel().tolist(), abs=1e-5
         )
+
+
+def test_acceptability_of_a_prompt_is_the_mean_of_its_premise_and_its_hypothesis():
+    questionnaire = pm.load_questionnaire("challenges")
+    few = {"intensifiers": questionnaire.intensifiers[:1], "items": questionnaire.items[:2]}
+    questionnaire = questionnaire.model_copy(update=few)
+    rows = pm.prompts(questionnaire)
+    found = content.content_validity(questionnaire)["acceptability"]
+    both = [judged(rows[part].tolist()) for part in ("premise", "hypothesis")]
+    np.testing.assert_allclose(found, (both[0] + both[1]) / 2, atol=1e-6)
+    assert np.ptp(found) > 0.01

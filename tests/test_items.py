@@ -7,6 +7,7 @@ import statsmodels.api as sm
 from scipy.stats import chi2, pearsonr
 from statsmodels.stats.contingency_tables import StratifiedTable
 
+from psychometrics.exceptions import ParameterError
 from psychometrics.measures import items as classical
 
 
@@ -124,3 +125,61 @@ def test_an_item_that_a_whole_group_missed_has_a_likelihood_ratio_and_an_infinit
     alone = sm.Logit(reference[0], sm.add_constant(t[:100])).fit(disp=0).llf
     assert row["p_uniform"] == pytest.approx(chi2.sf(2 * (alone - plain), 1), rel=1e-4)
     assert row["p_nonuniform"] == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("delta", "se", "p", "size"),
+    [
+        (-0.99, 0.1, 0.001, "A"),  # smaller than 1
+        (2.0, 0.1, 0.05, "A"),  # not significant
+        (1.0, 0.1, 0.049, "B"),
+        (-1.49, 0.1, 0.001, "B"),
+        (-1.5, 0.1, 0.001, "C"),
+        (1.5, 0.31, 0.001, "B"),  # (1.5 - 1) / 0.31 = 1.61 is not above 1.645
+        (1.5, 0.30, 0.001, "C"),  # 1.67 is
+        (-np.inf, np.nan, 0.001, "C"),
+        (np.nan, np.nan, np.nan, ""),
+    ],
+)
+def test_the_classes_of_ets_begin_at_1_and_at_15_if_that_is_significantly_above_1(
+    delta, se, p, size
+):
+    assert classical._ets_class(delta, se, p) == size
+
+
+def test_the_interval_of_delta_is_196_standard_errors_to_both_sides():
+    row = classical.dif(*groups(0.8, n=150)).loc[3]
+    assert row["high"] - row["delta"] == pytest.approx(1.959964 * row["se"])
+    assert row["delta"] - row["low"] == pytest.approx(1.959964 * row["se"])
+
+
+@pytest.mark.parametrize(
+    ("method", "corrected"),
+    [
+        ("holm", [0.04, 0.06, np.nan, 0.06, 0.5]),  # 4 .01, 3 .02, then no less: 2 .03 = .06
+        ("fdr_bh", [0.04, 0.04, np.nan, 0.04, 0.5]),  # no more than 4 .03 / 3
+        ("bonferroni", [0.04, 0.08, np.nan, 0.12, 1.0]),
+        ("none", [0.01, 0.02, np.nan, 0.03, 0.5]),
+    ],
+)
+def test_corrections_of_four_p_values_by_hand_and_a_gap_is_no_test(method, corrected):
+    p = pd.Series([0.01, 0.02, np.nan, 0.03, 0.5], index=list("abcde"))
+    found = classical.adjust(p, method)
+    assert found.tolist() == pytest.approx(corrected, nan_ok=True)
+    assert found.index.tolist() == list("abcde")
+
+
+@pytest.mark.parametrize("wrong", [-0.01, 1.01])
+def test_a_p_value_outside_0_to_1_is_refused_and_its_ends_are_taken(wrong):
+    assert classical.adjust(pd.Series([0.0, 1.0])).tolist() == [0.0, 1.0]
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        classical.adjust(pd.Series([wrong]))
+
+
+def test_an_item_without_variance_has_no_correlation_with_the_rest_and_gaps_leave_a_person_out():
+    answers = SMALL.assign(e=1.0)
+    answers.loc[5] = [1, 1, np.nan, 0, 1]
+    found = classical.item_rest(answers)
+    assert np.isnan(found.loc["e", "r"])
+    assert found.loc["a", "r"] == pytest.approx(pearsonr([1, 1, 1, 1, 0], [2, 1, 0, 2, 0])[0])
+    assert (found["n"] == 5).all()

@@ -55,7 +55,9 @@ def test_what_a_base_makes_of_a_questionnaire_is_read_once_and_then_kept(monkeyp
     monkeypatch.setattr(vectors, "cache_dir", lambda: tmp_path)
     vectors._vectors.cache_clear()
     read, own = [], vectors.prompt_vectors
-    monkeypatch.setattr(vectors, "prompt_vectors", lambda *a, **k: read.append(a[1]) or own(*a, **k))
+    monkeypatch.setattr(
+        vectors, "prompt_vectors", lambda *a, **k: read.append(a[1]) or own(*a, **k)
+    )
     first = null_answers("challenges", respondents=3, layers=[1, 2])
     assert len(read) == 1
     assert len(list((tmp_path / "vectors").iterdir())) == 2, "a file for each layer"
@@ -290,3 +292,12 @@ def test_what_a_kernel_cannot_tell_is_named():
         kernel("gad7", "no/such-base")
     alone = kernel_statistics(_two_scales(0.5, 0.2).iloc[:4, :4])
     assert set(alone["statistic"]) == {"alpha", "omega", "first component"}, "no pair of scales"
+
+
+def test_a_scale_of_two_items_has_an_alpha_and_no_omega():
+    found = kernel_statistics(_two_scales(0.5, 0.2, sizes=(2, 3)))
+    found = found.set_index(["statistic", "scale"])["value"]
+    assert found["alpha", "a"] == pytest.approx(2 * 0.5 / (1 + 0.5))
+    assert np.isnan(found["omega", "a"])
+    assert found["omega", "b"] == pytest.approx(3 * 0.5 / (1 + 2 * 0.5), abs=1e-6)
+    assert found["first component", "a"] == pytest.approx((1 + 0.5) / 2)

@@ -169,6 +169,28 @@ def test_a_file_of_psychobenchs_layout_keeps_its_range_keys_labels_and_norms(wri
     }  # fmt: skip
 
 
+def test_a_file_of_psychobenchs_layout_may_have_sums_nameless_scales_and_no_words(write):
+    two = [{"cat_name": "茶", "cat_questions": [1, 2]}, {"cat_name": "!", "cat_questions": [3]}]
+    bare = {"compute_mode": "SUM", "prompt": "Reply from 0 to 5.", "categories": two}
+    own = load_questionnaire(write(PSYCHOBENCH | bare))
+    assert [(scale.id, scale.mode) for scale in own.scales] == [("s1", "sum"), ("s2", "sum")]
+    assert own.keys(own.scales[0]) == {"own_1": 1, "own_2": -1}
+    # From 0 to 5 would add up to 5: the range that adds up to 4 begins with 1.
+    assert [(o.value, o.label) for o in own.options] == [(1, "1"), (2, "2"), (3, "3")]
+    assert own.norms == ()
+
+
+@pytest.mark.parametrize(
+    ("scale", "options"), [(2, None), (3, 2), (102, 101), (103, None), (-5, None)]
+)
+def test_a_psychobench_scale_has_2_to_101_answers(write, lines, scale, options):
+    entry = PSYCHOBENCH | {"scale": scale, "prompt": "Reply."}
+    if options is None:
+        assert any(f"answer added up, got {scale}" in line for line in lines(entry))
+    else:
+        assert len(load_questionnaire(write(entry)).options) == options
+
+
 @needs_wording
 @pytest.mark.parametrize("at", range(13))
 def test_each_entry_of_psychobenchs_own_file_reads_with_the_shipped_keys_and_norms(write, at):
@@ -289,6 +311,14 @@ BAD_JSON = {
     "deep": ("[" * 100_000, "nested too deeply"),
     "not JSON": ("{", "line 1, column 2: "),
     "a number": ("5", "holds no questionnaire"),
+    "two of them": ([PSYCHOBENCH, PSYCHOBENCH], "holds 2 questionnaires; split the file"),
+    "no scale": (PSYCHOBENCH | {"categories": []}, "categories: names no scale"),
+    "answer and scores": (
+        changed(SCORED, "data", "a", "answer", to="True"),
+        "either an `answer` or scores",
+    ),
+    "neither": (changed(ANSWERED, "data", "a", "answer", to=...), "either an `answer` or scores"),
+    "a seed for nothing": (ANSWERED | {"seed": 1}, "seed: shuffles"),
 }
 
 

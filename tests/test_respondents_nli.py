@@ -662,6 +662,22 @@ def test_a_model_of_two_outputs_answers_with_neutral_and_contradiction_missing(c
             needs_three()
 
 
+@pytest.mark.parametrize(("sign", "right"), [(1, 12), (-1, 24)])
+def test_of_the_36_labelled_pairs_12_are_entailment_and_24_the_rest_for_two_outputs(
+    copy, sign, right
+):
+    two_outputs(copy, ("not_entailment", "entailment"))
+    model = AutoModelForSequenceClassification.from_pretrained(copy)
+    with torch.no_grad():  # whatever the pair, it says entailment, or never does
+        model.classifier.weight.zero_()
+        model.classifier.bias.copy_(torch.tensor([-1.0, 1.0]) * sign)
+    model.save_pretrained(copy)
+    value, low, high, guess = load_respondent(copy, **PLAIN).accuracy()
+    assert value == pytest.approx(right / 36)
+    assert low < value < high
+    assert guess == pytest.approx(2 / 3)
+
+
 def test_a_model_that_reads_three_tokens_is_refused(copy):
     edit(copy / "tokenizer_config.json", model_max_length=3)
     with pytest.raises(RespondentError, match="reads 3 tokens"):

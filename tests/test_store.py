@@ -520,6 +520,40 @@ def test_manifests_say_who_answered_how_with_which_version(tmp_path):
     assert os.uname().nodename.encode() not in text, "no host is named"
 
 
+# Collecting
+
+
+def test_collected_rows_are_saved_with_the_512th_question_and_when_they_are_read(tmp_path):
+    kept = StoredAnswers(tmp_path, *WHO)
+
+    def collect(numbers, questions):
+        rows = rows_of(numbers)
+        kept.collect(rows.reset_index(drop=True), list(rows.index), questions)
+
+    collect([0, 1], 511)
+    assert files_of(tmp_path) == []
+    collect([2], 1)
+    assert len(files_of(tmp_path)) == 1
+    pd.testing.assert_frame_equal(read(tmp_path), rows_of([0, 1, 2]))
+    collect([3], 511)
+    assert len(read(tmp_path)) == 3, "the count begins anew after each save"
+    pd.testing.assert_frame_equal(kept.rows, rows_of(range(4)))
+    assert len(read(tmp_path)) == 4
+
+
+def test_collected_rows_are_saved_after_20_seconds_which_are_counted_once(tmp_path, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(store_module.time, "perf_counter", lambda: now[0])
+    with StoredAnswers(tmp_path, *WHO) as kept:
+        for number, later in enumerate((19.9, 20.0, 30.0)):
+            now[0] = 100.0 + later
+            rows = rows_of([number])
+            kept.collect(rows.reset_index(drop=True), list(rows.index), 1)
+            assert len(files_of(tmp_path)) == (later >= 20.0)
+    assert len(files_of(tmp_path)) == 2, "closing saves the rest"
+    assert manifests(tmp_path)["seconds"].tolist() == pytest.approx([30.0])
+
+
 # Growth
 
 
