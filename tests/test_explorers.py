@@ -571,7 +571,7 @@ def test_the_shipped_table_of_the_multiverse_is_what_is_computed():
     answers = pm.ask(loaded, "encoders", progress=False)
     worlds = multiverse(answers, loaded, [("gad7", "soc13")])
     shipped = explorers._shipped("multiverse").query("first == 'gad7' and second == 'soc13'")
-    np.testing.assert_allclose(worlds["r"], shipped["r"], atol=2e-3)
+    np.testing.assert_allclose(worlds["r"], shipped["r"], rtol=0, atol=1e-5)
 
 
 def test_the_page_checks_an_answer_as_the_command_by_keyboard_alone_and_does_not_tell_it(visit):
