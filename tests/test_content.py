@@ -82,12 +82,15 @@ def test_similarity_is_the_librarys_cosine_and_a_stranger_is_the_next_item_of_th
         )
 
 
-def test_acceptability_of_a_prompt_is_the_mean_of_its_premise_and_its_hypothesis():
+def test_acceptability_of_a_prompt_is_the_mean_of_its_premise_and_its_hypothesis(
+    save_tiny_model, tmp_path
+):
+    judge = save_tiny_model(tmp_path / "judge", labels=("unacceptable", "acceptable"))
     questionnaire = pm.load_questionnaire("challenges")
     few = {"intensifiers": questionnaire.intensifiers[:1], "items": questionnaire.items[:2]}
     questionnaire = questionnaire.model_copy(update=few)
     rows = pm.prompts(questionnaire)
-    found = content.content_validity(questionnaire)["acceptability"]
-    both = [judged(rows[part].tolist()) for part in ("premise", "hypothesis")]
+    found = content.content_validity(questionnaire, acceptability=str(judge))["acceptability"]
+    both = [judged(rows[part].tolist(), str(judge)) for part in ("premise", "hypothesis")]
     np.testing.assert_allclose(found, (both[0] + both[1]) / 2, atol=1e-6)
     assert np.ptp(found) > 0.01
