@@ -230,3 +230,57 @@ def test_noise_in_single_precision_moves_no_kind_of_evidence():
         noisy = table + rng.uniform(-size, size, table.shape)
         after = evidence(noisy, loaded, EXPECTED)
         pd.testing.assert_series_equal(after, before, rtol=0, atol=1e-4)
+
+
+def test_three_respondents_are_enough_for_what_rests_on_differences_and_two_are_not(loaded):
+    table = profiles(null_answers(TWO, "noise", respondents=3), loaded)
+    kinds = ["alpha", "correlations", "source and inverse", "htmt challenges gad7"]
+    assert evidence(table, loaded, EXPECTED)[kinds].notna().all()
+    assert evidence(table[:2], loaded, EXPECTED)[kinds].isna().all()
+    scores = pd.DataFrame({"x": [1.0, 2.0, 6.0]})
+    half = jackknife(pd.DataFrame.mean, scores, pd.Series(["a"] * 3))
+    assert half.loc["a", "x"] == pytest.approx(scores["x"].sem() * 4.302653)  # Student's, 2 df
+    assert jackknife(pd.DataFrame.mean, scores[:2], pd.Series(["a"] * 2)).isna().all(axis=None)
+
+
+def test_where_neutral_and_contradiction_are_pooled_each_has_half_of_the_rest(answers):
+    pooled = answers.assign(neutral=np.nan, contradiction=np.nan)
+    rest = (1 - answers["entailment"]) / 2
+    halved = answers.assign(neutral=rest, contradiction=rest)
+    for heads, like in ((pooled, answers), (answers, pooled)):
+        same = (halved if one is pooled else one for one in (heads, like))
+        pd.testing.assert_frame_equal(resized(heads, like), resized(*same))
+
+
+def test_scores_of_inverse_terms_are_the_expected_weight_turned_round(answers, loaded):
+    table = profiles(answers, loaded)
+    shares = pss(answers)
+    shares = shares[shares["polarity"] == -1]
+    parts = (shares["pss"] * shares["weight"]).groupby(
+        [shares[name] for name in ("respondent_id", "item_id", "template", "term")]
+    )
+    words = shares["intensifier"].nunique()
+    expected = -(parts.sum() / words).groupby(["respondent_id", "item_id"]).mean().unstack()
+    keys = {item.id: item.keying for q in loaded for item in q.items}
+    for item, key in keys.items():
+        np.testing.assert_allclose(table["inverse"][item], key * expected[item][table.index])
+
+
+def test_the_lowest_silhouette_is_that_of_the_questionnaires_worst_item(answers, loaded):
+    table = profiles(answers, loaded)
+    found = evidence(table, loaded, EXPECTED)
+    for questionnaire in loaded:
+        own = table["silhouette"][[item.id for item in questionnaire.items]].mean()
+        assert found[f"lowest {questionnaire.id}"] == pytest.approx(own.min())
+        assert found[f"silhouette {questionnaire.id}"] == pytest.approx(own.mean())
+
+
+def test_the_null_of_a_statistic_by_hand_without_the_draws_that_lack_it():
+    draws = pd.DataFrame({"x": [0.0, 1.0, 2.0, np.nan], "y": np.nan})
+    found = reached(pd.Series({"x": 2.0 + 5e-7, "y": 1.0, "x ": np.nan}), draws.assign(**{"x ": 1}))
+    row = found.loc["x"]
+    assert (row["draws"], row["reach"]) == (3, pytest.approx(1 / 3))  # 2 is as large, but for noise
+    assert row[["null low", "null", "null high"]].tolist() == pytest.approx([0.05, 1.0, 1.95])
+    assert row["p"] == 1.0  # 2 (1 + 1) / (1 + 3)
+    assert found.loc[["y", "x "], ["null", "reach", "p"]].isna().all(axis=None)
+    assert found.loc["y", "draws"] == 0
