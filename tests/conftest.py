@@ -78,6 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     IPython, Matplotlib and the caches of models write there; they warn or fail where they cannot.
     """
+    config.pluginmanager.register(_Downloads())  # of the examples in docstrings, too
     config.addinivalue_line("markers", "browser: shows pages; runs where Chromium or Chrome is")
     if os.access(Path.home(), os.W_OK | os.X_OK):
         return
@@ -114,28 +115,33 @@ def needs_browser(test: Callable) -> Callable:
     return pytest.mark.skipif(not there, reason="neither Chromium nor Chrome is on the PATH")(test)
 
 
-def _skip_without_download() -> Generator[None, object, object]:
+class _Downloads:
     """Skip a test that ends in an error about a file that was never downloaded; not in CI."""
-    try:
-        return (yield)
-    except (Exception, pytest.fail.Exception) as error:
-        missing = NOT_DOWNLOADED.search(str(error))
-        if missing is None or IN_CI:
-            raise
-        reason = missing[0]
-    pytest.skip(reason)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self) -> Generator[None, object, object]:
+        return (yield from self._skipping())
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
+        return (yield from self._skipping())
+
+    def _skipping(self) -> Generator[None, object, object]:
+        try:
+            return (yield)
+        except (Exception, pytest.fail.Exception) as error:
+            missing = NOT_DOWNLOADED.search(_message(error))
+            if missing is None or IN_CI:
+                raise
+            reason = missing[0]
+        pytest.skip(reason)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup() -> Generator[None, object, object]:
-    """Skip a test whose fixtures lack a download."""
-    return (yield from _skip_without_download())
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Generator[None, object, object]:
-    """Skip a test that lacks a download."""
-    return (yield from _skip_without_download())
+def _message(error: BaseException) -> str:
+    """Return what an error says, or what the errors in a docstring's examples say."""
+    failures = getattr(error, "failures", [error])
+    causes = [getattr(failure, "exc_info", (None, failure))[1] for failure in failures]
+    return "\n".join(map(str, causes))
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

@@ -187,6 +187,7 @@ def _of_rasch() -> list[np.ndarray]:
     return [irt.fit(diagnostic.answers("transformers", "MN"), "conditional")["difficulty"]]
 
 
+@pytest.mark.timeout(900)  # asks the encoders where no store has their answers
 def test_numbers_in_the_comments_of_the_page_are_what_its_code_gives():
     code = "".join(re.findall(r"```r\n(.*?)```", _prose(PAGES["r"]), re.S))
     printed = re.findall(r"#.*: (-?\d+\.\d+)$", code, re.M)
@@ -246,6 +247,7 @@ def test_every_page_that_shows_r_is_tested():
     assert set(PAGES) == set(SHOWN)
 
 
+@pytest.mark.timeout(900)  # asks the encoders where no store has their answers
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_r_as_a_page_shows_it_gives_what_python_gives(page, tmp_path, monkeypatch):
     _need_r()  # before the page's Python is run, which asks
