@@ -82,7 +82,7 @@ _SWAPS = {
 # among them: a mutant has to be imported anew.
 _LIBRARIES = (
     "filelock", "numpy", "pandas", "pingouin", "pyarrow.parquet", "pydantic", "scipy.optimize",
-    "scipy.stats", "sklearn", "statsmodels.api", "torch", "transformers",
+    "scipy.stats", "sklearn", "statsmodels.api", "torch",
 )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ class Copy:
     """A copy of the project, in which tests are run on one changed module at a time."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder / "project"
         self.scratch = folder / "scratch"
         self._passes: dict[tuple[str, ...], bool] = {}
         self._writes = 0
@@ -152,8 +152,8 @@ class Copy:
         names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
         for name in filter(None, names.split("\0")):
             if (ROOT / name).is_file():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, folder / name)
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, self.folder / name)
 
     def read(self, name: str) -> str:
         """Return the text of a file."""
@@ -252,16 +252,16 @@ def _surroundings(copy: Path, scratch: Path) -> dict[str, str]:
     """Return the environment of tests: nothing that a mutant writes outlives it."""
     cache = scratch / "cache" / "psychometrics"
     cache.mkdir(parents=True)
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "psychometrics"
-    for downloads in ("external", "mirror"):
-        if (home / downloads).is_dir():
-            (cache / downloads).symlink_to(home / downloads)
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    for downloads in ("external", "mirror", "models"):
+        if (home / "psychometrics" / downloads).is_dir():
+            (cache / downloads).symlink_to(home / "psychometrics" / downloads)
     return {
         "PYTHONPATH": str(copy),
         "PSYCHOMETRICS_STORE": str(scratch / "store"),
         "XDG_CACHE_HOME": str(scratch / "cache"),
+        "HF_HOME": os.environ.get("HF_HOME") or str(home / "huggingface"),
         "TMPDIR": str(scratch / "tmp"),
-        "OMP_NUM_THREADS": "1",
     }
 
 
@@ -432,6 +432,7 @@ def _main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", nargs="+", default=list(MODULES), help="patterns of modules")
     options = parser.parse_args()
+    os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     for library in _LIBRARIES:
         importlib.import_module(library)
 
@@ -440,9 +441,8 @@ def _main() -> int:
     equivalent = _equivalent()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Copy(Path(folder))
-        files = sorted(
-            {str(p.relative_to(folder)) for q in options.files for p in copy.folder.glob(q)}
-        )
+        chosen = {path for pattern in options.files for path in copy.folder.glob(pattern)}
+        files = sorted(str(path.relative_to(copy.folder)) for path in chosen)
         kept = _kept()
         for mutant in draw(copy.read, files, options.number, options.seed):
             result = _result(copy, mutant, kept)
