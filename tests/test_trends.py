@@ -30,8 +30,8 @@ def test_two_intensifiers_have_no_order_and_three_have_one():
     assert three.tolist() == pytest.approx([0.5, -1.0])
 
 
-def test_shares_that_differ_by_rounding_of_the_answers_tie():
-    even, noise = [0.25] * 4, [1e-8, -3e-8, 2e-8, 0.0]
+def test_shares_that_differ_by_rounding_tie():
+    even, noise = [0.25] * 4, [1e-10, -3e-10, 2e-10, 0.0]
     noisy = [share + more for share, more in zip(even, noise, strict=True)]
     row = monotony(shares(noisy, [0.4 + 1e-8, 0.4, 0.1, 0.1 - 1e-8])).loc["a"]
     assert pd.isna(row["source"])

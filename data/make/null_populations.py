@@ -85,7 +85,7 @@ class Members:
         logs = np.log(np.maximum(values.astype(float), 1e-12))
         self.sizes = _size(dose.centred_logs(logs))
         self.kept_sizes = _size(_of_classes(logs))
-        self.digest = key_of(*map(str, self.sizes.round(4)), "populations-1")
+        self.digest = key_of(*map(str, self.sizes.round(4)), "populations-2")
 
 
 def _size(logs: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ def _logits(members: Members, number: int) -> tuple[np.ndarray, np.ndarray]:
         heads.append(head_logits(read, rng, linear=decodes))
         if decodes:
             rng = np.random.default_rng([4, first + place])
-            words.append(read @ drawn_words(SMOLLM2, rng).T)
+            words.append(read.astype(float) @ drawn_words(SMOLLM2, rng).T)
     return np.stack(heads), np.stack(words)
 
 

@@ -54,7 +54,7 @@ def null_answers(
     decoders' classifiers are. *Random words* are heads whose rows of *V* are the output vectors of
     three whole words, drawn from the decoder's vocabulary: such a respondent answers by words, as
     the book's decoders do, but by words that mean nothing here. The base reads each prompt once
-    for all heads, in float32.
+    for all heads, in float32; the heads compute in float64.
 
     Parameters
     ----------
@@ -529,7 +529,7 @@ def _logits(null: str, stand: _Stand, number: int, vectors: dict) -> np.ndarray:
     rng = np.random.default_rng([_KINDS.index(null), number])
     read = vectors[stand]
     if null == "random-words":
-        return read @ drawn_words(stand.base, rng).T
+        return read.astype(float) @ drawn_words(stand.base, rng).T
     return head_logits(read, rng, models.vectors.is_decoder(stand.base))
 
 
@@ -573,17 +573,19 @@ def head_logits(vectors: np.ndarray, rng: np.random.Generator, linear: bool) -> 
 
     Returns
     -------
-    ndarray of float32, shape (prompts, 3)
+    ndarray of float64, shape (prompts, 3)
+        Answers of a head on few layers differ by less than float32 can tell.
 
     Examples
     --------
     >>> head_logits(np.ones((2, 8), "float32"), np.random.default_rng(0), linear=True).shape
     (2, 3)
     """
+    vectors = vectors.astype(float)
     width = vectors.shape[1]
     if not linear:
-        vectors = np.tanh(vectors @ rng.normal(0, 0.02, (width, width)).astype("float32"))
-    return vectors @ rng.normal(0, 0.02, (width, 3)).astype("float32")
+        vectors = np.tanh(vectors @ rng.normal(0, 0.02, (width, width)))
+    return vectors @ rng.normal(0, 0.02, (width, 3))
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

@@ -6,9 +6,10 @@ import pandas as pd
 
 from ..asking.answers import check_columns
 from ..exceptions import ParameterError
+from .intervals import merge_near_ties
 
-_DECIMALS = 6
-"""Decimals of mean PSS that are ranked; further ones are rounding of answers in float32."""
+_LEAST_RANGE = 1e-9
+"""Mean PSS that differ by less do not vary: the difference is rounding."""
 
 
 def monotony(shares: pd.DataFrame) -> pd.DataFrame:
@@ -23,8 +24,9 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         ``source, inverse`` (correlations from -1 to 1), indexed by ``respondent_id``. Missing
-        where the PSS do not vary, or there are no such terms. Shares that agree in six decimals
-        tie. Of some of the intensifiers only if ``shares`` has only their rows.
+        where the PSS do not vary, or there are no such terms. Shares that differ by less than a
+        hundred-thousandth of their range tie. Of some of the intensifiers only if ``shares`` has
+        only their rows.
 
     Raises
     ------
@@ -50,10 +52,13 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
         raise ParameterError("There are no answers; ask a questionnaire first.")
     keys = ["respondent_id", "polarity"]
     means = shares.groupby([*keys, "intensifier", "weight"])["pss"].mean().astype(float)
-    curves = means.round(_DECIMALS).unstack(["intensifier", "weight"])
-    varies = (curves.max(axis=1) > curves.min(axis=1)) & (curves.count(axis=1) > 2)
-    ranks = curves[varies].rank(axis=1)
+    curves = means.unstack(["intensifier", "weight"])
+    spread = curves.max(axis=1) - curves.min(axis=1)
+    varies = (spread > _LEAST_RANGE) & (curves.count(axis=1) > 2)
+    curves = curves[varies]
+    steps = pd.DataFrame(merge_near_ties(curves, axis=1), curves.index, curves.columns)
+    ranks = steps.rank(axis=1)
     weights = 0 * ranks + ranks.columns.get_level_values("weight").to_numpy(dtype=float)
-    found = ranks.corrwith(weights.rank(axis=1), axis=1).clip(-1, 1).reindex(curves.index)
+    found = ranks.corrwith(weights.rank(axis=1), axis=1).clip(-1, 1).reindex(spread.index)
     table = found.unstack().rename(columns={1: "source", -1: "inverse"}).rename_axis(columns=None)
     return table.reindex(columns=["source", "inverse"])
