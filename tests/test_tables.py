@@ -146,7 +146,18 @@ import psychometrics as pm
 
 encoder, acceptability_model = "embedded", "embedded"
 real = [pm.load_questionnaire(name) for name in ("gad7", "soc13")]
-real = [q.model_copy(update={"intensifiers": q.intensifiers[:1]}) for q in real]
+shortened = []
+for q in real:
+    items = []
+    for item in q.items:
+        terms = item.templates[0].terms or item.terms
+        one = {"source": terms.source[:1], "inverse": terms.inverse[:1]}
+        template = item.templates[0].model_copy(update={"terms": None})
+        few = {"templates": (template,), "terms": terms.model_copy(update=one)}
+        items.append(item.model_copy(update=few))
+    few = {"intensifiers": q.intensifiers[:1], "items": tuple(items)}
+    shortened.append(q.model_copy(update=few))
+real = shortened
 title = {q.id: q.short_title for q in real}
 """
 
