@@ -21,12 +21,15 @@ import aiohttp
 
 from ..exceptions import RespondentError
 from .endpoint import Endpoint
+from .proxies import proxy_for
 
 _LONGEST_WAIT = 300.0
 """Most seconds for which a ``Retry-After`` is obeyed; after them the request is tried again."""
 _ISOLATED = 0.2
 """Share of recent requests that may come too soon without all others being slowed down."""
 _LARGEST_REPLY = 4 * 2**20
+_LARGEST_HEADER, _MOST_HEADERS = 2**16, 1000
+"""Most bytes of a response's header, and most headers: gateways put whole policies into them."""
 
 
 class _Pace:
@@ -153,14 +156,21 @@ class Client:
         base = urlsplit(endpoint.base_url)
         user, password = unquote(base.username or ""), unquote(base.password or "")
         headers = {"Accept-Encoding": "identity"}
+        basic = aiohttp.encode_basic_auth(user, password)
         if user or password:
-            headers["Authorization"] = aiohttp.encode_basic_auth(user, password)
+            headers["Authorization"] = basic
         elif key and not any("{api_key}" in text for text in own.values()):
             headers["Authorization"] = f"Bearer {key}"
         self._headers = headers | {
             name: text.replace("{api_key}", key) for name, text in own.items()
         }
-        self._secrets = [text for text in (key, password, *own.values()) if len(text) > 3]
+        self._proxy = proxy_for(endpoint.base_url)
+        proxy = urlsplit(self._proxy or "")
+        # A token may stand in the user's place, and a server may repeat either form of each.
+        secrets = {key, user, password, base.username, base.password, basic.removeprefix("Basic ")}
+        secrets |= {proxy.username, proxy.password, *own.values()}
+        secrets = {text for text in secrets if text and len(text) > 3}
+        self._secrets = sorted(secrets, key=len, reverse=True)  # one may be part of another
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
@@ -215,7 +225,11 @@ class Client:
             async with (
                 asyncio.timeout(self.endpoint.timeout),
                 self._connections().request(
-                    method, self._address(path), allow_redirects=False, **sent
+                    method,
+                    self._address(path),
+                    allow_redirects=False,
+                    proxy=self._proxy,
+                    **sent,
                 ) as response,
             ):
                 async for part in response.content.iter_any():
@@ -240,7 +254,10 @@ class Client:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(),  # the one time-out is of the whole exchange
                 auto_decompress=False,
-                trust_env=True,  # proxies
+                trust_env=False,  # which would send what ~/.netrc has for the host
+                max_line_size=_LARGEST_HEADER,
+                max_field_size=_LARGEST_HEADER,
+                max_headers=_MOST_HEADERS,
             )
         return self._session
 
