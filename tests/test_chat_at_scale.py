@@ -12,7 +12,7 @@ import pytest
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.store import StoredAnswers
-from psychometrics.endpoints import request_queue
+from psychometrics.endpoints import client, request_queue
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.questionnaires import load_questionnaire
@@ -70,6 +70,50 @@ def test_a_server_that_refuses_one_in_ten_costs_less_than_twice_the_time(tmp_pat
             took.append(time.monotonic() - began)
     assert answers.attrs["summary"]["refused"] == server.refused > 3
     assert took[1] < 2 * took[0]
+
+
+def test_a_retry_after_is_obeyed_and_slows_neither_the_rest_nor_another_model(
+    tmp_path, monkeypatch
+):
+    counts = {"m": 0}
+
+    def too_many(server):  # two of three requests for one model are to come again in 0.3 s
+        counts["m"] += not server.replied_to_other
+        return 0.0 if server.replied_to_other or counts["m"] % 3 == 0 else 0.3
+
+    monkeypatch.setattr(endpoint.Endpoint, "replied_to_other", False, raising=False)
+    monkeypatch.setattr(endpoint.Endpoint, "too_many", too_many)
+    with served() as server:
+        how = {"runs": 1, "batch_size": 2, "max_tokens": None}
+        began = time.monotonic()
+        answers = put(server, tmp_path, how)
+        took = time.monotonic() - began
+        server.replied_to_other = True
+        place = Endpoint(server.url, pause=0.05, timeout=20.0)
+        began = time.monotonic()
+        ask(MINI, ["another"], tmp_path, "chat", progress=False, endpoint=place, ask_again=0, **how)
+        took_other = time.monotonic() - began
+    assert (answers["status"] == "ok").all()
+    assert server.refused == 20
+    assert 20 * 0.3 / 4 < took < 60 * 0.3
+    assert took_other < 2
+
+
+def test_a_pace_that_was_cut_is_taken_up_again_within_seconds(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(client.time, "monotonic", lambda: now[0])
+    pace = client._Pace(client._Limits(Endpoint("http://host/v1")))
+    for _ in range(80):  # each request is refused, and nothing said of when to come again
+        now[0] += max(pace.left(), 0.01)
+        pace.begin(1)
+        pace.too_fast(now[0], None)
+    assert pace.rate == pytest.approx(1 / 10), "the slowest"
+    cut = now[0]
+    while pace.rate < 1:
+        now[0] += pace.left()
+        pace.begin(1)
+        pace.replied()
+    assert now[0] - cut < 60
 
 
 def test_azures_form_and_what_else_a_request_says_reach_the_server(tmp_path):

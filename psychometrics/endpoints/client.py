@@ -27,20 +27,46 @@ _LONGEST_WAIT = 300.0
 """Most seconds for which a ``Retry-After`` is obeyed; after them the request is tried again."""
 _ISOLATED = 0.2
 """Share of recent requests that may come too soon without all others being slowed down."""
+_LONGEST_GAP = 10.0
+"""Most seconds between two requests to an endpoint that refuses them as coming too soon."""
 _LARGEST_REPLY = 4 * 2**20
 _LARGEST_HEADER, _MOST_HEADERS = 2**16, 1000
 """Most bytes of a response's header, and most headers: gateways put whole policies into them."""
 
 
-class _Pace:
-    """When the next request may begin, by what an Endpoint, its headers and its refusals say."""
+class _Limits:
+    """The limits that an Endpoint states, which all models at its address share."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         # A little slower than is allowed, as requests do not arrive as evenly as they are sent.
         self.gap = 61.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
         self.tokens = endpoint.tokens_per_minute
-        self.next = self.next_tokens = self.held = 0.0
+        self.next = self.next_tokens = 0.0
         self.largest = 0
+
+    def begin(self, now: float, tokens: int) -> None:
+        """Count a request that begins now."""
+        self.next = now + self.gap
+        if self.tokens:
+            self.largest = max(self.largest, min(tokens, int(self.tokens)))
+            self.next_tokens = max(self.next_tokens, now) + self._seconds(tokens)
+
+    def settle(self, estimated: int, actual: int) -> None:
+        """Correct the tokens of a request once they are known."""
+        if self.tokens:
+            self.next_tokens -= self._seconds(estimated) - self._seconds(actual)
+
+    def _seconds(self, tokens: int) -> float:
+        # No minute may exceed the limit, not even with a request that begins in its last second.
+        return 61.0 * tokens / max(self.tokens - self.largest, min(tokens, self.tokens), 1.0)
+
+
+class _Pace:
+    """When the next request to a model may begin, by stated limits, headers and refusals."""
+
+    def __init__(self, limits: _Limits) -> None:
+        self.limits = limits
+        self.next = self.held = 0.0
         self.rate: float | None = None
         self.cut_at = self.grown_at = self.since = time.monotonic()
         self.sent = self.heard = 0
@@ -48,25 +74,15 @@ class _Pace:
 
     def left(self) -> float:
         """Seconds until a request may begin."""
-        return max(self.next, self.next_tokens, self.held) - time.monotonic()
+        times = self.next, self.held, self.limits.next, self.limits.next_tokens
+        return max(times) - time.monotonic()
 
     def begin(self, tokens: int) -> None:
         """Count a request that begins now."""
         now = time.monotonic()
         self.sent += 1
-        self.next = now + max(self.gap, 1 / self.rate if self.rate else 0.0)
-        if self.tokens:
-            self.largest = max(self.largest, min(tokens, int(self.tokens)))
-            self.next_tokens = max(self.next_tokens, now) + self._seconds(tokens)
-
-    def settle(self, estimated: int, actual: int) -> None:
-        """Put right the tokens of a request once they are known."""
-        if self.tokens:
-            self.next_tokens -= self._seconds(estimated) - self._seconds(actual)
-
-    def _seconds(self, tokens: int) -> float:
-        # Those of any minute are at most the limit, the one that begins in its last second too.
-        return 61.0 * tokens / max(self.tokens - self.largest, min(tokens, self.tokens), 1.0)
+        self.next = now + (1 / self.rate if self.rate else 0.0)
+        self.limits.begin(now, tokens)
 
     def hold(self, seconds: float) -> None:
         """Begin nothing for so long."""
@@ -76,39 +92,56 @@ class _Pace:
         """Slow down if refusals are frequent, once for all requests that were under way.
 
         A rare refusal comes from a busy endpoint, not from our rate: only its own request waits.
+        An endpoint that says when to come again is not asked more slowly than that.
         """
         if begun < self.cut_at:
             return
         self.refused += 0.1 * (1 - self.refused)
         if self.refused < _ISOLATED:
             return
+
         self.hold(after or 0.0)
-        now, self.refused = time.monotonic(), 0.0
+        now = time.monotonic()
         seconds = max(now - self.since, 0.05)
         rate = 0.7 * self.sent / seconds
         if self.heard:
             rate = min(rate, self.heard / seconds)
-        self.rate = max(min(rate, 0.7 * self.rate) if self.rate else rate, 1 / 60)
+        if self.rate:
+            rate = min(rate, 0.7 * self.rate)
+        longest = _LONGEST_GAP if after is None else min(max(after, 0.1), _LONGEST_GAP)
+        self.rate = max(rate, 1 / longest)
+
         self.cut_at = self.since = self.grown_at = now
         self.sent = self.heard = 0
+        self.refused = 0.0
         self.next = max(self.next, now + 1 / self.rate)
 
     def replied(self) -> None:
-        """Take up speed again, by little for each reply and by little in each second."""
+        """Speed up again: by a twentieth with each reply, or by a tenth with each second."""
         self.heard += 1
         self.refused *= 0.9
-        if self.rate:
-            now = time.monotonic()
-            self.rate *= 1 + min(0.05, 0.5 * (now - self.grown_at))
-            self.grown_at = now
-            if self.rate > 10_000:
-                self.rate = None
+        if self.rate is None:
+            return
+        now = time.monotonic()
+        waited = now - self.grown_at
+        self.rate *= 1 + min(0.5 * waited, max(0.05, 0.1 * waited), 1.0)
+        self.grown_at = now
+        if self.rate > 10_000:
+            self.rate = None
 
 
 @functools.lru_cache(maxsize=64)
-def _pace_of(endpoint: Endpoint) -> _Pace:
-    """The pace of an endpoint, which goes on from one questionnaire, model and call to the next."""
-    return _Pace(endpoint)
+def _limits_of(endpoint: Endpoint) -> _Limits:
+    return _Limits(endpoint)
+
+
+@functools.lru_cache(maxsize=1024)
+def _pace_of(endpoint: Endpoint, model: str) -> _Pace:
+    """The pace of a model at an endpoint, which lasts from one questionnaire and call to the next.
+
+    Endpoints limit each model by itself, so that what one was refused says nothing of another.
+    """
+    return _Pace(_limits_of(endpoint))
 
 
 class NoReply(Exception):
@@ -149,7 +182,7 @@ class Client:
     """
 
     def __init__(self, endpoint: Endpoint, name: str) -> None:
-        self.endpoint, self.pace = endpoint, _pace_of(endpoint)
+        self.endpoint, self.pace = endpoint, _pace_of(endpoint, name)
         self.where = f"{name} at {endpoint.place}"
         self._address = functools.cache(self._address)
         own, key = endpoint.headers, endpoint.api_key or ""

@@ -56,7 +56,8 @@ class Endpoint:
     retries : int
         How often a request without a reply is sent again (no connection, a time-out, status 408,
         409 or 5xx, an unreadable reply). A request that came too soon (429) is sent again as long
-        as the endpoint replies to others, and all requests are sent more slowly.
+        as the endpoint replies to others. Where this happens often, the model's requests are sent
+        more slowly, but not more slowly than ``Retry-After`` asks, and soon faster again.
     pause : float
         First pause before a request is sent again, in seconds; it doubles each time, up to a
         minute. All requests obey a ``Retry-After`` and the ``x-ratelimit`` headers.

@@ -348,7 +348,7 @@ class RequestQueue:
         finally:
             used = self.budget.settle(most, found, text, paid)
             if found is not None:
-                pace.settle(tokens, used)
+                pace.limits.settle(tokens, used)
 
     def _dead(self) -> RespondentError:
         """The error of an endpoint that gives no replies."""
