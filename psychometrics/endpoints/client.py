@@ -23,6 +23,8 @@ from ..exceptions import RespondentError
 from .endpoint import Endpoint
 from .proxies import proxy_for
 
+TOOL_CALL = "tool_call"
+"""Finish reason of a reply that only calls tools; endpoints write ``tool_calls`` for any."""
 _LONGEST_WAIT = 300.0
 """Most seconds for which a ``Retry-After`` is obeyed; after them the request is tried again."""
 _ISOLATED = 0.2
@@ -157,6 +159,8 @@ class NoReply(Exception):
         The endpoint may have replied, so the request may cost something.
     unreachable : bool
         There was no connection.
+    status : str
+        The status of the answers that there are not.
     """
 
     def __init__(
@@ -166,9 +170,11 @@ class NoReply(Exception):
         slow: bool = False,
         paid: bool = False,
         unreachable: bool = False,
+        status: str = "no_reply",
     ) -> None:
         super().__init__(why)
         self.after, self.slow, self.paid, self.unreachable = after, slow, paid, unreachable
+        self.status = status
 
 
 class Client:
@@ -336,23 +342,36 @@ class Client:
     def completion(content: object) -> dict | None:
         """Return text, finish reason and usage of a completion; None if it is not a completion.
 
-        Also its ``tokens``, of the request and of the reply, 0 where the endpoint counts none.
+        Also its ``tokens``, of the request and of the reply, 0 where the endpoint counts none. A
+        reply that calls tools and says nothing has the calls as its text, and the finish reason
+        ``tool_call``.
+
+        Raises
+        ------
+        NoReply
+            There is no choice in it.
         """
+        if isinstance(content, dict) and content.get("choices") == []:
+            raise NoReply("a reply without choices", paid=True, status="no_choice")
         try:
             choice = content["choices"][0]
             message = choice.get("message") or {"content": choice["text"]}
             said = message.get("content")
         except (LookupError, TypeError, AttributeError):
             return None
+        reason, usage = choice.get("finish_reason"), content.get("usage")
+        calls = message.get("tool_calls") or message.get("function_call")
         if said is None:
             said = message.get("refusal") or ""
+        if not said and calls:
+            said = json.dumps(calls)
+            reason = TOOL_CALL
         if isinstance(said, list):  # of parts
             parts = [part.get("text", "") if isinstance(part, dict) else part for part in said]
             said = "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
         text = said if isinstance(said, str) else json.dumps(said)
         if choice.get("logprobs") is not None:  # of a request for them, which are the reply
             text = json.dumps(_first_tokens(choice["logprobs"]))
-        reason, usage = choice.get("finish_reason"), content.get("usage")
         names = ("prompt_tokens", "completion_tokens")
         tokens = tuple(_whole(usage.get(n)) if isinstance(usage, dict) else 0 for n in names)
         return {

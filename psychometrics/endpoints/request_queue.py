@@ -260,7 +260,7 @@ class RequestQueue:
         text = json.dumps(request, sort_keys=True)
         key = replies.key(text, about)
         if (known := replies.known.get(key)) is not None:
-            about["cut"] = known["finish_reason"] == "length"
+            about["finish_reason"] = known["finish_reason"]
             return known["reply"]
         if self.endpoint.dry_run:
             self.budget.plan(text, len(about["items"]))
@@ -274,6 +274,7 @@ class RequestQueue:
             return None
         except NoReply as error:
             about["sent"] = True
+            about["status"] = error.status
             self._failures, self._last_error = self._failures + 1, str(error)
             if self._failures < _GIVE_UP_AFTER and (self._replied or not error.unreachable):
                 return None
@@ -284,7 +285,8 @@ class RequestQueue:
             raise
         await self._saves[own].save(key, (about, text, found), time.monotonic() - began)
         found = replies.known[key]  # as the store has it
-        about["sent"], about["cut"] = True, found["finish_reason"] == "length"
+        about["sent"] = True
+        about["finish_reason"] = found["finish_reason"]
         self._failures, self._replied = 0, self._replied + 1
         return found["reply"]
 

@@ -65,7 +65,12 @@ from ..models.loading import load_model, resolve_device, resolve_dtype, to_devic
 from ..models.sources import Source, digest_text, find
 from ..questionnaires import Questionnaire
 from . import generation
-from .conversations import ConversationMode, StoredReplies
+from .conversations import (
+    ENDED_WITHOUT_ANSWER,
+    ConversationMode,
+    StoredReplies,
+    status_without_reply,
+)
 from .messages import as_filed, caesar, option_labels
 from .mode import Asking
 
@@ -168,9 +173,11 @@ class Chat(ConversationMode):
             item_id, value, status``, then ``position`` (in the run's order, from 1), ``options``
             (the order of the options shown), ``attempts``, ``raw`` (the last reply about the item)
             and the conditions. Statuses are those of
-            :func:`psychometrics.modes.replies.parse_reply`, ``no_reply`` if none came, ``unasked``
-            if the budget did not allow it, and ``cut_off`` if a reply reached ``max_tokens`` before
-            the statement was answered.
+            :func:`psychometrics.modes.replies.parse_reply`, ``no_reply`` if none came,
+            ``no_choice`` if replies had no choices, ``unasked`` if the budget did not allow it,
+            ``cut_off`` if a reply reached ``max_tokens`` before the statement was answered,
+            ``refused`` also if the endpoint's filter ended it before (``content_filter``), and
+            ``tool_call`` if it calls a tool and says nothing.
 
         Raises
         ------
@@ -234,8 +241,8 @@ class Chat(ConversationMode):
                     some = {k: one for k, one in new.items() if one[1]["max_tokens"] == length}
                     _generate(some, asking.respondent, replies)
                 for key, (_, about) in zip(keys, turns, strict=True):
-                    if replies.known[key]["finish_reason"] == "length":
-                        about["cut"] = True
+                    about["finish_reason"] = replies.known[key]["finish_reason"]
+                    if about["finish_reason"] == "length":
                         cut.add(key)
                 return [(replies.known[key]["reply"], key in new) for key in keys]
 
@@ -337,7 +344,8 @@ def first_tokens(
     Returns
     -------
     dict of dict
-        By prompt: ``status`` (ok, no_reply, unasked) and ``tokens``, their log-probabilities.
+        By prompt: ``status`` (ok, no_reply, no_choice, unasked, refused by a filter, tool_call)
+        and ``tokens``, their log-probabilities.
     """
 
     def talk(prompt: tuple[str, str], item: str) -> Generator:
@@ -347,9 +355,15 @@ def first_tokens(
         if reply is not None:
             with contextlib.suppress(ValueError):
                 tokens = json.loads(reply)
-            if not isinstance(tokens, dict) or not tokens:
-                raise RespondentError("The endpoint gives no log-probabilities: use mode chat.")
-        status = "unasked" if about.get("unasked") else "no_reply" if reply is None else "ok"
+        there = isinstance(tokens, dict) and tokens
+        if reply is None:
+            status = status_without_reply(about)
+        elif not there and about.get("finish_reason") in ENDED_WITHOUT_ANSWER:
+            status = ENDED_WITHOUT_ANSWER[about["finish_reason"]]
+        elif there:
+            status = "ok"
+        else:
+            raise RespondentError("The endpoint gives no log-probabilities: use mode chat.")
         return [{"prompt": prompt, "status": status, "tokens": tokens}]
 
     body = json.loads(asking.conditions["body"] or "{}")

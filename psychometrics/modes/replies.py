@@ -88,15 +88,15 @@ def parse_reply(
     of an option (also both, if they agree), and nothing else but the statement's own text, marks of
     emphasis, the highest label (``4/5``), words such as *I rate it* before it, and a remark in
     brackets or after a comma, dash, colon or stop that has no number, doubt, refusal or other
-    option in it. A label may be a word, *four*. A line may open with *Sure!* and the like. Several such answers may stand on
-    a line between commas; in a table, a row has the number and one answer. Labels alone answer the
-    statements in their order if they are as many lines as statements, and not 1, 2, 3 and so on. To
-    a single statement the label or text alone will do. A statement answered twice, differently, is
-    ``ambiguous``, also where the second stands in a line of correction; a number that is no label
-    ``out_of_range``; a line with the statement's number and anything else ``unreadable``. What
-    stands in ``<think>`` is no answer, even where the thinking never ends. Where the rest is
-    missing, words of refusal make it ``refused``; a reply with no answer at all is ``unreadable``,
-    an empty one ``missing``.
+    option in it. A label may be a word, *four*. A line may open with *Sure!* and the like. Several
+    such answers may stand on a line between commas; in a table, a row has the number and one
+    answer. Labels alone answer the statements in their order if they are as many lines as
+    statements, and not 1, 2, 3 and so on. To a single statement the label or text alone will do. A
+    statement answered twice, differently, is ``ambiguous``, also where the second stands in a line
+    of correction; a number that is no label ``out_of_range``; a line with the statement's number
+    and anything else ``unreadable``. What stands in ``<think>`` is no answer, even where the
+    thinking never ends. Where the rest is missing, words of refusal make it ``refused``; a reply
+    with no answer at all is ``unreadable``, an empty one ``missing``.
 
     In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
     its text, also within an object (``{"answers": {"1": 4}}``), or an entry of a list that has both
