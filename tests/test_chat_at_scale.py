@@ -353,3 +353,43 @@ def test_what_no_budget_can_be_kept_with_is_refused(tmp_path, place, said):
     with pytest.raises(ParameterError, match=said):
         put(type("Server", (), {"url": "http://127.0.0.1:9/v1"}), tmp_path,
             {"max_tokens": None}, **place)  # fmt: skip
+
+
+def test_a_budget_below_one_request_is_said_before_anything_is_sent(tmp_path):
+    with served() as server:
+        with pytest.raises(RespondentError, match=r"max_cost=0\.001 is less than one"):
+            put(server, tmp_path, max_cost=0.001, **PRICES)
+        for mode, how in (("chat", {"max_tokens": 20}), ("options", {})):
+            place = Endpoint(server.url, max_cost=0.001, **PRICES)
+            with pytest.raises(RespondentError, match="max_cost"):
+                ask(MINI, ["m"], tmp_path, mode, progress=False, endpoint=place, **how)
+        assert not server.replied
+        put(server, tmp_path, {"runs": 1})
+        with pytest.warns(UserWarning, match="max_cost"):
+            answers = put(server, tmp_path, {"runs": 2}, max_cost=0.001, **PRICES)
+    assert answers["status"].value_counts().to_dict() == {"ok": 20, "unasked": 20}
+
+
+def test_requests_and_their_cost_are_printed_before_they_are_sent(tmp_path, capsys, monkeypatch):
+    seen = []
+    reply = endpoint.Endpoint.completion
+
+    def watch(server, request):
+        seen.append(capsys.readouterr().err)
+        return reply(server, request)
+
+    monkeypatch.setattr(endpoint.Endpoint, "completion", watch)
+    with served() as server:
+        for place, said in (
+            (PRICES, "20 requests to be sent, of about"),
+            ({"api_key": "key"}, "at a price not named"),
+            ({}, ""),
+        ):
+            store = tmp_path / str(len(seen))
+            where = Endpoint(server.url, concurrency=1, **place)
+            answers = ask(MINI, ["m"], store, "chat", endpoint=where, batch_size=1, max_tokens=20)
+            before = seen[-20]
+            assert said in before
+            assert bool(said) == ("to be sent" in before)
+            assert (answers["run"] == 1).all(), "once, as nobody asked for more"
+    assert len(seen) == 60
