@@ -12,7 +12,7 @@ import pytest
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.store import StoredAnswers
-from psychometrics.endpoints import request_queue
+from psychometrics.endpoints import client, request_queue
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.questionnaires import load_questionnaire
@@ -70,6 +70,50 @@ def test_a_server_that_refuses_one_in_ten_costs_less_than_twice_the_time(tmp_pat
             took.append(time.monotonic() - began)
     assert answers.attrs["summary"]["refused"] == server.refused > 3
     assert took[1] < 2 * took[0]
+
+
+def test_a_retry_after_is_obeyed_and_slows_neither_the_rest_nor_another_model(
+    tmp_path, monkeypatch
+):
+    counts = {"m": 0}
+
+    def too_many(server):  # two of three requests for one model are to come again in 0.3 s
+        counts["m"] += not server.replied_to_other
+        return 0.0 if server.replied_to_other or counts["m"] % 3 == 0 else 0.3
+
+    monkeypatch.setattr(endpoint.Endpoint, "replied_to_other", False, raising=False)
+    monkeypatch.setattr(endpoint.Endpoint, "too_many", too_many)
+    with served() as server:
+        how = {"runs": 1, "batch_size": 2, "max_tokens": None}
+        began = time.monotonic()
+        answers = put(server, tmp_path, how)
+        took = time.monotonic() - began
+        server.replied_to_other = True
+        place = Endpoint(server.url, pause=0.05, timeout=20.0)
+        began = time.monotonic()
+        ask(MINI, ["another"], tmp_path, "chat", progress=False, endpoint=place, ask_again=0, **how)
+        took_other = time.monotonic() - began
+    assert (answers["status"] == "ok").all()
+    assert server.refused == 20
+    assert 20 * 0.3 / 4 < took < 60 * 0.3
+    assert took_other < 2
+
+
+def test_a_pace_that_was_cut_is_taken_up_again_within_seconds(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(client.time, "monotonic", lambda: now[0])
+    pace = client._Pace(client._Limits(Endpoint("http://host/v1")))
+    for _ in range(80):  # each request is refused, and nothing said of when to come again
+        now[0] += max(pace.left(), 0.01)
+        pace.begin(1)
+        pace.too_fast(now[0], None)
+    assert pace.rate == pytest.approx(1 / 10), "the slowest"
+    cut = now[0]
+    while pace.rate < 1:
+        now[0] += pace.left()
+        pace.begin(1)
+        pace.replied()
+    assert now[0] - cut < 60
 
 
 def test_azures_form_and_what_else_a_request_says_reach_the_server(tmp_path):
@@ -309,3 +353,43 @@ def test_what_no_budget_can_be_kept_with_is_refused(tmp_path, place, said):
     with pytest.raises(ParameterError, match=said):
         put(type("Server", (), {"url": "http://127.0.0.1:9/v1"}), tmp_path,
             {"max_tokens": None}, **place)  # fmt: skip
+
+
+def test_a_budget_below_one_request_is_said_before_anything_is_sent(tmp_path):
+    with served() as server:
+        with pytest.raises(RespondentError, match=r"max_cost=0\.001 is less than one"):
+            put(server, tmp_path, max_cost=0.001, **PRICES)
+        for mode, how in (("chat", {"max_tokens": 20}), ("options", {})):
+            place = Endpoint(server.url, max_cost=0.001, **PRICES)
+            with pytest.raises(RespondentError, match="max_cost"):
+                ask(MINI, ["m"], tmp_path, mode, progress=False, endpoint=place, **how)
+        assert not server.replied
+        put(server, tmp_path, {"runs": 1})
+        with pytest.warns(UserWarning, match="max_cost"):
+            answers = put(server, tmp_path, {"runs": 2}, max_cost=0.001, **PRICES)
+    assert answers["status"].value_counts().to_dict() == {"ok": 20, "unasked": 20}
+
+
+def test_requests_and_their_cost_are_printed_before_they_are_sent(tmp_path, capsys, monkeypatch):
+    seen = []
+    reply = endpoint.Endpoint.completion
+
+    def watch(server, request):
+        seen.append(capsys.readouterr().err)
+        return reply(server, request)
+
+    monkeypatch.setattr(endpoint.Endpoint, "completion", watch)
+    with served() as server:
+        for place, said in (
+            (PRICES, "20 requests to be sent, of about"),
+            ({"api_key": "key"}, "at a price not named"),
+            ({}, ""),
+        ):
+            store = tmp_path / str(len(seen))
+            where = Endpoint(server.url, concurrency=1, **place)
+            answers = ask(MINI, ["m"], store, "chat", endpoint=where, batch_size=1, max_tokens=20)
+            before = seen[-20]
+            assert said in before
+            assert bool(said) == ("to be sent" in before)
+            assert (answers["run"] == 1).all(), "once, as nobody asked for more"
+    assert len(seen) == 60

@@ -96,7 +96,7 @@ READ = [
     ("1: 4\n1: 4\n2: 9\n2: 3\n3: 2", [4, BOTH, 2]),
     ("1: 4\n4: 5\n0: 2\n17: 1", [4, GONE, GONE]),
     ("1: 4\n2: 4 or 5\n3: perhaps", [4, UNREAD, UNREAD]),
-    ("1: 4/5\n2: five\n3: 4 very accurate", [4, UNREAD, UNREAD]),
+    ("1: 4/5\n2: five\n3: 4 very accurate", [4, 5, UNREAD]),
     ("1: 3/4\n2: 4 out of 5\n3: 4/55", [UNREAD, 4, UNREAD]),
     ("1: 4\nI'm sorry, but I cannot answer the others.", [4, REFUSED, REFUSED]),
     ("As an AI language model, I do not have personal habits.", [REFUSED] * 3),
@@ -106,7 +106,16 @@ READ = [
     ("1\n2\n3", [UNREAD] * 3),  # numbers of the statements?
     ("4\n5", [UNREAD] * 3),
     ("Sure!\n4\n5\n1", [UNREAD] * 3),
-    ("4\nfour\n1", [UNREAD] * 3),
+    ("4\nfour\n1", [4, 4, 1]),
+    # In words, and with words before.
+    ("1. two\n2) Four\n3 : quatre", [2, 4, 4]),
+    ("1: nine\n2: four - moderately accurate\n3: four very accurate", [OUT, 4, UNREAD]),
+    ("1: four or five\n2: not two\n3: two, three", [UNREAD] * 3),
+    ("1: I rate it 4/5\n2: I'd give it a 5\n3: I would rate this as one.", [4, 5, 1]),
+    ("1: I would not rate it 4\n2: I rate it 4 or 5\n3: I rate 3: 5", [UNREAD] * 3),
+    ("Sure! 1: 4, 2: 5", [4, 5, GONE]),
+    ("Of course: 1) four\nHere are my answers: 2) 5, 3) 1", [4, 5, 1]),
+    ("Sure, 4 and 5 and 1", [UNREAD] * 3),
     # With a remark.
     ("1: 4 (agree)\n2: 5, I do.\n3: Very inaccurate. I never do", [4, 5, 1]),
     ("1: 4 - moderately accurate\n2: 4 (very accurate)\n3: 1: it is wrong", [4, UNREAD, 1]),
@@ -165,6 +174,7 @@ def test_replies_are_read_strictly(reply, expected):
     ("reply", "expected"),
     [
         ("4", ("ok", 4.0)), ("4.", ("ok", 4.0)), ("(4)", ("ok", 4.0)), ("Score: 3", ("ok", 3.0)),
+        ("I rate it 4/5", ("ok", 4.0)), ("Four.", ("ok", 4.0)), ("I rate it", UNREAD),
         ("Very accurate.", ("ok", 5.0)), ("1: 4", ("ok", 4.0)), ("7", OUT), ("1.5", OUT),
         ("I think 4", UNREAD), ("-1: 4", UNREAD), ("4 or 5", UNREAD),
         ("4\n\nI often do.", ("ok", 4.0)), ("Answer: 4 (true)", ("ok", 4.0)), ("4\n5", UNREAD),

@@ -230,6 +230,51 @@ def test_odd_content_is_kept_as_text_and_read_strictly(tmp_path, content, raw, s
     pd.testing.assert_frame_equal(answers, again)
 
 
+def ended(message, reason):
+    choice = {"index": 0, "message": {"role": "assistant"} | message, "finish_reason": reason}
+    return json.dumps({"choices": [choice]}).encode()
+
+
+CALL = {"tool_calls": [{"type": "function", "function": {"name": "f", "arguments": '{"1": 4}'}}]}
+ENDED = {
+    "filtered": (ended({"content": ""}, "content_filter"), ["refused"] * 4),
+    "filtered midway": (ended({"content": "1: 4\n2: 4\n3:"}, "content_filter"),
+                        ["ok", "ok", "refused", "refused"]),
+    "calls a tool": (ended({"content": None} | CALL, "tool_calls"), ["tool_call"] * 4),
+    "calls and answers": (ended({"content": "1: 4\n2: 4\n3: 4\n4: 4"} | CALL, "tool_calls"),
+                          ["ok"] * 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "statuses"), ENDED.values(), ids=list(ENDED))
+def test_a_reply_that_ended_for_another_reason_has_its_status_also_from_the_store(
+    tmp_path, body, statuses
+):
+    how = {"runs": 1, "ask_again": 0, "shuffle": False, **QUICK}
+    with raw_server(sends(body)) as url:
+        answers = ask_chat(FOUR, "m", tmp_path, base_url=url, **how)
+    assert answers["status"].tolist() == statuses
+    again = ask_chat(FOUR, "m", tmp_path, base_url=url, **how)  # the server is gone
+    pd.testing.assert_frame_equal(answers, again)
+
+
+def test_a_reply_without_choices_has_its_status_and_is_asked_for_again(tmp_path):
+    empty, text = [True], b"chores done"
+
+    def serve(connection, request):
+        without = empty and text in request
+        body = b'{"choices": [], "usage": {"prompt_tokens": 3}}' if without else completion("1: 4")
+        connection.sendall(http(200, body))
+
+    how = {"runs": 1, "shuffle": False, "batch_size": 1, **QUICK, "retries": 1}
+    with raw_server(serve) as url:
+        answers = ask_chat(FOUR, "m", tmp_path, base_url=url, **how)
+        assert answers["status"].tolist() == ["ok", "ok", "no_choice", "ok"]
+        empty.clear()
+        answers = ask_chat(FOUR, "m", tmp_path, base_url=url, **how)
+        assert answers["status"].tolist() == ["ok"] * 4
+
+
 def drip(connection, _request):
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n")
     for _ in range(100):
@@ -543,7 +588,7 @@ def test_of_a_reply_cut_off_whole_lines_count_and_a_refusal_stays_one(tmp_path):
     def status(reply):
         _, talk = talks_of(FOUR, how)[0]
         _, about = next(talk)
-        about["cut"] = True
+        about["finish_reason"] = "length"
         with pytest.raises(StopIteration) as end:
             talk.send(reply)
         return [row["status"] for row in end.value.value]

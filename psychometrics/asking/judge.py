@@ -12,7 +12,7 @@ from ..modes.messages import as_filed, caesar
 from ..modes.mode import Asking, Mode
 from ..questionnaires import Item, Option, Questionnaire, Scale
 
-_UNREAD = ("unreadable", "ambiguous", "missing")
+_UNREAD = ("unreadable", "ambiguous", "missing", "tool_call")
 _CHECKED = 20
 """Most replies that the rules did read and the judge reads again, without being told."""
 _NONE = "none of these"

@@ -212,9 +212,16 @@ class Batches:
         response = result.get("response") if result else None
         code = response.get("status_code") if isinstance(response, dict) else None
         content = response.get("body") if isinstance(response, dict) else None
-        found = self.client.completion(content) if code == 200 else None
+        found = no_choice = None
+        if code == 200:
+            try:
+                found = self.client.completion(content)
+            except NoReply as error:
+                no_choice = error
         self.queue.budget.settle(most, found, text, paid=code == 200)
-        if found is not None:
+        if no_choice is not None:
+            self._deliver(key, no_choice)
+        elif found is not None:
             self._deliver(key, found)
         elif isinstance(code, int) and 400 <= code < 500 and code not in (408, 409, 429):
             self._deliver(key, RespondentError(self.client.refusal(code, content)))

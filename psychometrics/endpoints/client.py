@@ -21,23 +21,54 @@ import aiohttp
 
 from ..exceptions import RespondentError
 from .endpoint import Endpoint
+from .proxies import proxy_for
 
+TOOL_CALL = "tool_call"
+"""Finish reason of a reply that only calls tools; endpoints write ``tool_calls`` for any."""
 _LONGEST_WAIT = 300.0
 """Most seconds for which a ``Retry-After`` is obeyed; after them the request is tried again."""
 _ISOLATED = 0.2
 """Share of recent requests that may come too soon without all others being slowed down."""
+_LONGEST_GAP = 10.0
+"""Most seconds between two requests to an endpoint that refuses them as coming too soon."""
 _LARGEST_REPLY = 4 * 2**20
+_LARGEST_HEADER, _MOST_HEADERS = 2**16, 1000
+"""Most bytes of a response's header, and most headers: gateways put whole policies into them."""
 
 
-class _Pace:
-    """When the next request may begin, by what an Endpoint, its headers and its refusals say."""
+class _Limits:
+    """The limits that an Endpoint states, which all models at its address share."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         # A little slower than is allowed, as requests do not arrive as evenly as they are sent.
         self.gap = 61.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
         self.tokens = endpoint.tokens_per_minute
-        self.next = self.next_tokens = self.held = 0.0
+        self.next = self.next_tokens = 0.0
         self.largest = 0
+
+    def begin(self, now: float, tokens: int) -> None:
+        """Count a request that begins now."""
+        self.next = now + self.gap
+        if self.tokens:
+            self.largest = max(self.largest, min(tokens, int(self.tokens)))
+            self.next_tokens = max(self.next_tokens, now) + self._seconds(tokens)
+
+    def settle(self, estimated: int, actual: int) -> None:
+        """Correct the tokens of a request once they are known."""
+        if self.tokens:
+            self.next_tokens -= self._seconds(estimated) - self._seconds(actual)
+
+    def _seconds(self, tokens: int) -> float:
+        # No minute may exceed the limit, not even with a request that begins in its last second.
+        return 61.0 * tokens / max(self.tokens - self.largest, min(tokens, self.tokens), 1.0)
+
+
+class _Pace:
+    """When the next request to a model may begin, by stated limits, headers and refusals."""
+
+    def __init__(self, limits: _Limits) -> None:
+        self.limits = limits
+        self.next = self.held = 0.0
         self.rate: float | None = None
         self.cut_at = self.grown_at = self.since = time.monotonic()
         self.sent = self.heard = 0
@@ -45,25 +76,15 @@ class _Pace:
 
     def left(self) -> float:
         """Seconds until a request may begin."""
-        return max(self.next, self.next_tokens, self.held) - time.monotonic()
+        times = self.next, self.held, self.limits.next, self.limits.next_tokens
+        return max(times) - time.monotonic()
 
     def begin(self, tokens: int) -> None:
         """Count a request that begins now."""
         now = time.monotonic()
         self.sent += 1
-        self.next = now + max(self.gap, 1 / self.rate if self.rate else 0.0)
-        if self.tokens:
-            self.largest = max(self.largest, min(tokens, int(self.tokens)))
-            self.next_tokens = max(self.next_tokens, now) + self._seconds(tokens)
-
-    def settle(self, estimated: int, actual: int) -> None:
-        """Put right the tokens of a request once they are known."""
-        if self.tokens:
-            self.next_tokens -= self._seconds(estimated) - self._seconds(actual)
-
-    def _seconds(self, tokens: int) -> float:
-        # Those of any minute are at most the limit, the one that begins in its last second too.
-        return 61.0 * tokens / max(self.tokens - self.largest, min(tokens, self.tokens), 1.0)
+        self.next = now + (1 / self.rate if self.rate else 0.0)
+        self.limits.begin(now, tokens)
 
     def hold(self, seconds: float) -> None:
         """Begin nothing for so long."""
@@ -73,39 +94,56 @@ class _Pace:
         """Slow down if refusals are frequent, once for all requests that were under way.
 
         A rare refusal comes from a busy endpoint, not from our rate: only its own request waits.
+        An endpoint that says when to come again is not asked more slowly than that.
         """
         if begun < self.cut_at:
             return
         self.refused += 0.1 * (1 - self.refused)
         if self.refused < _ISOLATED:
             return
+
         self.hold(after or 0.0)
-        now, self.refused = time.monotonic(), 0.0
+        now = time.monotonic()
         seconds = max(now - self.since, 0.05)
         rate = 0.7 * self.sent / seconds
         if self.heard:
             rate = min(rate, self.heard / seconds)
-        self.rate = max(min(rate, 0.7 * self.rate) if self.rate else rate, 1 / 60)
+        if self.rate:
+            rate = min(rate, 0.7 * self.rate)
+        longest = _LONGEST_GAP if after is None else min(max(after, 0.1), _LONGEST_GAP)
+        self.rate = max(rate, 1 / longest)
+
         self.cut_at = self.since = self.grown_at = now
         self.sent = self.heard = 0
+        self.refused = 0.0
         self.next = max(self.next, now + 1 / self.rate)
 
     def replied(self) -> None:
-        """Take up speed again, by little for each reply and by little in each second."""
+        """Speed up again: by a twentieth with each reply, or by a tenth with each second."""
         self.heard += 1
         self.refused *= 0.9
-        if self.rate:
-            now = time.monotonic()
-            self.rate *= 1 + min(0.05, 0.5 * (now - self.grown_at))
-            self.grown_at = now
-            if self.rate > 10_000:
-                self.rate = None
+        if self.rate is None:
+            return
+        now = time.monotonic()
+        waited = now - self.grown_at
+        self.rate *= 1 + min(0.5 * waited, max(0.05, 0.1 * waited), 1.0)
+        self.grown_at = now
+        if self.rate > 10_000:
+            self.rate = None
 
 
 @functools.lru_cache(maxsize=64)
-def _pace_of(endpoint: Endpoint) -> _Pace:
-    """The pace of an endpoint, which goes on from one questionnaire, model and call to the next."""
-    return _Pace(endpoint)
+def _limits_of(endpoint: Endpoint) -> _Limits:
+    return _Limits(endpoint)
+
+
+@functools.lru_cache(maxsize=1024)
+def _pace_of(endpoint: Endpoint, model: str) -> _Pace:
+    """The pace of a model at an endpoint, which lasts from one questionnaire and call to the next.
+
+    Endpoints limit each model by itself, so that what one was refused says nothing of another.
+    """
+    return _Pace(_limits_of(endpoint))
 
 
 class NoReply(Exception):
@@ -121,6 +159,8 @@ class NoReply(Exception):
         The endpoint may have replied, so the request may cost something.
     unreachable : bool
         There was no connection.
+    status : str
+        The status of the answers that there are not.
     """
 
     def __init__(
@@ -130,9 +170,11 @@ class NoReply(Exception):
         slow: bool = False,
         paid: bool = False,
         unreachable: bool = False,
+        status: str = "no_reply",
     ) -> None:
         super().__init__(why)
         self.after, self.slow, self.paid, self.unreachable = after, slow, paid, unreachable
+        self.status = status
 
 
 class Client:
@@ -146,21 +188,28 @@ class Client:
     """
 
     def __init__(self, endpoint: Endpoint, name: str) -> None:
-        self.endpoint, self.pace = endpoint, _pace_of(endpoint)
+        self.endpoint, self.pace = endpoint, _pace_of(endpoint, name)
         self.where = f"{name} at {endpoint.place}"
         self._address = functools.cache(self._address)
         own, key = endpoint.headers, endpoint.api_key or ""
         base = urlsplit(endpoint.base_url)
         user, password = unquote(base.username or ""), unquote(base.password or "")
         headers = {"Accept-Encoding": "identity"}
+        basic = aiohttp.encode_basic_auth(user, password)
         if user or password:
-            headers["Authorization"] = aiohttp.encode_basic_auth(user, password)
+            headers["Authorization"] = basic
         elif key and not any("{api_key}" in text for text in own.values()):
             headers["Authorization"] = f"Bearer {key}"
         self._headers = headers | {
             name: text.replace("{api_key}", key) for name, text in own.items()
         }
-        self._secrets = [text for text in (key, password, *own.values()) if len(text) > 3]
+        self._proxy = proxy_for(endpoint.base_url)
+        proxy = urlsplit(self._proxy or "")
+        # A token may stand in the user's place, and a server may repeat either form of each.
+        secrets = {key, user, password, base.username, base.password, basic.removeprefix("Basic ")}
+        secrets |= {proxy.username, proxy.password, *own.values()}
+        secrets = {text for text in secrets if text and len(text) > 3}
+        self._secrets = sorted(secrets, key=len, reverse=True)  # one may be part of another
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
@@ -215,7 +264,11 @@ class Client:
             async with (
                 asyncio.timeout(self.endpoint.timeout),
                 self._connections().request(
-                    method, self._address(path), allow_redirects=False, **sent
+                    method,
+                    self._address(path),
+                    allow_redirects=False,
+                    proxy=self._proxy,
+                    **sent,
                 ) as response,
             ):
                 async for part in response.content.iter_any():
@@ -240,7 +293,10 @@ class Client:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(),  # the one time-out is of the whole exchange
                 auto_decompress=False,
-                trust_env=True,  # proxies
+                trust_env=False,  # which would send what ~/.netrc has for the host
+                max_line_size=_LARGEST_HEADER,
+                max_field_size=_LARGEST_HEADER,
+                max_headers=_MOST_HEADERS,
             )
         return self._session
 
@@ -286,23 +342,36 @@ class Client:
     def completion(content: object) -> dict | None:
         """Return text, finish reason and usage of a completion; None if it is not a completion.
 
-        Also its ``tokens``, of the request and of the reply, 0 where the endpoint counts none.
+        Also its ``tokens``, of the request and of the reply, 0 where the endpoint counts none. A
+        reply that calls tools and says nothing has the calls as its text, and the finish reason
+        ``tool_call``.
+
+        Raises
+        ------
+        NoReply
+            There is no choice in it.
         """
+        if isinstance(content, dict) and content.get("choices") == []:
+            raise NoReply("a reply without choices", paid=True, status="no_choice")
         try:
             choice = content["choices"][0]
             message = choice.get("message") or {"content": choice["text"]}
             said = message.get("content")
         except (LookupError, TypeError, AttributeError):
             return None
+        reason, usage = choice.get("finish_reason"), content.get("usage")
+        calls = message.get("tool_calls") or message.get("function_call")
         if said is None:
             said = message.get("refusal") or ""
+        if not said and calls:
+            said = json.dumps(calls)
+            reason = TOOL_CALL
         if isinstance(said, list):  # of parts
             parts = [part.get("text", "") if isinstance(part, dict) else part for part in said]
             said = "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
         text = said if isinstance(said, str) else json.dumps(said)
         if choice.get("logprobs") is not None:  # of a request for them, which are the reply
             text = json.dumps(_first_tokens(choice["logprobs"]))
-        reason, usage = choice.get("finish_reason"), content.get("usage")
         names = ("prompt_tokens", "completion_tokens")
         tokens = tuple(_whole(usage.get(n)) if isinstance(usage, dict) else 0 for n in names)
         return {

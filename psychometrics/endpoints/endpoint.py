@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AnyHttpUrl, Field, FiniteFloat, InstanceOf, NonNegativeInt
+from pydantic import AnyHttpUrl, Field, FiniteFloat, InstanceOf, NonNegativeInt, TypeAdapter
 
 from ..asking.answers import check_kinds
 from ..exceptions import ParameterError, RespondentError
 
 _POSITIVE, _FROM_ZERO = Annotated[FiniteFloat, Field(gt=0)], Annotated[FiniteFloat, Field(ge=0)]
 _KINDS = {
-    "base_url": AnyHttpUrl | None,
     "name": str,
     "concurrency": Annotated[int, Field(gt=0, le=10_000)],
     "retries": NonNegativeInt,
@@ -27,6 +27,8 @@ _KINDS = {
     **dict.fromkeys(("price_in", "price_out", "max_cost"), _FROM_ZERO | None),
     **dict.fromkeys(("batch", "dry_run"), bool),
 }
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADERS_OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Endpoint:
         have a query, which goes with every request, such as Azure's ``?api-version=2024-10-21``.
     headers : mapping or its JSON text, optional
         Sent with each request. If one of them holds ``{api_key}``, the key is sent there alone:
-        ``{"api-key": "{api_key}"}`` for Azure.
+        ``{"api-key": "{api_key}"}`` for Azure. Nothing else is sent as a password: no ``~/.netrc``
+        is read. Proxies are those of ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``, ``NO_PROXY``.
     timeout : float
         Seconds that a whole reply may take.
     concurrency : int
@@ -53,7 +56,8 @@ class Endpoint:
     retries : int
         How often a request without a reply is sent again (no connection, a time-out, status 408,
         409 or 5xx, an unreadable reply). A request that came too soon (429) is sent again as long
-        as the endpoint replies to others, and all requests are sent more slowly.
+        as the endpoint replies to others. Where this happens often, the model's requests are sent
+        more slowly, but not more slowly than ``Retry-After`` asks, and soon faster again.
     pause : float
         First pause before a request is sent again, in seconds; it doubles each time, up to a
         minute. All requests obey a ``Retry-After`` and the ``x-ratelimit`` headers.
@@ -102,11 +106,10 @@ class Endpoint:
     headers: Mapping[str, str] | str | None = field(default=None, repr=False, hash=False)
 
     def __post_init__(self) -> None:
+        _check_address(self.base_url)
         check_kinds(vars(self), _KINDS)
         headers = _json_object("headers", self.headers)
-        for text in (text for pair in headers.items() for text in pair):
-            if not (isinstance(text, str) and text.isascii() and text.isprintable()):
-                raise ParameterError("headers hold what cannot be sent: names and values are text.")
+        _check_headers(headers)
         object.__setattr__(self, "headers", headers)
         if self.max_cost is not None and None in (self.price_in, self.price_out):
             raise ParameterError("max_cost needs price_in and price_out, of a million tokens.")
@@ -160,6 +163,34 @@ class Endpoint:
             raise RespondentError("There is no chat endpoint: set OPENAI_BASE_URL, OPENAI_API_KEY.")
         url = (url or "https://api.openai.com/v1").rstrip("/")
         return dataclasses.replace(self, base_url=url, api_key=key)
+
+
+def _check_address(address: object) -> None:
+    """Refuse an address at which nothing can be; it may hold a password, so it is not shown."""
+    if address is None:
+        return
+    try:
+        TypeAdapter(AnyHttpUrl).validate_python(address, strict=True)
+        urlsplit(address).hostname.encode("idna")
+    except (ValueError, AttributeError):  # of a host that is no name, and of none
+        raise ParameterError(
+            "base_url: this is not an address, and is not shown as it may hold a password; "
+            "write http://host/v1 or https://…, and signs such as @ in a password as %40."
+        ) from None
+
+
+def _check_headers(headers: dict) -> None:
+    """Refuse headers that cannot be sent, or that say how long the body is."""
+    for name, value in headers.items():
+        texts = isinstance(name, str) and isinstance(value, str)
+        if not (texts and value.isascii() and value.isprintable()):
+            raise ParameterError("headers hold what cannot be sent: names and values are text.")
+        if not _HEADER_NAME.fullmatch(name):
+            raise ParameterError(
+                f"headers: {name!r} is no header's name; use letters, digits and hyphens."
+            )
+        if name.lower() in _HEADERS_OF_THE_BODY:
+            raise ParameterError(f"headers: {name} follows from each request; leave it out.")
 
 
 def _json_object(name: str, given: Mapping | str | None) -> dict:

@@ -8,8 +8,8 @@ import json
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -105,9 +105,13 @@ class _Budget:
         """Return what tokens cost, in the currency of the prices."""
         return (prompt * self._prices[0] + completion * self._prices[1]) / 1e6
 
+    def estimate(self, text: str, statements: int) -> tuple[int, int]:
+        """Return the likely tokens of a request: 4 bytes to a token, 8 tokens to an answer."""
+        return len(text) // 4, self._max_tokens or 8 * statements
+
     def plan(self, text: str, statements: int) -> None:
-        """Count a request that would be sent: 4 bytes to a token, 8 tokens to an answer."""
-        prompt, completion = len(text) // 4, self._max_tokens or 8 * statements
+        """Count a request that would be sent."""
+        prompt, completion = self.estimate(text, statements)
         self.spending.planned += 1
         cost = self.cost(prompt, completion)
         self.spending.add({"estimated": True}, prompt, completion, cost)
@@ -156,6 +160,20 @@ class _Budget:
             spending.add({"estimated": True}, *self.most_tokens(text), most)
         self._settled.set()
         return sum(tokens)
+
+
+class Forecast(NamedTuple):
+    """What conversations would send, as far as that is known before the first reply."""
+
+    stored: int
+    """Replies that the store has."""
+    requests: int
+    prompt: int
+    """Tokens of the requests, about; ``completion``, of the replies."""
+    completion: int
+    cost: float
+    least: float
+    """The most that the cheapest request may cost."""
 
 
 class RequestQueue:
@@ -244,12 +262,39 @@ class RequestQueue:
                 await self.batches.finish()
             await self.client.close()
 
-    async def ask(self, own: str, prompt: list[dict], about: dict) -> str | None:
-        """Return the reply about a questionnaire, from the store if it is there, else asked now.
+    def forecast(self, talks: list[tuple[str, Generator]]) -> Forecast:
+        """Count what conversations would send, and its cost, without sending it.
 
-        None if all retries brought none.
+        Parameters
+        ----------
+        talks : list of (str, generator)
+            Questionnaires' ids and conversations, which are held to their ends with what is known.
         """
-        replies = self._replies[own]
+        texts, stored = [], 0
+        for own, talk in talks:
+            asked = next(talk)
+            while True:
+                about = asked[1]
+                text, key = self._request(own, *asked)
+                known = self._replies[own].known.get(key)
+                if known is None:
+                    texts.append((text, len(about["items"])))
+                    about["unasked"] = True
+                else:
+                    stored += 1
+                    about["finish_reason"] = known["finish_reason"]
+                try:
+                    asked = talk.send(known["reply"] if known else None)
+                except StopIteration:
+                    break
+        tokens = [self.budget.estimate(*text) for text in texts]
+        most = [self.budget.cost(*self.budget.most_tokens(text)) for text, _ in texts]
+        prompt, completion = sum(p for p, _ in tokens), sum(c for _, c in tokens)
+        cost = self.budget.cost(prompt, completion)
+        return Forecast(stored, len(texts), prompt, completion, cost, min(most, default=0.0))
+
+    def _request(self, own: str, prompt: list[dict], about: dict) -> tuple[str, str]:
+        """Return a request as text, and the key of its reply."""
         request = {**self._settings, "messages": prompt}
         if self.path == "/completions":
             request["prompt"] = "\n\n".join(part["content"] for part in request.pop("messages"))
@@ -258,9 +303,17 @@ class RequestQueue:
         if "response_format" in about:
             request["response_format"] = about["response_format"]
         text = json.dumps(request, sort_keys=True)
-        key = replies.key(text, about)
+        return text, self._replies[own].key(text, about)
+
+    async def ask(self, own: str, prompt: list[dict], about: dict) -> str | None:
+        """Return the reply about a questionnaire, from the store if it is there, else asked now.
+
+        None if all retries brought none.
+        """
+        replies = self._replies[own]
+        text, key = self._request(own, prompt, about)
         if (known := replies.known.get(key)) is not None:
-            about["cut"] = known["finish_reason"] == "length"
+            about["finish_reason"] = known["finish_reason"]
             return known["reply"]
         if self.endpoint.dry_run:
             self.budget.plan(text, len(about["items"]))
@@ -274,6 +327,7 @@ class RequestQueue:
             return None
         except NoReply as error:
             about["sent"] = True
+            about["status"] = error.status
             self._failures, self._last_error = self._failures + 1, str(error)
             if self._failures < _GIVE_UP_AFTER and (self._replied or not error.unreachable):
                 return None
@@ -284,7 +338,8 @@ class RequestQueue:
             raise
         await self._saves[own].save(key, (about, text, found), time.monotonic() - began)
         found = replies.known[key]  # as the store has it
-        about["sent"], about["cut"] = True, found["finish_reason"] == "length"
+        about["sent"] = True
+        about["finish_reason"] = found["finish_reason"]
         self._failures, self._replied = 0, self._replied + 1
         return found["reply"]
 
@@ -348,7 +403,7 @@ class RequestQueue:
         finally:
             used = self.budget.settle(most, found, text, paid)
             if found is not None:
-                pace.settle(tokens, used)
+                pace.limits.settle(tokens, used)
 
     def _dead(self) -> RespondentError:
         """The error of an endpoint that gives no replies."""

@@ -20,15 +20,15 @@ endpoint lets nothing else pass; not all endpoints know it.
 the first run; each further run has the next) go to the endpoint; None or ``"none"`` leaves them to
 it. The paper's temperature is 0, or 0.01 where 0 is not taken. ``body``: what else a request is to
 say, a mapping or its JSON text, such as ``{"top_k": 20}`` or ``{"max_completion_tokens": 500}``.
-``shuffle``: whether each run has the statements in an order of its own,
-drawn with ``seed``. ``batch_size``: statements per request. ``history``: whether a batch goes with
-the earlier batches of its run and their replies, as one conversation. ``runs``: how often the whole
-questionnaire is asked; the paper's ten. ``repeats``: how many runs after one another share an
-order, so that n orders with m repeats are n · m runs. ``ask_again``: how often statements without a
-valid answer are put again, by themselves. ``log``: whether answers come with what was ``sent``, the
-messages as JSON. ``endpoint``: an :class:`Endpoint`, whose settings may be
-conditions, too (``timeout=30``). ``constrained``: only
-for models on this machine, which then can write nothing but a line with a valid label for each
+``shuffle``: whether each run has the statements in an order of its own, drawn with ``seed``.
+``batch_size``: statements per request. ``history``: whether a batch goes with the earlier batches
+of its run and their replies, as one conversation. ``runs``: how often the whole questionnaire is
+asked, each time in another order; once by default, ten times in the paper. ``repeats``: how many
+runs after one another share an order, so that n orders with m repeats are n · m runs.
+``ask_again``: how often statements without a valid answer are put again, by themselves. ``log``:
+whether answers come with what was ``sent``, the messages as JSON. ``endpoint``: an
+:class:`Endpoint`, whose settings may be conditions, too (``timeout=30``). ``constrained``: only for
+models on this machine, which then can write nothing but a line with a valid label for each
 statement, so that every reply can be read; what it chooses among them is its own. ``raw``: the
 model goes on from the text of the messages, without a chat template, as a base model does; an
 endpoint is asked for it at ``/completions``, with ``max_tokens`` as on this machine. ``judge``: a
@@ -47,6 +47,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import sys
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -56,6 +57,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import pandas as pd
 from pydantic import Field, FiniteFloat, InstanceOf, NonNegativeInt, PositiveInt
 
+from ..asking.progress import Progress
 from ..asking.store import StoredAnswers, key_of
 from ..endpoints.batches import Batches
 from ..endpoints.endpoint import Endpoint
@@ -65,7 +67,12 @@ from ..models.loading import load_model, resolve_device, resolve_dtype, to_devic
 from ..models.sources import Source, digest_text, find
 from ..questionnaires import Questionnaire
 from . import generation
-from .conversations import ConversationMode, StoredReplies
+from .conversations import (
+    ENDED_WITHOUT_ANSWER,
+    ConversationMode,
+    StoredReplies,
+    status_without_reply,
+)
 from .messages import as_filed, caesar, option_labels
 from .mode import Asking
 
@@ -85,7 +92,7 @@ class Chat(ConversationMode):
         **ConversationMode.conditions,
         "temperature": 0.0,
         "max_tokens": None,
-        "runs": 10,
+        "runs": 1,
         "ask_again": 2,
         "constrained": False,
         "raw": False,
@@ -168,9 +175,11 @@ class Chat(ConversationMode):
             item_id, value, status``, then ``position`` (in the run's order, from 1), ``options``
             (the order of the options shown), ``attempts``, ``raw`` (the last reply about the item)
             and the conditions. Statuses are those of
-            :func:`psychometrics.modes.replies.parse_reply`, ``no_reply`` if none came, ``unasked``
-            if the budget did not allow it, and ``cut_off`` if a reply reached ``max_tokens`` before
-            the statement was answered.
+            :func:`psychometrics.modes.replies.parse_reply`, ``no_reply`` if none came,
+            ``no_choice`` if replies had no choices, ``unasked`` if the budget did not allow it,
+            ``cut_off`` if a reply reached ``max_tokens`` before the statement was answered,
+            ``refused`` also if the endpoint's filter ended it before (``content_filter``), and
+            ``tool_call`` if it calls a tool and says nothing.
 
         Raises
         ------
@@ -185,7 +194,8 @@ class Chat(ConversationMode):
 
         References
         ----------
-        Huang et al. (2024), section 3.1: prompts, shuffled statements, ten runs, temperature.
+        Huang et al. (2024), section 3.1: prompts, shuffled statements, temperature; ``runs=10`` for
+        the paper's ten runs.
         """
         how = dict(asking.conditions)
         endpoint = how.pop("endpoint") or Endpoint()
@@ -209,12 +219,12 @@ class Chat(ConversationMode):
             yield self.table(rows[job.questionnaire.id], job.questionnaire, how)
 
     def _job(self, questionnaire: Questionnaire, asking: Asking) -> _Job:
-        talks = self.talks(questionnaire, asking)
+        begin = functools.partial(self.talks, questionnaire, asking)
         # Calls that differ in nothing but their number of runs would send the same requests.
         same = {key: value for key, value in asking.conditions.items() if key != "runs"}
         text = questionnaire.model_dump_json()
         key = key_of(asking.identity["fingerprint"], text, repr(same))
-        return _Job(questionnaire, talks, sum(len(batch["items"]) for batch, _ in talks), key)
+        return _Job(questionnaire, begin, sum(len(batch["items"]) for batch, _ in begin()), key)
 
     def _ask_here(self, job: _Job, asking: Asking) -> list[dict]:
         """Ask a model on this machine one questionnaire; each reply is saved at once."""
@@ -234,12 +244,12 @@ class Chat(ConversationMode):
                     some = {k: one for k, one in new.items() if one[1]["max_tokens"] == length}
                     _generate(some, asking.respondent, replies)
                 for key, (_, about) in zip(keys, turns, strict=True):
-                    if replies.known[key]["finish_reason"] == "length":
-                        about["cut"] = True
+                    about["finish_reason"] = replies.known[key]["finish_reason"]
+                    if about["finish_reason"] == "length":
                         cut.add(key)
                 return [(replies.known[key]["reply"], key in new) for key in keys]
 
-            rows = self.hold(job.talks, asking, reply_to_all)
+            rows = self.hold(job.begin(), asking, reply_to_all)
         if cut:
             warnings.warn(
                 f"{asking.identity['respondent_id']}: {len(cut)} replies about "
@@ -254,7 +264,8 @@ class _Job(NamedTuple):
     """A questionnaire and its conversations in all runs."""
 
     questionnaire: Questionnaire
-    talks: list
+    begin: Callable[[], list]
+    """Begins the conversations, each with what it is about."""
     questions: int
     key: str
     """The same for all processes that would send the same requests."""
@@ -317,8 +328,48 @@ def _ask_endpoint(
         if endpoint.batch and not endpoint.dry_run:
             log = StoredAnswers(store, "chat-batches", "sent", name, identity)
             queue.batches = Batches(queue, stack.enter_context(log))
-        talks = [(job.questionnaire.id, talk) for job in jobs for _, talk in job.talks]
-        queue.work(converse, talks)
+        _announce(queue, jobs, endpoint, bar)
+        queue.work(converse, _begun(jobs))
+
+
+def _begun(jobs: list[_Job]) -> list[tuple[str, Generator]]:
+    return [(job.questionnaire.id, talk) for job in jobs for _, talk in job.begin()]
+
+
+def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Progress) -> None:
+    """Say how much will be sent to an endpoint that may cost something, and for how much.
+
+    Raises
+    ------
+    RespondentError
+        ``max_cost`` does not cover a single request, and the store has no reply either.
+    """
+    priced = endpoint.price_in is not None or endpoint.price_out is not None
+    shown = not bar.disable and (priced or endpoint.api_key)
+    limit, where = endpoint.max_cost, queue.client.where
+    if endpoint.dry_run or (limit is None and not shown):
+        return
+    forecast = queue.forecast(_begun(jobs))
+    if not forecast.requests:
+        return
+
+    if limit is not None and forecast.least > limit:
+        said = (
+            f"{where}: max_cost={limit:g} is less than one request may cost ({forecast.least:.4g})"
+            "; raise it, or ask fewer statements at a time (batch_size) with fewer max_tokens."
+        )
+        if not forecast.stored:
+            raise RespondentError(said)
+        warnings.warn(said, stacklevel=2)
+    if not shown:
+        return
+
+    line = f"{where}: {forecast.requests} request{'s' * (forecast.requests > 1)} to be sent, of "
+    line += f"about {forecast.prompt:,} tokens, about {forecast.completion:,} to be received, "
+    line += f"for about {forecast.cost:.4g}" if priced else "at a price not named (price_in=…)"
+    if limit is not None and forecast.cost > limit:
+        line += f"; max_cost={limit:g} is less, so that some are left unasked"
+    bar.write(f"{line}.", file=sys.stderr)
 
 
 def first_tokens(
@@ -337,7 +388,8 @@ def first_tokens(
     Returns
     -------
     dict of dict
-        By prompt: ``status`` (ok, no_reply, unasked) and ``tokens``, their log-probabilities.
+        By prompt: ``status`` (ok, no_reply, no_choice, unasked, refused by a filter, tool_call)
+        and ``tokens``, their log-probabilities.
     """
 
     def talk(prompt: tuple[str, str], item: str) -> Generator:
@@ -347,9 +399,15 @@ def first_tokens(
         if reply is not None:
             with contextlib.suppress(ValueError):
                 tokens = json.loads(reply)
-            if not isinstance(tokens, dict) or not tokens:
-                raise RespondentError("The endpoint gives no log-probabilities: use mode chat.")
-        status = "unasked" if about.get("unasked") else "no_reply" if reply is None else "ok"
+        there = isinstance(tokens, dict) and tokens
+        if reply is None:
+            status = status_without_reply(about)
+        elif not there and about.get("finish_reason") in ENDED_WITHOUT_ANSWER:
+            status = ENDED_WITHOUT_ANSWER[about["finish_reason"]]
+        elif there:
+            status = "ok"
+        else:
+            raise RespondentError("The endpoint gives no log-probabilities: use mode chat.")
         return [{"prompt": prompt, "status": status, "tokens": tokens}]
 
     body = json.loads(asking.conditions["body"] or "{}")
@@ -358,10 +416,13 @@ def first_tokens(
         settings["logprobs"] = settings.pop("top_logprobs")
     if "max_completion_tokens" not in body:
         settings = {"max_tokens": 1} | settings
-    talks = [({}, talk(*pair)) for pair in prompts.items()]
+
+    def begin() -> list[tuple[dict, Generator]]:
+        return [({}, talk(*pair)) for pair in prompts.items()]
+
     key = key_of("first tokens", asking.identity["fingerprint"], questionnaire.model_dump_json())
     rows = {questionnaire.id: []}
-    job = _Job(questionnaire, talks, len(prompts), key)
+    job = _Job(questionnaire, begin, len(prompts), key)
     _ask_endpoint([job], endpoint, asking, rows, settings)
     return {row["prompt"]: row for row in rows[questionnaire.id]}
 

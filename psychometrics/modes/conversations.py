@@ -18,6 +18,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from ..asking.answers import tidy
 from ..asking.store import StoredAnswers, key_of
+from ..endpoints.client import TOOL_CALL
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
 from .messages import LABELS, as_filed, caesar, messages, option_labels
@@ -26,6 +27,8 @@ from .replies import parse_reply
 
 _LOOK = ("role", "wording", "think", "labels", "reply", "cipher", "demonstrations")
 """Conditions that make the messages."""
+ENDED_WITHOUT_ANSWER = {"length": "cut_off", "content_filter": "refused", TOOL_CALL: "tool_call"}
+"""Statuses of statements without an answer, by the reason why their reply ended early."""
 _Conversation = Generator[tuple[list[dict], dict], str | None, list[dict]]
 
 
@@ -92,8 +95,9 @@ class ConversationMode(Mode):
             with ``history`` it asks all batches of a run, each with what was said before.
             It yields what to send, and what that is about (``run, attempt, items``, and
             ``response_format`` if the reply has a schema). Send in the reply, or None if there is
-            none; set ``about["cut"]`` if the reply was cut off, ``about["unasked"]`` if it was not
-            asked for. It returns one row per item.
+            none; set its ``about["finish_reason"]``, ``about["unasked"]`` if it was not asked for,
+            and ``about["status"]`` if there is none for a reason of its own. It returns one row per
+            item.
 
         Raises
         ------
@@ -222,17 +226,11 @@ def _conversation(
         if how["history"] and reply is not None:
             said[:] = [*prompt, {"role": "assistant", "content": reply}]
         if reply is None:
-            read = [("unasked" if about.get("unasked") else "no_reply", None)] * len(items)
+            read = [(status_without_reply(about), None)] * len(items)
         else:
             text = caesar(reply, -how["cipher"]) if how["cipher"] else reply
             asked = questionnaire, items, how["labels"], orders
-            read = parse(text, *asked)
-            if about.get("cut"):  # its last line may be unfinished: "1:" is not the label 1
-                whole = parse(text.rpartition("\n")[0], *asked)
-                read = [
-                    done if done[0] == "ok" else seen if seen[0] == "refused" else ("cut_off", None)
-                    for done, seen in zip(whole, read, strict=True)
-                ]
+            read = _read(text, about.get("finish_reason"), parse, asked)
         for (item, order, position), (status, value) in zip(left, read, strict=True):
             results[item.id] = {
                 "respondent_id": who[0],
@@ -252,6 +250,32 @@ def _conversation(
         if not left or reply is None:
             break
     return list(results.values())
+
+
+def status_without_reply(about: dict) -> str:
+    """Return why there is no reply: it was not asked for, none came, or it had no choice."""
+    if about.get("unasked"):
+        return "unasked"
+    return about.get("status", "no_reply")
+
+
+def _read(text: str, finish_reason: str | None, parse: Callable, asked: tuple) -> list[tuple]:
+    """Read a reply; what it left out when it was ended early has the status of that ending."""
+    read = parse(text, *asked)
+    if finish_reason not in ENDED_WITHOUT_ANSWER:
+        return read
+    rest = ENDED_WITHOUT_ANSWER[finish_reason], None
+    if finish_reason == TOOL_CALL:
+        return [rest] * len(read)
+    # Its last line may be unfinished: "1:" is not the label 1.
+    whole = parse(text.rpartition("\n")[0], *asked)
+    results = []
+    for done, seen in zip(whole, read, strict=True):
+        if done[0] == "ok":
+            results.append(done)
+        else:
+            results.append(seen if seen[0] == "refused" else rest)
+    return results
 
 
 def _batches(questionnaire: Questionnaire, how: dict) -> list[dict]:

@@ -38,7 +38,9 @@ _LINE = re.compile(
 _SAID_BEFORE = re.compile(
     r"^(the |la |die )?(score|answer|choice|rating|option|puntuación|respuesta|opción|"
     r"antwort|wertung|réponse|note)"
-    r"( is| es)?:? (?=\S)",
+    r"( is| es)?:? (?=\S)"
+    r"|^i(?: would|'d)? (?:rate|give|score|choose|pick|select|answer)"
+    r"(?: (?:it|this|that|myself|the statement|this statement))?(?: (?:as|at|a|an|with))? (?=\S)",
     re.IGNORECASE,
 )
 _REMARK = re.compile(r"\s*(?:[(\[,;–—\n]|[.:]\s|\s-\s)")
@@ -48,6 +50,23 @@ _DOUBT = re.compile(
     re.IGNORECASE,
 )
 """What a remark behind an answer must not have: it could take the answer back."""
+_OPENING_WORDS = re.compile(
+    r"^\W*(?:sure|certainly|of course|absolutely|okay|ok|here (?:you are|you go|are my "
+    r"(?:answers|scores|ratings)))\b[\s!.,:–-]*(?=\(?\d{1,4}\)?\s*[:=)])",
+    re.IGNORECASE,
+)
+_NUMBER_WORDS = {
+    "en": "zero one two three four five six seven eight nine ten",
+    "de": "null eins zwei drei vier fünf sechs sieben acht neun zehn",
+    "es": "cero uno dos tres cuatro cinco seis siete ocho nueve diez",
+    "fr": "zéro un deux trois quatre cinq six sept huit neuf dix",
+}
+_SPELLED = {
+    word: str(number)
+    for words in _NUMBER_WORDS.values()
+    for number, word in enumerate(words.split())
+}
+"""Numbers by their words, in any language: a reply need not be in the questionnaire's."""
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 _CORRECTION = re.compile(
@@ -67,16 +86,17 @@ def parse_reply(
 
     A statement is answered by a line with its number, a separator and the label or the whole text
     of an option (also both, if they agree), and nothing else but the statement's own text, marks of
-    emphasis, the highest label (``4/5``), and a remark in brackets or after a comma, dash, colon or
-    stop that has no number, doubt, refusal or other option in it. Several such answers may stand on
-    a line between commas; in a table, a row has the number and one answer. Labels alone answer the
-    statements in their order if they are as many lines as statements, and not 1, 2, 3 and so on. To
-    a single statement the label or text alone will do. A statement answered twice, differently, is
-    ``ambiguous``, also where the second stands in a line of correction; a number that is no label
-    ``out_of_range``; a line with the statement's number and anything else ``unreadable``. What
-    stands in ``<think>`` is no answer, even where the thinking never ends. Where the rest is
-    missing, words of refusal make it ``refused``; a reply with no answer at all is ``unreadable``,
-    an empty one ``missing``.
+    emphasis, the highest label (``4/5``), words such as *I rate it* before it, and a remark in
+    brackets or after a comma, dash, colon or stop that has no number, doubt, refusal or other
+    option in it. A label may be a word, *four*. A line may open with *Sure!* and the like. Several
+    such answers may stand on a line between commas; in a table, a row has the number and one
+    answer. Labels alone answer the statements in their order if they are as many lines as
+    statements, and not 1, 2, 3 and so on. To a single statement the label or text alone will do. A
+    statement answered twice, differently, is ``ambiguous``, also where the second stands in a line
+    of correction; a number that is no label ``out_of_range``; a line with the statement's number
+    and anything else ``unreadable``. What stands in ``<think>`` is no answer, even where the
+    thinking never ends. Where the rest is missing, words of refusal make it ``refused``; a reply
+    with no answer at all is ``unreadable``, an empty one ``missing``.
 
     In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
     its text, also within an object (``{"answers": {"1": 4}}``), or an entry of a list that has both
@@ -125,6 +145,7 @@ def parse_reply(
     for number, answer in answers:
         found.setdefault(number, set()).add(answer)
     for line in text.splitlines():
+        line = _OPENING_WORDS.sub("", line)
         for number, answer in _numbered(line, readers):
             found.setdefault(number, set()).add(answer)
         if (said := _CORRECTION.sub("", line, count=1)) != line:
@@ -164,11 +185,15 @@ class _Reader:
         self.values, self.texts = {}, {_plain(option.label) for option in options}
         for name, i in zip(names, order, strict=True):
             text = _plain(options[i].label)
-            for reply in (name, text, f"{name} {text}", f"{text} {name}"):
+            forms = [name, *(word for word, number in _SPELLED.items() if number == name)]
+            replies = [text, *forms]
+            replies += [reply for form in forms for reply in (f"{form} {text}", f"{text} {form}")]
+            for reply in replies:
                 self.values.setdefault(_plain(reply), set()).add(options[i].value)
         self.names, self.highest = {_plain(name) for name in names}, re.escape(names[-1])
 
     def read(self, text: str) -> tuple[str, float | None]:
+        text = _SAID_BEFORE.sub("", _bare(text))
         text = re.sub(r"(?<![\d.,])(\d+)\.0+(?![\d.,])", r"\1", text)  # 4.0 is the label 4
         text = re.sub(rf"^(\d+) ?(/|out of) ?{self.highest}(?!\w)", r"\1", text)
         plain = _plain(text)
@@ -182,6 +207,8 @@ class _Reader:
         before, _, number = _bare(text).rpartition(":")
         number = number.strip() if not re.search(r"\d", before) else ""  # of another answer
         if not values and (_NUMBER.fullmatch(number) or _NUMBER.fullmatch(plain)):
+            return "out_of_range", None
+        if not values and plain in _SPELLED and self.highest.isdigit():
             return "out_of_range", None
         if not values and re.fullmatch(r"[a-z]", plain) and plain not in self.names:
             return "out_of_range", None

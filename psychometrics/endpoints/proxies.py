@@ -1,0 +1,59 @@
+"""Which proxy a request goes through, by the environment's variables and nothing else.
+
+An HTTP client that trusts the whole environment also reads ``~/.netrc``, and sends a host's user
+and password to whoever answers at its address. So the variables are read here, and no such file.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment, proxy_bypass_environment
+
+from ..exceptions import RespondentError
+
+
+def proxy_for(address: str) -> str | None:
+    """Return the proxy for an address, or None if requests go to it directly.
+
+    ``HTTPS_PROXY`` or ``HTTP_PROXY`` counts by the address's scheme, else ``ALL_PROXY``, unless
+    ``NO_PROXY`` names the host.
+
+    Raises
+    ------
+    RespondentError
+        The variable names a proxy of a kind that requests cannot go through, or none at all.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, {"ALL_PROXY": "proxy.test:3128"}, clear=True):
+    ...     proxy_for("https://models.test/v1")
+    'http://proxy.test:3128'
+    """
+    url = urlsplit(address)
+    proxies = getproxies_environment()
+    variable = url.scheme if proxies.get(url.scheme) else "all"
+    proxy = proxies.get(variable)
+    if not proxy or proxy_bypass_environment(url.netloc.rpartition("@")[2], proxies):
+        return None
+
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    place, ways = f"{variable}_proxy".upper(), f"or except the host by NO_PROXY={url.hostname}"
+    scheme = proxy.partition("://")[0]
+    if scheme not in ("http", "https"):
+        raise RespondentError(
+            f"{place}: requests cannot go through a proxy of the kind {scheme}://; "
+            f"name an http:// proxy, {ways}."
+        )
+    if not _is_address(proxy):  # which may hold a password, so that it is not shown
+        raise RespondentError(f"{place}: it is no proxy's address; write http://host:port, {ways}.")
+    return proxy
+
+
+def _is_address(proxy: str) -> bool:
+    try:
+        url = urlsplit(proxy)
+        return bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False

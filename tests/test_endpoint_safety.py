@@ -1,0 +1,147 @@
+"""What leaves for an endpoint, and what is said of it: secrets go to nobody and are not shown."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from psychometrics.endpoints.endpoint import Endpoint
+from psychometrics.endpoints.proxies import proxy_for
+from psychometrics.exceptions import ParameterError, RespondentError
+
+from .test_respondents_chat import FOUR, QUICK, ask_chat, completion, http, raw_server, sends
+
+ANSWER = completion("1: 4\n2: 4\n3: 4\n4: 4")
+VARIABLES = [f"{name}_proxy" for name in ("http", "https", "all", "no")]
+
+
+@pytest.fixture(autouse=True)
+def _no_proxies(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def recorded(seen):
+    """Answer every request, and keep its head."""
+
+    def serve(connection, request):
+        seen.append(request.partition(b"\r\n\r\n")[0].decode())
+        connection.sendall(http(200, ANSWER))
+
+    return serve
+
+
+def put(url, store, **how):
+    return ask_chat(FOUR, "m", store, base_url=url, runs=1, **QUICK | how)
+
+
+@pytest.mark.parametrize("machine", ["machine 127.0.0.1", "default"])
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"api_key": "sk-key"}, {"api_key": "sk-key", "headers": {"api-key": "{api_key}"}}],
+    ids=["no key", "a key", "a header of its own"],
+)
+def test_no_entry_of_a_netrc_leaves(tmp_path, monkeypatch, machine, how):
+    netrc, seen = tmp_path / "netrc", []
+    netrc.write_text(f"{machine} login anon password secretpw\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".netrc").write_text(netrc.read_text())
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with raw_server(recorded(seen)) as url:
+        answers = put(url, tmp_path / "store", **how)
+    assert (answers["status"] == "ok").all()
+    basic = base64.b64encode(b"anon:secretpw").decode()
+    assert not any(text in seen[0] for text in ("Basic", basic, "secretpw", "anon"))
+    assert ("Authorization: Bearer sk-key" in seen[0]) == (how == {"api_key": "sk-key"})
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY", "all_proxy"])
+def test_a_proxy_is_taken_from_its_variable_with_its_password_and_no_others(
+    tmp_path, monkeypatch, variable
+):
+    seen = []
+    with raw_server(recorded(seen)) as url:
+        host = url.removeprefix("http://").removesuffix("/v1")
+        monkeypatch.setenv(variable, f"http://me:proxypw@{host}")
+        answers = put("http://model.test/v1", tmp_path, api_key="sk-key")
+    assert (answers["status"] == "ok").all()
+    assert seen[0].startswith("POST http://model.test/v1/chat/completions")
+    own = base64.b64encode(b"me:proxypw").decode()
+    assert f"Proxy-Authorization: Basic {own}" in seen[0]
+    assert "\r\nAuthorization: Bearer sk-key" in seen[0]
+
+
+def test_no_proxy_and_an_empty_variable_mean_a_direct_request(monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "proxy.test:3128")
+    assert proxy_for("https://model.test/v1") == "http://proxy.test:3128"
+    monkeypatch.setenv("NO_PROXY", "model.test")
+    assert proxy_for("https://model.test:8000/v1") is None
+    monkeypatch.setenv("NO_PROXY", "")
+    monkeypatch.setenv("ALL_PROXY", "")
+    assert proxy_for("https://model.test/v1") is None
+
+
+@pytest.mark.parametrize(
+    "proxy", ["socks5://me:proxypw@127.0.0.1:9", "socks5h://host", "http://:proxypw@:9"]
+)
+def test_a_proxy_that_cannot_be_gone_through_is_refused_and_nothing_sent(
+    tmp_path, monkeypatch, proxy
+):
+    seen = []
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with raw_server(recorded(seen)) as url, pytest.raises(RespondentError) as error:
+        put(url, tmp_path)
+    assert not seen
+    assert "ALL_PROXY" in str(error.value)
+    assert "NO_PROXY=127.0.0.1" in str(error.value)
+    assert "proxypw" not in str(error.value)
+
+
+def test_large_headers_are_read(tmp_path):
+    many = [f"X-{n}: y" for n in range(500)]
+    headers = [f"Content-Security-Policy: {'a' * 30_000}", *many]
+    with raw_server(lambda connection, _: connection.sendall(http(200, ANSWER, *headers))) as url:
+        assert (put(url, tmp_path)["status"] == "ok").all()
+
+
+@pytest.mark.parametrize("user", ["user:topsecretpw", "tokenAsUser", "a%40b:top%2Fsecretpw"])
+def test_credentials_of_an_address_are_masked_in_every_form(tmp_path, user):
+    def repeat(connection, request):
+        basic = request.split(b"Basic ")[1].split(b"\r")[0]
+        said = b'{"error": "bad: Basic %s, %s"}' % (basic, base64.b64decode(basic))
+        connection.sendall(http(401, said))
+
+    with raw_server(repeat) as url, pytest.raises(RespondentError) as error:
+        put(url.replace("//", f"//{user}@"), tmp_path)
+    said = str(error.value)
+    assert "bad: Basic …" in said
+    assert not any(text in said for text in ("secretpw", "tokenAsUser", "dXNlcjp", "dG9rZW5B"))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://user:hunter2@secret@host/v1", "http://user:hunter2@a..b/v1",
+     f"http://user:hunter2@{'x' * 300}/v1", "http://user:hunter2@host:99999/v1"],
+)  # fmt: skip
+def test_an_invalid_address_is_refused_and_not_shown(address, monkeypatch):
+    for made in (lambda: Endpoint(address), Endpoint().resolved):
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+        with pytest.raises(ParameterError, match="base_url") as error:
+            made()
+        assert "hunter2" not in str(error.value)
+        assert "secret@" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["Content-Length", "transfer-encoding", "", "a b", "a:b", "é"])
+def test_headers_that_would_break_a_request_are_refused(name):
+    with pytest.raises(ParameterError, match="headers"):
+        Endpoint("http://host/v1", headers={name: "3"})
+
+
+def test_an_address_that_turns_out_wrong_ends_in_one_error(tmp_path):
+    with raw_server(sends(ANSWER)), pytest.raises(RespondentError):
+        put("http://no-such-host.invalid/v1", tmp_path)
