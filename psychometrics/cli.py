@@ -490,8 +490,7 @@ def _run(
     """Execute a notebook with other parameters, or with many, into a file (of many a folder)."""
     values = pm.book.parse_parameters(parameter or [])
     if not sweep:
-        executed = pm.book.run_notebook(notebook, values, output)
-        typer.echo(f"{executed}, as a page {pm.page.write_page(executed)}")
+        _run_once(notebook, values, output or pm.book.RUNS / f"{notebook}.ipynb")
         return
     runs = pm.runs.sweep(notebook, sweep, output, values)
     for row in runs[runs["status"] == "failed"].itertuples():
@@ -500,6 +499,23 @@ def _run(
     said = ", ".join(f"{n} {status}" for status, n in counts.items())
     typer.echo(f"{len(runs)} runs: {said}; {runs.attrs['page']}")
     raise typer.Exit(1 if "failed" in counts else 0)
+
+
+def _run_once(notebook: str, values: dict, output: Path) -> None:
+    """Run a notebook, and say which of the book's sentences do not hold for the run."""
+    page = output.with_suffix(".html")
+    executed = pm.book.run_notebook(notebook, values, output, pages=[page])
+    typer.echo(f"{executed}, as a page {page}")
+    if not pm.claims.own_parameters(executed):
+        return
+    sentences = pm.claims.judged_sentences(executed)
+    holds, unknown, fails = pm.claims.SENTENCE_VERDICTS
+    for row in sentences[sentences["verdict"] == fails].itertuples():
+        typer.echo(f"{fails}: {row.sentence} ({row.why})")
+    counts = sentences["verdict"].value_counts()
+    said = "; ".join(f"{verdict}: {counts.get(verdict, 0)}" for verdict in (holds, fails, unknown))
+    if len(sentences):
+        typer.echo(f"{len(sentences)} sentences of the book were tested on this run. {said}.")
 
 
 @app.command("book", rich_help_panel=_BOOK)
