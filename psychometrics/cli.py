@@ -316,9 +316,7 @@ def _profile(
     asked = {"model": model, "base": base} | _asked(questionnaires, against, mode, condition)
     tables = _report("profile", asked, output or Path(f"profile-{name}.html"), pdf)
     for row in tables["tab-profile-scores"].itertuples():
-        value = f"{row.score:.3f} ({row.low:.3f} to {row.high:.3f}), "
-        value = "" if math.isnan(row.score) else value
-        typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {value}{row.verdict}")
+        typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {_judged_score(row)}")
 
 
 @app.command("compare", rich_help_panel=_STUDIES)
@@ -339,6 +337,8 @@ def _compare(
         _answers(_names(questionnaires), ",".join(models), mode, condition, dry_run)
     asked = {"models": models} | _asked(questionnaires, against, mode, condition)
     tables = _report("compare", asked, output or Path("compare.html"), pdf)
+    for row in tables["tab-compare-scores"].itertuples():
+        typer.echo(f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}")
     for row in tables["tab-compare-differences"].itertuples():
         typer.echo(f"{row.questionnaire}, {row.scale}: {row.model} {row.difference:+.3f} "
                    f"({row.low:+.3f} to {row.high:+.3f}), {row.verdict}")  # fmt: skip
@@ -667,6 +667,13 @@ def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> dict:
     tables = pm.runs.write_report(notebook, asked, pages)
     typer.echo(", ".join(map(str, pages)))
     return tables
+
+
+def _judged_score(row: tuple) -> str:
+    """Return a row's score with its interval, if it has one, and its verdict."""
+    if math.isnan(row.score):
+        return row.verdict
+    return f"{row.score:.3f} ({row.low:.3f} to {row.high:.3f}), {row.verdict}"
 
 
 def _conditions(condition: list[str] | None) -> dict:

@@ -21,6 +21,18 @@ from .measures.validity import term_silhouettes
 from .questionnaires import Questionnaire, Scale
 from .record import number
 
+FEWEST_RESPONDENTS = 10
+"""Fewest respondents for an alpha on the page of a study.
+
+With 3 respondents and 7 items, Feldt's 95 % interval of an alpha of .80 reaches from -.02 to .99;
+with 10 it reaches from .53 to .94. With 8 or fewer the interval of such a good scale includes .50.
+"""
+ENOUGH_RESPONDENTS = 30
+"""Respondents below which an alpha is marked as too few for a conclusion.
+
+COSMIN rates the internal consistency of fewer than 30 respondents as *poor* (Terwee et al., 2012,
+Quality of Life Research 21, 651-657).
+"""
 _DEALS = 999
 _TO_PROMPTS = {
     "terms": ("✗", "The silhouette of source against inverse terms, a mean over the scale's items, "

@@ -309,6 +309,8 @@ def test_a_failing_model_is_named_and_others_compared(
     code, said, errors = command("compare", SMALL, torn, tiny_model, *asked)
     assert code == 1
     assert f"challenges: {tiny_model.name} " in said
+    for name in (SMALL, tiny_model.name):  # its score, its interval and what may be read from it
+        assert re.search(rf". challenges, challenges: {name} -?[0-9.]+ \(-?[0-9.]+ to ", said)
     assert "torn could not be asked: torn cannot be loaded" in errors
     text = _page("compare")
     assert "torn cannot be loaded" in text
