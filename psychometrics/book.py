@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from html import unescape
 from importlib.metadata import distributions, version
@@ -24,12 +25,13 @@ import yaml
 
 from .asking.answers import check_choice
 from .asking.population import population, population_table
+from .asking.store import key_of
 from .claims import VERDICTS, counts, expectations, scorecard
 from .exceptions import DataError, ParameterError, PsychometricsError, writing
 from .exercises import answer
 from .exercises import listed as exercises
 from .models.sources import digest_text
-from .page import print_page
+from .page import print_page, write_page
 from .paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 from .record import figure as figure
 from .record import mistakes
@@ -53,8 +55,15 @@ def run_notebook(
     parameters: dict[str, object] | None = None,
     output: str | Path | None = None,
     progress: bool = True,
+    pages: Sequence[str | Path] = (),
+    kind: str = "page",
 ) -> Path:
-    """Execute a notebook with papermill.
+    """Execute a notebook with papermill, and write its pages.
+
+    The run and its pages are made in a temporary folder beside the executed copy and take the
+    place of earlier ones together, once all of them are there: a run that fails leaves the
+    earlier result as it was. An earlier result of other parameters is kept, under a name made of
+    its parameters.
 
     Parameters
     ----------
@@ -66,6 +75,10 @@ def run_notebook(
         The executed copy; by default ``runs/<name>.ipynb``.
     progress : bool
         Show a progress bar over the cells.
+    pages : sequence of str or Path
+        Pages to write, each .html or .pdf.
+    kind : {"page", "report", "slides"}
+        What pages they are, as in :func:`psychometrics.page.write_page`.
 
     Returns
     -------
@@ -77,7 +90,7 @@ def run_notebook(
     ParameterError
         There is no such notebook or parameter; nothing was executed.
     PsychometricsError
-        A cell failed; the message is the cell's error, the copy shows where.
+        A cell failed; the message is the cell's error, and ``<output>.failed.ipynb`` shows where.
 
     Examples
     --------
@@ -96,12 +109,85 @@ def run_notebook(
         check_choice(known, parameter=parameter)
         if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
             given[parameter] = str(value)  # a text that looks like a number, such as one epoch
+
     output = Path(output) if output is not None else RUNS / f"{name}.ipynb"
+    if output.suffix != ".ipynb":
+        raise ParameterError(f"{output}: end the file's name in .ipynb.")
+    if taken := [path for path in (output, *map(Path, pages)) if path.is_dir()]:
+        raise ParameterError(f"{taken[0]} is a folder: name a file.")
     with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.open("a").close()
-    _papermill(name, source, output, given, progress)
+        place = tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.stem[:40]}-")
+    with place as folder:
+        made = Path(folder) / output.name
+        failed = output.with_name(f"{output.stem}.failed.ipynb")
+        try:
+            _papermill(name, source, made, given, progress)
+        except PsychometricsError:
+            if made.is_file():
+                made.replace(failed)
+            raise
+        made_pages = [
+            write_page(made, Path(folder) / f"{number}{Path(page).suffix}", kind)
+            for number, page in enumerate(pages)
+        ]
+        _put_in_place(made, output, dict(zip(made_pages, map(Path, pages), strict=True)))
+        failed.unlink(missing_ok=True)
     return output
+
+
+def _put_in_place(made: Path, output: Path, pages: dict[Path, Path]) -> None:
+    """Let a finished run take the place of an earlier one: tables, notebook and pages."""
+    places = {made.with_suffix(""): output.with_suffix(""), made: output} | pages
+    made.with_suffix("").mkdir(exist_ok=True)  # of a notebook that shows no table
+    name = _other_name(output, made)
+    with writing(output):
+        for part, place in places.items():
+            if name and place.exists():
+                kept = place.with_name(f"{place.stem}-{name}{place.suffix}")
+                _remove(kept)
+                place.rename(kept)
+            beside = place.with_name(f".{place.name}.{os.getpid()}")  # a page may go elsewhere
+            shutil.move(part, beside)
+            _remove(place)
+            beside.rename(place)
+
+
+def _other_name(output: Path, made: Path) -> str:
+    """Return the name under which an earlier result is kept; empty if there is none to keep."""
+    if not output.is_file() and not output.with_suffix("").is_dir():
+        return ""
+    try:
+        earlier, now = (
+            json.loads(path.read_text(encoding="utf-8"))["metadata"]["papermill"]
+            for path in (output, made)
+        )
+        is_same_notebook = Path(earlier["input_path"]).stem == Path(now["input_path"]).stem
+        is_repeated = is_same_notebook and earlier["parameters"] == now["parameters"]
+        return "" if is_repeated else name_of_parameters(earlier["parameters"])
+    except (OSError, ValueError, KeyError, TypeError):  # a file or folder that no run wrote
+        return f"kept-{time.time():.0f}"
+
+
+def name_of_parameters(parameters: dict[str, object], *more: str) -> str:
+    """Return a short name for a file from parameters, with a digest that tells them apart.
+
+    Examples
+    --------
+    >>> name_of_parameters({"item": 2, "score": "contrast"})
+    'item-2-score-contrast-...'
+    """
+    words = "-".join(f"{name}-{value}" for name, value in parameters.items())
+    words = re.sub(r"[^A-Za-z0-9.-]+", "-", words)[:60].strip("-.")
+    digest = key_of(*more, json.dumps(parameters, sort_keys=True, default=str))[:8]
+    return f"{words or 'published'}-{digest}"
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _papermill(name: str, source: Path, output: Path, parameters: dict, progress: bool) -> None:
@@ -110,6 +196,7 @@ def _papermill(name: str, source: Path, output: Path, parameters: dict, progress
 
     folder = output.with_suffix("").resolve()
     shutil.rmtree(folder, ignore_errors=True)
+    earlier = os.environ.get("PSYCHOMETRICS_RUN")
     os.environ["PSYCHOMETRICS_RUN"] = str(folder)  # where the kernel writes what it shows
     try:
         papermill.execute_notebook(
@@ -121,6 +208,11 @@ def _papermill(name: str, source: Path, output: Path, parameters: dict, progress
         )
     except PapermillExecutionError as error:
         raise PsychometricsError(f"{name}, {error.ename}: {error.evalue}") from error
+    finally:
+        if earlier is None:
+            del os.environ["PSYCHOMETRICS_RUN"]
+        else:
+            os.environ["PSYCHOMETRICS_RUN"] = earlier
 
 
 def build_book(progress: bool = True) -> Path:
@@ -183,8 +275,8 @@ def _wrong(chapters: Path) -> list[str]:
     said = [sentence for name in names for sentence in mistakes(name, chapters)]
     table = expectations(chapters)
     said += [
-        f"{row.chapter}: '{row.sentence}' does not hold: {row.cell} is {row.value}, and should be "
-        f"{row.rule} {row.bar}."
+        f"{row.chapter}: '{row.sentence}' does not hold: {row.cell} is {row.value}, and the rule "
+        f"is '{row.rule} {row.bar}'."
         for row in table[~table["holds"]].itertuples()
     ]
     for name in exercises().query("chapter in @names").index:

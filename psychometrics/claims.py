@@ -7,6 +7,8 @@ the addresses of :mod:`psychometrics.record`.
 
 from __future__ import annotations
 
+import ast
+import json
 import math
 import os
 from pathlib import Path
@@ -40,6 +42,8 @@ BASES = {
     "our scoring": "published data, our scoring",
     "feature parity": "features of this package",
 }
+SENTENCE_VERDICTS = ("holds here", "cannot be said here", "does not hold here")
+"""What a sentence of the book is worth for another run, from the mildest to the worst."""
 _LEVELS = {"psychobench": 0.01}  # the level of significance that a paper states; else .05
 _RULES = ("equal", "above", "below", "untestable")
 _NULL = ["null", "null_low", "null_high"]
@@ -218,9 +222,11 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``data/expectations.csv`` (``chapter, sentence, cell, rule, bar``, the bar a number or an
-        address, and ``needs``, external data without which the chapter shows something else), with
-        ``value`` (None if the chapter does not show the cell) and ``holds``.
+        ``data/expectations.csv``: ``chapter, sentence, cell``; ``rule``, which is ``above``,
+        ``below``, ``below a hundredth of`` or ``equal``, or, of the cell's interval, ``excludes``
+        or ``includes``; ``bar``, a number or an address; and ``needs``, external data without
+        which the chapter shows something else. Also ``value`` (None if the chapter does not show
+        the cell) and ``holds``.
         Chapters that are not in the folder are left out, and sentences whose data are not at hand.
 
     Examples
@@ -233,15 +239,77 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
     at_hand = table["needs"].map(lambda key: not key or available(key))
     executed = table["chapter"].isin([path.stem for path in runs.glob("*.ipynb")])
     table = table[executed & at_hand].copy()
-    table["value"] = [_shown(row.cell, runs, row.chapter) for row in table.itertuples()]
-    bars = [
-        _shown(row.bar, runs, row.chapter) if "[" in row.bar else row.bar
-        for row in table.itertuples()
-    ]
-    table["holds"] = [
-        _holds(row.value, row.rule, bar) for row, bar in zip(table.itertuples(), bars, strict=True)
-    ]
+    found = [_rule_met(row, runs, row.chapter) for row in table.itertuples()]
+    table["value"] = [value for value, _, _ in found]
+    table["holds"] = [bool(holds) for _, _, holds in found]
     return table
+
+
+def own_parameters(executed: str | Path) -> dict[str, object]:
+    """Return the parameters of an executed chapter that are not the published ones.
+
+    Parameters
+    ----------
+    executed : str or Path
+        A copy that papermill wrote.
+
+    Returns
+    -------
+    dict
+        Values by name; empty if the copy was run as the book runs it, or papermill did not say.
+    """
+    notebook = json.loads(Path(executed).read_text(encoding="utf-8"))
+    given = notebook.get("metadata", {}).get("papermill", {}).get("parameters") or {}
+    cells = [
+        cell
+        for cell in notebook.get("cells", [])
+        if "parameters" in cell.get("metadata", {}).get("tags", [])
+    ]
+    published = _assigned("".join(cells[0]["source"])) if cells else {}
+    return {name: value for name, value in given.items() if published.get(name) != value}
+
+
+def judged_sentences(executed: str | Path) -> pd.DataFrame:
+    """Return what the book's sentences about a chapter are worth for another run of it.
+
+    Parameters
+    ----------
+    executed : str or Path
+        A copy that papermill wrote; the tables of its run lie in the folder of its name.
+
+    Returns
+    -------
+    DataFrame
+        One row per sentence of ``data/expectations.csv`` about this chapter: ``sentence``,
+        ``verdict`` (of :data:`SENTENCE_VERDICTS`; a sentence holds if it holds in each of its
+        cells), ``why`` (the first cell that decides) and ``shown``, the table or figure of that
+        cell. Empty for a notebook that is not a chapter.
+
+    Examples
+    --------
+    >>> judged_sentences("a-folder-without-runs/03-assessment.ipynb").columns.tolist()
+    ['sentence', 'verdict', 'why', 'shown']
+    """
+    executed = Path(executed)
+    table = pd.read_csv(data_dir() / "expectations.csv", dtype=str, keep_default_na=False)
+    table = table[table["chapter"] == chapter_of(executed)]
+    rows = []
+    for sentence, part in table.groupby("sentence", sort=False):
+        cells = [_judged_cell(row, executed) for row in part.itertuples()]
+        verdict = max((verdict for verdict, _, _ in cells), key=SENTENCE_VERDICTS.index)
+        why, shown = next(cell[1:] for cell in cells if cell[0] == verdict)
+        rows.append({"sentence": sentence, "verdict": verdict, "why": why, "shown": shown})
+    return pd.DataFrame(rows, columns=["sentence", "verdict", "why", "shown"])
+
+
+def chapter_of(executed: Path) -> str:
+    """Return the name of the notebook that a copy was executed from."""
+    if executed.is_file():
+        notebook = json.loads(executed.read_text(encoding="utf-8"))
+        source = notebook.get("metadata", {}).get("papermill", {}).get("input_path")
+        if source:
+            return Path(source).stem
+    return executed.stem
 
 
 def counts(table: pd.DataFrame) -> pd.DataFrame:
@@ -352,13 +420,78 @@ def _shown(address: str, runs: Path, chapter: str) -> float | str | None:
         return None
 
 
-def _holds(value: float | str | None, rule: str, bar: float | str | None) -> bool:
-    if value is None or bar is None:
-        return False
+def _holds(value: float | str, rule: str, bar: float | str) -> bool:
     if rule == "equal" and isinstance(value, str):
         return value == bar
     bar = float(bar)
-    return {"above": value > bar, "below": value < bar, "equal": math.isclose(value, bar)}[rule]
+    rules = {
+        "above": value > bar,
+        "below": value < bar,
+        "below a hundredth of": value < abs(bar) / 100,
+        "equal": math.isclose(value, bar),
+    }
+    return rules[rule]
+
+
+def _judged_cell(row: tuple, executed: Path) -> tuple[str, str, str]:
+    """Return the verdict on one cell of a sentence, the reason, and the table it is in."""
+    holds, fails, unknown = SENTENCE_VERDICTS[0], SENTENCE_VERDICTS[2], SENTENCE_VERDICTS[1]
+    address = _within(row.cell, row.chapter)
+    shown = address.partition("[")[0]
+    if row.needs and not available(row.needs):
+        return unknown, f"it needs {row.needs}", shown
+
+    here = row._replace(cell=address, bar=_within(row.bar, row.chapter))
+    if any("/" in text.partition("[")[0] for text in (here.cell, here.bar) if "[" in text):
+        return unknown, "it is about another chapter, too", shown
+    value, bar, met = _rule_met(here, executed.parent, executed.stem)
+    if met is None:
+        return unknown, f"this run has no value in {here.cell} or {bar}", shown
+    words = value if isinstance(value, str) else number(value, ".3g")
+    needed = number(bar, ".3g") if isinstance(bar, float) else bar
+    reason = f"{here.cell} is {words}; the rule is “{row.rule} {needed}”"
+    return (holds if met else fails), reason, shown
+
+
+def _rule_met(row: tuple, runs: Path, chapter: str) -> tuple[object, object, bool | None]:
+    """Return the value of a sentence's cell, its bar, and whether the rule holds (None: no value).
+
+    The rules ``excludes`` and ``includes`` are about the interval of the cell.
+    """
+    value = _shown(row.cell, runs, chapter)
+    bar = _shown(row.bar, runs, chapter) if "[" in row.bar else row.bar
+    if _is_missing(value) or _is_missing(bar):
+        return value, bar if bar is not None else row.bar, None
+    if row.rule in ("excludes", "includes"):
+        interval = with_interval(row.cell, runs, chapter)
+        low, high = interval["low"], interval["high"]
+        if _is_missing(low) or _is_missing(high):
+            return value, bar, None
+        is_apart = not low <= float(bar) <= high
+        return value, bar, is_apart if row.rule == "excludes" else not is_apart
+    try:
+        return value, bar, _holds(value, row.rule, bar)
+    except (TypeError, ValueError):  # a word where the published run has a number
+        return value, bar, None
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _within(address: str, chapter: str) -> str:
+    """Return an address without its chapter where this is the sentence's own."""
+    where, slash, rest = address.partition("/")
+    return rest if slash and chapter.startswith(where) else address
+
+
+def _assigned(code: str) -> dict[str, object]:
+    """Return the literal values that a cell assigns, by name."""
+    values = {}
+    for node in ast.parse(code).body:
+        if isinstance(node, ast.Assign):
+            values[node.targets[0].id] = ast.literal_eval(node.value)
+    return values
 
 
 def _words(value: float, low: float = math.nan, high: float = math.nan) -> str:

@@ -316,9 +316,7 @@ def _profile(
     asked = {"model": model, "base": base} | _asked(questionnaires, against, mode, condition)
     tables = _report("profile", asked, output or Path(f"profile-{name}.html"), pdf)
     for row in tables["tab-profile-scores"].itertuples():
-        value = f"{row.score:.3f} ({row.low:.3f} to {row.high:.3f}), "
-        value = "" if math.isnan(row.score) else value
-        typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {value}{row.verdict}")
+        typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {_judged_score(row)}")
 
 
 @app.command("compare", rich_help_panel=_STUDIES)
@@ -339,6 +337,8 @@ def _compare(
         _answers(_names(questionnaires), ",".join(models), mode, condition, dry_run)
     asked = {"models": models} | _asked(questionnaires, against, mode, condition)
     tables = _report("compare", asked, output or Path("compare.html"), pdf)
+    for row in tables["tab-compare-scores"].itertuples():
+        typer.echo(f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}")
     for row in tables["tab-compare-differences"].itertuples():
         typer.echo(f"{row.questionnaire}, {row.scale}: {row.model} {row.difference:+.3f} "
                    f"({row.low:+.3f} to {row.high:+.3f}), {row.verdict}")  # fmt: skip
@@ -500,8 +500,7 @@ def _run(
     """Execute a notebook with other parameters, or with many, into a file (of many a folder)."""
     values = pm.book.parse_parameters(parameter or [])
     if not sweep:
-        executed = pm.book.run_notebook(notebook, values, output)
-        typer.echo(f"{executed}, as a page {pm.page.write_page(executed)}")
+        _run_once(notebook, values, output or pm.book.RUNS / f"{notebook}.ipynb")
         return
     runs = pm.runs.sweep(notebook, sweep, output, values)
     for row in runs[runs["status"] == "failed"].itertuples():
@@ -510,6 +509,23 @@ def _run(
     said = ", ".join(f"{n} {status}" for status, n in counts.items())
     typer.echo(f"{len(runs)} runs: {said}; {runs.attrs['page']}")
     raise typer.Exit(1 if "failed" in counts else 0)
+
+
+def _run_once(notebook: str, values: dict, output: Path) -> None:
+    """Run a notebook, and say which of the book's sentences do not hold for the run."""
+    page = output.with_suffix(".html")
+    executed = pm.book.run_notebook(notebook, values, output, pages=[page])
+    typer.echo(f"{executed}, as a page {page}")
+    if not pm.claims.own_parameters(executed):
+        return
+    sentences = pm.claims.judged_sentences(executed)
+    holds, unknown, fails = pm.claims.SENTENCE_VERDICTS
+    for row in sentences[sentences["verdict"] == fails].itertuples():
+        typer.echo(f"{fails}: {row.sentence} ({row.why})")
+    counts = sentences["verdict"].value_counts()
+    said = "; ".join(f"{verdict}: {counts.get(verdict, 0)}" for verdict in (holds, fails, unknown))
+    if len(sentences):
+        typer.echo(f"{len(sentences)} sentences of the book were tested on this run. {said}.")
 
 
 @app.command("book", rich_help_panel=_BOOK)
@@ -661,6 +677,13 @@ def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> dict:
     tables = pm.runs.write_report(notebook, asked, pages)
     typer.echo(", ".join(map(str, pages)))
     return tables
+
+
+def _judged_score(row: tuple) -> str:
+    """Return a row's score with its interval, if it has one, and its verdict."""
+    if math.isnan(row.score):
+        return row.verdict
+    return f"{row.score:.3f} ({row.low:.3f} to {row.high:.3f}), {row.verdict}"
 
 
 def _conditions(condition: list[str] | None) -> dict:

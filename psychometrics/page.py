@@ -10,15 +10,24 @@ import tempfile
 from functools import cache, partial
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from .claims import SENTENCE_VERDICTS, chapter_of, judged_sentences, own_parameters
 from .exceptions import ParameterError, PsychometricsError, writing
-from .paths import book_dir, notebooks_dir
-from .record import printed, shown
+from .paths import book_dir, data_dir, notebooks_dir
+from .record import ROLE, printed, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FENCE = re.compile(r"^(`{3,}|:{3,})\{([\w-]+)\}[ \t]*(.*)\n((?:.*\n)*?)\1[ \t]*$", re.M)
 _ROLE = re.compile(r"\{([a-z:]+)\}`([^`]+)`")
 _MATH = re.compile(r"\$\$(.+?)\$\$(?:[ \t]*\([\w-]+\))?|(?<![\w$])\$([^$\n]+?)\$(?!\d)", re.S)
 _LABEL = re.compile(r"^\(([\w-]+)\)=\n+(?:#+ (.+)\n)?", re.M)
+_HEADING = re.compile(r"^(?:\([\w-]+\)=\n+)?#+ .+$", re.M)
+_SENTENCE = re.compile(r"\S.*?[.!?](?=[*)”\"']*(?:\s|$))[*)”\"']*|\S.*", re.S)
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+_FOR_THE_PUBLISHED_RUN = "*Written for the published run.*"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _PAGE = """
 {%- extends 'lab/index.html.j2' -%}
@@ -220,17 +229,19 @@ def _plain(notebook, executed: Path, kind: str):
     from nbformat.v4 import new_markdown_cell
 
     formulas, cells = [], []
-    prose = _Prose(executed, formulas)
+    prose = _prose_of(executed, formulas)
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown":
-            cells.append(new_markdown_cell(prose.plain(cell.source)))
+            cells.append(new_markdown_cell(prose.cell(cell.source)))
         elif cell.cell_type == "code":
             cell.metadata["folded"] = kind == "report" or "hide-input" in tags
             cell.outputs = [part for one in cell.outputs for part in prose.captioned(one)]
             cells.append(cell)
     titles = (re.search(r"^# (.+)", cell.source, re.M) for cell in cells)
     notebook.metadata["title"] = next((title[1] for title in titles if title), executed.stem)
+    if banner := prose.banner():
+        cells.insert(0, new_markdown_cell(banner))
     notebook.cells = _slides(cells) if kind == "slides" else cells
     return notebook, formulas
 
@@ -263,6 +274,17 @@ def _headline(cell, text: str) -> str:
     return "## " + " ".join((lead[1] if lead else said).split())
 
 
+def _prose_of(executed: Path, formulas: list[str]) -> _Prose:
+    """Return what writes the text of a run: as it is, or as text about the published run."""
+    sentences = judged_sentences(executed)
+    parameters = own_parameters(executed)
+    is_chapter = re.match(r"\d\d-|benchmarks$", chapter_of(executed)) is not None
+    is_other = bool(parameters) or (sentences["verdict"] == SENTENCE_VERDICTS[-1]).any()
+    if is_chapter and is_other:
+        return _OtherRun(executed, formulas, parameters, sentences)
+    return _Prose(executed, formulas)
+
+
 class _Prose:
     """What is MyST in a run's cells as plain Markdown."""
 
@@ -288,9 +310,21 @@ class _Prose:
         about = output.get("metadata", {}).get("record")
         if about is None:
             return [output]
-        text = f"**{self.numbers[about['name']]}.** {self.plain(about['caption'])}"
+        text = f"**{self.numbers[about['name']]}.** {self.caption(about)}"
         caption = new_output("display_data", {"text/markdown": text})
         return [caption, output] if about["name"].startswith("tab") else [output, caption]
+
+    def banner(self) -> str:
+        """Return what is said before the page's first cell."""
+        return ""
+
+    def cell(self, source: str) -> str:
+        """Return a cell of text."""
+        return self.plain(source)
+
+    def caption(self, about: dict) -> str:
+        """Return the caption of a table or figure."""
+        return self.plain(about["caption"])
 
     def plain(self, text: str) -> str:
         text = self._blocks(text + "\n")
@@ -329,10 +363,7 @@ class _Prose:
         kind, text = found[1], found[2]
         said, _, target = text.rstrip(">").rpartition("<")
         if kind == "num":
-            try:
-                return escape(printed(text, self.executed.parent, self.executed.stem))
-            except (PsychometricsError, ValueError):
-                return "–"
+            return self.number(text)
         if kind == "numref":
             return self.numbers.get(target, "a table or figure of another chapter")
         if kind == "ref":
@@ -343,6 +374,175 @@ class _Prose:
                 return "; ".join(f"{names} ({year})" for names, year in works)
             return f"({'; '.join(f'{names}, {year}' for names, year in works)})"
         return "" if kind == "eq" else said.strip() or text
+
+    def number(self, text: str) -> str:
+        """Return what the role ``num`` prints."""
+        return self._printed(text, self.executed.parent, self.executed.stem) or "–"
+
+    @staticmethod
+    def _printed(text: str, runs: Path, chapter: str) -> str:
+        """Return a cell as it is printed; empty if there is none, or it has no value."""
+        try:
+            found = escape(printed(text, runs, chapter))
+        except (PsychometricsError, ValueError):
+            return ""
+        return "" if found.startswith("–") else found
+
+
+class _OtherRun(_Prose):
+    """The text of a chapter on the page of a run that is not the published one.
+
+    The text was written for the published run. It is shown as a quotation with the published
+    numbers, this run's in brackets, and behind each sentence whether it holds for this run.
+    """
+
+    def __init__(
+        self, executed: Path, formulas: list[str], parameters: dict, sentences: pd.DataFrame
+    ):
+        super().__init__(executed, formulas)
+        self.parameters, self.sentences = parameters, sentences
+        self.chapter = chapter_of(executed)
+        self.fragments = {
+            _normal(re.sub(r"\s*\([^()]*\)$", "", row.sentence)).rstrip("."): row.verdict
+            for row in sentences.itertuples()
+        }
+
+    def banner(self) -> str:
+        given = ", ".join(f"{name} = {_code(value)}" for name, value in self.parameters.items())
+        counts = self.sentences["verdict"].value_counts()
+        held, unknown, failed = (counts.get(verdict, 0) for verdict in SENTENCE_VERDICTS)
+        paragraphs = [
+            f"**This is not the published run.** {f'It was run with {given}.' if given else ''} "
+            "The text in quotations, captions and solutions was written for the published run: "
+            "it has the published numbers, with those of this run in brackets.",
+            f"{len(self.sentences)} sentences of this chapter have a rule. Hold here: {held}. "
+            f"Do not hold here: {failed}. Cannot be said here: {unknown}. Sentences without a mark "
+            "have no rule; they say nothing about this run.",
+        ]
+        false = self.sentences[self.sentences["verdict"] == SENTENCE_VERDICTS[-1]]
+        lines = [f"- {row.sentence}: **{row.verdict}** ({row.why})" for row in false.itertuples()]
+        return _quoted("\n\n".join([*paragraphs, "\n".join(lines)]))
+
+    def cell(self, source: str) -> str:
+        parts = []
+        place = 0
+        for fence in _FENCE.finditer(source + "\n"):
+            parts += self._sections(source[place : fence.start()])
+            parts.append(self.plain(self._directive(fence)))
+            place = fence.end()
+        parts += self._sections(source[place:])
+        return "\n\n".join(parts)
+
+    def caption(self, about: dict) -> str:
+        parts = [f"{_FOR_THE_PUBLISHED_RUN} {self.plain(self._marked(about['caption']))}"]
+        own = self.sentences[self.sentences["shown"] == about["name"]]
+        lines = [f"- “{row.sentence}”: *{row.verdict}* ({row.why})" for row in own.itertuples()]
+        if lines:
+            parts.append("The book's sentences about it:\n\n" + "\n".join(lines))
+        return "\n\n".join(parts)
+
+    def number(self, text: str) -> str:
+        here = self._here(text)
+        published = self._printed(text, data_dir() / "tables", self.chapter)
+        if not published:
+            return f"(here {here})" if here else "(not in this run)"
+        return published if here in ("", published) else f"{published} (here {here})"
+
+    def _here(self, text: str) -> str:
+        """Return the number of this run; empty if it is missing, or another chapter's."""
+        if "/" in text.partition("[")[0]:
+            return ""
+        return self._printed(text, self.executed.parent, self.executed.stem)
+
+    def _sections(self, text: str) -> list[str]:
+        """Return headings as they are, and what is between them as quotations."""
+        parts = []
+        place = 0
+        for heading in _HEADING.finditer(text):
+            parts += [self._quotation(text[place : heading.start()]), self.plain(heading[0])]
+            place = heading.end()
+        parts.append(self._quotation(text[place:]))
+        return [part for part in parts if part.strip()]
+
+    def _quotation(self, text: str) -> str:
+        text = _LABEL.sub("", text).strip()
+        if not text:
+            return ""
+        return _quoted(f"{_FOR_THE_PUBLISHED_RUN}\n\n{self.plain(self._marked(text))}")
+
+    def _directive(self, fence: re.Match) -> str:
+        """Return a directive with marks; exercises and the questions of a chapter have none."""
+        kind, body = fence[2], fence[4]
+        if kind not in ("admonition", "solution", "note", "tip", "warning"):
+            return fence[0]
+
+        options = re.match(r"(?::\w+:.*\n)*\s*", body)[0]
+        rest = body.removeprefix(options)
+        if "chapter-head" in options:
+            finding = re.compile(r"^\*\*Finding\.\*\*.*$", re.M)
+            rest = finding.sub(lambda found: self._finding(found[0]), rest)
+        else:
+            rest = f"{_FOR_THE_PUBLISHED_RUN}\n\n{self._marked(rest)}"
+
+        start, end = (place - fence.start() for place in fence.span(4))
+        return fence[0][:start] + options + rest + fence[0][end:]
+
+    def _finding(self, text: str) -> str:
+        text = text.replace("**Finding.**", "**Finding of the published run.**", 1)
+        return self._marked(text)
+
+    def _marked(self, text: str) -> str:
+        """Return text without bold findings, and with a mark behind each sentence with a rule."""
+        plain = _BOLD.sub(lambda bold: bold[1] if len(bold[1]) > 20 else bold[0], text)
+        blocks = re.split(r"(\n\s*\n)", plain)
+        return "".join(
+            block if block.lstrip().startswith(("$$", "|", "```")) else self._marked_block(block)
+            for block in blocks
+        )
+
+    def _marked_block(self, block: str) -> str:
+        sentences = list(_SENTENCE.finditer(block))
+        normal = [_normal(sentence[0]) for sentence in sentences]
+        verdicts = [[] for _ in sentences]
+
+        # a fragment may run over the end of a sentence; the sentence in which it ends is marked
+        whole = " ".join(normal)
+        for fragment, verdict in self.fragments.items():
+            start = whole.find(fragment)
+            if start >= 0:
+                before = whole[: start + len(fragment) - 1]
+                ends = [len(" ".join(normal[: n + 1])) for n in range(len(normal))]
+                verdicts[next(n for n, end in enumerate(ends) if len(before) < end)].append(verdict)
+
+        for sentence, own in zip(sentences, verdicts, strict=True):
+            if any(not self._here(role[1]) for role in ROLE.finditer(sentence[0])):
+                own.append(SENTENCE_VERDICTS[1])
+
+        marked = ""
+        place = 0
+        for sentence, own in zip(sentences, verdicts, strict=True):
+            marked += block[place : sentence.end()]
+            place = sentence.end()
+            if own:
+                worst = max(own, key=SENTENCE_VERDICTS.index)
+                marked += f" [**{worst}**]"
+        return marked + block[place:]
+
+
+def _normal(text: str) -> str:
+    """Return a sentence without markup, as expectations quote it."""
+    text = ROLE.sub("…", text)
+    text = _ROLE.sub(lambda role: role[2].partition("<")[0].strip() or role[2], text)
+    return " ".join(text.replace("*", "").casefold().split())
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
+
+
+def _code(value: object) -> str:
+    """Return a value as code, so that no part of a name is read as Markdown."""
+    return f"`{str(value).replace('`', '')}`"
 
 
 def _title(target: str) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _HEADS = 99
+_ERROR = 0.05  # the probability that a respondent who knows nothing passes on a page
 _RESPONDENTS = 24  # for which the interval of a statistic without learning is shown
 _SENTENCE = "The students' exam wasn't easy, but they passed it in 2026!"
 _NO_FLAGS = pd.DataFrame(columns=["scale", "check", "mark", "words", "value", "questionnaire"])
@@ -107,6 +108,7 @@ def assess(
         if null is None:  # heads on another base are shown and decide nothing
             stand = _no_base("cannot be read")
             null = _random_heads(loaded, stand)
+        stand["heads"] = null["respondent_id"].nunique()
         with _leaving_out(left_out, "accuracy"):
             accuracy = _accuracy(who, model)
     chosen = ("embedded" if mode == "nli" else None) if against == "default" else against
@@ -121,7 +123,8 @@ def assess(
             else None
             for frame in (answers, null, others)
         )
-        judged = _judged(own, questionnaire, drawn, rest, accuracy, stand)
+        level = _ERROR / len(loaded)
+        judged = _judged(own, questionnaire, drawn, rest, accuracy, stand, level)
         for name, part in judged.items():
             parts.setdefault(name, []).append(part)
     found = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
@@ -198,7 +201,9 @@ def _leaving_out(reasons: dict[str, str], section: str) -> Iterator[None]:
 
 def _random_heads(loaded: list[Questionnaire], stand: dict) -> pd.DataFrame:
     reads = {name: stand[name] for name in ("base", "layers", "wording")}
-    return null_answers(loaded, "random-heads", _HEADS, **reads)
+    # so many that a level of .05, divided among the questionnaires, can be reached
+    heads = max(_HEADS, 40 * len(loaded) - 1)
+    return null_answers(loaded, "random-heads", heads, **reads)
 
 
 def _differing(first: np.ndarray, second: np.ndarray) -> float:
@@ -223,12 +228,14 @@ def _load(questionnaires) -> list[Questionnaire]:
     return loaded
 
 
-def _judged(answers, questionnaire: Questionnaire, null, others, accuracy, base: dict) -> dict:
+def _judged(
+    answers, questionnaire: Questionnaire, null, others, accuracy, base: dict, level: float
+) -> dict:
     """Tables of one questionnaire."""
     if answers is None or answers.empty:
         return {"scores": _unanswered(questionnaire), "flags": _NO_FLAGS}
     to_prompts = null is not None
-    found = flags(answers, questionnaire, null, accuracy)
+    found = flags(answers, questionnaire, null, accuracy, level)
     if not base.get("own", True):
         judged = found["check"].isin(["terms", "trend"])
         found.loc[judged, "words"] = _STRANGE + found.loc[judged, "words"]
@@ -343,7 +350,7 @@ def _asked(who: dict, loaded: list, answers: pd.DataFrame, conditions: dict, bas
         "package": f"psychometrics {__version__}",
     }
     if base:
-        rows["null respondents"] = f"{_HEADS} random heads {base['said']}"
+        rows["null respondents"] = f"{base['heads']} random heads {base['said']}"
     return pd.DataFrame({"how": rows}).rename_axis("what")
 
 

@@ -519,6 +519,8 @@ def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], s
 
 def _path(address: str, chapter: str, name: str, runs: Path) -> Path:
     folders = sorted(path for path in runs.glob(f"{chapter}*") if path.is_dir())
+    if chapter and (runs / chapter).is_dir():  # a run whose name another run's begins with
+        folders = [runs / chapter]
     if not chapter or not folders:
         raise DataError(f"{address}: no chapter {chapter} was executed.")
     path = folders[0] / f"{name}.csv"

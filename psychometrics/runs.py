@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,8 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from .asking.answers import check_choice
-from .asking.store import key_of
-from .book import RUNS, parse_parameters, run_notebook
+from .book import RUNS, name_of_parameters, parse_parameters, run_notebook
 from .exceptions import ParameterError, PsychometricsError, writing
 from .page import check_output, write_page
 from .parameters import CHAPTERS, check_parameters
@@ -62,9 +60,7 @@ def write_report(
     pages = [check_output(page) for page in pages]
     check_parameters(notebook, dict(parameters))
     executed = executed or RUNS / f"{pages[0].stem}.ipynb"
-    executed = run_notebook(notebook, dict(parameters), executed)
-    for page in pages:
-        write_page(executed, page, "report")
+    run_notebook(notebook, dict(parameters), executed, pages=pages, kind="report")
     return {path.stem: pd.read_csv(path) for path in executed.with_suffix("").glob("tab-*.csv")}
 
 
@@ -125,9 +121,7 @@ def sweep(
     rows = []
     for chosen, impossible in combinations:
         values = parameters | chosen
-        said = "-".join(f"{name}-{value}" for name, value in chosen.items())
-        said = re.sub(r"[^A-Za-z0-9.-]+", "-", said)[:60].strip("-.")
-        name = f"{said}-{key_of(text, json.dumps(values, sort_keys=True, default=str))[:8]}"
+        name = name_of_parameters(chosen, text, json.dumps(values, sort_keys=True, default=str))
         row = _one(notebook, values, folder / name, impossible, progress)
         rows.append(chosen | {"run": name} | row)
     runs = pd.DataFrame(rows)

@@ -8,14 +8,15 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationError
 
 from . import __version__
 from .asking.ask import ask
@@ -32,7 +33,7 @@ from .profiles import assess
 from .questionnaires import Questionnaire, Scale, load_questionnaire
 from .questionnaires.model import Part, checked
 from .questionnaires.readers import read
-from .rules import item_means
+from .rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, item_means
 
 _Value = str | float | int | bool | None
 
@@ -52,6 +53,8 @@ def _day(text: str) -> str:
 
 _Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
 _Seed = Annotated[int, Field(strict=True, ge=0)]
+_WITHOUT_POPULATIONS = ("chat", "human", "simulated")
+"""Modes whose respondents are an endpoint's models, people or numbers."""
 _ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
 
 
@@ -159,13 +162,22 @@ file or directory); name a readable file.
     path = Path(path)
     try:
         content = read(path, str(path))
-        if isinstance(content, dict) and isinstance(content.get("planned"), dict):
-            content["planned"]["date"] = str(content["planned"].get("date", ""))
-        study = checked(content, str(path), _Study)
     except QuestionnaireError as error:
         raise ParameterError(str(error)) from None
-    if mistakes := _mistakes(study, path.parent):
-        raise ParameterError("\n".join(f"{path}, {line}" for line in mistakes))
+    if isinstance(content, dict) and isinstance(content.get("planned"), dict):
+        content["planned"]["date"] = str(content["planned"].get("date", ""))
+
+    lines = []
+    try:
+        study = checked(content, str(path), _Study)
+        readable = _Readable(study)
+    except QuestionnaireError as error:
+        lines += str(error).splitlines()
+        readable = _right_parts(content)  # so that what else is wrong is said at once, too
+    if readable is not None:
+        lines += [f"{path}, {line}" for line in _mistakes(readable, path.parent)]
+    if lines:
+        raise ParameterError("\n".join(dict.fromkeys(lines)))
     if was_run and not _record_path(path).is_file():
         raise ParameterError(f"{path} was not run: psychometrics study run {path}")
     return study
@@ -287,13 +299,60 @@ file or directory); name a readable file.
     return tables
 
 
+@dataclass(frozen=True)
+class _Readable:
+    """What of a file can be checked: of a right one all, of a wrong one its right parts."""
+
+    study: _Study
+    unknown: frozenset[str] = frozenset()  # keys of the file that are missing or wrong
+    numbers: tuple[int, ...] = ()  # of the expectations, as the file counts them
+
+
+def _right_parts(content: object) -> _Readable | None:
+    """Return the parts that the schema takes, with others in the place of the rest."""
+    if not isinstance(content, dict):
+        return None
+
+    right = {}
+    for key in _Study.model_fields.keys() & content.keys() - {"planned"}:
+        try:
+            _Study.model_validate(_SMALLEST | {key: content[key]})
+        except ValidationError:
+            continue
+        right[key] = content[key]
+    unknown = frozenset(_SMALLEST.keys() | content.keys()) - right.keys()
+
+    expectations = {}
+    planned = content.get("planned")
+    listed = planned.get("expectations") if isinstance(planned, dict) else None
+    for number, one in enumerate(listed if isinstance(listed, list) else [], start=1):
+        try:
+            expectations[number] = _Expectation.model_validate(one)
+        except ValidationError:
+            continue
+    planned = _SMALLEST["planned"] | {"expectations": list(expectations.values())}
+    study = _Study.model_validate(_SMALLEST | right | {"planned": planned})
+    return _Readable(study, unknown, tuple(expectations))
+
+
+_SMALLEST = {
+    "title": "a title",
+    "question": "a question",
+    "planned": {"date": "2026-01-01"},
+    "questionnaires": ["a questionnaire"],
+    "respondents": ["a respondent"],
+}
+"""The fewest keys of a study; the values stand in for those that are missing or wrong."""
+
+
 def _load(study: _Study, folder: Path) -> list[Questionnaire]:
+    return [_load_one(name, folder) for name in study.questionnaires]
+
+
+def _load_one(name: str, folder: Path) -> Questionnaire:
     """Files are looked for beside the study."""
-    beside = [folder / name for name in study.questionnaires]
-    return [
-        load_questionnaire(path if path.is_file() else name)
-        for path, name in zip(beside, study.questionnaires, strict=True)
-    ]
+    beside = folder / name
+    return load_questionnaire(beside if beside.is_file() else name)
 
 
 def _respondents(study: _Study, folder: Path, listed: bool = True) -> list[str]:
@@ -304,43 +363,62 @@ def _respondents(study: _Study, folder: Path, listed: bool = True) -> list[str]:
             members = population(folder / name)
             names += members if listed else []
         else:
-            names += population(name) if study.mode in ("nli", "mlm", "options") else [name]
+            names += [name] if study.mode in _WITHOUT_POPULATIONS else population(name)
     return list(dict.fromkeys(names))
 
 
-def _mistakes(study: _Study, folder: Path) -> list[str]:
-    found = []
+def _mistakes(file: _Readable, folder: Path) -> list[str]:
+    study, found = file.study, []
 
     def tried(place: str, call) -> object:
         try:
             return call()
         except PsychometricsError as error:
-            found.append(f"{place}: {error}")
+            found.extend(f"{place}: {line}" for line in str(error).splitlines())
 
-    loaded = tried("questionnaires", lambda: _load(study, folder)) or []
-    known = {questionnaire.id: questionnaire for questionnaire in loaded}
-    first = study.combinations[0]
-    conditions = tried("conditions", lambda: mode_named(study.mode).complete(first))
-    if conditions is not None:
-        # Of those that a file lists some may fail: the run finds out, and records it.
-        for name in tried("respondents", lambda: _respondents(study, folder, listed=False)) or []:
-            tried("respondents", lambda name=name: identify(name, study.mode, **first))
-        if study.seeds != (0,) and "seed" not in conditions:
-            found.append(f"seeds: answers in mode {study.mode} know no seed; leave them out.")
-    for number, wanted in enumerate(study.planned.expectations, start=1):
+    known = {}
+    for name in () if "questionnaires" in file.unknown else study.questionnaires:
+        questionnaire = tried("questionnaires", lambda name=name: _load_one(name, folder))
+        if questionnaire is not None:
+            known[questionnaire.id] = questionnaire
+    all_known = len(known) == len(study.questionnaires)
+
+    if not file.unknown & {"mode", "conditions"}:
+        found += _mistakes_of_asking(file, folder, tried)
+
+    numbers = file.numbers or itertools.count(1)
+    for number, wanted in zip(numbers, study.planned.expectations, strict=False):
         place = f"planned, expectation {number}"
         questionnaire = known.get(wanted.questionnaire)
-        if questionnaire is None:
+        if questionnaire is None and all_known:
             found.append(f"{place}: {wanted.questionnaire} is not among the questionnaires.")
-        elif wanted.scale:
+        elif questionnaire is not None and wanted.scale:
             tried(place, lambda q=questionnaire, w=wanted: q.scale(w.scale))
-        for side in (wanted.of, wanted.than):
+        for side in () if "conditions" in file.unknown else (wanted.of, wanted.than):
             for name, value in side.items():
                 if value not in study.conditions.get(name, ()):
                     found.append(f"{place}: {name}={value} is not among the conditions.")
         if wanted.of == wanted.than:
             found.append(f"{place}: of and than are the same.")
     return found
+
+
+def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[str]:
+    """Return mistakes of seeds; ``tried`` notes those of conditions and respondents."""
+    study = file.study
+    first, *others = study.combinations
+    conditions = tried("conditions", lambda: mode_named(study.mode).complete(first))
+    if conditions is None:
+        return []
+    for chosen in others:
+        tried("conditions", lambda chosen=chosen: mode_named(study.mode).complete(chosen))
+    if "respondents" not in file.unknown:
+        # Of those that a file lists some may fail: the run finds out, and records it.
+        for name in tried("respondents", lambda: _respondents(study, folder, listed=False)) or []:
+            tried("respondents", lambda name=name: identify(name, study.mode, **first))
+    if study.seeds != (0,) and "seed" not in conditions:
+        return [f"seeds: answers in mode {study.mode} know no seed; leave them out."]
+    return []
 
 
 def _answers(
@@ -424,6 +502,7 @@ def _plan(study: _Study, power: list[float], record: dict, changed: list[str]) -
         else "the plan of the first run",
         "changed since the first run": others or "nothing",
         "alpha": f"{planned.alpha:g}, correction: {planned.correction}",
+        **_rules(planned),
         "smallest effect of interest": planned.smallest_effect,
         "exclusions": planned.exclusions,
         "stopping": planned.stopping,
@@ -435,6 +514,22 @@ def _plan(study: _Study, power: list[float], record: dict, changed: list[str]) -
         rows[f"power of expectation {number}"] = f"{share:.0%}, simulated, for the smallest effect"
     stated = {name: value for name, value in rows.items() if value not in (None, "")}
     return pd.DataFrame({"value": stated}).rename_axis("what")
+
+
+def _rules(planned: _Planned) -> dict[str, str]:
+    """Return in words when an expectation is met, and how its p value was corrected."""
+    met = "the interval excludes zero on the expected side"
+    p_value = "p value" if planned.correction == "none" else "corrected p value"
+    if planned.model_fields_set & {"alpha", "correction"}:
+        met += f" and the {p_value} is below {planned.alpha:g}"
+
+    names = {"holm": "Holm's method", "fdr_bh": "Benjamini and Hochberg's method"}
+    if planned.correction == "none":
+        said = "not corrected for the number of expectations"
+    else:
+        number = len(planned.expectations)
+        said = f"corrected for {number} expectation(s) by {names[planned.correction]}"
+    return {"an expectation is met if": met, "p values of expectations": said}
 
 
 def _scores(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
@@ -519,13 +614,28 @@ def _is_planned(study: _Study, questionnaire, scale, sides: tuple[dict, dict]) -
 
 
 def _reliability(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
-    """Alpha of each scale over the respondents, as far as there are three."""
+    """Return alpha of each scale over the respondents, as far as they are enough."""
     items = pd.concat([_own(scored, questionnaire, {}) for questionnaire in loaded])
-    table = reliability_table(items, loaded).dropna(subset="alpha")
-    if table.empty:
-        raise ParameterError("There are fewer than three respondents with answers to all items.")
+    table = reliability_table(items, loaded)
+    table = table[table["items"] > 1]
+    too_few = table["n"] < FEWEST_RESPONDENTS
+    if too_few.all():
+        raise ParameterError(
+            f"At most {table['n'].max() if len(table) else 0} respondents answered all items of a "
+            f"scale. Alpha is not printed below {FEWEST_RESPONDENTS}: its interval would say "
+            "nothing, whatever the scale."
+        )
+    table.loc[too_few, ["alpha", "low", "high"]] = np.nan
+    notes = table["n"].map(
+        lambda n: (
+            ""
+            if n >= ENOUGH_RESPONDENTS
+            else f"fewer than {ENOUGH_RESPONDENTS}: too few for a conclusion"
+        )
+    )
+    table["note"] = notes.where(~too_few, f"not printed: fewer than {FEWEST_RESPONDENTS}")
     names = {"title": "scale", "n": "respondents"}
-    return table[["title", "n", "alpha", "low", "high"]].rename(columns=names)
+    return table[["title", "n", "alpha", "low", "high", "note"]].rename(columns=names)
 
 
 def _evidence(folder: Path, store, study: _Study, loaded: list, scored) -> pd.DataFrame:

@@ -287,3 +287,40 @@ def test_a_false_sentence_is_found_where_its_data_are_at_hand(data, runs, monkey
     monkeypatch.setattr(claims, "available", lambda key: at_hand)
     table = claims.expectations(runs)
     assert table["holds"].tolist() == [True, False, *[False] * at_hand]
+
+
+def _judged(runs, data, cell: str, rule: str, bar: str) -> tuple[str, str]:
+    head = "chapter,sentence,cell,rule,bar,needs\n"
+    (data.parent / "expectations.csv").write_text(f'{head}09-own,it is,"{cell}",{rule},{bar},\n')
+    row = claims.judged_sentences(runs / "09-own.ipynb").iloc[0]
+    return row["verdict"], row["shown"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "rule", "bar", "verdict"),
+    [
+        ("09/tab-own[rise, r]", "above", "0", "holds here"),
+        ("09/tab-own[rise, r]", "below", "0", "does not hold here"),
+        ("09/tab-own[rise, r]", "excludes", "0", "holds here"),
+        ("09/tab-own[rise, r]", "excludes", "0.5", "does not hold here"),
+        ("09/tab-own[rise, r]", "includes", "0.5", "holds here"),
+        ("09/tab-own[rise, r low]", "below a hundredth of", "11", "holds here"),
+        ("09/tab-own[rise, r low]", "below a hundredth of", "9", "does not hold here"),
+        ("09/tab-own[fall, r]", "above", "0", "cannot be said here"),
+        ("09/tab-own[rise, what]", "above", "0", "cannot be said here"),
+        ("08/tab-own[rise, r]", "above", "0", "cannot be said here"),
+    ],
+)
+def test_a_sentence_of_the_book_holds_fails_or_cannot_be_said_for_another_run(
+    data, runs, cell, rule, bar, verdict
+):
+    assert _judged(runs, data, cell, rule, bar)[0] == verdict
+
+
+def test_a_sentence_with_several_cells_holds_only_if_it_holds_in_each(data, runs):
+    verdicts = claims.judged_sentences(runs / "09-own.ipynb").set_index("sentence")["verdict"]
+    assert verdicts["it rises"] == "holds here"
+    path = data.parent / "expectations.csv"
+    path.write_text(path.read_text() + '09-own,it rises,"09/tab-own[rise, r]",above,0.6,\n')
+    verdicts = claims.judged_sentences(runs / "09-own.ipynb").set_index("sentence")["verdict"]
+    assert verdicts["it rises"] == "does not hold here"

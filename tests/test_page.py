@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import nbformat
+import pandas as pd
 import papermill
 import pytest
 
-from psychometrics import page, record
+from psychometrics import claims, page, record
 from psychometrics.exceptions import ParameterError
+from psychometrics.paths import data_dir, notebooks_dir
 from tests.conftest import needs_browser
 
 PROSE = """(trial)=
@@ -116,6 +119,64 @@ def test_slides_have_sections_tables_and_figures_and_no_code(executed):
     assert text.count("<section>") >= 4
     assert "import pandas" not in text
     assert text.index('class="notes"') < text.index("found: 0.43.") < text.index('id="Two-points')
+
+
+def _run_of_the_fifth_chapter(folder, parameters: dict):
+    """A copy of chapter 5 with the published tables, as if it had been run with parameters."""
+    notebook = nbformat.read(notebooks_dir() / "05-relations.ipynb", as_version=4)
+    notebook.metadata["papermill"] = {
+        "input_path": "notebooks/05-relations.ipynb",
+        "parameters": parameters,
+    }
+    about = {"name": "tab-correlations", "caption": "All signs are as in people. *p*: a test."}
+    shown = nbformat.v4.new_output(
+        "display_data", {"text/html": "<table></table>"}, metadata={"record": about}
+    )
+    next(cell for cell in notebook.cells if "tab-correlations" in cell.source).outputs = [shown]
+    path = folder / "05-own.ipynb"
+    nbformat.write(notebook, path)
+    shutil.copytree(data_dir() / "tables" / "05-relations", folder / "05-own")
+    return path
+
+
+def test_a_run_with_other_parameters_says_of_each_sentence_with_a_rule_whether_it_holds(tmp_path):
+    path = _run_of_the_fifth_chapter(tmp_path, {"seed": 2})
+    tables = path.with_suffix("")
+    found = pd.read_csv(tables / "tab-correlations.csv")
+    found.loc[found["scales"] == "PHQ-9 and SOC-13", "ρ"] = 0.5
+    found.to_csv(tables / "tab-correlations.csv", index=False)
+    found = pd.read_csv(tables / "tab-one-or-three.csv")
+    found["high"] = found["high"].where(found["respondents"] != "students, Mexico", 0.5)
+    found.to_csv(tables / "tab-one-or-three.csv", index=False)
+    (tables / "tab-mtmm.csv").unlink()
+
+    text = _words(page.write_page(path))
+    assert text.startswith("This is not the published run. It was run with seed = 2 .")
+    assert re.search(r"All signs are as in people, and [^.]*\. \[ does not hold here \]", text)
+    assert "In our respondents it separates none: the ratio is around 1 on both bases" in text
+    assert "reaches up to 0.85 (here 0.50). [ holds here ]" in text
+    assert "reach up to +0.69. [ cannot be said here ]" in text
+    caption = "Table 1. Written for the published run. All signs are as in people. [ does not hold"
+    assert caption in text
+    assert "–." not in text
+
+
+def test_no_finding_of_the_published_run_is_outside_a_quotation_on_the_page_of_another(tmp_path):
+    path = _run_of_the_fifth_chapter(tmp_path, {"seed": 2})
+    html = page.write_page(path).read_text(encoding="utf-8").partition("<main>")[2]
+    outside = re.sub(r"(?s)<blockquote>.*?</blockquote>|<p><strong>Table 1.*?</ul>", "", html)
+    for claim in ("signs", "correlate", "separate", "agree", "our "):
+        told = re.findall(rf"<p>[^<]*\b{claim}[^<]*", outside)
+        assert not told, "only headings are left"
+    assert "<strong>All signs" not in html
+
+
+def test_the_page_of_the_published_run_is_as_the_book_has_it(tmp_path):
+    path = _run_of_the_fifth_chapter(tmp_path, {"seed": 1})
+    text = _words(page.write_page(path))
+    assert "This is not the published run" not in text
+    assert "holds here" not in text
+    assert claims.own_parameters(path) == {}
 
 
 @pytest.mark.parametrize("name", ["p.txt", "no/p.html", "."])

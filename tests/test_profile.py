@@ -141,8 +141,63 @@ def _faithful(mini) -> np.ndarray:
 
 
 def test_answers_that_follow_the_scales_are_told_from_the_same_answers_dealt_out(mini):
-    marks = _marks(flags(_run(mini, _faithful(mini)), mini))
+    found = flags(_run(mini, _faithful(mini)), mini)
+    marks = _marks(found[found["check"] != "alone"])
     assert marks == {"content": "✓", "commonest": "✓", "acquiescence": "✓", "answered": "✓"}
+
+
+def test_four_answers_of_two_kinds_are_too_few_to_tell_a_scale_alone_and_ten_are_enough(mini):
+    found = flags(_run(mini, _faithful(mini)), mini)
+    assert {verdict(found, scale)[1] for scale in mini.scales} == {"with reservations: alone"}
+    long = pm.load_questionnaire("ipip50", texts=False)
+    answers = _run(long, _faithful(long)).assign(questionnaire="ipip50")
+    found = flags(answers, long)
+    assert {verdict(found, scale)[0] for scale in long.scales[1:]} == {"✓"}
+
+
+@pytest.mark.parametrize("runs", [1, 10])
+def test_a_scale_answered_by_content_lifts_no_scale_that_is_answered_at_random(mini, runs):
+    """Of the four scales at random none passes in more than 5 % of draws."""
+    rng = np.random.default_rng(0)
+    keys = mini.keys(mini.scales[0])
+    places = [place for place, item in enumerate(mini.items) if item.id in keys]
+    passed = []
+    for _ in range(100):
+        values = rng.integers(1, 6, (runs, len(mini.items))).mean(axis=0)
+        values[places] = [5.0 if keys[mini.items[place].id] > 0 else 1.0 for place in places]
+        found = flags(_run(mini, values), mini)
+        passed.append([verdict(found, scale)[0] == "✓" for scale in mini.scales])
+    by_content, *at_random = np.array(passed).T
+    assert np.any(at_random, axis=0).mean() <= 0.05
+    assert by_content.mean() > np.mean(at_random)
+
+
+def test_answers_by_chance_pass_on_any_scale_of_a_page_in_five_per_cent_of_draws(mini):
+    rng = np.random.default_rng(1)
+    passed = 0
+    for _ in range(100):
+        found = flags(_run(mini, rng.integers(1, 6, 20) * 1.0), mini)
+        passed += any(verdict(found, scale)[0] == "✓" for scale in mini.scales)
+    assert passed <= 5
+
+
+def test_of_twenty_random_heads_at_most_one_passes_on_any_of_several_scales():
+    questionnaire = pm.load_questionnaire("soc13")
+    heads = pm.null_answers(questionnaire, "random-heads", 20, layers=3)
+    passed = 0
+    for name, own in heads.groupby("respondent_id"):
+        found = flags(own, questionnaire, heads[heads["respondent_id"] != name])
+        passed += (found.query("check == 'terms'")["mark"] == "✓").any()
+    assert passed <= 1
+
+
+def test_a_page_about_several_questionnaires_divides_its_error_rate_among_them(store):
+    found = assess(SMALL, ["gad7", "challenges"], against=None, store=store)
+    assert "99 random heads" in found["asked"].loc["null respondents", "how"]
+    terms = found["flags"].query("check == 'terms'")
+    for words, mark in zip(terms["words"], terms["mark"], strict=True):
+        far = int(words.partition(" of 99 have")[0].split()[-1])
+        assert (mark == "✓") == ((far + 1) / 100 <= 0.025)
 
 
 def test_answers_by_chance_are_not_to_be_interpreted(mini):
@@ -254,6 +309,8 @@ def test_a_failing_model_is_named_and_others_compared(
     code, said, errors = command("compare", SMALL, torn, tiny_model, *asked)
     assert code == 1
     assert f"challenges: {tiny_model.name} " in said
+    for name in (SMALL, tiny_model.name):  # its score, its interval and what may be read from it
+        assert re.search(rf". challenges, challenges: {name} -?[0-9.]+ \(-?[0-9.]+ to ", said)
     assert "torn could not be asked: torn cannot be loaded" in errors
     text = _page("compare")
     assert "torn cannot be loaded" in text

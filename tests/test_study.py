@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 
+import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from typer.testing import CliRunner
 
+import psychometrics as pm
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.study import _difference, load_study, run_study, study_tables
+from psychometrics.study import (
+    _difference,
+    _reliability,
+    _respondents,
+    _Study,
+    load_study,
+    run_study,
+    study_tables,
+)
 
 STUDY = """
 title: Argmax or expected
@@ -42,15 +54,20 @@ def study(tmp_path, monkeypatch):
     return path
 
 
+def _report(study) -> str:
+    text = (study.with_suffix("") / "report.html").read_text().partition("<main>")[2]
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
 def test_a_study_resumes_and_its_report_shows_plan_scores_and_verdicts(study):
     first, again = run_study(study, progress=False), run_study(study, progress=False)
     assert first["asked"] == 300  # 3 respondents, 20 items, 5 options; choosing asks nothing more
     assert (again["asked"], again["failed"], again["plan"]) == (0, {}, True)
     shown = CliRunner().invoke(app, ["study", "report", str(study)], catch_exceptions=False)
     assert shown.exit_code == 0
-    text = (study.with_suffix("") / "report.html").read_text().partition("<main>")[2]
-    text = " ".join(re.sub(r"<[^>]+>", " ", text).split())
+    text = _report(study)
     assert text.startswith("Argmax or expected")
+    assert "not corrected for the number of expectations" in text
     assert "the plan of the first run" in text
     assert "20k SNLI, 3 layers" in text
     assert re.search(r"(as expected|the other way round|open: the interval)", text)
@@ -97,6 +114,12 @@ def test_a_plan_with_alpha_a_correction_and_a_smallest_effect_is_held_to_them(st
     assert (found["p corrected"] >= found["p"]).all()
     assert not found["verdict"].str.startswith("✓").any(), "flips of four signs cannot give p < .01"
     assert tables["plan"].loc["stopping", "value"] == "one run"
+    shown = CliRunner().invoke(app, ["study", "report", str(study)], catch_exceptions=False)
+    assert shown.exit_code == 0
+    page = _report(study)
+    assert "corrected for 2 expectation(s) by Holm's method" in page
+    assert "and the corrected p value is below 0.01" in page
+    assert "not corrected for" not in page
     assert not tables["effects"]["scale"].isin(["Neuroticism", "Extraversion"]).any()
 
 
@@ -117,7 +140,76 @@ def test_an_analysis_that_has_nothing_to_show_says_why(study):
     alone = "minilm-mnli-l3-s16, minilm-snli-l3-s17, minilm-both50-l3-s12"
     study.write_text(STUDY.replace(alone, "minilm-mnli-l3-s16"))
     run_study(study, progress=False)
-    assert "fewer than three respondents" in study_tables(study)["reliability"]
+    assert "Alpha is not printed below 10" in study_tables(study)["reliability"]
+
+
+def _answered_by(number: int) -> pd.DataFrame:
+    """Item scores of ipip20 by respondents who differ, with noise."""
+    rng = np.random.default_rng(0)
+    questionnaire = load_questionnaire("ipip20")
+    rows = [
+        (f"r{who}", "ipip20", item.id, level * item.keying + rng.normal(), "{}")
+        for who, level in enumerate(rng.normal(size=number))
+        for item in questionnaire.items
+    ]
+    columns = ["respondent_id", "questionnaire", "item_id", "score", "_combination"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+@pytest.mark.parametrize(("number", "noted"), [(10, "fewer than 30"), (30, "")])
+def test_alpha_over_few_respondents_is_marked(study, number, noted):
+    loaded = [load_questionnaire("ipip20")]
+    table = _reliability(load_study(study), loaded, _answered_by(number))
+    assert table["alpha"].notna().all()
+    assert table["note"].str.startswith(noted).all()
+    assert table["note"].eq("").all() == (noted == "")
+
+
+def test_alpha_over_nine_respondents_is_not_printed(study):
+    with pytest.raises(ParameterError):
+        _reliability(load_study(study), [load_questionnaire("ipip20")], _answered_by(9))
+    some = _answered_by(12)
+    kept = load_questionnaire("ipip20").scales[0].items
+    gaps = some["respondent_id"].isin(["r0", "r1", "r2"]) & ~some["item_id"].isin(kept)
+    some.loc[gaps, "score"] = np.nan
+    table = _reliability(load_study(study), [load_questionnaire("ipip20")], some)
+    assert table["alpha"].notna().tolist() == [True, False, False, False, False]
+    assert table["note"].str.startswith("not printed").tolist() == [False, True, True, True, True]
+
+
+def test_every_mistake_of_a_file_is_named_in_one_go(study):
+    wrong = {
+        "title:": "titel:",
+        "expect: lower": "expect: up",
+        "questionnaires: [ipip20]": "questionnaires: [ipip20, ipip21]",
+        "minilm-snli-l3-s17": "minilm-nobody",
+        "choose: [argmax, expected]": "choose: [argmax, expectde]",
+        "date: 2026-11-22": "date: 2026-11-32",
+    }
+    text = STUDY
+    for old, new in wrong.items():
+        assert old in text
+        text = text.replace(old, new)
+    other = "    - {says: b, questionnaire: ipip20, scale: anxiety, of: {choose: x}, than: {},"
+    study.write_text(
+        text.replace("questionnaires: [", f"{other} expect: lower}}\nquestionnaires: [")
+    )
+    with pytest.raises(ParameterError) as error:
+        load_study(study)
+    told = str(error.value)
+    for part in ("titel", "title: is missing", "'up'", "ipip21", "minilm-nobody", "expectde",
+                 "2026-11-32", "expectation 2: ipip20 has no scale", "choose=x"):  # fmt: skip
+        assert part in told, told
+    assert len(told.splitlines()) == len(set(told.splitlines()))
+
+
+@pytest.mark.parametrize("mode", ["causal", "nsp", "acceptability"])
+def test_a_study_takes_populations_in_every_mode_of_models_on_this_machine(study, mode):
+    text = STUDY.replace("mode: options", f"mode: {mode}")
+    study.write_text(re.sub(r"respondents: \[.*\]", "respondents: [decoders]", text))
+    content = yaml.safe_load(study.read_text())
+    plan = _Study.model_validate(content | {"planned": {"date": "2026-11-22"}})
+    assert _respondents(plan, study.parent) == pm.population("decoders")
 
 
 @pytest.mark.parametrize(
