@@ -242,7 +242,7 @@ def _ask(
     million tokens), max_cost (leave unasked what might exceed it) and batch=true (its batch API:
     cheaper, within a day).
     """
-    more = {"engine": engine, "failures": failures} | ({"store": store} if store else {})
+    more = {"engine": engine, "failures": failures, "store": store}
     if output is not None:
         pm.page.check_output(output, (".csv", ".json"))
         more |= {"log": True} if "log" in pm.modes.mode_named(mode).conditions else {}
@@ -290,7 +290,9 @@ def _scores(
     if normalised and "temperature" not in pm.modes.mode_named(mode).conditions:
         own.remove(normalised[0])
         how |= _conditions(normalised)
-        if not isinstance(how["temperature"], int | float) or not 0 < how["temperature"] < math.inf:
+        given = how["temperature"]
+        is_number = isinstance(given, int | float) and not isinstance(given, bool)
+        if not is_number or not 0 < given < math.inf:
             raise ParameterError(f"temperature must be a positive number, {normalised[0]} is not.")
     answers = _answers(loaded, respondents, mode, own, dry_run)
     _show_scores(answers, loaded, items, plot, how, output=output, as_json=as_json)
@@ -490,6 +492,8 @@ def _run(
     """Execute a notebook with other parameters, or with many, into a file (of many a folder)."""
     values = pm.book.parse_parameters(parameter or [])
     if not sweep:
+        if notebook in pm.runs.CHAPTERS:  # refused before a kernel is started
+            pm.check_parameters(notebook, values)
         executed = pm.book.run_notebook(notebook, values, output)
         typer.echo(f"{executed}, as a page {pm.page.write_page(executed)}")
         return
@@ -664,6 +668,11 @@ def _answers(
     questionnaires, respondents: str, mode: str, condition: list[str] | None, dry_run: bool, **more
 ):
     """Ask; of a dry run the summary has said it all."""
+    if dry_run and "endpoint" not in pm.modes.mode_named(mode).conditions:
+        raise ParameterError(
+            f"--dry-run tells what an endpoint would be sent, and mode '{mode}' asks no endpoint: "
+            "leave it out, or name --mode chat or options."
+        )
     conditions = _conditions(condition) | ({"dry_run": True} if dry_run else {})
     if own := {"questionnaires", "respondents", "mode", *more} & conditions.keys():
         raise ParameterError(f"{min(own)} is no condition: the command takes it by itself.")

@@ -252,8 +252,21 @@ def _find(name_or_path: str | Path) -> Source:
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
     if isinstance(name_or_path, str) and (on_hub := _HUB_ID.fullmatch(name)):
-        return _hub(*on_hub.groups())
+        try:
+            return _hub(*on_hub.groups())
+        except RespondentError as error:
+            if error.kind not in ("network", "not found") or not folder.parent.is_dir():
+                raise
+            raise RespondentError(_no_folder(folder), kind="not found") from error
     raise RespondentError(_unknown(name), kind="not found")
+
+
+def _no_folder(folder: Path) -> str:
+    """Say that a folder is missing, and which one beside it has nearly the same name."""
+    beside = [path.name for path in folder.parent.iterdir() if path.is_dir()]
+    close = difflib.get_close_matches(folder.name, beside, n=1)
+    mend = f"did you mean {folder.parent / close[0]}?" if close else "check the name."
+    return f"{folder}: there is no such folder here, and no such model on the hub in reach; {mend}"
 
 
 def _check_folder(name: str, folder: Path) -> None:
@@ -598,7 +611,10 @@ def _hub_errors(model: str) -> Iterator[None]:
     except RespondentError:
         raise
     except Exception as error:
-        kind, missing = "network", "the local cache of the hub lacks files of it, and"
+        kind, missing = (
+            "network",
+            "there is no such folder here or whole model in the hub's cache, and",
+        )
         if isinstance(error, GatedRepoError):
             why, kind = _GATED, "gated"
         elif isinstance(error, RevisionNotFoundError):
@@ -610,7 +626,7 @@ def _hub_errors(model: str) -> Iterator[None]:
             why = f"{missing} HF_HUB_OFFLINE forbids a download: check the name, or unset it"
         else:
             reason = type(error).__name__
-            why = f"{missing} the hub cannot be reached ({reason}): check name and network"
+            why = f"{missing} the hub cannot be reached ({reason}): check the name and the network"
         raise RespondentError(f"{model}: {why}.", kind=kind) from error
 
 

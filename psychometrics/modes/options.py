@@ -76,6 +76,7 @@ _LEAST_SHARED = 32
 class Options(Mode):
     """Models that give every option of an item a probability."""
 
+    needs_options: ClassVar = True
     conditions: ClassVar = {
         "role": "default",
         "wording": None,
@@ -146,6 +147,15 @@ class Options(Mode):
         who = self._who(name, "endpoint", digest, model) | {"by": "endpoint"}
         _check_conditions(who, conditions)
         return who
+
+    def check(self, questionnaire: Questionnaire, identity: dict, conditions: dict) -> None:
+        """Refuse a role, a wording or labels that the prompts cannot have."""
+        super().check(questionnaire, identity, conditions)
+        item = questionnaire.items[0]
+        order = tuple(range(len(questionnaire.choices(item))))
+        if identity["by"] != "entailment":
+            how = _check_conditions(identity, as_filed(questionnaire, conditions))
+            _prompt(questionnaire, item, how, order)
 
     def open(self, respondent: object, identity: dict, **conditions: object) -> object:
         """Return the respondent, which is loaded at its first question and then kept."""
