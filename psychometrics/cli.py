@@ -110,7 +110,11 @@ def _new_questionnaire(
     premise and hypothesis.
     """
     output = output or table.with_suffix(".yaml")
-    path = pm.questionnaires.drafts.draft(table, output, language=language)
+    with warnings.catch_warnings(record=True) as left_out:
+        warnings.simplefilter("always")
+        path = pm.questionnaires.drafts.draft(table, output, language=language)
+    for warning in left_out:
+        typer.echo(f"psychometrics: {warning.message}", err=True)
     typer.echo(f"{path}: a draft. Fill in what its comments ask for; at each save it is checked by")
     typer.echo(f"  psychometrics check {path} --watch")
     _print_check(path, measured=False)
@@ -169,9 +173,12 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
     for row in found.itertuples():
         place = f"{row.item_id}, template {row.template}" if row.template else row.item_id
         typer.echo(f"{place}, {row.rule}: {row.finding}; {row.mend}.")
+    nothing = "; the rules find nothing, which people may"
+    if asked.empty:
+        nothing = "; most rules are about prompts, and there are none yet"
     typer.echo(
         f"wording: {len(found)} finding(s)"
-        + ("" if len(found) else "; the rules find nothing, which people may")
+        + ("" if len(found) else nothing)
         + ("" if questionnaire.language == "en" else " (only the rule `language` is asked here)")
     )
 
