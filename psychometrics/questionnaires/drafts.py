@@ -265,7 +265,9 @@ def _options(text: str, place: str) -> list[str]:
         lines.append(f"{{value: {value:g}, label: {_quoted(label.strip())}}}")
     if len(lines) < 2:
         mend = "write ; between options" if re.search(r",\s*[-+]?\d+\s*=", text) else "add one"
-        raise ParameterError(f"{place}: options are one alone, '{text}'; {mend}, as in '0=no; 1=yes'.")
+        raise ParameterError(
+            f"{place}: options are one alone, '{text}'; {mend}, as in '0=no; 1=yes'."
+        )
     return lines
 
 
