@@ -271,17 +271,27 @@ def _no_folder(folder: Path) -> str:
 
 def _check_folder(name: str, folder: Path) -> None:
     """Refuse a folder that lacks what a model needs, or holds it in an unsafe form."""
-    paths = sorted(folder.iterdir())
-    if odd := [path.name for path in paths if path.name in _SETTINGS_FILES and not path.is_file()]:
-        raise RespondentError(
-            f"{name} has {odd[0]}, which is no file: copy the folder anew.", kind="incomplete"
-        )
-    _check_files(name, {path.name for path in paths})
+    _check_settings(name, folder)
+    _check_files(name, {path.name for path in folder.iterdir()})
     if missing := [path.name for path in _weight_files(name, folder) if not path.is_file()]:
         raise RespondentError(
             f"{name} lacks the weight file {missing[0]}: copy the folder.", kind="incomplete"
         )
     _check_config(name, read_json(name, folder / "config.json"))
+
+
+def _check_settings(name: str, folder: Path) -> None:
+    """Refuse what is called like a file of settings and is none: a pipe would be read for ever."""
+    settings = [path for path in sorted(folder.iterdir()) if path.name in _SETTINGS_FILES]
+    settings += _more_templates(folder)
+    if odd := [path.name for path in settings if not path.is_file()]:
+        raise RespondentError(
+            f"{name} has {odd[0]}, which is no file: copy the folder anew.", kind="incomplete"
+        )
+
+
+def _more_templates(folder: Path) -> list[Path]:
+    return sorted(folder.glob("additional_chat_templates/*.jinja"))
 
 
 def check_listed(info: ModelInfo) -> tuple[dict, dict[str, int]]:
@@ -477,6 +487,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
             + ": save the adapter anew with save_pretrained.",
             kind="no safetensors",
         )
+    _check_settings(name, folder)
     settings = read_json(name, folder / "adapter_config.json")
     for key in ("target_modules", "exclude_modules", "rank_pattern", "alpha_pattern"):
         given = settings.get(key) or ()
@@ -634,7 +645,7 @@ def _digest(folder: Path, weights: list[Path], left_out: Iterable[str] = ()) -> 
     """Return a digest of everything in a folder that determines a model's answers."""
     settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]
     settings = [path for path in settings if path not in weights]
-    settings += sorted(folder.glob("additional_chat_templates/*.jinja"))
+    settings += _more_templates(folder)
     return digest_text(*(f"{path.name}={_sha256(path)}" for path in settings + weights), *left_out)
 
 

@@ -55,6 +55,7 @@ from ..asking.answers import check_kinds, check_three, tidy
 from ..asking.store import StoredAnswers, key_of
 from ..endpoints.endpoint import Endpoint
 from ..exceptions import ParameterError, RespondentError
+from ..models.chat_templates import fill_template
 from ..models.loading import check_length, load_config, load_model, resolve_device, to_device
 from ..models.sources import digest_text, find
 from ..questionnaires import Questionnaire
@@ -569,12 +570,8 @@ class _Scorer:
         system, user = prompt
         voice = not system and not self.decodes  # a text that is continued
         if not voice and getattr(self.tokenizer, "chat_template", None):
-            text = self.tokenizer.apply_chat_template(
-                [{"role": "system", "content": system}, {"role": "user", "content": user}],
-                add_generation_prompt=True,
-                tokenize=False,
-            )
-            return self._tokens(text), ""
+            said = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+            return self._tokens(fill_template(self.tokenizer, said)), ""
         if self.decodes:
             return self.tokenizer(f"{system}\n{user}\n")["input_ids"], ""
         ids = self._tokens(_as_text(prompt))
