@@ -110,7 +110,11 @@ def _new_questionnaire(
     premise and hypothesis.
     """
     output = output or table.with_suffix(".yaml")
-    path = pm.questionnaires.drafts.draft(table, output, language=language)
+    with warnings.catch_warnings(record=True) as left_out:
+        warnings.simplefilter("always")
+        path = pm.questionnaires.drafts.draft(table, output, language=language)
+    for warning in left_out:
+        typer.echo(f"psychometrics: {warning.message}", err=True)
     typer.echo(f"{path}: a draft. Fill in what its comments ask for; at each save it is checked by")
     typer.echo(f"  psychometrics check {path} --watch")
     _print_check(path, measured=False)
@@ -169,9 +173,12 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
     for row in found.itertuples():
         place = f"{row.item_id}, template {row.template}" if row.template else row.item_id
         typer.echo(f"{place}, {row.rule}: {row.finding}; {row.mend}.")
+    nothing = "; the rules find nothing, which people may"
+    if asked.empty:
+        nothing = "; most rules are about prompts, and there are none yet"
     typer.echo(
         f"wording: {len(found)} finding(s)"
-        + ("" if len(found) else "; the rules find nothing, which people may")
+        + ("" if len(found) else nothing)
         + ("" if questionnaire.language == "en" else " (only the rule `language` is asked here)")
     )
 
@@ -242,7 +249,7 @@ def _ask(
     million tokens), max_cost (leave unasked what might exceed it) and batch=true (its batch API:
     cheaper, within a day).
     """
-    more = {"engine": engine, "failures": failures} | ({"store": store} if store else {})
+    more = {"engine": engine, "failures": failures, "store": store}
     if output is not None:
         pm.page.check_output(output, (".csv", ".json"))
         more |= {"log": True} if "log" in pm.modes.mode_named(mode).conditions else {}
@@ -290,7 +297,9 @@ def _scores(
     if normalised and "temperature" not in pm.modes.mode_named(mode).conditions:
         own.remove(normalised[0])
         how |= _conditions(normalised)
-        if not isinstance(how["temperature"], int | float) or not 0 < how["temperature"] < math.inf:
+        given = how["temperature"]
+        is_number = isinstance(given, int | float) and not isinstance(given, bool)
+        if not is_number or not 0 < given < math.inf:
             raise ParameterError(f"temperature must be a positive number, {normalised[0]} is not.")
     answers = _answers(loaded, respondents, mode, own, dry_run)
     _show_scores(answers, loaded, items, plot, how, output=output, as_json=as_json)
@@ -500,6 +509,8 @@ def _run(
     """Execute a notebook with other parameters, or with many, into a file (of many a folder)."""
     values = pm.book.parse_parameters(parameter or [])
     if not sweep:
+        if notebook in pm.runs.CHAPTERS:  # refused before a kernel is started
+            pm.check_parameters(notebook, values)
         _run_once(notebook, values, output or pm.book.RUNS / f"{notebook}.ipynb")
         return
     runs = pm.runs.sweep(notebook, sweep, output, values)
@@ -697,6 +708,11 @@ def _answers(
     questionnaires, respondents: str, mode: str, condition: list[str] | None, dry_run: bool, **more
 ):
     """Ask; of a dry run the summary has said it all."""
+    if dry_run and "endpoint" not in pm.modes.mode_named(mode).conditions:
+        raise ParameterError(
+            f"--dry-run tells what an endpoint would be sent, and mode '{mode}' asks no endpoint: "
+            "leave it out, or name --mode chat or options."
+        )
     conditions = _conditions(condition) | ({"dry_run": True} if dry_run else {})
     if own := {"questionnaires", "respondents", "mode", *more} & conditions.keys():
         raise ParameterError(f"{min(own)} is no condition: the command takes it by itself.")

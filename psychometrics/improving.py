@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +41,8 @@ _TOLERANCE = 0.05
 _HYPOTHESES = ("This is {intensifier} true of me.",)
 # Terms of a kind with which wordings are compared, which saves a third of the asking.
 _FEW = 2
+# Greatest number of draws and of null respondents.
+_MOST = 10_000
 _BASES = {"MiniLM": "embedded", "SmolLM2": "smollm2"}
 _OF_TERMS = ("similarity", "acceptability", "opposition")
 _ASKED = ["item_id", "polarity", "term", "intensifier"]
@@ -296,9 +299,9 @@ def improve(
     measures; that no choice is judged by the answers it was made on is the rule of every held-out
     sample (Hastie, Tibshirani and Friedman, 2009, section 7.10.2).
     """
-    check_numbers(seed=seed)
-    if draws < 1 or nulls < 2:
-        raise ParameterError("draws must be 1 or more and nulls 2 or more.")
+    check_numbers(seed=seed, draws=draws, nulls=nulls)
+    if nulls < 2 or max(draws, nulls) > _MOST:
+        raise ParameterError(f"nulls must be 2 or more, draws and nulls at most {_MOST}.")
     names = population(respondents) if isinstance(respondents, str) else list(respondents)
     _halves([str(name) for name in names])  # too few are refused before any is opened
     questionnaire = load_questionnaire(questionnaire)
@@ -394,7 +397,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
 
 
 def check_new(path: str | Path, report: str | Path | None = None) -> None:
-    """Refuse to write an improved questionnaire where a file is, or under no questionnaire's name.
+    """Refuse a place where an improved questionnaire cannot be written, before anything is asked.
 
     Parameters
     ----------
@@ -408,9 +411,14 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*\.yaml", Path(path).name):
         raise ParameterError(f"{path}: name the file in small letters, digits, - and _, .yaml.")
-    for file in (path, report):
-        if file is not None and Path(file).expanduser().exists():
+    for file in filter(None, (path, report)):
+        place = Path(file).expanduser()
+        if place.exists():
             raise ParameterError(f"{file} is there already and is not overwritten: name another.")
+        if not place.absolute().parent.is_dir():
+            raise ParameterError(f"{file}: there is no folder {place.parent}; make it first.")
+        if not os.access(place.absolute().parent, os.W_OK):
+            raise ParameterError(f"{file} cannot be written: name a file in another folder.")
 
 
 class _Run:

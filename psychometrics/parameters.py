@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
-from pydantic import NonNegativeInt as Whole
-from pydantic import PositiveInt as Count
 
 from .asking.answers import check_choice
 from .asking.population import population
-from .exceptions import ParameterError, PsychometricsError
+from .exceptions import ParameterError, PsychometricsError, RespondentError
 from .models.sources import find
-from .modes import identify
+from .modes import identify, mode_named
 from .modes.completions import lexicon, model_names, templates
 from .questionnaires import load_questionnaire
 
@@ -93,6 +91,10 @@ def _identify_all(names: str) -> None:
         identify(name)
 
 
+_MOST = 100_000
+"""Greatest number of draws, epochs and the like: more is a slip, and would never end."""
+Whole = Annotated[int, Field(ge=0, lt=2**32)]
+Count = Annotated[int, Field(ge=1, le=_MOST)]
 _Text = Annotated[str, Field(pattern=r"\S")]
 _Respondent = Annotated[_Text, _passes(identify)]
 _Respondents = Annotated[_Text, _passes(_identify_all)]
@@ -133,21 +135,21 @@ class _Scored(_Chapter):
 
 
 class _Item(_Chapter):
-    questionnaire: _Questionnaire | None = None
+    questionnaire: _Questionnaire = "soc13"
     item: Count = 1
 
     def check(self) -> None:
-        if self.questionnaire:
-            _check_items(self.questionnaire, self.item)
+        _check_items(self.questionnaire, self.item)
 
 
 class _FirstScore(_Item, of="01-first-score"):
+    questionnaire: _Questionnaire = "gad7"
     respondent: _Respondent | None = None
-    null_respondents: Annotated[int, Field(ge=20)] = 200
+    null_respondents: Annotated[int, Field(ge=20, le=_MOST)] = 200
 
 
 class _PromptDesign(_Item, _Scored, of="02-prompt-design"):
-    pass
+    item: Count = 3
 
 
 class _Assessment(_PromptDesign, of="03-assessment"):
@@ -155,12 +157,12 @@ class _Assessment(_PromptDesign, of="03-assessment"):
 
     def check(self) -> None:
         super().check()
-        names = ["first", *(population(self.respondents) if self.respondents else [])]
+        names = ["first", *population(self.respondents or "embedded")]
         check_choice(names, respondent=self.respondent)
 
 
 class _Evidence(_Scored):
-    populations: Annotated[int, Field(ge=2)] = 20
+    populations: Annotated[int, Field(ge=2, le=_MOST)] = 20
 
 
 class _Consistency(_Evidence, of="04-consistency"):
@@ -179,7 +181,7 @@ class _Interventions(_Chapter, of="07-interventions"):
     arms: _Text = "neutral"
     epochs: Count = 20
     measure_at: Annotated[str, Field(pattern=r"^(all|\d+(, *\d+)*)$")] = "all"
-    lr: PositiveFloat = 2e-5
+    lr: Annotated[float, Field(gt=0, le=1)] = 2e-5
     masked_lm: _Model = "embedded"
     seeds: Count = 1
     refit: Whole = 0
@@ -199,8 +201,8 @@ class _Interventions(_Chapter, of="07-interventions"):
 class _Items(_Chapter, of="08-items"):
     respondents: Literal[""] | _Respondents = ""
     category: _Category = "MN"
-    draws: Annotated[int, Field(ge=100)] = 1000
-    simulations: Annotated[int, Field(ge=20)] = 400
+    draws: Annotated[int, Field(ge=100, le=_MOST)] = 1000
+    simulations: Annotated[int, Field(ge=20, le=_MOST)] = 400
 
 
 class _Beliefs(_Chapter, of="09-beliefs"):
@@ -225,7 +227,7 @@ class _SelfReport(_Chapter, of="10-self-report"):
     choose: Literal["draw", "argmax", "expected"] = "draw"
     baseline: _Text = "none"
     wording: Literal["auto", "none"] = "auto"
-    runs: Annotated[int, Field(ge=2)] = 10
+    runs: Annotated[int, Field(ge=2, le=_MOST)] = 10
     level: Annotated[float, Field(gt=0, lt=1)] = 0.01
     correction: Literal["holm", "fdr_bh", "bonferroni", "none"] = "holm"
 
@@ -233,11 +235,11 @@ class _SelfReport(_Chapter, of="10-self-report"):
 class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
     questionnaire: _Questionnaire | None = None
     respondents: _Respondents | None = None
-    members: Annotated[int, Field(ge=2)] = 6
+    members: Annotated[int, Field(ge=2, le=_MOST)] = 6
     chat_model: Literal["simulated"] | _Talking | None = None
     language_model: _LanguageModel | None = None
     labels: Literal["numeric", "alphabetical"] = "alphabetical"
-    people: Annotated[int, Field(ge=4)] = 200
+    people: Annotated[int, Field(ge=4, le=_MOST)] = 200
 
     def check(self) -> None:
         asked = self.questionnaire and load_questionnaire(self.questionnaire, texts=False)
@@ -248,16 +250,24 @@ class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
 
 
 class _Published(_Chapter, of="12-published-answers"):
-    draws: Annotated[int, Field(ge=20)] = 200
-    permutations: Annotated[int, Field(ge=99)] = 5000
+    draws: Annotated[int, Field(ge=20, le=_MOST)] = 200
+    permutations: Annotated[int, Field(ge=99, le=_MOST)] = 5000
 
 
 class _Executed(_Page, of="13-finding 14-scorecard"):
     executed: _Text = "book"
 
+    def check(self) -> None:
+        if self.executed != "book" and not Path(self.executed).is_dir():
+            raise ParameterError(f"executed: there is no folder {self.executed}; name one.")
+
 
 class _Benchmarks(_Page, of="benchmarks"):
     measured: _Text = "data/benchmarks.csv"
+
+    def check(self) -> None:
+        if self.measured != "data/benchmarks.csv" and not Path(self.measured).is_file():
+            raise ParameterError(f"measured: there is no file {self.measured}; name one.")
 
 
 class _Report(_Page):
@@ -266,14 +276,37 @@ class _Report(_Page):
     against: _Text | None = "default"
     conditions: dict[str, str | int | float | bool | None] = {}
 
+    def _check_asking(self, models: list[str], named: bool = False) -> None:
+        """Refuse what asking would refuse; with ``named``, models that fail are a page's rows."""
+        mode = mode_named(self.mode)
+        own = {k: v for k, v in self.conditions.items() if k not in ("store", "dtype")}
+        dtype = self.conditions.get("dtype")
+        dtype = None if dtype == "auto" else dtype
+        conditions = mode.complete(own)
+        questionnaires = [load_questionnaire(name) for name in self.questionnaires]
+        if without := [one.id for one in questionnaires if not one.scales]:
+            raise ParameterError(f"{without[0]} has no scales: use `psychometrics scores --plot`.")
+        others = [] if self.against in (None, "default") else population(self.against)
+
+        for name in [*models, *others]:
+            try:
+                identity = mode.identify(name, dtype, **conditions)
+            except RespondentError as error:
+                if named and name in models and error.kind != "not found":
+                    continue
+                raise
+            for questionnaire in questionnaires:
+                mode.check(questionnaire, identity, conditions)
+
 
 class _Profile(_Report, of="profile"):
     model: _Text = "minilm-both-l6-s1"
     base: _Text | None = None
 
     def check(self) -> None:
-        own = {k: v for k, v in self.conditions.items() if k not in ("store", "dtype")}
-        identify(self.model, self.mode, **own)
+        self._check_asking([self.model])
+        if self.base is not None and self.base != "minilm":
+            find(self.base)
 
 
 class _Compare(_Report, of="compare"):
@@ -285,6 +318,7 @@ class _Compare(_Report, of="compare"):
             raise ParameterError("Name at least two models to compare.")
         if twice := {name for name in short if short.count(name) > 1}:
             raise ParameterError(f"Two models are called '{min(twice)}': keep one of them.")
+        self._check_asking(self.models, named=True)
 
 
 class _Study(_Page, of="study"):

@@ -75,6 +75,57 @@ def test_a_mistake_is_told_with_the_tables_own_line(tmp_path, second, said):
     assert str(error.value).startswith(f"{table}, line 5")
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_table_of_items_alone_gets_words_of_agreement_and_says_so(tmp_path, language):
+    path = tmp_path / "tea.yaml"
+    draft(pd.DataFrame({"item": ["I like tea.", "I pour tea."]}), path, language=language)
+
+    options = pm.load_questionnaire(path).options
+
+    assert [option.value for option in options] == [1, 2, 3, 4, 5, 6]
+    assert "The table names no options" in path.read_text()
+
+
+def test_a_scales_id_keeps_its_umlauts_readable(tmp_path):
+    rows = [GOOD | {"scale": "Ärger"}, {"item": "Ich bin da.", "scale": "Größe & Été"}]
+
+    scales = pm.load_questionnaire(_drafted(tmp_path, *rows)).scales
+
+    assert [scale.id for scale in scales] == ["aerger", "groesse_ete"]
+    assert [scale.title for scale in scales] == ["Ärger", "Größe & Été"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("item;options\nI sip.;1=no, 2=yes\n", "tea.csv, line 2: .* write ; between"),
+        ("item\nI sip.\nI pour.\n\ni sip.\n", "line 5 is the same question as line 2"),
+        ("item,scale\nI sip.,Joy\nI pour.,joy\n", "line 3: .* 'Joy' in line 2"),
+    ],
+)
+def test_options_with_commas_doubles_and_two_spellings_are_told_with_their_lines(
+    tmp_path, text, said
+):
+    table = tmp_path / "tea.csv"
+    table.write_text(text)
+    with pytest.raises(PsychometricsError, match=said):
+        draft(table, tmp_path / "tea.yaml")
+
+
+def test_a_row_without_an_item_is_left_out_with_its_line(tmp_path, ended):
+    table = tmp_path / "tea.csv"
+    table.write_text("item,scale\nI sip.,Joy\n,Joy\n,\nI pour.,Joy\n")
+
+    with pytest.warns(UserWarning, match="line 3") as told:
+        path = draft(table, tmp_path / "tea.yaml")
+    code, _, errors = ended("new-questionnaire", table, "-o", "again.yaml")
+
+    assert len(told) == 1
+    assert len(pm.load_questionnaire(path).items) == 2
+    assert code == 0
+    assert [line for line in errors.splitlines() if "line 3" in line]
+
+
 @pytest.mark.parametrize(
     ("change", "rule", "said"),
     [

@@ -319,7 +319,8 @@ def test_a_failing_model_is_named_and_others_compared(
     assert code == 1
     assert "torn could not be asked" in errors
     assert "torn cannot be loaded" in _page("one")
-    code, _, errors = command("compare", torn, tmp_path / "nowhere", *asked, "-o", "none.html")
+    worn = shutil.copytree(torn, tmp_path / "worn")
+    code, _, errors = command("compare", torn, worn, *asked, "-o", "none.html")
     assert code == 1
     assert "No model can answer" in errors
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 
@@ -22,8 +23,10 @@ from psychometrics import cli, exceptions
 from psychometrics.asking.answers import check_kinds
 from psychometrics.asking.ask import _KINDS
 from psychometrics.exceptions import PsychometricsError, RespondentError
-from psychometrics.models.loading import _check_template
-from psychometrics.models.sources import _adapter
+from psychometrics.models import chat_templates
+from psychometrics.models.chat_templates import check_template, fill_template
+from psychometrics.models.loading import load_tokenizer
+from psychometrics.models.sources import _adapter, find
 from psychometrics.modes import mode_named
 from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires.drafts import draft
@@ -221,14 +224,62 @@ def test_what_was_accepted_or_raised_is_refused_by_an_error_of_ours(call):
         call(frame)
 
 
-TEMPLATES = ["{{ 9**9**9 }}", "{{ 'a' * 99999999999 }}", "{% set n = 9 ** 9 %}"]
+TEMPLATES = [
+    "{{ 9**9**9 }}", "{{ 'a' * 99999999999 }}", "{% set n = 9 ** 9 %}", "{{ 'x' * 99999 * 999 }}",
+    "{{ '%99999999d' % 1 }}", "{{ '%99999999d' | format(1) }}",
+]  # fmt: skip
+ENDLESS = [
+    "{% for i in range(99999) %}{% for j in range(99999) %}.{% endfor %}{% endfor %}",
+    "{{ lipsum(n=99999) }}",
+    "{% set s = 'x' * 9999 %}{% for i in range(99999) %}{{ s | upper }}{% endfor %}",
+    "{% set n = 9999 %}{{ 'x' * n * 999 }}",
+]
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_template_that_would_never_be_filled_is_refused(template):
     with soon(), pytest.raises(RespondentError):
-        _check_template("a model", template)
-    _check_template("a model", "**Bold** {{ m['content'] }} {% for m in ms[:10] %}{% endfor %}")
+        check_template("a model", template)
+    check_template("a model", "**Bold** {{ m['content'] }} {% for m in ms[:10] %}{% endfor %}")
+
+
+@pytest.mark.parametrize("template", ENDLESS)
+def test_a_template_that_loops_or_writes_without_end_is_stopped(template, tiny_talker, monkeypatch):
+    monkeypatch.setattr(chat_templates, "_SECONDS", 0.5)
+    tokenizer = load_tokenizer(tiny_talker)
+    tokenizer.chat_template = template
+    said = [{"role": "user", "content": "How are you?"}]
+
+    with soon(), pytest.raises(RespondentError) as error:
+        fill_template(tokenizer, said)
+
+    assert error.value.kind == "incomplete"
+
+
+def test_filling_a_template_leaves_a_debuggers_trace_as_it_was(tiny_talker):
+    tokenizer, before = load_tokenizer(tiny_talker), sys.gettrace()
+    fill_template(tokenizer, [{"role": "user", "content": "How are you?"}])
+    assert sys.gettrace() is before
+
+
+def test_a_template_that_takes_texts_as_parts_gets_them_so(tiny_talker):
+    tokenizer = load_tokenizer(tiny_talker)
+    tokenizer.chat_template = (
+        "{% for m in messages %}{% for part in m['content'] | selectattr('type', 'equalto', 'text')"
+        " %}<{{ m['role'] }}>{{ part['text'] }}{% endfor %}{% endfor %}"
+    )
+    said = [{"role": "user", "content": "How are you?"}]
+    assert fill_template(tokenizer, said) == "<user>How are you?"
+
+
+@pytest.mark.parametrize("place", ["additional_chat_templates/tool.jinja", "chat_template.jinja"])
+def test_a_pipe_in_a_models_folder_is_refused_and_not_read(place, tiny_model, tmp_path):
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    (folder / place).parent.mkdir(exist_ok=True)
+    os.mkfifo(folder / place)
+
+    with soon(), pytest.raises(RespondentError, match="is no file"):
+        find(folder)
 
 
 @pytest.mark.parametrize("modules", ["(a+)+$", "(a|aa)*b", "x" * 2000, ["(q|v)+.*"]])

@@ -26,9 +26,6 @@ _LASTING = ("no safetensors", "remote code", "architecture", "labels", "memory")
 _COLUMNS = ["respondent", "kind", "reason", "mode", "dtype", "conditions", "questionnaire",
             "fingerprint", "at"]  # fmt: skip
 
-_OF_ITEMS = ("chat", "custom", "human", "options", "simulated")
-"""Modes in which an answer is an option."""
-
 
 class Plan:
     """What is to be asked of whom, and who has failed so far; made before anything is asked.
@@ -60,9 +57,6 @@ class Plan:
             raise ParameterError("There is no questionnaire to ask: name at least one.")
         if twice := repeated([questionnaire.id for questionnaire in loaded], fold=False):
             raise ParameterError(f"The questionnaire {twice[0]} is given twice: keep one.")
-        for questionnaire in loaded if mode in _OF_ITEMS else ():
-            for item in questionnaire.items:
-                questionnaire.ends(item)  # refuses one without options
         listed = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
         if isinstance(respondents, str) or listed:
             respondents = population(respondents)
@@ -86,6 +80,8 @@ class Plan:
                     how = mode_named(respondent.identity["mode"])
                     own_conditions = how.complete({}) if how.name != mode else conditions
                 identity = how.identify(respondent, dtype, **own_conditions)
+                for questionnaire in loaded:
+                    how.check(questionnaire, identity, own_conditions)
                 self.respondents.append((identity, respondent, how))
             except RespondentError as error:
                 self.failures.add(str(respondent), error)
@@ -136,6 +132,8 @@ class _Failures:
     ) -> None:
         self.errors: dict[str, RespondentError] = {}
         self._path = None if path is None else Path(path).expanduser()
+        if self._path is not None and self._path.suffix != ".csv":
+            raise ParameterError(f"failures: {path} is no .csv file; end its name in .csv.")
         listed = ", ".join(f"{name}={value}" for name, value in conditions.items())
         self._way = {"mode": mode, "dtype": dtype or "", "conditions": listed}
         with self._alone():

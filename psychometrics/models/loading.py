@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..exceptions import RespondentError, out_of_memory
+from .chat_templates import check_template
 from .sources import TOKENIZER_FILES, Source, find, read_json
 
 if TYPE_CHECKING:
@@ -218,22 +219,8 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         given = getattr(tokenizer, "chat_template", None) or {}
         for text in given.values() if isinstance(given, dict) else [given]:
-            _check_template(name, text)
+            check_template(name, text)
     return tokenizer
-
-
-def _check_template(name: str, text: str) -> None:
-    """Refuse a chat template that computes numbers so large that filling it never ends."""
-    from jinja2 import Environment
-
-    for line, kind, value in Environment().lex(text):
-        large = kind == "integer" and len(value) > 6
-        if large or (kind == "operator" and value == "**"):
-            raise RespondentError(
-                f"{name} has a chat template that computes with {value} (line {line}), which none "
-                "needs and which may never end: choose another model.",
-                kind="incomplete",
-            )
 
 
 def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:

@@ -245,23 +245,46 @@ def _find(name_or_path: str | Path) -> Source:
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
     if isinstance(name_or_path, str) and (on_hub := _HUB_ID.fullmatch(name)):
-        return _hub(*on_hub.groups())
+        try:
+            return _hub(*on_hub.groups())
+        except RespondentError as error:
+            if error.kind not in ("network", "not found") or not folder.parent.is_dir():
+                raise
+            raise RespondentError(_no_folder(folder), kind="not found") from error
     raise RespondentError(_unknown(name), kind="not found")
+
+
+def _no_folder(folder: Path) -> str:
+    """Say that a folder is missing, and which one beside it has nearly the same name."""
+    beside = [path.name for path in folder.parent.iterdir() if path.is_dir()]
+    close = difflib.get_close_matches(folder.name, beside, n=1)
+    mend = f"did you mean {folder.parent / close[0]}?" if close else "check the name."
+    return f"{folder}: there is no such folder here, and no such model on the hub in reach; {mend}"
 
 
 def _check_folder(name: str, folder: Path) -> None:
     """Refuse a folder that lacks what a model needs, or holds it in an unsafe form."""
-    paths = sorted(folder.iterdir())
-    if odd := [path.name for path in paths if path.name in _SETTINGS_FILES and not path.is_file()]:
-        raise RespondentError(
-            f"{name} has {odd[0]}, which is no file: copy the folder anew.", kind="incomplete"
-        )
-    _check_files(name, {path.name for path in paths})
+    _check_settings(name, folder)
+    _check_files(name, {path.name for path in folder.iterdir()})
     if missing := [path.name for path in _weight_files(name, folder) if not path.is_file()]:
         raise RespondentError(
             f"{name} lacks the weight file {missing[0]}: copy the folder.", kind="incomplete"
         )
     _check_config(name, read_json(name, folder / "config.json"))
+
+
+def _check_settings(name: str, folder: Path) -> None:
+    """Refuse what is called like a file of settings and is none: a pipe would be read for ever."""
+    settings = [path for path in sorted(folder.iterdir()) if path.name in _SETTINGS_FILES]
+    settings += _more_templates(folder)
+    if odd := [path.name for path in settings if not path.is_file()]:
+        raise RespondentError(
+            f"{name} has {odd[0]}, which is no file: copy the folder anew.", kind="incomplete"
+        )
+
+
+def _more_templates(folder: Path) -> list[Path]:
+    return sorted(folder.glob("additional_chat_templates/*.jinja"))
 
 
 def check_listed(info: ModelInfo) -> tuple[dict, dict[str, int]]:
@@ -481,6 +504,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
             + ": save the adapter anew with save_pretrained.",
             kind="no safetensors",
         )
+    _check_settings(name, folder)
     settings = read_json(name, folder / "adapter_config.json")
     for key in ("target_modules", "exclude_modules", "rank_pattern", "alpha_pattern"):
         given = settings.get(key) or ()
@@ -615,7 +639,10 @@ def _hub_errors(model: str) -> Iterator[None]:
     except RespondentError:
         raise
     except Exception as error:
-        kind, missing = "network", "the local cache of the hub lacks files of it, and"
+        kind, missing = (
+            "network",
+            "there is no such folder here or whole model in the hub's cache, and",
+        )
         if isinstance(error, GatedRepoError):
             why, kind = _GATED, "gated"
         elif isinstance(error, RevisionNotFoundError):
@@ -627,7 +654,7 @@ def _hub_errors(model: str) -> Iterator[None]:
             why = f"{missing} HF_HUB_OFFLINE forbids a download: check the name, or unset it"
         else:
             reason = type(error).__name__
-            why = f"{missing} the hub cannot be reached ({reason}): check name and network"
+            why = f"{missing} the hub cannot be reached ({reason}): check the name and the network"
         raise RespondentError(f"{model}: {why}.", kind=kind) from error
 
 
@@ -635,7 +662,7 @@ def _digest(folder: Path, weights: list[Path], left_out: Iterable[str] = ()) -> 
     """Return a digest of everything in a folder that determines a model's answers."""
     settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]
     settings = [path for path in settings if path not in weights]
-    settings += sorted(folder.glob("additional_chat_templates/*.jinja"))
+    settings += _more_templates(folder)
     return digest_text(*(f"{path.name}={_sha256(path)}" for path in settings + weights), *left_out)
 
 

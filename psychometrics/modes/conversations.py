@@ -35,6 +35,7 @@ _Conversation = Generator[tuple[list[dict], dict], str | None, list[dict]]
 class ConversationMode(Mode):
     """A mode whose respondents are put messages and reply with text."""
 
+    needs_options: ClassVar = True
     conditions: ClassVar = {
         "role": "default",
         "wording": None,
@@ -75,6 +76,12 @@ class ConversationMode(Mode):
             raise ParameterError("A reply in cipher fits no schema: leave one of both out.")
         return how
 
+    def check(self, questionnaire: Questionnaire, identity: dict, conditions: dict) -> None:
+        """Refuse a role, a wording or labels that the messages cannot have."""
+        super().check(questionnaire, identity, conditions)
+        how = as_filed(questionnaire, conditions)
+        messages(questionnaire, questionnaire.items[:1], **{name: how[name] for name in _LOOK})
+
     def talks(
         self, questionnaire: Questionnaire, asking: Asking, parse: Callable = parse_reply
     ) -> list[tuple[dict, _Conversation]]:
@@ -104,9 +111,8 @@ class ConversationMode(Mode):
         ParameterError
             The role, the wording or the labels are unknown.
         """
+        self.check(questionnaire, asking.identity, asking.conditions)
         who, how = asking.identity["respondent_id"], as_filed(questionnaire, asking.conditions)
-        look = {name: how[name] for name in _LOOK}
-        messages(questionnaire, questionnaire.items[:1], **look)  # refuse before asking
         batches = _batches(questionnaire, how)
         rounds = [[batch] for batch in batches]
         if how["history"]:

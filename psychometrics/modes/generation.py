@@ -13,6 +13,7 @@ import numpy as np
 from jinja2.exceptions import TemplateError
 
 from ..exceptions import ParameterError, RespondentError, out_of_memory
+from ..models.chat_templates import fill_template
 from ..models.loading import check_length
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
         forms.append([user | {"content": f"{system['content']}\n\n{user['content']}"}, *rest])
     for form in forms:
         try:
-            text = tokenizer.apply_chat_template(form, tokenize=False, add_generation_prompt=True)
+            text = fill_template(tokenizer, form)
         except TemplateError as error:
             refused = error
         else:

@@ -26,6 +26,7 @@ from .mode import Asking, Mode
 class Human(Mode):
     """People, who answer in the terminal."""
 
+    needs_options: ClassVar = True
     conditions: ClassVar = {"run": 1, "read": input, "write": print}
     kinds: ClassVar = {"run": PositiveInt, "read": Callable | None, "write": Callable}
 

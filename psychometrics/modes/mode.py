@@ -57,10 +57,13 @@ class Mode:
         What may be varied, with the defaults.
     kinds : dict
         Types of the conditions, as :func:`psychometrics.asking.answers.check_kinds` takes them.
+    needs_options : bool
+        Whether each item must have options, because an answer is one of them.
     """
 
     conditions: ClassVar[dict[str, object]] = {}
     kinds: ClassVar[dict[str, object]] = {}
+    needs_options: ClassVar[bool] = False
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -96,6 +99,23 @@ class Mode:
             digest of everything that determines an answer.
         """
         raise NotImplementedError
+
+    def check(self, questionnaire: Questionnaire, identity: dict, conditions: dict) -> None:
+        """Refuse what this questionnaire cannot be asked with, before a model is loaded.
+
+        Raises
+        ------
+        ParameterError, QuestionnaireError
+            A condition does not fit the questionnaire, or it lacks what the mode asks.
+
+        Examples
+        --------
+        >>> from psychometrics import load_questionnaire
+        >>> from psychometrics.modes import mode_named
+        >>> mode_named("human").check(load_questionnaire("gad7"), {}, {})
+        """
+        for item in questionnaire.items if self.needs_options else ():
+            questionnaire.ends(item)
 
     def open(self, respondent: object, identity: dict, **conditions: object) -> object:
         """Return what :meth:`answer` gets as the respondent; called once per respondent.

@@ -55,6 +55,7 @@ from ..asking.answers import check_kinds, check_three, tidy
 from ..asking.store import StoredAnswers, key_of
 from ..endpoints.endpoint import Endpoint
 from ..exceptions import ParameterError, RespondentError
+from ..models.chat_templates import fill_template
 from ..models.loading import check_length, load_config, load_model, resolve_device, to_device
 from ..models.sources import digest_text, find
 from ..questionnaires import Questionnaire
@@ -76,6 +77,7 @@ _LEAST_SHARED = 32
 class Options(Mode):
     """Models that give every option of an item a probability."""
 
+    needs_options: ClassVar = True
     conditions: ClassVar = {
         "role": "default",
         "wording": None,
@@ -146,6 +148,15 @@ class Options(Mode):
         who = self._who(name, "endpoint", digest, model) | {"by": "endpoint"}
         _check_conditions(who, conditions)
         return who
+
+    def check(self, questionnaire: Questionnaire, identity: dict, conditions: dict) -> None:
+        """Refuse a role, a wording or labels that the prompts cannot have."""
+        super().check(questionnaire, identity, conditions)
+        item = questionnaire.items[0]
+        order = tuple(range(len(questionnaire.choices(item))))
+        if identity["by"] != "entailment":
+            how = _check_conditions(identity, as_filed(questionnaire, conditions))
+            _prompt(questionnaire, item, how, order)
 
     def open(self, respondent: object, identity: dict, **conditions: object) -> object:
         """Return the respondent, which is loaded at its first question and then kept."""
@@ -559,12 +570,8 @@ class _Scorer:
         system, user = prompt
         voice = not system and not self.decodes  # a text that is continued
         if not voice and getattr(self.tokenizer, "chat_template", None):
-            text = self.tokenizer.apply_chat_template(
-                [{"role": "system", "content": system}, {"role": "user", "content": user}],
-                add_generation_prompt=True,
-                tokenize=False,
-            )
-            return self._tokens(text), ""
+            said = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+            return self._tokens(fill_template(self.tokenizer, said)), ""
         if self.decodes:
             return self.tokenizer(f"{system}\n{user}\n")["input_ids"], ""
         ids = self._tokens(_as_text(prompt))

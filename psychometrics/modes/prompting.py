@@ -75,6 +75,10 @@ class PromptMode(Mode):
         identity = self._identity(source, dtype, conditions)
         return self.build(source, identity | {"device": str(device)}, device, **conditions)
 
+    def check(self, questionnaire: Questionnaire, identity: dict, conditions: dict) -> None:
+        """Refuse a questionnaire without prompts."""
+        prompts(questionnaire)
+
     def _identity(self, source: Source, dtype: str | None, conditions: dict) -> dict:
         dtype = resolve_dtype(dtype)
         fingerprint = self.digest(source, dtype, **conditions)

@@ -32,6 +32,7 @@ class Simulated(Mode):
     standard units, as :func:`draw_traits` returns it.
     """
 
+    needs_options: ClassVar = True
     conditions: ClassVar = {
         "discrimination": 1.5,
         "difficulty_sd": 0.5,

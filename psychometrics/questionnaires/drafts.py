@@ -6,6 +6,8 @@ import json
 import re
 import shutil
 import tempfile
+import unicodedata
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -44,6 +46,10 @@ _NO_OPTIONS = """\
 # options:  # from least to most, for people and chat models
 #   - {value: 0, label: Not at all}
 #   - {value: 1, label: Often}"""
+_USUAL_OPTIONS = """\
+# The table names no options. These are usual words of agreement: replace them by your own.
+options:"""
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "oe"})
 
 
 def draft(
@@ -60,8 +66,9 @@ def draft(
         A CSV file or a frame of :data:`COLUMNS`, one row per item: its text; the ``scale`` it
         belongs to (all of one, if there is none); ``reverse``, yes where agreement lowers the
         scale; ``options`` from least to most as ``0=Not at all; 1=Several days``, in the first row
-        for all items, in others where an item has its own; for NLI prompts ``source`` and
-        ``inverse`` terms with semicolons, ``premise`` and ``hypothesis`` with ``{term}`` and
+        for all items, in others where an item has its own; where neither options nor prompts are
+        given, the draft gets the language's usual words of agreement; for NLI prompts ``source``
+        and ``inverse`` terms with semicolons, ``premise`` and ``hypothesis`` with ``{term}`` and
         ``{intensifier}``.
     path : str or Path
         A ``.yaml`` file; its name becomes the questionnaire's id.
@@ -83,6 +90,11 @@ def draft(
         The table has no items, a row or its options cannot be read, or the file is there. The
         message names the table and the line.
 
+    Warns
+    -----
+    UserWarning
+        A row has no text of an item and is left out, with its line.
+
     Examples
     --------
     >>> import tempfile
@@ -102,9 +114,11 @@ def draft(
     source = "The table" if isinstance(table, pd.DataFrame) else str(table)
     rows = _rows(table, name, source)
     title = name.replace("_", " ").replace("-", " ").capitalize()
-    options = rows["options"].iloc[0]
-    if options:
+    prompts = rows[["source", "inverse", "premise", "hypothesis"]].ne("").all(axis=1)
+    if options := rows["options"].iloc[0]:
         options = "\n  - ".join(["options:", *_options(options, rows["place"].iloc[0])])
+    elif rows["options"].eq("").all() and not prompts.any():
+        options = "\n  - ".join([_USUAL_OPTIONS, *_agreement(language)])
     levels = "\n".join(
         f"  - {{weight: {level['weight']}, terms: [{', '.join(level['terms'])}]}}"
         for level in LANGUAGES[language]["frequency"]
@@ -112,8 +126,17 @@ def draft(
     parts = {"title": title, "language": language, "intensifiers": levels}
     parts["options"] = options or _NO_OPTIONS
     lines = [_HEAD.format(size=len(rows), name=name, **parts)]
+    written: dict[str, tuple[str, str]] = {}
     for number, (scale, part) in enumerate(rows.groupby("scale", sort=False), start=1):
-        identity = re.sub(r"[^a-z0-9]+", "_", scale.lower()).strip("_") or f"scale_{number}"
+        identity = _identity(scale) or f"scale_{number}"
+        place = part["place"].iloc[0]
+        if identity in written:
+            before, first = written[identity]
+            raise ParameterError(
+                f"{place}: the scale '{scale}' is called '{before}' in {first}; write both alike, "
+                "or name one otherwise."
+            )
+        written[identity] = scale, place.rpartition(", ")[2]
         reverse = part.loc[part["reverse"], "id"].tolist()
         entry = f"id: {identity if scale else name}, title: {_quoted(scale or title)}"
         entry += f", items: [{', '.join(part['id'])}]"
@@ -137,8 +160,32 @@ def draft(
     return path
 
 
+def _identity(title: str) -> str:
+    """Return a name of small letters without accents, digits and _.
+
+    Examples
+    --------
+    >>> _identity("Ärger & Größe"), _identity("L'été")
+    ('aerger_groesse', 'l_ete')
+    """
+    plain = unicodedata.normalize("NFC", title).lower().translate(_UMLAUTS)
+    letters = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "_", letters).strip("_")
+
+
+def _agreement(language: str) -> list[str]:
+    """Return options by a language's words of agreement, from least to most."""
+    levels = LANGUAGES[language]["agreement"]
+    # Of two words the pair that differs in its end alone: somewhat disagree, somewhat agree.
+    words = [level["terms"][0 if level["weight"] < 0 else -1] for level in levels]
+    return [f"{{value: {n}, label: {_quoted(word)}}}" for n, word in enumerate(words, start=1)]
+
+
 def _in_table(said: str, written: Path, source: str, rows: pd.DataFrame) -> str:
     """Name the table and its lines where a message names the draft and its items."""
+    for name, place in zip(rows["id"], rows["place"], strict=True):
+        said = said.replace(f"items: '{name}' is", f"{place.rpartition(', ')[2]} is")
+        said = said.replace(f"as '{name}'", f"as {place.rpartition(', ')[2]}")
     return re.sub(
         rf"(?m)^[^\n]*?{re.escape(written.name)}(?:, item (\d+) \([^)]*\))?",
         lambda found: rows["place"].iloc[int(found[1]) - 1] if found[1] else source,
@@ -163,6 +210,9 @@ def _rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFr
     if "item" not in table:
         raise ParameterError("The table has no column 'item', the text of each item: add it.")
     table = table.reindex(columns=list(COLUMNS), fill_value="").map(str.strip).assign(place=places)
+    left_out = table["item"].eq("") & table[list(COLUMNS)].ne("").any(axis=1)
+    for place in table.loc[left_out, "place"]:
+        warnings.warn(f"{place}: has no text of an item and is left out.", stacklevel=3)
     table = table[table["item"] != ""].reset_index(drop=True)
     if table.empty:
         raise ParameterError("The table has no items.")
@@ -214,7 +264,10 @@ def _options(text: str, place: str) -> list[str]:
         value = float(value.replace(",", "."))
         lines.append(f"{{value: {value:g}, label: {_quoted(label.strip())}}}")
     if len(lines) < 2:
-        raise ParameterError(f"{place}: there must be two options or more, got '{text}'.")
+        mend = "write ; between options" if re.search(r",\s*[-+]?\d+\s*=", text) else "add one"
+        raise ParameterError(
+            f"{place}: options are one alone, '{text}'; {mend}, as in '0=no; 1=yes'."
+        )
     return lines
 
 

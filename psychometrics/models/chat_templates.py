@@ -1,0 +1,156 @@
+"""Chat templates: programs of a model's maker that turn messages into one text.
+
+They run in a sandbox, in which they can read and call nothing of this machine's. What a sandbox
+does not bound is time and size, so a template that computes large numbers or texts is refused when
+it is loaded, and one that does not end is stopped while it is filled in.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from ..exceptions import RespondentError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_SECONDS = 5.0
+"""Longest time for one conversation; templates in use need thousandths of it."""
+_DIGITS = 6
+"""Most digits of a number in a template."""
+_LARGEST = 10**8
+"""Greatest product of numbers in a template."""
+_LONGEST = 10**4
+"""Most repetitions of a text that are written in a template; a field is narrower, too."""
+_MOST_SIGNS = 10**6
+"""Most signs that a template may add to a conversation, and ten times what is said in it."""
+
+
+def check_template(name: str, text: str) -> None:
+    """Refuse a chat template that writes out numbers so large that filling it in may never end.
+
+    Parameters
+    ----------
+    name : str
+        The model's, for the error.
+    text : str
+        The template.
+
+    Raises
+    ------
+    RespondentError
+        With the line and the number. A template that cannot be parsed is told when it is filled in.
+
+    Examples
+    --------
+    >>> check_template("a model", "{{ 'x' * 99999 * 999 }}")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.RespondentError: a model has a chat template that computes with ...
+    """
+    from jinja2 import Environment, TemplateSyntaxError, nodes
+
+    environment = Environment(extensions=["jinja2.ext.loopcontrols"])
+    for line, kind, value in environment.lex(text):
+        large = kind == "integer" and len(value) > _DIGITS
+        if large or (kind == "operator" and value == "**"):
+            raise _too_large(name, value, line)
+        wide = re.search(r"[%:][-+ #0<>=^]*\d{5,}", value) if kind == "string" else None
+        if wide:
+            raise _too_large(name, wide[0], line)
+
+    try:
+        tree = environment.parse(re.sub(r"{%-?\s*(end)?generation\s*-?%}", "", text))
+    except TemplateSyntaxError:
+        return
+    for product in tree.find_all(nodes.Mul):
+        factors = [one.value for one in product.find_all(nodes.Const)]
+        numbers = [abs(one) for one in factors if isinstance(one, int | float)]
+        repeats = any(isinstance(one, str) for one in factors)
+        if math.prod(numbers) > (_LONGEST if repeats else _LARGEST):
+            raise _too_large(name, "*", product.lineno)
+
+
+def _too_large(name: str, value: str, line: int) -> RespondentError:
+    return RespondentError(
+        f"{name} has a chat template that computes with {value} (line {line}), which none needs "
+        "and which may never end: choose another model.",
+        kind="incomplete",
+    )
+
+
+def fill_template(
+    tokenizer: PreTrainedTokenizerBase, conversation: Sequence[dict[str, str]]
+) -> str:
+    """Return the text of a conversation, ready for the reply.
+
+    A template of a vision-language model may take texts only as parts of a message; it gets them
+    so where the user's last text would be missing otherwise.
+
+    Raises
+    ------
+    RespondentError
+        Filling the template in takes too long, or gives too long a text.
+    jinja2.exceptions.TemplateError
+        The template refuses the conversation.
+    """
+    from jinja2.exceptions import TemplateError
+
+    name = getattr(tokenizer, "name_or_path", "") or "This model"
+    how = {"tokenize": False, "add_generation_prompt": True}
+    with _limited(name):
+        text = tokenizer.apply_chat_template(list(conversation), **how)
+        if not _holds(text, conversation):
+            parts = [
+                message | {"content": [{"type": "text", "text": message["content"]}]}
+                for message in conversation
+            ]
+            try:
+                typed = tokenizer.apply_chat_template(parts, **how)
+            except (TemplateError, AttributeError, TypeError, ValueError):
+                typed = ""  # it takes no parts
+            text = typed if _holds(typed, conversation) else text
+
+    said = sum(len(message["content"]) for message in conversation)
+    if len(text) > _MOST_SIGNS + 10 * said:
+        raise RespondentError(
+            f"{name} has a chat template that makes {len(text):,} signs of one conversation: "
+            "choose another model.",
+            kind="incomplete",
+        )
+    return text
+
+
+def _holds(text: str, conversation: Sequence[dict[str, str]]) -> bool:
+    return conversation[-1]["content"].strip() in text
+
+
+@contextmanager
+def _limited(name: str) -> Iterator[None]:
+    """Stop what runs inside at the next line of Python after the time is over."""
+    end = time.monotonic() + _SECONDS
+
+    def watch(frame: FrameType, event: str, argument: object) -> object:
+        if time.monotonic() > end:
+            raise RespondentError(
+                f"{name} has a chat template that is not filled in after {_SECONDS:g} s: "
+                "choose another model.",
+                kind="incomplete",
+            )
+        return watch
+
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        yield
+    except MemoryError as error:
+        raise RespondentError.of(name, error) from error
+    finally:
+        sys.settrace(before)
