@@ -248,7 +248,8 @@ def _ask(
         more |= {"log": True} if "log" in pm.modes.mode_named(mode).conditions else {}
     answers = _answers(questionnaires, respondents, mode, condition, dry_run, **more)
     who, there = answers["respondent_id"].nunique(), len(answers)
-    there -= answers.attrs["summary"].get("unasked", 0)
+    for absent in ("unasked", "removed"):
+        there -= answers.attrs["summary"].get(absent, 0)
     typer.echo(f"{who} respondent(s), {there} answers in the store")
     if output is not None:
         _write_table(answers, output)

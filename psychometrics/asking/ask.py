@@ -23,6 +23,7 @@ from .answers import check_kinds
 from .judge import judged
 from .plan import Plan
 from .progress import Progress
+from .store import watched
 
 _KINDS = {
     "mode": str,
@@ -99,9 +100,10 @@ def ask(
         per item and run: ``respondent_id, questionnaire, mode, run, item_id, value, status``.
         Then the mode's conditions. ``attrs["summary"]`` says how many answers were ``asked``, came
         ``from_store`` and are ``unanswered`` (their status is not ``ok``), who ``failed`` and why,
-        their ``kinds`` (of :data:`psychometrics.exceptions.KINDS`), and the ``seconds`` it took; of
-        endpoints the ``tokens`` of the replies that came in this call, their ``cost`` where prices
-        were given, and how many are ``unasked`` as it would have been exceeded.
+        their ``kinds`` (of :data:`psychometrics.exceptions.KINDS`), the ``seconds`` it took, and,
+        if any, how many were ``removed`` from the store meanwhile; of endpoints the ``tokens`` of
+        the replies that came in this call, their ``cost`` where prices were given, and how many are
+        ``unasked`` as it would have been exceeded.
 
     Raises
     ------
@@ -135,7 +137,10 @@ def ask(
     if len(plan.ways) > 1 and engine == "ray":
         raise ParameterError("personas are asked on this machine: leave engine='ray' out.")
     pairs = len(plan.respondents) * len(plan.questionnaires) * len(plan.ways)
-    with Progress(desc="asking", unit="answer", disable=not progress, pairs=pairs, total=0) as bar:
+    with (
+        watched() as watch,
+        Progress(desc="asking", unit="answer", disable=not progress, pairs=pairs, total=0) as bar,
+    ):
         try:
             there = {}
             if engine == "ray":
@@ -147,8 +152,14 @@ def ask(
             said = f"{bar.asked} answers of this call are stored; the same call asks the rest."
             print(f"Stopped: {said}", file=sys.stderr)
             raise
+    removed = watch.removed()
+    for name, count in removed.items():
+        said = f"{name}: {count} of its answers were removed from the store while others were added"
+        plan.failures.add(name, RespondentError(f"{said}; ask again, which asks these alone."))
     RespondentError.tell(plan.failures.errors, tables)
     answers = _summarise(tables, plan, bar, time.perf_counter() - began)
+    if removed:
+        answers.attrs["summary"]["removed"] = removed.total()
     if progress:
         print(_summary_line(answers.attrs["summary"]), file=sys.stderr)
     return answers
