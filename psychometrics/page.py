@@ -78,7 +78,9 @@ POLICY
 html { scroll-snap-type: y proximity; } body { margin: 0; } .anchor-link { display: none; }
 main > section { box-sizing: border-box; min-height: 100vh; padding: 4vh 8vw;
   scroll-snap-align: start; border-bottom: 1px solid #ccc; }
-main h1, main h2 { font-size: 1.6rem; } main p, main table { font-size: 1.1rem; }
+main h1, main h2 { font-size: 1.6rem; }
+main :is(p, .jp-RenderedHTMLCommon table) { font-size: 1.1rem; }
+.jp-InputPrompt, .jp-OutputPrompt { display: none; }
 main img { max-height: 70vh; } .jp-OutputArea-output { overflow-x: auto; }
 .notes { display: none; background: #f4f4f4; padding: 0 1rem; }
 .with-notes .notes { display: block; }

@@ -341,6 +341,25 @@ def policy_of(page) -> dict[str, list[str]]:
     return {name: sources for name, *sources in map(str.split, rules)}
 
 
+def foreign_sources(policy: dict[str, list[str]]) -> set[str]:
+    """Return the sources of a policy that are neither its own place nor made by its scripts."""
+    return {
+        source
+        for sources in policy.values()
+        for source in sources
+        if not (source.startswith("'") or source in ("file:", "data:", "blob:"))
+    }
+
+
+def wait_until(page, condition: str, seconds: float = 60.0) -> None:
+    """Wait until a condition holds in a page; Playwright's own way needs a page that may eval."""
+    for _ in range(int(seconds / 0.05)):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(50)
+    raise TimeoutError(condition)
+
+
 @contextmanager
 def asked_paths() -> Generator[tuple[str, list[str]]]:
     """A host on this machine, and the paths that it was asked for."""

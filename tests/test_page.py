@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup
 
 from psychometrics import page, record
 from psychometrics.exceptions import ParameterError
-from tests.conftest import asked_paths, loads_from_elsewhere, needs_browser, policy_of
+from tests.conftest import asked_paths, loads_from_elsewhere, needs_browser, policy_of, wait_until
 
 PROSE = """(trial)=
 # A chapter about {term}`alpha`
@@ -188,7 +188,7 @@ def test_the_keys_turn_slides_and_open_their_notes(executed, browser):
     tab = browser.new_page()
     tab.goto(path.as_uri())
     tab.keyboard.press("ArrowRight")
-    tab.wait_for_function("scrollY > 0")
+    wait_until(tab, "scrollY > 0")
     assert not tab.locator(".notes").first.is_visible()
     tab.keyboard.press("s")
     assert tab.locator(".notes").first.is_visible()
