@@ -241,8 +241,9 @@ def _ask(
 
     Models that cannot answer for good are named in --failures and not tried again.
 
-    Besides those of the mode, -c takes: dtype (float32, bfloat16), personas (a table, a row for
-    each), keep_downloads=false (remove weights from the hub after use), address (of a Ray cluster).
+    Besides those of the mode, -c takes: dtype (float32, bfloat16, float16), device (cpu, cuda:1),
+    personas (a table, a row for each), keep_downloads=false (remove weights from the hub after
+    use), address (of a Ray cluster).
 
     For an endpoint, here and in the other commands: concurrency, requests_per_minute,
     tokens_per_minute, timeout (seconds), retries, headers (JSON), price_in and price_out (of a
@@ -255,7 +256,8 @@ def _ask(
         more |= {"log": True} if "log" in pm.modes.mode_named(mode).conditions else {}
     answers = _answers(questionnaires, respondents, mode, condition, dry_run, **more)
     who, there = answers["respondent_id"].nunique(), len(answers)
-    there -= answers.attrs["summary"].get("unasked", 0)
+    for absent in ("unasked", "removed"):
+        there -= answers.attrs["summary"].get(absent, 0)
     typer.echo(f"{who} respondent(s), {there} answers in the store")
     if output is not None:
         _write_table(answers, output)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +14,8 @@ from functools import cache, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
 
 from .claims import SENTENCE_VERDICTS, chapter_of, judged_sentences, own_parameters
 from .exceptions import ParameterError, PsychometricsError, writing
@@ -31,8 +36,10 @@ _FOR_THE_PUBLISHED_RUN = "*Written for the published run.*"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _PAGE = """
 {%- extends 'lab/index.html.j2' -%}
+{%- block html_head -%}POLICY{{ super() }}{%- endblock -%}
 {%- block html_head_js -%}{%- endblock -%}
 {%- block html_head_js_mathjax -%}{%- endblock -%}
+{%- block html_head_js_mermaidjs -%}{%- endblock -%}
 {%- block html_head_css -%}
 {{ super() }}
 <style>
@@ -55,14 +62,83 @@ _TAGS = re.findall(
     "h5 h6 hr i img li ol p pre s small span strong sub summary sup table tbody td tfoot th thead "
     "tr u ul",
 )
-_ATTRIBUTES = {"*": ["class", "id", "title", "colspan", "rowspan", "href", "src", "alt"]}
+_MATHML = re.findall(
+    r"\w+",
+    "math menclose mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow "
+    "mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover none",
+)
+_ATTRIBUTES = ("class", "id", "title", "colspan", "rowspan", "href", "src", "alt")
+_SHOWN = ("image/svg+xml", "image/png", "image/jpeg", "text/html", "text/markdown", "text/latex",
+          "text/plain")  # fmt: skip
+"""Forms of an output that a page shows; widgets and scripts are left out."""
 _SLIDES = """
 {%- extends 'reveal/index.html.j2' -%}
-{%- block html_head_js_mathjax -%}{%- endblock -%}
-{%- block html_head_css -%}{{ super() }}<style>.anchor-link { display: none; }
-.reveal section { max-height: 100%; overflow-y: auto; } .reveal h2 { font-size: 0.9em; }
-.reveal p, .reveal table { font-size: 0.6em; } img { max-height: 26rem }</style>{%- endblock -%}
+{%- block header -%}
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+POLICY
+<meta name="viewport" content="width=device-width, initial-scale=1.0">
+<title>{{ nb.metadata.title | escape }}</title>
+{{ resources.include_css("static/index.css") }}
+{{ resources.include_css("static/theme-light.css") }}
+<style>
+html { scroll-snap-type: y proximity; } body { margin: 0; } .anchor-link { display: none; }
+main > section { box-sizing: border-box; min-height: 100vh; padding: 4vh 8vw;
+  scroll-snap-align: start; border-bottom: 1px solid #ccc; }
+main h1, main h2 { font-size: 1.6rem; }
+main :is(p, .jp-RenderedHTMLCommon table) { font-size: 1.1rem; }
+.jp-InputPrompt, .jp-OutputPrompt { display: none; }
+main img { max-height: 70vh; } .jp-OutputArea-output { overflow-x: auto; }
+.notes { display: none; background: #f4f4f4; padding: 0 1rem; }
+.with-notes .notes { display: block; }
+@media print { main > section { break-after: page; border: none; } }
+</style>
+</head>
+{%- endblock -%}
+{%- block body_header -%}
+<body class="jp-Notebook" data-jp-theme-light="true" data-jp-theme-name="JupyterLab Light">
+<main>
+{%- endblock -%}
+{%- block body_footer -%}
+</main>
+</body>
+{%- endblock -%}
+{%- block footer_js -%}<script>SCRIPT</script>{%- endblock -%}
 """
+_TURN_SLIDES = """
+const slides = [...document.querySelectorAll("main > section")];
+const forward = ["ArrowRight", "ArrowDown", "PageDown", " "];
+const back = ["ArrowLeft", "ArrowUp", "PageUp"];
+
+addEventListener("keydown", (event) => {
+  if (event.key === "s") document.body.classList.toggle("with-notes");
+  const step = forward.includes(event.key) - back.includes(event.key);
+  if (step === 0) return;
+
+  event.preventDefault();
+  const tops = slides.map((slide) => Math.abs(slide.getBoundingClientRect().top));
+  const place = tops.indexOf(Math.min(...tops)) + step;
+  slides[Math.max(0, Math.min(place, slides.length - 1))].scrollIntoView();
+});
+"""
+
+
+def _policy(script: str = "") -> str:
+    """Return the element that forbids a page whatever is not in it, but for one script.
+
+    Examples
+    --------
+    >>> "script-src" in _policy(), "script-src 'sha256-" in _policy("alert(1);")
+    (False, True)
+    """
+    rules = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; "
+    rules += "base-uri 'none'; form-action 'none'"
+    if script:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        rules += f"; script-src 'sha256-{digest}'"
+    return f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
 
 
 def write_page(executed: str | Path, output: str | Path | None = None, kind: str = "page") -> Path:
@@ -76,7 +152,9 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
         The HTML file, by default beside the copy; or a PDF file, which Chromium or Chrome prints.
     kind : {"page", "report", "slides"}
         A page with its code in open cells, a report with all code folded, or slides with a slide
-        for each table and figure, its headline, and the text as speaker's notes.
+        for each table and figure, its headline, and the text as speaker's notes. Each loads nothing
+        from elsewhere, whoever wrote the notebook: widgets, scripts and pictures of other hosts are
+        left out.
 
     Returns
     -------
@@ -108,33 +186,38 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     try:
         notebook = nbformat.read(executed, as_version=4)
         nbformat.validate(notebook)
-        notebook, formulas = _plain(notebook, executed, kind)
+        notebook, held = _plain(notebook, executed, kind)
     except (OSError, ValueError, LookupError, AttributeError, TypeError,
             nbformat.ValidationError) as error:  # fmt: skip
         raise ParameterError(
             f"{executed} is not an executed notebook ({error!s:.100}): run the chapter again."
         ) from None
-    loader = {"extra_loaders": [DictLoader({"page.html.j2": _PAGE, "slides.html.j2": _SLIDES})]}
+    slides = _SLIDES.replace("POLICY", _policy(_TURN_SLIDES)).replace("SCRIPT", _TURN_SLIDES)
+    templates = {"page.html.j2": _PAGE.replace("POLICY", _policy()), "slides.html.j2": slides}
+    loader = {"extra_loaders": [DictLoader(templates)]}
     if kind == "slides":
         exporter = SlidesExporter(template_file="slides.html.j2", exclude_input=True, **loader)
     else:
         exporter = HTMLExporter(template_file="page.html.j2", **loader)
     exporter.sanitize_html = True  # of what a reply, a name or another's notebook may hold
-    clean = partial(bleach.clean, tags=_TAGS, attributes=_ATTRIBUTES, strip=True)
+    clean = partial(bleach.clean, tags=_TAGS, attributes=_is_harmless, strip=True)
     exporter.register_filter(
         "clean_html", lambda text: clean(re.sub(r"(?is)<(style|script)\b.*?</\1\s*>", "", text))
     )
     text, _ = exporter.from_notebook_node(notebook)
-    # what loads diagrams from elsewhere, and where the style's colours come from
-    text = re.sub(r'<script type="module">.*?</script>|/\*.*?\*/', "", text, flags=re.S)
-    text = re.sub(r"HELDFORMULA(\d+)X", lambda held: formulas[int(held[1])], text)
+    # Comments of the styles say where their colours come from.
+    text = re.sub(
+        r"<style.*?</style>", lambda style: re.sub(r"/\*.*?\*/", "", style[0], flags=re.S), text,
+        flags=re.S,
+    )  # fmt: skip
+    text = re.sub(r"HELD[0-9a-f]{24}", lambda found: held.get(found[0], found[0]), text)
     output = Path(output) if output else executed.with_suffix(".html")
     with writing(output):
         if output.suffix == ".pdf":
             with tempfile.TemporaryDirectory() as folder:
-                held = Path(folder) / "page.html"
-                held.write_text(text, encoding="utf-8")
-                print_page(held.as_uri(), output.absolute(), Path(folder) / "browser")
+                printed_from = Path(folder) / "page.html"
+                printed_from.write_text(text, encoding="utf-8")
+                print_page(printed_from.as_uri(), output.absolute(), Path(folder) / "browser")
         else:
             output.write_text(text, encoding="utf-8")
     return output
@@ -224,12 +307,45 @@ def print_page(address: str, output: Path, profile: Path) -> None:
         raise PsychometricsError(f"{browser} did not print {address}.")
 
 
+def _is_harmless(tag: str, name: str, value: str) -> bool:
+    """Return whether an attribute of another's HTML may stay: it loads nothing from elsewhere."""
+    if name == "src":
+        try:
+            parts = urlsplit(value.strip())
+        except ValueError:
+            return False
+        return not (parts.scheme or parts.netloc or value.strip().startswith(("/", "\\")))
+    return name in _ATTRIBUTES
+
+
+def _is_plain_mathml(formula: str) -> bool:
+    r"""Return whether a formula holds MathML alone; ``\text`` may hold any HTML.
+
+    Examples
+    --------
+    >>> _is_plain_mathml("<math><mi>x</mi></math>")
+    True
+    >>> _is_plain_mathml("<math><mtext><img/src=//host/b></mtext></math>")
+    False
+    """
+    try:
+        elements = list(ElementTree.fromstring(formula).iter())
+    except ElementTree.ParseError:
+        return False
+
+    attributes = [(name, value) for one in elements for name, value in one.attrib.items()]
+    return all(one.tag.rpartition("}")[2] in _MATHML for one in elements) and not any(
+        name.startswith("on") or "href" in name or name == "style" or "url(" in value
+        for name, value in attributes
+    )
+
+
 def _plain(notebook, executed: Path, kind: str):
-    """A copy of a notebook in plain Markdown and HTML, and its formulas in MathML by number."""
+    """A copy of a notebook in plain Markdown, and the HTML that its placeholders stand for."""
     from nbformat.v4 import new_markdown_cell
 
-    formulas, cells = [], []
-    prose = _prose_of(executed, formulas)
+    cells = []
+    prose = _prose_of(executed)
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown":
@@ -239,11 +355,15 @@ def _plain(notebook, executed: Path, kind: str):
             cell.outputs = [part for one in cell.outputs for part in prose.captioned(one)]
             cells.append(cell)
     titles = (re.search(r"^# (.+)", cell.source, re.M) for cell in cells)
-    notebook.metadata["title"] = next((title[1] for title in titles if title), executed.stem)
-    if banner := prose.banner():
+    title = next((title[1] for title in titles if title), executed.stem)
+    notebook.metadata["title"] = title
+    notebook.metadata.pop("widgets", None)
+
+    banner = prose.banner()
+    if banner:
         cells.insert(0, new_markdown_cell(banner))
     notebook.cells = _slides(cells) if kind == "slides" else cells
-    return notebook, formulas
+    return notebook, prose.held
 
 
 def _slides(cells: list) -> list:
@@ -274,22 +394,23 @@ def _headline(cell, text: str) -> str:
     return "## " + " ".join((lead[1] if lead else said).split())
 
 
-def _prose_of(executed: Path, formulas: list[str]) -> _Prose:
+def _prose_of(executed: Path) -> _Prose:
     """Return what writes the text of a run: as it is, or as text about the published run."""
     sentences = judged_sentences(executed)
     parameters = own_parameters(executed)
     is_chapter = re.match(r"\d\d-|benchmarks$", chapter_of(executed)) is not None
     is_other = bool(parameters) or (sentences["verdict"] == SENTENCE_VERDICTS[-1]).any()
     if is_chapter and is_other:
-        return _OtherRun(executed, formulas, parameters, sentences)
-    return _Prose(executed, formulas)
+        return _OtherRun(executed, parameters, sentences)
+    return _Prose(executed)
 
 
 class _Prose:
     """What is MyST in a run's cells as plain Markdown."""
 
-    def __init__(self, executed: Path, formulas: list[str]):
-        self.executed, self.formulas = executed, formulas
+    def __init__(self, executed: Path):
+        self.executed = executed
+        self.held: dict[str, str] = {}
         kinds = {"tab": "Table", "fig": "Figure"}
         counts = dict.fromkeys(kinds, 0)
         self.numbers = {}
@@ -305,8 +426,13 @@ class _Prose:
         if output.get("name") == "stderr":
             failed = re.findall(r"UserWarning: (.+ was not asked to the end: .+)", output["text"])
             return [
-                new_output("display_data", {"text/markdown": one}) for one in dict.fromkeys(failed)
+                new_output("display_data", {"text/markdown": self._hold(escape(one))})
+                for one in dict.fromkeys(failed)
             ]
+        if "data" in output:
+            output["data"] = {kind: output["data"][kind] for kind in _SHOWN if kind in output.data}
+            if not output["data"]:
+                return []
         about = output.get("metadata", {}).get("record")
         if about is None:
             return [output]
@@ -354,10 +480,18 @@ class _Prose:
 
         display = "block" if found[1] else "inline"
         try:
-            self.formulas.append(convert((found[1] or found[2]).strip(), display=display))
+            formula = convert((found[1] or found[2]).strip(), display=display)
         except Exception:  # dollars of a text; the library's errors have no base of their own
             return found[0]
-        return f"HELDFORMULA{len(self.formulas) - 1}X"
+        if not _is_plain_mathml(formula):
+            return found[0]
+        return self._hold(formula)
+
+    def _hold(self, html: str) -> str:
+        """Return a placeholder for HTML that Markdown must not touch."""
+        placeholder = f"HELD{secrets.token_hex(12)}"  # which no text of others can hold
+        self.held[placeholder] = html
+        return placeholder
 
     def _role(self, found: re.Match) -> str:
         kind, text = found[1], found[2]
@@ -377,7 +511,8 @@ class _Prose:
 
     def number(self, text: str) -> str:
         """Return what the role ``num`` prints."""
-        return self._printed(text, self.executed.parent, self.executed.stem) or "–"
+        value = self._printed(text, self.executed.parent, self.executed.stem)
+        return self._hold(value) if value else "–"
 
     @staticmethod
     def _printed(text: str, runs: Path, chapter: str) -> str:
@@ -396,10 +531,8 @@ class _OtherRun(_Prose):
     numbers, this run's in brackets, and behind each sentence whether it holds for this run.
     """
 
-    def __init__(
-        self, executed: Path, formulas: list[str], parameters: dict, sentences: pd.DataFrame
-    ):
-        super().__init__(executed, formulas)
+    def __init__(self, executed: Path, parameters: dict, sentences: pd.DataFrame):
+        super().__init__(executed)
         self.parameters, self.sentences = parameters, sentences
         self.chapter = chapter_of(executed)
         self.fragments = {
@@ -445,8 +578,10 @@ class _OtherRun(_Prose):
         here = self._here(text)
         published = self._printed(text, data_dir() / "tables", self.chapter)
         if not published:
-            return f"(here {here})" if here else "(not in this run)"
-        return published if here in ("", published) else f"{published} (here {here})"
+            return f"(here {self._hold(here)})" if here else "(not in this run)"
+
+        value = self._hold(published)
+        return value if here in ("", published) else f"{value} (here {self._hold(here)})"
 
     def _here(self, text: str) -> str:
         """Return the number of this run; empty if it is missing, or another chapter's."""

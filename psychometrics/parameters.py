@@ -104,7 +104,7 @@ _Talking = Annotated[_Text, _passes(partial(identify, mode="chat"))]
 _LanguageModel = Annotated[_Text, _passes(model_names)]
 _Questionnaire = Annotated[_Text, _passes(partial(load_questionnaire, texts=False))]
 _Category = Literal["MN", "PP", "LE", "Q", "PS", "RLS", "WK"]
-_Precision = Literal["auto", "float32", "bfloat16"]
+_Precision = Literal["auto", "float32", "bfloat16", "float16"]
 
 
 CHAPTERS: dict[str, type[BaseModel]] = {}

@@ -47,7 +47,7 @@ from .asking.answers import check_kinds, check_numbers
 from .asking.population import population
 from .data import NLI_LABELS, fetch, text_table
 from .exceptions import DataError, ParameterError, out_of_memory
-from .models.loading import OF_HEADS, load_config, load_model
+from .models.loading import OF_HEADS, load_config, load_model, resolve_device
 from .models.sources import BASE_MODEL, Source, base_path, find, read_json
 from .modes import load_respondent
 
@@ -741,6 +741,7 @@ def _train(
     checkpoints = str(Path(output) / "checkpoints")
     lengths = [len(ids) for ids in dataset["input_ids"]]
     steps = int(np.ceil(len(dataset) / settings.batch_size) * settings.epochs)
+    device = resolve_device(None)
     arguments = TrainingArguments(
         output_dir=checkpoints,
         num_train_epochs=settings.epochs,
@@ -750,15 +751,17 @@ def _train(
         per_device_train_batch_size=settings.batch_size,
         train_sampling_strategy="group_by_length",
         length_column_name="length",
-        use_cpu=not torch.cuda.is_available(),
+        use_cpu=device.type != "cuda",
         save_strategy="epoch",
         save_total_limit=1,
         logging_steps=50,
         report_to="none",
         disable_tqdm=not progress,
-        dataloader_pin_memory=torch.cuda.is_available(),
+        dataloader_pin_memory=device.type == "cuda",
         seed=settings.seed,
     )
+    # Of several GPUs the Trainer would take all, each with a batch of its own.
+    arguments._n_gpu = min(1, arguments.n_gpu)
     loop = (trainer or Trainer)(
         model=model,
         args=arguments,

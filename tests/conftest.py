@@ -7,8 +7,11 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -305,6 +308,78 @@ def ended(monkeypatch, tmp_path, capsys):
         return end.value.code or 0, *capsys.readouterr()
 
     return run
+
+
+_LOADS = re.compile(
+    r"url\(\s*['\"]?(https?:)?//|@import\s*['\"]?(https?:)?//|\bimport\b.*https?://"
+)
+
+
+def loads_from_elsewhere(page) -> list[str]:
+    """Return what a parsed page, or the text of a style sheet, loads from another host."""
+    if isinstance(page, str):
+        return [found[0] for found in _LOADS.finditer(page)]
+
+    texts = []
+    for element in page.find_all(True):
+        names = ["src", "srcset", "data", "poster", "action", "formaction", "background"]
+        if element.name != "a":
+            names.append("href")
+        texts += [
+            text for name in names if re.match(r"\s*(https?:)?//", text := element.get(name, ""))
+        ]
+        texts += loads_from_elsewhere(element.get("style", ""))
+        if element.name in ("script", "style"):
+            texts += loads_from_elsewhere(element.string or "")
+    return [text[:99] for text in texts]
+
+
+def policy_of(page) -> dict[str, list[str]]:
+    """Return the Content-Security-Policy of a parsed page, by directive; empty if it has none."""
+    element = page.find("meta", attrs={"http-equiv": "Content-Security-Policy"})
+    rules = element["content"].split(";") if element else []
+    return {name: sources for name, *sources in map(str.split, rules)}
+
+
+def foreign_sources(policy: dict[str, list[str]]) -> set[str]:
+    """Return the sources of a policy that are neither its own place nor made by its scripts."""
+    return {
+        source
+        for sources in policy.values()
+        for source in sources
+        if not (source.startswith("'") or source in ("file:", "data:", "blob:"))
+    }
+
+
+def wait_until(page, condition: str, seconds: float = 60.0) -> None:
+    """Wait until a condition holds in a page; Playwright's own way needs a page that may eval."""
+    for _ in range(int(seconds / 0.05)):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(50)
+    raise TimeoutError(condition)
+
+
+@contextmanager
+def asked_paths() -> Generator[tuple[str, list[str]]]:
+    """A host on this machine, and the paths that it was asked for."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 @pytest.fixture(scope="module")

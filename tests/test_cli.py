@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import psychometrics as pm
+from psychometrics.asking.progress import Progress
 from psychometrics.cli import app
 from psychometrics.endpoints import request_queue
 from psychometrics.modes import MODES
@@ -31,6 +33,27 @@ def command(monkeypatch, tmp_path):
         return result.stdout
 
     return run
+
+
+def test_a_store_removed_while_answers_are_added_is_not_counted_and_ends_in_an_error(
+    ended, tiny_model, tmp_path, monkeypatch
+):
+    expect = Progress.expect
+
+    def remove_before_the_second(bar, *counts):
+        if bar.begun == 1:
+            shutil.rmtree(tmp_path / "store")
+        expect(bar, *counts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "expect", remove_before_the_second)
+        code, shown, errors = ended("ask", "challenges", "gad7", "--respondents", tiny_model)
+    assert code == 1
+    assert "672 answers in the store" in shown
+    assert "192 of its answers were removed" in errors
+    code, shown, _ = ended("ask", "challenges", "gad7", "--respondents", tiny_model)
+    assert code == 0
+    assert "864 answers in the store" in shown
 
 
 def test_prompts_are_printed_or_written(command, tmp_path):

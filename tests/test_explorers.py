@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ from psychometrics import exercises
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
 from psychometrics.questionnaires.wording import word_lists, wording
+from tests.conftest import asked_paths, foreign_sources, loads_from_elsewhere, policy_of, wait_until
 from tests.test_web import HTML, PAGES, _Quiet
 from tests.test_web import built as of_the_built_book
 
@@ -177,6 +179,36 @@ def test_an_exercise_and_a_number_that_are_not_there_fail_the_build_and_nothing_
     warnings = [line for line in built[1].splitlines() if "WARNING" in line or "ERROR" in line]
     assert len(warnings) == 2, warnings
     assert all(any(name in line for line in warnings) for name in ("ex-nowhere", "tab-nowhere"))
+
+
+def test_every_page_of_a_trial_book_forbids_to_load_from_elsewhere_and_loads_nothing_there(site):
+    pages = {
+        path.name: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+        for path in site.glob("*.html")
+    }
+    assert {"index.html", "two.html", "search.html", "genindex.html"} <= set(pages)
+    for name, page in pages.items():
+        policy = policy_of(page)
+        assert policy["default-src"] == ["'self'", "file:"], name
+        assert foreign_sources(policy) == set(), name
+        assert loads_from_elsewhere(page) == [], name
+        first = page.head.find(["script", "link", "style", "img"])
+        order = str(page.head)
+        assert order.index("Content-Security-Policy") < order.index(str(first)), name
+
+
+def test_a_browser_asks_no_other_host_whatever_a_page_of_the_book_holds(site, browser):
+    text = (site / "index.html").read_text(encoding="utf-8")
+    with asked_paths() as (host, asked):
+        loads = (
+            f"<img src='{host}/i'><script src='{host}/s'></script><iframe src='{host}/f'></iframe>"
+        )
+        calls = f"<script>fetch('{host}/c').catch(() => 0); new Image().src = '{host}/n'</script>"
+        (site / "loads.html").write_text(text.replace("</body>", f"{loads}{calls}</body>"), "utf-8")
+        tab = browser.new_page()
+        tab.goto((site / "loads.html").as_uri(), wait_until="networkidle")
+        tab.close()
+    assert asked == []
 
 
 # --- the data of explorers, and boxes that draw or say why not
@@ -749,9 +781,9 @@ def test_on_a_slow_network_the_page_shows_progress_answers_keys_and_starts_once(
     page.context.new_cdp_session(page).send("Network.emulateNetworkConditions", slow)
     start = page.get_by_role("button", name="Start the model")
     start.dblclick()
-    page.wait_for_function("document.querySelector('progress').value > 0.002")
+    wait_until(page, "document.querySelector('progress').value > 0.002")
     first = page.locator("progress").evaluate("e => e.value")
-    page.wait_for_function(f"document.querySelector('progress').value > {first}")
+    wait_until(page, f"document.querySelector('progress').value > {first}")
     page.get_by_label(live_model.LABELS["premise"]).fill("<b>I feel</b> {term}.", timeout=2000)
     assert "tag" in page.locator(".ask-findings").inner_text()
     assert start.is_disabled()

@@ -9,11 +9,12 @@ import nbformat
 import pandas as pd
 import papermill
 import pytest
+from bs4 import BeautifulSoup
 
 from psychometrics import claims, page, record
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir, notebooks_dir
-from tests.conftest import needs_browser
+from tests.conftest import asked_paths, loads_from_elsewhere, needs_browser, policy_of, wait_until
 
 PROSE = """(trial)=
 # A chapter about {term}`alpha`
@@ -95,7 +96,7 @@ def test_the_prose_has_the_numbers_of_its_own_run(executed):
     assert "torn was not asked to the end: no weights" in text
     assert text.index("Table 1. Shares of alpha") < text.index("0.75") < text.index("Figure 1. Two")
     assert "Prices such as $5 stay" in text
-    assert not re.search(r"\{[a-z:]+\}`|:class:|:label:|```|\(eq-alpha\)|HELDFORMULA", text)
+    assert not re.search(r"\{[a-z:]+\}`|:class:|:label:|```|\(eq-alpha\)|HELD", text)
 
 
 def test_tables_and_figures_of_an_executed_notebook_are_found_and_dead_roles_named(executed):
@@ -177,6 +178,104 @@ def test_the_page_of_the_published_run_is_as_the_book_has_it(tmp_path):
     assert "This is not the published run" not in text
     assert "holds here" not in text
     assert claims.own_parameters(path) == {}
+
+
+def _of_another(host: str) -> nbformat.NotebookNode:
+    """A notebook that tries to load from a host in each way that a notebook has."""
+    code, markdown = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
+    output, widget = nbformat.v4.new_output, "application/vnd.jupyter.widget-view+json"
+    html = (
+        f"<img src='{host}/img'><script src='{host}/s'></script><iframe src='{host}/i'></iframe>"
+        f"<link rel=stylesheet href='{host}/link'><style>@import '{host}/style';</style>"
+        f"<p style='background: url({host}/p)' onclick='x()'>a</p><object data='{host}'></object>"
+        f"<svg><image href='{host}/g'/></svg><video poster='{host}/v'></video><base href='{host}'>"
+    )
+    shown = [
+        {"text/html": html},
+        {"text/markdown": f"![i]({host}/markdown) <img src={host}/m>"},
+        {widget: {"model_id": "a", "version_major": 2, "version_minor": 0}, "text/plain": "Slider"},
+        {"application/javascript": f"fetch('{host}/js')"},
+        {"text/vnd.mermaid": "graph TD"},
+        {"image/svg+xml": f"<svg><image href='{host}/in-svg'/></svg>"},
+    ]
+    cells = [
+        markdown(f"# A ![title]({host}/t)\n\n$\\text{{<img/src={host}/f>}}$ HELDFORMULA7X"),
+        markdown(f"$$\\href{{{host}}}{{x}}$$ <img src=/{host}> <svg/onload=x()> [](<{host}/x>)"),
+        nbformat.v4.new_raw_cell(html, metadata={"raw_mimetype": "text/html"}),
+        code("1", outputs=[output("display_data", data) for data in shown]),
+        code("1", outputs=[output("stream", name="stderr", text="UserWarning: ![n](" + host + "/n)"
+             " was not asked to the end: <img src=" + host + "/e>")]),
+    ]  # fmt: skip
+    state = {"state": {"a": {"model_name": "M", "model_module": host}}}
+    metadata = {"widgets": {"application/vnd.jupyter.widget-state+json": state}}
+    return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+
+
+@pytest.mark.parametrize("kind", ["page", "report", "slides"])
+def test_a_page_of_anothers_notebook_loads_nothing_and_runs_nothing_of_it(kind, tmp_path):
+    nbformat.write(_of_another("http://elsewhere.test"), tmp_path / "other.ipynb")
+
+    text = page.write_page(tmp_path / "other.ipynb", kind=kind).read_text(encoding="utf-8")
+
+    soup = BeautifulSoup(text, "html.parser")
+    assert loads_from_elsewhere(soup) == []
+    assert not soup.find_all(["iframe", "object", "base", "link", "svg", "video"])
+    assert [name for one in soup.find_all(True) for name in one.attrs if name[:2] == "on"] == []
+    scripts = [one.string for one in soup.find_all("script")]
+    assert scripts == ([page._TURN_SLIDES] if kind == "slides" else [])
+    assert policy_of(soup)["default-src"] == ["'none'"]
+    assert ("script-src" in policy_of(soup)) == (kind == "slides")
+    assert "model_module" not in text
+    assert "Slider" in text, "the text of a widget is shown"
+    assert "HELDFORMULA7X" in text
+
+
+@needs_browser
+@pytest.mark.parametrize("kind", ["page", "slides"])
+def test_a_browser_asks_no_host_for_a_page_of_anothers_notebook(kind, tmp_path, browser):
+    with asked_paths() as (host, asked):
+        nbformat.write(_of_another(host), tmp_path / "other.ipynb")
+        path = page.write_page(tmp_path / "other.ipynb", kind=kind)
+        tab = browser.new_page()
+        tab.goto(path.as_uri(), wait_until="networkidle")
+        tab.close()
+    assert asked == []
+
+
+@needs_browser
+def test_the_keys_turn_slides_and_open_their_notes(executed, browser):
+    path = page.write_page(executed, executed.with_name("turned.html"), "slides")
+    tab = browser.new_page()
+    tab.goto(path.as_uri())
+    tab.keyboard.press("ArrowRight")
+    wait_until(tab, "scrollY > 0")
+    assert not tab.locator(".notes").first.is_visible()
+    tab.keyboard.press("s")
+    assert tab.locator(".notes").first.is_visible()
+    tab.close()
+
+
+@pytest.mark.parametrize("name", [
+    "![i](http://elsewhere.test/b)", "<img src=http://elsewhere.test/c>", "O'Neill & Söhne",
+    "a_b_c *d* `e` ~~f~~", "[x](http://elsewhere.test)", "$a$ and $b$",
+    "{num}`tab-found[a, share]`", "# one", "FORMULA", "a\\b", "<b>", "&lt;",
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["report", "slides"])
+def test_a_name_is_shown_as_it_is_whatever_markup_it_holds(name, kind, tmp_path):
+    (tmp_path / "own").mkdir()
+    table = pd.DataFrame({"name": [name]}, index=pd.Index(["a"], name="who"))
+    table.to_csv(tmp_path / "own" / "tab-found.csv")
+    text = "# Profile of {num}`tab-found[a, name]`\n\nOf {num}`tab-found[a, name]` itself."
+    cells = [nbformat.v4.new_markdown_cell(text)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "own.ipynb")
+
+    path = page.write_page(tmp_path / "own.ipynb", kind=kind)
+
+    soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+    assert soup.title.text == f"Profile of {name}"
+    assert soup.h1.text.removesuffix("¶") == f"Profile of {name}"
+    assert f"Of {name} itself." in soup.text or kind == "slides"
+    assert not soup.main.find(["img", "code", "em", "del", "b"])
 
 
 @pytest.mark.parametrize("name", ["p.txt", "no/p.html", "."])

@@ -726,7 +726,7 @@ def test_precision_is_float32_unless_another_is_named():
     assert loading.resolve_dtype() == "float32"
     assert loading.resolve_dtype(torch.bfloat16) == "bfloat16"
     with pytest.raises(RespondentError):
-        loading.resolve_dtype("float16")
+        loading.resolve_dtype("float64")
     assert loading.resolve_device("cpu") == torch.device("cpu")
 
 

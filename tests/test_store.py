@@ -128,6 +128,17 @@ def test_a_store_that_is_removed_while_answers_come_is_said(tmp_path):
         kept.add(rows_of([2]))
 
 
+def test_answers_that_are_merged_meanwhile_are_still_there_and_removed_ones_are_counted(tmp_path):
+    with store_module.watched() as watch:
+        for seed in (1, 2, 3):
+            StoredAnswers(tmp_path / "s", *WHO).add(rows_of([seed]))
+        compact(tmp_path / "s")
+        assert not watch.removed()
+        shutil.rmtree(tmp_path / "s")
+        StoredAnswers(tmp_path / "s", *WHO).add(rows_of([4]))
+    assert watch.removed().total() == 3
+
+
 def test_a_key_is_kept_once_and_written_once(tmp_path):
     kept = StoredAnswers(tmp_path, *WHO)
     kept.add(pd.concat([rows_of([1, 2], "a"), rows_of([2, 3], "b")]))

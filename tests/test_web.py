@@ -21,6 +21,7 @@ from psychometrics import book
 from psychometrics.exceptions import PsychometricsError
 from psychometrics.page import BROWSERS
 from psychometrics.paths import book_dir
+from tests.conftest import foreign_sources, loads_from_elsewhere, policy_of, wait_until
 
 HTML = book_dir() / "_build" / "html"
 PAGES = sorted(
@@ -34,7 +35,6 @@ SMALLEST = 9.0  # points of a label, at the width of a page
 JUDGED = ["chapters/03-assessment.html", "index.html", "using.html", "ask.html", "search.html",
           "reference/items.html"]  # fmt: skip
 """A page of each kind, which axe judges; what all others hold is tested as files, below."""
-LOADS = r"url\(\s*['\"]?(https?:)?//|@import\s*['\"]?(https?:)?//"
 HEAVIEST = 1.5  # MB of a page with its pictures, without what all pages share
 built = pytest.mark.skipif(not (HTML / "index.html").is_file(), reason="not built: make book")
 
@@ -68,7 +68,7 @@ def _put_theme(page, theme: str) -> None:
 def _resize(page, width: int) -> None:
     """Another width, once what watches it has been told."""
     page.set_viewport_size({"width": width, "height": 900})
-    page.wait_for_function(f"innerWidth === {width}")
+    wait_until(page, f"innerWidth === {width}")
     frame = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
     for _ in range(2):
         page.evaluate(frame)
@@ -189,7 +189,7 @@ def test_dark_figures_stand_on_the_dark_page(visit):
     _put_theme(page, "dark")
     figure = page.locator("figure img.drawn").first
     figure.scroll_into_view_if_needed()
-    page.wait_for_function("document.querySelector('figure img.drawn').complete")
+    wait_until(page, "document.querySelector('figure img.drawn').complete")
     picture = Image.open(io.BytesIO(figure.screenshot())).convert("RGB")
     corner = picture.getpixel((1, 1))
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -248,19 +248,16 @@ def test_every_link_inside_the_book_leads_somewhere(parsed):
 
 
 @built
-def test_pages_load_nothing_from_elsewhere(parsed):
-    found = []
-    for path, page in parsed.items():
-        for element in page.find_all(True):
-            names = ("src", "srcset", "data", "poster", "action", "style")
-            names += () if element.name == "a" else ("href",)
-            said = [element.get(name) or "" for name in names]
-            said += [element.string or ""] if element.name in ("script", "style") else []
-            found += [f"{path.name}: {text[:99]}" for text in said
-                      if re.match(r"(https?:)?//", text) or re.search(LOADS, text)]  # fmt: skip
-    for sheet in HTML.rglob("*.css"):
-        found += [f"{sheet.name}: {one[0]}" for one in re.findall(LOADS, sheet.read_text())]
-    assert found == []
+def test_pages_load_nothing_from_elsewhere_and_forbid_it(parsed):
+    example = HTML / "_static" / "profile-example.html"
+    pages = parsed | {example: BeautifulSoup(example.read_text("utf-8"), "html.parser")}
+    for path, page in pages.items():
+        policy = policy_of(page)
+        assert loads_from_elsewhere(page) == [], path.name
+        assert policy["default-src"], path.name
+        assert foreign_sources(policy) == set(), path.name
+    sheets = {sheet: loads_from_elsewhere(sheet.read_text()) for sheet in HTML.rglob("*.css")}
+    assert not any(sheets.values())
 
 
 @built

@@ -1,4 +1,8 @@
-"""Keep pages small: formulas as MathML, no scripts or icons without use, no code in the search."""
+"""Keep pages small and to themselves.
+
+Formulas are MathML, there are no scripts or icons without use, the search has no code, and each
+page forbids the browser to load anything from another host.
+"""
 
 import re
 from pathlib import Path
@@ -11,10 +15,28 @@ ICON = re.compile(
     r'"?([\w-]+)"?:\[\d+,\d+,(\[[^\]]*\]),"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?'
 )  # name: [width, height, aliases, code point, path or paths]
 
+HERE = "'self' file:"  # a book is also read from its files, which not every browser takes for self
+POLICY = "; ".join(
+    [
+        f"default-src {HERE}",
+        f"script-src {HERE} 'unsafe-inline' 'wasm-unsafe-eval' blob:",  # of the theme; of the model
+        f"style-src {HERE} 'unsafe-inline'",
+        f"img-src {HERE} data:",
+        f"font-src {HERE} data:",
+        f"connect-src {HERE} blob:",
+        f"worker-src {HERE} blob:",
+        f"form-action {HERE}",
+        f"base-uri {HERE}",
+        "object-src 'none'",
+    ]
+)
+"""What a page may load: its own files, and what its scripts make of them."""
+
 
 def setup(app):
     app.add_html_math_renderer("mathml", (_inline_formula, None), (_formula, None))
     app.connect("builder-inited", _search_prose)
+    app.connect("html-page-context", _forbid_other_hosts)
     app.connect("html-page-context", _without_unused_scripts, priority=900)
     app.connect("build-finished", _without_unused_icons)
     app.connect("build-finished", _search_on_its_page)
@@ -50,6 +72,12 @@ def _search_prose(app):
         index_page(pagename, prose, title)
 
     app.builder.index_page = index_prose
+
+
+def _forbid_other_hosts(app, pagename, templatename, context, doctree):
+    """Put the policy before all else that a page's head names."""
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    context["metatags"] = f"{policy}\n{context.get('metatags', '')}"
 
 
 def _without_unused_scripts(app, pagename, templatename, context, doctree):

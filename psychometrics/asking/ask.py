@@ -17,17 +17,20 @@ import pandas as pd
 
 from .. import asking  # whose cluster is imported on first use
 from ..exceptions import ParameterError, RespondentError
+from ..models.loading import computing_on, resolve_device
 from ..modes.mode import Asking, Mode
 from ..questionnaires import Questionnaire
 from .answers import check_kinds
 from .judge import judged
 from .plan import Plan
 from .progress import Progress
+from .store import watched
 
 _KINDS = {
     "mode": str,
     "failures": str | Path | None,
-    "dtype": Literal["auto", "float32", "bfloat16"] | None,
+    "dtype": Literal["auto", "float32", "bfloat16", "float16"] | None,
+    "device": str | None,
     "progress": bool,
     "engine": Literal["local", "ray"],
     "keep_downloads": bool,
@@ -45,6 +48,7 @@ def ask(
     address: str | None = None,
     failures: str | Path | None = None,
     keep_downloads: bool = True,
+    device: str | None = None,
     **conditions: object,
 ) -> pd.DataFrame:
     """Put questionnaires to respondents; nothing that is in the store is asked again.
@@ -64,10 +68,10 @@ def ask(
     mode : str
         How respondents answer: a name in :data:`psychometrics.modes.MODES`, such as ``"nli"``,
         ``"mlm"``, ``"options"``, ``"chat"`` or ``"human"``.
-    dtype : {"auto", "float32", "bfloat16"}, optional
+    dtype : {"auto", "float32", "bfloat16", "float16"}, optional
         Precision of models; by default, and for "auto", float32. bfloat16 is for large populations
-        on hardware that multiplies in it. ``attrs["summary"]["precision"]`` has it by
-        respondent.
+        on hardware that multiplies in it, float16 for older GPUs.
+        ``attrs["summary"]["precision"]`` has it by respondent.
     progress : bool
         Show a progress bar, and a summary at the end.
     engine : {"local", "ray"}
@@ -84,6 +88,9 @@ def ask(
     keep_downloads : bool
         Whether weights downloaded from the hub stay in its local cache. Otherwise each model's are
         removed once it has answered, so any number of models can be asked on a small disk.
+    device : str, optional
+        Where models of this machine compute, such as ``"cuda:1"`` or ``"cpu"``; by default the
+        one that ``PSYCHOMETRICS_DEVICE`` names, else the GPU if there is one.
     **conditions
         Conditions of the mode, and where a role (or persona) has gaps, ``personas``: a DataFrame or
         a table's path, a row for each persona, whose columns are filled in:
@@ -99,9 +106,10 @@ def ask(
         per item and run: ``respondent_id, questionnaire, mode, run, item_id, value, status``.
         Then the mode's conditions. ``attrs["summary"]`` says how many answers were ``asked``, came
         ``from_store`` and are ``unanswered`` (their status is not ``ok``), who ``failed`` and why,
-        their ``kinds`` (of :data:`psychometrics.exceptions.KINDS`), and the ``seconds`` it took; of
-        endpoints the ``tokens`` of the replies that came in this call, their ``cost`` where prices
-        were given, and how many are ``unasked`` as it would have been exceeded.
+        their ``kinds`` (of :data:`psychometrics.exceptions.KINDS`), the ``seconds`` it took, and,
+        if any, how many were ``removed`` from the store meanwhile; of endpoints the ``tokens`` of
+        the replies that came in this call, their ``cost`` where prices were given, and how many are
+        ``unasked`` as it would have been exceeded.
 
     Raises
     ------
@@ -131,11 +139,19 @@ def ask(
         raise ParameterError("address belongs to a Ray cluster: add engine='ray', or leave it out.")
     if engine == "ray" and not keep_downloads:
         raise ParameterError("keep_downloads=False is for this machine: leave engine='ray' out.")
+    if device is not None:
+        if engine == "ray":
+            raise ParameterError("device is for this machine: leave engine='ray' or it out.")
+        resolve_device(device)
     plan = Plan(questionnaires, respondents, mode, dtype, conditions, failures)
     if len(plan.ways) > 1 and engine == "ray":
         raise ParameterError("personas are asked on this machine: leave engine='ray' out.")
     pairs = len(plan.respondents) * len(plan.questionnaires) * len(plan.ways)
-    with Progress(desc="asking", unit="answer", disable=not progress, pairs=pairs, total=0) as bar:
+    with (
+        computing_on(device),
+        watched() as watch,
+        Progress(desc="asking", unit="answer", disable=not progress, pairs=pairs, total=0) as bar,
+    ):
         try:
             there = {}
             if engine == "ray":
@@ -147,8 +163,14 @@ def ask(
             said = f"{bar.asked} answers of this call are stored; the same call asks the rest."
             print(f"Stopped: {said}", file=sys.stderr)
             raise
+    removed = watch.removed()
+    for name, count in removed.items():
+        said = f"{name}: {count} of its answers were removed from the store while others were added"
+        plan.failures.add(name, RespondentError(f"{said}; ask again, which asks these alone."))
     RespondentError.tell(plan.failures.errors, tables)
     answers = _summarise(tables, plan, bar, time.perf_counter() - began)
+    if removed:
+        answers.attrs["summary"]["removed"] = removed.total()
     if progress:
         print(_summary_line(answers.attrs["summary"]), file=sys.stderr)
     return answers

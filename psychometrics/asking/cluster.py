@@ -383,7 +383,7 @@ def _needs(task: _Task, nodes: list[dict]) -> dict:
     # Loaded in float32, then perhaps copied into bfloat16.
     needs["memory"] = int(min(_LIBRARIES + 6 * task.parameters, memory))
     if most["GPU"]:
-        width = 2 if task.order.identity["dtype"] == "bfloat16" else 4
+        width = 4 if task.order.identity["dtype"] == "float32" else 2
         share = (_LIBRARIES + width * task.parameters) / _GPU
         needs["num_gpus"] = min(1.0, math.ceil(8 * share) / 8)
     return needs

@@ -36,7 +36,9 @@ import threading
 import time
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from datetime import timedelta
 from json.encoder import encode_basestring
 from pathlib import Path
@@ -160,6 +162,7 @@ class StoredAnswers:
         self._last_written, self._added = 0, False
         self._frame: pd.DataFrame | None = None
         self._waiting, self._questions, self._began = [], 0, time.perf_counter()
+        self._respondent_id, self._watch = respondent_id, _WATCH.get()
         self._read()
 
     def __contains__(self, key: str) -> bool:
@@ -266,6 +269,10 @@ class StoredAnswers:
         self._schema, self._last_written, self._frame = schema, written, None
         self._added = True
 
+        if self._watch is not None:
+            self._watch.has_added = True
+            self._watch.note(self._respondent_id, self._folder, self._read_parts, rows.index)
+
     def collect(self, rows: pd.DataFrame, keys: list[str], questions: int) -> None:
         """Store rows that answer a number of questions, together with those that follow soon.
 
@@ -313,9 +320,12 @@ class StoredAnswers:
         for folder in filter(None, (self._shipped, self._folder)):
             seen = self._read_parts if folder is self._folder else set()
             for table in folder.read_new(seen, self._schema, wanted):
+                keys = table["key"].to_pylist()
                 self._schema = _common_schema(self._schema, table)
                 self._tables.append(table)
-                self._keys.update(table["key"].to_pylist())
+                self._keys.update(keys)
+                if self._watch is not None and folder is self._folder:
+                    self._watch.note(self._respondent_id, folder, seen, keys)
                 self._last_written = max(self._last_written, pc.max(table["written"]).as_py())
                 self._frame = None
         self._shipped = None
@@ -327,6 +337,85 @@ class StoredAnswers:
         self._tables = [_union(self._tables)]
         frame = self._tables[0].drop_columns(["written"]).to_pandas().set_index("key")
         return frame if self._columns is None else frame.reindex(columns=self._columns)
+
+
+class Watch:
+    """Notes which answers a call has read and added, to see at its end whether all are there.
+
+    Attributes
+    ----------
+    has_added : bool
+        Whether the call has added answers; what others remove from a store that is only read is
+        not looked for.
+    """
+
+    def __init__(self) -> None:
+        self.has_added = False
+        self._notes: dict[tuple[str, str], _Note] = {}
+
+    def note(
+        self, respondent_id: str, folder: _Folder, parts: Iterable[str], keys: Iterable[str]
+    ) -> None:
+        """Note that a folder holds these parts and, in them, answers with these keys."""
+        note = self._notes.setdefault((respondent_id, folder.path), _Note(folder))
+        note.parts.update(parts)
+        note.keys.update(keys)
+
+    def removed(self) -> Counter[str]:
+        """Count the noted answers that are not in the store any more, by respondent."""
+        counts: Counter[str] = Counter()
+        if not self.has_added:
+            return counts
+
+        for (respondent_id, _), note in self._notes.items():
+            if missing := note.missing():
+                counts[respondent_id] += missing
+        return counts
+
+
+class _Note:
+    """The parts that were seen in a folder, and the keys of the answers in them."""
+
+    def __init__(self, folder: _Folder) -> None:
+        self.folder = folder
+        self.parts: set[str] = set()
+        self.keys: set[str] = set()
+
+    def missing(self) -> int:
+        """Return how many of the answers are gone."""
+        if self.parts <= {file.base_name for file in self.folder.files()}:
+            return 0
+
+        # A compaction removes parts, too, after it has written their rows into another.
+        tables = self.folder.read_new(set(), pa.schema([]), "key".__eq__)
+        there = {key for table in tables for key in table["key"].to_pylist()}
+        return len(self.keys - there)
+
+
+_WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[Watch]:
+    """Watch the answers that are read and added within the block.
+
+    Examples
+    --------
+    >>> import shutil, tempfile
+    >>> store = tempfile.mkdtemp()
+    >>> rows = pd.DataFrame({"probability": [0.25]}, index=pd.Index([key_of("a")], name="key"))
+    >>> with watched() as watch:
+    ...     _ = StoredAnswers(store, "mlm", "gad7", "owner/model").add(rows)
+    ...     shutil.rmtree(store)
+    >>> watch.removed()
+    Counter({'owner/model': 1})
+    """
+    watch = Watch()
+    token = _WATCH.set(watch)
+    try:
+        yield watch
+    finally:
+        _WATCH.reset(token)
 
 
 def compact(store: str | Path | None = None) -> int:

@@ -8,10 +8,12 @@ id. Torch and transformers are imported inside the functions, because that takes
 from __future__ import annotations
 
 import gc
+import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +39,10 @@ _HEADS = {
 _FEWEST = 16
 """Tokens that a model must be able to read."""
 _MOST_LAYERS = 2000
+_FEWEST_IN_BATCH, _MOST_IN_BATCH = 4096, 2**17
+"""Tokens of a batch: on a processor, and at most on a GPU."""
+PRECISIONS = ("float32", "bfloat16", "float16")
+_DEVICE: ContextVar[str | None] = ContextVar("device", default=None)
 OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
 
 
@@ -260,8 +266,28 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
         )
 
 
+@contextmanager
+def computing_on(device: str | None) -> Iterator[None]:
+    """Make a device the default one within the block, where it is given.
+
+    Examples
+    --------
+    >>> with computing_on("cpu"):
+    ...     resolve_device(None)
+    device(type='cpu')
+    """
+    token = _DEVICE.set(device or _DEVICE.get())
+    try:
+        yield
+    finally:
+        _DEVICE.reset(token)
+
+
 def resolve_device(device: str | torch.device | None) -> torch.device:
-    """Return the device to compute on: the one asked for, else the GPU if there is one.
+    """Return the device to compute on.
+
+    It is the one asked for, else the one that ``PSYCHOMETRICS_DEVICE`` names, else the GPU if there
+    is one (CUDA's, or Apple's by MPS), else the processor.
 
     Raises
     ------
@@ -270,8 +296,11 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
     """
     import torch
 
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = device or _DEVICE.get() or os.environ.get("PSYCHOMETRICS_DEVICE")
+    if not device:
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         resolved = torch.device(device)
         module = torch.get_device_module(resolved)
@@ -287,16 +316,18 @@ def resolve_dtype(dtype: str | torch.dtype | None = None) -> str:
     """Return the precision of answers: the one asked for, else float32 on every machine.
 
     bfloat16 keeps two to three digits of an answer, other ones on each kind of processor. It is
-    for large populations on hardware that multiplies in it, never a default.
+    for large populations on hardware that multiplies in it, never a default. float16 keeps three,
+    and is for GPUs that are too old for bfloat16; large numbers overflow in it.
 
     Raises
     ------
     RespondentError
-        It is neither float32 nor bfloat16.
+        It is none of these.
     """
     name = str(dtype or "float32").removeprefix("torch.")
-    if name not in ("float32", "bfloat16"):
-        raise RespondentError(f"dtype must be 'float32' or 'bfloat16', got '{dtype}'.")
+    if name not in PRECISIONS:
+        allowed = ", ".join(map(repr, PRECISIONS))
+        raise RespondentError(f"dtype must be one of {allowed}, got '{dtype}'.")
     return name
 
 
@@ -306,8 +337,64 @@ def to_device(
     """Move a model to its device and precision; say so if it does not fit there."""
     import torch
 
+    check_float32(device, dtype, name)
     with _loading(name, f"a model in {dtype} on {device}"):
         return model.to(device=device, dtype=getattr(torch, dtype)).eval()
+
+
+def check_float32(device: torch.device, dtype: str, name: str = "The model") -> None:
+    """Refuse float32 on a GPU that would multiply with the ten bits of TF32 instead.
+
+    Convolutions, for which torch allows TF32 unasked, are set to float32.
+
+    Raises
+    ------
+    RespondentError
+        The process has allowed TF32.
+    """
+    import torch
+
+    if device.type != "cuda" or dtype != "float32":
+        return
+
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        exact = torch.get_float32_matmul_precision() == "highest"
+    except RuntimeError:  # it was allowed by names that this function does not read
+        exact = False
+    if not exact:
+        raise RespondentError(
+            f"{name} would answer in TF32 and be recorded as float32: call "
+            "torch.set_float32_matmul_precision('highest') first, or use dtype='bfloat16'."
+        )
+
+
+def batch_tokens(config: PreTrainedConfig, device: torch.device, dtype: str) -> int:
+    """Return how many tokens a batch may have.
+
+    On the processor more than 4,096 gain nothing. A batch on a CUDA device may fill half of its
+    free memory, by what one layer holds of a token; if that is too much, batches are halved.
+
+    Parameters
+    ----------
+    config : PreTrainedConfig
+    device : torch.device
+    dtype : str
+
+    Returns
+    -------
+    int
+    """
+    import torch
+
+    if device.type != "cuda":
+        return _FEWEST_IN_BATCH
+
+    hidden = getattr(config, "hidden_size", 1024)
+    wide = getattr(config, "intermediate_size", 4 * hidden)
+    of_token = (12 * hidden + 3 * wide) * getattr(torch, dtype).itemsize
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(_FEWEST_IN_BATCH, min(free // 2 // of_token, _MOST_IN_BATCH))
 
 
 def token_limit(

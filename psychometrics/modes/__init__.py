@@ -81,8 +81,9 @@ def load_respondent(
         How it answers: ``"nli"`` by entailment; ``"mlm"``, ``"causal"``, ``"nsp"`` and
         ``"acceptability"`` by the probability that a language model gives to the prompt.
     device : str or torch.device, optional
-        Where it computes; by default the GPU if there is one, else the processor.
-    dtype : {"float32", "bfloat16"}, optional
+        Where it computes; by default the one that ``PSYCHOMETRICS_DEVICE`` names, else the GPU if
+        there is one, else the processor.
+    dtype : {"float32", "bfloat16", "float16"}, optional
         Precision of its computations, by default float32. Probabilities are float32 either way.
     **conditions
         Of the mode, such as ``mean`` of ``"causal"``.

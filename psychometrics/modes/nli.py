@@ -23,7 +23,14 @@ from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..models.embedded import embedded_weights, load_embedded
 from ..models.fast import fast_forward, packed_forward
-from ..models.loading import load_config, load_model, to_device, token_limit
+from ..models.loading import (
+    batch_tokens,
+    check_float32,
+    load_config,
+    load_model,
+    to_device,
+    token_limit,
+)
 from ..models.sources import Source, digest_text
 from ..paths import data_dir
 from .prompting import PromptMode, PromptRespondent
@@ -52,7 +59,6 @@ class NLIRespondent(PromptRespondent):
     """
 
     parts = ("premise", "hypothesis")
-    token_budget = 4096  # tokens per batch; more gains nothing on a processor
 
     def __init__(
         self,
@@ -62,16 +68,20 @@ class NLIRespondent(PromptRespondent):
     ) -> None:
         if model is not None:
             super().__init__(model, tokenizer, identity)
+            self.token_budget = batch_tokens(model.config, model.device, identity["dtype"])
             self._fast_forward = fast_forward(self.model)
             self._reads = self.model
             self.order = self._label_order()
             return
         self.identity = identity
+        device = torch.device(identity["device"])
+        check_float32(device, identity["dtype"], identity["respondent_id"])
         weights, self.tokenizer, config = embedded_weights(identity["respondent_id"])
         how = {"device": identity["device"], "dtype": getattr(torch, identity["dtype"])}
         weights = {name: weight.to(**how) for name, weight in weights.items()}
         self._fast_forward = packed_forward(weights, config)
         self._reads, self.order = config, [0, 1, 2]
+        self.token_budget = batch_tokens(config, device, identity["dtype"])
 
     @functools.cached_property
     def model(self) -> PreTrainedModel:
@@ -461,11 +471,13 @@ class NLI(PromptMode):
         """
         table, identity = super().answer(questionnaire, asking), asking.identity
         entailment = table["entailment"].to_numpy(dtype="float64")
-        spread, finest = entailment.std(), 2**-8 * entailment.mean()  # the step of bfloat16
-        if identity["dtype"] == "bfloat16" and spread < 4 * finest:
+        dtype = identity["dtype"]
+        step = {"bfloat16": 2**-8, "float16": 2**-11}.get(dtype, 0.0)
+        spread, finest = entailment.std(), step * entailment.mean()
+        if spread < 4 * finest:
             warnings.warn(
                 f"{identity['respondent_id']} gives {questionnaire.id} answers that differ by "
-                f"{spread:.1g} (standard deviation), where bfloat16 tells {finest:.1g} apart: ask "
+                f"{spread:.1g} (standard deviation), where {dtype} tells {finest:.1g} apart: ask "
                 "it with dtype='float32'.",
                 stacklevel=3,
             )

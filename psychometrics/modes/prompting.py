@@ -249,6 +249,12 @@ class PromptRespondent:
             try:
                 return rows, compute(rows)
             except Exception as error:
+                device = str(self.identity.get("device", "cpu"))
+                if isinstance(error, NotImplementedError) and device != "cpu":
+                    raise RespondentError(
+                        f"{self.identity['respondent_id']} needs what torch cannot compute on "
+                        f"{device}: use device='cpu'."
+                    ) from error
                 if not out_of_memory(error):
                     raise
                 if len(rows) == 1:
@@ -257,6 +263,8 @@ class PromptRespondent:
             rows = rows[: len(rows) // 2]
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
+            elif torch.backends.mps.is_available():
+                torch.mps.empty_cache()
 
 
 def _checked_prompts(prompts: Iterable, parts: tuple[str, ...]) -> list[tuple]:

@@ -8,6 +8,10 @@ Conditions
 moves their thresholds. ``acquiescence``: standard deviation over respondents of a tendency to
 agree, whatever the key. ``missing``: share of answers that are left out, at random. ``runs``: how
 often each is asked; traits stay, chance is drawn anew with ``seed``.
+
+With one seed, the first respondents are the same however many are asked, and their first runs are
+the same however many follow: what is drawn for traits, items, answers and gaps has a stream of
+random numbers each, in the order of the respondents.
 """
 
 from __future__ import annotations
@@ -23,6 +27,9 @@ from ..asking.store import key_of
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .mode import Asking, Mode, Runs
+
+_OWN_TRAITS, _COMMON_TRAIT, _STYLES, _SHIFTS, _ANSWERS, _GAPS = range(1, 7)
+"""Numbers of the streams of random numbers."""
 
 
 class Simulated(Mode):
@@ -112,9 +119,8 @@ def draw_traits(
     names = (
         [scale.id for scale in questionnaire.scales] or list(questionnaire.categories) or ["trait"]
     )
-    rng = np.random.default_rng(seed)
-    common = rng.standard_normal((respondents, 1))
-    own = rng.standard_normal((respondents, len(names)))
+    common = _stream(seed, _COMMON_TRAIT).standard_normal((respondents, 1))
+    own = _stream(seed, _OWN_TRAITS).standard_normal((respondents, len(names)))
     levels = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
     width = len(str(respondents))
     index = [f"simulated-{i:0{width}d}" for i in range(1, respondents + 1)]
@@ -161,19 +167,22 @@ def answers(
     np.True_
     """
     how = Simulated.conditions | conditions
-    items, slope = questionnaire.items, how["discrimination"]
-    rng = np.random.default_rng([how["seed"], 1])  # another stream than the traits'
-    style = how["acquiescence"] * rng.standard_normal(len(traits))
+    items, slope, seed = questionnaire.items, how["discrimination"], how["seed"]
+    style = how["acquiescence"] * _stream(seed, _STYLES).standard_normal(len(traits))
     places = [_place(questionnaire, item.id) for item in items]
     needed = {scale for scale, _ in places} - {None}
     if len(needed) < len({scale for scale, _ in places}):  # some items add to categories
         needed |= set(questionnaire.categories)
     if lacking := needed - set(traits.columns):
         raise ParameterError(f"traits lacks the column '{min(lacking)}', a scale or category.")
-    shifts = how["difficulty_sd"] * rng.standard_normal(len(items))
+    shifts = how["difficulty_sd"] * _stream(seed, _SHIFTS).standard_normal(len(items))
     size = (how["runs"], len(items), len(traits))
     drawn, missing = np.empty(size), np.empty(size, dtype=bool)
     for run in range(how["runs"]):
+        chances = _stream(seed, _ANSWERS, run).random((len(traits), len(items)))
+        gaps = _stream(seed, _GAPS, run).random((len(traits), len(items)))
+        missing[run] = (gaps < how["missing"]).T
+
         for number, (item, (scale, sign)) in enumerate(zip(items, places, strict=True)):
             values = np.array([option.value for option in questionnaire.choices(item)])
             if scale is None and questionnaire.categories:
@@ -184,8 +193,8 @@ def answers(
                 # Evenly spread between -1.5 and 1.5 trait units.
                 thresholds = np.linspace(-1.5, 1.5, len(values) + 1)[1:-1] + shifts[number]
                 shares = _graded(sign * level + style, slope, thresholds)
-            picked = (rng.random((len(shares), 1)) > shares.cumsum(axis=1)[:, :-1]).sum(axis=1)
-            missing[run, number] = rng.random(len(shares)) < how["missing"]
+            below = chances[:, [number]] > shares.cumsum(axis=1)[:, :-1]
+            picked = below.sum(axis=1)
             drawn[run, number] = values[picked]
     who, run, item = (part.ravel() for part in np.indices((size[2], *size[:2])))
     missing = missing.transpose(2, 0, 1).ravel()
@@ -200,6 +209,11 @@ def answers(
         }
     )
     return tidy(table, questionnaire)
+
+
+def _stream(*numbers: int) -> np.random.Generator:
+    """Return the random numbers of a seed and a stream, and perhaps a run."""
+    return np.random.default_rng(numbers)
 
 
 def _place(questionnaire: Questionnaire, item_id: str) -> tuple[str | None, int]:

@@ -1,0 +1,157 @@
+"""Devices and precisions, with devices that are only pretended: no test needs a GPU."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from transformers import TrainingArguments
+
+import psychometrics as pm
+from psychometrics import training
+from psychometrics.asking.store import manifests
+from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.models import loading
+
+CUDA, CPU = torch.device("cuda"), torch.device("cpu")
+MINILM = SimpleNamespace(hidden_size=384, intermediate_size=1536)
+LARGE = SimpleNamespace(hidden_size=8192, intermediate_size=28672)
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    """Pretend that there are two CUDA devices with 80 GB free on each."""
+    monkeypatch.delenv("PSYCHOMETRICS_DEVICE", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (80 * 10**9, 80 * 10**9))
+
+
+def test_the_device_is_the_one_asked_for_then_the_environments_then_the_gpu(cuda, monkeypatch):
+    assert loading.resolve_device(None) == CUDA
+    assert loading.resolve_device("cuda:1").index == 1
+    monkeypatch.setenv("PSYCHOMETRICS_DEVICE", "cuda:1")
+    assert loading.resolve_device(None).index == 1
+    assert loading.resolve_device("cpu") == CPU
+    with loading.computing_on("cpu"):
+        assert loading.resolve_device(None) == CPU
+    with loading.computing_on(None):
+        assert loading.resolve_device(None).index == 1
+
+
+def test_apples_gpu_is_taken_where_it_is_the_only_one(monkeypatch):
+    monkeypatch.delenv("PSYCHOMETRICS_DEVICE", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert loading.resolve_device(None).type == "mps"
+    assert loading.resolve_device("cpu") == CPU
+
+
+def test_what_a_gpu_cannot_compute_names_the_way_back(tiny_model):
+    respondent = pm.load_respondent(tiny_model, device="cpu")
+    respondent.identity["device"] = "mps"
+
+    def compute(rows):
+        raise NotImplementedError("no such kernel on MPS")
+
+    with pytest.raises(RespondentError, match="device='cpu'"):
+        respondent.compute_first([1, 2], compute)
+
+
+def test_asking_takes_a_device_notes_it_and_needs_no_question_twice_on_another(
+    tiny_model, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PSYCHOMETRICS_DEVICE", "cuda:7")
+    how = {"store": tmp_path, "progress": False}
+    answers = pm.ask("challenges", tiny_model, device="cpu", **how)
+    assert answers.attrs["summary"]["asked"] == 192
+    assert manifests(tmp_path)["device"].tolist() == ["cpu"]
+    again = pm.ask("challenges", tiny_model, device="cpu:0", **how)
+    assert again.attrs["summary"]["asked"] == 0
+    with pytest.raises(RespondentError, match="cuda:9"):
+        pm.ask("challenges", tiny_model, device="cuda:9", **how)
+    with pytest.raises(ParameterError, match="ray"):
+        pm.ask("challenges", tiny_model, device="cpu", engine="ray", **how)
+
+
+def test_the_command_takes_a_device(ended, tiny_model):
+    asked = ["ask", "challenges", "--respondents", tiny_model, "-c"]
+    assert ended(*asked, "device=cpu")[0] == 0
+    code, _, errors = ended(*asked, "device=nix")
+    assert code == 1
+    assert "device='cpu'" in errors
+
+
+def test_a_batch_has_more_tokens_the_more_memory_is_free_and_the_smaller_the_model(
+    cuda, monkeypatch
+):
+    on_processor = loading.batch_tokens(MINILM, CPU, "float32")
+    small = loading.batch_tokens(MINILM, CUDA, "float32")
+    large = loading.batch_tokens(LARGE, CUDA, "float32")
+    assert on_processor == 4096
+    assert 4096 < large < small <= 2**17
+    assert large < loading.batch_tokens(LARGE, CUDA, "bfloat16")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10**6, 80 * 10**9))
+    assert loading.batch_tokens(LARGE, CUDA, "float32") == 4096, "memory that runs out halves it"
+
+
+def test_float32_on_a_gpu_is_never_tf32(cuda, monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    loading.check_float32(CUDA, "float32")
+    assert not torch.backends.cudnn.allow_tf32
+
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
+    loading.check_float32(CUDA, "bfloat16")
+    loading.check_float32(CPU, "float32")
+    with pytest.raises(RespondentError, match="TF32"):
+        loading.check_float32(CUDA, "float32")
+
+    def mixed():
+        raise RuntimeError("mix of the legacy and new APIs")
+
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", mixed)
+    with pytest.raises(RespondentError, match="TF32"):
+        loading.check_float32(CUDA, "float32")
+
+
+def test_float16_is_a_precision_of_its_own(tiny_model, tmp_path):
+    how = {"progress": False, "store": tmp_path}
+    exact = pm.ask("challenges", tiny_model, **how)
+    coarse = pm.ask("challenges", tiny_model, dtype="float16", **how)
+    assert coarse.attrs["summary"]["asked"] == len(coarse), "under keys of their own"
+    assert coarse.attrs["summary"]["precision"] == {tiny_model.name: "float16"}
+    assert np.abs(exact["entailment"] - coarse["entailment"]).max() < 0.01
+    with pytest.raises(RespondentError, match="float16"):
+        loading.resolve_dtype("float8")
+
+
+class _OnTwoGpus(TrainingArguments):
+    """Arguments of a machine with two GPUs, both of which the Trainer would take."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self._n_gpu = 2
+
+
+def test_training_takes_one_gpu_of_two_so_that_a_batch_is_what_the_manifest_says(
+    tiny_model, tmp_path, monkeypatch
+):
+    sizes = []
+
+    class Noting(training.Trainer):
+        def training_step(self, model, inputs, *more):
+            sizes.append(len(inputs["labels"]))
+            return super().training_step(model, inputs, *more)
+
+    monkeypatch.setattr(training, "TrainingArguments", _OnTwoGpus)
+    monkeypatch.setattr(training, "Trainer", Noting)
+    pairs = pd.DataFrame({"premise": "I feel calm.", "label": [0, 1, 2] * 8})
+    pairs["hypothesis"] = [f"It happens {number}." for number in range(24)]
+    manifest = training.train_nli(
+        tiny_model, pairs, tmp_path / "out", epochs=1, batch_size=8, progress=False
+    )
+    assert sizes == [8, 8, 8]
+    assert manifest["steps"] == 3
