@@ -111,10 +111,12 @@ def run_notebook(
             given[parameter] = str(value)  # a text that looks like a number, such as one epoch
 
     output = Path(output) if output is not None else RUNS / f"{name}.ipynb"
+    taken = [path for path in (output, *map(Path, pages)) if path.is_dir()]
+    if taken:
+        raise ParameterError(f"{taken[0]} is a folder: name a file.")
     if output.suffix != ".ipynb":
         raise ParameterError(f"{output}: end the file's name in .ipynb.")
-    if taken := [path for path in (output, *map(Path, pages)) if path.is_dir()]:
-        raise ParameterError(f"{taken[0]} is a folder: name a file.")
+
     with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)
         place = tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.stem[:40]}-")
@@ -332,7 +334,7 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
             shutil.rmtree(path.with_suffix(""), ignore_errors=True)
     names = [name for name in names if name not in seconds]
     bar = tqdm(total=len(names), unit="chapter", desc="Executing", disable=not progress)
-    with ProcessPoolExecutor(AT_ONCE, get_context("spawn"), _share_cores) as pool:
+    with ProcessPoolExecutor(_AT_ONCE, get_context("spawn"), _share_cores) as pool:
         example = None
         others, last = ([n for n in names if (n in last) is late] for late in (False, True))
         for part in (others, *([name] for name in last)):
@@ -359,7 +361,7 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
 
 
 def _share_cores() -> None:
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // AT_ONCE)))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // _AT_ONCE)))
 
 
 def _digest_of_what_is_read() -> str:
@@ -402,7 +404,7 @@ def _write_example(page: Path) -> None:
         raise PsychometricsError(result.stderr.strip().splitlines()[-1])
 
 
-AT_ONCE = 2
+_AT_ONCE = 2
 """Chapters that are executed at the same time."""
 LONGEST = ("06-other-explanations", "07-interventions")
 """Chapters that are executed first."""

@@ -526,7 +526,7 @@ def _run(
 
 def _run_once(notebook: str, values: dict, output: Path) -> None:
     """Run a notebook, and say which of the book's sentences do not hold for the run."""
-    page = output.with_suffix(".html")
+    page = output.parent / f"{output.stem}.html"
     executed = pm.book.run_notebook(notebook, values, output, pages=[page])
     typer.echo(f"{executed}, as a page {page}")
     if not pm.claims.own_parameters(executed):

@@ -23,8 +23,6 @@ from ..exceptions import RespondentError
 from .endpoint import Endpoint
 from .proxies import proxy_for
 
-TOOL_CALL = "tool_call"
-"""Finish reason of a reply that only calls tools; endpoints write ``tool_calls`` for any."""
 _LONGEST_WAIT = 300.0
 """Most seconds for which a ``Retry-After`` is obeyed; after them the request is tried again."""
 _ISOLATED = 0.2
@@ -365,7 +363,7 @@ class Client:
             said = message.get("refusal") or ""
         if not said and calls:
             said = json.dumps(calls)
-            reason = TOOL_CALL
+            reason = "tool_call"  # endpoints write tool_calls, whatever else is in the reply
         if isinstance(said, list):  # of parts
             parts = [part.get("text", "") if isinstance(part, dict) else part for part in said]
             said = "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)

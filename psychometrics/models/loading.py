@@ -41,7 +41,7 @@ _FEWEST = 16
 _MOST_LAYERS = 2000
 _FEWEST_IN_BATCH, _MOST_IN_BATCH = 4096, 2**17
 """Tokens of a batch: on a processor, and at most on a GPU."""
-PRECISIONS = ("float32", "bfloat16", "float16")
+_PRECISIONS = ("float32", "bfloat16", "float16")
 _DEVICE: ContextVar[str | None] = ContextVar("device", default=None)
 OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
 
@@ -325,8 +325,8 @@ def resolve_dtype(dtype: str | torch.dtype | None = None) -> str:
         It is none of these.
     """
     name = str(dtype or "float32").removeprefix("torch.")
-    if name not in PRECISIONS:
-        allowed = ", ".join(map(repr, PRECISIONS))
+    if name not in _PRECISIONS:
+        allowed = ", ".join(map(repr, _PRECISIONS))
         raise RespondentError(f"dtype must be one of {allowed}, got '{dtype}'.")
     return name
 

@@ -18,7 +18,6 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from ..asking.answers import tidy
 from ..asking.store import StoredAnswers, key_of
-from ..endpoints.client import TOOL_CALL
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
 from .messages import LABELS, as_filed, caesar, messages, option_labels
@@ -27,7 +26,7 @@ from .replies import parse_reply
 
 _LOOK = ("role", "wording", "think", "labels", "reply", "cipher", "demonstrations")
 """Conditions that make the messages."""
-ENDED_WITHOUT_ANSWER = {"length": "cut_off", "content_filter": "refused", TOOL_CALL: "tool_call"}
+ENDED_WITHOUT_ANSWER = {"length": "cut_off", "content_filter": "refused", "tool_call": "tool_call"}
 """Statuses of statements without an answer, by the reason why their reply ended early."""
 _Conversation = Generator[tuple[list[dict], dict], str | None, list[dict]]
 
@@ -271,7 +270,7 @@ def _read(text: str, finish_reason: str | None, parse: Callable, asked: tuple) -
     if finish_reason not in ENDED_WITHOUT_ANSWER:
         return read
     rest = ENDED_WITHOUT_ANSWER[finish_reason], None
-    if finish_reason == TOOL_CALL:
+    if finish_reason == "tool_call":
         return [rest] * len(read)
     # Its last line may be unfinished: "1:" is not the label 1.
     whole = parse(text.rpartition("\n")[0], *asked)

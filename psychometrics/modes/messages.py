@@ -24,7 +24,7 @@ PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
 """The roles in the first person: premises for respondents that answer by inference."""
 WORDINGS: dict[str, str] = _LANGUAGES["en"]["wordings"]
 """User prompts: v1 has the structure of the paper's own, v2 to v5 that of the four it compares."""
-REPLIES = ("lines", "json", "json_schema", "choice")
+_REPLIES = ("lines", "json", "json_schema", "choice")
 """How replies are to be written; ``json_schema`` also gives an endpoint their form, and ``choice``
 is for a single statement, answered by the choice alone."""
 LABELS = ("numeric", "alphabetical", "lowercase")
@@ -155,8 +155,8 @@ def messages(
         raise ParameterError(
             f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
         )
-    if reply not in REPLIES:
-        raise ParameterError(f"reply must be one of {', '.join(REPLIES)}, got {reply!r}.")
+    if reply not in _REPLIES:
+        raise ParameterError(f"reply must be one of {', '.join(_REPLIES)}, got {reply!r}.")
     options = [questionnaire.choices(item) for item in items]
     orders = orders or [tuple(range(len(choices))) for choices in options]
     lines = [f"{n}. {questionnaire.statement(item)}" for n, item in enumerate(items, start=1)]
