@@ -70,11 +70,27 @@ def test_answers_are_written_with_what_was_sent_and_no_formula(command, tmp_path
     with served() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         for mode in ("chat", "options"):
-            command("ask", "ipip20", "--mode", mode, *how, file)
+            more = ("-c", "choose=expected") if mode == "options" else ()
+            command("ask", "ipip20", "--mode", mode, *more, *how, file)
             log = pd.read_csv(file)
             assert set(log["respondent_id"]) == {"'=m"}
             assert all("I am the life of the party." in text for text in log["sent"][:1])
     assert pd.read_csv(file)["sent"].map(json.loads).map(len).eq(5).all()  # orders of the options
+
+
+def test_a_dry_run_writes_what_would_be_sent_and_sends_nothing(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    for mode, orders in (("chat", 1), ("options", 5)):
+        file = tmp_path / f"{mode}.csv"
+        how = ("--mode", mode, "--respondents", "m", "--dry-run", "-o", file)
+        assert "what would be sent" in command("ask", "ipip20", *how)
+        table = pd.read_csv(file)
+        assert table["status"].eq("unasked").all()
+        assert len(table) == 20
+        sent = table["sent"].map(json.loads)
+        texts = sent.map(lambda messages: json.dumps(messages[-1]))
+        assert texts.str.contains("1. ", regex=False).all()
+        assert mode == "chat" or sent.map(len).eq(orders).all()
 
 
 def test_the_version_is_printed_and_a_missing_package_is_named_with_its_extra(command):
@@ -121,6 +137,39 @@ def test_fill_in_asks_a_person_and_goes_on_later_from_the_store(command, tmp_pat
     again = CliRunner().invoke(app, arguments[:-1], input="\n").stdout
     lines = [line for line in again.splitlines() if line.startswith("ann,ipip20,human,1,")]
     assert len(lines) == 5, "scores of the five scales"
+
+
+@pytest.mark.parametrize("name", ["ask", "scores"])
+def test_no_readable_answer_is_one_sentence_and_status_1(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path))
+    arguments = [name, "gad7", "--mode", "human", "--respondents", "ann"]
+    result = CliRunner().invoke(app, arguments, input="")
+    assert result.exit_code == 1
+    assert _sentences(result.stderr) == ["psychometrics: no answer can be read: 7 missing."]
+
+
+def test_scores_say_why_one_is_missing(ended, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    with served() as server:  # which likes a place, whatever option stands there
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        arguments = ["scores", "ipip20", "--mode", "options", "--respondents", "m"]
+        code, shown, errors = ended(*arguments)
+    table = pd.read_csv(io.StringIO(shown))
+    assert table["score"].isna().all()
+    assert set(table["note"]) == {"no score: 4 tied"}
+    assert (code, _sentences(errors)) == (1, ["psychometrics: no answer can be read: 20 tied."])
+
+
+def test_one_item_has_a_score_and_no_interval_and_says_so(command, tmp_path):
+    rows = ["item,scale,options"]
+    rows += [f"I am {word}.,{word.title()},1=Never; 2=Often" for word in ("angry", "calm")]
+    (tmp_path / "one.csv").write_text("\n".join(rows))
+    command("new-questionnaire", tmp_path / "one.csv")
+    shown = command("scores", tmp_path / "one.yaml", "--mode", "simulated", "--respondents", "2")
+    table = pd.read_csv(io.StringIO(shown))
+    assert table["score"].notna().all()
+    assert table[["low", "high"]].isna().all(axis=None)
+    assert set(table["note"]) == {"no interval: one item"}
 
 
 def test_one_of_two_that_fails_gives_status_1(ended, tiny_model, tmp_path, save_tiny_model):
@@ -178,6 +227,8 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
         (f"scores gad7 -o {'x' * 300}.csv", "too long a name"),
         ("prompts gad7 -o prompts.txt", ".csv or .parquet"),
         ("fill-in gad7 --name ''", "A person needs a name"),
+        (f"scores gad7 --mode human --respondents {__file__}", "not a person"),
+        (f"ask gad7 --mode human --respondents ann,{shlex.quote(__file__)}", "not a person"),
         ("fill-in ipip20 --plot me.txt", "end the file's name"),
         ("fill-in ipip20 --plot no/me.png", "there is no folder"),
     ],

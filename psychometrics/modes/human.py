@@ -33,6 +33,11 @@ class Human(Mode):
         """Say who sits down to answer; a respondent is a person's name."""
         if not isinstance(respondent, str) or not respondent.strip():
             raise ParameterError(f"A person needs a name, got {respondent!r}.")
+        if _is_path(respondent):
+            raise ParameterError(
+                f"{respondent}: this is a file or folder, not a person; name who answers. A table "
+                "of answers is scored from Python, by pm.scale_scores(pd.read_csv(…))."
+            )
         return self._who(respondent, "person", key_of("human-1", respondent))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
@@ -51,6 +56,15 @@ class Human(Mode):
             len(sitting.answers) - before
         )  # earlier, it would write among the questions
         return sitting.table()
+
+
+def _is_path(name: str) -> bool:
+    """Return whether a name is a file's; of folders, only one with a separator is meant so."""
+    try:
+        path = Path(name).expanduser()
+        return path.is_file() or ("/" in name and path.exists())
+    except (OSError, ValueError, RuntimeError):  # too long, or an unknown home
+        return False
 
 
 class _Sitting:
