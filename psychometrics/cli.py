@@ -179,10 +179,22 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
 @app.command("prompts", rich_help_panel=_QUESTIONNAIRES)
 def _prompts(
     questionnaire: _QuestionnaireName,
+    mode: _Mode = "nli",
+    condition: _Conditions = None,
     output: _Output = None,
 ) -> None:
-    """Print the prompt table of a questionnaire, or write a .csv or .parquet file."""
-    table = pm.prompts(questionnaire)
+    """Print what a questionnaire sends, or write a .csv or .parquet file; nobody is asked.
+
+    By default its prompt table, for inference models; with --mode chat or options the messages,
+    under the conditions that -c names.
+    """
+    loaded = pm.load_questionnaire(questionnaire)
+    if mode == "nli" and not any(item.templates for item in loaded.items):
+        raise ParameterError(
+            f"{loaded.id} has no prompts: see what other modes send by --mode chat or --mode "
+            "options, or add templates and terms."
+        )
+    table = pm.modes.mode_named(mode).preview(loaded, _conditions(condition))
     if output is None:
         return _without_formulas(table).to_csv(sys.stdout, index=False)
     pm.page.check_output(output, (".csv", ".parquet"))
@@ -191,7 +203,8 @@ def _prompts(
             _without_formulas(table).to_csv(output, index=False)
         else:
             table.to_parquet(output, index=False)
-    typer.echo(f"{output}: {len(table)} prompts")
+    requests = table["request"].nunique() if "request" in table else len(table)
+    typer.echo(f"{output}: {requests} {'requests' if 'request' in table else 'prompts'}")
 
 
 @app.command("questionnaires", rich_help_panel=_QUESTIONNAIRES)

@@ -40,6 +40,38 @@ def test_prompts_are_printed_or_written(command, tmp_path):
     pd.testing.assert_frame_equal(pd.read_parquet(path), pm.prompts(pm.load_questionnaire("gad7")))
 
 
+@pytest.mark.parametrize(
+    "how",
+    [
+        "--mode chat", "--mode chat -c raw=true -c max_tokens=9", "--mode options",
+        "--mode chat -c batch_size=7 -c runs=2 -c order=reversed -c role=hero",
+        "--mode options -c raw=true -c labels=alphabetical -c permutations=given",
+    ],
+)  # fmt: skip
+def test_messages_are_printed_as_they_are_sent(command, how, monkeypatch):
+    with served() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        printed = pd.read_csv(io.StringIO(command("prompts", "ipip20", *how.split())))
+        assert not server.requests
+        more = ["-c", "choose=expected"] if "options" in how else []
+        command("ask", "ipip20", *how.split(), *more, "--respondents", "m", "-c", "concurrency=1")
+        texts = [
+            [sent["prompt"]] if "prompt" in sent else [part["content"] for part in sent["messages"]]
+            for sent in server.requests
+        ]
+    assert printed.groupby("request")["content"].agg(list).tolist() == texts
+
+
+def test_every_mode_shows_what_it_sends_or_says_that_it_sends_nothing(command, ended):
+    for mode in MODES:
+        arguments = ["prompts", "gad7", "--mode", mode]
+        if mode == "simulated":
+            code, _, errors = ended(*arguments)
+            assert (code, len(_sentences(errors))) == (1, 1)
+        else:
+            assert "nervous" in command(*arguments)
+
+
 def test_ask_fills_the_store_that_scores_reads(command, tiny_model, tmp_path):
     shown = command("ask", "gad7", "challenges", "--respondents", tiny_model)
     assert "1 respondent(s), 864 answers" in shown
@@ -227,6 +259,8 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
         (f"scores gad7 -o {'x' * 300}.csv", "too long a name"),
         ("prompts gad7 -o prompts.txt", ".csv or .parquet"),
         ("fill-in gad7 --name ''", "A person needs a name"),
+        ("prompts ipip50", "--mode chat"),
+        ("prompts ipip20 --mode chat -c role=clown", "no role 'clown'"),
         (f"scores gad7 --mode human --respondents {__file__}", "not a person"),
         (f"ask gad7 --mode human --respondents ann,{shlex.quote(__file__)}", "not a person"),
         ("fill-in ipip20 --plot me.txt", "end the file's name"),

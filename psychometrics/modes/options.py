@@ -157,6 +157,35 @@ class Options(Mode):
         _check_conditions(who, conditions)
         return who
 
+    def preview(self, questionnaire: Questionnaire, conditions: dict) -> pd.DataFrame:
+        """Return the messages about each item, in each order of its options.
+
+        They are those to an endpoint where the environment or a condition names one, else those to
+        a language model on this machine; NLI classifiers are asked by other sentences.
+
+        Returns
+        -------
+        DataFrame
+            A row for each message: ``request`` (from 1), ``items``, ``permutation``, ``role``
+            (``text`` of what a model goes on from) and ``content``.
+        """
+        given = self.complete(conditions)
+        by = "logits"
+        if given["endpoint"] or given["body"] or given["raw"] or _has_endpoint():
+            by = "endpoint"
+        how = _check_conditions({"by": by}, as_filed(questionnaire, given))
+        build = _endpoint_replies if by == "endpoint" else _replies
+        asked = build(questionnaire, how).drop_duplicates("prompt")
+        is_text = how["wording"] == "voice" or how.get("raw")
+        rows = []
+        for number, row in enumerate(asked.itertuples(), start=1):
+            request = {"request": number, "items": row.item_id, "permutation": row.permutation}
+            roles = ("system", "text" if is_text else "user")
+            for role, content in zip(roles, row.prompt, strict=True):
+                if content:
+                    rows.append(request | {"role": role, "content": content})
+        return pd.DataFrame(rows)
+
     def open(self, respondent: object, identity: dict, **conditions: object) -> object:
         """Return the respondent, which is loaded at its first question and then kept."""
         if identity["by"] == "endpoint":
@@ -223,6 +252,15 @@ class Options(Mode):
         off = ("runs", "seed", "log", *(name for name in ("body", "raw") if not how.get(name)))
         shown = {k: v for k, v in how.items() if k not in off}
         return answers.assign(by=identity["by"], **shown)
+
+
+def _has_endpoint() -> bool:
+    """Return whether the environment names an endpoint."""
+    try:
+        Endpoint().resolved()
+    except RespondentError:
+        return False
+    return True
 
 
 def _option_sentence(label: str) -> str:
@@ -438,14 +476,7 @@ def _by_endpoint(
 
     Of an item without a reply, the rows have no probabilities, but what was to be sent.
     """
-    own_system = system_for_choice(questionnaire, how["labels"])
-    if how["role"] == "default" and how["wording"] != "file" and own_system:
-        how = how | {"role": own_system}
-    rows = _replies(questionnaire, how)
-    if long := [label for label in rows["reply"] if len(label) > 1]:
-        raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
-    if how["raw"]:
-        rows["prompt"] = [("", _as_text(prompt)) for prompt in rows["prompt"]]
+    rows = _endpoint_replies(questionnaire, how)
     about = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
     asking = asking._replace(conditions=how)
     found = first_tokens(questionnaire, asking, endpoint.resolved(), about)
@@ -473,6 +504,19 @@ def _by_endpoint(
         numbers.append((logs.get(reply, np.nan), *rest))
     rows[["log_probability", "mass", "labels_seen", "unseen"]] = np.array(numbers, dtype=float)
     return _within_prompts(rows), left
+
+
+def _endpoint_replies(questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
+    """Return a row for every prompt to an endpoint and label to be looked for."""
+    own_system = system_for_choice(questionnaire, how["labels"])
+    if how["role"] == "default" and how["wording"] != "file" and own_system:
+        how = how | {"role": own_system}
+    rows = _replies(questionnaire, how)
+    if long := [label for label in rows["reply"] if len(label) > 1]:
+        raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
+    if how["raw"]:
+        rows["prompt"] = [("", _as_text(prompt)) for prompt in rows["prompt"]]
+    return rows
 
 
 def _label_shares(
